@@ -1,0 +1,70 @@
+"""What shardviz says when it cannot answer: one sentence, then a hint.
+
+Every error a user can cause or meet is a `ShardvizError`. The command line prints it as
+``shardviz: error: …`` and ``hint: …`` and leaves with its `exit_code`; a traceback is always a bug.
+"""
+
+from __future__ import annotations
+
+
+class ShardvizError(Exception):
+    """An error with one sentence (`message`) and one piece of advice (`hint`)."""
+
+    exit_code = 2
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message, hint)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class QuestionError(ShardvizError):
+    """The question itself is wrong: an unknown axis, a clash of sizes, a rank that does not fit."""
+
+
+class NotationError(QuestionError):
+    """Text that a notation cannot read.
+
+    `text` is all of the input, `start` and `stop` bound the offending piece (characters, from 0).
+    """
+
+    def __init__(self, problem: str, text: str, start: int, stop: int | None = None, hint: str = "") -> None:
+        stop = start + 1 if stop is None else stop
+        self.text, self.start, self.stop = text, start, stop
+        super().__init__(f"{problem} {place(text, start, stop)}", hint)
+
+
+class TargetError(QuestionError):
+    """A target that does not exist, is not installed, or cannot hold the mesh."""
+
+
+class CompilerError(ShardvizError):
+    """A compiler refused, ran out of time, or died. `log` keeps the end of what it printed."""
+
+    exit_code = 3
+
+    def __init__(self, message: str, hint: str = "", log: str = "") -> None:
+        super().__init__(message, hint)
+        self.log = log
+
+
+def quote(text: str, limit: int = 60) -> str:
+    """`text` in quotes for a message: control characters escaped, long texts cut in the middle."""
+    shown = "".join(
+        c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text
+    )
+    if len(shown) > limit:
+        half = (limit - 1) // 2
+        shown = f"{shown[:half]}…{shown[-half:]}"
+    return f"'{shown}'"
+
+
+def place(text: str, start: int, stop: int) -> str:
+    """Where a piece stands: ``at character 3 of 'XZ,Y_'``, or ``at the end of 'XZ,'``."""
+    if start >= len(text):
+        return f"at the end of {quote(text)}" if text else "in an empty text"
+    window = text if len(text) <= 60 else text[max(0, start - 25) : stop + 25]
+    return f"at character {start + 1} of {quote(window)}"

@@ -1,0 +1,187 @@
+"""Which slice of an array every device holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from shardviz.errors import QuestionError
+from shardviz.sharding.array import ShardedArray
+from shardviz.sharding.mesh import Mesh
+from shardviz.sharding.partition_spec import PartitionSpec
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+MAX_RANK = 8
+
+
+@dataclass(frozen=True)
+class DeviceShard:
+    """What one device holds: `slices` bound its elements as (start, stop) of each dimension.
+
+    `shard` numbers the data: devices with equal numbers hold equal data.
+    """
+
+    id: int
+    coords: tuple[int, ...]
+    slices: tuple[tuple[int, int], ...]
+    shard: int
+
+
+@dataclass(frozen=True)
+class Uneven:
+    """A dimension that its parts do not divide.
+
+    JAX arrays refuse it (`IndivisibleError`); inside `jit` the compiler gives every device `shard_size`
+    elements and pads the last `padding` of them, so that trailing devices hold fewer or none.
+    """
+
+    dim: int
+    size: int
+    parts: int
+    shard_size: int
+    padding: int
+
+
+@dataclass(frozen=True)
+class Layout:
+    """An array on a mesh. Positions are row-major places in the mesh; `Mesh.device_id` names the device.
+
+    Single positions are computed on demand with plain arithmetic; `shards` and `bounds` give all of
+    them at once as NumPy arrays and are fit for a hundred thousand devices.
+
+    Raises `QuestionError` when the spec does not fit the array or the mesh, or the rank is above 8.
+    """
+
+    array: ShardedArray
+    mesh: Mesh
+
+    def __post_init__(self) -> None:
+        if self.array.rank > MAX_RANK:
+            raise QuestionError(
+                f"{self.array.name} has {self.array.rank} dimensions", f"layouts show up to {MAX_RANK}"
+            )
+        self.spec.check(self.mesh, self.array.rank, self.array.name)
+
+    @property
+    def spec(self) -> PartitionSpec:
+        return self.array.decided_spec
+
+    @cached_property
+    def parts(self) -> tuple[int, ...]:
+        """Into how many parts each dimension is cut."""
+        return self.spec.parts(self.mesh)
+
+    @cached_property
+    def shard_shape(self) -> tuple[int, ...]:
+        return self.array.shard_shape(self.mesh)
+
+    @property
+    def bytes_per_device(self) -> int:
+        return self.array.bytes_per_device(self.mesh)
+
+    @property
+    def replicas(self) -> int:
+        """How many devices hold each piece of data."""
+        return self.array.replicas(self.mesh)
+
+    @property
+    def num_shards(self) -> int:
+        """How many different pieces of data there are, partial sums counted apart."""
+        return self.mesh.size // self.replicas
+
+    @cached_property
+    def uneven(self) -> tuple[Uneven, ...]:
+        """The dimensions that do not divide, with what the compiler pads."""
+        return tuple(
+            Uneven(dim, size, parts, shard, shard * parts - size)
+            for dim, (size, parts, shard) in enumerate(
+                zip(self.array.shape, self.parts, self.shard_shape, strict=True)
+            )
+            if size % parts
+        )
+
+    def block(self, position: int) -> tuple[int, ...]:
+        """Which part of each dimension the device at `position` holds."""
+        coords = dict(zip(self.mesh.axis_names, self.mesh.coords(position), strict=True))
+        block = []
+        for dim in self.spec.dims:
+            index = 0
+            for axis in dim:
+                index = index * self.mesh.axis_size(axis) + coords[axis]
+            block.append(index)
+        return tuple(block)
+
+    def partial(self, position: int) -> int:
+        """Which partial sum the device holds: 0 unless the array is unreduced."""
+        coords = dict(zip(self.mesh.axis_names, self.mesh.coords(position), strict=True))
+        index = 0
+        for axis in self.spec.unreduced:
+            index = index * self.mesh.axis_size(axis) + coords[axis]
+        return index
+
+    def slices(self, block: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+        """(start, stop) of a block in each dimension, cut at the array's edge."""
+        return tuple(
+            (min(index * step, size), min((index + 1) * step, size))
+            for index, step, size in zip(block, self.shard_shape, self.array.shape, strict=True)
+        )
+
+    def __getitem__(self, position: int) -> DeviceShard:
+        block = self.block(position)
+        shard = 0
+        for index, parts in zip(block, self.parts, strict=True):
+            shard = shard * parts + index
+        shard = shard * self.mesh.group_size(self.spec.unreduced) + self.partial(position)
+        return DeviceShard(
+            self.mesh.device_id(position), self.mesh.coords(position), self.slices(block), shard
+        )
+
+    def __len__(self) -> int:
+        return self.mesh.size
+
+    def __iter__(self) -> Iterator[DeviceShard]:
+        return (self[position] for position in range(len(self)))
+
+    def devices_indices_map(self) -> dict[int, tuple[slice, ...]]:
+        """Device id → the slices it holds, as `jax.sharding.Sharding.devices_indices_map` gives them."""
+        return {device.id: tuple(slice(start, stop) for start, stop in device.slices) for device in self}
+
+    def shards(self) -> NDArray[np.int64]:
+        """Shard numbers of all positions, shape (devices,)."""
+        import numpy as np
+
+        number = np.zeros(self.mesh.axis_sizes, dtype=np.int64)
+        for dim in (*self.spec.dims, self.spec.unreduced):
+            for axis in dim:
+                number *= self.mesh.axis_size(axis)
+                number += self._along(axis)
+        return number.reshape(-1)
+
+    def bounds(self) -> NDArray[np.int64]:
+        """(start, stop) of all positions in all dimensions, shape (devices, rank, 2)."""
+        import numpy as np
+
+        bounds = np.empty((*self.mesh.axis_sizes, self.array.rank, 2), dtype=np.int64)
+        for d, (dim, step, size) in enumerate(
+            zip(self.spec.dims, self.shard_shape, self.array.shape, strict=True)
+        ):
+            index = np.zeros((1,) * len(self.mesh.axis_sizes), dtype=np.int64)
+            for axis in dim:
+                index = index * self.mesh.axis_size(axis) + self._along(axis)
+            bounds[..., d, 0] = np.minimum(index * step, size)
+            bounds[..., d, 1] = np.minimum((index + 1) * step, size)
+        return bounds.reshape(self.mesh.size, self.array.rank, 2)
+
+    def _along(self, axis: str) -> NDArray[np.int64]:
+        """The coordinate along one axis, broadcastable over the mesh."""
+        import numpy as np
+
+        place = self.mesh.axis_names.index(axis)
+        shape = [1] * len(self.mesh.axis_sizes)
+        shape[place] = self.mesh.axis_sizes[place]
+        return np.arange(self.mesh.axis_sizes[place], dtype=np.int64).reshape(shape)

@@ -1,0 +1,132 @@
+"""A mesh: devices arranged along named axes, as `jax.sharding.Mesh` arranges them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from shardviz.errors import QuestionError, quote
+
+MAX_DEVICES = 2**40
+"""More devices than any question needs; keeps products of axis sizes within 64-bit arithmetic."""
+
+
+@dataclass(frozen=True)
+class Mesh:
+    """Named axes, their sizes, and which device stands at which place.
+
+    `device_order` lists device ids in row-major order of the mesh's coordinates (the last axis moves
+    fastest); None means 0, 1, 2, …, as `jax.make_mesh` gives on simulated devices.
+
+    Raises `QuestionError` for a bad name, a name used twice, a size below 1, or an order that is not a
+    permutation of the device ids.
+    """
+
+    axis_names: tuple[str, ...]
+    axis_sizes: tuple[int, ...]
+    device_order: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.axis_names) != len(self.axis_sizes):
+            raise QuestionError(
+                f"{len(self.axis_names)} axis names but {len(self.axis_sizes)} sizes",
+                "give every axis a size: X=2,Y=4",
+            )
+        for name, size in zip(self.axis_names, self.axis_sizes, strict=True):
+            if not is_axis_name(name):
+                raise QuestionError(
+                    f"{quote(name)} is not an axis name", "use letters, digits and _, starting with a letter"
+                )
+            if size < 1:
+                raise QuestionError(
+                    f"mesh axis {name}={size} has no devices", "an axis has a size of 1 or more"
+                )
+        for name in self.axis_names:
+            if self.axis_names.count(name) > 1:
+                raise QuestionError(f"mesh axis {name} is named twice", "give every axis its own name")
+        if self.size > MAX_DEVICES:
+            raise QuestionError(
+                f"a mesh of more than {MAX_DEVICES:,} devices is too large", "use smaller axes"
+            )
+        order = self.device_order
+        if order is not None and (len(order) != self.size or sorted(order) != list(range(self.size))):
+            raise QuestionError(
+                f"the device order is not a permutation of the {self.size} devices",
+                f"name each device from 0 to {self.size - 1} once",
+            )
+
+    @property
+    def size(self) -> int:
+        """How many devices there are."""
+        return math.prod(self.axis_sizes)
+
+    @property
+    def shape(self) -> dict[str, int]:
+        """Axis name → size, in order."""
+        return dict(zip(self.axis_names, self.axis_sizes, strict=True))
+
+    def axis_size(self, name: str) -> int:
+        """Devices along one axis; `QuestionError` for an axis that the mesh does not have."""
+        try:
+            return self.axis_sizes[self.axis_names.index(name)]
+        except ValueError:
+            names = ", ".join(self.axis_names) or "none"
+            raise QuestionError(
+                f"unknown mesh axis {quote(name)}", f"this mesh has the axes {names}"
+            ) from None
+
+    def group_size(self, axes: Iterable[str]) -> int:
+        """Devices in one group of a collective over `axes`."""
+        return math.prod(self.axis_size(axis) for axis in axes)
+
+    def device_id(self, position: int) -> int:
+        """The id of the device at a row-major position."""
+        return position if self.device_order is None else self.device_order[position]
+
+    def coords(self, position: int) -> tuple[int, ...]:
+        """Coordinates of a row-major position, one for each axis."""
+        result = []
+        for size in reversed(self.axis_sizes):
+            position, coordinate = divmod(position, size)
+            result.append(coordinate)
+        return tuple(reversed(result))
+
+    def groups(self, axes: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
+        """Row-major positions of each group of a collective over `axes`, which order a group's members.
+
+        Groups follow the other axes in row-major order. Materialises one number per device.
+        """
+        strides = dict(zip(self.axis_names, self._strides(), strict=True))
+        shape = self.shape
+        others = [axis for axis in self.axis_names if axis not in axes]
+        bases = _offsets([(shape[axis], strides[axis]) for axis in others])
+        members = _offsets([(self.axis_size(axis), strides[axis]) for axis in axes])
+        return tuple(tuple(base + member for member in members) for base in bases)
+
+    def replica_groups(self, axes: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
+        """`groups` as device ids, as HLO's `replica_groups` lists them."""
+        return tuple(tuple(map(self.device_id, group)) for group in self.groups(axes))
+
+    def _strides(self) -> list[int]:
+        strides, stride = [], 1
+        for size in reversed(self.axis_sizes):
+            strides.append(stride)
+            stride *= size
+        return strides[::-1]
+
+    def __str__(self) -> str:
+        return ",".join(f"{name}={size}" for name, size in self.shape.items())
+
+
+def is_axis_name(name: str) -> bool:
+    """Whether a name can stand in every notation: ASCII, a letter first, then letters, digits, `_`."""
+    return name.isascii() and name.isidentifier() and name[0] != "_"
+
+
+def _offsets(axes: list[tuple[int, int]]) -> list[int]:
+    """Row-major offsets of a nest of (size, stride) loops, the last the fastest."""
+    offsets = [0]
+    for size, stride in axes:
+        offsets = [offset + stride * i for offset in offsets for i in range(size)]
+    return offsets

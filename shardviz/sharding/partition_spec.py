@@ -1,0 +1,76 @@
+"""Which mesh axes split which dimension of an array."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from shardviz.errors import QuestionError
+from shardviz.sharding.mesh import Mesh
+
+
+@dataclass(frozen=True)
+class PartitionSpec:
+    """One tuple of mesh axes per dimension, and the axes over which the array is a pending sum.
+
+    ``PartitionSpec((("X",), ("Y", "Z")))`` is JAX's ``P('X', ('Y', 'Z'))``: dimension 0 is split over X,
+    dimension 1 over Y and then each part over Z, so the first axis of a tuple is the major one and
+    the order matters. `unreduced` lists, in alphabetical order, axes along which devices hold partial
+    sums (the scaling book's ``{U_X}``).
+
+    Raises `QuestionError` when an axis occurs more than once.
+    """
+
+    dims: tuple[tuple[str, ...], ...]
+    unreduced: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "unreduced", tuple(sorted(self.unreduced)))
+        used = [axis for dim in self.dims for axis in dim] + list(self.unreduced)
+        for axis in used:
+            if used.count(axis) > 1:
+                raise QuestionError(
+                    f"mesh axis {axis} is used twice in {self}",
+                    "an axis can split one dimension of an array, once",
+                )
+
+    @classmethod
+    def replicated(cls, rank: int) -> PartitionSpec:
+        """The spec that splits nothing."""
+        return cls(((),) * rank)
+
+    @property
+    def rank(self) -> int:
+        return len(self.dims)
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """Every axis that splits a dimension, in order of the dimensions."""
+        return tuple(axis for dim in self.dims for axis in dim)
+
+    def parts(self, mesh: Mesh) -> tuple[int, ...]:
+        """Into how many parts each dimension is cut."""
+        return tuple(mesh.group_size(dim) for dim in self.dims)
+
+    def check(self, mesh: Mesh, rank: int, name: str = "the array") -> None:
+        """Raise `QuestionError` unless every axis is in the mesh and there is one entry per dimension."""
+        if self.rank != rank:
+            raise QuestionError(
+                f"the spec {self} has {self.rank} entries but {name} has {rank} dimensions",
+                "write one entry for each dimension; _ or None leaves a dimension whole",
+            )
+        for axis in (*self.axes, *self.unreduced):
+            mesh.axis_size(axis)
+
+    def __iter__(self) -> Iterator[tuple[str, ...]]:
+        return iter(self.dims)
+
+    def __str__(self) -> str:
+        """As JAX prints it: ``P('X', None)``, ``P(('X', 'Y'), unreduced={'Z'})``."""
+        entries = []
+        for dim in self.dims:
+            names = ", ".join(map(repr, dim))
+            entries.append("None" if not dim else names if len(dim) == 1 else f"({names})")
+        if self.unreduced:
+            entries.append(f"unreduced={{{', '.join(map(repr, self.unreduced))}}}")
+        return f"P({', '.join(entries)})"
