@@ -1,0 +1,222 @@
+"""The scaling book's arrays: ``A[B_X, D_Y]``, ``Out[B_X, F]{U_Y}``.
+
+A subscript names the mesh axes that split a dimension, ``{U_Y}`` the axes along which devices hold
+partial sums. The source is "How to Scale Your Model", chapter 3. Read as well: subscripts as LaTeX
+(``I_{XY}``) and HTML (``I<sub>X</sub>``), long axis names as ``B_{data,model}``, ``\\mathbf{A}``.
+
+A dimension's subscript begins at the last underscore of its name, so that a dimension with an
+underscore that is not split is written ``d_model_{}``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from shardviz.errors import QuestionError, quote
+from shardviz.notation.reading import Context, Reading
+from shardviz.notation.scanner import Scanner, Word
+from shardviz.sharding import PartitionSpec, canonical_dtype
+
+HINT = "write arrays as A[B_X, D_Y] and products as A[B_X, D_Y] * W[D_Y, F] -> Out[B_X, F]"
+_UNREDUCED_HINT = "write partial sums over Y as {U_Y}"
+_ARRAY_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_']*")
+_DIM_NAME = re.compile(r"[A-Za-z](?:[A-Za-z0-9]|_(?=[A-Za-z0-9]))*")
+_SUBSCRIPT = re.compile(r"\w+")
+
+
+@dataclass(frozen=True)
+class BookArray:
+    """An array as the book writes it: its name ("" when there is none), its dimensions and its sharding."""
+
+    name: str
+    dims: tuple[str, ...]
+    spec: PartitionSpec
+
+    def __str__(self) -> str:
+        return write_book(self.name, self.dims, self.spec)
+
+
+def read_book(text: str, context: Context) -> Reading:
+    """Read one array; a dtype in place of its name, as in ``float32[S_X, D_Y]``, is its dtype.
+
+    Raises `NotationError` as `parse_product` does.
+    """
+    scanner = Scanner(text)
+    array = book_array(scanner, context.axis_names)
+    scanner.expect_end(HINT)
+    context.check_rank(scanner, len(array.dims))
+    dtype = _dtype(array.name)
+    return Reading(array.spec, dims=array.dims, dtype=dtype, name=None if dtype else array.name or None)
+
+
+def write_book_reading(reading: Reading, context: Context) -> str:
+    """The array as the book writes it, named A where nothing else is known; see `write_book`."""
+    return write_book(reading.name or "A", reading.dim_names, reading.spec, context.axis_names)
+
+
+def write_book(
+    name: str, dims: Sequence[str], spec: PartitionSpec, axis_names: Sequence[str] | None = None
+) -> str:
+    """``Out[B_X, F]{U_Y}``; subscripts stand in braces where the bare letters could be misread."""
+    entries = []
+    for dim, axes in zip(dims, spec.dims, strict=True):
+        if axes:
+            entries.append(f"{dim}_{_subscript(axes, axis_names)}")
+        else:
+            entries.append(f"{dim}_{{}}" if "_" in dim else dim)
+    unreduced = f"{{U_{_subscript(spec.unreduced, axis_names)}}}" if spec.unreduced else ""
+    return f"{name}[{', '.join(entries)}]{unreduced}"
+
+
+def _dtype(name: str) -> str | None:
+    """The dtype that stands for an array's name; names without a digit are names."""
+    if not any(char.isdigit() for char in name):
+        return None
+    try:
+        return canonical_dtype(name)
+    except QuestionError:
+        return None
+
+
+def _subscript(axes: tuple[str, ...], axis_names: Sequence[str] | None) -> str:
+    bare = "".join(axes)
+    if all(len(axis) == 1 for axis in axes) and (not axis_names or len(_cuts(bare, axis_names)) == 1):
+        return bare
+    return f"{{{','.join(axes)}}}"
+
+
+def book_array(scanner: Scanner, axis_names: Sequence[str] | None) -> BookArray:
+    """The array that stands next; part of `parse_product`."""
+    name = _array_name(scanner)
+    scanner.expect("[", HINT)
+    dims: list[str] = []
+    axes: list[list[Word]] = []
+    while not scanner.take("]"):
+        if dims and not scanner.take(","):
+            scanner.fail_here("',' or ']'", HINT)
+        scanner.skip()
+        dim, split = _dim(scanner, axis_names)
+        dims.append(dim)
+        axes.append(split)
+    unreduced: list[Word] = []
+    if scanner.take("\\{", "{"):
+        _take_spacing(scanner)
+        while not scanner.take("\\}", "}"):
+            if unreduced and not scanner.take(","):
+                scanner.fail_here("',' or '}'", _UNREDUCED_HINT)
+            scanner.expect("U", _UNREDUCED_HINT)
+            unreduced += subscript_axes(scanner, axis_names) or scanner.fail_here("'_'", _UNREDUCED_HINT)
+            _take_spacing(scanner)
+        if not unreduced:
+            scanner.fail("no axis between '{' and '}'", scanner.pos - 1, hint=_UNREDUCED_HINT)
+    return BookArray(name, tuple(dims), scanner.spec(axes, unreduced, axis_names))
+
+
+def _take_spacing(scanner: Scanner) -> None:
+    r"""``\ `` between LaTeX braces."""
+    while scanner.take("\\ "):
+        pass
+
+
+def _array_name(scanner: Scanner) -> str:
+    r"""``A``, ``W_in``, ``W<sub>in</sub>``, ``\mathbf{A}``, ``**A**``, or nothing."""
+    for opening, closing in (("\\mathbf{", "}"), ("\\textbf{", "}"), ("**", "**")):
+        if scanner.take(opening):
+            name = scanner.match(_ARRAY_NAME) or scanner.fail_here("the name of an array", HINT)
+            scanner.expect(closing, HINT)
+            return name.text
+    scanner.skip()
+    found = scanner.match(_ARRAY_NAME)
+    if found is None:
+        return ""
+    if scanner.take("<sub>"):
+        below = scanner.match(_SUBSCRIPT) or scanner.fail_here("a subscript", HINT)
+        scanner.expect("</sub>", HINT)
+        return f"{found.text}_{below.text}"
+    return found.text
+
+
+def _dim(scanner: Scanner, axis_names: Sequence[str] | None) -> tuple[str, list[Word]]:
+    found = scanner.match(_DIM_NAME) or scanner.fail_here("a dimension", HINT)
+    if scanner.text.startswith(("_", "<sub>"), scanner.pos):
+        return found.text, subscript_axes(scanner, axis_names)
+    name, underscore, below = found.text.rpartition("_")
+    if not underscore:
+        return found.text, []
+    start = found.stop - len(below)
+    return name, _cut(scanner, Word(below, start, found.stop), axis_names)
+
+
+def subscript_axes(scanner: Scanner, axis_names: Sequence[str] | None) -> list[Word]:
+    """``_X``, ``_XY``, ``_{XY}``, ``_{data,model}``, ``<sub>X</sub>`` or nothing.
+
+    One word in braces is an axis when the mesh has it, else cut like a bare subscript; with no mesh at
+    hand capitals are cut, as LaTeX writes them, and other words are names.
+    """
+    if scanner.take("<sub>"):
+        closing = "</sub>"
+    elif scanner.take("_{"):
+        closing = "}"
+    elif scanner.take("_"):
+        below = scanner.match(_SUBSCRIPT) or scanner.fail_here("a mesh axis", HINT)
+        return _cut(scanner, below, axis_names)
+    else:
+        return []
+    words: list[Word] = []
+    while not scanner.take(closing):
+        if words and not scanner.take(","):
+            scanner.fail_here(f"',' or '{closing}'", HINT)
+        words.append(scanner.name("a mesh axis", HINT))
+    if len(words) != 1:
+        return words
+    text = words[0].text
+    named = not (text.isupper() and text.isalpha()) if axis_names is None else text in axis_names
+    return words if named else _cut(scanner, words[0], axis_names)
+
+
+def _cut(scanner: Scanner, below: Word, axis_names: Sequence[str] | None) -> list[Word]:
+    """The axes of a bare subscript."""
+    if axis_names is None:
+        odd = next((i for i, char in enumerate(below.text) if not (char.isascii() and char.isalpha())), None)
+        if odd is not None:
+            at = below.start + odd
+            scanner.fail(
+                f"{quote(below.text[odd])} is no axis", at, hint="write long names as B_{data,model}"
+            )
+        return [Word(char, below.start + i, below.start + i + 1) for i, char in enumerate(below.text)]
+    cuts = _cuts(below.text, axis_names)
+    if len(cuts) > 1:
+        options = " or ".join(f"{{{','.join(names)}}}" for names in cuts)
+        scanner.fail(
+            f"{quote(below.text, 30)} can be read in two ways", below.start, below.stop, f"write {options}"
+        )
+    if not cuts:
+        unknown = below
+        if all(len(name) == 1 for name in axis_names):
+            at = next(i for i, char in enumerate(below.text) if char not in axis_names)
+            unknown = Word(below.text[at], below.start + at, below.start + at + 1)
+        advice = "; a dimension with an underscore is written d_model_{}"
+        scanner.fail_unknown(unknown, axis_names, advice if len(below.text) > 2 else "")
+    words, start = [], below.start
+    for name in cuts[0]:
+        words.append(Word(name, start, start + len(name)))
+        start += len(name)
+    return words
+
+
+def _cuts(text: str, axis_names: Sequence[str]) -> list[tuple[str, ...]]:
+    """At most two ways to cut `text` into axis names."""
+    if len(text) > 2 * sum(map(len, axis_names)):
+        return []
+    ways: list[list[tuple[str, ...]]] = [[()]]
+    for stop in range(1, len(text) + 1):
+        found = [
+            (*way, name)
+            for name in axis_names
+            if text.endswith(name, 0, stop)
+            for way in ways[stop - len(name)]
+        ]
+        ways.append(found[:2])
+    return ways[-1]

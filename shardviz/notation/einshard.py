@@ -1,0 +1,271 @@
+"""einshard's expressions: ``b d -> b2 d4``, ``d f -> 2 d4 f``, ``... -> * ...``.
+
+::
+
+    left    := (name | '...') …
+    right   := (name? integer? '*'? | '...') …      with at least one of the three
+
+The right side lists the axes of a mesh of its own, over all devices in order of their numbers: ``a2`` splits
+a two ways, a bare integer replicates, ``*`` multiplies an axis by its share of the devices that are left.
+All shares are equal: the n-th root, for n stars, of devices / (product of fixed and starred integers).
+A name that stands more than once on the right is split by its last axis, and replicated over
+the others, as are names that the left side lacks. The source is einshard 0.2.0 (yixiaoer/einshard). On
+TPUs einshard orders devices by their place in the torus; here they stand in order of their numbers, as on
+simulated devices.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NoReturn
+
+from shardviz.errors import QuestionError, quote
+from shardviz.notation.reading import Context, Reading, placeholder_dims
+from shardviz.notation.scanner import MAX_RANK, Scanner
+from shardviz.notation.tiles import Digit, digits_of_blocks, digits_of_sizes, value, whole_axes
+from shardviz.sharding import Mesh, PartitionSpec
+
+_HINT = "write an einshard expression as b d -> b2 d4"
+_NAME = re.compile(r"[^\W\d]+")
+_INTEGER = re.compile(r"[1-9][0-9]*")
+_MESH_NEEDED = "an einshard expression"
+
+
+@dataclass(frozen=True)
+class _Element:
+    """One axis on the right: the name it splits ("" for none), its integer, and whether it has a star."""
+
+    name: str
+    number: int
+    starred: bool
+
+
+def read_einshard(text: str, context: Context) -> Reading:
+    """Read an expression against the mesh of `context`, whose devices it uses, and its rank for ``...``.
+
+    Raises `NotationError` for text of another form, a number of devices that the expression cannot use up,
+    and blocks that do not follow whole axes of the mesh; `QuestionError` when no mesh is known.
+    """
+    mesh = context.known_mesh(_MESH_NEEDED)
+    scanner = Scanner(text)
+    left = _left(scanner)
+    scanner.expect("->", _HINT)
+    right_at = scanner.pos
+    right = _right(scanner)
+    if "..." in left or any(element.name == "..." for element in right):
+        left, right = _expanded(scanner, left, right, context)
+    context.check_rank(scanner, len(left))
+    sizes = _axis_sizes(scanner, right, mesh.size, right_at)
+    last = {element.name: i for i, element in enumerate(right)}
+    for name in left:
+        if name not in last:
+            scanner.fail(
+                f"{quote(name, 30)} is missing on the right", right_at, len(text), "name it on both sides"
+            )
+    digits = digits_of_sizes(sizes)
+    dims = _whole_axes([digits[last[name]] for name in left], mesh)
+    if dims is None:
+        scanner.fail(
+            f"these blocks do not follow whole axes of the mesh {mesh}",
+            right_at,
+            len(text),
+            "a PartitionSpec splits over whole axes; give a mesh with the sizes of the right side",
+        )
+    return Reading(PartitionSpec(dims), dims=tuple(left))
+
+
+def write_einshard(reading: Reading, context: Context) -> str:
+    """An expression that places every block on the same devices.
+
+    Raises `QuestionError` for partial sums and where einshard has no expression: one axis of its mesh
+    splits a dimension, so the devices along it must be a single run of numbers with one stride.
+    """
+    mesh = context.known_mesh(_MESH_NEEDED)
+    spec = reading.spec
+    if spec.unreduced:
+        axes = ", ".join(spec.unreduced)
+        raise QuestionError(
+            f"einshard has no word for partial sums over {axes}", "leave out the unreduced axes"
+        )
+    if not spec.dims:
+        raise QuestionError(
+            "einshard has no expression for an array without dimensions", "use another notation"
+        )
+    names = reading.dim_names
+    if len(set(names)) < len(names) or not all(map(_is_name, names)):
+        names = placeholder_dims(spec.rank)
+    split = [(digit, name) for name, digit in zip(names, _digits(spec, mesh), strict=True) if digit.size > 1]
+    words = _with_replication(sorted(split, key=lambda item: -item[0].stride), mesh.size)
+    written = [name for _, name in split]
+    for i, name in enumerate(names):
+        if name not in written:
+            later = [at for at, (word, _) in enumerate(words) if word in names[i + 1 :]]
+            words.insert(min(later, default=len(words)), (name, 1))
+    right = " ".join(f"{name}{size if size > 1 or not name else ''}" for name, size in words)
+    return f"{' '.join(names)} -> {right}"
+
+
+def _left(scanner: Scanner) -> list[str]:
+    names: list[str] = []
+    while not scanner.peek("->"):
+        scanner.skip()
+        start = scanner.pos
+        name = scanner.take("...") or _name(scanner) or scanner.fail_here("a name, '...' or '->'", _HINT)
+        if name in names:
+            problem = f"{quote(name, 30)} stands twice on the left, again"
+            scanner.fail(problem, start, scanner.pos, "give every dimension its own name")
+        names.append(name)
+        if len(names) > MAX_RANK:
+            scanner.fail(f"more than {MAX_RANK} dimensions", start, hint="use fewer dimensions")
+        _apart(scanner)
+    if not names:
+        scanner.fail_here("a name or '...'", _HINT)
+    return names
+
+
+def _right(scanner: Scanner) -> list[_Element]:
+    elements: list[_Element] = []
+    while not scanner.at_end:
+        start = scanner.pos
+        if scanner.take("..."):
+            elements.append(_Element("...", 1, False))
+        else:
+            name = _name(scanner)
+            number = scanner.match(_INTEGER)
+            starred = scanner.text.startswith("*", scanner.pos)
+            scanner.pos += starred
+            if scanner.pos == start:
+                scanner.fail_here("a name, a number from 1 on, '*' or '...'", _HINT)
+            size = scanner.to_int(number) if number else 1
+            elements.append(_Element(name, size, starred))
+        if len(elements) > 2 * MAX_RANK:
+            scanner.fail(f"more than {2 * MAX_RANK} axes", start, hint="use fewer axes")
+        _apart(scanner)
+    if not elements:
+        scanner.fail_here("a name, a number, '*' or '...'", _HINT)
+    return elements
+
+
+def _name(scanner: Scanner) -> str:
+    """A name, which has letters and ``_`` but no digits, or ""."""
+    before = scanner.pos
+    word = scanner.match(_NAME)
+    if word is None or _is_name(word.text):
+        return word.text if word else ""
+    scanner.pos = before
+    return ""
+
+
+def _is_name(text: str) -> bool:
+    return all(char == "_" or char.isalpha() for char in text)
+
+
+def _apart(scanner: Scanner) -> None:
+    """Elements stand apart by spaces."""
+    before = scanner.pos
+    if not scanner.at_end and scanner.pos == before and not scanner.peek("->"):
+        scanner.fail_here("a space", _HINT)
+
+
+def _expanded(
+    scanner: Scanner, left: list[str], right: list[_Element], context: Context
+) -> tuple[list[str], list[_Element]]:
+    """Both sides with names in place of ``...``."""
+    dotted = [i for i, element in enumerate(right) if element.name == "..."]
+    if "..." not in left or len(dotted) != 1:
+        scanner.fail(
+            "'...' stands on one side only, or twice", 0, len(scanner.text), "write it once on each side"
+        )
+    rank = context.known_rank(scanner)
+    hidden = rank - len(left) + 1
+    if hidden < 0 or rank > MAX_RANK:
+        problem = f"{len(left) - 1} names, but the array has {rank} dimensions"
+        scanner.fail(problem, 0, len(scanner.text), "name at most the dimensions that there are")
+    names = placeholder_dims(hidden, (*left, *(element.name for element in right)))
+    at = left.index("...")
+    axes = [_Element(name, 1, False) for name in names]
+    return [*left[:at], *names, *left[at + 1 :]], [*right[: dotted[0]], *axes, *right[dotted[0] + 1 :]]
+
+
+def _axis_sizes(scanner: Scanner, right: list[_Element], devices: int, start: int) -> list[int]:
+    """The sizes of einshard's mesh; it must use every device."""
+    stars = sum(element.starred for element in right)
+    needed = math.prod(element.number for element in right)
+    share = 1
+    if stars and devices % needed == 0:
+        share = _integer_root(devices // needed, stars)
+    if needed * share**stars != devices:
+        shown = f"{needed}·n{f'^{stars}' if stars > 1 else ''}" if stars else str(needed)
+        problem = f"the right side needs {shown} devices, not {devices},"
+        hint = "the product of the right side is the number of devices"
+        scanner.fail(problem, start, len(scanner.text), hint)
+    return [element.number * (share if element.starred else 1) for element in right]
+
+
+def _integer_root(number: int, degree: int) -> int:
+    """The largest integer whose power of `degree` is at most `number`."""
+    low, high = 1, 1 << (number.bit_length() // degree + 1)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if middle**degree <= number else (low, middle - 1)
+    return low
+
+
+def _whole_axes(digits: list[Digit], mesh: Mesh) -> tuple[tuple[str, ...], ...] | None:
+    """The axes of `mesh` for digits of a device's number."""
+    groups: list[tuple[Digit, ...]] = [(digit,) for digit in digits]
+    if mesh.device_order is not None:
+        blocks = [tuple(value((digit,), device) for digit in digits) for device in mesh.device_order]
+        found = digits_of_blocks([digit.size for digit in digits], blocks)
+        if found is None:
+            return None
+        groups = list(found)
+    dims = [whole_axes(group, mesh) for group in groups]
+    known = tuple(dim for dim in dims if dim is not None)
+    return known if len(known) == len(dims) else None
+
+
+def _digits(spec: PartitionSpec, mesh: Mesh) -> list[Digit]:
+    """For each dimension the one digit of a device's number that is its block."""
+    places = dict(zip(mesh.axis_names, digits_of_sizes(mesh.axis_sizes), strict=True))
+    mesh.group_size(spec.axes)
+    groups: list[tuple[Digit, ...]] = [tuple(places[axis] for axis in dim) for dim in spec.dims]
+    if mesh.device_order is not None:
+        blocks: list[tuple[int, ...]] = [()] * mesh.size
+        for position, device in enumerate(mesh.device_order):
+            blocks[device] = tuple(value(group, position) for group in groups)
+        groups = list(digits_of_blocks(spec.parts(mesh), blocks) or _no_expression(spec, mesh))
+    return [_single(group) or _no_expression(spec, mesh) for group in groups]
+
+
+def _single(group: tuple[Digit, ...]) -> Digit | None:
+    """The digits joined, when they are one run of device numbers."""
+    large = [digit for digit in group if digit.size > 1]
+    if any(major.stride != minor.size * minor.stride for major, minor in pairwise(large)):
+        return None
+    return Digit(math.prod(digit.size for digit in large), large[-1].stride if large else 1)
+
+
+def _no_expression(spec: PartitionSpec, mesh: Mesh) -> NoReturn:
+    raise QuestionError(
+        f"einshard cannot place {spec} on the mesh {mesh}: it splits a dimension by one axis of its own, "
+        "and the devices along these axes are no single run in the order of their numbers",
+        "use PartitionSpec text, or a mesh in which the axes of a dimension stand side by side",
+    )
+
+
+def _with_replication(split: list[tuple[Digit, str]], devices: int) -> list[tuple[str, int]]:
+    """Names and sizes of the right side's axes, with bare integers for the devices between them."""
+    words: list[tuple[str, int]] = []
+    left = devices
+    for digit, name in split:
+        if left > digit.size * digit.stride:
+            words.append(("", left // (digit.size * digit.stride)))
+        words.append((name, digit.size))
+        left = digit.stride
+    if left > 1:
+        words.append(("", left))
+    return words

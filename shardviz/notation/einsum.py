@@ -1,0 +1,174 @@
+"""Einsum text, as `numpy.einsum` takes it, and chains of einsums."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+
+from shardviz.errors import quote
+from shardviz.notation.scanner import MAX_RANK, Scanner
+
+MAX_PARTS = 1024
+"""The longest chain."""
+
+_HINT = "write letters for dimensions: bd,df->bf"
+_LETTER = re.compile("[A-Za-z]")
+
+
+@dataclass(frozen=True)
+class Einsum:
+    """A contraction of one or two operands: names of the dimensions of each operand and of the result.
+
+    An ellipsis is already expanded into dimensions named ``...0``, ``...1``, … (outermost first).
+    """
+
+    operands: tuple[tuple[str, ...], ...]
+    result: tuple[str, ...]
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        """Every dimension once, in order of first appearance."""
+        return tuple(dict.fromkeys(dim for operand in self.operands for dim in operand))
+
+    @property
+    def contracted(self) -> tuple[str, ...]:
+        """The dimensions that are summed over."""
+        return tuple(dim for dim in self.dims if dim not in self.result)
+
+    def __str__(self) -> str:
+        """As `numpy.einsum` takes it; names longer than a letter stand apart by spaces."""
+        apart = any(_is_long(dim) for dim in self.dims)
+        operands = ",".join(dims_text(operand, apart) for operand in self.operands)
+        return f"{operands}->{dims_text(self.result, apart)}"
+
+
+def ellipsis_dims(rank: int) -> tuple[str, ...]:
+    """The names of the dimensions that an ellipsis stands for."""
+    return tuple(f"...{i}" for i in range(rank))
+
+
+def dims_text(dims: tuple[str, ...], apart: bool = False) -> str:
+    """Dimensions as einsum text writes them: ``bd``, ``...bd``; with spaces if `apart` or a name is long."""
+    words: list[str] = []
+    for dim in dims:
+        if not dim.startswith("..."):
+            words.append(dim)
+        elif "..." not in words:
+            words.append("...")
+    return (" " if apart or any(map(_is_long, dims)) else "").join(words)
+
+
+def _is_long(dim: str) -> bool:
+    return len(dim) > 1 and not dim.startswith("...")
+
+
+def parse_einsum(text: str, ellipsis_rank: int = 0) -> Einsum:
+    """Read one einsum. `ellipsis_rank` is the number of dimensions that ``...`` stands for.
+
+    Without ``->`` the result has the dimensions of the ellipsis, then the letters that occur once, in
+    alphabetical order, which is NumPy's rule. Raises `NotationError` for anything that NumPy refuses
+    and for more than two operands.
+    """
+    scanner = Scanner(text)
+    einsum = _einsum(scanner, ellipsis_rank)
+    scanner.expect_end(_HINT)
+    return einsum
+
+
+def parse_chain(text: str, ellipsis_rank: int = 0) -> tuple[Einsum, ...]:
+    """Read einsums apart by ``;``, in which each part's first operand is the previous part's result.
+
+    Raises `NotationError` as `parse_einsum` does, and when two parts do not join.
+    """
+    scanner = Scanner(text)
+    parts = [_einsum(scanner, ellipsis_rank)]
+    while scanner.take(";"):
+        scanner.skip()
+        start = scanner.pos
+        part = _einsum(scanner, ellipsis_rank)
+        if part.operands[0] != parts[-1].result:
+            first, previous = dims_text(part.operands[0]), dims_text(parts[-1].result)
+            scanner.fail(
+                f"a part begins with {quote(first, 30)} but the part before it makes {quote(previous, 30)},",
+                start,
+                start + 1,
+                "the first operand of each part is the result of the part before it, letter by letter",
+            )
+        parts.append(part)
+        if len(parts) > MAX_PARTS:
+            scanner.fail(f"more than {MAX_PARTS} parts", start, hint="use a shorter chain")
+    scanner.expect_end(_HINT)
+    return tuple(parts)
+
+
+def _einsum(scanner: Scanner, ellipsis_rank: int) -> Einsum:
+    scanner.skip()
+    start = scanner.pos
+    if scanner.at_end or scanner.peek(";"):
+        scanner.fail("there is no einsum", start, hint=_HINT)
+    operands = [_operand(scanner, ellipsis_rank)]
+    while scanner.take(","):
+        if len(operands) == 2:
+            scanner.fail(
+                "a third operand begins",
+                scanner.pos - 1,
+                hint="join contractions of two operands by ';', as in ab,bc->ac; ac,cd->ad",
+            )
+        operands.append(_operand(scanner, ellipsis_rank))
+    explicit = scanner.take("->")
+    result = _result(scanner, operands, ellipsis_rank) if explicit else _implicit_result(operands)
+    return Einsum(tuple(operands), result)
+
+
+def _operand(scanner: Scanner, ellipsis_rank: int) -> tuple[str, ...]:
+    dims: list[str] = []
+    dotted = False
+    while True:
+        scanner.skip()
+        start = scanner.pos
+        if scanner.take("..."):
+            if dotted:
+                scanner.fail("a second '...' in one operand", start, start + 3, "an operand has at most one")
+            dotted = True
+            dims += ellipsis_dims(ellipsis_rank)
+        elif letter := scanner.match(_LETTER):
+            dims.append(letter.text)
+        elif scanner.at_end or scanner.text[start] in ",;" or scanner.peek("->"):
+            return tuple(dims)
+        else:
+            scanner.fail_here("a letter, ',', '->' or '...'", _HINT)
+        if len(dims) > MAX_RANK:
+            scanner.fail(
+                f"an operand has more than {MAX_RANK} dimensions", start, hint="use fewer dimensions"
+            )
+
+
+def _result(scanner: Scanner, operands: list[tuple[str, ...]], ellipsis_rank: int) -> tuple[str, ...]:
+    known = {dim for operand in operands for dim in operand}
+    start = scanner.pos
+    dims: list[str] = []
+    for dim in _operand(scanner, ellipsis_rank if "...0" in known else 0):
+        if dim not in known or dim in dims:
+            at = (
+                scanner.text.find(dim, start)
+                if dim not in known
+                else scanner.text.rfind(dim, start, scanner.pos)
+            )
+            problem = "is in no operand" if dim not in known else "occurs twice in the result"
+            hint = "each letter of the result is one of the operands', once"
+            scanner.fail(f"dimension {quote(dim)} {problem},", at, at + 1, hint)
+        dims.append(dim)
+    missing = [dim for dim in known if dim.startswith("...") and dim not in dims]
+    if missing:
+        hint = "write '...' in the result as well"
+        scanner.fail("the result leaves out the dimensions of '...'", start, scanner.pos, hint)
+    if scanner.peek(","):
+        scanner.fail("a second result begins", scanner.pos, hint="an einsum has one result")
+    return tuple(dims)
+
+
+def _implicit_result(operands: list[tuple[str, ...]]) -> tuple[str, ...]:
+    count = Counter(dim for operand in operands for dim in operand)
+    ellipsis = tuple(dim for dim in count if dim.startswith("..."))
+    return (*ellipsis, *sorted(dim for dim in count if count[dim] == 1 and dim not in ellipsis))

@@ -1,0 +1,107 @@
+"""PartitionSpec text: ``P('X', None)``, ``P(('X', 'Y'), None)``, ``PartitionSpec('X', unreduced={'Y'})``.
+
+A bare tuple, ``('axis', None)``, reads as well. ``P.UNCONSTRAINED`` leaves the dimension to the compiler: it
+reads as not split, with a note, and so do ``reduced`` axes, which do not change the layout.
+"""
+
+from __future__ import annotations
+
+from shardviz.notation.reading import Context, Reading
+from shardviz.notation.scanner import Scanner, Word
+from shardviz.sharding import PartitionSpec
+
+_HINT = "write a PartitionSpec as P('X', None) or P(('X', 'Y'), None)"
+
+
+def read_jax(text: str, context: Context) -> Reading:
+    """Read a PartitionSpec; with a known rank, entries left out at the end are None, as in JAX.
+
+    Raises `NotationError` for text of another form, an unknown axis, an axis used twice, and more entries
+    than the rank.
+    """
+    scanner = Scanner(text)
+    scanner.take("jax.sharding.")
+    scanner.take("PartitionSpec", "P")
+    scanner.expect("(", _HINT)
+    dims: list[list[Word]] = []
+    unreduced: list[Word] = []
+    notes: list[str] = []
+    while not scanner.take(")"):
+        scanner.skip()
+        start = scanner.pos
+        if scanner.take("unreduced_kind"):
+            _kind(scanner)
+        elif keyword := scanner.take("unreduced", "reduced"):
+            scanner.expect("=", _HINT)
+            axes = _set(scanner)
+            if keyword == "unreduced":
+                unreduced = axes
+            else:
+                listed = ", ".join(axis.text for axis in axes)
+                notes.append(f"reduced over {listed}: whole on every device, and its gradient is unreduced")
+        elif scanner.take("P.UNCONSTRAINED", "PartitionSpec.UNCONSTRAINED", "UNCONSTRAINED"):
+            dims.append([])
+            notes.append(f"dimension {len(dims) - 1} is open: the compiler may split it")
+        else:
+            dims.append(_entry(scanner))
+            if unreduced:
+                scanner.fail("an entry follows unreduced=", start, hint=_HINT)
+        if not scanner.take(",") and not scanner.peek(")"):
+            scanner.fail_here("',' or ')'", _HINT)
+    scanner.expect_end(_HINT)
+    if context.rank is not None:
+        if len(dims) > context.rank:
+            problem = f"{len(dims)} entries for an array of {context.rank} dimensions"
+            scanner.fail(problem, 0, len(text), "write at most one entry for each dimension")
+        dims += [[] for _ in range(context.rank - len(dims))]
+    return Reading(scanner.spec(dims, unreduced, context.axis_names), notes=tuple(notes))
+
+
+def write_jax(reading: Reading, context: Context) -> str:
+    """The text that JAX prints, without the comma that it leaves after a single entry."""
+    spec = reading.spec
+    return str(PartitionSpec(spec.dims)) if not spec.unreduced else _with_unreduced(spec, context)
+
+
+def _with_unreduced(spec: PartitionSpec, context: Context) -> str:
+    entries = str(PartitionSpec(spec.dims))[2:-1]
+    axes = ", ".join(map(repr, context.mesh_order(spec.unreduced)))
+    return f"P({entries}{', ' if entries else ''}unreduced={{{axes}}})"
+
+
+def _entry(scanner: Scanner) -> list[Word]:
+    if scanner.take("None"):
+        return []
+    if not scanner.take("("):
+        return [scanner.string("None, an axis in quotes or a tuple of axes", _HINT)]
+    return _strings(scanner, ")")
+
+
+def _set(scanner: Scanner) -> list[Word]:
+    wrapped = scanner.take("frozenset(", "set(")
+    if wrapped and scanner.take(")"):
+        return []
+    scanner.expect("{", _HINT)
+    axes = _strings(scanner, "}")
+    if wrapped:
+        scanner.expect(")", _HINT)
+    return axes
+
+
+def _strings(scanner: Scanner, closing: str) -> list[Word]:
+    axes: list[Word] = []
+    while not scanner.take(closing):
+        axes.append(scanner.string("an axis in quotes", _HINT))
+        if not scanner.take(",") and not scanner.peek(closing):
+            scanner.fail_here(f"',' or '{closing}'", _HINT)
+    return axes
+
+
+def _kind(scanner: Scanner) -> None:
+    """``unreduced_kind=sum``, which newer JAX prints; nothing but sums is modelled."""
+    scanner.expect("=", _HINT)
+    scanner.take("UnreducedKind.", "<UnreducedKind.")
+    kind = scanner.name("a kind of reduction", _HINT)
+    if kind.text != "sum":
+        hint = "shardviz models partial sums only"
+        scanner.fail("the pending reduction is no sum", kind.start, kind.stop, hint)

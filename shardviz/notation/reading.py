@@ -1,0 +1,84 @@
+"""What a notation says of one array, and what it is read against."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, product
+
+from shardviz.errors import QuestionError
+from shardviz.notation.scanner import Scanner
+from shardviz.sharding import Mesh, PartitionSpec
+
+
+@dataclass(frozen=True)
+class Context:
+    """What the reader of a sharding may know beside the text.
+
+    `mesh` is the mesh whose axes the text names or whose devices it numbers; `rank` the number of
+    dimensions, for notations that do not say it; `sizes` are elements by dimension, for those that
+    show them.
+    """
+
+    mesh: Mesh | None = None
+    rank: int | None = None
+    sizes: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def axis_names(self) -> tuple[str, ...] | None:
+        return None if self.mesh is None else self.mesh.axis_names
+
+    def known_mesh(self, what: str) -> Mesh:
+        """The mesh; `QuestionError` when there is none."""
+        if self.mesh is None:
+            raise QuestionError(
+                f"{what} numbers devices, and no mesh is given", "give the mesh, as in X=2,Y=4"
+            )
+        return self.mesh
+
+    def check_rank(self, scanner: Scanner, rank: int) -> None:
+        """Raise `NotationError` when the text has `rank` dimensions and the array another number."""
+        if self.rank is not None and rank != self.rank:
+            problem = f"{rank} dimensions, but the array has {self.rank},"
+            hint = "write one entry for each dimension"
+            scanner.fail(problem, 0, len(scanner.text), hint)
+
+    def known_rank(self, scanner: Scanner) -> int:
+        """The rank, for text that does not say it; `NotationError` when it is not known."""
+        if self.rank is None:
+            hint = "say how many dimensions the array has, as in --rank 2"
+            scanner.fail("the number of dimensions is not said", 0, len(scanner.text), hint)
+        return self.rank
+
+    def mesh_order(self, axes: Sequence[str]) -> tuple[str, ...]:
+        """`axes` in the order in which the mesh has them, as JAX prints sets of axes."""
+        known = self.axis_names or ()
+        return (*(axis for axis in known if axis in axes), *(axis for axis in axes if axis not in known))
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One array's sharding, and whatever else the text says of the array; None where it says nothing.
+
+    `notes` are sentences about what the text says beyond the layout.
+    """
+
+    spec: PartitionSpec
+    dims: tuple[str, ...] | None = None
+    shape: tuple[int, ...] | None = None
+    dtype: str | None = None
+    name: str | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def dim_names(self) -> tuple[str, ...]:
+        """The dimensions' names; I, J, K, … where the text gives none."""
+        return placeholder_dims(self.spec.rank) if self.dims is None else self.dims
+
+
+def placeholder_dims(rank: int, taken: Sequence[str] = ()) -> tuple[str, ...]:
+    """Names for dimensions that have none: I, J, …, Z, A, …, H, then II, IJ, …, but none of `taken`."""
+    letters = "IJKLMNOPQRSTUVWXYZABCDEFGH"
+    names = chain(letters, map("".join, product(letters, repeat=2)))
+    free = (name for name in names if name not in taken)
+    return tuple(next(free) for _ in range(rank))

@@ -1,0 +1,174 @@
+"""A cursor over text that a notation reads: words with their places, and errors that show the place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple, NoReturn
+
+from shardviz.errors import NotationError, quote
+from shardviz.sharding import PartitionSpec
+from shardviz.sharding.mesh import is_axis_name
+
+MAX_RANK = 64
+"""Dimensions of one array, as NumPy limits them; also the most axes of a mesh."""
+
+MAX_DIGITS = 18
+"""Longer integers do not fit into 64 bits."""
+
+_SPACE = re.compile(r"[ \t\r\n]*")
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_DIGITS = re.compile(r"[0-9]+")
+_QUOTES = ("'‘’", '"“”')
+_QUOTE = re.compile(f"[{''.join(_QUOTES)}]")
+_TOKEN = re.compile(r"\w+|.", re.DOTALL)
+
+
+class Word(NamedTuple):
+    """A piece of the text and where it stands."""
+
+    text: str
+    start: int
+    stop: int
+
+
+class Scanner:
+    """Reads `text` from left to right; `pos` is the next character.
+
+    Methods that look for something skip spaces before it. Every failure is a `NotationError` at a place.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.pos = 0
+
+    def fail(self, problem: str, start: int, stop: int | None = None, hint: str = "") -> NoReturn:
+        raise NotationError(problem, self.text, start, stop, hint)
+
+    def fail_here(self, expected: str, hint: str = "") -> NoReturn:
+        """Fail at the next word: ``expected ')' but found 'x'``."""
+        self.skip()
+        token = _TOKEN.match(self.text, self.pos)
+        if token is None:
+            self.fail(f"expected {expected}", len(self.text), hint=hint)
+        found = quote(token.group(), 20)
+        self.fail(f"expected {expected} but found {found}", token.start(), token.end(), hint)
+
+    def skip(self) -> None:
+        """Pass spaces."""
+        match = _SPACE.match(self.text, self.pos)
+        self.pos = match.end() if match else self.pos
+
+    @property
+    def at_end(self) -> bool:
+        self.skip()
+        return self.pos >= len(self.text)
+
+    def peek(self, piece: str) -> bool:
+        self.skip()
+        return self.text.startswith(piece, self.pos)
+
+    def take(self, *pieces: str) -> str:
+        """Pass the first of `pieces` that stands next and return it, or "" when none does."""
+        self.skip()
+        for piece in pieces:
+            if self.text.startswith(piece, self.pos):
+                self.pos += len(piece)
+                return piece
+        return ""
+
+    def expect(self, piece: str, hint: str = "") -> None:
+        if not self.take(piece):
+            self.fail_here(quote(piece), hint)
+
+    def expect_end(self, hint: str = "") -> None:
+        if not self.at_end:
+            self.fail_here("nothing more", hint)
+
+    def separate(self, next_item: str, hint: str = "") -> None:
+        """Pass what stands between two items of a list: a comma, spaces or both, or the end."""
+        self.skip()
+        apart = self.text[self.pos - 1 : self.pos].isspace()
+        if self.take(","):
+            if self.at_end:
+                self.fail_here(next_item, hint)
+        elif not (apart or self.at_end):
+            self.fail_here("',' or a space", hint)
+
+    def match(self, pattern: re.Pattern[str]) -> Word | None:
+        """Pass a match of `pattern` that begins right here, without skipping spaces."""
+        found = pattern.match(self.text, self.pos)
+        if found is None or found.end() == found.start():
+            return None
+        self.pos = found.end()
+        return Word(found.group(), found.start(), found.end())
+
+    def name(self, what: str = "a name", hint: str = "") -> Word:
+        """A letter, then letters, digits and ``_``."""
+        self.skip()
+        return self.match(_NAME) or self.fail_here(what, hint)
+
+    def string(self, what: str, hint: str = "") -> Word:
+        """The contents of a string in single or double quotes, straight or curly, without escapes."""
+        self.skip()
+        start = self.pos
+        opening = self.match(_QUOTE) or self.fail_here(what, hint)
+        alike = next(quotes for quotes in _QUOTES if opening.text in quotes)
+        closing = re.compile(f"[{alike}]").search(self.text, self.pos)
+        if closing is None:
+            self.fail(f"the string that begins with {opening.text} does not end,", start, hint=hint)
+        word = Word(self.text[self.pos : closing.start()], self.pos, closing.start())
+        self.pos = closing.end()
+        return word
+
+    def integer(self, what: str = "a number", hint: str = "") -> int:
+        """A non-negative integer of at most 18 digits."""
+        self.skip()
+        word = self.match(_DIGITS) or self.fail_here(what, hint)
+        return self.to_int(word)
+
+    def to_int(self, word: Word) -> int:
+        if len(word.text) > MAX_DIGITS:
+            problem = f"the number {quote(word.text, 20)} of {len(word.text)} digits is too large"
+            self.fail(problem, word.start, word.stop, f"use numbers of at most {MAX_DIGITS} digits")
+        return int(word.text)
+
+    def spec(
+        self,
+        dims: Sequence[Sequence[Word]],
+        unreduced: Sequence[Word] = (),
+        axis_names: Sequence[str] | None = None,
+    ) -> PartitionSpec:
+        """The spec made of axis names, each known to the mesh (when `axis_names` are) and used once."""
+        if len(dims) > MAX_RANK:
+            self.fail(
+                f"a spec of {len(dims)} dimensions is too long", 0, len(self.text), f"use up to {MAX_RANK}"
+            )
+        seen: set[str] = set()
+        for word in [*(axis for dim in dims for axis in dim), *unreduced]:
+            if axis_names is not None and word.text not in axis_names:
+                self.fail_unknown(word, axis_names)
+            if not is_axis_name(word.text):
+                hint = "use letters, digits and _, starting with a letter"
+                self.fail(f"{quote(word.text, 20)} is not an axis name", word.start, word.stop, hint)
+            if word.text in seen:
+                self.fail(
+                    f"mesh axis {quote(word.text, 20)} is used twice in one array, again",
+                    word.start,
+                    word.stop,
+                    "an axis can split one dimension of an array, once",
+                )
+            seen.add(word.text)
+            if len(seen) > MAX_RANK:
+                self.fail(
+                    f"more than {MAX_RANK} mesh axes in one array", word.start, word.stop, "use fewer axes"
+                )
+        return PartitionSpec(
+            tuple(tuple(axis.text for axis in dim) for dim in dims), tuple(axis.text for axis in unreduced)
+        )
+
+    def fail_unknown(self, word: Word, axis_names: Sequence[str], advice: str = "") -> NoReturn:
+        """An axis that the mesh does not have."""
+        known = ", ".join(axis_names) or "none"
+        hint = f"this mesh has the axes {known}{advice}"
+        self.fail(f"unknown mesh axis {quote(word.text, 30)}", word.start, word.stop, hint)

@@ -1,0 +1,61 @@
+"""shardlib's shape strings: ``B/X D/Y``, ``I/X/Y`` for one dimension over two axes, X major.
+
+The source is ``shardlib/shardtypes.py`` of MatX-inc/seqax. A whole type such as ``f32[b'B/X D/Y']`` is not
+read. shardlib has no word for partial sums, and an array without dimensions is empty text there.
+"""
+
+from __future__ import annotations
+
+import re
+
+from shardviz.errors import QuestionError
+from shardviz.notation.reading import Context, Reading
+from shardviz.notation.scanner import Scanner, Word
+
+_HINT = "write each dimension and its axes: B/X D/Y"
+_DIM = re.compile(r"[A-Za-z][A-Za-z0-9_]*|[0-9]+")
+
+
+def read_shardlib(text: str, context: Context) -> Reading:
+    """Read a shape string; a number in place of a dimension's name is its size.
+
+    Raises `NotationError` for text of another form, an unknown axis and an axis used twice.
+    """
+    scanner = Scanner(text)
+    if scanner.at_end:
+        scanner.fail("there is no dimension", 0, hint=_HINT)
+    words: list[Word] = []
+    dims: list[list[Word]] = []
+    while not scanner.at_end:
+        words.append(scanner.match(_DIM) or scanner.fail_here("a dimension", _HINT))
+        axes: list[Word] = []
+        while scanner.text.startswith("/", scanner.pos):
+            scanner.pos += 1
+            axes.append(scanner.name("a mesh axis", _HINT))
+        dims.append(axes)
+        if scanner.pos < len(text) and not text[scanner.pos].isspace():
+            scanner.fail_here("'/' or a space", _HINT)
+    context.check_rank(scanner, len(dims))
+    spec = scanner.spec(dims, (), context.axis_names)
+    shape = tuple(scanner.to_int(word) for word in words if word.text[0].isdigit())
+    return Reading(
+        spec,
+        dims=None if shape else tuple(word.text for word in words),
+        shape=shape if len(shape) == len(words) else None,
+    )
+
+
+def write_shardlib(reading: Reading, context: Context) -> str:
+    """The shape string. Raises `QuestionError` for partial sums and for an array without dimensions."""
+    del context
+    spec = reading.spec
+    if spec.unreduced:
+        axes = ", ".join(spec.unreduced)
+        raise QuestionError(
+            f"shardlib has no word for partial sums over {axes}",
+            "leave out the unreduced axes or use the book's",
+        )
+    if not spec.dims:
+        raise QuestionError("shardlib writes an array without dimensions as nothing", "use another notation")
+    names = reading.dim_names
+    return " ".join("/".join((name, *axes)) for name, axes in zip(names, spec.dims, strict=True))

@@ -1,0 +1,51 @@
+"""Sizes of dimensions: ``b=8,d=2048,f=8192``, and ``...=4x8`` for the dimensions of an ellipsis."""
+
+from __future__ import annotations
+
+from shardviz.errors import quote
+from shardviz.notation.einsum import ellipsis_dims
+from shardviz.notation.scanner import MAX_RANK, Scanner
+
+_HINT = "write each dimension and its size: b=8,d=2048,f=8192"
+
+
+def parse_sizes(text: str) -> dict[str, int]:
+    """Read sizes, apart by commas, spaces or both: dimension → elements.
+
+    The dimensions of an ellipsis are named ``...0``, ``...1``, … as in `Einsum`. Empty text gives no
+    sizes. Raises `NotationError` for text of another form and a dimension given twice.
+    """
+    scanner = Scanner(text)
+    sizes: dict[str, int] = {}
+    while not scanner.at_end:
+        start = scanner.pos
+        if scanner.take("..."):
+            scanner.expect("=", _HINT)
+            found = [_size(scanner, "...")]
+            while scanner.take("x", "×"):
+                found.append(_size(scanner, "..."))
+            if len(found) > MAX_RANK:
+                scanner.fail(f"more than {MAX_RANK} dimensions", start, scanner.pos, "use fewer dimensions")
+            given = dict(zip(ellipsis_dims(len(found)), found, strict=True))
+        else:
+            name = scanner.name("a dimension", _HINT).text
+            scanner.expect("=", _HINT)
+            given = {name: _size(scanner, name)}
+        repeated = next((name for name in given if name in sizes), None)
+        if repeated is not None:
+            problem = f"dimension {quote(repeated, 30)} is given twice, again"
+            scanner.fail(problem, start, scanner.pos, "give every dimension one size")
+        sizes |= given
+        scanner.separate("another dimension", _HINT)
+    return sizes
+
+
+def _size(scanner: Scanner, name: str) -> int:
+    scanner.skip()
+    start = scanner.pos
+    negative = scanner.take("-")
+    size = scanner.integer(f"the size of {quote(name, 30)}", _HINT)
+    if negative:
+        problem = f"dimension {quote(name, 30)} has the size -{size}"
+        scanner.fail(problem, start, scanner.pos, "sizes are 0 or more")
+    return size

@@ -1,0 +1,226 @@
+"""shardviz's own spec strings, which mirror an einsum letter by letter: ``XY,Y_->X_``.
+
+::
+
+    chain   := specs (';' specs)*
+    specs   := operand (',' operand)* ('->' operand)?
+    operand := '?' | ('()' | compact | spaced)? unreduced?
+    compact := entry+               no spaces: one letter, one axis
+    spaced  := entry (' ' entry)*   with a space somewhere: a word is an axis
+    entry   := '_' | axis | '(' axis+ ')'
+    unreduced := '{U_' (compact | spaced) '}'   without '_'
+
+``_`` leaves a dimension whole, ``(XY)`` splits one over X and then Y, ``?`` leaves the sharding to the
+compiler, ``()`` or nothing at all is the spec of an array without dimensions. ``{U_Y}`` says that
+devices along Y hold partial sums. One dimension over an axis with a long name is written ``( data )``;
+when the mesh's axes are known, plain ``data`` reads as that axis too, unless it can be read letter by
+letter. In the second and later parts of a chain nothing before the first comma means ``?``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from shardviz.notation.einsum import MAX_PARTS
+from shardviz.notation.reading import Context, Reading
+from shardviz.notation.scanner import MAX_RANK, Scanner, Word
+from shardviz.sharding import PartitionSpec
+
+_HINT = "write one entry for each dimension, as in XY,Y_->X_ or 'data model, model _ -> data _'"
+_UNREDUCED_HINT = "write partial sums over Y as {U_Y}"
+_BODY = re.compile(r"[\w()\s]*")
+_TOKEN = re.compile(r"[A-Za-z][A-Za-z0-9_]*|\S")
+
+
+@dataclass(frozen=True)
+class SpecPart:
+    """The specs of one einsum's operands and result; None where the compiler may choose."""
+
+    operands: tuple[PartitionSpec | None, ...]
+    result: PartitionSpec | None = None
+
+
+def parse_specs(text: str, axis_names: Sequence[str] | None = None) -> tuple[SpecPart, ...]:
+    """Read spec strings, one part for each ``;``. `axis_names` are the mesh's axes, when it is known.
+
+    Raises `NotationError` for text of another form, an unknown axis, and an axis used twice in one array.
+    """
+    scanner = Scanner(text)
+    if scanner.at_end:
+        scanner.fail("there is no spec", 0, hint=_HINT)
+    parts = [_part(scanner, axis_names, first=True)]
+    while scanner.take(";"):
+        parts.append(_part(scanner, axis_names, first=False))
+        if len(parts) > MAX_PARTS:
+            scanner.fail(f"more than {MAX_PARTS} parts", scanner.pos, hint="use a shorter chain")
+    scanner.expect_end(_HINT)
+    return tuple(parts)
+
+
+def write_spec(spec: PartitionSpec | None) -> str:
+    """The spec string of one array: compact where every axis is one letter, else spaced."""
+    if spec is None:
+        return "?"
+    text = _entries(spec.dims) if spec.dims else "()"
+    return text + (f"{{U_{_entries([(axis,) for axis in spec.unreduced])}}}" if spec.unreduced else "")
+
+
+def write_specs(parts: Sequence[SpecPart]) -> str:
+    """The text that `parse_specs` reads as `parts`."""
+    written = []
+    for part in parts:
+        operands = ",".join(map(write_spec, part.operands))
+        written.append(operands if part.result is None else f"{operands}->{write_spec(part.result)}")
+    return "; ".join(written)
+
+
+def read_spec_string(text: str, context: Context) -> Reading:
+    """Read the spec string of one array; raises `NotationError` as `parse_specs` does, and for several."""
+    scanner = Scanner(text)
+    if scanner.at_end:
+        scanner.fail("there is no spec", 0, hint=_HINT)
+    spec = _operand(scanner, context.axis_names)
+    scanner.expect_end("give the spec of one array, as in X_ or 'data _'")
+    if spec is None:
+        scanner.fail("'?' leaves the sharding to the compiler", 0, len(text), "give a spec, as in X_")
+    context.check_rank(scanner, spec.rank)
+    return Reading(spec)
+
+
+def write_spec_string(reading: Reading, context: Context) -> str:
+    """The spec string; see `write_spec`."""
+    del context
+    return write_spec(reading.spec)
+
+
+def _entries(dims: Sequence[tuple[str, ...]]) -> str:
+    """Entries side by side; apart by spaces, at least one of them, when some axis has a long name."""
+    between = " " if any(len(axis) > 1 for dim in dims for axis in dim) else ""
+    entries = [f"({between.join(dim)})" if len(dim) > 1 else "".join(dim) or "_" for dim in dims]
+    text = between.join(entries)
+    return text if not between or " " in text else f"( {text} )"
+
+
+def _part(scanner: Scanner, axis_names: Sequence[str] | None, first: bool) -> SpecPart:
+    scanner.skip()
+    if not first and (scanner.at_end or scanner.peek(",") or scanner.peek("->") or scanner.peek(";")):
+        operands: list[PartitionSpec | None] = [None]
+    else:
+        operands = [_operand(scanner, axis_names)]
+    while scanner.take(","):
+        operands.append(_operand(scanner, axis_names))
+        if len(operands) > MAX_RANK:
+            scanner.fail(f"more than {MAX_RANK} operands", scanner.pos, hint="use one or two operands")
+    result = _operand(scanner, axis_names) if scanner.take("->") else None
+    if not (scanner.at_end or scanner.peek(";")):
+        scanner.fail_here("the end of a spec", _HINT)
+    return SpecPart(tuple(operands), result)
+
+
+def _operand(scanner: Scanner, axis_names: Sequence[str] | None) -> PartitionSpec | None:
+    if scanner.take("?"):
+        return None
+    scanner.skip()
+    body = scanner.match(_BODY)
+    dims = [] if body is None else _dims(scanner, body, axis_names)
+    unreduced: list[Word] = []
+    if scanner.take("{"):
+        scanner.expect("U_", _UNREDUCED_HINT)
+        inside = scanner.match(_BODY) or scanner.fail_here("a mesh axis", _UNREDUCED_HINT)
+        axes = _dims(scanner, inside, axis_names)
+        if [] in axes or not axes:
+            scanner.fail("'{U_}' takes axes only", inside.start, inside.stop, _UNREDUCED_HINT)
+        unreduced = [axis for entry in axes for axis in entry]
+        scanner.expect("}", _UNREDUCED_HINT)
+    return scanner.spec(dims, unreduced, axis_names)
+
+
+def _dims(scanner: Scanner, body: Word, axis_names: Sequence[str] | None) -> list[list[Word]]:
+    """The entries of an operand: for each dimension its axes."""
+    stripped = body.text.strip()
+    if stripped == "()":
+        return []
+    start = body.start + len(body.text) - len(body.text.lstrip())
+    whole = _long_name(Word(stripped, start, start + len(stripped)), axis_names)
+    if whole is not None:
+        return [[whole]]
+    spaced = len(stripped.split()) > 1
+    dims: list[list[Word]] = []
+    pos, stop = start, start + len(stripped)
+    while pos < stop:
+        if len(dims) > MAX_RANK:
+            scanner.fail(f"a spec of more than {MAX_RANK} dimensions is too long", pos, stop, _HINT)
+        char = scanner.text[pos]
+        if char.isspace():
+            pos += 1
+        elif char == "(":
+            close = scanner.text.find(")", pos, stop)
+            if close < 0:
+                scanner.fail("'(' is not closed,", pos, hint=_HINT)
+            inside = Word(scanner.text[pos + 1 : close], pos + 1, close)
+            dims.append(_axes_of_one_dim(scanner, inside, axis_names, spaced))
+            pos = close + 1
+        elif char == "_":
+            dims.append([])
+            pos += 1
+        else:
+            word = _word(scanner, pos, stop, spaced)
+            dims.append([word])
+            pos = word.stop
+            if axis_names is not None and word.text not in axis_names:
+                scanner.fail_unknown(word, axis_names, _advice(word.text, stripped, axis_names, spaced))
+    return dims
+
+
+def _advice(unknown: str, operand: str, axis_names: Sequence[str], spaced: bool) -> str:
+    """What else may be wrong with an unknown axis: a space too many or too few."""
+    if spaced and all(letter in axis_names for letter in unknown):
+        return f"; with a space in it, a spec needs one between {' and '.join(unknown)}"
+    long = next((name for name in axis_names if len(name) > 1 and name in operand), "")
+    return f"; a long name stands apart by spaces: {long} _" if long and not spaced else ""
+
+
+def _axes_of_one_dim(
+    scanner: Scanner, inside: Word, axis_names: Sequence[str] | None, spaced: bool
+) -> list[Word]:
+    """The axes between parentheses; letters when nothing says that they are a name."""
+    whole = _long_name(inside, axis_names)
+    if whole is not None:
+        return [whole]
+    words = inside.text.split()
+    if not words:
+        scanner.fail("nothing stands between '(' and ')'", inside.start - 1, inside.stop + 1, _HINT)
+    lone = inside.text == words[0]
+    if lone and axis_names is not None and all(letter in axis_names for letter in words[0]):
+        spaced = False
+    axes: list[Word] = []
+    pos = inside.start
+    while pos < inside.stop:
+        if scanner.text[pos].isspace():
+            pos += 1
+            continue
+        if len(axes) > MAX_RANK:
+            scanner.fail(f"more than {MAX_RANK} axes on one dimension", pos, inside.stop, _HINT)
+        axes.append(_word(scanner, pos, inside.stop, spaced))
+        pos = axes[-1].stop
+    return axes
+
+
+def _word(scanner: Scanner, pos: int, stop: int, spaced: bool) -> Word:
+    """The axis at `pos`: a name, or a single letter in a compact spec."""
+    match = _TOKEN.match(scanner.text, pos, stop)
+    token = match.group() if match else ""
+    if not (token[:1].isascii() and token[:1].isalpha()):
+        scanner.pos = pos
+        scanner.fail_here("an axis, '_' or '('", _HINT)
+    text = token if spaced else token[0]
+    return Word(text, pos, pos + len(text))
+
+
+def _long_name(word: Word, axis_names: Sequence[str] | None) -> Word | None:
+    """`word` where it is the name of one known axis and cannot be read letter by letter."""
+    if axis_names is None or len(word.text) < 2 or word.text not in axis_names:
+        return None
+    return None if all(char == "_" or char in axis_names for char in word.text) else word

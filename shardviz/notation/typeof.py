@@ -1,0 +1,127 @@
+"""What `jax.typeof` prints under Explicit axes: ``bf16[8@X,2048@Y]``, ``f32[I@(X,Y),J]{U:Z}``.
+
+Names stand for sizes that are not known. Dtypes are written short, as in a jaxpr, and read in full too.
+"""
+
+from __future__ import annotations
+
+import re
+
+from shardviz.errors import QuestionError
+from shardviz.notation.reading import Context, Reading
+from shardviz.notation.scanner import Scanner, Word
+from shardviz.sharding import canonical_dtype
+
+PLACEHOLDER_DTYPE = "f32"
+"""Written where the dtype is not known."""
+
+_HINT = "write an array type as bf16[8@X,2048@Y] or f32[I@(X,Y),J]{U:Z}"
+_DTYPE = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_SIZE = re.compile(r"[0-9]+|[A-Za-z][A-Za-z0-9_]*")
+_MEMORY = re.compile(r"<[a-z_]+>")
+
+
+def read_typeof(text: str, context: Context) -> Reading:
+    """Read an array's type.
+
+    Reduced axes (``{R:Y}``) do not change the layout and are left to a note. Raises `NotationError` for text
+    of another form, an unknown dtype or axis, an axis used twice, and varying axes (``{V:Y}``), which belong
+    to one device's piece and not to the array.
+    """
+    scanner = Scanner(text)
+    scanner.take("~")
+    dtype = _dtype(scanner)
+    scanner.match(_MEMORY)
+    scanner.expect("[", _HINT)
+    sizes: list[Word] = []
+    dims: list[list[Word]] = []
+    while not scanner.take("]"):
+        if sizes and not scanner.take(","):
+            scanner.fail_here("',' or ']'", _HINT)
+        scanner.skip()
+        sizes.append(scanner.match(_SIZE) or scanner.fail_here("a size", _HINT))
+        dims.append(_axes(scanner) if scanner.take("@") else [])
+    unreduced, notes = _suffix(scanner)
+    scanner.expect_end(_HINT)
+    context.check_rank(scanner, len(dims))
+    spec = scanner.spec(dims, unreduced, context.axis_names)
+    numbers = [scanner.to_int(size) if size.text[0].isdigit() else None for size in sizes]
+    shape = tuple(number for number in numbers if number is not None)
+    named = not shape and bool(sizes)
+    return Reading(
+        spec,
+        dims=tuple(size.text for size in sizes) if named else None,
+        shape=shape if len(shape) == len(sizes) else None,
+        dtype=dtype,
+        notes=notes,
+    )
+
+
+def write_typeof(reading: Reading, context: Context) -> str:
+    """The type as JAX prints it; a size that is not known is the dimension's name."""
+    entries = []
+    for i, (dim, axes) in enumerate(zip(reading.dim_names, reading.spec.dims, strict=True)):
+        size = context.sizes.get(dim, dim) if reading.shape is None else reading.shape[i]
+        entries.append(f"{size}@{_group(axes)}" if axes else str(size))
+    unreduced = context.mesh_order(reading.spec.unreduced)
+    suffix = f"{{U:{_group(unreduced)}}}" if unreduced else ""
+    return f"{short_dtype(reading.dtype or PLACEHOLDER_DTYPE)}[{','.join(entries)}]{suffix}"
+
+
+def short_dtype(dtype: str) -> str:
+    """JAX's short name of a dtype under its HLO name: s32 is i32, pred is bool, f8e5m2 is f8_e5m2."""
+    if dtype == "pred":
+        return "bool"
+    short = re.sub(r"^s(\d+)$", r"i\1", dtype)
+    return re.sub(r"^f(\d)e", r"f\1_e", short)
+
+
+def _dtype(scanner: Scanner) -> str:
+    scanner.skip()
+    word = scanner.match(_DTYPE) or scanner.fail_here("a dtype", _HINT)
+    try:
+        return canonical_dtype(word.text)
+    except QuestionError as error:
+        scanner.fail(error.message, word.start, word.stop, error.hint)
+
+
+def _axes(scanner: Scanner) -> list[Word]:
+    """``X`` or ``(X,Y)``."""
+    if not scanner.take("("):
+        return [scanner.name("a mesh axis", _HINT)]
+    axes = [scanner.name("a mesh axis", _HINT)]
+    while not scanner.take(")"):
+        if not scanner.take(","):
+            scanner.fail_here("',' or ')'", _HINT)
+        axes.append(scanner.name("a mesh axis", _HINT))
+    return axes
+
+
+def _suffix(scanner: Scanner) -> tuple[list[Word], tuple[str, ...]]:
+    """``{U:Y, R:(X,Z)}``: unreduced axes, and a note about reduced ones."""
+    unreduced: list[Word] = []
+    notes: list[str] = []
+    if not scanner.take("{"):
+        return unreduced, ()
+    while not scanner.take("}"):
+        scanner.skip()
+        start = scanner.pos
+        kind = scanner.take("U:", "R:")
+        if not kind:
+            if scanner.take("V:"):
+                hint = "give the type of the whole array, outside shard_map"
+                scanner.fail("varying axes say nothing of the whole array", start, scanner.pos, hint)
+            scanner.fail_here("'U:' or 'R:'", _HINT)
+        axes = _axes(scanner)
+        if kind == "U:":
+            unreduced += axes
+        else:
+            listed = ", ".join(axis.text for axis in axes)
+            notes.append(f"reduced over {listed}: whole on every device, and its gradient is unreduced")
+        if not scanner.take(",") and not scanner.peek("}"):
+            scanner.fail_here("',' or '}'", _HINT)
+    return unreduced, tuple(notes)
+
+
+def _group(axes: tuple[str, ...]) -> str:
+    return axes[0] if len(axes) == 1 else f"({','.join(axes)})"

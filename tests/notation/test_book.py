@@ -1,0 +1,158 @@
+import pytest
+
+from shardviz.errors import NotationError
+from shardviz.notation import Context, Reading, parse_mesh, parse_product, write_book
+from shardviz.notation.book import read_book
+from shardviz.sharding import PartitionSpec
+
+XY = ("X", "Y")
+LONG = ("data", "model")
+
+
+def array(text, axis_names=XY):
+    (found,) = parse_product(text, axis_names).operands
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "dims", "spec"),
+    [
+        ("A[B_X, D_Y]", "A", "BD", (("X",), ("Y",))),
+        ("A[B_X,D]", "A", "BD", (("X",), ())),
+        (" A [ B_X , D ] ", "A", "BD", (("X",), ())),
+        ("A[I_XY, J]", "A", "IJ", (("X", "Y"), ())),
+        ("A[I_YX, J]", "A", "IJ", (("Y", "X"), ())),
+        ("A[I_{XY}, J]", "A", "IJ", (("X", "Y"), ())),
+        ("A[I_{X,Y}, J]", "A", "IJ", (("X", "Y"), ())),
+        ("A[I<sub>XY</sub>, J]", "A", "IJ", (("X", "Y"), ())),
+        (r"\mathbf{A}[I_X, J]", "A", "IJ", (("X",), ())),
+        ("**A**[I_X, J]", "A", "IJ", (("X",), ())),
+        ("W<sub>in</sub>[D, F<sub>Y</sub>]", "W_in", "DF", ((), ("Y",))),
+        ("W_in[D, F_Y]", "W_in", "DF", ((), ("Y",))),
+        ("[S_X, D_Y]", "", "SD", (("X",), ("Y",))),
+        ("A[]", "A", "", ()),
+    ],
+)
+@pytest.mark.parametrize("axis_names", [None, XY])
+def test_reads(text, name, dims, spec, axis_names):
+    found = array(text, axis_names)
+    assert (found.name, found.dims, found.spec.dims) == (name, tuple(dims), spec)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Out[B_X, F]{U_Y}",
+        "Out[B_X, F] { U_Y }",
+        r"Out[B_X, F] \{ U_Y \}",
+        r"Out[B_X, F]\{\ U_Y \ \}",
+        "Out[B_X, F] {U_{Y}}",
+        "Out[B<sub>X</sub>, F] { U<sub>Y</sub> }",
+    ],
+)
+def test_reads_partial_sums(text):
+    assert array(text).spec == PartitionSpec((("X",), ()), ("Y",))
+
+
+def test_reads_partial_sums_over_several_axes():
+    for text in ("A[I]{U_XY}", "A[I]{U_X, U_Y}", "A[I]{U_{X,Y}}"):
+        assert array(text).spec == PartitionSpec(((),), ("X", "Y"))
+
+
+@pytest.mark.parametrize(
+    ("text", "axis_names", "dims", "spec"),
+    [
+        ("A[B_{data,model}, D]", None, ("B", "D"), (("data", "model"), ())),
+        ("A[B_{data}, D]", None, ("B", "D"), (("data",), ())),
+        ("A[B_{data}, D]", LONG, ("B", "D"), (("data",), ())),
+        ("A[B_data, D]", LONG, ("B", "D"), (("data",), ())),
+        ("A[B_datamodel, D]", LONG, ("B", "D"), (("data", "model"), ())),
+        ("A[batch_data, d_model_model]", LONG, ("batch", "d_model"), (("data",), ("model",))),
+        ("A[d_model_{}, f_model]", LONG, ("d_model", "f"), ((), ("model",))),
+        ("A[I_{XY}]", ("X", "Y", "XY"), ("I",), (("XY",),)),
+        ("A[I_{X,Y}]", ("X", "Y", "XY"), ("I",), (("X", "Y"),)),
+    ],
+)
+def test_reads_long_names(text, axis_names, dims, spec):
+    found = array(text, axis_names)
+    assert (found.dims, found.spec.dims) == (dims, spec)
+
+
+@pytest.mark.parametrize(
+    ("text", "axis_names"),
+    [
+        ("A[B_X, D_Y]", XY),
+        ("Out[B_X, F]{U_Y}", XY),
+        ("A[I_XY, J]", XY),
+        ("A[]{U_XY}", XY),
+        ("A[B_{data,model}, D]", LONG),
+        ("A[B_{data}, D]{U_{model}}", LONG),
+        ("A[d_model_{}, e_f_X]", XY),
+        ("A[I_{X,Y}, J]", ("X", "Y", "XY")),
+        ("A[I_{XY}, J]", ("X", "Y", "XY")),
+    ],
+)
+def test_writes_what_it_read(text, axis_names):
+    found = array(text, axis_names)
+    assert write_book(found.name, found.dims, found.spec, axis_names) == text
+
+
+def test_a_dtype_stands_for_a_name():
+    context = Context(parse_mesh("X=2,Y=4"))
+    spec = PartitionSpec((("X",), ("Y",)))
+    assert read_book("float32[S_X, D_Y]", context) == Reading(spec, ("S", "D"), dtype="f32")
+    assert read_book("half[S_X, D_Y]", context) == Reading(spec, ("S", "D"), name="half")
+
+
+SHAPE = "write arrays as A[B_X, D_Y] and products as A[B_X, D_Y] * W[D_Y, F] -> Out[B_X, F]"
+KNOWN = "this mesh has the axes X, Y"
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        (
+            "A[I_X, J_X]",
+            "mesh axis 'X' is used twice in one array, again at character 10 of 'A[I_X, J_X]'",
+            "an axis can split one dimension of an array, once",
+        ),
+        ("A[I_Z, J]", "unknown mesh axis 'Z' at character 5 of 'A[I_Z, J]'", KNOWN),
+        ("A[I_XZ, J]", "unknown mesh axis 'Z' at character 6 of 'A[I_XZ, J]'", KNOWN),
+        ("A[I_{Z}, J]", "unknown mesh axis 'Z' at character 6 of 'A[I_{Z}, J]'", KNOWN),
+        (
+            "A[d_model]",
+            "unknown mesh axis 'm' at character 5 of 'A[d_model]'",
+            f"{KNOWN}; a dimension with an underscore is written d_model_{{}}",
+        ),
+        ("A[I", "expected ',' or ']' at the end of 'A[I'", SHAPE),
+        ("A[I_X J]", "expected ',' or ']' but found 'J' at character 7 of 'A[I_X J]'", SHAPE),
+        ("A[I_]", "expected a mesh axis but found ']' at character 5 of 'A[I_]'", SHAPE),
+        ("A[8_X]", "expected a dimension but found '8_X' at character 3 of 'A[8_X]'", SHAPE),
+        ("A", "expected '[' at the end of 'A'", SHAPE),
+        ("", "there is no array in an empty text", SHAPE),
+        (
+            "A[I]{V_X}",
+            "expected 'U' but found 'V_X' at character 6 of 'A[I]{V_X}'",
+            "write partial sums over Y as {U_Y}",
+        ),
+        (
+            "A[I]{}",
+            "no axis between '{' and '}' at character 6 of 'A[I]{}'",
+            "write partial sums over Y as {U_Y}",
+        ),
+    ],
+)
+def test_refuses(text, message, hint):
+    with pytest.raises(NotationError) as caught:
+        parse_product(text, XY)
+    assert str(caught.value) == message
+    assert caught.value.hint == hint
+
+
+def test_refuses_subscripts_that_can_be_cut_in_two_ways():
+    with pytest.raises(NotationError, match="'XY' can be read in two ways") as caught:
+        parse_product("A[I_XY]", ("X", "Y", "XY"))
+    assert caught.value.hint == "write {X,Y} or {XY}"
+    with pytest.raises(NotationError, match="'1' is no axis at character 6") as caught:
+        parse_product("A[I_X1]")
+    assert caught.value.hint == "write long names as B_{data,model}"

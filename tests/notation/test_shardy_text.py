@@ -1,0 +1,105 @@
+import pytest
+
+from shardviz.errors import NotationError
+from shardviz.notation import Context, Reading, parse_mesh
+from shardviz.notation.shardy import read_shardy, write_shardy
+from shardviz.sharding import PartitionSpec
+
+CONTEXT = Context(parse_mesh("X=2,Y=4,data=8"))
+
+
+def spec(*dims, unreduced=()):
+    return PartitionSpec(tuple(map(tuple, dims)), unreduced)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('<@mesh, [{"X"}, {"Y"}]>', spec("X", "Y")),
+        ('<@mesh, [{}, {"X", "Y"}]>', spec("", "XY")),
+        ('<@mesh, [{"data"}], unreduced={"X", "Y"}>', spec(["data"], unreduced=("X", "Y"))),
+        ("<@mesh, []>", spec()),
+        ('<@mesh, [], unreduced={"X"}>', spec(unreduced=("X",))),
+    ],
+)
+def test_reads_and_writes(text, expected):
+    assert read_shardy(text, CONTEXT) == Reading(expected)
+    assert write_shardy(Reading(expected), CONTEXT) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '#sdy.sharding<@mesh, [{"X"}, {}]>',
+        'sdy.sharding = #sdy.sharding<@mesh, [{"X"}, {}]>',
+        '#sdy.sharding<mesh<["X"=2, "Y"=4, "data"=8]>, [{"X"}, {}]>',
+        '#sdy.sharding<mesh<["X"=2, "Y"=4, "data"=8], device_ids=[1, 0]>, [{"X"}, {}]>',
+        '<@"my mesh",[{"X"},{}]>',
+    ],
+)
+def test_reads_other_forms(text):
+    assert read_shardy(text, CONTEXT) == Reading(spec("X", ""))
+
+
+def test_what_steers_propagation_is_noted():
+    reading = read_shardy('<@mesh, [{"X", ?}, {?}p1], replicated={"Y"}, unreduced=sum{"data"}>', CONTEXT)
+    assert reading.spec == spec("X", "", unreduced=("data",))
+    assert reading.notes == (
+        "dimension 0 is open: the compiler may split it further",
+        "dimension 1 is open: the compiler may split it further",
+        "dimension 1 has priority 1 in propagation",
+        "the compiler may not split any dimension over Y",
+    )
+
+
+SHAPE = 'write a Shardy sharding as <@mesh, [{"X"}, {}]>'
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        ("", "expected '<' in an empty text", SHAPE),
+        ('<@mesh, [{"X"}', "expected ',' or ']' at the end of '<@mesh, [{\"X\"}'", SHAPE),
+        (
+            "<@mesh, [{X}]>",
+            "expected an axis in quotes but found 'X' at character 11 of '<@mesh, [{X}]>'",
+            SHAPE,
+        ),
+        (
+            '<@mesh, [{"W"}]>',
+            "unknown mesh axis 'W' at character 12 of '<@mesh, [{\"W\"}]>'",
+            "this mesh has the axes X, Y, data",
+        ),
+        (
+            '<@mesh, [{"Y":(1)2}]>',
+            "a part of an axis cannot be told at character 11 of '<@mesh, [{\"Y\":(1)2}]>'",
+            "a PartitionSpec has whole axes; make two axes of it in the mesh",
+        ),
+        (
+            '<@mesh, [{"X"}, {"X"}]>',
+            "mesh axis 'X' is used twice in one array, again "
+            'at character 19 of \'<@mesh, [{"X"}, {"X"}]>\'',
+            "an axis can split one dimension of an array, once",
+        ),
+        (
+            '<mesh<["X"=4]>, [{"X"}]>',
+            'this mesh differs from the one asked about at character 2 of \'<mesh<["X"=4]>, [{"X"}]>\'',
+            "give the mesh that the text has, not X=2,Y=4,data=8",
+        ),
+        (
+            '<@mesh, [{}], unreduced=max{"X"}>',
+            "the pending reduction is a max at character 15 of '<@mesh, [{}], unreduced=max{\"X\"}>'",
+            "shardviz models partial sums only",
+        ),
+    ],
+)
+def test_refuses(text, message, hint):
+    with pytest.raises(NotationError) as caught:
+        read_shardy(text, CONTEXT)
+    assert str(caught.value) == message
+    assert caught.value.hint == hint
+
+
+def test_refuses_another_rank():
+    with pytest.raises(NotationError, match="2 dimensions, but the array has 3, at character 1"):
+        read_shardy("<@mesh, [{}, {}]>", Context(CONTEXT.mesh, rank=3))

@@ -1,0 +1,177 @@
+import pytest
+
+from shardviz.errors import NotationError
+from shardviz.notation import SpecPart, parse_specs, write_spec, write_specs
+from shardviz.sharding import PartitionSpec
+
+LETTERS = ("X", "Y", "Z")
+LONG = ("data", "model", "d_1")
+BOTH = (*LETTERS, *LONG)
+
+
+def spec(*dims, unreduced=()):
+    return PartitionSpec(tuple(map(tuple, dims)), unreduced)
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("XY,Y_->X_", [SpecPart((spec("X", "Y"), spec("Y", "")), spec("X", ""))]),
+        ("XY,Y_", [SpecPart((spec("X", "Y"), spec("Y", "")), None)]),
+        (" X Y , Y _ -> X _ ", [SpecPart((spec("X", "Y"), spec("Y", "")), spec("X", ""))]),
+        ("(XY)_", [SpecPart((spec("XY", ""),))]),
+        ("(X Y) _", [SpecPart((spec("XY", ""),))]),
+        ("(YX)_,_(XZ)", [SpecPart((spec("YX", ""), spec("", "XZ")))]),
+        ("X_,?->?", [SpecPart((spec("X", ""), None), None)]),
+        ("X_,_Y; ,Y_", [SpecPart((spec("X", ""), spec("", "Y"))), SpecPart((None, spec("Y", "")))]),
+        ("X; ->Y", [SpecPart((spec("X"),)), SpecPart((None,), spec("Y"))]),
+        ("(),->()", [SpecPart((spec(), spec()), spec())]),
+        ("X,,Y->", [SpecPart((spec("X"), spec(), spec("Y")), spec())]),
+        ("X_{U_Y}", [SpecPart((spec("X", "", unreduced=("Y",)),))]),
+        ("X_ {U_YZ} -> _", [SpecPart((spec("X", "", unreduced=("Y", "Z")),), spec(""))]),
+        ("(){U_X}", [SpecPart((spec(unreduced=("X",)),))]),
+    ],
+)
+@pytest.mark.parametrize("axis_names", [None, LETTERS, BOTH])
+def test_reads(text, parts, axis_names):
+    assert parse_specs(text, axis_names) == tuple(parts)
+
+
+@pytest.mark.parametrize(
+    ("text", "dims"),
+    [
+        ("data model", [("data",), ("model",)]),
+        ("data _", [("data",), ()]),
+        ("(data model) _", [("data", "model"), ()]),
+        ("( data )", [("data",)]),
+        ("_ d_1", [(), ("d_1",)]),
+    ],
+)
+@pytest.mark.parametrize("axis_names", [None, BOTH])
+def test_reads_long_names(text, dims, axis_names):
+    assert parse_specs(text, axis_names) == (SpecPart((PartitionSpec(tuple(dims)),)),)
+
+
+@pytest.mark.parametrize(
+    ("text", "dims"),
+    [
+        ("data", [("data",)]),
+        ("d_1", [("d_1",)]),
+        ("(data)_", [("data",), ()]),
+        ("(XY) _", [("X", "Y"), ()]),
+        ("(XY) data", [("X", "Y"), ("data",)]),
+    ],
+)
+def test_known_names_settle_what_is_meant(text, dims):
+    assert parse_specs(text, BOTH) == (SpecPart((PartitionSpec(tuple(dims)),)),)
+
+
+def test_letters_come_before_a_name_made_of_them():
+    assert parse_specs("XY", ("X", "Y", "XY")) == (SpecPart((spec("X", "Y"),)),)
+    assert parse_specs("( XY )", ("X", "Y", "XY")) == (SpecPart((PartitionSpec((("XY",),)),)),)
+
+
+@pytest.mark.parametrize(
+    ("written", "given"),
+    [
+        ("X_", spec("X", "")),
+        ("(XY)_", spec("XY", "")),
+        ("()", spec()),
+        ("_", spec("")),
+        ("X", spec("X")),
+        ("data _", PartitionSpec((("data",), ()))),
+        ("( data )", PartitionSpec((("data",),))),
+        ("data (X Y)", PartitionSpec((("data",), ("X", "Y")))),
+        ("(data X)", PartitionSpec((("data", "X"),))),
+        ("X_{U_( data )}", PartitionSpec((("X",), ()), ("data",))),
+        ("(data X){U_Y model}", PartitionSpec((("data", "X"),), ("model", "Y"))),
+        ("(){U_YZ}", spec(unreduced=("Z", "Y"))),
+        ("?", None),
+    ],
+)
+def test_writes(written, given):
+    assert write_spec(given) == written
+    assert parse_specs(written, BOTH) == parse_specs(written) == (SpecPart((given,)),)
+
+
+def test_writes_parts():
+    text = "X_,_Y; ?,Y_->()"
+    assert write_specs(parse_specs("X_,_Y; ,Y_->")) == text
+    assert parse_specs(text) == parse_specs("X_,_Y; ,Y_->")
+
+
+SHAPE = "write one entry for each dimension, as in XY,Y_->X_ or 'data model, model _ -> data _'"
+KNOWN = "this mesh has the axes X, Y, Z"
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        ("", "there is no spec in an empty text", SHAPE),
+        ("XW,Y_", "unknown mesh axis 'W' at character 2 of 'XW,Y_'", KNOWN),
+        ("X_,W_->X_", "unknown mesh axis 'W' at character 4 of 'X_,W_->X_'", KNOWN),
+        ("X data", "unknown mesh axis 'data' at character 3 of 'X data'", KNOWN),
+        ("X_{U_W}", "unknown mesh axis 'W' at character 6 of 'X_{U_W}'", KNOWN),
+        (
+            "XY _",
+            "unknown mesh axis 'XY' at character 1 of 'XY _'",
+            f"{KNOWN}; with a space in it, a spec needs one between X and Y",
+        ),
+        (
+            "X_,XX",
+            "mesh axis 'X' is used twice in one array, again at character 5 of 'X_,XX'",
+            "an axis can split one dimension of an array, once",
+        ),
+        (
+            "X{U_X}",
+            "mesh axis 'X' is used twice in one array, again at character 5 of 'X{U_X}'",
+            "an axis can split one dimension of an array, once",
+        ),
+        ("(XY_", "'(' is not closed, at character 1 of '(XY_'", SHAPE),
+        ("XY)_", "expected an axis, '_' or '(' but found ')' at character 3 of 'XY)_'", SHAPE),
+        ("((X))", "expected an axis, '_' or '(' but found '(' at character 2 of '((X))'", SHAPE),
+        ("()_", "nothing stands between '(' and ')' at character 1 of '()_'", SHAPE),
+        ("X->Y->Z", "expected the end of a spec but found '-' at character 5 of 'X->Y->Z'", SHAPE),
+        ("X->Y,Z", "expected the end of a spec but found ',' at character 5 of 'X->Y,Z'", SHAPE),
+        ("X?", "expected the end of a spec but found '?' at character 2 of 'X?'", SHAPE),
+        (
+            "X{Y}",
+            "expected 'U_' but found 'Y' at character 3 of 'X{Y}'",
+            "write partial sums over Y as {U_Y}",
+        ),
+        (
+            "X{U_}",
+            "expected a mesh axis but found '}' at character 5 of 'X{U_}'",
+            "write partial sums over Y as {U_Y}",
+        ),
+        (
+            "X{U_Y_}",
+            "'{U_}' takes axes only at character 5 of 'X{U_Y_}'",
+            "write partial sums over Y as {U_Y}",
+        ),
+        ("X\x07", "expected the end of a spec but found '\\x07' at character 2 of 'X\\x07'", SHAPE),
+        ("X1", "expected an axis, '_' or '(' but found '1' at character 2 of 'X1'", SHAPE),
+    ],
+)
+def test_refuses(text, message, hint):
+    with pytest.raises(NotationError) as caught:
+        parse_specs(text, LETTERS)
+    assert str(caught.value) == message
+    assert caught.value.hint == hint
+
+
+def test_refuses_long_specs():
+    with pytest.raises(NotationError, match="a spec of more than 64 dimensions is too long"):
+        parse_specs("_" * 10_000)
+    with pytest.raises(NotationError, match="more than 64 operands"):
+        parse_specs("," * 10_000)
+    with pytest.raises(NotationError, match="more than 1024 parts"):
+        parse_specs("X;" * 5_000)
+
+
+def test_advises_a_space():
+    with pytest.raises(NotationError, match="unknown mesh axis 'd' at character 1 of 'data_'") as caught:
+        parse_specs("data_", ("data", "model"))
+    assert (
+        caught.value.hint == "this mesh has the axes data, model; a long name stands apart by spaces: data _"
+    )
