@@ -1,0 +1,281 @@
+"""Problem → Plan: the steps with the fewest bytes on the wire.
+
+A plan is looked for among all ways to share each einsum's work (`contraction`), with the cheapest moves of
+the operands to it and of the result from it (`reshard`). A chain is planned as a whole, by dynamic
+programming over the sharding of every intermediate.
+
+With the result the compiler's choice, it stays where the multiplication left it; pending sums are added by
+a psum, or by a psum_scatter where an operand of this einsum, or an array of a later one, splits that
+dimension so. Ties go to fewer collectives, then less work per device, then fewer slices, then to the plan
+that leaves first operands (usually the activations) in place.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from shardviz.errors import QuestionError
+from shardviz.planner.cases import case_of
+from shardviz.planner.contraction import Sharing, Wish, sharings
+from shardviz.planner.moves import Move, State, spec_of, state_of
+from shardviz.planner.plan import Plan, Step
+from shardviz.planner.problem import Contraction, Problem
+from shardviz.planner.reasons import Choice, explain_einsum, explain_moves
+from shardviz.planner.reshard import Cost, Reshards
+from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, array_bytes
+
+EFFORT = {2: (4096, 48), 3: (4096, 12), 4: (48, 4)}
+"""By the number of mesh axes that the specs name: how many ways to share an einsum's work are priced, the
+most promising first, and how many shardings of an intermediate are followed into the next einsum."""
+LEAST_EFFORT = (8, 3)
+
+Key = tuple[int, int, int, int, int]
+
+
+@dataclass(frozen=True)
+class Link:
+    """One part of a chain as planned: the moves of each operand, the sharing, the moves of the result."""
+
+    sharing: Sharing
+    operand_moves: tuple[tuple[Move, ...], ...]
+    result_moves: tuple[Move, ...]
+    starts: tuple[State, ...]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The cheapest way found to have a part's result in some state."""
+
+    key: Key
+    links: tuple[Link, ...]
+
+
+@dataclass
+class Planner:
+    """Plans problems on one mesh; remembers reshardings, so that similar problems are planned quickly."""
+
+    mesh: Mesh
+    _reshards: Reshards = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._reshards = Reshards(self.mesh.shape)
+
+    def plan(self, problem: Problem) -> Plan:
+        """The plan. Raises `QuestionError` when the result cannot be left unreduced as asked."""
+        outcomes: dict[State | None, Outcome] = {None: Outcome((0, 0, 0, 0, 0), ())}
+        for index in range(len(problem.parts)):
+            found: dict[State, Outcome] = {}
+            for start, before in outcomes.items():
+                self._extend(problem, index, start, before, found)
+            if not found:
+                raise _cannot_stay_unreduced(problem.parts[index].result)
+            outcomes = dict(sorted(found.items(), key=lambda item: item[1].key)[: _effort(problem)[1]])
+        best = min(outcomes.values(), key=lambda outcome: outcome.key)
+        return self._written(problem, best.links)
+
+    def _extend(
+        self,
+        problem: Problem,
+        index: int,
+        start: State | None,
+        before: Outcome,
+        found: dict[State, Outcome],
+    ) -> None:
+        """Add every outcome of a part to `found`, its first operand being in `start` (None: as given)."""
+        part = problem.parts[index]
+        last = index + 1 == len(problem.parts)
+        starts = tuple(
+            start if start is not None and place == 0 else state_of(operand.decided_spec, self.mesh)
+            for place, operand in enumerate(part.operands)
+        )
+        for bound, sharing, goals in self._by_bound(problem, index, starts):
+            least = before.key[0] + bound
+            if last and any(least > outcome.key[0] for outcome in found.values()):
+                break
+            end, key, link = self._priced(part, starts, sharing, goals)
+            total: Key = tuple(map(sum, zip(before.key, key, strict=True)))  # type: ignore[assignment]
+            known = found.get(end)
+            if known is None or total < known.key:
+                found[end] = Outcome(total, (*before.links, link))
+
+    def _priced(
+        self, part: Contraction, starts: tuple[State, ...], sharing: Sharing, goals: tuple[State, ...]
+    ) -> tuple[State, Key, Link]:
+        """Where the result ends, what it costs, and the moves."""
+        operand_paths = [
+            self._reshards.path(operand.shape, operand.dtype, held, needed)
+            for operand, held, needed in zip(part.operands, starts, sharing.operands, strict=True)
+        ]
+        ends = (sharing.result, *goals)
+        result_paths = [
+            self._reshards.path(part.result.shape, part.result.dtype, old, new) for old, new in pairwise(ends)
+        ]
+        cost = sum((found for found, _ in (*operand_paths, *result_paths)), start=Cost())
+        work = math.prod(
+            size // self.mesh.group_size(sharing.assignment.get(dim, ()))
+            for dim, size in _dim_sizes(part).items()
+        )
+        key: Key = (cost.wire_bytes, cost.collectives, work, cost.slices, operand_paths[0][0].wire_bytes)
+        moves = tuple(path for _, path in operand_paths)
+        result_moves = tuple(move for _, path in result_paths for move in path)
+        return ends[-1], key, Link(sharing, moves, result_moves, starts)
+
+    def _by_bound(
+        self, problem: Problem, index: int, starts: tuple[State, ...]
+    ) -> list[tuple[int, Sharing, tuple[State, ...]]]:
+        """Every sharing of a part with every way to leave its result, fewest possible wire bytes first."""
+        part, wishes = problem.parts[index], _wishes(problem, index)
+        options = []
+        for sharing in sharings(part.einsum, starts, wishes, _dim_sizes(part), self.mesh.shape):
+            needed = sum(
+                self._reshards.bound(operand.shape, operand.dtype, held, wanted)
+                for operand, held, wanted in zip(part.operands, starts, sharing.operands, strict=True)
+            )
+            for goals in self._goals(problem, index, part, sharing.result):
+                after = self._reshards.bound(part.result.shape, part.result.dtype, sharing.result, goals[0])
+                options.append((needed + after, sharing, goals))
+        options.sort(key=lambda option: option[0])
+        return options[: _effort(problem)[0]]
+
+    def _goals(
+        self, problem: Problem, index: int, part: Contraction, natural: State
+    ) -> list[tuple[State, ...]]:
+        """The sequences of states to bring the result through."""
+        wanted = [state_of(spec, self.mesh) for spec in _constraints(problem, index)]
+        if wanted:
+            possible = set(wanted[0][1]) <= set(natural[1])
+            return [tuple(wanted)] if possible else []
+        dims, pending = natural
+        goals: list[State] = [(dims, ())]
+        given = [operand for operand in part.operands if operand.spec is not None]
+        for dim, axes in _splits([*given, *_later(problem, index)], self.mesh):
+            scattered = tuple(axis for axis in axes if axis in pending)
+            if scattered and dim in part.result.dims:
+                place = part.result.dims.index(dim)
+                after = (*dims[:place], dims[place] + scattered, *dims[place + 1 :])
+                goals.append((after, ()))
+        return [(goal,) for goal in goals]
+
+    def _written(self, problem: Problem, links: tuple[Link, ...]) -> Plan:
+        steps: list[Step] = []
+        cases = []
+        for part, link in zip(problem.parts, links, strict=True):
+            choice = Choice(self.mesh, part, link.sharing, link.starts)
+            for operand, moves in zip(part.operands, link.operand_moves, strict=True):
+                reasons = explain_moves(choice, operand, moves)
+                steps.extend(_step(operand, move, why) for move, why in zip(moves, reasons, strict=True))
+            steps.append(self._multiply(part, link, explain_einsum(choice)))
+            reasons = explain_moves(choice, part.result, link.result_moves)
+            steps.extend(
+                _step(part.result, move, why) for move, why in zip(link.result_moves, reasons, strict=True)
+            )
+            cases.append(case_of(part.einsum, link.starts, self.mesh.axis_names))
+        result = problem.result.spec or (steps[-1].to_spec)
+        return Plan(problem, tuple(steps), result, tuple(cases))
+
+    def _multiply(self, part: Contraction, link: Link, reason: str) -> Step:
+        spec = spec_of(link.sharing.result)
+        array = part.result.with_spec(spec)
+        shape = array.shard_shape(self.mesh)
+        size = array_bytes(shape, array.dtype)
+        names = tuple(operand.name for operand in part.operands)
+        return Step(
+            "einsum",
+            array.name,
+            (),
+            None,
+            spec,
+            spec,
+            shape,
+            array.dtype,
+            size,
+            0,
+            reason,
+            names,
+            part.einsum,
+        )
+
+
+def plan(problem: Problem) -> Plan:
+    """The plan with the fewest wire bytes; see the module's text for the rules."""
+    return Planner(problem.mesh).plan(problem)
+
+
+def _step(array: ShardedArray, move: Move, reason: str) -> Step:
+    before, after = spec_of(move.before), spec_of(move.after)
+    return Step(
+        move.op,
+        array.name,
+        move.axes,
+        move.dim,
+        before,
+        after,
+        move.shape,
+        array.dtype,
+        move.bytes,
+        move.wire_bytes,
+        reason,
+    )
+
+
+def _effort(problem: Problem) -> tuple[int, int]:
+    """See `EFFORT`."""
+    specs = [array.spec for part in problem.parts for array in (*part.operands, part.result)]
+    named = {axis for spec in specs if spec is not None for axis in spec.axes}
+    wide = sum(problem.mesh.axis_size(axis) > 1 for axis in named)
+    return EFFORT.get(max(wide, 2), LEAST_EFFORT)
+
+
+def _constraints(problem: Problem, index: int) -> list[PartitionSpec]:
+    """The specs that a part's result must pass through: its own, then the one given where it is used."""
+    specs = [problem.parts[index].result.spec]
+    if index + 1 < len(problem.parts):
+        specs.append(problem.parts[index + 1].operands[0].spec)
+    return [spec for spec in specs if spec is not None]
+
+
+def _wishes(problem: Problem, index: int) -> tuple[Wish, ...]:
+    """Where the result's dimensions are wanted to be split: by its constraints, or by what comes later."""
+    part, mesh = problem.parts[index], problem.mesh
+    constraints = _constraints(problem, index)
+    if constraints:
+        return tuple((part.result.dims, state_of(spec, mesh)) for spec in constraints)
+    return tuple(
+        ((dim,), ((axes,), ()))
+        for dim, axes in _splits(_later(problem, index), mesh)
+        if dim in part.result.dims
+    )
+
+
+def _later(problem: Problem, index: int) -> list[ShardedArray]:
+    """The arrays after a part that have specs: second operands, constraints, wanted results."""
+    arrays = [array for part in problem.parts[index + 1 :] for array in (*part.operands, part.result)]
+    return [array for array in arrays if array.spec is not None]
+
+
+def _splits(arrays: list[ShardedArray], mesh: Mesh) -> list[tuple[str, tuple[str, ...]]]:
+    """How arrays split their dimensions: (dimension, axes), each once."""
+    found = [
+        (dim, axes)
+        for array in arrays
+        for dim, axes in zip(array.dims, state_of(array.decided_spec, mesh)[0], strict=True)
+        if axes
+    ]
+    return list(dict.fromkeys(found))
+
+
+def _dim_sizes(part: Contraction) -> dict[str, int]:
+    """Elements along each dimension of the einsum."""
+    return {
+        dim: size for operand in part.operands for dim, size in zip(operand.dims, operand.shape, strict=True)
+    }
+
+
+def _cannot_stay_unreduced(result: ShardedArray) -> QuestionError:
+    axes = ", ".join(result.decided_spec.unreduced)
+    return QuestionError(
+        f"{result.name} cannot be left unreduced over {axes}: no summed dimension is split over it",
+        "split a summed dimension of the operands over that axis, or ask for a reduced result",
+    )

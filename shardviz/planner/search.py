@@ -1,0 +1,152 @@
+"""All shardings of the operands worth considering on a mesh, each with its plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import combinations, islice, product
+from math import prod
+
+from shardviz.errors import QuestionError
+from shardviz.planner.plan import Plan
+from shardviz.planner.planner import Planner
+from shardviz.planner.problem import Problem
+from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
+
+MAX_PLANS = 1500
+"""Some seconds of work."""
+MAX_CONSIDERED = 100_000
+"""Combinations of places for the axes, before those that do not divide or only swap axes are left out."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One sharding of the operands. `memory_per_device` counts bytes of operands and results together.
+
+    `work_per_device` counts multiply-adds. `best` marks the candidates that no other beats: to send less,
+    hold less or compute less than they do, one must do more of another.
+    """
+
+    plan: Plan
+    memory_per_device: int
+    work_per_device: int
+    best: bool = False
+
+
+def search(problem: Problem) -> tuple[Candidate, ...]:
+    """The candidates, ranked by wire bytes, then by memory per device, then by work.
+
+    Each operand is split in every way that divides it evenly, several axes on one dimension in the mesh's
+    order (the other orders cost the same), axes of one size in one of the ways that they can be swapped;
+    specs that the problem already gives stay. Raises `QuestionError` when that makes more than `MAX_PLANS`
+    combinations.
+    """
+    choices = list(islice(_choices(problem), MAX_PLANS + 1))
+    if len(choices) > MAX_PLANS:
+        raise _too_many(problem)
+    planner = Planner(problem.mesh)
+    found: list[Candidate] = []
+    for given in choices:
+        plan = planner.plan(_decided(problem, given))
+        found.append(Candidate(plan, _memory(plan), _work(plan)))
+    found.sort(key=lambda one: (one.plan.wire_bytes, one.memory_per_device, one.work_per_device))
+    return tuple(_marked(found))
+
+
+def _choices(problem: Problem) -> Iterator[dict[str, PartitionSpec]]:
+    """Specs for all open arrays: for each mesh axis, which dimension of each array it splits, if any."""
+    mesh = problem.mesh
+    arrays = [array for array in problem.arguments if array.spec is None]
+    swappable = len(arrays) == len(problem.arguments) and _asks_nothing(problem)
+    axes = [axis for axis in mesh.axis_names if mesh.axis_size(axis) > 1]
+    total = prod(array.rank + 1 for array in arrays) ** len(axes)
+    if total > MAX_CONSIDERED:
+        raise _too_many(problem)
+    ways = list(product(*((None, *range(array.rank)) for array in arrays)))
+    twins = [
+        pair for pair in combinations(range(len(axes)), 2) if swappable and _same_size(mesh, axes, *pair)
+    ]
+    for chosen in product(range(len(ways)), repeat=len(axes)):
+        if any(chosen[one] > chosen[other] for one, other in twins):
+            continue
+        given = {
+            array.name: PartitionSpec(
+                tuple(
+                    tuple(axis for axis, way in zip(axes, chosen, strict=True) if ways[way][place] == dim)
+                    for dim in range(array.rank)
+                )
+            )
+            for place, array in enumerate(arrays)
+        }
+        if all(_divides(array, given[array.name], mesh) for array in arrays):
+            yield given
+
+
+def _too_many(problem: Problem) -> QuestionError:
+    return QuestionError(
+        f"there are more than {MAX_PLANS:,} ways to split the arrays on the mesh {problem.mesh}",
+        "give the specs, or use a mesh with fewer axes",
+    )
+
+
+def _same_size(mesh: Mesh, axes: list[str], one: int, other: int) -> bool:
+    return mesh.axis_size(axes[one]) == mesh.axis_size(axes[other])
+
+
+def _asks_nothing(problem: Problem) -> bool:
+    """Whether no spec is given at all, so that axes of one size are alike."""
+    return all(array.spec is None for part in problem.parts for array in (*part.operands, part.result))
+
+
+def _divides(array: ShardedArray, spec: PartitionSpec, mesh: Mesh) -> bool:
+    return all(size % parts == 0 for size, parts in zip(array.shape, spec.parts(mesh), strict=True))
+
+
+def _decided(problem: Problem, given: dict[str, PartitionSpec]) -> Problem:
+    def decide(array: ShardedArray) -> ShardedArray:
+        return array.with_spec(given[array.name]) if array.name in given else array
+
+    parts = tuple(replace(part, operands=tuple(map(decide, part.operands))) for part in problem.parts)
+    return replace(problem, parts=parts)
+
+
+def _memory(plan: Plan) -> int:
+    problem = plan.problem
+    arrays = (*problem.arguments, problem.result.with_spec(plan.result_spec))
+    return sum(array.bytes_per_device(problem.mesh) for array in arrays)
+
+
+def _work(plan: Plan) -> int:
+    """Multiply-adds of one device: the sizes of the einsum's dimensions as it holds them, multiplied."""
+    total = 0
+    mesh = plan.problem.mesh
+    held = {array.name: array for array in plan.problem.arguments}
+    made = {part.result.name: part for part in plan.problem.parts}
+    for step in plan.steps:
+        if step.op == "einsum":
+            part = made[step.array]
+            local: dict[str, int] = {}
+            for array in part.operands:
+                spec = held[array.name].decided_spec
+                shape = array.with_spec(spec).shard_shape(mesh)
+                for dim, size in zip(array.dims, shape, strict=True):
+                    local[dim] = min(size, local.get(dim, size))
+            work = 1
+            for size in local.values():
+                work *= size
+            total += work
+            held[step.array] = part.result.with_spec(step.to_spec)
+        else:
+            held[step.array] = held[step.array].with_spec(step.to_spec)
+    return total
+
+
+def _marked(candidates: list[Candidate]) -> Iterator[Candidate]:
+    """Mark those that no other beats; candidates come ranked, so an earlier one sends no more."""
+    costs = [(one.plan.wire_bytes, one.memory_per_device, one.work_per_device) for one in candidates]
+    front: list[tuple[int, int, int]] = []
+    for one, cost in zip(candidates, costs, strict=True):
+        beaten = any(all(map(int.__le__, other, cost)) and other != cost for other in front)
+        if not beaten:
+            front.append(cost)
+        yield replace(one, best=not beaten)

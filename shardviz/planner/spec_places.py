@@ -1,0 +1,35 @@
+"""Where each array's spec stands in the text of the specs, so that an error can point at it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from shardviz.errors import NotationError
+
+_BETWEEN = re.compile(r"->|[,;]|$")
+
+
+@dataclass(frozen=True)
+class SpecPlaces:
+    """The text of all specs; arrays are counted within their part of a chain, the result last."""
+
+    text: str
+
+    def error(self, part: int, array: int, problem: str, hint: str) -> NotationError:
+        """A `NotationError` that points at the spec of one array."""
+        start, stop = self._bounds(part, array)
+        return NotationError(problem, self.text, start, stop, hint)
+
+    def _bounds(self, part: int, array: int) -> tuple[int, int]:
+        parts: list[list[tuple[int, int]]] = [[]]
+        start = 0
+        for mark in _BETWEEN.finditer(self.text):
+            piece = self.text[start : mark.start()]
+            begin = start + len(piece) - len(piece.lstrip())
+            parts[-1].append((begin, max(begin + 1, begin + len(piece.strip()))))
+            if mark.group() == ";":
+                parts.append([])
+            start = mark.end()
+        bounds = parts[part] if part < len(parts) else []
+        return bounds[array] if array < len(bounds) else (len(self.text), len(self.text) + 1)

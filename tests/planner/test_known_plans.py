@@ -1,0 +1,127 @@
+"""Plans that are known: the tutorial's four cases, and the examples of the documents shardviz explains."""
+
+from __future__ import annotations
+
+import pytest
+
+from shardviz.notation import parse_mesh
+from shardviz.planner import plan, problem_from_text
+from shardviz.sharding import PartitionSpec
+
+BOOK = "b=8,d=2048,f=8192"
+
+
+def steps(text, mesh, specs=None, sizes="", dtype="bf16"):
+    found = plan(problem_from_text(text, mesh=parse_mesh(mesh), specs=specs, sizes=sizes, dtype=dtype))
+    return [
+        (step.op, step.array, " ".join(step.axes), step.bytes, step.wire_bytes)
+        for step in found.steps
+        if step.op not in ("einsum", "slice")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("specs", "expected"),
+    [
+        ("XY,Y_->X_", [("psum", "Out", "Y", 65_536, 98_304)]),
+        ("XY,Y_->X_{U_Y}", []),
+        ("XY,Y_->XY", [("psum_scatter", "Out", "Y", 65_536, 49_152)]),
+        ("XY,_Y->XY", [("all_gather", "A", "Y", 16_384, 12_288)]),
+        ("X_,_Y->XY", []),
+        ("X_,_X", [("all_gather", "A", "X", 32_768, 16_384)]),
+        ("XY,Y_", [("psum", "Out", "Y", 65_536, 98_304)]),
+        ("__,__->XY", []),
+        ("Y_,__->_Y", [("all_to_all", "Out", "Y", 32_768, 24_576)]),
+    ],
+)
+def test_the_tutorial_s_matmul(specs, expected):
+    assert steps("bd,df->bf", "X=2,Y=4", specs, BOOK) == expected
+
+
+def test_the_first_command_in_full():
+    problem = problem_from_text("bd,df->bf", mesh=parse_mesh("X=2,Y=4"), specs="XY,Y_->X_", sizes=BOOK)
+    found = plan(problem)
+    multiply, add = found.steps
+    assert (multiply.op, multiply.operands, multiply.shape) == ("einsum", ("A", "W"), (4, 8192))
+    assert multiply.to_spec == add.from_spec == PartitionSpec((("X",), ()), ("Y",))
+    assert (add.op, add.axes, add.dim, add.shape, add.dtype) == ("psum", ("Y",), None, (4, 8192), "bf16")
+    assert add.to_spec == found.result_spec == PartitionSpec((("X",), ()))
+    assert (found.collectives, found.wire_bytes, found.cases) == ((add,), 98_304, ("case 3 over Y",))
+
+
+def test_a_mesh_for_131_072_devices_is_planned_alike():
+    found = steps(
+        "bd,df->bf",
+        "data=1024,model=16,x=8",
+        "data model, model _",
+        "b=1024,d=2048,f=8192",
+    )
+    assert found == [("psum", "Out", "model", 16_384, 30_720)]
+
+
+def test_two_layer_mlp_of_the_einshard_document():
+    """W1 by columns and W2 by rows over all eight devices: one sum at the end."""
+    found = steps("bx,xy->by; by,yz->bz", "tp=8", "_ _, _ tp; ?, tp _", "b=16,x=128,y=256,z=64", dtype="f32")
+    assert found == [("psum", "Out", "tp", 4_096, 7_168)]
+
+
+def test_four_fully_sharded_layers_of_the_multi_chip_document():
+    """Weights of 16,384 × 16,384 split by columns, activations by rows: each weight is gathered, whole."""
+    text = "bi,ij->bj; bj,jk->bk; bk,kl->bl; bl,lm->bm"
+    specs = "axis _, _ axis; ?, _ axis; ?, _ axis; ?, _ axis"
+    sizes = ",".join(f"{dim}=16384" for dim in "bijklm")
+    assert steps(text, "axis=4", specs, sizes) == [
+        ("all_gather", f"W{layer}", "axis", 536_870_912, 402_653_184) for layer in (1, 2, 3, 4)
+    ]
+
+
+def test_with_sharding_constraint_on_the_intermediate():
+    """Whole arrays, hidden activations constrained to ``P('X', 'Y')``: the second product sums over Y."""
+    problem = problem_from_text(
+        "bd,df->bf; bf,fd->bd", mesh=parse_mesh("X=4,Y=2"), specs="__,__; XY,__", sizes=BOOK
+    )
+    found = plan(problem)
+    assert [(step.op, step.axes, step.bytes) for step in found.collectives] == [("psum", ("Y",), 8_192)]
+    hidden = [step.to_spec for step in found.steps if step.array == "H1"]
+    assert hidden == [PartitionSpec((("X",), ("Y",)))]
+
+
+def test_the_book_s_transformer_block():
+    text = "In[B_X, D_Y] *_D W_in[D, F_Y] *_F W_out[F_Y, D] -> Out[B_X, D_Y]"
+    assert steps(text, "X=4,Y=2", sizes="B=8,D=2048,F=8192") == [
+        ("all_gather", "In", "Y", 8_192, 4_096),
+        ("psum_scatter", "Out", "Y", 8_192, 4_096),
+    ]
+
+
+def test_a_product_in_the_book_s_notation_is_the_einsum():
+    book = steps("A[B_X, D_Y] * W[D_Y, F] -> Out[B_X, F]", "X=2,Y=4", sizes="B=8,D=2048,F=8192")
+    assert book == steps("bd,df->bf", "X=2,Y=4", "XY,Y_->X_", BOOK)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "size"), [("s4", 16_384), ("s8", 32_768), ("f32", 131_072), ("c128", 524_288)]
+)
+def test_bytes_follow_the_dtype(dtype, size):
+    assert steps("bd,df->bf", "X=2,Y=4", "XY,Y_->X_", BOOK, dtype) == [
+        ("psum", "Out", "Y", size, size * 3 // 2)
+    ]
+
+
+def test_axes_of_one_device_cost_nothing():
+    assert steps("bd,df->bf", "X=2,Y=1", "XY,Y_->X_", BOOK) == []
+
+
+def test_an_intermediate_is_made_as_the_next_product_wants_it():
+    """Cutting W1 first, for nothing, leaves each device a quarter of the first product's work."""
+    problem = problem_from_text(
+        "bx,xy->by; by,yz->bz", mesh=parse_mesh("Y=4"), specs="__,__; ,Y_", sizes="b=8,x=16,y=32,z=64"
+    )
+    found = plan(problem)
+    assert [(step.op, step.array) for step in found.steps] == [
+        ("slice", "W1"),
+        ("einsum", "H1"),
+        ("einsum", "Out"),
+        ("psum", "Out"),
+    ]
+    assert found.steps[1].shape == (8, 8)

@@ -1,0 +1,311 @@
+"""Plans are proved: run on real numbers, device by device, they give what `numpy.einsum` gives."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import dataclass, replace
+from math import ceil
+
+import numpy as np
+import pytest
+
+from shardviz.errors import QuestionError
+from shardviz.notation import Einsum, write_spec
+from shardviz.notation.einsum import dims_text
+from shardviz.planner import Plan, Planner, Problem, plan, problem_from_text
+from shardviz.planner.interpreter import PlanError, run
+from shardviz.sharding import Mesh, PartitionSpec, array_bytes
+
+BOOK = Mesh(("X", "Y"), (2, 4))
+
+
+def values_for(problem: Problem, seed: int = 0) -> dict[str, np.ndarray]:
+    numbers = np.random.default_rng(seed)
+    return {array.name: numbers.integers(-4, 5, array.shape) for array in problem.arguments}
+
+
+def unsharded(problem: Problem, values: dict[str, np.ndarray]) -> np.ndarray:
+    """The result on one device, by NumPy alone."""
+    made = values[problem.parts[0].operands[0].name]
+    for part in problem.parts:
+        others = [values[operand.name] for operand in part.operands[1:]]
+        made = np.einsum(str(part.einsum), made, *others)
+    return made
+
+
+def naive_wire_bytes(problem: Problem) -> int:
+    """What it takes to gather (and add up) every argument, multiply everywhere, and keep slices."""
+    mesh, total = problem.mesh, 0
+    for array in problem.arguments:
+        spec = array.decided_spec
+        whole = array_bytes(array.shape, array.dtype)
+        n, pending = mesh.group_size(spec.axes), mesh.group_size(spec.unreduced)
+        total += ceil(2 * (whole // n) * (pending - 1) / pending) + ceil(whole * (n - 1) / n)
+    return total
+
+
+def check(problem: Problem, found: Plan) -> None:
+    values = values_for(problem)
+    np.testing.assert_array_equal(run(found, values), unsharded(problem, values), str(problem))
+
+
+def test_every_way_to_split_a_matmul_on_two_axes(matmul_specs):
+    planner = Planner(BOOK)
+    values = None
+    assert len(matmul_specs) == len(set(matmul_specs)) == 1452
+    for specs in matmul_specs:
+        problem = problem_from_text("bd,df->bf", mesh=BOOK, specs=specs, sizes="b=8,d=16,f=24")
+        if values is None:
+            values = values_for(problem)
+            expected = np.einsum("bd,df->bf", values["A"], values["W"])
+        found = planner.plan(problem)
+        assert problem.result.spec in (None, found.result_spec)
+        assert np.array_equal(run(found, values), expected), specs
+        assert found.wire_bytes <= naive_wire_bytes(problem), specs
+
+
+@dataclass
+class Draw:
+    """Random problems: einsums with batch, summed and repeated letters, on up to four axes."""
+
+    random: random.Random
+
+    def mesh(self, most: int = 4) -> Mesh:
+        sizes = [self.random.choice((2, 2, 3)) for _ in range(self.random.randrange(1, most + 1))]
+        order = self.random.sample(range(math.prod(sizes)), math.prod(sizes))
+        names = self.random.choice((("X", "Y", "Z", "W"), ("data", "model", "x", "expert")))
+        return Mesh(names[: len(sizes)], tuple(sizes), self.random.choice((None, tuple(order))))
+
+    def dims(self, letters: str, least: int = 0, repeat: bool = True) -> tuple[str, ...]:
+        found = self.random.sample(letters, self.random.randrange(least, min(4, len(letters) + 1)))
+        if repeat and found and self.random.random() < 0.15:
+            found.append(self.random.choice(found))
+        return tuple(found)
+
+    def part(self, letters: str, first: tuple[str, ...] | None = None) -> Einsum:
+        operands = [self.dims(letters, 1) if first is None else first]
+        if self.random.random() < 0.8:
+            operands.append(self.dims(letters))
+        known = sorted({dim for dims in operands for dim in dims})
+        kept = [dim for dim in known if self.random.random() < 0.6]
+        return Einsum(tuple(operands), tuple(self.random.sample(kept, len(kept))))
+
+    def spec(self, dims: tuple[str, ...], mesh: Mesh, pending: float = 0.0) -> PartitionSpec:
+        places: list[list[str]] = [[] for _ in dims]
+        unreduced = []
+        for axis in self.random.sample(mesh.axis_names, len(mesh.axis_names)):
+            place = self.random.randrange(-1, len(dims))
+            if place >= 0:
+                places[place].append(axis)
+            elif self.random.random() < pending:
+                unreduced.append(axis)
+        return PartitionSpec(tuple(map(tuple, places)), tuple(unreduced))
+
+    def problem(self, parts: int = 1) -> Problem:
+        mesh = self.mesh(3 if parts > 1 else 4)
+        letters = "abcdef"[: self.random.randrange(2, 6)]
+        chain: list[Einsum] = []
+        for _ in range(parts):
+            chain.append(self.part(letters, chain[-1].result if chain else None))
+        specs = []
+        for index, einsum in enumerate(chain):
+            operands = [self.spec(dims, mesh, 0.2) for dims in einsum.operands]
+            first = operands[0]
+            if index:
+                first = None if self.random.random() < 0.5 else replace(first, unreduced=())
+            specs.append(([first, *operands[1:]], self.result_spec(einsum, operands, mesh)))
+        written = "; ".join(
+            ",".join(write_spec(spec) for spec in operands)
+            + ("" if result is None else f"->{write_spec(result)}")
+            for operands, result in specs
+        )
+        sizes = {}
+        for einsum, (operands, result) in zip(chain, specs, strict=True):
+            for dims, spec in zip((*einsum.operands, einsum.result), (*operands, result), strict=True):
+                for dim, cut in zip(dims, spec.parts(mesh) if spec else (), strict=bool(spec)):
+                    sizes[dim] = math.lcm(sizes.get(dim, 1), cut)
+                for dim in dims:
+                    sizes.setdefault(dim, 1)
+        for dim, size in sizes.items():
+            if size < 12:
+                sizes[dim] = size * self.random.choice((1, 1, 2))
+        return problem_from_text(
+            ";".join(map(str, chain)),
+            mesh=mesh,
+            specs=written,
+            sizes=",".join(f"{dim}={size}" for dim, size in sizes.items()),
+            dtype=self.random.choice(("bf16", "f32", "s8")),
+        )
+
+    def result_spec(self, einsum: Einsum, operands: list[PartitionSpec], mesh: Mesh) -> PartitionSpec | None:
+        kind = self.random.random()
+        if kind < 0.3:
+            return None
+        spec = self.spec(einsum.result, mesh)
+        if kind < 0.5:
+            summed = {
+                axis
+                for dims, held in zip(einsum.operands, operands, strict=True)
+                for dim, axes in zip(dims, held.dims, strict=True)
+                for axis in axes
+                if dim in einsum.contracted
+            }
+            spec = replace(spec, unreduced=tuple(sorted(summed - set(spec.axes)))[:2])
+        return spec
+
+
+def planned_unless_impossible(problem: Problem) -> Plan | None:
+    """The plan, or None where no plan can leave the result unreduced as asked."""
+    try:
+        return plan(problem)
+    except QuestionError as error:
+        if "cannot be left unreduced over" not in error.message:
+            raise
+        return None
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_einsums(seed):
+    draw = Draw(random.Random(seed))
+    planned = unreduced = refused = 0
+    while planned < 60:
+        problem = draw.problem()
+        found = planned_unless_impossible(problem)
+        if found is None:
+            refused += 1
+            continue
+        planned += 1
+        unreduced += bool(found.result_spec.unreduced)
+        check(problem, found)
+        if not found.result_spec.unreduced:
+            assert found.wire_bytes <= naive_wire_bytes(problem), problem
+    assert unreduced > 0
+    assert refused < 20
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_chains_with_constraints(seed):
+    draw = Draw(random.Random(100 + seed))
+    planned = 0
+    while planned < 20:
+        problem = draw.problem(parts=draw.random.randrange(2, 5))
+        found = planned_unless_impossible(problem)
+        if found is None:
+            continue
+        planned += 1
+        check(problem, found)
+        assert len(found.cases) == len(problem.parts)
+
+
+def test_a_chain_passes_through_the_constraint_on_its_intermediate():
+    problem = problem_from_text(
+        "bx,xy->by; by,yz->bz", mesh=BOOK, specs="X_,_Y->XY; _X,X_->__", sizes="b=8,x=8,y=8,z=8"
+    )
+    found = plan(problem)
+    check(problem, found)
+    states = [step.to_spec for step in found.steps if step.array == "H1"]
+    assert PartitionSpec((("X",), ("Y",))) in states
+    assert PartitionSpec(((), ("X",))) in states
+
+
+@pytest.mark.parametrize(
+    ("text", "specs", "sizes"),
+    [
+        ("b->", "X", "b=8"),
+        ("ii->", "X_", "i=8"),
+        ("ii->i", "XY", "i=8"),
+        ("ab->ba", "XY->YX", "a=8,b=8"),
+        (",->", "(),()", ""),
+        (",a->a", "(),X", "a=4"),
+        ("...d,df->...f", "XY_,__", "...=4x4,d=2,f=3"),
+        ("ab,ab->", "XY,YX", "a=8,b=8"),
+        ("ab,cd->abcd", "XY,XY", "a=4,b=4,c=4,d=4"),
+        ("abcdefgh->h", "XY______", "a=2,b=4,c=1,d=1,e=1,f=1,g=2,h=3"),
+        ("bd,df->bf", "XY,Y_->X_{U_Y}", "b=8,d=8,f=8"),
+        ("bd,df->bf", "X_{U_Y},__->X_{U_Y}", "b=8,d=8,f=8"),
+    ],
+)
+def test_einsums_at_the_edge(text, specs, sizes):
+    problem = problem_from_text(text, mesh=BOOK, specs=specs, sizes=sizes)
+    check(problem, plan(problem))
+
+
+def test_the_plan_for_one_problem_is_always_the_same(matmul_specs):
+    shared = Planner(BOOK)
+    for specs in matmul_specs[::-7]:
+        problem = problem_from_text("bd,df->bf", mesh=BOOK, specs=specs)
+        assert shared.plan(problem) == plan(problem) == plan(problem)
+
+
+def altered(found: Plan, index: int) -> list[Plan]:
+    """The plan without one step, and with other axes, another dimension or other operations in its place."""
+    step, steps = found.steps[index], found.steps
+    wrong = [replace(step, op=op) for op in ("psum", "all_gather", "slice", "psum_scatter") if op != step.op]
+    if len(step.axes) == 1:
+        wrong.append(replace(step, axes=("X",) if step.axes == ("Y",) else ("Y",)))
+    else:
+        # A permute's pairs follow from its specs, and sums have no order: other axes, not another order.
+        unordered = step.op in ("ppermute", "psum")
+        wrong.append(replace(step, axes=step.axes[:1] if unordered else step.axes[::-1]))
+    if step.dim is not None:
+        wrong.append(replace(step, dim=1 - step.dim))
+    plans = [replace(found, steps=(*steps[:index], other, *steps[index + 1 :])) for other in wrong]
+    return [replace(found, steps=(*steps[:index], *steps[index + 1 :])), *plans]
+
+
+def test_the_proof_can_fail():
+    """A plan with any collective dropped or altered raises, or gives another result."""
+    tried = 0
+    for specs in ("XY,Y_->X_", "XY,Y_->XY", "XY,_Y->XY", "(XY)_,(XY)_->YX", "_Y,X_->_(XY)", "YX,_X->X_"):
+        problem = problem_from_text("bd,df->bf", mesh=BOOK, specs=specs, sizes="b=8,d=16,f=24")
+        found, values = plan(problem), values_for(problem)
+        expected = unsharded(problem, values)
+        for index, step in enumerate(found.steps):
+            if step not in found.collectives:
+                continue
+            for wrong in altered(found, index):
+                tried += 1
+                try:
+                    result = run(wrong, values)
+                except (PlanError, ValueError, IndexError, AssertionError):
+                    continue
+                assert result.shape != expected.shape or not np.array_equal(result, expected), (specs, wrong)
+    assert tried > 50
+
+
+def test_replicas_that_disagree_are_an_error():
+    problem = problem_from_text("bd,df->bf", mesh=BOOK, specs="XY,Y_->X_", sizes="b=8,d=16,f=24")
+    found = plan(problem)
+    without = replace(found, steps=tuple(step for step in found.steps if step.op != "psum"))
+    with pytest.raises(PlanError, match="should hold the same piece of Out"):
+        run(without, values_for(problem))
+
+
+def test_a_piece_of_the_wrong_shape_is_an_error():
+    problem = problem_from_text("bd,df->bf", mesh=BOOK, specs="XY,_Y->XY", sizes="b=8,d=16,f=24")
+    found = plan(problem)
+    gather = replace(found.steps[0], dim=0)
+    with pytest.raises(PlanError, match=r"after all_gather device 0 holds \(16, 4\) of A, not \(4, 16\)"):
+        run(replace(found, steps=(gather, *found.steps[1:])), values_for(problem))
+
+
+def test_an_unknown_step_is_an_error():
+    problem = problem_from_text("bd,df->bf", mesh=BOOK, specs="XY,Y_->X_", sizes="b=8,d=16,f=24")
+    found = plan(problem)
+    with pytest.raises(PlanError, match="a step broadcast that no device can perform"):
+        run(
+            replace(found, steps=(*found.steps[:1], replace(found.steps[1], op="broadcast"))),
+            values_for(problem),
+        )
+
+
+def test_dimensions_that_do_not_divide_are_padded():
+    """Sizes that text refuses for arguments can still be planned, as a compiler would, by hand."""
+    problem = problem_from_text("bd,df->bf", mesh=BOOK, specs="__,__->__", sizes="b=5,d=6,f=7")
+    part = problem.parts[0]
+    split = [PartitionSpec((("X",), ("Y",))), PartitionSpec((("Y",), ()))]
+    operands = tuple(array.with_spec(spec) for array, spec in zip(part.operands, split, strict=True))
+    uneven = Problem(BOOK, (replace(part, operands=operands),))
+    check(uneven, plan(uneven))
+    assert dims_text(part.einsum.dims) == "bdf"

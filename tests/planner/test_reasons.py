@@ -1,0 +1,137 @@
+"""Every step has its reason: one sentence, true, with the numbers of the case."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from shardviz.planner import Planner, plan, problem_from_text
+from shardviz.sharding import Mesh
+
+MESH = Mesh(("X", "Y"), (2, 4))
+SIZES = "b=8,d=2048,f=8192"
+
+
+def reasons(specs, text="bd,df->bf", mesh=MESH, sizes=SIZES):
+    found = plan(problem_from_text(text, mesh=mesh, specs=specs, sizes=sizes))
+    return {f"{step.op} {step.array}": step.reason for step in found.steps}
+
+
+def test_one_sentence_over_all_combinations(matmul_specs):
+    planner = Planner(MESH)
+    seen = set()
+    for specs in matmul_specs:
+        for step in planner.plan(problem_from_text("bd,df->bf", mesh=MESH, specs=specs, sizes=SIZES)).steps:
+            reason = step.reason
+            seen.add(step.op)
+            assert reason.endswith("."), reason
+            assert not re.search(r"\.\s|  |\n|\.\.", reason), reason
+            assert reason[0].isupper(), reason
+            assert len(reason) < 300, reason
+            if step.wire_bytes:
+                assert f"{step.wire_bytes:,}" in reason, reason
+                assert step.array in reason, reason
+            elif step.op in ("slice", "einsum"):
+                assert "no byte" in reason or "without moving a byte" in reason, reason
+    assert seen == {"einsum", "slice", "all_gather", "all_to_all", "ppermute", "psum", "psum_scatter"}
+
+
+def test_what_a_split_is_wanted_for_is_true_over_all_combinations(matmul_specs):
+    """A step says that a split is wanted only where the result, or another operand, really has it."""
+    planner = Planner(MESH)
+    claims = 0
+    for specs in matmul_specs:
+        problem = problem_from_text("bd,df->bf", mesh=MESH, specs=specs, sizes=SIZES)
+        found = planner.plan(problem)
+        arrays = {array.name: array for array in (*problem.arguments, problem.result)}
+        for step in found.steps:
+            for name, dim, axes in re.findall(r"(\w+)'s split of (\w) over (\w+)", step.reason):
+                array = arrays[name]
+                claims += 1
+                assert set(axes) <= set(array.spec.dims[array.dims.index(dim)]), (specs, step.reason)
+            for dim, axes in re.findall(r"(\w) is wanted split over (\w+)", step.reason):
+                claims += 1
+                result = found.result_spec.dims[problem.result.dims.index(dim)]
+                assert set(axes) <= set(result), (specs, step.reason)
+            for name, dim, axes in re.findall(r"only (\w+) is split along it over (\w)(\w*)", step.reason):
+                claims += 1
+                assert {dim, *axes} <= set(arrays[name].spec.axes), (specs, step.reason)
+    assert claims > 500
+
+
+SENTENCES = [
+    (
+        "XY,Y_->X_",
+        "einsum Out",
+        "Every device multiplies its A[4×512] by its W[512×8192] without moving a byte, but it sums only "
+        "its 1/4 of d: the result is a partial sum over Y.",
+    ),
+    (
+        "XY,Y_->X_",
+        "psum Out",
+        "Each of the 4 devices along Y holds a partial sum of Out: add them up and give every device the "
+        "total; each sends at least 2·3/4 of 65,536 bytes = 98,304.",
+    ),
+    (
+        "XY,Y_->XY",
+        "psum_scatter Out",
+        "Each of the 4 devices along Y holds a partial sum of Out, and f is wanted split over Y: add them "
+        "up and let each device keep its 1/4 of the total; each sends 3/4 of 65,536 bytes = 49,152, half "
+        "of what a psum would.",
+    ),
+    (
+        "XY,_Y->XY",
+        "all_gather A",
+        "Over Y A is split by d, which is summed, but W by f, and the product can follow only one: gather "
+        "A's d; each device sends 3/4 of 16,384 bytes = 12,288; gathering W instead would send 25,165,824.",
+    ),
+    (
+        "X_,_X",
+        "all_gather A",
+        "Both A (along b) and W (along f) want X, and the product can follow only one: gather A's b; each "
+        "device sends 1/2 of 32,768 bytes = 16,384; gathering W instead would send 16,777,216.",
+    ),
+    (
+        "_Y,__->__",
+        "all_gather A",
+        "The product sums over d, but only A is split along it over Y (512 of 2,048 on a device): gather "
+        "its 4 pieces of 512 into 2,048; each device sends 3/4 of 32,768 bytes = 24,576.",
+    ),
+    (
+        "__,Y_->__",
+        "slice A",
+        "To match W's split of d over Y, each device keeps its own 1/4 of d (512); it already has it, so "
+        "no byte moves.",
+    ),
+    (
+        "__,_Y->__",
+        "all_gather Out",
+        "All of f of Out is wanted on every device of Y: gather its 4 pieces of 2,048 into 8,192; each "
+        "device sends 3/4 of 131,072 bytes = 98,304.",
+    ),
+    (
+        "X_,_X->X_",
+        "all_to_all Out",
+        "With a split along b wanted, Out trades its split of f over X for one of b: each device keeps 1/2"
+        " of what it holds and sends every other piece to its new owner; each device sends 1/2 of 65,536 "
+        "bytes = 32,768.",
+    ),
+    (
+        "(XY)_,__->(YX)_",
+        "ppermute A",
+        "The blocks of A are right but on the wrong devices (b over XY, not b over YX): a device whose block "
+        "belongs elsewhere sends all 4,096 bytes of it to one other.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("specs", "step", "sentence"), SENTENCES)
+def test_sentence(specs, step, sentence):
+    assert reasons(specs)[step] == sentence
+
+
+def test_names_of_axes_and_arrays_keep_their_case():
+    mesh = Mesh(("axis",), (4,))
+    found = reasons("axis _, axis _", "bi,ij->bj", mesh, "b=16,i=16,j=16")
+    assert found["all_gather W"].startswith("Over axis W is split by i")

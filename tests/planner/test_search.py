@@ -1,0 +1,140 @@
+"""The search over shardings: all that are worth considering, ranked, with the unbeaten ones marked."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from shardviz.errors import QuestionError
+from shardviz.planner import plan, problem_from_text, search
+from shardviz.sharding import Layout, Mesh, PartitionSpec
+
+MESH = Mesh(("X", "Y"), (2, 4))
+SIZES = "b=8,d=2048,f=8192"
+
+
+def candidates(text="bd,df->bf", mesh=MESH, sizes=SIZES):
+    return search(problem_from_text(text, mesh=mesh, sizes=sizes))
+
+
+def cost(one):
+    return one.plan.wire_bytes, one.memory_per_device, one.work_per_device
+
+
+def specs(one):
+    return tuple(array.decided_spec for array in one.plan.problem.arguments)
+
+
+@pytest.mark.parametrize(
+    ("text", "mesh", "sizes", "count"),
+    [
+        ("bd,df->bf", MESH, SIZES, 81),
+        ("bd->b", MESH, "b=8,d=8", 9),
+        ("b,b->", Mesh(("X", "Y", "Z"), (2, 3, 5)), "b=30", 64),
+        ("b,b->", Mesh(("X", "Y", "Z"), (2, 2, 2)), "b=8", 20),
+        ("bx,xy->by;by,yz->bz", Mesh(("X",), (2,)), "b=8,x=8,y=8,z=8", 27),
+        (",->", MESH, "", 1),
+    ],
+)
+def test_every_axis_on_each_dimension_or_on_none(text, mesh, sizes, count):
+    found = candidates(text, mesh, sizes)
+    assert len({specs(one) for one in found}) == len(found) == count
+
+
+def test_ranked_by_wire_bytes_then_memory_then_work():
+    costs = [cost(one) for one in candidates()]
+    assert costs == sorted(costs)
+    assert costs[0][0] == 0
+    assert costs[-1][0] > 0
+
+
+@pytest.mark.parametrize(
+    ("mesh", "sizes"), [(MESH, SIZES), (MESH, "b=64,d=64,f=64"), (Mesh(("X", "Y"), (3, 2)), "b=6,d=12,f=24")]
+)
+def test_best_are_those_that_no_other_beats(mesh, sizes):
+    found = candidates(mesh=mesh, sizes=sizes)
+
+    def beats(one, other):
+        pairs = list(zip(cost(one), cost(other), strict=True))
+        return all(mine <= theirs for mine, theirs in pairs) and any(mine < theirs for mine, theirs in pairs)
+
+    for one in found:
+        assert one.best == (not any(beats(other, one) for other in found)), specs(one)
+    assert 0 < sum(one.best for one in found) < len(found)
+
+
+def test_each_plan_is_the_plan_of_that_problem():
+    for one in candidates()[::9]:
+        assert one.plan == plan(one.plan.problem)
+        assert one.plan.problem.result.spec is None
+
+
+def test_memory_counts_operands_and_results():
+    for one in candidates()[::7]:
+        arrays = [*one.plan.problem.arguments, one.plan.problem.result.with_spec(one.plan.result_spec)]
+        assert one.memory_per_device == sum(Layout(array, MESH).bytes_per_device for array in arrays)
+
+
+def test_work_counts_multiply_adds():
+    work = {specs(one): one.work_per_device for one in candidates()}
+    whole = 8 * 2048 * 8192
+
+    def of(a, w):
+        return work[PartitionSpec(a), PartitionSpec(w)]
+
+    assert of(((), ()), ((), ())) == whole
+    assert of((("X",), ()), ((), ("Y",))) == whole // 8
+    assert of((("X",), ("Y",)), (("Y",), ())) == whole // 8
+    assert of(((), ("Y",)), (("Y",), ())) == whole // 4
+
+
+def test_splits_that_do_not_divide_are_left_out():
+    found = candidates(sizes="b=2,d=2048,f=8192")
+    for one in found:
+        for array in one.plan.problem.arguments:
+            assert Layout(array, MESH).uneven == ()
+    assert len(found) == 54
+
+
+def test_axes_of_one_device_are_not_placed():
+    assert len(candidates(mesh=Mesh(("X", "one"), (2, 1)))) == 9
+
+
+def test_given_specs_stay():
+    problem = problem_from_text("bd,df->bf", mesh=MESH, sizes=SIZES)
+    part = problem.parts[0]
+    given = PartitionSpec((("X",), ("Y",)))
+    wanted = PartitionSpec((("X",), ()))
+    fixed = type(problem)(
+        MESH,
+        (
+            type(part)(
+                part.einsum,
+                (part.operands[0].with_spec(given), part.operands[1]),
+                part.result.with_spec(wanted),
+            ),
+        ),
+    )
+    found = search(fixed)
+    assert len(found) == 9
+    assert {specs(one)[0] for one in found} == {given}
+    assert {one.plan.result_spec for one in found} == {wanted}
+
+
+def test_too_many_are_refused_with_their_number():
+    mesh = Mesh(tuple("ABCDEF"), (2,) * 6)
+    with pytest.raises(QuestionError) as caught:
+        candidates(mesh=mesh, sizes="b=64,d=64,f=64")
+    assert caught.value.message == (
+        "there are more than 1,500 ways to split the arrays on the mesh A=2,B=2,C=2,D=2,E=2,F=2"
+    )
+    assert caught.value.hint == "give the specs, or use a mesh with fewer axes"
+
+
+def test_the_same_specs_in_the_mesh_s_order_only():
+    """Axes on one dimension stand in the mesh's order: the other orders cost the same."""
+    planned = {specs(one): one.plan.wire_bytes for one in candidates()}
+    for a, w in product(("(YX)_", "_(YX)"), ("__", "X_")):
+        turned = problem_from_text("bd,df->bf", mesh=MESH, specs=f"{a},{w}", sizes=SIZES)
+        assert tuple(array.decided_spec for array in turned.arguments) not in planned
