@@ -1,0 +1,74 @@
+"""One collective as a compiler wrote it: what moves, how much, between whom."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shardviz.hlo.origin import Origin
+
+OPS = (
+    "all-gather",
+    "all-reduce",
+    "reduce-scatter",
+    "all-to-all",
+    "ragged-all-to-all",
+    "collective-permute",
+    "collective-broadcast",
+    "send",
+    "recv",
+    "slice",
+)
+"""HLO's names. `slice` is the local slicing of a replicated dimension, which moves nothing."""
+
+
+@dataclass(frozen=True)
+class Collective:
+    """A collective read from HLO or Shardy text.
+
+    `op` is HLO's name. `axes` are the user's mesh axes, major first, a sub-axis as ``"Y:(2)2"``; empty
+    when the groups follow no axes. `groups` are device ids, or for a permute (source, target) pairs;
+    None when there are too many to list. Shapes are per device; for a combined collective they are
+    those of its first array and `arrays` counts them. `bytes` is the larger of a device's
+    operand and result, all arrays together; `wire_bytes` what one device must send at least. `count` is
+    how often it runs, None when a loop's length is unknown. `source` is where in the user's program it
+    comes from, as the text says it ("file.py:12", else an op name), or "".
+
+    `dim` is the dimension that is gathered, scattered or sliced, for an all-to-all the one that becomes
+    whole; `split_dim` the one that an all-to-all splits. Both are None where the text names no single
+    dimension: other ops, several dimensions at once, an all-to-all of separate arrays.
+    `group_size` is how many devices take part in one group, 2 for the pairs of a permute. `origin` tells
+    which of the program's arguments the operand comes from, None where the text does not lead there.
+    """
+
+    op: str
+    name: str
+    axes: tuple[str, ...]
+    groups: tuple[tuple[int, ...], ...] | None
+    operand_shape: tuple[int, ...]
+    result_shape: tuple[int, ...]
+    dtype: str
+    bytes: int
+    wire_bytes: int
+    count: int | None = 1
+    source: str = ""
+    arrays: int = 1
+    dim: int | None = None
+    split_dim: int | None = None
+    group_size: int = 1
+    origin: Origin | None = None
+
+
+def wire_bytes(op: str, group_size: int, larger: int, operand: int) -> int:
+    """Bytes one device must send at least, for a collective over groups of `group_size`.
+
+    `larger` is the larger of a device's operand and result in bytes. (N-1)/N of it for a gather, a
+    scatter and an all-to-all, twice that for an all-reduce, rounded up; the operand for a permute: the
+    lower bounds of Chan et al., "Collective communication: theory, practice, and experience" (2007).
+    """
+    if op in ("slice", "recv") or group_size <= 1:
+        return 0
+    if op in ("collective-permute", "send", "collective-broadcast"):
+        return operand
+    if op == "all-reduce":
+        return -(-2 * larger * (group_size - 1) // group_size)
+    return -(-larger * (group_size - 1) // group_size)
