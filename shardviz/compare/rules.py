@@ -1,0 +1,39 @@
+"""The rules in the order in which they are tried: from the most specific to the plainest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from shardviz.compare import axes_taken, remainder, sums_and_gathers, whole_answer
+from shardviz.compare.comparison import Comparison
+
+ALWAYS: tuple[Callable[[Comparison], None], ...] = (
+    whole_answer.promoted,
+    whole_answer.strike_equal,
+    whole_answer.idle_axis,
+    whole_answer.other_result,
+)
+WHILE_SOMETHING_IS_LEFT: tuple[Callable[[Comparison], None], ...] = (
+    axes_taken.reordered,
+    sums_and_gathers.scatter_and_gather,
+    sums_and_gathers.all_reduce_and_slice,
+    axes_taken.split,
+    axes_taken.merged,
+    sums_and_gathers.other_operand,
+    sums_and_gathers.reduced_not_gathered,
+    sums_and_gathers.gathered_not_reduced,
+    axes_taken.sub_axes,
+    remainder.other_route,
+    remainder.other_array,
+    remainder.extra,
+    remainder.avoided,
+)
+
+
+def explain(comparison: Comparison) -> None:
+    """Explain every transfer of both sides once."""
+    for rule in ALWAYS:
+        rule(comparison)
+    for rule in WHILE_SOMETHING_IS_LEFT:
+        if comparison.ours or comparison.theirs:
+            rule(comparison)

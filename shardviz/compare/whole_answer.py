@@ -1,0 +1,96 @@
+"""The rules that look at both sides as a whole: dtypes, what is equal, idle axes, the result."""
+
+from __future__ import annotations
+
+from itertools import product
+
+from shardviz.compare.comparison import Comparison
+from shardviz.compare.matching import alike
+from shardviz.compare.wording import does, factor, instead, over
+from shardviz.planner import Problem
+from shardviz.planner.moves import state_of
+from shardviz.sharding import array_bytes
+from shardviz.sharding.dtype import BITS
+
+
+def promoted(comparison: Comparison) -> None:
+    """Say once that the target computes in a wider dtype, by its largest collective."""
+    planned = comparison.plan.problem.result.dtype
+    wider = [one for one in comparison.theirs if BITS.get(one.dtype, 0) > BITS[planned]]
+    if wider:
+        one = max(wider, key=lambda one: one.bytes)
+        before = array_bytes((one.elements,), planned)
+        also = f" (and {len(wider) - 1} more)" if len(wider) > 1 else ""
+        comparison.say(
+            "promoted_dtype",
+            f"{comparison.target} computes {planned} as {one.dtype}: its {one.op}{over(one)} carries "
+            f"{one.bytes:,} bytes instead of {before:,}, {factor(one.bytes / before)}{also}.",
+        )
+
+
+def strike_equal(comparison: Comparison) -> None:
+    """Strike out what both sides have, whatever its dtype; first where the array is beyond doubt."""
+    for is_sure, mine in product((True, False), list(comparison.ours)):
+        same = (one for one in comparison.theirs if alike(mine, one))
+        other = next((one for one in same if one.arrays == mine.arrays or not is_sure), None)
+        if other is not None and mine in comparison.ours:
+            comparison.ours.remove(mine)
+            comparison.theirs.remove(other)
+
+
+def idle_axis(comparison: Comparison) -> None:
+    """Data moved over a mesh axis that no spec mentions, and what of the plan it replaces."""
+    mesh = comparison.plan.problem.mesh
+    idle = frozenset(mesh.axis_names) - _mentioned(comparison.plan.problem)
+    moved = [one for one in comparison.theirs if one.base_axes & idle]
+    if not moved:
+        return
+    touched = frozenset().union(*(one.base_axes for one in moved))
+    names = ", ".join(axis for axis in mesh.axis_names if axis in touched & idle)
+    names_moved = {name for one in moved for name in one.arrays}
+    alone = len(moved) == len(comparison.theirs)
+    replaced = [one for one in comparison.ours if alone or set(one.arrays) & names_moved]
+    comparison.say(
+        "idle_axis",
+        f"{comparison.target} also splits data over {names}, which no spec mentions, and moves it there: "
+        f"it {does(moved)}; the plan leaves {names} idle{instead(replaced)}.",
+        replaced,
+        moved,
+    )
+
+
+def other_result(comparison: Comparison) -> None:
+    """With the result its choice, the target chose another sharding."""
+    chosen = comparison.result_spec
+    problem = comparison.plan.problem
+    if problem.result.spec is not None or chosen is None:
+        return
+    if state_of(chosen, problem.mesh) == state_of(comparison.plan.result_spec, problem.mesh):
+        return
+    name = problem.result.name
+    array = problem.result.with_spec(chosen)
+    held = array_bytes(array.shard_shape(problem.mesh), array.dtype)
+    comparison.say(
+        "other_result",
+        f"With the result its choice, {comparison.target} leaves {name} as {chosen} ({held:,} bytes a "
+        f"device), the plan as {comparison.plan.result_spec}; {_for_that(comparison)}.",
+        list(comparison.ours),
+        list(comparison.theirs),
+    )
+
+
+def _for_that(comparison: Comparison) -> str:
+    if not comparison.ours and not comparison.theirs:
+        return "both move the same bytes"
+    return f"for that it {does(comparison.theirs)} where the plan {does(comparison.ours)}"
+
+
+def _mentioned(problem: Problem) -> frozenset[str]:
+    """The mesh axes that some spec of the problem names."""
+    specs = [
+        array.spec
+        for part in problem.parts
+        for array in (*part.operands, part.result)
+        if array.spec is not None
+    ]
+    return frozenset(axis for spec in specs for axis in (*spec.axes, *spec.unreduced))

@@ -1,0 +1,55 @@
+"""Pieces of the sentences that name a difference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from shardviz.compare.transfer import Transfer
+
+
+def in_dtype(other: Transfer, mine: Transfer) -> str:
+    return f" in {other.dtype}" if other.dtype != mine.dtype else ""
+
+
+def done_too(partner: Sequence[Transfer]) -> str:
+    return f", besides {listed(partner)}" if partner else ""
+
+
+def with_article(name: str) -> str:
+    return f"{'an' if name[0] == 'a' else 'a'} {name}"
+
+
+def against(theirs: int, ours: int) -> str:
+    return f"both send {ours:,} bytes" if theirs == ours else f"it sends {theirs:,} bytes instead of {ours:,}"
+
+
+def over(one: Transfer) -> str:
+    return f" over {', '.join(one.axes)}" if one.axes else ""
+
+
+def wire(several: Iterable[Transfer]) -> int:
+    return sum(one.wire_bytes for one in several)
+
+
+def listed(several: Sequence[Transfer]) -> str:
+    return ", then ".join(map(str, several))
+
+
+def arrays(several: Sequence[Transfer]) -> str:
+    """The arrays of some transfers; where one of them may move several arrays, "A or W"."""
+    names = dict.fromkeys(" or ".join(one.arrays) for one in several if one.arrays)
+    return ", ".join(names) or "other data"
+
+
+def does(several: Sequence[Transfer]) -> str:
+    if not several:
+        return "needs nothing"
+    return f"does {listed(several)}, sending {wire(several):,} bytes"
+
+
+def instead(several: Sequence[Transfer]) -> str:
+    return f" and does {listed(several)} instead, sending {wire(several):,} bytes" if several else ""
+
+
+def factor(ratio: float) -> str:
+    return "twice as many" if ratio == 2 else f"{ratio:g} times as many"

@@ -1,0 +1,198 @@
+"""The plan against Shardy itself, over all 1,452 ways to split a matmul on two axes."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+
+import pytest
+
+import shardviz.compare
+from shardviz.compare import compare
+from shardviz.compare.transfer import HLO_OPS
+from shardviz.hlo import Collective, read_shardy, wire_bytes
+from shardviz.planner import Plan, Planner, plan, problem_from_text
+from shardviz.sharding import Mesh, PartitionSpec, array_bytes
+
+MESH = Mesh(("X", "Y"), (2, 4))
+SIZES = "b=8,d=2048,f=8192"
+PASSES = (
+    "builtin.module(sdy-propagation-pipeline)",
+    "builtin.module(func.func(sdy-insert-explicit-reshards{enable-full-version=true}))",
+    "builtin.module(func.func(sdy-reshard-to-collectives))",
+    "builtin.module(canonicalize)",
+)
+CODES = set(re.findall(r"^    (\w+)  ", shardviz.compare.__doc__, re.MULTILINE))
+
+
+class Shardy:
+    """The partitioner inside jaxlib, asked without the compiler room."""
+
+    def __init__(self) -> None:
+        import jax
+        import jax.numpy as jnp
+        from jax.sharding import AbstractMesh, AxisType
+        from jaxlib.mlir.passmanager import PassManager
+
+        self.jax, self.jnp, self.parse = jax, jnp, PassManager.parse
+        self.mesh = AbstractMesh(MESH.axis_sizes, MESH.axis_names, axis_types=(AxisType.Auto,) * 2)
+
+    def sharding(self, spec: PartitionSpec):
+        entries = [dim or None for dim in spec.dims]
+        return self.jax.sharding.NamedSharding(self.mesh, self.jax.sharding.PartitionSpec(*entries))
+
+    def __call__(self, found: Plan) -> tuple[tuple[Collective, ...], PartitionSpec | None]:
+        answer = read_shardy(self.text(found), MESH)
+        return answer.collectives, answer.result_specs[0]
+
+    def text(self, found: Plan) -> str:
+        operands = [
+            self.jax.ShapeDtypeStruct(array.shape, self.jnp.bfloat16, sharding=self.sharding(array.spec))
+            for array in found.problem.arguments
+        ]
+        wanted = found.problem.result.spec
+        options = {} if wanted is None else {"out_shardings": self.sharding(wanted)}
+        program = self.jax.jit(lambda a, w: self.jnp.einsum("bd,df->bf", a, w), **options)
+        module = program.trace(*operands).lower(lowering_platforms=("tpu",)).compiler_ir("stablehlo")
+        with module.context:
+            for name in PASSES:
+                self.parse(name).run(module.operation)
+        return str(module)
+
+
+def kinds(plan_or_answer) -> Counter:
+    """The multiset of (op, set of axes, bytes)."""
+    if isinstance(plan_or_answer, Plan):
+        return Counter((HLO_OPS[s.op], frozenset(s.axes), s.bytes) for s in plan_or_answer.collectives)
+    return Counter((c.op, frozenset(c.axes), c.bytes) for c in plan_or_answer if c.wire_bytes)
+
+
+def check_claims(found: Plan, answer, result, sentence: str) -> None:
+    """What a sentence says of either side must stand there."""
+    shown = Counter(re.findall(r"([a-z-]+) over (\w+) \(([\d,]+) bytes\)", sentence))
+    there = kinds(found) + kinds(answer)
+    for (op, axes, size), _ in shown.items():
+        assert (op, frozenset(axes), int(size.replace(",", ""))) in there, sentence
+    for sides in re.findall(r"leaves Out as (P\(.*?\)) \(", sentence):
+        assert sides == str(result), sentence
+    for axis in re.findall(r"also splits data over (\w), which no spec mentions", sentence):
+        specs = [array.spec for array in (*found.problem.arguments, found.problem.result) if array.spec]
+        assert all(axis not in spec.axes for spec in specs), sentence
+    for name, axes in re.findall(r"The plan gathers (\w+) over ([XY](?:, [XY])*)", sentence):
+        held = [(step.op, step.array, set(step.axes)) for step in found.collectives]
+        assert ("all_gather", name, set(axes.split(", "))) in held, sentence
+
+
+def test_every_difference_from_shardy_has_a_code(matmul_specs):
+    shardy, planner = Shardy(), Planner(MESH)
+    codes: Counter[str] = Counter()
+    alike = 0
+    for specs in matmul_specs:
+        found = planner.plan(problem_from_text("bd,df->bf", mesh=MESH, specs=specs, sizes=SIZES))
+        answer, result = shardy(found)
+        differences = compare(found, "shardy", answer, result)
+        codes.update(one.code for one in differences)
+        same = kinds(found) == kinds(answer) and result == found.result_spec
+        assert same == (not differences), specs
+        alike += same
+        for one in differences:
+            assert one.code in CODES, one
+            assert one.target == "shardy"
+            assert one.message.endswith(".")
+            assert not re.search(r"\.\s|  |\bNone bytes", one.message), one.message
+            check_claims(found, answer, result, one.message)
+    assert alike > 600
+    assert "unexplained" not in codes
+    # Without several kinds of difference the loop above would prove little.
+    assert len(codes) >= 10, codes
+
+
+SSA = re.compile(r"^ *(%\d+) = (?:stablehlo|sdy)\.(\w+) .*?(%\w+)", re.MULTILINE)
+NAMED = (
+    r"shardy gathers (.*?) over",
+    r"shardy moves (.*?) another way",
+    r"shardy moves (.*?) where the plan",
+)
+
+
+def moved_arrays(text: str) -> set[tuple[str, str]]:
+    """(operation, array) of each collective of a matmul, by its operands' names alone."""
+    made_of = {"%arg0": "A", "%arg1": "W"}
+    moved = set()
+    for value, op, operand in SSA.findall(text):
+        made_of[value] = "Out" if op == "dot_general" else made_of[operand]
+        moved.add((op, made_of[value]))
+    return moved
+
+
+def test_arrays_of_equal_shapes_are_told_apart(matmul_specs):
+    """Every array that a sentence names is one that Shardy moves, and none that differs is passed over."""
+    shardy, planner = Shardy(), Planner(MESH)
+    named = silent = 0
+    for specs in matmul_specs[::5]:
+        found = planner.plan(problem_from_text("bd,df->bf", mesh=MESH, specs=specs, sizes="b=64,d=64,f=64"))
+        text = shardy.text(found)
+        answer = read_shardy(text, MESH)
+        there = {(op, name) for op, name in moved_arrays(text) if op not in ("dot_general", "all_slice")}
+        wanted = {(HLO_OPS[step.op].replace("-", "_"), step.array) for step in found.collectives}
+        differences = compare(found, "shardy", answer.collectives, answer.result_specs[0])
+        assert differences or there == wanted, specs
+        silent += not differences
+        names = {name for _, name in there}
+        for one in differences:
+            for pattern in NAMED:
+                for told in re.findall(pattern, one.message):
+                    assert set(told.split(", ")) <= names, (specs, one)
+                    named += 1
+            for array, axes in re.findall(
+                r"shardy gathers (\w+) over ([XY](?:, [XY])*) instead", one.message
+            ):
+                assert ("all_gather", array) in there, (specs, one)
+                assert axes
+    assert silent > 60
+    assert named > 100
+
+
+AXES = [("X",), ("Y",), ("X", "Y"), ("Y", "X"), ("Y:(2)2",), ("Y:(2)2", "X"), ("Y:(2)2", "Y:(1)2"), ()]
+
+
+def random_answer(draw: random.Random) -> list[Collective]:
+    """Collectives that no compiler would print together."""
+    answer = []
+    for _ in range(draw.randrange(6)):
+        op = draw.choice(
+            ("all-gather", "all-reduce", "reduce-scatter", "all-to-all", "collective-permute", "send")
+        )
+        axes = draw.choice(AXES)
+        n = 1
+        for axis in axes:
+            n *= {"X": 2, "Y": 4}.get(axis, 2)
+        operand = tuple(
+            size // draw.choice((1, 2, 4, 8)) for size in draw.choice([(8, 16), (16, 24), (8, 24), ()])
+        )
+        result = tuple(
+            size * n if op == "all-gather" and not dim else size for dim, size in enumerate(operand)
+        )
+        dtype = draw.choice(("bf16", "bf16", "f32"))
+        held, made = array_bytes(operand, dtype), array_bytes(result, dtype)
+        sent = wire_bytes(op, n if axes else 8, max(held, made), held)
+        answer.append(Collective(op, op, axes, None, operand, result, dtype, max(held, made), sent))
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes"),
+    [("bd,df->bf", "b=8,d=16,f=24"), ("bd,df->bf;bf,fd->bd", "b=8,d=16,f=24"), ("bd,df->bf", "b=8,d=8,f=8")],
+)
+def test_any_answer_is_explained_whole(matmul_specs, text, sizes):
+    draw = random.Random(text + sizes)
+    for _ in range(250):
+        specs = draw.choice(matmul_specs)
+        if ";" in text:
+            specs += f"; ,{draw.choice(matmul_specs).split(',')[0]}"
+        found = plan(problem_from_text(text, mesh=MESH, specs=specs, sizes=sizes))
+        differences = compare(
+            found, "cpu", random_answer(draw), draw.choice((None, PartitionSpec(((), ("X",)))))
+        )
+        assert {one.code for one in differences} <= CODES

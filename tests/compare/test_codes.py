@@ -1,0 +1,422 @@
+"""Each code of `shardviz.compare`, with its sentence, on a plan and hand-made collectives."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import shardviz.compare
+from shardviz.compare import compare
+from shardviz.hlo import Collective, Origin, wire_bytes
+from shardviz.notation import parse_mesh, parse_specs
+from shardviz.planner import plan, problem_from_text
+from shardviz.sharding import array_bytes
+
+CODES = tuple(re.findall(r"^    (\w+)  ", shardviz.compare.__doc__, re.MULTILINE))
+
+
+def of(specs, mesh="X=2,Y=4", text="bd,df->bf", sizes="b=8,d=2048,f=8192"):
+    return plan(problem_from_text(text, mesh=parse_mesh(mesh), specs=specs, sizes=sizes))
+
+
+def collective(op, axes, operand, result, dtype="bf16", n=None, origin=None):
+    """What a target would print, on X=2, Y=4; `n` devices in a group where the axes do not say.
+
+    `origin`: the arguments that it moves or, after "of", computes with, as "0" or "of 0 1".
+    """
+    axes = tuple(axes.split())
+    n = n or 1
+    for axis in axes:
+        n *= {"X": 2, "Y": 4}.get(axis, 2)
+    before, after = array_bytes(operand, dtype), array_bytes(result, dtype)
+    larger = max(before, after)
+    sent = wire_bytes(op, n, larger, before)
+    if origin is not None:
+        numbers = tuple(map(int, origin.removeprefix("of").split()))
+        origin = Origin(numbers, computed=origin.startswith("of"))
+    name = f"{op}.1"
+    return Collective(op, name, axes, None, operand, result, dtype, larger, sent, group_size=n, origin=origin)
+
+
+def said(specs, *collectives, result=None, target="cpu", **rest):
+    spec = None if result is None else parse_specs(result)[0].operands[0]
+    found = compare(of(specs, **rest), target, collectives, spec)
+    assert all(one.target == target for one in found)
+    return [(one.code, one.message) for one in found]
+
+
+CASES = {
+    "promoted_dtype": (
+        "XY,Y_->X_",
+        [collective("all-reduce", "Y", (4, 8192), (4, 8192), "f32")],
+        "cpu computes bf16 as f32: its all-reduce over Y carries 131,072 bytes instead of 65,536, twice as "
+        "many.",
+    ),
+    "all_reduce_and_slice": (
+        "XY,Y_->XY",
+        [collective("all-reduce", "Y", (4, 8192), (4, 8192))],
+        "cpu does not scatter the sum: its all-reduce over Y of 65,536 bytes gives every device the whole "
+        "of it, where the plan scatters it; it sends 98,304 bytes, and scattering the sum would send half of "
+        "them.",
+    ),
+    "scatter_and_gather": (
+        "XY,Y_->X_",
+        [
+            collective("reduce-scatter", "Y", (4, 8192), (4, 2048)),
+            collective("all-gather", "Y", (4, 2048), (4, 8192)),
+        ],
+        "cpu writes the plan's psum over Y as two halves, a reduce-scatter over Y (65,536 bytes) and an "
+        "all-gather over Y (65,536 bytes).",
+    ),
+    "split_collective": (
+        "(XY)_,_Y->_Y",
+        [
+            collective("all-gather", "Y", (1, 2048), (4, 2048)),
+            collective("all-gather", "X", (4, 2048), (8, 2048)),
+        ],
+        "cpu splits the plan's all-gather over X, Y (32,768 bytes) into 2: all-gather over Y (16,384 bytes), "
+        "then all-gather over X (32,768 bytes).",
+    ),
+    "merged_collectives": (
+        "_(XY),(XY)_->XY",
+        [collective("reduce-scatter", "X Y", (8, 8192), (4, 2048))],
+        "cpu does in one reduce-scatter over X, Y (131,072 bytes) what the plan does in 2 steps: "
+        "reduce-scatter "
+        "over X (131,072 bytes), then reduce-scatter over Y (65,536 bytes); both send 114,688 bytes.",
+    ),
+    "gathered_other_operand": (
+        "XY,_Y->XY",
+        [collective("all-gather", "Y", (2048, 2048), (2048, 8192))],
+        "The plan gathers A over Y (12,288 bytes sent); cpu gathers W over Y instead (25,165,824 bytes "
+        "sent).",
+    ),
+    "reduced_not_gathered": (
+        "_Y,__->__",
+        [collective("all-reduce", "Y", (8, 8192), (8, 8192))],
+        "The plan gathers A over Y before multiplying (24,576 bytes sent); cpu multiplies the pieces and "
+        "adds "
+        "partial sums by an all-reduce over Y of 131,072 bytes (196,608 sent).",
+    ),
+    "gathered_not_reduced": (
+        "_X,_Y->_(YX)",
+        [collective("all-gather", "X", (8, 1024), (8, 2048))],
+        "The plan multiplies the pieces and adds partial sums by a reduce-scatter over X (16,384 bytes "
+        "sent); "
+        "cpu gathers A over X instead (16,384 bytes sent).",
+    ),
+    "idle_axis": (
+        "X_,_X",
+        [
+            collective("collective-permute", "X Y", (2, 2048), (2, 2048)),
+            collective("all-gather", "Y", (2, 2048), (8, 2048)),
+        ],
+        "cpu also splits data over Y, which no spec mentions, and moves it there: it does collective-permute "
+        "over X, Y (8,192 bytes), then all-gather over Y (32,768 bytes), sending 32,768 bytes; the plan "
+        "leaves Y idle and does all-gather over X (32,768 bytes) instead, sending 16,384 bytes.",
+    ),
+    "sub_axes": (
+        "XY,__->(YX)_",
+        [
+            collective("collective-permute", "X Y", (4, 512), (4, 512)),
+            collective("all-to-all", "Y:(2)2 X", (4, 512), (1, 2048)),
+        ],
+        "cpu moves data over parts of a mesh axis (Y:(2)2): it does collective-permute over X, Y (4,096 "
+        "bytes), then all-to-all over Y:(2)2, X (4,096 bytes), sending 7,168 bytes; the plan keeps to whole "
+        "axes and does all-to-all over X (4,096 bytes), then all-to-all over Y, X (4,096 bytes) instead, "
+        "sending 5,632 bytes.",
+    ),
+    "other_route": (
+        "_(XY),(XY)_->_X",
+        [collective("all-reduce", "X Y", (8, 8192), (8, 8192))],
+        "cpu moves Out another way: it does all-reduce over X, Y (131,072 bytes), sending 229,376 bytes; the "
+        "plan "
+        "does reduce-scatter over X (131,072 bytes), then all-reduce over Y (65,536 bytes), sending 163,840 "
+        "bytes.",
+    ),
+    "other_array": (
+        "(XY)_,__->X_",
+        [collective("all-gather", "Y", (1, 8192), (4, 8192))],
+        "cpu moves Out where the plan moves A: it does all-gather over Y (65,536 bytes), sending 49,152 "
+        "bytes; "
+        "the plan does all-gather over Y (16,384 bytes), sending 12,288 bytes.",
+    ),
+    "extra_collective": (
+        "X_,_Y->XY",
+        [collective("all-gather", "X", (4, 2048), (8, 2048))],
+        "cpu has an all-gather over X (32,768 bytes) that the plan does not need; it sends 16,384 bytes.",
+    ),
+    "avoided_collective": (
+        "XY,_Y->XY",
+        [],
+        "cpu gets by without the plan's all-gather over Y (16,384 bytes), which sends 12,288 bytes.",
+    ),
+}
+
+
+def test_the_table_of_codes_is_tested_whole():
+    assert set(CODES) == {*CASES, "other_result"}
+    assert len(CODES) == len(set(CODES))
+
+
+@pytest.mark.parametrize("code", CASES)
+def test_code_and_sentence(code):
+    specs, collectives, sentence = CASES[code]
+    assert said(specs, *collectives) == [(code, sentence)]
+
+
+def test_other_result():
+    """With the result its choice, a target may leave it split otherwise; nothing else needs to differ."""
+    gathered = collective("all-gather", "X", (4, 2048), (8, 2048))
+    assert said("X_,_X", gathered, result="_X", target="shardy") == []
+    assert said("X_,_X", result="X_", target="shardy") == [
+        (
+            "other_result",
+            "With the result its choice, shardy leaves Out as P('X', None) (65,536 bytes a device), the "
+            "plan as "
+            "P(None, 'X'); for that it needs nothing where the plan does all-gather over X (32,768 bytes), "
+            "sending 16,384 bytes.",
+        )
+    ]
+    assert said("X_,_X", gathered, result="__", target="shardy") == [
+        (
+            "other_result",
+            "With the result its choice, shardy leaves Out as P(None, None) (131,072 bytes a device), the "
+            "plan "
+            "as P(None, 'X'); both move the same bytes.",
+        )
+    ]
+
+
+def test_a_result_split_over_an_axis_of_one_device_is_the_same_result():
+    assert said("X_,_", result="(ZX)", mesh="X=2,Z=1", text="bd,d->b", sizes="b=8,d=8") == []
+
+
+def test_the_same_collectives_are_no_difference():
+    assert said("XY,Y_->X_", collective("all-reduce", "Y", (4, 8192), (4, 8192))) == []
+    assert said("X_,_Y->XY") == []
+
+
+def test_the_order_of_a_collective_s_axes_is_no_difference():
+    assert said("_(XY),(XY)_->__", collective("all-reduce", "Y X", (8, 8192), (8, 8192))) == []
+
+
+def test_slices_and_collectives_of_one_device_move_nothing():
+    local = collective("slice", "Y", (8, 2048), (8, 512))
+    alone = collective("all-gather", "", (8, 2048), (8, 2048))
+    assert said("X_,_Y->XY", local, alone) == []
+
+
+def test_cpu_first_command():
+    found = said("XY,Y_->X_", collective("all-reduce", "Y", (4, 8192), (4, 8192), "f32"))
+    assert [code for code, _ in found] == ["promoted_dtype"]
+    assert "131,072 bytes instead of 65,536, twice as many" in found[0][1]
+
+
+def test_cpu_has_no_reduce_scatter():
+    found = said("XY,Y_->XY", collective("all-reduce", "Y", (4, 8192), (4, 8192), "f32"))
+    assert [code for code, _ in found] == ["promoted_dtype", "all_reduce_and_slice"]
+    assert found[1][1] == (
+        "cpu does not scatter the sum: its all-reduce over Y of 131,072 bytes in f32 gives every device the "
+        "whole of it, where the plan scatters it; it sends 196,608 bytes, and scattering the sum would send "
+        "half of them."
+    )
+
+
+def test_cpu_gathers_what_the_plan_gathers():
+    found = said("XY,_Y->XY", collective("all-gather", "Y", (4, 512), (4, 2048), "f32"))
+    assert [code for code, _ in found] == ["promoted_dtype"]
+
+
+def test_cpu_uses_the_idle_axis():
+    """As XLA for CPU does: it slices A over Y, permutes the pieces, and gathers them over Y."""
+    found = said(
+        "X_,_X",
+        collective("collective-permute", "X Y", (2, 2048), (2, 2048), "f32"),
+        collective("all-gather", "Y", (2, 2048), (8, 2048), "f32"),
+        result="_X",
+    )
+    assert [code for code, _ in found] == ["promoted_dtype", "idle_axis"]
+    assert found[0][1].endswith("(and 1 more).")
+    assert found[1][1].startswith("cpu also splits data over Y, which no spec mentions")
+
+
+def test_cpu_needs_nothing_where_the_plan_needs_nothing():
+    assert said("X_,_Y->XY") == []
+
+
+def test_an_idle_axis_explains_what_it_replaces_in_other_arrays():
+    found = said(
+        "X_,_X->X_",
+        collective("collective-permute", "X Y", (2048, 2048), (2048, 2048)),
+        collective("all-gather", "Y", (2048, 2048), (2048, 8192)),
+    )
+    assert [code for code, _ in found] == ["idle_axis"]
+    assert (
+        "does all-gather over X (32,768 bytes), then all-to-all over X (65,536 bytes) instead" in found[0][1]
+    )
+
+
+def test_the_other_way_round_of_scatter_and_gather():
+    found = said(
+        "_Y,XY->__",
+        collective("collective-permute", "X Y", (8, 256), (8, 256)),
+        collective("all-gather", "Y", (8, 256), (8, 1024)),
+        collective("all-reduce", "X", (8, 2048), (8, 2048)),
+        collective("all-gather", "Y", (8, 2048), (8, 8192)),
+    )
+    assert found == [
+        (
+            "scatter_and_gather",
+            "cpu adds the partial sums in one all-reduce over X (32,768 bytes), besides all-gather over Y "
+            "(131,072 bytes); the plan does it in two halves, a reduce-scatter over X (32,768 bytes) and "
+            "later "
+            "an all-gather over Y, X (131,072 bytes).",
+        )
+    ]
+
+
+def test_a_gather_that_is_only_partly_replaced_by_a_sum():
+    found = said(
+        "_(XY),_Y->__",
+        collective("all-gather", "Y", (8, 256), (8, 1024)),
+        collective("all-reduce", "X", (8, 2048), (8, 2048)),
+        collective("all-gather", "Y", (8, 2048), (8, 8192)),
+    )
+    assert found == [
+        (
+            "reduced_not_gathered",
+            "The plan gathers A over X, Y before multiplying (28,672 bytes sent); cpu multiplies the pieces "
+            "and "
+            "adds partial sums by an all-reduce over X of 32,768 bytes (32,768 sent), besides all-gather "
+            "over Y "
+            "(16,384 bytes).",
+        )
+    ]
+
+
+def test_the_devices_of_an_axis_in_another_order():
+    found = said(
+        "_Y,XY->_Y",
+        collective("collective-permute", "X Y", (8, 256), (8, 256)),
+        collective("all-gather", "Y:(2)2 Y:(1)2", (8, 256), (8, 1024)),
+        collective("all-reduce", "X", (8, 2048), (8, 2048)),
+    )
+    assert found == [
+        (
+            "sub_axes",
+            "cpu takes the devices of Y in another order (Y:(2)2, Y:(1)2) in its all-gather of 16,384 bytes; "
+            "the plan's sends as many, 12,288.",
+        )
+    ]
+
+
+def test_groups_that_follow_no_axes_are_extra():
+    found = said("X_,_Y->XY", collective("all-gather", "", (2, 2048), (8, 2048), n=4))
+    assert found == [
+        (
+            "extra_collective",
+            "cpu has an all-gather (32,768 bytes) that the plan does not need; it sends 24,576 bytes.",
+        )
+    ]
+
+
+def test_unknown_operations_and_folded_shapes_are_still_told():
+    odd = collective("ragged-all-to-all", "Y", (17,), (17,))
+    folded = collective("all-gather", "Y", (4 * 512,), (4 * 2048,), "s8")
+    found = said("X_,_Y->XY", odd, folded)
+    assert {code for code, _ in found} <= set(CODES)
+    assert any("a ragged-all-to-all over Y (34 bytes)" in sentence for _, sentence in found)
+
+
+def test_every_array_of_a_chain_can_be_named():
+    """Two gathers of weights of one shape; the target does without the second."""
+    text, sizes = "bi,ij->bj; bj,jk->bk", "b=64,i=64,j=64,k=64"
+    gather = collective("all-gather", "Y", (16, 64), (64, 64))
+    found = said("Y_,Y_; ,Y_", gather, text=text, sizes=sizes)
+    assert found == [
+        (
+            "avoided_collective",
+            "cpu gets by without the plan's all-gather over Y (8,192 bytes), which sends 6,144 bytes.",
+        )
+    ]
+
+
+CUBE = "b=64,d=64,f=64"
+
+
+def test_equal_shapes_hide_no_other_array():
+    """The same two collectives, of other arrays: as Shardy does it."""
+    gather = collective("all-gather", "X", (32, 64), (64, 64), origin="0")
+    exchange = collective("all-to-all", "X", (32, 64), (64, 32), origin="1")
+    found = said("X_,X_->_X", gather, exchange, sizes=CUBE)
+    assert found == [
+        (
+            "gathered_other_operand",
+            "The plan gathers W over X (4,096 bytes sent); cpu gathers A over X instead (4,096 bytes sent).",
+        ),
+        (
+            "other_array",
+            "cpu moves W where the plan moves Out: it does all-to-all over X (4,096 bytes), sending 2,048 "
+            "bytes; the plan does all-to-all over X (4,096 bytes), sending 2,048 bytes.",
+        ),
+    ]
+
+
+def test_a_collective_of_no_origin_may_be_any_array_of_its_shape():
+    gather = collective("all-gather", "X", (32, 64), (64, 64))
+    exchange = collective("all-to-all", "X", (32, 64), (64, 32))
+    assert said("X_,X_->_X", gather, exchange, sizes=CUBE) == []
+
+
+def test_several_arrays_that_fit_are_all_named():
+    (found,) = said("__,__->__", collective("all-gather", "X", (32, 64), (64, 64)), sizes=CUBE, mesh="X=2")
+    assert found[0] == "idle_axis"
+    permuted = collective("collective-permute", "X Y", (32, 64), (32, 64))
+    found = said("XY,Y_->X_", permuted, sizes="b=64,d=256,f=64")
+    assert found[0][1].startswith("cpu moves A or W or Out another way"), found
+
+
+def test_sums_of_one_chain_are_told_apart_by_what_they_are_made_of():
+    first = collective("reduce-scatter", "Y", (4, 8), (4, 2), origin="of 0 1")
+    last = collective("all-reduce", "Y", (4, 8), (4, 8), origin="of 0 1 2")
+    text, sizes = "bd,df->bf; bf,fz->bz", "b=8,d=8,f=8,z=8"
+    found = said("XY,Y_->X_; XY,Y_->X_", first, last, text=text, sizes=sizes)
+    assert found == [
+        (
+            "other_route",
+            "cpu moves H1 another way: it does reduce-scatter over Y (64 bytes), sending 48 bytes; the plan "
+            "does all-reduce over Y (64 bytes), sending 96 bytes.",
+        )
+    ]
+
+
+def test_a_sum_over_rows_is_neither_the_argument_nor_the_result():
+    rows = collective("all-reduce", "X", (64,), (64,), n=2, origin="of 0")
+    (found,) = said("_X,__->_X", rows, text="ab,cd->ac", sizes="a=64,b=64,c=64,d=64", mesh="X=4")
+    assert found[1].startswith("cpu moves a value computed from A where the plan moves Out: ")
+
+
+@pytest.mark.parametrize("origin", ["0", None])
+def test_a_transpose_only_moves(origin):
+    moved = collective("all-to-all", "X", (32, 64), (64, 32), origin=origin)
+    assert said("_X->_X", moved, text="ab->ba", sizes="a=64,b=64", mesh="X=2") == []
+
+
+def test_an_origin_outside_of_the_problem_says_nothing():
+    moved = collective("all-reduce", "Y", (4, 8192), (4, 8192), origin="of 0 7")
+    assert said("XY,Y_->X_", moved) == []
+
+
+def test_a_slice_of_the_sum_is_told_where_the_target_shows_one():
+    total = collective("all-reduce", "Y", (4, 8192), (4, 8192), origin="of 0 1")
+    cut = collective("slice", "Y", (4, 8192), (4, 2048), origin="of 0 1")
+    ((code, sentence),) = said("XY,Y_->XY", total, cut, target="shardy")
+    assert code == "all_reduce_and_slice"
+    assert "gives every device the whole of it, of which a device keeps a slice; it sends" in sentence
+
+
+def test_collectives_of_no_bytes_are_no_difference():
+    nothing = collective("all-reduce", "Y", (0, 8), (0, 8))
+    assert said("XY,Y_->X_", nothing, sizes="b=0,d=8,f=8") == []
+    assert said("XY,Y_->X_", sizes="b=0,d=8,f=8") == []
