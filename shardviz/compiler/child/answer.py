@@ -1,0 +1,66 @@
+"""One question, one output: who is asked, how long it took, and what to say when JAX refuses."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from platform import python_version
+
+import jax
+import jaxlib
+
+from shardviz.compiler.child import shardy, xla
+from shardviz.compiler.child.program import Program
+from shardviz.compiler.child.refusal import settling_spec, words_of
+from shardviz.compiler.messages import About, Output, Question, Versions
+from shardviz.errors import CompilerError, TargetError
+
+_WIDE = {"s64", "u64", "f64", "c128"}
+
+# The text should name no files of this package, and an executable from a cache would leave no dump.
+jax.config.update("jax_traceback_in_locations_limit", 0)
+jax.config.update("jax_enable_compilation_cache", False)
+
+
+def versions() -> Versions:
+    """(name, version) of what computes the answers."""
+    return (("jax", jax.__version__), ("jaxlib", jaxlib.__version__), ("python", python_version()))
+
+
+def about() -> About:
+    """Versions, and the devices that JAX finds."""
+    kinds = Counter(device.device_kind for device in jax.devices())
+    return About(versions(), jax.default_backend(), tuple(kinds.items()))
+
+
+def answer(question: Question, report: Callable[[str], None]) -> Output:
+    """Ask the target. A refusal of JAX or XLA is an answer too, with status "error"."""
+    start = time.perf_counter()
+    # JAX would silently narrow 64-bit types; whether it does must depend on the question alone.
+    wide = any(array.dtype in _WIDE for part in question.parts for array in part.operands)
+    with jax.enable_x64(wide):
+        output, typeof = _ask(question, report)
+    return replace(output, typeof=typeof, elapsed_s=time.perf_counter() - start)
+
+
+def _ask(question: Question, report: Callable[[str], None]) -> tuple[Output, tuple[tuple[str, str], ...]]:
+    program = None
+    try:
+        if question.target == "shardy":
+            program = Program(question, shardy.mesh_for(question))
+            output = shardy.ask(program, report)
+        else:
+            make_mesh = xla.simulated_mesh if question.target == "cpu" else xla.real_mesh
+            program = Program(question, make_mesh(question))
+            output = xla.ask(program, report)
+    except TargetError as error:
+        output = Output("unavailable", error=error.message, hint=error.hint)
+    except CompilerError as error:
+        output = Output("error", error=error.message, hint=error.hint)
+    except Exception as error:
+        output = Output("error", error=words_of(error))
+        if program is not None:
+            output = replace(output, refused_part=program.reached, settled_by=settling_spec(program))
+    return output, tuple(program.typeof) if program is not None else ()

@@ -1,0 +1,62 @@
+"""The child process: loads JAX, then answers one request after the other until its parent is gone."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import sys
+import threading
+from queue import SimpleQueue
+
+from shardviz.compiler.channel import Channel
+from shardviz.compiler.messages import AskAbout, Broken, Progress, Question, Ready
+
+_PR_SET_PDEATHSIG = 1
+
+
+def main(read_fd: int, write_fd: int) -> None:
+    """Serve the parent over two file descriptors. Returns only when JAX cannot be used."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _end_with_parent()
+    channel = Channel(read_fd, write_fd)
+    inbox: SimpleQueue[Question | AskAbout] = SimpleQueue()
+    threading.Thread(target=_listen, args=(channel, inbox), daemon=True).start()
+    try:
+        _serve(channel, inbox)
+    except Exception as error:
+        channel.send(Broken(f"{type(error).__name__}: {error}"))
+
+
+def _serve(channel: Channel, inbox: SimpleQueue[Question | AskAbout]) -> None:
+    gc.disable()  # what loads now stays: looking for garbage in it only delays
+    from shardviz.compiler.child.answer import about, answer, versions
+
+    gc.freeze()
+    gc.enable()
+    channel.send(Ready(versions()))
+    while True:
+        request = inbox.get()
+        if isinstance(request, AskAbout):
+            channel.send(about())
+        else:
+            channel.send(answer(request, lambda stage: channel.send(Progress(stage))))
+
+
+def _listen(channel: Channel, inbox: SimpleQueue[Question | AskAbout]) -> None:
+    """Pass requests on. The parent's end closes however the parent dies, and then so does this process."""
+    while True:
+        try:
+            request = channel.receive()
+        except (EOFError, OSError):
+            os._exit(0)
+        assert isinstance(request, Question | AskAbout)
+        inbox.put(request)
+
+
+def _end_with_parent() -> None:
+    """On Linux, be killed with the parent even while a compiler holds the interpreter lock."""
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

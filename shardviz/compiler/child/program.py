@@ -1,0 +1,133 @@
+"""A question as a JAX program: the function, and what `jax.jit` must know about its arguments."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from inspect import Parameter, Signature
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from shardviz.compiler.messages import Array, Part, Question, Spec
+from shardviz.errors import CompilerError
+
+_FAMILIES = {"pred": "bool_", "bf": "bfloat", "s": "int", "u": "uint", "f": "float", "c": "complex"}
+_DTYPE = re.compile(rf"({'|'.join(_FAMILIES)})(\d*)(\w*)")
+
+
+class Program:
+    """One question on one JAX mesh, abstract or of devices.
+
+    Under Explicit axes tracing it notes in `typeof` what `jax.typeof` says of each array, as (name, text).
+    For a refusal it notes how many parts of the chain JAX has accepted (`reached`) and how the operands of
+    the next one are split (`operand_specs`, under Explicit axes).
+    """
+
+    def __init__(self, question: Question, mesh: Any) -> None:
+        self.question, self.mesh = question, mesh
+        self.typeof: list[tuple[str, str]] = []
+        self.operand_specs: tuple[Spec | None, ...] = ()
+        self.reached = 0
+
+    def trace(self) -> Any:
+        """A `jax.stages.Traced`. Raises what JAX raises."""
+
+        def program(*arguments: Any) -> Any:
+            return self._chain(arguments)
+
+        first, *rest = self.question.parts
+        arrays = (*first.operands, *(operand for part in rest for operand in part.operands[1:]))
+        # Under these names the compilers speak of the arguments.
+        names = [array.name if array.name.isidentifier() else "_" for array in arrays]
+        if len(set(names)) == len(names):
+            program.__signature__ = Signature(  # type: ignore[attr-defined]
+                [Parameter(name, Parameter.POSITIONAL_ONLY) for name in names]
+            )
+        result = self.question.parts[-1].result.spec
+        options = {} if result is None else {"out_shardings": self.sharding(result)}
+        return jax.jit(program, **options).trace(*map(self._argument, arrays))
+
+    def sharding(self, spec: Spec) -> Any:
+        """The spec as a `NamedSharding` on this mesh."""
+        entries = (axes[0] if len(axes) == 1 else axes or None for axes in spec.dims)
+        unreduced = {"unreduced": set(spec.unreduced)} if spec.unreduced else {}
+        return NamedSharding(self.mesh, P(*entries, **unreduced))
+
+    def _argument(self, array: Array) -> Any:
+        spec = array.spec
+        if spec is None and self.question.explicit:
+            # A type always says how its array is split, so here an open choice means replicated.
+            spec = Spec(((),) * len(array.shape))
+        sharding = None if spec is None else self.sharding(spec)
+        return jax.ShapeDtypeStruct(array.shape, jax_dtype(array.dtype), sharding=sharding)
+
+    def _chain(self, arguments: Sequence[Any]) -> Any:
+        rest = iter(arguments)
+        value: Any = None
+        previous: Array | None = None
+        for part in self.question.parts:
+            operands: list[Any] = []
+            for array in part.operands:
+                if previous is None or operands:
+                    operand = next(rest)
+                    self._note(array, operand)
+                elif array.spec is None or array.spec == previous.spec:
+                    operand = value
+                else:
+                    operand = self._constrained(value, array.spec)
+                    self._note(array, operand)
+                operands.append(operand)
+            value = self._contracted(part, operands)
+            previous = part.result
+            self._note(previous, value)
+            self.reached += 1
+        return value
+
+    def _contracted(self, part: Part, operands: Sequence[Any]) -> Any:
+        spec = part.result.spec
+        if not self.question.explicit:
+            value = jnp.einsum(part.subscripts, *operands)
+            last = part is self.question.parts[-1]
+            return value if spec is None or last else self._constrained(value, spec)
+        self.operand_specs = tuple(
+            spec_of(jax.typeof(operand).sharding, self.question, operand.ndim) for operand in operands
+        )
+        sharding = None if spec is None else self.sharding(spec)
+        return jnp.einsum(part.subscripts, *operands, out_sharding=sharding)
+
+    def _constrained(self, value: Any, spec: Spec) -> Any:
+        constrain = jax.sharding.reshard if self.question.explicit else jax.lax.with_sharding_constraint
+        return constrain(value, self.sharding(spec))
+
+    def _note(self, array: Array, value: Any) -> None:
+        if self.question.explicit:
+            self.typeof.append((array.name, str(jax.typeof(value))))
+
+
+def axis_types(question: Question) -> tuple[Any, ...]:
+    """The type of every mesh axis, as the meshes of JAX take them."""
+    return (AxisType.Explicit if question.explicit else AxisType.Auto,) * len(question.axis_names)
+
+
+def jax_dtype(name: str) -> Any:
+    """The JAX type of an HLO element type; `CompilerError` where JAX has none."""
+    found = None
+    if match := _DTYPE.fullmatch(name):
+        family, bits, format_ = match.groups()
+        found = getattr(jnp, f"{_FAMILIES[family]}{bits}{'_' if format_ else ''}{format_}", None)
+    if found is None:
+        raise CompilerError(f"JAX {jax.__version__} has no arrays of {name}", "use bf16, f32 or s8")
+    return found
+
+
+def spec_of(sharding: Any, question: Question, rank: int) -> Spec | None:
+    """A sharding that JAX decided on; None when it follows no whole axes of the mesh."""
+    if isinstance(sharding, NamedSharding) and tuple(sharding.mesh.axis_names) == question.axis_names:
+        entries = ((entry,) if isinstance(entry, str) else entry or () for entry in sharding.spec.partitions)
+        dims = tuple(map(tuple, entries))
+        return Spec(dims + ((),) * (rank - len(dims)), tuple(sorted(sharding.spec.unreduced)))
+    return Spec(((),) * rank) if sharding.is_fully_replicated else None

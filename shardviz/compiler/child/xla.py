@@ -1,0 +1,97 @@
+"""XLA: for simulated CPU devices, and for whatever devices JAX finds."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+
+from shardviz.compiler.child.backend import simulate
+from shardviz.compiler.child.program import Program, axis_types, spec_of
+from shardviz.compiler.messages import Output, Question
+from shardviz.compiler.targets import MAX_CPU_DEVICES
+from shardviz.errors import CompilerError, TargetError
+
+_DUMP = {"xla_dump_to": "-", "xla_dump_hlo_as_text": True, "xla_dump_hlo_pass_re": "spmd-partitioning"}
+"""Have XLA write the modules around SPMD partitioning to stdout, which needs no folder to clean up."""
+
+_AFTER_PARTITIONING = re.compile(
+    r"^\*\*\* Begin \S*\.after_spmd-partitioning\S* \*\*\*\n(.*?)^\*\*\* End ", re.MULTILINE | re.DOTALL
+)
+
+
+def simulated_mesh(question: Question) -> Any:
+    """A JAX mesh of simulated CPU devices."""
+    simulate(math.prod(question.axis_sizes))
+    return _mesh(question)
+
+
+def real_mesh(question: Question) -> Any:
+    """A JAX mesh of the devices that JAX finds; `TargetError` when they are too few."""
+    wanted, found = math.prod(question.axis_sizes), len(_devices())
+    if found < wanted:
+        simulated = "--target cpu for simulated devices, or " if wanted <= MAX_CPU_DEVICES else ""
+        raise TargetError(
+            f"the mesh has {wanted:,} devices but JAX finds {found:,} here",
+            f"ask {simulated}--target shardy for a mesh of any size",
+        )
+    return _mesh(question)
+
+
+def ask(program: Program, report: Callable[[str], None]) -> Output:
+    """What XLA emits. Raises what JAX and XLA raise."""
+    report("lowering")
+    lowered = program.trace().lower()
+    report("compiling")
+    compiled, dump = _compile(lowered)
+    partitioned = _AFTER_PARTITIONING.search(dump)
+    return Output(
+        "ok",
+        compiled.as_text(),
+        partitioned[1] if partitioned else None,
+        spec_of(compiled.output_shardings, program.question, len(program.question.parts[-1].result.shape)),
+    )
+
+
+def _devices() -> list[Any]:
+    """What `jax.devices` finds; `CompilerError` where it cannot start a platform."""
+    try:
+        return list(jax.devices())
+    except RuntimeError as error:
+        platforms = os.environ.get("JAX_PLATFORMS", "")
+        raise CompilerError(
+            f"JAX finds no devices here: {' '.join(str(error).split())}",
+            f"JAX_PLATFORMS is {platforms}: unset it, or ask --target cpu for simulated devices"
+            if platforms
+            else "ask --target cpu for simulated devices, or --target shardy for a mesh of any size",
+        ) from error
+
+
+def _mesh(question: Question) -> Any:
+    devices = np.array(jax.devices()[: math.prod(question.axis_sizes)], dtype=object)
+    if question.device_order is not None:
+        devices = devices[list(question.device_order)]
+    devices = devices.reshape(question.axis_sizes)
+    return jax.sharding.Mesh(devices, question.axis_names, axis_types=axis_types(question))
+
+
+def _compile(lowered: Any) -> tuple[Any, str]:
+    """Compile, and return what XLA wrote to stdout meanwhile."""
+    sys.stdout.flush()
+    with tempfile.TemporaryFile() as dump:
+        stdout = os.dup(1)
+        os.dup2(dump.fileno(), 1)
+        try:
+            compiled = lowered.compile(compiler_options=_DUMP)
+        finally:
+            os.dup2(stdout, 1)
+            os.close(stdout)
+        dump.seek(0)
+        return compiled, dump.read().decode(errors="replace")

@@ -1,0 +1,34 @@
+"""What a target answered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from shardviz.hlo import Collective
+    from shardviz.sharding import PartitionSpec
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """One target's answer to one problem.
+
+    `status` is "ok", "error" (the compiler refused: `error` and `hint` say why) or "unavailable" (not
+    installed, or too small for the mesh). `collectives` are in program order. `partitioned` are those right
+    after SPMD partitioning, before the backend rewrote them (XLA targets; None elsewhere).
+    `typeof` is what `jax.typeof` says of each argument and result under Explicit axes: (name, text).
+    `text` is the module that was read; `elapsed_s` the seconds from request to answer in the compiler.
+    """
+
+    target: str
+    status: str
+    collectives: tuple[Collective, ...] = ()
+    result_spec: PartitionSpec | None = None
+    partitioned: tuple[Collective, ...] | None = None
+    typeof: tuple[tuple[str, str], ...] = ()
+    text: str = ""
+    elapsed_s: float = 0.0
+    error: str = ""
+    hint: str = ""
+    versions: tuple[tuple[str, str], ...] = ()

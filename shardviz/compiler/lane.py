@@ -1,0 +1,192 @@
+"""One child process and the requests that wait for it, in the order in which they came."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from importlib import import_module
+from queue import SimpleQueue
+from typing import Any
+
+from shardviz.compiler.child_process import ChildProcess
+from shardviz.compiler.messages import About, AskAbout, Broken, Output, Progress, Question, Ready, Versions
+from shardviz.compiler.pending import Cancelled, Pending
+from shardviz.errors import CompilerError, ShardvizError
+
+CANCEL_GRACE_S = 1.0
+"""A cancelled request may still finish within this time: loading JAX again would take as long."""
+CLOSE_GRACE_S = 2.0
+"""Closing waits so long for the thread that serves the child."""
+
+
+class Lane:
+    """A child with one environment, a queue of requests, and the thread that serves it.
+
+    The thread starts the child, and must be the one to do so: Linux ends the child when the thread that
+    started it ends (child/main.py asks for that).
+    """
+
+    def __init__(self, environment: Mapping[str, str], time_limit: float) -> None:
+        self._environment = environment
+        self._time_limit = time_limit
+        self._queue: SimpleQueue[Pending[Any] | None] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._process: ChildProcess | None = None
+        self._current: Pending[Any] | None = None
+        self._stopped_because = ""
+        self._closed = False
+        self._loaded = False
+        self.versions: Versions = ()
+        self._thread = threading.Thread(target=self._serve, name="shardviz-lane", daemon=True)
+        self._thread.start()
+
+    @property
+    def pid(self) -> int | None:
+        """The child's process id, while there is one."""
+        process = self._process
+        return process.pid if process is not None else None
+
+    def submit(self, pending: Pending[Any]) -> None:
+        self._queue.put(pending)
+
+    def kill(self) -> None:
+        """Kill the child, if there is one, without a lock."""
+        process = self._process
+        if process is not None:
+            process.kill()
+
+    def close(self) -> None:
+        """Kill the child; every request that has no answer yet ends as `Cancelled`."""
+        with self._lock:
+            self._closed = True
+            if self._current is not None:
+                self._current.fail(Cancelled("the worker was closed"))
+            if self._process is not None:
+                self._process.kill()
+        self._queue.put(None)
+        # The thread may wait for ever, for an import that an interrupt left unfinished.
+        self._thread.join(CLOSE_GRACE_S)
+
+    def withdraw(self, pending: Pending[Any]) -> None:
+        """Stop the work on a cancelled request, if it has begun and does not end by itself soon."""
+        _timer(CANCEL_GRACE_S, self._stop, pending, "was cancelled")
+
+    def _serve(self) -> None:
+        with suppress(Exception):  # the first request meets the same error and reports it
+            self._start()
+        import_module("shardviz.compiler.reading")  # while the child loads JAX
+        while (pending := self._queue.get()) is not None:
+            if not pending.done():
+                self._answer(pending)
+        self._bury()
+
+    def _start(self) -> ChildProcess:
+        with self._lock:
+            if self._closed:
+                raise Cancelled("the worker was closed")
+            if self._process is None:
+                try:
+                    self._process = ChildProcess(self._environment)
+                except OSError as error:
+                    raise CompilerError(f"the compiler's process cannot be started: {error}") from error
+            return self._process
+
+    def _answer(self, pending: Pending[Any]) -> None:
+        limit = _timer(self._time_limit, self._stop, pending, f"took longer than {self._time_limit:g} s")
+        try:
+            pending.reply(self._ask(pending))
+        except ShardvizError as error:
+            pending.fail(error)
+        except (EOFError, BrokenPipeError):
+            pending.fail(self._death(pending))
+        except Exception as error:
+            # Whatever it is, the one who waits must hear of it, and the next request needs a sane child.
+            self._bury()
+            pending.fail(CompilerError(f"{pending.subject} gave no answer: {error!r}"))
+        finally:
+            limit.cancel()
+            with self._lock:
+                self._current = None
+
+    def _ask(self, pending: Pending[Any]) -> Output | About:
+        was_idle = self._loaded
+        try:
+            return self._converse(self._begin(pending), pending)
+        except (EOFError, BrokenPipeError):
+            if not was_idle or pending.stage or self._stopped_because:
+                raise
+        # It died before it began, so this request is not to blame.
+        self._bury()
+        return self._converse(self._begin(pending), pending)
+
+    def _begin(self, pending: Pending[Any]) -> ChildProcess:
+        process = self._start()
+        with self._lock:
+            self._current, self._stopped_because = pending, ""
+        return process
+
+    def _converse(self, process: ChildProcess, pending: Pending[Any]) -> Output | About:
+        if not self._loaded:
+            pending.progress("importing jax")
+        process.send(pending.request)
+        while True:
+            match process.receive():
+                case Progress(stage):
+                    pending.progress(stage)
+                case Ready(versions):
+                    self._loaded, self.versions = True, versions
+                case Broken(reason):
+                    self._bury()
+                    raise CompilerError(
+                        f"jax cannot be used here: {reason}",
+                        "python -c 'import jax; print(jax.devices())' should work first",
+                    )
+                case Output() | About() as reply:
+                    return reply
+                case other:
+                    raise AssertionError(f"the child sent {other!r}")
+
+    def _death(self, pending: Pending[Any]) -> CompilerError:
+        """The error for a request whose child has died under it."""
+        how, log = self._bury()
+        doing = f" while {pending.stage}" if pending.stage else ""
+        if self._stopped_because:
+            return CompilerError(
+                f"{pending.subject} {self._stopped_because}{doing} and was stopped",
+                _hint_for_slow(pending.request),
+                log,
+            )
+        if "XLA_FLAGS" in log:
+            hint = "XLA did not accept the environment variable XLA_FLAGS: correct it or unset it"
+        elif how.endswith("SIGKILL"):
+            hint = "ask again to start it anew; if nobody killed it, the system ran out of memory"
+        else:
+            hint = "ask again to start it anew, or ask --target shardy"
+        return CompilerError(f"{pending.subject} {how}{doing}", hint, log)
+
+    def _bury(self) -> tuple[str, str]:
+        with self._lock:
+            process, self._process = self._process, None
+            self._loaded, self.versions = False, ()
+        return process.bury() if process is not None else ("was closed", "")
+
+    def _stop(self, pending: Pending[Any], reason: str) -> None:
+        with self._lock:
+            if self._current is pending and self._process is not None:
+                self._stopped_because = reason
+                self._process.kill()
+
+
+def _hint_for_slow(request: Question | AskAbout) -> str:
+    longer = "give it longer with a larger --timeout"
+    if isinstance(request, Question) and request.target != "shardy":
+        return f"{longer}, or ask --target shardy, which compiles nothing"
+    return longer
+
+
+def _timer(seconds: float, function: Callable[..., None], *args: object) -> threading.Timer:
+    timer = threading.Timer(min(threading.TIMEOUT_MAX, seconds), function, args)
+    timer.daemon = True
+    timer.start()
+    return timer

@@ -1,0 +1,107 @@
+"""What the two processes say to each other: frozen objects of plain values, pickled.
+
+The child imports this file before it answers, and every import delays the first answer. So a question
+carries what JAX needs of a problem and no more, and the child loads no other room of shardviz.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+Versions = tuple[tuple[str, str], ...]
+"""(name, version) of what computes the answers."""
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A partition spec: the mesh axes of each dimension, and the axes of a pending sum."""
+
+    dims: tuple[tuple[str, ...], ...]
+    unreduced: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Array:
+    """An array; `dtype` is HLO's name, `spec` None where the compiler may choose."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    spec: Spec | None
+
+
+@dataclass(frozen=True)
+class Part:
+    """One einsum; `subscripts` as `jnp.einsum` takes them. See `shardviz.planner.problem.Contraction`."""
+
+    subscripts: str
+    operands: tuple[Array, ...]
+    result: Array
+
+
+@dataclass(frozen=True)
+class Question:
+    """To the child: compile this for `target`. `device_order` as in `shardviz.sharding.Mesh`."""
+
+    target: str
+    axis_names: tuple[str, ...]
+    axis_sizes: tuple[int, ...]
+    device_order: tuple[int, ...] | None
+    explicit: bool
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True)
+class AskAbout:
+    """To the child: which versions run, and which devices they find."""
+
+
+@dataclass(frozen=True)
+class Ready:
+    """From the child, once: JAX is loaded."""
+
+    versions: Versions
+
+
+@dataclass(frozen=True)
+class Broken:
+    """From the child, as its last word: JAX cannot be loaded, or finds no device."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Progress:
+    """From the child: what it is doing now, as "lowering"."""
+
+    stage: str
+
+
+@dataclass(frozen=True)
+class Output:
+    """From the child: the end of one question.
+
+    `text` is the module to read, `partitioned` the one right after SPMD partitioning. `result_spec` is None
+    where the text must tell. Where JAX refused, `error` has its words, `refused_part` says which part it
+    refused and `settled_by` is a spec for that part's result with which JAX accepts it, if there is one.
+    """
+
+    status: str
+    text: str = ""
+    partitioned: str | None = None
+    result_spec: Spec | None = None
+    typeof: tuple[tuple[str, str], ...] = ()
+    error: str = ""
+    hint: str = ""
+    refused_part: int = 0
+    settled_by: Spec | None = None
+    elapsed_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class About:
+    """From the child: its versions, JAX's default platform, and the devices as (kind, count)."""
+
+    versions: Versions
+    platform: str
+    devices: tuple[tuple[str, int], ...]

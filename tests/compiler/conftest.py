@@ -1,0 +1,37 @@
+"""One worker for all tests of the room: loading JAX is most of what a question costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from shardviz.compiler import Worker
+from shardviz.notation import parse_mesh
+from shardviz.planner import Problem, problem_from_text
+
+
+@pytest.fixture(scope="session")
+def worker() -> Iterator[Worker]:
+    with Worker() as shared:
+        shared.start()
+        yield shared
+
+
+@pytest.fixture
+def matmul():
+    """Builds the matmul of the issue: `matmul('XY,Y_->X_')`."""
+
+    def build(
+        specs: str,
+        mesh: str = "X=2,Y=4",
+        sizes: str = "b=8,d=2048,f=8192",
+        einsum: str = "bd,df->bf",
+        dtype: str = "bf16",
+        axis_types: str = "auto",
+    ) -> Problem:
+        return problem_from_text(
+            einsum, mesh=parse_mesh(mesh), specs=specs, sizes=sizes, dtype=dtype, axis_types=axis_types
+        )
+
+    return build
