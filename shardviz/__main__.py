@@ -1,0 +1,5 @@
+"""`python -m shardviz` is the command `shardviz`."""
+
+from shardviz.cli import main
+
+main()

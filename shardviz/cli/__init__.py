@@ -1,0 +1,26 @@
+"""The command line: one small file a command, loaded when it is called."""
+
+from __future__ import annotations
+
+import sys
+
+TYPE_CHECKING = False  # what `typing` has under this name, without the time to load it
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import NoReturn
+
+
+def main(args: Sequence[str] | None = None) -> NoReturn:
+    """The entry point of `shardviz` and of `python -m shardviz`."""
+    # Whatever loads before this answers an interrupt with a traceback.
+    from shardviz.cli.interrupt import end_undisturbed, end_when_interrupted
+
+    end_when_interrupted()
+    from shardviz.cli.streams import open_standard_streams
+
+    open_standard_streams()
+    from shardviz.cli.entry import run
+
+    code = run(args)
+    end_undisturbed()
+    sys.exit(code)

@@ -1,0 +1,134 @@
+"""The talk with the compilers: asked together, answered one after another, while stderr tells the wait."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+import click
+
+from shardviz.cli.complaint import report
+from shardviz.cli.exit_code import ExitCode
+from shardviz.cli.interrupt import CLEAR_LINE, before_the_end
+from shardviz.compiler import Target, check_axis_types, check_mesh, parse_targets
+from shardviz.errors import CompilerError, TargetError
+
+if TYPE_CHECKING:
+    from shardviz.compare import Difference
+    from shardviz.compiler import Compiled, Pending, Worker
+    from shardviz.planner import Plan, Problem
+
+TICK_S = 0.1
+
+
+class Conversation:
+    """Questions to some targets about one problem. Leaving the context ends the compilers' processes."""
+
+    def __init__(self, targets: tuple[Target, ...], worker: Worker | None, may_drop: bool) -> None:
+        self.exit_code = ExitCode.FINE
+        self._targets = targets
+        self._worker = worker
+        self._may_drop = may_drop
+        self._pending: list[tuple[Target, Pending[Compiled]]] = []
+
+    @classmethod
+    def begin(cls, targets: str, timeout: float, may_drop: bool) -> Conversation:
+        """Start the compilers' processes for the targets in the text, so that they load while we read.
+
+        `timeout` is in seconds a target. `may_drop`: nobody chose the targets, so one that cannot hold the
+        mesh is left out with a note. Raises `TargetError` for a text that `parse_targets` refuses.
+        """
+        asked = parse_targets(targets)
+        if not asked:
+            return cls((), None, may_drop)
+        from shardviz.compiler import Worker
+
+        worker = Worker(timeout)
+        before_the_end(worker.kill)
+        for real in {target.name == "real" for target in asked}:
+            worker.start(real)
+        return cls(asked, worker, may_drop)
+
+    def __enter__(self) -> Conversation:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._worker is not None:
+            self._worker.close()
+
+    def ask(self, problem: Problem) -> None:
+        """Send the problem to every target. Raises `TargetError` where none, or a chosen one, can take it."""
+        if self._worker is None:
+            return
+        check_axis_types(problem)
+        fitting = [target for target in self._targets if self._fits(target, problem)]
+        self._pending = [(target, self._worker.submit(problem, target)) for target in fitting]
+
+    def _fits(self, target: Target, problem: Problem) -> bool:
+        try:
+            check_mesh(target, problem.mesh)
+        except TargetError as error:
+            if not self._may_drop:
+                raise
+            click.echo(f"shardviz: note: {target.name} is left out: {error.message}", err=True)
+            return False
+        return True
+
+    def answers(self) -> Iterator[Compiled]:
+        """The answers in the order of the targets, each as soon as it and those before it are there.
+
+        Where a compiler failed, the reason stands in its answer's place, and `exit_code` remembers it.
+        """
+        from shardviz.compiler import Compiled
+
+        for target, pending in self._pending:
+            try:
+                compiled = _narrated(pending, target.name)
+            except CompilerError as error:
+                compiled = Compiled(target.name, "error", error=error.message, hint=error.hint)
+            if compiled.status == "error":
+                self.exit_code = ExitCode.COMPILER
+            elif compiled.status == "unavailable":
+                self.exit_code = max(self.exit_code, ExitCode.QUESTION)
+            if compiled.status != "ok" and not sys.stdout.isatty():
+                # Whoever sent stdout elsewhere is told here as well.
+                report(f"{compiled.target}: {compiled.error}", compiled.hint)
+            yield compiled
+
+
+def differences(plan: Plan, compiled: Compiled) -> tuple[Difference, ...]:
+    """Where an answer differs from the plan; nothing where there is no answer."""
+    from shardviz.compare import compare
+
+    if compiled.status != "ok":
+        return ()
+    return compare(plan, compiled.target, compiled.collectives, compiled.result_spec)
+
+
+def _narrated(pending: Pending[Compiled], name: str) -> Compiled:
+    """Wait for an answer; on a terminal one line tells who is at work and for how long."""
+    started = time.monotonic()
+    narrate = sys.stderr.isatty()
+    try:
+        while True:
+            try:
+                answer = pending.result(TICK_S if narrate else None)
+            except TimeoutError:
+                stage = pending.stage or "waiting"
+                _rewrite(f"{name}: {stage} … {time.monotonic() - started:.1f} s")
+            else:
+                return answer
+    finally:
+        if narrate:
+            _rewrite("")
+
+
+def _rewrite(line: str) -> None:
+    """Replace the line of narration."""
+    sys.stderr.write(f"{CLEAR_LINE}{line}")
+    sys.stderr.flush()

@@ -1,0 +1,149 @@
+"""The group of commands: each is imported when it is called, so that `--help` answers at once."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterable, Sequence
+from importlib import import_module
+from typing import Any
+
+import click
+
+from shardviz.cli import options
+
+COMMANDS = {
+    "explain": "Which collectives a matmul needs, and which ones the compilers insert.",
+    "layout": "Which slice of an array every device of a mesh holds, as a picture.",
+    "translate": "One sharding in any notation, written in any other.",
+    "info": "Versions, and which targets can answer here.",
+}
+"""Every command, in the order people meet them, with its line in the list."""
+
+MAX_WIDTH = 80
+"""Columns of help on a wider terminal."""
+CONTINUED = " \\"
+"""Ends a command line that goes on below."""
+_WORD = re.compile(r"""(?:--[\w-]+ (?!-))?(?:'[^']*'|"[^"]*"|[^\s'"])+""")
+"""A word of a command line, quotes and all; an option with its value."""
+
+
+class HelpFormatter(click.HelpFormatter):
+    """click's help with bold headings and coloured names; click strips the colour where none is wanted."""
+
+    def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
+        super().write_usage(click.style(prog, bold=True), args, prefix)
+
+    def write_heading(self, heading: str) -> None:
+        super().write_heading(click.style(heading, fg="yellow", bold=True))
+
+    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
+        col_max = min(col_max, self.width // 3)
+        super().write_dl([(click.style(term, fg="cyan"), text) for term, text in rows], col_max, col_spacing)
+
+    def write_command_line(self, line: str) -> None:
+        """A command line in bold; where it is too long it goes on below, and can still be pasted."""
+        lines = [""]
+        for word in _WORD.findall(line):
+            indent = self.current_indent + (2 if len(lines) > 1 else 0)
+            if lines[-1] and indent + len(lines[-1]) + 1 + len(word) + len(CONTINUED) > self.width:
+                lines.append(word)
+            else:
+                lines[-1] = f"{lines[-1]} {word}".lstrip()
+        for number, part in enumerate(lines):
+            end = CONTINUED if number + 1 < len(lines) else ""
+            indent = self.current_indent + (2 if number else 0)
+            self.write(f"{'':{indent}}{click.style(part, bold=True)}{end}\n")
+
+
+class Context(click.Context):
+    """A context that prints help with our formatter and respects `NO_COLOR` and a dumb terminal."""
+
+    formatter_class = HelpFormatter
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+            self.color = False
+        if self.terminal_width is None:
+            columns = shutil.get_terminal_size().columns
+            self.terminal_width = max(min(columns, MAX_WIDTH), options.MIN_WIDTH)
+
+
+class Command(click.Command):
+    """A command whose help ends with examples; `tests/cli` runs every one of them."""
+
+    context_class = Context
+
+    def __init__(self, *args: Any, examples: Sequence[tuple[str, str]] = (), **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.examples = tuple(examples)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Examples"):
+            for words, line in self.examples:
+                formatter.write_text(words)
+                with formatter.indentation():
+                    assert isinstance(formatter, HelpFormatter)
+                    formatter.write_command_line(line)
+
+
+class LazyGroup(click.Group):
+    """Commands by name, from `COMMANDS`; the module of the same name holds each as `command`."""
+
+    context_class = Context
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"shardviz.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
+            from shardviz.errors import QuestionError, quote
+
+            close = get_close_matches(args[0], COMMANDS, n=1)
+            raise QuestionError(
+                f"there is no command {quote(args[0])}",
+                f"did you mean {close[0]}?" if close else f"the commands are {', '.join(COMMANDS)}",
+            )
+        return super().resolve_command(ctx, args)
+
+
+def _print_version(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        from shardviz import __version__
+
+        click.echo(f"shardviz {__version__}")
+        ctx.exit()
+
+
+@click.group(
+    cls=LazyGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Print the version.",
+)
+@click.pass_context
+def shardviz(ctx: click.Context) -> None:
+    """See where every shard lives and which collectives jit inserts, for any JAX mesh, in a terminal."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())

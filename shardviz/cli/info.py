@@ -1,0 +1,36 @@
+"""`shardviz info`: versions, and who can answer here."""
+
+from __future__ import annotations
+
+import click
+
+from shardviz.cli import options
+from shardviz.cli.group import Command
+
+EXAMPLES = (
+    ("For people", "shardviz info"),
+    ("For a bug report or a script", "shardviz info --json"),
+)
+
+
+@click.command(cls=Command, examples=EXAMPLES)
+@options.as_json
+@options.page
+def command(as_json: bool, width: int | None, color: str) -> None:
+    """Show the versions that answers depend on, and the targets that can be asked."""
+    from shardviz.compiler import TARGETS, installed_versions
+
+    versions = installed_versions()
+    installed = {name for name, _ in versions}
+    targets = [(each.name, each.description, {"jax", "jaxlib"} <= installed) for each in TARGETS.values()]
+    if as_json:
+        from shardviz.cli.screen import print_json
+        from shardviz.render.documents import info_document
+
+        print_json(info_document(versions, targets))
+        return
+    from shardviz.cli.screen import screen
+    from shardviz.render.info_view import info_view
+
+    page = screen(width, color)
+    page.show(info_view(versions, targets, page.width))

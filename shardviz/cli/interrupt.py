@@ -1,0 +1,47 @@
+"""Ctrl-C ends the process at once, wherever it stands, and the compilers' processes with it.
+
+Python's own way, an exception at the next instruction, may land inside an import and leave its lock held, so
+that a thread which needs the same module waits for ever.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from shardviz.cli.exit_code import ExitCode
+
+TYPE_CHECKING = False  # what `typing` has under this name, without the time to load it
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+CLEAR_LINE = "\r\x1b[2K"
+"""Empties the terminal's line, where narration may stand."""
+
+_last_acts: list[Callable[[], None]] = []
+
+
+def end_when_interrupted() -> None:
+    """From now on SIGINT ends this process with exit code 130; where it is ignored it stays so."""
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, _end)
+
+
+def before_the_end(act: Callable[[], None]) -> None:
+    """Have `act` called on an interrupt. It must neither wait nor take a lock."""
+    _last_acts.append(act)
+
+
+def end_undisturbed() -> None:
+    """From now on an interrupt is ignored: all is said, and the exit code stands."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _end(_signal: int, _frame: object) -> None:
+    try:
+        for act in _last_acts:
+            act()
+        if os.isatty(2):
+            os.write(2, CLEAR_LINE.encode())
+    finally:
+        os._exit(ExitCode.INTERRUPTED)

@@ -1,0 +1,82 @@
+"""`shardviz layout`: which slice of an array every device holds."""
+
+from __future__ import annotations
+
+import click
+
+from shardviz.cli import options
+from shardviz.cli.group import Command
+from shardviz.errors import QuestionError
+
+MAX_LISTED = 2**20
+EXAMPLES = (
+    ("Columns over four devices", "shardviz layout 16384x16384 --mesh axis=4 --spec '_ axis'"),
+    ("Exactly as JAX draws it", "shardviz layout 8x16 --spec XY --style jax --device-kind TPU"),
+)
+
+
+@click.command(cls=Command, examples=EXAMPLES)
+@click.argument("shape")
+@options.mesh
+@options.device_order
+@click.option(
+    "--spec", required=True, help="How it is split, in any notation: 'X _', \"P('X', None)\", 'A[I_X, J]'."
+)
+@options.dtype
+@click.option(
+    "--style",
+    type=click.Choice(["shardviz", "jax"]),
+    default="shardviz",
+    help="jax: what JAX itself prints.",
+)
+@click.option(
+    "--device-kind",
+    type=click.Choice(["CPU", "GPU", "TPU"], case_sensitive=False),
+    default="CPU",
+    show_default=True,
+    help="With --style jax: what stands before the numbers.",
+)
+@click.option("--devices", is_flag=True, help="List every device with its slices, too.")
+@options.as_json
+@options.page
+@click.pass_context
+def command(
+    ctx: click.Context,
+    shape: str,
+    mesh: str,
+    device_order: str | None,
+    spec: str,
+    dtype: str,
+    style: str,
+    device_kind: str,
+    devices: bool,
+    as_json: bool,
+    width: int | None,
+    color: str,
+) -> None:
+    """Draw which slice of an array of SHAPE, such as 16384x16384, every device of a mesh holds."""
+    from shardviz.cli.questions import layout_from_text, mesh_from_text
+
+    chosen = ctx.get_parameter_source("dtype") is not click.core.ParameterSource.DEFAULT
+    layout = layout_from_text(shape, mesh_from_text(mesh, device_order), spec, dtype if chosen else None)
+    if as_json:
+        if layout.mesh.size > MAX_LISTED:
+            raise QuestionError(
+                f"--json lists every device, and the mesh {layout.mesh} has {layout.mesh.size:,}",
+                f"use a mesh of up to {MAX_LISTED:,} devices, or leave out --json for a summary",
+            )
+        from shardviz.cli.screen import print_json
+        from shardviz.render.documents import layout_document
+
+        print_json(layout_document(layout))
+        return
+    if style == "jax":
+        from shardviz.render.jax_style import MAX_WIDTH, jax_style
+
+        click.echo(jax_style(layout, device_kind, width or MAX_WIDTH), nl=False)
+        return
+    from shardviz.cli.screen import screen
+    from shardviz.render.layout_view import layout_view
+
+    page = screen(width, color)
+    page.show(layout_view(layout, page.width, page.palette, devices))

@@ -1,0 +1,61 @@
+"""Options that several commands share, each defined once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+MIN_WIDTH = 40
+"""Columns below which pictures cannot be drawn."""
+DEFAULT_MESH = "X=2,Y=4"
+
+
+class Count(click.IntRange):
+    """A whole number of at least `min`."""
+
+    name = "whole number"
+
+
+class Seconds(click.FloatRange):
+    """A duration above 0; ``inf`` is endless."""
+
+    name = "number of seconds"
+
+    def __init__(self) -> None:
+        super().__init__(0, min_open=True)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        seconds = super().convert(value, param, ctx)
+        if math.isnan(seconds):
+            self.fail(f"{value!r} is not a valid {self.name}.", param, ctx)
+        return seconds
+
+
+mesh = click.option(
+    "--mesh", default=DEFAULT_MESH, show_default=True, metavar="NAME=SIZE,…", help="Axes of the mesh."
+)
+device_order = click.option(
+    "--device-order",
+    metavar="ID,…",
+    help="Device ids in the mesh's row-major order; 0, 1, 2, … if not given.",
+)
+dtype = click.option("--dtype", default="bf16", show_default=True, help="Element type, such as f32 or int8.")
+as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
+
+
+def page(command: F) -> F:
+    """`--width` and `--color`: how the output is laid out."""
+    command = click.option(
+        "--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="When to colour."
+    )(command)
+    return click.option(
+        "--width",
+        type=Count(MIN_WIDTH, 1000),
+        metavar="COLUMNS",
+        help="Columns to use instead of the terminal's.",
+    )(command)

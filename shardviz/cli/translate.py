@@ -1,0 +1,105 @@
+"""`shardviz translate`: a sharding, in other words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from shardviz.cli import options
+from shardviz.cli.group import Command
+
+if TYPE_CHECKING:
+    from shardviz.errors import ShardvizError
+    from shardviz.notation import Context, Notation, Reading
+
+EXAMPLES = (
+    ("In every notation", "shardviz translate \"P('X', None)\""),
+    ("Every array of a product", "shardviz translate 'A[I_X, J] * B[J, K_Y]' --to jax"),
+    ("From HLO to the scaling book", "shardviz translate '{devices=[2,4]<=[8]}' --mesh X=2,Y=4 --to book"),
+)
+
+
+@click.command(cls=Command, examples=EXAMPLES)
+@click.argument("text")
+@click.option("--to", metavar="NOTATION", help="Print that notation alone, such as book or gspmd.")
+@click.option("--from", "origin", metavar="NOTATION", help="How to read TEXT, where it could be several.")
+@click.option(
+    "--mesh",
+    metavar="NAME=SIZE,…",
+    help=f"Axes of the mesh; {options.DEFAULT_MESH} where that has TEXT's axes.",
+)
+@click.option(
+    "--rank", type=options.Count(0), metavar="N", help="How many dimensions TEXT has, as for '{replicated}'."
+)
+@options.as_json
+@options.page
+def command(
+    text: str,
+    to: str | None,
+    origin: str | None,
+    mesh: str | None,
+    rank: int | None,
+    as_json: bool,
+    width: int | None,
+    color: str,
+) -> None:
+    """Translate a sharding from any notation into one other, or into all of them.
+
+    Of a product or of the specs of an einsum, every array is translated.
+    """
+    from shardviz.errors import QuestionError, quote
+    from shardviz.notation import detect, find_notation, write_all
+
+    notation = find_notation(origin) if origin else detect(text)
+    readings, context = _read(text, notation, mesh, rank)
+    for reading in readings:
+        if rank is not None and reading.spec.rank != rank:
+            raise QuestionError(
+                f"--rank is {rank}, but {quote(text)} has an array of rank {reading.spec.rank}",
+                "leave out --rank: the text says it",
+            )
+    written: list[dict[str, str | ShardvizError]] = []
+    for reading in readings:
+        if to is not None:
+            written.append({to: find_notation(to).write(reading, context)})
+        else:
+            written.append(write_all(reading, context))
+    if as_json:
+        from shardviz.cli.screen import print_json
+        from shardviz.render.documents import translate_document
+
+        print_json(translate_document(text, notation.key, readings, written, context.mesh))
+    elif to is not None:
+        for one in written:
+            click.echo(one[to])
+    else:
+        from shardviz.cli.screen import screen
+        from shardviz.render.translate_view import translate_view
+
+        page = screen(width, color)
+        page.show(translate_view(readings, notation, written, context.mesh, page.width, page.palette))
+
+
+def _read(
+    text: str, notation: Notation, mesh: str | None, rank: int | None
+) -> tuple[tuple[Reading, ...], Context]:
+    """Read against the mesh; against the usual one if none is given and it fits, else against none."""
+    from shardviz.errors import NotationError, ShardvizError
+    from shardviz.notation import Context, parse_mesh, read_arrays
+
+    context = Context(parse_mesh(options.DEFAULT_MESH if mesh is None else mesh), rank)
+    try:
+        return read_arrays(text, context, notation), context
+    except ShardvizError as error:
+        if mesh is not None:
+            raise
+        unfit = error
+    try:
+        without = Context(rank=rank)
+        return read_arrays(text, without, notation), without
+    except NotationError:
+        raise
+    except ShardvizError:
+        # Without any mesh the complaint would be that there is none.
+        raise unfit from None

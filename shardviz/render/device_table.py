@@ -1,0 +1,39 @@
+"""A layout as a list: every device, its place in the mesh, what it holds."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from rich.text import Text
+
+from shardviz.render.lines import sentence, table
+from shardviz.render.palette import Palette, glyph
+from shardviz.render.units import plural
+from shardviz.sharding import DeviceShard, Layout
+
+
+def device_table(layout: Layout, width: int, palette: Palette, limit: int) -> list[Text]:
+    """One line a device for the first `limit` devices of the mesh, in row-major order."""
+    rows = [[Text(heading, "bold") for heading in ("device", "mesh", "shard", "holds")]]
+    rows += [_cells(layout, device, palette) for device in islice(layout, limit)]
+    lines = table(rows, width, right=frozenset({0}))
+    more = len(layout) - limit
+    if more > 0:
+        lines += sentence(f"and {plural(more, 'more device')}: --json lists all", width, style="dim")
+    return lines
+
+
+def _cells(layout: Layout, device: DeviceShard, palette: Palette) -> list[Text]:
+    mesh = layout.mesh
+    place = Text(" ").join(
+        Text(f"{name}={coordinate}", palette.axis(mesh, name))
+        for name, coordinate in zip(mesh.axis_names, device.coords, strict=True)
+    )
+    name = layout.array.name
+    held = ", ".join(f"{start}:{stop}" for start, stop in device.slices)
+    return [
+        Text(str(device.id)),
+        place,
+        Text(f" {glyph(device.shard)} ", palette.shard(device.shard)),
+        Text(f"{name}[{held}]"),
+    ]

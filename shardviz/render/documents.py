@@ -1,0 +1,233 @@
+"""JSON documents: plain dicts of the same objects that the pictures show, ``"schema": "shardviz/1"``.
+
+A spec is a list with one list of axis names per dimension; the axes of a pending sum are beside it as
+`unreduced`. Bytes and shapes are per device unless the name says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from shardviz.errors import ShardvizError
+from shardviz.notation import Reading
+from shardviz.planner.plan import Plan, Step
+from shardviz.planner.search import Candidate
+from shardviz.render.decided import decided_parts
+from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray
+
+if TYPE_CHECKING:
+    from shardviz.compare import Difference
+    from shardviz.compiler import Compiled
+    from shardviz.hlo import Collective
+
+SCHEMA = "shardviz/1"
+
+Document = dict[str, Any]
+
+
+def explain_document(
+    plan: Plan, compiled: Iterable[Compiled] = (), differences: Iterable[Difference] = ()
+) -> Document:
+    """`problem`, `plan`, `targets` and `differences` of one explanation."""
+    return {
+        "schema": SCHEMA,
+        "problem": _problem(plan),
+        "plan": _plan(plan),
+        "targets": [_target(each) for each in compiled],
+        "differences": [
+            {"target": each.target, "code": each.code, "message": each.message} for each in differences
+        ],
+    }
+
+
+def ranking_document(candidates: Sequence[Candidate]) -> Document:
+    """Every candidate of a search, in order."""
+    first = candidates[0].plan.problem if candidates else None
+    return {
+        "schema": SCHEMA,
+        "einsum": "; ".join(str(part.einsum) for part in first.parts) if first else "",
+        "mesh": _mesh(first.mesh) if first else None,
+        "candidates": [
+            {
+                "arrays": _arrays(candidate.plan),
+                "plan": _plan(candidate.plan),
+                "wire_bytes": candidate.plan.wire_bytes,
+                "memory_per_device": candidate.memory_per_device,
+                "work_per_device": candidate.work_per_device,
+                "best": candidate.best,
+            }
+            for candidate in candidates
+        ],
+    }
+
+
+def layout_document(layout: Layout) -> Document:
+    """`array` and, for every device, its coordinates, its slices and the number of its shard."""
+    return {
+        "schema": SCHEMA,
+        "mesh": _mesh(layout.mesh),
+        "array": _array(layout.array, "array", layout.mesh),
+        "devices": [
+            {
+                "id": device.id,
+                "coords": list(device.coords),
+                "slices": [list(bounds) for bounds in device.slices],
+                "shard": device.shard,
+            }
+            for device in layout
+        ],
+    }
+
+
+def translate_document(
+    text: str,
+    notation: str,
+    readings: Sequence[Reading],
+    written: Sequence[Mapping[str, str | ShardvizError]],
+    mesh: Mesh | None,
+) -> Document:
+    """What was read, in which notation, and each array's text in others by notation; why not where there is
+    none."""
+    return {
+        "schema": SCHEMA,
+        "text": text,
+        "notation": notation,
+        "mesh": None if mesh is None else _mesh(mesh),
+        "arrays": [
+            {
+                "name": reading.name,
+                "translations": {key: said for key, said in one.items() if isinstance(said, str)},
+                "untranslatable": {
+                    key: error.message for key, error in one.items() if isinstance(error, ShardvizError)
+                },
+            }
+            for reading, one in zip(readings, written, strict=True)
+        ],
+    }
+
+
+def info_document(versions: Sequence[tuple[str, str]], targets: Sequence[tuple[str, str, bool]]) -> Document:
+    """Versions by name, and each target with what it is and whether it can answer here."""
+    return {
+        "schema": SCHEMA,
+        "versions": dict(versions),
+        "targets": [
+            {"target": name, "description": description, "available": available}
+            for name, description, available in targets
+        ],
+    }
+
+
+def _problem(plan: Plan) -> Document:
+    problem = plan.problem
+    return {
+        "einsum": "; ".join(str(part.einsum) for part in problem.parts),
+        "mesh": _mesh(problem.mesh),
+        "axis_types": problem.axis_types,
+        "arrays": _arrays(plan),
+    }
+
+
+def _mesh(mesh: Mesh) -> Document:
+    order = None if mesh.device_order is None else list(mesh.device_order)
+    return {"axis_names": list(mesh.axis_names), "axis_sizes": list(mesh.axis_sizes), "device_order": order}
+
+
+def _arrays(plan: Plan) -> list[Document]:
+    """Arguments, intermediates of a chain, and the result, each once; `asked_spec` is null where the
+    compiler may choose, and `spec` then the plan's choice."""
+    mesh = plan.problem.mesh
+    parts = decided_parts(plan)
+    asked: dict[str, PartitionSpec] = {}
+    for part in plan.problem.parts:
+        asked |= {array.name: array.spec for array in (*part.operands, part.result) if array.spec is not None}
+    found = []
+    for number, (operands, result) in enumerate(parts):
+        found += [_array(operand, "operand", mesh) for operand in operands[1 if number else 0 :]]
+        found.append(_array(result, "result" if number == len(parts) - 1 else "intermediate", mesh))
+    for document in found:
+        spec = asked.get(document["name"])
+        document["asked_spec"] = None if spec is None else [list(axes) for axes in spec.dims]
+    return found
+
+
+def _array(array: ShardedArray, role: str, mesh: Mesh) -> Document:
+    return {
+        "name": array.name,
+        "role": role,
+        "dims": list(array.dims),
+        "shape": list(array.shape),
+        "dtype": array.dtype,
+        **_spec("spec", "unreduced", array.decided_spec),
+        "shard_shape": list(array.shard_shape(mesh)),
+        "bytes_per_device": array.bytes_per_device(mesh),
+        "replicas": array.replicas(mesh),
+    }
+
+
+def _plan(plan: Plan) -> Document:
+    return {
+        "cases": list(plan.cases),
+        "steps": [_step(step) for step in plan.steps],
+        **_spec("result_spec", "result_unreduced", plan.result_spec),
+        "wire_bytes": plan.wire_bytes,
+    }
+
+
+def _step(step: Step) -> Document:
+    return {
+        "op": step.op,
+        "array": step.array,
+        "axes": list(step.axes),
+        "dim": step.dim,
+        **_spec("from_spec", "from_unreduced", step.from_spec),
+        **_spec("to_spec", "to_unreduced", step.to_spec),
+        "shape": list(step.shape),
+        "dtype": step.dtype,
+        "bytes": step.bytes,
+        "wire_bytes": step.wire_bytes,
+        "reason": step.reason,
+    }
+
+
+def _target(compiled: Compiled) -> Document:
+    document = {
+        "target": compiled.target,
+        "status": compiled.status,
+        "error": compiled.error or None,
+        "hint": compiled.hint or None,
+        **_spec("result_spec", "result_unreduced", compiled.result_spec),
+        "collectives": [_collective(each) for each in compiled.collectives if each.op != "slice"],
+        "slices": [_collective(each) for each in compiled.collectives if each.op == "slice"],
+        "partitioned": None
+        if compiled.partitioned is None
+        else [_collective(each) for each in compiled.partitioned],
+        "elapsed_s": round(compiled.elapsed_s, 6),
+        "versions": dict(compiled.versions),
+    }
+    if compiled.typeof:
+        document["typeof"] = dict(compiled.typeof)
+    return document
+
+
+def _collective(each: Collective) -> Document:
+    return {
+        "op": each.op,
+        "axes": list(each.axes),
+        "groups": None if each.groups is None else [list(group) for group in each.groups],
+        "operand_shape": list(each.operand_shape),
+        "result_shape": list(each.result_shape),
+        "dtype": each.dtype,
+        "arrays": each.arrays,
+        "bytes": each.bytes,
+        "wire_bytes": each.wire_bytes,
+        "count": each.count,
+        "source": each.source,
+    }
+
+
+def _spec(name: str, unreduced_name: str, spec: PartitionSpec | None) -> Document:
+    if spec is None:
+        return {name: None, unreduced_name: []}
+    return {name: [list(axes) for axes in spec.dims], unreduced_name: list(spec.unreduced)}

@@ -1,0 +1,97 @@
+"""Words in lines: sentences that wrap with a hanging indent, and columns that line up."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+from rich.style import Style
+from rich.text import Text
+
+GAP = 2
+READABLE = 100
+"""Sentences wrap here even on wider pages."""
+
+
+def sentence(text: str, width: int, indent: int = 0, lead: str = "", style: str | Style = "") -> list[Text]:
+    """`text` in lines of at most `width` columns, all indented, the others two more than the first.
+
+    The first line begins with `lead` in bold.
+    """
+    hanging = GAP if lead else 0
+    wrapped = textwrap.wrap(
+        lead + text,
+        min(width, READABLE) - indent,
+        subsequent_indent=" " * hanging,
+        break_on_hyphens=False,
+    )
+    lines = [Text.assemble(" " * indent, (line, style)) for line in wrapped]
+    if lead:
+        lines[0].stylize("not dim bold", indent, indent + len(lead))
+    return lines
+
+
+def columns(
+    rows: Sequence[Sequence[Text]], width: int, indent: int = 0, right: frozenset[int] = frozenset()
+) -> list[Text] | None:
+    """Rows of cells under one another, those of the columns in `right` flush right; None if they do not fit.
+
+    A column that is empty in every row takes no room.
+    """
+    count = max((len(row) for row in rows), default=0)
+    widths = [max((row[i].cell_len for row in rows if i < len(row)), default=0) for i in range(count)]
+    kept = [i for i in range(count) if widths[i]]
+    if indent + sum(widths) + GAP * (len(kept) - 1) > width:
+        return None
+    lines = []
+    for row in rows:
+        line = Text(" " * indent)
+        for place, i in enumerate(kept):
+            cell = row[i] if i < len(row) else Text()
+            blank = " " * (widths[i] - cell.cell_len)
+            line.append(" " * (GAP if place else 0))
+            line.append_text(Text.assemble(blank, cell) if i in right else Text.assemble(cell, blank))
+        line.rstrip()
+        lines.append(line)
+    return lines
+
+
+def records(rows: Sequence[Sequence[Text]], width: int, indent: int = 0) -> list[Text]:
+    """Rows too wide for columns: each row's cells one after another, as many to a line as fit.
+
+    Lines after a row's first are indented two more; a cell wider than a line goes on over several, broken at
+    blanks where it has them.
+    """
+    lines = []
+    room = width - indent - GAP
+    for row in rows:
+        pieces = [piece for cell in row for piece in _pieces(cell, room)]
+        line = Text(" " * indent)
+        for place, piece in enumerate(pieces):
+            if place and line.cell_len + GAP + piece.cell_len > width:
+                lines.append(line)
+                line = Text(" " * (indent + GAP))
+            elif place:
+                line.append(" " * GAP)
+            line.append_text(piece)
+        lines.append(line)
+    return lines
+
+
+def _pieces(cell: Text, room: int) -> list[Text]:
+    """The cell in pieces of at most `room` columns."""
+    pieces = []
+    while cell.cell_len > room:
+        blank = cell.plain.rfind(" ", 0, room + 1)
+        stop = blank if blank > 0 else room
+        pieces.append(cell[:stop])
+        cell = cell[stop + (blank > 0) :]
+    return [*pieces, cell] if cell.cell_len else pieces
+
+
+def table(
+    rows: Sequence[Sequence[Text]], width: int, indent: int = 0, right: frozenset[int] = frozenset()
+) -> list[Text]:
+    """Columns where they fit, records where they do not."""
+    found = columns(rows, width, indent, right)
+    return records(rows, width, indent) if found is None else found

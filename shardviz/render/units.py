@@ -1,0 +1,40 @@
+"""Numbers with their units, as people read them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+BINARY = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+
+
+def exact_bytes(count: int) -> str:
+    """``65,536 bytes``."""
+    return f"{count:,} byte{'' if count == 1 else 's'}"
+
+
+def human_bytes(count: int) -> str:
+    """``64 KiB``, ``1.5 MiB``, ``0 B``: three digits are enough to compare."""
+    if count < 1024:
+        return f"{count} B"
+    value = float(count)
+    for unit in BINARY:
+        value /= 1024
+        if value < 1023.5 or unit == BINARY[-1]:
+            break
+    digits = f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+    return f"{digits} {unit}"
+
+
+def seconds(duration: float) -> str:
+    """``3 ms``, ``1.24 s``."""
+    return f"{duration * 1000:.0f} ms" if duration < 0.9995 else f"{duration:.2f} s"
+
+
+def times(shape: Sequence[int]) -> str:
+    """A shape as ``8×2048``; ``scalar`` for rank 0."""
+    return "×".join(map(str, shape)) or "scalar"
+
+
+def plural(count: int, noun: str, nouns: str = "") -> str:
+    """``1 copy``, ``2 copies`` (`nouns` where an s does not do)."""
+    return f"{count:,} {noun if count == 1 else nouns or noun + 's'}"

@@ -1,0 +1,143 @@
+"""Wrong questions: one sentence with the piece and its place, one hint, exit code 2, nothing on stdout."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from shardviz.cli.entry import run
+
+EXPLAIN = ("explain", "bd,df->bf", "--target", "none")
+LAYOUT = ("layout", "8x8")
+
+CASES = [
+    ((*EXPLAIN, "--specs", "XX,Y_"), "mesh axis 'X' is used twice in one array", "once"),
+    ((*EXPLAIN, "--specs", "XZ,Y_"), "unknown mesh axis 'Z' at character 2 of 'XZ,Y_'", "X, Y"),
+    ((*EXPLAIN, "--specs", "X,Y_"), "1 entry", "one entry for each dimension"),
+    ((*EXPLAIN, "--specs", "XY"), "1 spec for the 2 operands", ""),
+    ((*EXPLAIN, "--specs", "(XY,Y_"), "(XY,Y_", ""),
+    ((*EXPLAIN, "--specs", "XY,Y_", "--sizes", "b=8,d=16"), "dimension 'f' has no size", "f="),
+    ((*EXPLAIN, "--specs", "XY,Y_", "--sizes", "b=8,d=16,f=8,q=9"), "dimension 'q'", "b, d, f"),
+    (
+        (*EXPLAIN, "--specs", "XY,Y_", "--sizes", "b=8,d=6,f=8"),
+        "d=6 of A does not divide over Y=4",
+        "multiple of 4",
+    ),
+    ((*EXPLAIN, "--specs", "XY,Y_", "--sizes", "b=8,d=x,f=8"), "'b=8,d=x,f=8'", ""),
+    (
+        (*EXPLAIN, "--specs", "XY,Y_", "--sizes", f"b={'9' * 5000}"),
+        "of 5000 digits is too large at character 3",
+        "18 digits",
+    ),
+    (
+        (*EXPLAIN, "--specs", "XY,Y_", "--mesh", "X=0,Y=4"),
+        "mesh axis X has the size 0 at character 3 of 'X=0,Y=4'",
+        "1 or more",
+    ),
+    ((*EXPLAIN, "--specs", "XY,Y_", "--mesh", "X=-2,Y=4"), "X=-2", ""),
+    ((*EXPLAIN, "--specs", "XY,Y_", "--mesh", "X=2,X=4"), "X", ""),
+    ((*EXPLAIN, "--specs", "XY,Y_", "--mesh", ""), "", ""),
+    ((*EXPLAIN, "--specs", "XY,Y_", "--dtype", "f17"), "unknown dtype 'f17'", "bf16"),
+    ((*EXPLAIN, "--specs", "XY,Y_", "--device-order", "0,1"), "names 2 devices", "each device once"),
+    ((*EXPLAIN, "--specs", "XY,Y_", "--device-order", "0,1,2,3,4,5,6,6"), "not a permutation", "once"),
+    (
+        (*EXPLAIN, "--specs", "XY,Y_", "--device-order", "0,x"),
+        "'x' is not a device id at character 3",
+        "0,1,3,2",
+    ),
+    (("explain", "", "--target", "none"), "", ""),
+    (("explain", "bd,df->bq", "--target", "none"), "q", ""),
+    (("explain", "bd,\x1b[31mdf->bf", "--target", "none"), "\\x1b", ""),
+    (("explain", "b" * 10_000, "--target", "none"), "", ""),
+    (("explain", "[" * 10_000, "--target", "none"), "", ""),
+    (("explain", "A[B_X, D * W[D]", "--target", "none"), "A[B_X, D * W[D]", ""),
+    (("explain", "bd,df->bf", "--specs", "XY,Y_", "--target", "abacus"), "unknown target 'abacus'", "shardy"),
+    (
+        ("explain", "bd,df->bf", "--specs", "XY,Y_", "--target", "v5e:2x4"),
+        "'v5e:2x4' is a TPU target",
+        "shardy",
+    ),
+    (("explain", "bd,df->bf", "--specs", "XY,Y_", "--target", ""), "target", ""),
+    (
+        ("explain", "bd,df->bf", "--specs", "__,__", "--mesh", "X=1024,Y=1024", "--target", "cpu"),
+        "the mesh X=1024,Y=1024 has 1,048,576 devices",
+        "shardy",
+    ),
+    ((*LAYOUT, "--spec", "XX"), "mesh axis 'X' is used twice in one array", "once"),
+    ((*LAYOUT, "--spec", "X"), "but the array has 2, at character 1 of 'X'", "one entry for each dimension"),
+    ((*LAYOUT, "--spec", "bf16[8@X,16@Y]"), "has the shape 8x16, not 8x8", "without sizes"),
+    ((*LAYOUT, "--spec", ""), "", ""),
+    (("layout", "8xq", "--spec", "XY"), "'q' is not a size at character 3 of '8xq'", "16384x16384"),
+    (("layout", "", "--spec", "XY"), "there is no size in an empty text", "16384x16384"),
+    (("layout", "9" * 40, "--spec", "X"), "is not a size", "16384x16384"),
+    (("layout", "x".join("2" * 9), "--spec", "_" * 9), "9 dimensions", "up to 8"),
+    (("layout", "2x2x2", "--spec", "___", "--style", "jax"), "rank 1 and 2", "--style jax"),
+    (("layout", "8x8", "--spec", "__", "--mesh", "X=2097152", "--json"), "lists every device", "--json"),
+    (("translate", "{devices=[2,4]<=[8]"), "{devices=[2,4]<=[8]", ""),
+    (("translate", "XY", "--to", "latin"), "unknown notation 'latin'", "book"),
+    (("translate", "A[I_X, J_X]"), "X", ""),
+    (("translate", ""), "", ""),
+    (("laiout",), "there is no command 'laiout'", "did you mean layout?"),
+    (("zzz",), "there is no command 'zzz'", "explain, layout, translate, info"),
+    (("explain", "bd,df->bf", "--meesh", "X=2"), "no such option", "did you mean --mesh?"),
+    (("explain",), "missing argument 'EINSUM'", "shardviz explain --help"),
+    (("explain", "bd,df->bf", "more"), "more", "--help"),
+    (("layout", "8x8"), "missing option '--spec'", "shardviz layout --help"),
+    (
+        ("layout", "8x8", "--spec", "XY", "--style", "jacks"),
+        "'jacks' is not one of 'shardviz', 'jax'",
+        "--help",
+    ),
+    ((*EXPLAIN, "--width", "3"), "3 is not in the range", "--help"),
+    ((*EXPLAIN, "--width", "x"), "'--width': 'x' is not a valid whole number", "--help"),
+    ((*EXPLAIN, "--limit", "1.5"), "'--limit': '1.5' is not a valid whole number", "--help"),
+    ((*EXPLAIN, "--timeout", "nan"), "'--timeout': 'nan' is not a valid number of seconds", "--help"),
+    ((*EXPLAIN, "--timeout", "soon"), "'--timeout': 'soon' is not a valid number of seconds", "--help"),
+    ((*EXPLAIN, "--timeout", "0"), "0.0 is not in the range", "--help"),
+    ((*EXPLAIN, "--specs", ""), "--specs is empty", "--specs alone"),
+    ((*EXPLAIN, "--specs="), "--specs is empty", "--specs alone"),
+    ((*EXPLAIN, "--specs", " "), "' '", ""),
+    ((*EXPLAIN, "--specs", "XY,Y_", "--sizes", ""), "--sizes is empty", "leave out --sizes"),
+    ((*EXPLAIN, "--specs", "XY,Y_", "--sizes", " "), "--sizes is empty", "leave out --sizes"),
+    (
+        ("explain", "bd,df->bf", "--specs", "XY,Y_->X_{U_Y}"),
+        "JAX leaves no array unreduced under Auto axes, and Out is unreduced over Y",
+        "add --axis-types explicit, or ask the planner alone with --target none",
+    ),
+    (("layout", "-8x8", "--spec", "XY"), "a number cannot be negative, and -8 is no option", "16384x16384"),
+    (("translate", "{replicated}"), "the number of dimensions is not said", "--rank 2"),
+    (
+        ("translate", "XY,Y_->X_", "--rank", "3"),
+        "--rank is 3, but 'XY,Y_->X_' has an array of rank 2",
+        "leave",
+    ),
+    (("translate", "XY", "--rank", "3"), "2 dimensions, but the array has 3", "one entry"),
+    (("translate", "{devices=[3,4]<=[8]}"), "3·4 = 12 tiles do not fit 8 devices", "{devices=[2,4]<=[8]}"),
+]
+
+
+@pytest.mark.parametrize(("words", "said", "hint"), CASES, ids=[" ".join(case[0])[:60] for case in CASES])
+def test_one_sentence_and_one_hint(
+    words: tuple[str, ...], said: str, hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    started = time.monotonic()
+    assert run(words) == 2
+    assert time.monotonic() - started < 5
+    out, err = capsys.readouterr()
+    assert out == ""
+    first, *rest = err.splitlines()
+    assert first.startswith("shardviz: error: ")
+    assert said in first
+    assert len(rest) == 1
+    assert rest[0].startswith("hint: ")
+    assert hint in rest[0]
+    assert "\x1b" not in err
+    assert len(err) < 600
+
+
+def test_errors_go_to_stderr_with_json_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run((*EXPLAIN, "--specs", "XZ,Y_", "--json")) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("shardviz: error: unknown mesh axis")

@@ -1,0 +1,178 @@
+"""What each command prints on stdout, as text and as JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from shardviz.cli.entry import run
+
+Capture = pytest.CaptureFixture[str]
+
+
+def printed(capsys: Capture, *words: str, code: int = 0) -> str:
+    assert run(words) == code
+    out, err = capsys.readouterr()
+    assert err == ""
+    return out
+
+
+def document(capsys: Capture, *words: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(printed(capsys, *words, "--json"))
+    assert found["schema"] == "shardviz/1"
+    return found
+
+
+QUESTION = (
+    "explain",
+    "bd,df->bf",
+    "--specs",
+    "XY,Y_->X_",
+    "--sizes",
+    "b=8,d=2048,f=8192",
+    "--target",
+    "none",
+)
+
+
+def test_explain(capsys: Capture) -> None:
+    out = printed(capsys, *QUESTION, "--width", "80")
+    assert "A[b_X, d_Y]                    ·  W[d_Y, f]         →  Out[b_X, f]" in out
+    assert " 2  psum Out over Y   → Out[b_X, f]       65,536 bytes  98,304 sent" in out
+    assert max(map(len, out.splitlines())) <= 80
+    assert not any(line.endswith(" ") for line in out.splitlines())
+
+
+def test_explain_in_the_books_notation_is_the_same(capsys: Capture) -> None:
+    book = "A[b_X, d_Y] * W[d_Y, f] -> Out[b_X, f]"
+    out = printed(capsys, "explain", book, "--sizes", "b=8,d=2048,f=8192", "--target", "none")
+    assert out == printed(capsys, *QUESTION)
+
+
+def test_explain_as_json(capsys: Capture) -> None:
+    found = document(capsys, *QUESTION)
+    assert found["problem"]["einsum"] == "bd,df->bf"
+    assert found["problem"]["mesh"]["axis_names"] == ["X", "Y"]
+    assert [array["spec"] for array in found["problem"]["arrays"]] == [
+        [["X"], ["Y"]],
+        [["Y"], []],
+        [["X"], []],
+    ]
+    assert [step["op"] for step in found["plan"]["steps"]] == ["einsum", "psum"]
+    assert found["targets"] == []
+
+
+@pytest.mark.parametrize("specs", [(), ("--specs",)])
+def test_ranking(specs: tuple[str, ...], capsys: Capture) -> None:
+    out = printed(capsys, "explain", "bd,df->bf", "--width", "100", "--limit", "3", *specs)
+    lines = out.splitlines()
+    assert lines[0] == "bd,df->bf  mesh X=2, Y=4, 8 devices"
+    assert lines[2].split() == ["specs", "sent", "memory", "collectives", "case"]
+    assert [line.split()[0] for line in lines[3:6]] == ["1", "2", "3"]
+    assert "X_,_Y->XY" in out
+    assert "78 more shardings: --limit 81 or --json shows all." in " ".join(out.split())
+
+
+def test_ranking_as_json(capsys: Capture) -> None:
+    found = document(capsys, "explain", "bd,df->bf", "--limit", "3", "--specs")
+    assert len(found["candidates"]) == 81
+    costs = [(each["wire_bytes"], each["memory_per_device"]) for each in found["candidates"]]
+    assert costs == sorted(costs)
+
+
+def test_a_ranking_asks_no_compiler(capsys: Capture) -> None:
+    assert run(("explain", "bd,df->bf", "--limit", "1", "--target", "shardy")) == 0
+    assert capsys.readouterr().err == "shardviz: note: a ranking asks the planner only, not --target\n"
+
+
+def test_layout(capsys: Capture) -> None:
+    out = printed(capsys, "layout", "16384x16384", "--mesh", "axis=4", "--spec", "_ axis", "--width", "80")
+    assert out.splitlines()[-1] == "mesh axis=4, 4 devices"
+    assert "│  α 0  │  β 1  │  γ 2  │  δ 3  │" in out
+    assert "16384×16384 → 16384×4096 a device  128 MiB  1 copy" in out
+
+
+def test_layout_lists_devices(capsys: Capture) -> None:
+    out = printed(capsys, "layout", "8x16", "--spec", "Y X", "--devices")
+    rows = [line.split() for line in out.splitlines()[-8:]]
+    assert rows[5] == ["5", "X=1", "Y=1", "δ", "A[2:4,", "8:16]"]
+
+
+def test_layout_as_json(capsys: Capture) -> None:
+    found = document(capsys, "layout", "8x16", "--spec", "Y _")
+    assert found["array"]["shard_shape"] == [2, 16]
+    assert found["array"]["replicas"] == 2
+    assert found["devices"][5] == {"id": 5, "coords": [1, 1], "slices": [[2, 4], [0, 16]], "shard": 1}
+
+
+@pytest.mark.parametrize(
+    ("spec", "title", "dtype"),
+    [
+        ("P('X', 'Y')", "A[I_X, J_Y]", "bf16"),
+        ("Act[b_X, d_Y]", "Act[b_X, d_Y]", "bf16"),
+        ("f32[8@X,16@Y]", "A[I_X, J_Y]", "f32"),
+        ("{devices=[2,4]<=[8]}", "A[I_X, J_Y]", "bf16"),
+    ],
+)
+def test_layout_reads_every_notation(spec: str, title: str, dtype: str, capsys: Capture) -> None:
+    out = printed(capsys, "layout", "8x16", "--spec", spec)
+    assert out.splitlines()[0] == title
+    assert f"{title}  {dtype}  8×16 → 4×4 a device" in out
+
+
+def test_layout_dtype_asked_for_wins(capsys: Capture) -> None:
+    assert "  s8  8×16" in printed(capsys, "layout", "8x16", "--spec", "f32[8@X,16@Y]", "--dtype", "int8")
+
+
+@pytest.mark.parametrize("shape", ["8x16", "8×16", "8,16", "(8, 16)", "[8,16]", " 8 x 16 "])
+def test_shapes(shape: str, capsys: Capture) -> None:
+    assert "8×16 → 4×4 a device" in printed(capsys, "layout", shape, "--spec", "XY")
+
+
+def test_translate(capsys: Capture) -> None:
+    assert printed(capsys, "translate", "P('X', None)", "--to", "book") == "A[I_X, J]\n"
+    assert printed(capsys, "translate", "A[I_X, J]", "--to", "gspmd", "--mesh", "X=2,Y=4") == (
+        "{devices=[2,1,4]<=[8] last_tile_dim_replicate}\n"
+    )
+    out = printed(capsys, "translate", "XY")
+    assert out.splitlines()[0].split() == ["shardviz", "XY", "spec", "string", "read"]
+    assert out.splitlines()[-1] == "mesh X=2, Y=4, 8 devices"
+
+
+def test_translate_every_array_of_a_problem(capsys: Capture) -> None:
+    product = "A[B_X, D_Y] * W[D_Y, F] -> Out[B_X, F]"
+    assert printed(capsys, "translate", product, "--to", "shardviz") == "XY\nY_\nX_\n"
+    assert printed(capsys, "translate", "XY,Y_->X_", "--to", "jax") == (
+        "P('X', 'Y')\nP('Y', None)\nP('X', None)\n"
+    )
+    arrays = document(capsys, "translate", product)["arrays"]
+    assert [array["name"] for array in arrays] == ["A", "W", "Out"]
+    assert arrays[1]["translations"]["shardlib"] == "D/Y F"
+    assert printed(capsys, "translate", "XY,Y_->X_").count("PartitionSpec") == 3
+
+
+@pytest.mark.parametrize(("rank", "spec"), [(0, "P()"), (1, "P(None)"), (3, "P(None, None, None)")])
+def test_translate_text_that_does_not_say_its_rank(rank: int, spec: str, capsys: Capture) -> None:
+    words = ("translate", "{replicated}", "--rank", str(rank))
+    assert printed(capsys, *words, "--to", "jax") == f"{spec}\n"
+    assert len(document(capsys, *words)["arrays"]) == 1
+
+
+def test_translate_axes_of_an_unknown_mesh(capsys: Capture) -> None:
+    found = document(capsys, "translate", "P('data', None)")
+    assert found["notation"] == "jax"
+    assert found["mesh"] is None
+    (array,) = found["arrays"]
+    assert array["translations"]["book"] == "A[I_{data}, J]"
+    assert "no mesh" in array["untranslatable"]["gspmd"]
+
+
+def test_info(capsys: Capture) -> None:
+    out = printed(capsys, "info")
+    assert "shardy  ready" in out
+    found = document(capsys, "info")
+    assert {"python", "shardviz", "jax", "jaxlib"} <= set(found["versions"])
+    assert [each["target"] for each in found["targets"]] == ["shardy", "cpu", "real"]
+    assert all(each["available"] for each in found["targets"])

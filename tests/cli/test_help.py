@@ -1,0 +1,82 @@
+"""Help: every example in it runs, and the list of commands says what each command says of itself."""
+
+from __future__ import annotations
+
+import shlex
+from importlib import import_module
+
+import click
+import pytest
+
+from shardviz.cli.entry import run
+from shardviz.cli.group import COMMANDS, Command
+
+
+def command(name: str) -> Command:
+    found = import_module(f"shardviz.cli.{name}").command
+    assert isinstance(found, Command)
+    return found
+
+
+EXAMPLES = [line for name in COMMANDS for _, line in command(name).examples]
+
+
+@pytest.mark.parametrize("line", EXAMPLES)
+def test_example_runs(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    program, *words = shlex.split(line)
+    assert program == "shardviz"
+    assert run(words) == 0
+    out, err = capsys.readouterr()
+    assert out
+    assert err == ""
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_two_examples_in_its_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert len(command(name).examples) >= 2
+    assert run([name, "--help"]) == 0
+    out = capsys.readouterr().out
+    for words, line in command(name).examples:
+        assert words in out
+        assert f"shardviz {name} " in f"{line} "
+        assert line in out
+
+
+@pytest.mark.parametrize("columns", [40, 50, 80, 200])
+@pytest.mark.parametrize("words", [(), *((name,) for name in COMMANDS)])
+def test_help_fits_the_terminal(
+    words: tuple[str, ...], columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    assert run([*words, "--help"]) == 0
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= min(columns, 80)
+    pasted = [" ".join(line.split()) for line in out.replace(" \\\n", " ").splitlines()]
+    for name in words:
+        for _, line in command(name).examples:
+            assert line in pasted
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_is_explained(name: str) -> None:
+    for parameter in command(name).params:
+        if isinstance(parameter, click.Option):
+            assert parameter.help
+            assert parameter.help.endswith("."), parameter.name
+
+
+@pytest.mark.parametrize("words", [[], ["--help"], ["-h"]])
+def test_the_list_of_commands(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(words) == 0
+    out = capsys.readouterr().out
+    for name, summary in COMMANDS.items():
+        assert f"  {name}" in out
+        assert summary.split(",")[0].split(".")[0] in " ".join(out.split())
+    assert "\x1b" not in out
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    from shardviz import __version__
+
+    assert run(["--version"]) == 0
+    assert capsys.readouterr().out == f"shardviz {__version__}\n"

@@ -1,0 +1,80 @@
+"""Ctrl-C at any moment: exit code 130 within a second, not a word, and no process left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+
+EXPLAIN = ["explain", "bd,df->bf", "--specs", "XY,Y_->X_"]
+READY = "import shardviz.cli.interrupt as i; i.end_when_interrupted(); print(flush=True)"
+PROGRAM = f"{READY}; from shardviz.cli import main; main()"
+"""The command, which says when it is as far as to answer an interrupt."""
+SLOW = "import time; time.sleep(60)"
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds processes in /proc")
+
+
+def marked(mark: str) -> list[int]:
+    """Processes whose environment has the mark, but for dead ones."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark.encode() in (folder / "environ").read_bytes():
+                found.append(int(folder.name))
+        except OSError:
+            continue
+    return found
+
+
+def interrupt(delay: float, times: int, mark: str) -> tuple[int, str, float]:
+    """Exit code, stderr and seconds until the end of a command interrupted so long after it can be."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, *EXPLAIN],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # A JAX that loads for ever: every delay meets a command at work.
+        env={**os.environ, "MARK": mark, "PYTHONPATH": os.environ["SLOW_JAX"]},
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "\n"
+    time.sleep(delay)
+    started = time.monotonic()
+    for _ in range(times):
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.002)
+    _, said = process.communicate(timeout=20)
+    return process.returncode, said, time.monotonic() - started
+
+
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("delay", [0, 0.02, 0.05, 0.08, 0.12, 0.16, 0.2, 0.25, 0.3, 0.4, 0.6, 1.2])
+def test_an_interrupt_at_any_moment(
+    delay: float, times: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "jax.py").write_text(SLOW)
+    monkeypatch.setenv("SLOW_JAX", str(tmp_path))
+    mark = f"test-{uuid.uuid4()}"
+    code, said, seconds = interrupt(delay, times, mark)
+    assert (code, said) == (130, "")
+    assert seconds < 1
+    end = time.monotonic() + 5
+    while marked(mark):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_where_interrupts_are_ignored_they_stay_so() -> None:
+    program = (
+        "import signal, shardviz.cli.interrupt as i; signal.signal(signal.SIGINT, signal.SIG_IGN);"
+        "i.end_when_interrupted(); signal.raise_signal(signal.SIGINT); print('on')"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "on\n")

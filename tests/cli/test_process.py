@@ -1,0 +1,181 @@
+"""The command as a process: pipes, colours, compilers that die, interrupts, and nothing left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+SHARDVIZ = [sys.executable, "-m", "shardviz"]
+QUESTION = ["explain", "bd,df->bf", "--specs", "XY,Y_->X_", "--sizes", "b=8,d=2048,f=8192"]
+PLAIN = {
+    key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "FORCE_COLOR", "COLORTERM")
+}
+
+
+def shardviz(*words: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*SHARDVIZ, *words], capture_output=True, text=True, timeout=120, env={**PLAIN, **environ}
+    )
+
+
+def test_both_compilers_answer() -> None:
+    done = shardviz(*QUESTION, "--json")
+    assert done.returncode == 0
+    assert done.stderr == ""
+    document = json.loads(done.stdout)
+    shardy, cpu = document["targets"]
+    assert [(each["op"], each["axes"], each["dtype"], each["bytes"]) for each in shardy["collectives"]] == [
+        ("all-reduce", ["Y"], "bf16", 65_536)
+    ]
+    assert [(each["op"], each["axes"], each["dtype"], each["bytes"]) for each in cpu["collectives"]] == [
+        ("all-reduce", ["Y"], "f32", 131_072)
+    ]
+    assert [(each["target"], each["code"]) for each in document["differences"]] == [("cpu", "promoted_dtype")]
+
+
+def test_a_mesh_too_large_for_the_cpu_leaves_it_out_with_a_note() -> None:
+    mesh = "data=1024,model=16,x=8"
+    done = shardviz(
+        "explain",
+        "bd,df->bf",
+        "--mesh",
+        mesh,
+        "--specs",
+        "data model, model _",
+        "--json",
+        "--target",
+        "shardy",
+    )
+    assert done.returncode == 0
+    assert done.stderr == ""
+    done = shardviz("explain", "bd,df->bf", "--mesh", mesh, "--specs", "data model, model _", "--json")
+    assert done.returncode == 0
+    assert done.stderr.startswith(
+        "shardviz: note: cpu is left out: the mesh data=1024,model=16,x=8 has 131,072"
+    )
+    assert [each["target"] for each in json.loads(done.stdout)["targets"]] == ["shardy"]
+
+
+def test_a_reader_that_leaves_early_hears_no_complaint() -> None:
+    process = subprocess.Popen(
+        [*SHARDVIZ, "layout", "8x8", "--spec", "__", "--mesh", "X=4096", "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    assert process.stdout.readline() == "{\n"
+    process.stdout.close()
+    assert process.wait(timeout=30) == 0
+    assert process.stderr.read() == ""
+    process.stderr.close()
+
+
+@pytest.mark.parametrize(
+    ("words", "environ", "coloured"),
+    [
+        ((), {}, False),
+        (("--color", "always"), {}, True),
+        (("--color", "always"), {"NO_COLOR": "1"}, True),
+        ((), {"FORCE_COLOR": "1"}, True),
+        ((), {"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
+    ],
+)
+def test_colours_in_a_pipe(words: tuple[str, ...], environ: dict[str, str], coloured: bool) -> None:
+    done = shardviz("layout", "8x8", "--spec", "XY", *words, TERM="xterm-256color", **environ)
+    assert done.returncode == 0
+    assert ("\x1b[" in done.stdout) is coloured
+
+
+def test_a_terminal_without_box_characters_shows_something() -> None:
+    done = shardviz("layout", "8x8", "--spec", "XY", PYTHONIOENCODING="ascii")
+    assert done.returncode == 0
+    assert "A[I_X, J_Y]" in done.stdout
+
+
+def children_of(pid: int) -> list[int]:
+    """Process ids of the children of a process."""
+    listed = Path(f"/proc/{pid}/task/{pid}/children")
+    return [
+        int(child) for path in listed.parent.parent.glob("*/children") for child in path.read_text().split()
+    ]
+
+
+def gone(pid: int) -> bool:
+    """Whether a process has ended; one that nobody has waited for counts as ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+def wait_until(true: object, limit: float = 20.0) -> None:
+    assert callable(true)
+    end = time.monotonic() + limit
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+needs_proc = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds children in /proc")
+
+
+@pytest.fixture
+def asking() -> subprocess.Popen[str]:
+    """A command that has printed its plan and waits for the compilers' process."""
+    process = subprocess.Popen(
+        [*SHARDVIZ, *QUESTION, "--target", "cpu"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert any("each device sends at least" in line for line in process.stdout)
+    return process
+
+
+@needs_proc
+def test_a_killed_compiler_is_one_clear_line(asking: subprocess.Popen[str]) -> None:
+    (child,) = children_of(asking.pid)
+    os.kill(child, signal.SIGKILL)
+    out, err = asking.communicate(timeout=30)
+    assert asking.returncode == 3
+    first, hint = err.splitlines()
+    assert first.startswith("shardviz: error: cpu: ")
+    assert "SIGKILL" in first
+    assert hint.startswith("hint: ")
+    assert "Traceback" not in out + err
+    assert "✗" in out
+    assert gone(child)
+
+
+@needs_proc
+@pytest.mark.parametrize("planned", [False, True])
+def test_an_interrupt_leaves_no_process(planned: bool) -> None:
+    process = subprocess.Popen(
+        [*SHARDVIZ, *QUESTION, "--target", "cpu"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    wait_until(lambda: children_of(process.pid))
+    (child,) = children_of(process.pid)
+    if planned:
+        assert process.stdout is not None
+        assert any("each device sends at least" in line for line in process.stdout)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "Traceback" not in out + err
+    wait_until(lambda: gone(child))
+
+
+@needs_proc
+def test_a_wrong_question_leaves_no_process() -> None:
+    before = set(children_of(os.getpid()))
+    done = shardviz("explain", "bd,df->bf", "--specs", "XZ,Y_")
+    assert done.returncode == 2
+    assert done.stderr.startswith("shardviz: error: unknown mesh axis 'Z'")
+    assert set(children_of(os.getpid())) == before

@@ -1,0 +1,92 @@
+"""Streams that are closed, full or gone: one line, a documented exit code, and never a traceback."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SHARDVIZ = [sys.executable, "-m", "shardviz"]
+EXPLAIN = ("explain", "bd,df->bf", "--specs", "XY,Y_->X_")
+COMMANDS = [
+    ("--help",),
+    ("--version",),
+    ("explain", "--help"),
+    (*EXPLAIN, "--target", "none"),
+    (*EXPLAIN, "--target", "none", "--json"),
+    ("explain", "bd,df->bf", "--limit", "2"),
+    ("layout", "8x8", "--spec", "XY"),
+    ("layout", "8x8", "--spec", "XY", "--style", "jax"),
+    ("translate", "XY", "--to", "jax"),
+    ("info",),
+]
+
+
+def in_shell(words: tuple[str, ...], redirection: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    line = f"{shlex.join([*SHARDVIZ, *words])} {redirection}"
+    return subprocess.run(
+        ["sh", "-c", line], capture_output=True, text=True, timeout=120, env=environ or None
+    )
+
+
+needs_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full")
+
+
+@pytest.mark.parametrize("redirection", [">&-", pytest.param("> /dev/full", marks=needs_full)])
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_output_that_cannot_be_written_is_one_line(words: tuple[str, ...], redirection: str) -> None:
+    done = in_shell(words, redirection)
+    assert done.returncode == 2
+    first, hint = done.stderr.splitlines()
+    assert first.startswith("shardviz: error: cannot write to standard output: ")
+    assert hint.startswith("hint: ")
+
+
+@pytest.mark.parametrize("redirection", ["2>&-", pytest.param("2> /dev/full", marks=needs_full)])
+@pytest.mark.parametrize(("words", "code"), [(("zzz",), 2), (("layout", "8x8", "--spec", "XY"), 0)])
+def test_words_that_nobody_can_hear_change_nothing(
+    words: tuple[str, ...], code: int, redirection: str
+) -> None:
+    assert in_shell(words, redirection).returncode == code
+
+
+@pytest.mark.parametrize("redirection", ["<&-", "<&- 2>&-"])
+def test_compilers_answer_with_closed_streams(redirection: str) -> None:
+    done = in_shell((*EXPLAIN, "--target", "shardy"), redirection)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "all-reduce over Y" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "words", [(*EXPLAIN, "--target", "shardy"), (*EXPLAIN, "--target", "none", "--json"), ("--help",)]
+)
+def test_a_reader_that_has_gone_is_no_error(words: tuple[str, ...]) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run([*SHARDVIZ, *words], stdout=write, stderr=subprocess.PIPE, text=True, timeout=120)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("words", [*COMMANDS, ("layout", "…", "--spec", "XY")], ids=" ".join)
+def test_an_ascii_terminal_gets_ascii(words: tuple[str, ...]) -> None:
+    done = subprocess.run(
+        [*SHARDVIZ, *words],
+        capture_output=True,
+        timeout=120,
+        env={"PATH": "", "PYTHONIOENCODING": "ascii", "COLUMNS": "100"},
+    )
+    printed = (done.stdout + done.stderr).decode("ascii")
+    assert printed
+    assert "?" not in printed
+
+
+def test_ascii_pictures_have_frames_and_letters() -> None:
+    done = in_shell(("layout", "8x8", "--spec", "X_"), "", PYTHONIOENCODING="ascii")
+    assert "I 8 +-----------+" in done.stdout
+    assert " X0 | a 0,1,2,3 |" in done.stdout
+    assert "8x8 > 4x8 a device" in done.stdout

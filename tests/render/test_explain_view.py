@@ -1,0 +1,358 @@
+"""Explanations as text on pages of fixed width: the planner's part, then a target's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from textwrap import dedent
+
+import pytest
+
+from shardviz.compare import Difference
+from shardviz.compiler import Compiled
+from shardviz.hlo import Collective
+from shardviz.notation import parse_mesh
+from shardviz.planner import Plan, plan, problem_from_text
+from shardviz.render.explain_view import explain_view
+from shardviz.render.palette import TRUECOLOR
+from shardviz.render.target_view import target_view
+from shardviz.sharding import PartitionSpec
+
+BOTH = ("bd,df->bf", "XY,Y_->X_", "b=8,d=2048,f=8192")
+FREE = ("bx,xy->by; by,yz->bz", "X_,_Y; ?,Y_->X_", "b=8,x=16,y=32,z=64")
+CHAIN = ("bx,xy->by; by,yz->bz", "X_,_Y; _Y,Y_->X_", "b=8,x=16,y=32,z=64")
+
+
+def planned(einsum: str, specs: str | None, sizes: str) -> Plan:
+    return plan(problem_from_text(einsum, mesh=parse_mesh("X=2,Y=4"), specs=specs, sizes=sizes))
+
+
+def explained(question: tuple[str, str | None, str], width: int) -> str:
+    return "\n".join(line.plain for line in explain_view(planned(*question), width, TRUECOLOR))
+
+
+EXPLANATIONS = [
+    (
+        "both operands split, 80 columns",
+        BOTH,
+        80,
+        """
+        bd,df->bf  mesh X=2, Y=4, 8 devices
+
+        A[b_X, d_Y]                    ·  W[d_Y, f]         →  Out[b_X, f]
+             d 2048
+              Y0    Y1    Y2    Y3                f 8192            f 8192
+        b 8 ┌─────┬─────┬─────┬─────┐     d 2048 ┌───────┐     b 8 ┌───────────┐
+         X0 │ α 0 │ β 1 │ γ 2 │ δ 3 │         Y0 │ ι 0,4 │      X0 │ ν 0,1,2,3 │
+            ├─────┼─────┼─────┼─────┤            ├───────┤         ├───────────┤
+         X1 │ ε 4 │ ζ 5 │ η 6 │ θ 7 │         Y1 │ κ 1,5 │      X1 │ ξ 4,5,6,7 │
+            └─────┴─────┴─────┴─────┘            ├───────┤         └───────────┘
+                                              Y2 │ λ 2,6 │
+                                                 ├───────┤
+                                              Y3 │ μ 3,7 │
+                                                 └───────┘
+
+        A[b_X, d_Y]  bf16  8×2048 → 4×512 a device        4 KiB   1 copy
+        W[d_Y, f]    bf16  2048×8192 → 512×8192 a device  8 MiB   2 copies
+        Out[b_X, f]  bf16  8×8192 → 4×8192 a device       64 KiB  4 copies
+
+        plan  case 3 over Y
+         case 3: an axis splits a summed dimension alike; textbook: multiply, then add
+         the partial sums
+         1  einsum bd,df->bf  → Out[b_X, f]{U_Y}
+            Every device multiplies its A[4×512] by its W[512×8192] without moving a
+            byte, but it sums only its 1/4 of d: the result is a partial sum over Y.
+         2  psum Out over Y   → Out[b_X, f]       65,536 bytes  98,304 sent
+            Each of the 4 devices along Y holds a partial sum of Out: add them up and
+            give every device the total; each sends at least 2·3/4 of 65,536 bytes =
+            98,304.
+         1 collective; each device sends at least 98,304 bytes (96 KiB)
+        """,
+    ),
+    (
+        "both operands split, 40 columns",
+        BOTH,
+        40,
+        """
+        bd,df->bf  mesh X=2, Y=4, 8 devices
+
+        A[b_X, d_Y]
+             d 2048
+              Y0    Y1    Y2    Y3
+        b 8 ┌─────┬─────┬─────┬─────┐
+         X0 │ α 0 │ β 1 │ γ 2 │ δ 3 │
+            ├─────┼─────┼─────┼─────┤
+         X1 │ ε 4 │ ζ 5 │ η 6 │ θ 7 │
+            └─────┴─────┴─────┴─────┘
+
+        · W[d_Y, f]
+                f 8192
+        d 2048 ┌───────┐
+            Y0 │ ι 0,4 │
+               ├───────┤
+            Y1 │ κ 1,5 │
+               ├───────┤
+            Y2 │ λ 2,6 │
+               ├───────┤
+            Y3 │ μ 3,7 │
+               └───────┘
+
+        → Out[b_X, f]
+             f 8192
+        b 8 ┌───────────┐
+         X0 │ ν 0,1,2,3 │
+            ├───────────┤
+         X1 │ ξ 4,5,6,7 │
+            └───────────┘
+
+        A[b_X, d_Y]  bf16
+          8×2048 → 4×512 a device  4 KiB  1 copy
+        W[d_Y, f]  bf16
+          2048×8192 → 512×8192 a device  8 MiB
+          2 copies
+        Out[b_X, f]  bf16
+          8×8192 → 4×8192 a device  64 KiB
+          4 copies
+
+        plan  case 3 over Y
+         case 3: an axis splits a summed
+         dimension alike; textbook: multiply,
+         then add the partial sums
+         1  einsum bd,df->bf  → Out[b_X, f]{U_Y}
+            Every device multiplies its A[4×512]
+            by its W[512×8192] without moving a
+            byte, but it sums only its 1/4 of d:
+            the result is a partial sum over Y.
+         2  psum Out over Y  → Out[b_X, f]
+           65,536 bytes  98,304 sent
+            Each of the 4 devices along Y holds
+            a partial sum of Out: add them up
+            and give every device the total;
+            each sends at least 2·3/4 of 65,536
+            bytes = 98,304.
+         1 collective; each device sends at
+         least 98,304 bytes (96 KiB)
+        """,
+    ),
+    (
+        "nothing to do, 120 columns",
+        ("bd,df->bf", "X_,_Y->XY", "b=8,d=2048,f=8192"),
+        120,
+        """
+        bd,df->bf  mesh X=2, Y=4, 8 devices
+
+        A[b_X, d]          ·  W[d, f_Y]                                 →  Out[b_X, f_Y]
+                                      f 8192                                    f 8192
+             d 2048                     Y0      Y1      Y2      Y3               Y0    Y1    Y2    Y3
+        b 8 ┌───────────┐     d 2048 ┌───────┬───────┬───────┬───────┐     b 8 ┌─────┬─────┬─────┬─────┐
+         X0 │ α 0,1,2,3 │            │ γ 0,4 │ δ 1,5 │ ε 2,6 │ ζ 3,7 │      X0 │ η 0 │ θ 1 │ ι 2 │ κ 3 │
+            ├───────────┤            └───────┴───────┴───────┴───────┘         ├─────┼─────┼─────┼─────┤
+         X1 │ β 4,5,6,7 │                                                   X1 │ λ 4 │ μ 5 │ ν 6 │ ξ 7 │
+            └───────────┘                                                      └─────┴─────┴─────┴─────┘
+
+        A[b_X, d]      bf16  8×2048 → 4×2048 a device        16 KiB  4 copies
+        W[d, f_Y]      bf16  2048×8192 → 2048×2048 a device  8 MiB   2 copies
+        Out[b_X, f_Y]  bf16  8×8192 → 4×2048 a device        16 KiB  1 copy
+
+        plan  case 1
+         case 1: no axis splits a summed dimension; textbook: multiply
+         1  einsum bd,df->bf  → Out[b_X, f_Y]
+            Every device multiplies its A[4×2048] by its W[2048×2048] and has its piece of Out: no byte
+            moves.
+         no collective: nothing is sent
+        """,
+    ),
+    (
+        "a chain, 120 columns",
+        CHAIN,
+        120,
+        """
+        bx,xy->by; by,yz->bz  mesh X=2, Y=4, 8 devices
+
+        A[b_X, x]          ·  W1[x, y_Y]                              →  H1[b_X, y_Y]
+                                    y 32                                      y 32
+             x 16                     Y0      Y1      Y2      Y3               Y0    Y1    Y2    Y3
+        b 8 ┌───────────┐     x 16 ┌───────┬───────┬───────┬───────┐     b 8 ┌─────┬─────┬─────┬─────┐
+         X0 │ α 0,1,2,3 │          │ γ 0,4 │ δ 1,5 │ ε 2,6 │ ζ 3,7 │      X0 │ η 0 │ θ 1 │ ι 2 │ κ 3 │
+            ├───────────┤          └───────┴───────┴───────┴───────┘         ├─────┼─────┼─────┼─────┤
+         X1 │ β 4,5,6,7 │                                                 X1 │ λ 4 │ μ 5 │ ν 6 │ ξ 7 │
+            └───────────┘                                                    └─────┴─────┴─────┴─────┘
+
+        H1[b, y_Y]                             ·  W2[y_Y, z]      →  Out[b_X, z]
+             y 32
+               Y0      Y1      Y2      Y3               z 64              z 64
+        b 8 ┌───────┬───────┬───────┬───────┐     y 32 ┌───────┐     b 8 ┌───────────┐
+            │ ο 0,4 │ π 1,5 │ ρ 2,6 │ σ 3,7 │       Y0 │ τ 0,4 │      X0 │ ψ 0,1,2,3 │
+            └───────┴───────┴───────┴───────┘          ├───────┤         ├───────────┤
+                                                    Y1 │ υ 1,5 │      X1 │ ω 4,5,6,7 │
+                                                       ├───────┤         └───────────┘
+                                                    Y2 │ φ 2,6 │
+                                                       ├───────┤
+                                                    Y3 │ χ 3,7 │
+                                                       └───────┘
+
+        A[b_X, x]     bf16  8×16 → 4×16 a device   128 B  4 copies
+        W1[x, y_Y]    bf16  16×32 → 16×8 a device  256 B  2 copies
+        H1[b_X, y_Y]  bf16  8×32 → 4×8 a device    64 B   1 copy
+        H1[b, y_Y]    bf16  8×32 → 8×8 a device    128 B  2 copies
+        W2[y_Y, z]    bf16  32×64 → 8×64 a device  1 KiB  2 copies
+        Out[b_X, z]   bf16  8×64 → 4×64 a device   512 B  4 copies
+
+        plan  case 1; case 3 over Y
+         case 1: no axis splits a summed dimension; textbook: multiply
+         case 3: an axis splits a summed dimension alike; textbook: multiply, then add the partial sums
+         1  einsum bx,xy->by      → H1[b_X, y_Y]
+            Every device multiplies its A[4×16] by its W1[16×8] and has its piece of H1: no byte moves.
+         2  all_gather H1 over X  → H1[b, y_Y]        128 bytes   64 sent
+            All of b of H1 is wanted on every device of X: gather its 2 pieces of 4 into 8; each device
+            sends 1/2 of 128 bytes = 64.
+         3  slice H1 over X       → H1[b_X, y_Y]
+            To have Out split along b over X, each device keeps its own 1/2 of b (4); it already has it, so
+            no byte moves.
+         4  einsum by,yz->bz      → Out[b_X, z]{U_Y}
+            Every device multiplies its H1[4×8] by its W2[8×64] without moving a byte, but it sums only its
+            1/4 of y: the result is a partial sum over Y.
+         5  psum Out over Y       → Out[b_X, z]       512 bytes  768 sent
+            Each of the 4 devices along Y holds a partial sum of Out: add them up and give every device the
+            total; each sends at least 2·3/4 of 512 bytes = 768.
+         2 collectives; each device sends at least 832 bytes
+        """,
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("question", "width", "expected"), [case[1:] for case in EXPLANATIONS], ids=[c[0] for c in EXPLANATIONS]
+)
+def test_explanation(question: tuple[str, str | None, str], width: int, expected: str) -> None:
+    assert explained(question, width) == dedent(expected).strip("\n")
+
+
+@pytest.mark.parametrize("width", [40, 80, 120, 200])
+@pytest.mark.parametrize("question", [BOTH, CHAIN, ("A[B_X, D] * W[D, F_X] -> Out[B, F_X]", None, "")])
+def test_no_line_is_wider_than_the_page(question: tuple[str, str | None, str], width: int) -> None:
+    assert max(map(len, explained(question, width).splitlines())) <= width
+
+
+def test_an_intermediate_keeps_its_glyphs_where_it_is_used() -> None:
+    text = explained(FREE, 200)
+    assert text.count("│ η 0 │ θ 1 │ ι 2 │ κ 3 │") == 2
+
+
+REDUCED = Collective("all-reduce", "all-reduce.1", ("Y",), None, (4, 8192), (4, 8192), "bf16", 65536, 98304)
+PROMOTED = Collective("all-reduce", "all-reduce.1", ("Y",), None, (4, 8192), (4, 8192), "f32", 131072, 196608)
+GATHERED = Collective(
+    "all-gather", "ag", (), ((0, 1), (2, 3)), (4, 512), (8, 512), "f32", 16384, 8192, count=None, arrays=2
+)
+PERMUTED = Collective(
+    "collective-permute", "cp", (), tuple((i, i + 1) for i in range(7)), (4,), (4,), "s8", 4, 4, 32
+)
+RESULT = PartitionSpec((("X",), ()))
+
+
+def answered(compiled: Compiled, differences: tuple[Difference, ...], width: int) -> str:
+    blank, *lines = target_view(compiled, differences, planned(*BOTH).problem, width, TRUECOLOR)
+    assert not blank.plain
+    return "\n".join(line.plain for line in lines)
+
+
+ANSWERS = [
+    (
+        "as planned",
+        Compiled("shardy", "ok", (REDUCED,), RESULT, elapsed_s=0.0031),
+        (),
+        80,
+        """
+        shardy  3 ms  → Out[b_X, f]
+          all-reduce over Y  bf16[4,8192]  65,536 bytes  98,304 sent
+          = as planned
+        """,
+    ),
+    (
+        "promoted, with what the partitioner made",
+        Compiled("cpu", "ok", (PROMOTED,), RESULT, (REDUCED,), elapsed_s=1.1416),
+        (Difference("cpu", "promoted_dtype", "cpu computes bf16 as f32: 131,072 bytes, not 65,536."),),
+        80,
+        """
+        cpu  1.14 s  → Out[b_X, f]
+          all-reduce over Y  f32[4,8192]  131,072 bytes  196,608 sent
+          right after SPMD partitioning: all-reduce over Y bf16[4,8192] 65,536 bytes
+          ≠ promoted_dtype: cpu computes bf16 as f32: 131,072 bytes, not 65,536.
+        """,
+    ),
+    (
+        "groups, loops and several arrays, 40 columns",
+        Compiled("cpu", "ok", (GATHERED, PERMUTED)),
+        (Difference("cpu", "extra_collective", "the plan has no all-gather."),),
+        40,
+        """
+        cpu
+          all-gather {0,1} {2,3}
+            f32[4,512]→[8,512] (2 arrays)
+            16,384 bytes  8,192 sent  in a loop
+          collective-permute {0→1} {1→2} +5
+            s8[4]  4 bytes  4 sent  ×32
+          ≠ extra_collective: the plan has no
+            all-gather.
+        """,
+    ),
+    (
+        "equal ones in a row share a line",
+        Compiled(
+            "cpu", "ok", (REDUCED, replace(REDUCED, name="ar.2"), PROMOTED, REDUCED), None, (REDUCED,) * 2
+        ),
+        (),
+        80,
+        """
+        cpu
+          all-reduce over Y  bf16[4,8192]   65,536 bytes   98,304 sent  ×2
+          all-reduce over Y  f32[4,8192]   131,072 bytes  196,608 sent
+          all-reduce over Y  bf16[4,8192]   65,536 bytes   98,304 sent
+          right after SPMD partitioning: all-reduce over Y bf16[4,8192] 65,536 bytes ×2
+          = as planned
+        """,
+    ),
+    (
+        "nothing moves",
+        Compiled("cpu", "ok", (), RESULT, ()),
+        (),
+        80,
+        """
+        cpu  → Out[b_X, f]
+          no collective: nothing is sent
+          = as planned
+        """,
+    ),
+    (
+        "an error",
+        Compiled("cpu", "error", error="the cpu compiler was killed by SIGKILL", hint="ask again"),
+        (),
+        80,
+        """
+        cpu
+          ✗ the cpu compiler was killed by SIGKILL
+            ask again
+        """,
+    ),
+    (
+        "explicit types",
+        Compiled("shardy", "ok", (), typeof=(("A", "bf16[8@X,2048]"), ("Out", "bf16[8@X,8192]{U:Y}"))),
+        (),
+        80,
+        """
+        shardy
+          no collective: nothing is sent
+          A    bf16[8@X,2048]
+          Out  bf16[8@X,8192]{U:Y}
+          = as planned
+        """,
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("compiled", "differences", "width", "expected"),
+    [case[1:] for case in ANSWERS],
+    ids=[c[0] for c in ANSWERS],
+)
+def test_answer(compiled: Compiled, differences: tuple[Difference, ...], width: int, expected: str) -> None:
+    assert answered(compiled, differences, width) == dedent(expected).strip("\n")

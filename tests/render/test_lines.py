@@ -1,0 +1,67 @@
+"""Sentences and columns on pages of fixed width."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.text import Text
+
+from shardviz.render.lines import columns, records, sentence, table
+
+ROWS = [
+    [Text("1"), Text("einsum"), Text(""), Text("0")],
+    [Text("22"), Text("psum"), Text(""), Text("65,536")],
+]
+
+
+def plain(lines: list[Text] | None) -> list[str] | None:
+    return None if lines is None else [line.plain for line in lines]
+
+
+def test_columns_line_up_and_empty_ones_take_no_room() -> None:
+    assert plain(columns(ROWS, 40, 1, frozenset({0, 3}))) == ["  1  einsum       0", " 22  psum    65,536"]
+
+
+def test_columns_that_do_not_fit_become_records() -> None:
+    assert columns(ROWS, 17) is None
+    assert plain(table(ROWS, 12)) == ["1  einsum  0", "22  psum", "  65,536"]
+
+
+def test_a_cell_wider_than_the_page_is_cut() -> None:
+    assert plain(records([[Text("abcdefghij"), Text("k")]], 8)) == ["abcdef", "  ghij", "  k"]
+
+
+def test_a_cell_wider_than_the_page_breaks_at_blanks() -> None:
+    cell = Text("XLA for up to 2,048 simulated CPU devices")
+    assert plain(records([[Text("cpu"), cell]], 22)) == [
+        "cpu",
+        "  XLA for up to 2,048",
+        "  simulated CPU",
+        "  devices",
+    ]
+
+
+@given(st.text(alphabet="ab ", max_size=200), st.integers(12, 60))
+def test_records_stay_on_the_page_and_lose_no_letter(text: str, width: int) -> None:
+    lines = records([[Text("k"), Text(text)]], width)
+    assert all(line.cell_len <= width for line in lines)
+    assert "".join("".join(line.plain.split()) for line in lines) == "k" + "".join(text.split())
+
+
+def test_sentences_hang() -> None:
+    lines = sentence("one two three four five six", 16, 2, "≠ code: ")
+    assert plain(lines) == ["  ≠ code: one", "    two three", "    four five", "    six"]
+
+
+@given(st.text(alphabet="ab [](){}_,.-", max_size=300), st.integers(40, 120), st.integers(0, 8))
+def test_sentences_stay_on_the_page_and_lose_no_letter(text: str, width: int, indent: int) -> None:
+    lines = sentence(text, width, indent)
+    assert all(line.cell_len <= width for line in lines)
+    assert "".join("".join(line.plain.split()) for line in lines) == "".join(text.split())
+
+
+@pytest.mark.parametrize("text", ["A[b_X, d_Y]{U_Z}", "[bold]x[/bold]", "[x=4, y=2]"])
+def test_brackets_stay(text: str) -> None:
+    assert plain(sentence(text, 80)) == [text]
+    assert plain(table([[Text(text)]], 80)) == [text]

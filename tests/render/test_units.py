@@ -1,0 +1,44 @@
+"""Numbers with units."""
+
+from __future__ import annotations
+
+import pytest
+
+from shardviz.render.units import exact_bytes, human_bytes, plural, seconds, times
+
+SIZES = [
+    (0, "0 B", "0 bytes"),
+    (1, "1 B", "1 byte"),
+    (1023, "1023 B", "1,023 bytes"),
+    (1024, "1 KiB", "1,024 bytes"),
+    (1536, "1.5 KiB", "1,536 bytes"),
+    (65_536, "64 KiB", "65,536 bytes"),
+    (98_304, "96 KiB", "98,304 bytes"),
+    (1024**2 - 1, "1 MiB", "1,048,575 bytes"),
+    (8 * 1024**2, "8 MiB", "8,388,608 bytes"),
+    (34.5 * 1024**2, "34.5 MiB", None),
+    (1000 * 1024**2, "1,000 MiB", None),
+    (2**62, "4 EiB", None),
+    (2**74, "16,384 EiB", None),
+]
+
+
+@pytest.mark.parametrize(("count", "human", "exact"), SIZES)
+def test_bytes(count: int, human: str, exact: str | None) -> None:
+    assert human_bytes(int(count)) == human
+    if exact is not None:
+        assert exact_bytes(count) == exact
+
+
+@pytest.mark.parametrize(
+    ("duration", "text"), [(0.0031, "3 ms"), (0.1416, "142 ms"), (0.9999, "1.00 s"), (12.345, "12.35 s")]
+)
+def test_seconds(duration: float, text: str) -> None:
+    assert seconds(duration) == text
+
+
+def test_shapes_and_counts() -> None:
+    assert times((8, 2048)) == "8×2048"
+    assert times(()) == "scalar"
+    assert (plural(1, "copy", "copies"), plural(2, "copy", "copies")) == ("1 copy", "2 copies")
+    assert plural(131_072, "device") == "131,072 devices"

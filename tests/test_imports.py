@@ -1,0 +1,83 @@
+"""What is loaded when: start-up time is a feature, and the compilers live in another process.
+
+Each claim is proved in a fresh interpreter, and one test proves that the proof can fail.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = ("jax", "jaxlib", "numpy", "textual", "rich", "click")
+COMPILERS = ("jax", "jaxlib")
+
+
+def loaded_by(statement: str, names: tuple[str, ...] = HEAVY) -> set[str]:
+    """Which of the packages `names` a fresh interpreter has loaded after a statement."""
+    code = f"""
+import sys
+{statement}
+print('loaded:', *({{name.partition('.')[0] for name in sys.modules}} & {set(names)!r}))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.rpartition("loaded:")[2].split())
+
+
+PURE = (
+    "shardviz",
+    "shardviz.errors",
+    "shardviz.sharding",
+    "shardviz.notation",
+    "shardviz.notation.notations",
+    "shardviz.planner",
+    "shardviz.hlo",
+    "shardviz.compare",
+    "shardviz.compiler",
+)
+
+
+@pytest.mark.parametrize("module", PURE)
+def test_pure_rooms_load_the_standard_library_alone(module: str) -> None:
+    assert loaded_by(f"import {module}") == set()
+
+
+def test_the_client_of_the_compilers_loads_no_compiler() -> None:
+    assert loaded_by("from shardviz.compiler import TARGETS, Worker, parse_targets") == set()
+
+
+def run(*words: str) -> str:
+    return f"from shardviz.cli.entry import run; assert run({list(words)!r}) == 0"
+
+
+QUESTION = ("explain", "bd,df->bf", "--specs", "XY,Y_->X_", "--target", "none")
+
+
+@pytest.mark.parametrize(
+    ("words", "allowed"),
+    [
+        (("--help",), {"click"}),
+        (("--version",), {"click"}),
+        (("explain", "--help"), {"click"}),
+        (QUESTION, {"click", "rich"}),
+        ((*QUESTION, "--json"), {"click", "rich"}),
+        (("layout", "8x8", "--spec", "XY"), {"click", "rich"}),
+        (("translate", "XY", "--to", "book"), {"click"}),
+        (("info",), {"click", "rich"}),
+    ],
+)
+def test_commands_load_what_they_need(words: tuple[str, ...], allowed: set[str]) -> None:
+    assert loaded_by(run(*words)) <= allowed
+
+
+def test_the_compilers_are_not_loaded_here_even_when_they_are_asked() -> None:
+    words = ("explain", "bd,df->bf", "--specs", "XY,Y_->X_", "--target", "shardy")
+    assert not loaded_by(run(*words), COMPILERS)
+
+
+def test_the_proof_can_fail() -> None:
+    assert loaded_by("import numpy") == {"numpy"}
+    assert loaded_by("import rich.text, click") == {"rich", "click"}
+    assert "jax" in loaded_by("import jax", COMPILERS)

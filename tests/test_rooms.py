@@ -1,0 +1,61 @@
+"""Which room may import which: the table of the design, as it stands, with nothing running back up."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import shardviz
+
+ROOT = Path(shardviz.__file__).parent
+MAY_IMPORT = {
+    "errors": set(),
+    "sharding": set(),
+    "notation": {"sharding"},
+    "planner": {"sharding", "notation"},
+    "hlo": {"sharding"},
+    "compare": {"sharding", "planner", "hlo"},
+    "compiler": {"sharding", "notation", "planner", "hlo"},
+    "render": {"sharding", "notation", "planner", "hlo", "compare", "compiler"},
+    "cli": {"sharding", "notation", "planner", "hlo", "compare", "compiler", "render"},
+    "__main__": {"cli"},
+    "__init__": set(),
+}
+"""`errors` is open to all. compiler's room is imported by render for its answers' dataclass alone."""
+
+
+def room(path):
+    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+
+
+def imported_rooms(path):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names = []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module]
+            if node.module == "shardviz":
+                names = [f"shardviz.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        for name in names:
+            if name.startswith("shardviz."):
+                yield name.split(".")[1]
+
+
+def test_every_room_is_in_the_table():
+    assert {room(path) for path in ROOT.rglob("*.py")} == set(MAY_IMPORT)
+
+
+def test_rooms_import_only_what_they_may():
+    wrong = [
+        f"{path.relative_to(ROOT)} imports {found}"
+        for path in sorted(ROOT.rglob("*.py"))
+        for found in imported_rooms(path)
+        if found not in {"errors", "__version__", room(path)} | MAY_IMPORT[room(path)]
+    ]
+    assert wrong == []
+
+
+def test_no_file_is_too_long_to_hold_one_idea():
+    lengths = {path.name: len(path.read_text(encoding="utf-8").splitlines()) for path in ROOT.rglob("*.py")}
+    assert {name: length for name, length in lengths.items() if length > 400} == {}
