@@ -1,0 +1,11 @@
+"""All benchmarks: ``python tests/benchmarks``. They print; they assert nothing."""
+
+from __future__ import annotations
+
+import differences
+import layouts
+import startup
+import targets
+
+for benchmark in (startup, targets, layouts, differences):
+    benchmark.report()

@@ -1,0 +1,35 @@
+"""Start-up: whole commands against bare scripts."""
+
+from __future__ import annotations
+
+from timing import commands, line, python, shardviz
+
+QUESTION = ("bd,df->bf", "--mesh", "X=2,Y=4", "--specs", "XY,Y_->X_", "--sizes", "b=8,d=2048,f=8192")
+BARE_MATMUL = """
+import jax
+jax.config.update('jax_num_cpu_devices', 8)
+import jax.numpy as jnp, numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+mesh = Mesh(np.array(jax.devices()).reshape(2, 4), ('X', 'Y'))
+a = jax.ShapeDtypeStruct((8, 2048), jnp.bfloat16, sharding=NamedSharding(mesh, P('X', 'Y')))
+w = jax.ShapeDtypeStruct((2048, 8192), jnp.bfloat16, sharding=NamedSharding(mesh, P('Y', None)))
+f = jax.jit(lambda a, w: jnp.einsum('bd,df->bf', a, w), out_shardings=NamedSharding(mesh, P('X', None)))
+print(f.lower(a, w).compile().as_text())
+"""
+
+
+def report() -> None:
+    ours, bare = commands(shardviz("--help"), python("import click"))
+    line("shardviz --help / import click", _ratio(ours, bare), "2.5")
+    ours, bare = commands(shardviz("explain", *QUESTION, "--target", "none"), python("import jax"))
+    line("explain --target none / import jax", _ratio(ours, bare), "0.4")
+    ours, bare = commands(shardviz("explain", *QUESTION, "--target", "cpu"), python(BARE_MATMUL))
+    line("explain --target cpu / a bare script that compiles it", _ratio(ours, bare), "1.15")
+
+
+def _ratio(ours: float, bare: float) -> str:
+    return f"{ours / bare:.2f}  ({ours * 1e3:.0f} ms / {bare * 1e3:.0f} ms)"
+
+
+if __name__ == "__main__":
+    report()
