@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from shardviz.errors import NotationError, QuestionError, quote
-from shardviz.hlo.axes import device_ids, group_axes, pair_axes
 from shardviz.hlo.call_graph import CallGraph, program_order, run_counts
-from shardviz.hlo.collective import Collective, wire_bytes
+from shardviz.hlo.collective import Collective
 from shardviz.hlo.computation import Computation, Computations, line_at
 from shardviz.hlo.group_text import parse_pairs, parse_replica_groups
 from shardviz.hlo.instruction import Instruction, open_instruction, parse_instruction
 from shardviz.hlo.instruction_origin import InstructionOrigins
-from shardviz.hlo.replica_groups import MAX_LISTED_IDS, Lists, ReplicaGroups
+from shardviz.hlo.members import Members, members_of_groups, members_of_pairs
+from shardviz.hlo.replica_groups import ReplicaGroups
 from shardviz.hlo.shape import arrays, parse_shape
 from shardviz.hlo.source import StackFrames, source_of
 from shardviz.hlo.transfer import Transfer, base_op, transfer_of
@@ -187,38 +187,17 @@ class _Reader:
 
     def _record(self, instruction: Instruction, fused: Computation | None) -> Collective:
         op = base_op(instruction.opcode)
-        axes: tuple[str, ...] = ()
-        listed: Lists | None = None
         if op in ("send", "recv"):
-            size = 2
+            members = Members(2)
         elif op == "collective-permute":
             pairs = parse_pairs(instruction.attributes.get("source_target_pairs", "{}"))
-            size = 2 if any(source != target for source, target in pairs) else 1
-            axes = pair_axes(pairs, self.mesh) if self.mesh else ()
-            listed = device_ids(pairs, self.mesh) if 2 * len(pairs) <= MAX_LISTED_IDS else None
+            members = members_of_pairs(pairs, self.mesh)
         else:
-            groups = self._groups(instruction, op)
-            size = groups.size
-            axes = group_axes(groups, self.mesh) if self.mesh else ()
-            listed = device_ids(groups.expand(), self.mesh) if groups.total <= MAX_LISTED_IDS else None
-        transfer = transfer_of(instruction, size)
+            members = members_of_groups(self._groups(instruction, op), self.mesh)
+        transfer = transfer_of(instruction, members.size)
         if fused and op == "all-reduce":
             op, transfer = "reduce-scatter", self._fused_scatter(transfer, fused)
-        return Collective(
-            op=op,
-            name=instruction.name,
-            axes=axes,
-            groups=listed,
-            operand_shape=transfer.operands[0].sizes,
-            result_shape=transfer.results[0].sizes,
-            dtype=transfer.results[0].dtype,
-            bytes=transfer.larger_bytes,
-            wire_bytes=wire_bytes(op, size, transfer.larger_bytes, transfer.operand_bytes),
-            arrays=len(transfer.results),
-            dim=transfer.dim,
-            split_dim=transfer.split_dim,
-            group_size=size,
-        )
+        return members.record(op, instruction.name, transfer)
 
     def _groups(self, instruction: Instruction, op: str) -> ReplicaGroups:
         attributes = instruction.attributes

@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 
 from shardviz.errors import NotationError
-from shardviz.hlo.axes import axis_groups, device_ids, group_axes, pair_axes
-from shardviz.hlo.collective import Collective, wire_bytes
+from shardviz.hlo.axes import axis_groups
+from shardviz.hlo.collective import Collective
+from shardviz.hlo.members import members_of_groups, members_of_pairs
 from shardviz.hlo.mlir import parse_dense_rows, parse_tensors
 from shardviz.hlo.mlir_regions import Operation
-from shardviz.hlo.replica_groups import MAX_LISTED_IDS, ReplicaGroups, one_group
+from shardviz.hlo.replica_groups import ReplicaGroups, one_group
 from shardviz.hlo.shape import ArrayShape
 from shardviz.hlo.tensor_sharding import AxisRef, Meshes, parse_sharding_list, parts
 from shardviz.hlo.transfer import Transfer
@@ -52,31 +53,10 @@ def stablehlo_collective(
     if op is None:
         return None
     if op == "collective-permute":
-        pairs = _rows(text)
-        size, total = 1 + any(source != target for source, target in pairs), 2 * len(pairs)
-        axes = pair_axes(pairs, mesh) if mesh else ()
-        listed = device_ids(pairs, mesh) if total <= MAX_LISTED_IDS else None
+        members = members_of_pairs(_rows(text), mesh)
     else:
-        groups = _groups(text, op, meshes, replicas, partitions)
-        size = groups.size
-        axes = group_axes(groups, mesh) if mesh else ()
-        listed = device_ids(groups.expand(), mesh) if groups.total <= MAX_LISTED_IDS else None
-    transfer = _transfer(text, op, meshes)
-    return Collective(
-        op=op,
-        name=operation.value,
-        axes=axes,
-        groups=listed,
-        operand_shape=transfer.operands[0].sizes,
-        result_shape=transfer.results[0].sizes,
-        dtype=transfer.results[0].dtype,
-        bytes=transfer.larger_bytes,
-        wire_bytes=wire_bytes(op, size, transfer.larger_bytes, transfer.operand_bytes),
-        arrays=len(transfer.results),
-        dim=transfer.dim,
-        split_dim=transfer.split_dim,
-        group_size=size,
-    )
+        members = members_of_groups(_groups(text, op, meshes, replicas, partitions), mesh)
+    return members.record(op, operation.value, _transfer(text, op, meshes))
 
 
 def _rows(text: str) -> tuple[tuple[int, ...], ...]:
