@@ -127,36 +127,24 @@ class Planner:
     ) -> list[tuple[int, Sharing, tuple[State, ...]]]:
         """Every sharing of a part with every way to leave its result, fewest possible wire bytes first."""
         part, wishes = problem.parts[index], _wishes(problem, index)
+        wanted = [state_of(spec, self.mesh) for spec in _constraints(problem, index)]
+        splits = self._splits_to_follow(problem, index)
         options = []
         for sharing in sharings(part.einsum, starts, wishes, _dim_sizes(part), self.mesh.shape):
             needed = sum(
                 self._reshards.bound(operand.shape, operand.dtype, held, wanted)
                 for operand, held, wanted in zip(part.operands, starts, sharing.operands, strict=True)
             )
-            for goals in self._goals(problem, index, part, sharing.result):
+            for goals in _goals(part.result, sharing.result, wanted, splits):
                 after = self._reshards.bound(part.result.shape, part.result.dtype, sharing.result, goals[0])
                 options.append((needed + after, sharing, goals))
         options.sort(key=lambda option: option[0])
         return options[: _effort(problem)[0]]
 
-    def _goals(
-        self, problem: Problem, index: int, part: Contraction, natural: State
-    ) -> list[tuple[State, ...]]:
-        """The sequences of states to bring the result through."""
-        wanted = [state_of(spec, self.mesh) for spec in _constraints(problem, index)]
-        if wanted:
-            possible = set(wanted[0][1]) <= set(natural[1])
-            return [tuple(wanted)] if possible else []
-        dims, pending = natural
-        goals: list[State] = [(dims, ())]
-        given = [operand for operand in part.operands if operand.spec is not None]
-        for dim, axes in _splits([*given, *_later(problem, index)], self.mesh):
-            scattered = tuple(axis for axis in axes if axis in pending)
-            if scattered and dim in part.result.dims:
-                place = part.result.dims.index(dim)
-                after = (*dims[:place], dims[place] + scattered, *dims[place + 1 :])
-                goals.append((after, ()))
-        return [(goal,) for goal in goals]
+    def _splits_to_follow(self, problem: Problem, index: int) -> list[tuple[str, tuple[str, ...]]]:
+        """How the arrays around a part split dimensions, where its pending sums may be scattered."""
+        given = [operand for operand in problem.parts[index].operands if operand.spec is not None]
+        return _splits([*given, *_later(problem, index)], self.mesh)
 
     def _written(self, problem: Problem, links: tuple[Link, ...]) -> Plan:
         steps: list[Step] = []
@@ -218,6 +206,23 @@ def _step(array: ShardedArray, move: Move, reason: str) -> Step:
         move.wire_bytes,
         reason,
     )
+
+
+def _goals(
+    result: ShardedArray, natural: State, wanted: list[State], splits: list[tuple[str, tuple[str, ...]]]
+) -> list[tuple[State, ...]]:
+    """The sequences of states to bring a part's result through: the `wanted` ones, or with none its sums
+    added, and scattered where `splits` has a dimension split so."""
+    dims, pending = natural
+    if wanted:
+        return [tuple(wanted)] if set(wanted[0][1]) <= set(pending) else []
+    goals: list[tuple[State, ...]] = [((dims, ()),)]
+    for dim, axes in splits:
+        scattered = tuple(axis for axis in axes if axis in pending)
+        if scattered and dim in result.dims:
+            place = result.dims.index(dim)
+            goals.append((((*dims[:place], dims[place] + scattered, *dims[place + 1 :]), ()),))
+    return goals
 
 
 def _effort(problem: Problem) -> tuple[int, int]:

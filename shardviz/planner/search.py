@@ -57,7 +57,7 @@ def _choices(problem: Problem) -> Iterator[dict[str, PartitionSpec]]:
     """Specs for all open arrays: for each mesh axis, which dimension of each array it splits, if any."""
     mesh = problem.mesh
     arrays = [array for array in problem.arguments if array.spec is None]
-    swappable = len(arrays) == len(problem.arguments) and _asks_nothing(problem)
+    swappable = _asks_nothing(problem)
     axes = [axis for axis in mesh.axis_names if mesh.axis_size(axis) > 1]
     total = prod(array.rank + 1 for array in arrays) ** len(axes)
     if total > MAX_CONSIDERED:
