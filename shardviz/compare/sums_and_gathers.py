@@ -10,7 +10,7 @@ from shardviz.compare.matching import (
     rest_of_sum,
     sharing_axes,
 )
-from shardviz.compare.wording import arrays, done_too, in_dtype, over, with_article
+from shardviz.compare.wording import arrays, done_too, in_dtype, with_article
 
 
 def scatter_and_gather(comparison: Comparison) -> None:
@@ -22,7 +22,7 @@ def scatter_and_gather(comparison: Comparison) -> None:
             partner = rest_of_gather(gather, mine, comparison.ours)
             comparison.say(
                 "scatter_and_gather",
-                f"{comparison.target} writes the plan's psum{over(mine)}{done_too(partner)} as two halves, a "
+                f"{comparison.target} writes the plan's psum{mine.over}{done_too(partner)} as two halves, a "
                 f"{scatter} and an {gather}.",
                 [mine, *partner],
                 [scatter, gather],
@@ -52,7 +52,7 @@ def all_reduce_and_slice(comparison: Comparison) -> None:
             )
             comparison.say(
                 "all_reduce_and_slice",
-                f"{comparison.target} does not scatter the sum: its all-reduce{over(other)} of "
+                f"{comparison.target} does not scatter the sum: its all-reduce{other.over} of "
                 f"{other.bytes:,} bytes{in_dtype(other, mine)} gives every device the whole of it, "
                 f"{'of which a device keeps a slice' if is_cut else 'where the plan scatters it'}; it sends "
                 f"{other.wire_bytes:,} bytes, and scattering the sum would send half of them.",
@@ -71,8 +71,8 @@ def other_operand(comparison: Comparison) -> None:
         if other is not None:
             comparison.say(
                 "gathered_other_operand",
-                f"The plan gathers {name}{over(mine)} ({mine.wire_bytes:,} bytes sent); {comparison.target} "
-                f"gathers {arrays([other])}{over(other)} instead ({other.wire_bytes:,} bytes sent).",
+                f"The plan gathers {name}{mine.over} ({mine.wire_bytes:,} bytes sent); {comparison.target} "
+                f"gathers {arrays([other])}{other.over} instead ({other.wire_bytes:,} bytes sent).",
                 [mine],
                 [other],
             )
@@ -89,9 +89,9 @@ def reduced_not_gathered(comparison: Comparison) -> None:
             also = rest_of_gather(mine, other, comparison.theirs)
             comparison.say(
                 "reduced_not_gathered",
-                f"The plan gathers {name}{over(mine)} before multiplying "
+                f"The plan gathers {name}{mine.over} before multiplying "
                 f"({mine.wire_bytes:,} bytes sent){done_too(partner)}; {comparison.target} multiplies the "
-                f"pieces and adds partial sums by {with_article(other.op)}{over(other)} of "
+                f"pieces and adds partial sums by {with_article(other.op)}{other.over} of "
                 f"{other.bytes:,} bytes ({other.wire_bytes:,} sent){done_too(also)}.",
                 [mine, *partner],
                 [other, *also],
@@ -111,8 +111,8 @@ def gathered_not_reduced(comparison: Comparison) -> None:
             comparison.say(
                 "gathered_not_reduced",
                 f"The plan multiplies the pieces and adds partial sums by {with_article(mine.op)}"
-                f"{over(mine)} ({mine.wire_bytes:,} bytes sent){done_too(partner)}; {comparison.target} "
-                f"gathers {arrays([other])}{over(other)} instead ({other.wire_bytes:,} bytes sent).",
+                f"{mine.over} ({mine.wire_bytes:,} bytes sent){done_too(partner)}; {comparison.target} "
+                f"gathers {arrays([other])}{other.over} instead ({other.wire_bytes:,} bytes sent).",
                 [mine, *partner],
                 [other],
             )

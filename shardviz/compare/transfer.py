@@ -42,9 +42,13 @@ class Transfer:
         """The mesh axes, sub-axes counted as the axis that they are part of."""
         return frozenset(axis.partition(":")[0] for axis in self.axes)
 
+    @property
+    def over(self) -> str:
+        """The axes for a sentence, as in ` over X, Y`; nothing where it follows none."""
+        return f" over {', '.join(self.axes)}" if self.axes else ""
+
     def __str__(self) -> str:
-        over = f" over {', '.join(self.axes)}" if self.axes else ""
-        return f"{self.op}{over} ({self.bytes:,} bytes)"
+        return f"{self.op}{self.over} ({self.bytes:,} bytes)"
 
 
 def planned(step: Step) -> Transfer:

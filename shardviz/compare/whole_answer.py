@@ -6,7 +6,7 @@ from itertools import product
 
 from shardviz.compare.comparison import Comparison
 from shardviz.compare.matching import alike
-from shardviz.compare.wording import does, factor, instead, over
+from shardviz.compare.wording import does, factor, instead
 from shardviz.planner import Problem
 from shardviz.planner.moves import state_of
 from shardviz.sharding import array_bytes
@@ -23,7 +23,7 @@ def promoted(comparison: Comparison) -> None:
         also = f" (and {len(wider) - 1} more)" if len(wider) > 1 else ""
         comparison.say(
             "promoted_dtype",
-            f"{comparison.target} computes {planned} as {one.dtype}: its {one.op}{over(one)} carries "
+            f"{comparison.target} computes {planned} as {one.dtype}: its {one.op}{one.over} carries "
             f"{one.bytes:,} bytes instead of {before:,}, {factor(one.bytes / before)}{also}.",
         )
 

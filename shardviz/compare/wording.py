@@ -23,10 +23,6 @@ def against(theirs: int, ours: int) -> str:
     return f"both send {ours:,} bytes" if theirs == ours else f"it sends {theirs:,} bytes instead of {ours:,}"
 
 
-def over(one: Transfer) -> str:
-    return f" over {', '.join(one.axes)}" if one.axes else ""
-
-
 def wire(several: Iterable[Transfer]) -> int:
     return sum(one.wire_bytes for one in several)
 

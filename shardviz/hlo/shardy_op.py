@@ -12,11 +12,13 @@ from dataclasses import dataclass
 
 from shardviz.errors import NotationError
 from shardviz.hlo.axes import axis_groups, device_ids
-from shardviz.hlo.collective import Collective, wire_bytes
+from shardviz.hlo.collective import Collective
 from shardviz.hlo.device_moves import move_pairs, moved_digits
+from shardviz.hlo.members import Members
 from shardviz.hlo.mlir import parse_tensor
 from shardviz.hlo.mlir_regions import BLOCK_ARGUMENT, Function, Operation
 from shardviz.hlo.replica_groups import MAX_LISTED_IDS, Lists
+from shardviz.hlo.shape import ArrayShape
 from shardviz.hlo.tensor_sharding import (
     AxisRef,
     AxisSizes,
@@ -28,7 +30,8 @@ from shardviz.hlo.tensor_sharding import (
     parse_sharding_list,
     parts,
 )
-from shardviz.sharding import Mesh, array_bytes
+from shardviz.hlo.transfer import Transfer
+from shardviz.sharding import Mesh
 
 OPS = {
     "all_gather": "all-gather",
@@ -84,24 +87,14 @@ def sdy_collective(operation: Operation, meshes: Meshes, mesh: Mesh | None) -> C
         found = axis_groups(moved.axes, sizes)
         axes, group_size = tuple(str(axis) for axis in moved.axes if axis.size > 1), found.size
         groups = found.expand() if found.total <= MAX_LISTED_IDS else None
-    before_shape = _local(tensor.sizes, moved.parts_before)
-    after_shape = _local(tensor.sizes, tuple(map(parts, after.dims)))
-    operand = array_bytes(before_shape, tensor.dtype)
-    larger = max(operand, array_bytes(after_shape, tensor.dtype))
-    return Collective(
-        op=op,
-        name=operation.value,
-        axes=axes,
-        groups=None if groups is None else device_ids(groups, own),
-        operand_shape=before_shape,
-        result_shape=after_shape,
-        dtype=tensor.dtype,
-        bytes=larger,
-        wire_bytes=wire_bytes(op, group_size, larger, operand),
-        dim=moved.dim,
-        split_dim=moved.split_dim,
-        group_size=group_size,
+    transfer = Transfer(
+        (ArrayShape(tensor.dtype, _local(tensor.sizes, moved.parts_before)),),
+        (ArrayShape(tensor.dtype, _local(tensor.sizes, tuple(map(parts, after.dims)))),),
+        moved.dim,
+        moved.split_dim,
     )
+    listed = None if groups is None else device_ids(groups, own)
+    return Members(group_size, axes, listed).record(op, operation.value, transfer)
 
 
 def _local(shape: tuple[int, ...], cuts: tuple[int, ...]) -> tuple[int, ...]:

@@ -59,9 +59,7 @@ def run(plan: Plan, values: dict[str, Values]) -> Values:
 
 def _pad(array: ShardedArray, mesh: Mesh) -> ShardedArray:
     """The array with every uneven dimension rounded up to a multiple of the whole mesh."""
-    shape = tuple(
-        size if size % mesh.size == 0 else -(-size // mesh.size) * mesh.size for size in array.shape
-    )
+    shape = tuple(-(-size // mesh.size) * mesh.size for size in array.shape)
     return ShardedArray(array.name, array.dims, shape, array.dtype, None)
 
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from shardviz.planner.contraction import Sharing
-from shardviz.planner.moves import Axes, Move, State
+from shardviz.planner.moves import Axes, Move, State, spec_of
 from shardviz.planner.problem import Contraction
-from shardviz.sharding import Mesh, ShardedArray, array_bytes
+from shardviz.sharding import Mesh, ShardedArray, array_bytes, shard_shape
 
 
 @dataclass(frozen=True)
@@ -252,7 +252,7 @@ def _extent(size: int, array: ShardedArray, dim: int) -> str:
 
 
 def _local(array: ShardedArray, state: State, mesh: Mesh) -> tuple[int, ...]:
-    return tuple(-(-size // mesh.group_size(axes)) for size, axes in zip(array.shape, state[0], strict=True))
+    return shard_shape(array.shape, spec_of(state), mesh)
 
 
 def _placed(array: ShardedArray, state: State) -> str:

@@ -41,12 +41,8 @@ class ShardedArray:
             raise QuestionError(f"{self.name} would have more than 2^62 elements", "use smaller sizes")
         if self.dtype not in BITS:
             raise QuestionError(f"unknown dtype {quote(self.dtype)}", "use for example bf16, f32, s8, s32")
-        if self.spec is not None and self.spec.rank != len(self.dims):
-            raise QuestionError(
-                f"the spec {self.spec} has {self.spec.rank} entries but {self.name} has "
-                f"{len(self.dims)} dimensions",
-                "write one entry for each dimension; _ or None leaves a dimension whole",
-            )
+        if self.spec is not None:
+            self.spec.check_rank(self.rank, self.name)
 
     @property
     def rank(self) -> int:

@@ -54,13 +54,17 @@ class PartitionSpec:
 
     def check(self, mesh: Mesh, rank: int, name: str = "the array") -> None:
         """Raise `QuestionError` unless every axis is in the mesh and there is one entry per dimension."""
+        self.check_rank(rank, name)
+        for axis in (*self.axes, *self.unreduced):
+            mesh.axis_size(axis)
+
+    def check_rank(self, rank: int, name: str) -> None:
+        """Raise `QuestionError` unless there is one entry per dimension."""
         if self.rank != rank:
             raise QuestionError(
                 f"the spec {self} has {self.rank} entries but {name} has {rank} dimensions",
                 "write one entry for each dimension; _ or None leaves a dimension whole",
             )
-        for axis in (*self.axes, *self.unreduced):
-            mesh.axis_size(axis)
 
     def __iter__(self) -> Iterator[tuple[str, ...]]:
         return iter(self.dims)
