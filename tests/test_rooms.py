@@ -13,6 +13,7 @@ MAY_IMPORT = {
     "sharding": set(),
     "notation": {"sharding"},
     "planner": {"sharding", "notation"},
+    "collectives": {"sharding"},
     "hlo": {"sharding"},
     "compare": {"sharding", "planner", "hlo"},
     "compiler": {"sharding", "notation", "planner", "hlo"},

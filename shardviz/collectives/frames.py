@@ -1,0 +1,240 @@
+"""A schedule run on numbers: who holds what after every round, forwards and backwards."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, overload
+
+from shardviz.collectives.operation import Cuts, Operation
+from shardviz.collectives.schedule import Phase, Schedule, Sends
+from shardviz.collectives.trace import Held, Trace
+from shardviz.errors import QuestionError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from shardviz.sharding import Mesh
+
+    Values = NDArray[Any]
+    Ints = NDArray[np.int64]
+    Small = NDArray[np.int32]
+
+MAX_BYTES = 2**30
+"""Memory for the numbers of all data."""
+
+
+class Piece:
+    """A member's piece of one chunk at one time. Equal `datum` means equal data.
+
+    `arrived`: it came in the last round, alone or added to what was there. `needed`: it is part of the
+    result, or will be sent or added to.
+    """
+
+    __slots__ = ("_frames", "_group", "arrived", "chunk", "datum", "needed")
+
+    def __init__(
+        self, frames: Frames, group: int, chunk: int, datum: int, arrived: bool, needed: bool
+    ) -> None:
+        self._frames, self._group = frames, group
+        self.chunk, self.datum, self.arrived, self.needed = chunk, datum, arrived, needed
+
+    @property
+    def values(self) -> Values | None:
+        """Its elements, in one dimension; None in frames without numbers."""
+        return self._frames.values(self._group, self.chunk, self.datum)
+
+    @property
+    def contributions(self) -> tuple[int, ...]:
+        """The members whose addends it contains, in the order of the additions; one if it only moved."""
+        return self._frames.trace.contributions(self.datum)
+
+    @property
+    def addends(self) -> tuple[Values, ...] | None:
+        """The elements of each contribution; None in frames without numbers."""
+        leaves = self._frames.trace.addends(self.datum)
+        found = [self._frames.values(self._group, self.chunk, leaf) for leaf in leaves]
+        known = tuple(values for values in found if values is not None)
+        return known if len(known) == len(found) else None
+
+
+class Frame:
+    """What every member holds after round `number`; 0 is before the first."""
+
+    def __init__(self, frames: Frames, number: int) -> None:
+        self.number = number
+        self.phase: Phase | None = None
+        """The phase of the round; None before the first."""
+        self.sends: Sends | None = None
+        """What was sent in the round, one chunk an entry; None before the first."""
+        if number:
+            self.phase, within = frames.schedule.phase(number)
+            self.sends = self.phase.sends(within).expanded(frames.schedule.chunks)
+        self.held: Held = frames.trace.held(number)
+        """What all members hold, as arrays."""
+        self._frames = frames
+
+    def pieces(self, member: int, group: int = 0) -> tuple[Piece, ...]:
+        """What a member of a group holds, ordered by chunk."""
+        held = self.held
+        first, last = held.member.searchsorted(member), held.member.searchsorted(member + 1)
+        mine = slice(first, last)
+        return tuple(
+            Piece(self._frames, group, *piece)
+            for piece in zip(
+                held.chunk[mine].tolist(),
+                held.datum[mine].tolist(),
+                held.arrived[mine].tolist(),
+                held.needed[mine].tolist(),
+                strict=True,
+            )
+        )
+
+
+class Frames(Sequence[Frame]):
+    """Every state of a schedule: `frames[0]` before anything is sent, `frames[n]` after round n.
+
+    With an operation, a mesh and `shards`, an array (devices in the mesh's row-major order, shape of a
+    shard), pieces have numbers, and every group of the operation's axes runs at the same time.
+
+    Raises `QuestionError` for shards that the operation cannot take, and for more numbers than fit.
+    """
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        operation: Operation | None = None,
+        mesh: Mesh | None = None,
+        shards: Values | None = None,
+    ) -> None:
+        self.schedule = schedule
+        self.trace = Trace(schedule)
+        self.groups: tuple[tuple[int, ...], ...] = (tuple(range(schedule.pattern.group_size)),)
+        """Mesh positions of each group's members."""
+        self._numbers: _Numbers | None = None
+        if operation is not None and mesh is not None and shards is not None:
+            self.groups = mesh.groups(operation.axes)
+            self._numbers = _Numbers(self.trace, operation, self.groups, shards)
+
+    def __len__(self) -> int:
+        return self.schedule.rounds + 1
+
+    @overload
+    def __getitem__(self, number: int) -> Frame: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[Frame]: ...
+    def __getitem__(self, number: int | slice) -> Frame | list[Frame]:
+        if isinstance(number, slice):
+            return [Frame(self, each) for each in range(*number.indices(len(self)))]
+        if not -len(self) <= number < len(self):
+            raise IndexError(f"there is no frame {number} of {len(self)}")
+        return Frame(self, number % len(self))
+
+    @property
+    def before(self) -> Values | None:
+        """Every device's shard, by mesh position."""
+        return None if self._numbers is None else self._numbers.shards
+
+    @property
+    def after(self) -> Values | None:
+        """Every device's result as JAX gives it, by mesh position."""
+        return None if self._numbers is None else self._numbers.after
+
+    @property
+    def cuts(self) -> Cuts | None:
+        """How the shards are cut into chunks."""
+        return None if self._numbers is None else self._numbers.cuts
+
+    def values(self, group: int, chunk: int, datum: int) -> Values | None:
+        """The elements of a datum of a chunk in one group; None without numbers."""
+        if self._numbers is None:
+            return None
+        found: Values = self._numbers.data[group, datum, : self._numbers.cuts.sizes[chunk]]
+        return found
+
+
+class _Numbers:
+    """The numbers of a trace's data, for every group."""
+
+    def __init__(
+        self, trace: Trace, operation: Operation, groups: tuple[tuple[int, ...], ...], shards: Values
+    ) -> None:
+        import numpy as np
+
+        self._trace, self._operation = trace, operation
+        self._positions = np.array(groups)
+        self.shards = shards
+        size = self._positions.shape[1]
+        self._prepared = operation.prepared(shards)
+        chunks = trace.schedule.chunks
+        largest = -(-math.prod(shards.shape[1:]) // trace.schedule.pattern.chunks_of_a_shard(chunks))
+        needed = len(groups) * trace.data * largest * self._prepared.dtype.itemsize
+        if needed > MAX_BYTES:
+            raise QuestionError(
+                f"the numbers of all steps take {needed / 2**30:,.1f} GiB, more than {MAX_BYTES // 2**30}",
+                "take a smaller array or mesh",
+            )
+        self.cuts = operation.cuts(shards.shape[1:], _hlo_name(shards), size, chunks)
+
+    @cached_property
+    def data(self) -> Values:
+        """(groups, data, elements of the largest chunk); unused elements are 0."""
+        import numpy as np
+
+        trace, cuts = self._trace, self.cuts
+        groups = len(self._positions)
+        shards = self._prepared.reshape(len(self._prepared), -1)[self._positions]
+        data = np.zeros((groups, trace.data, cuts.start.shape[1]), dtype=shards.dtype)
+        index = cuts.start[trace.leaf_chunk]
+        used = index >= 0
+        leaves = len(trace.leaf_member)
+        if shards.size:
+            data[:, :leaves] = shards[:, trace.leaf_member[:, None], np.where(used, index, 0)]
+            data[:, :leaves][:, ~used] = 0
+        done = leaves
+        for own, received in trace.sums:
+            data[:, done : done + len(own)] = self._operation.combined(data[:, own], data[:, received])
+            done += len(own)
+        return data
+
+    @cached_property
+    def after(self) -> Values:
+        import numpy as np
+
+        groups, size = self._positions.shape
+        elements = math.prod(self.cuts.shape)
+        pattern, shared = self._trace.schedule.pattern, self._trace.shared()
+        if shared is not None and pattern.everyone:
+            chunk = np.arange(len(shared))
+            one = self._laid_out(np.zeros_like(chunk), chunk, shared, elements)
+            result = np.repeat(one, size, axis=0)
+        else:
+            member, chunk = pattern.ends(self._trace.schedule.chunks)
+            datum = self._trace.final(member, chunk)
+            result = self._laid_out(member, chunk, datum, size * elements)
+        finished = self._operation.finished(result.reshape(groups, size, *self.cuts.shape), size)
+        devices = np.empty((groups * size, *self.cuts.shape), dtype=finished.dtype)
+        devices[self._positions.reshape(-1)] = finished.reshape(devices.shape)
+        return devices
+
+    def _laid_out(self, member: Ints, chunk: Ints, datum: Ints | Small, length: int) -> Values:
+        """(groups, length): the data where a member's chunks end; members follow one another."""
+        import numpy as np
+
+        result = np.zeros((len(self._positions), length), dtype=self._prepared.dtype)
+        place = self.cuts.end[chunk]
+        used = place >= 0
+        place = place + (member * math.prod(self.cuts.shape))[:, None]
+        if used.all():
+            result[:, place.reshape(-1)] = self.data[:, datum].reshape(len(result), -1)
+        else:
+            result[:, place[used]] = self.data[:, datum][:, used]
+        return result
+
+
+def _hlo_name(values: Values) -> str:
+    from shardviz.sharding import canonical_dtype
+
+    return canonical_dtype(str(values.dtype))

@@ -1,0 +1,211 @@
+"""JAX as the judge: whether the values of two tellers are equal, or as near as rounding lets them be.
+
+What is only moved, integers, and the largest and smallest must be equal. Floats may be added in any order,
+and in a wider type that is rounded once (XLA for CPU adds bf16 in f32, f8 and f4 in f16): every sum of n
+addends is within ((1 + u)^(n - 1) - 1) * sum |x| of the exact one, where u is half the distance from 1 to
+the next number (Higham 2002, "Accuracy and Stability of Numerical Algorithms", section 4.2).
+A mean is divided, or multiplied by 1 / n (XLA for CPU), which rounds once or twice more.
+
+Two NaNs are equal, whatever their payload; after a reduction 0 and -0 are, too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from shardviz.collectives.operation import Operation
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from shardviz.sharding import Mesh
+
+    Values = NDArray[Any]
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+    Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """How our result and JAX's compare.
+
+    `verdict` is "equal", "rounding" (every difference is within what another order of additions can make)
+    or "different". `values` were compared, `differing` of them differ. `ulps` is the largest difference
+    between finite values, counted in representable numbers. `device` (a mesh position), `index` (in its
+    result), `ours` and `theirs` are those of the largest difference when it is rounding, of the first
+    that is more than rounding when there is one; None and empty when all are equal. `note` says why
+    values cannot agree, where that is known.
+    """
+
+    verdict: str
+    values: int
+    differing: int = 0
+    ulps: int = 0
+    device: int | None = None
+    index: tuple[int, ...] = ()
+    ours: str = ""
+    theirs: str = ""
+    note: str = ""
+
+
+def judge(operation: Operation, mesh: Mesh, before: Values, ours: Values, theirs: Values) -> Judgement:
+    """Compare two results of an operation.
+
+    All three arrays have the mesh's devices by position as their first dimension; `before` are the shards.
+    """
+    import numpy as np
+
+    if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
+        return Judgement("different", ours.size, note=f"ours is {_kind(ours)}, theirs {_kind(theirs)}")
+    reduces = operation.pattern(operation.dims(mesh)).reduces
+    unequal = ~_same(ours, theirs, signed_zeros=not reduces)
+    if not unequal.any():
+        return Judgement("equal", ours.size)
+    ulps = _ulps(ours, theirs)
+    within = _within(operation, mesh, before, ours, theirs)
+    beyond = unequal & ~within
+    if beyond.any():
+        first = int(np.argmax(beyond))
+        note = "" if operation.name not in ("pmax", "pmin") or not _is_nan(before).any() else _NAN_NOTE
+        return _found("different", ours, theirs, unequal, ulps, first, note)
+    return _found("rounding", ours, theirs, unequal, ulps, int(np.argmax(np.where(unequal, ulps, -1))), "")
+
+
+_MANY = 2**62
+_NAN_NOTE = "XLA for CPU passes over NaN here, where StableHLO's maximum and minimum give NaN"
+
+
+def _found(
+    verdict: str, ours: Values, theirs: Values, unequal: Bools, ulps: Ints, place: int, note: str
+) -> Judgement:
+    import numpy as np
+
+    device, *index = (int(each) for each in np.unravel_index(place, ours.shape))
+    mine, other = (str(values.reshape(-1)[place]) for values in (ours, theirs))
+    return Judgement(
+        verdict,
+        ours.size,
+        int(unequal.sum()),
+        int(np.where(unequal, ulps, 0).max()),
+        device,
+        tuple(index),
+        mine,
+        other,
+        note,
+    )
+
+
+def _kind(values: Values) -> str:
+    return f"{values.dtype}[{','.join(map(str, values.shape[1:]))}]"
+
+
+def _is_nan(values: Values) -> Bools:
+    import numpy as np
+
+    found: Bools = np.not_equal(values, values)
+    return found
+
+
+def _parts(values: Values) -> Values:
+    """The values in one dimension before their parts: one for real numbers, two for complex."""
+    flat = values.reshape(-1)
+    if flat.dtype.kind == "c":
+        return flat.view(flat.real.dtype).reshape(-1, 2)
+    return flat[:, None]
+
+
+def _same(ours: Values, theirs: Values, signed_zeros: bool) -> Bools:
+    """For each value in one dimension, whether both are the same."""
+    import numpy as np
+
+    mine, other = _parts(ours), _parts(theirs)
+    same = (mine == other) | (_is_nan(mine) & _is_nan(other))
+    if signed_zeros and _is_float(mine):
+        same &= (np.signbit(mine) == np.signbit(other)) | _is_nan(mine)
+    found: Bools = same.all(axis=1)
+    return found
+
+
+def _is_float(parts: Values) -> bool:
+    return "float" in parts.dtype.name
+
+
+def _ulps(ours: Values, theirs: Values) -> Ints:
+    """How many steps from one number of the type to the next lie between two finite values (2^62 at most)."""
+    import numpy as np
+
+    mine, other = _parts(ours), _parts(theirs)
+    if not _is_float(mine):
+        return np.zeros(len(mine), dtype=np.int64)
+    finite = np.isfinite(mine) & np.isfinite(other)
+    first, second = _rank(mine), _rank(other)
+    # Of opposite signs they may be further apart than a signed number of 64 bits counts.
+    across = np.abs(first).astype(np.uint64) + np.abs(second).astype(np.uint64)
+    apart = np.where((first < 0) != (second < 0), across, np.abs(first - second).astype(np.uint64))
+    steps = np.where(finite, np.minimum(apart, _MANY), 0).astype(np.int64)
+    counted: Ints = steps.max(axis=1)
+    return counted
+
+
+def _rank(parts: Values) -> Ints:
+    """The place of every float among the numbers of its type; 0 and -0 share theirs."""
+    import numpy as np
+
+    size = parts.dtype.itemsize
+    magnitude = np.abs(parts).view(f"u{size}").astype(np.int64)
+    rank: Ints = np.where(np.signbit(parts), -magnitude, magnitude)
+    return rank
+
+
+def _within(operation: Operation, mesh: Mesh, before: Values, ours: Values, theirs: Values) -> Bools:
+    """For each value in one dimension, whether rounding alone may have made the difference."""
+    import numpy as np
+
+    from shardviz.collectives.values import float_limits
+
+    mine, other = _parts(ours), _parts(theirs)
+    adds = operation.name in ("psum", "pmean", "psum_scatter")
+    if not adds or not _is_float(mine):
+        return np.zeros(len(mine), dtype=bool)
+    limits = float_limits(mine.dtype)
+    unit, top, tiny = (float(each) for each in (limits.eps / 2, limits.max, limits.smallest_normal))
+    count = mesh.group_size(operation.axes)
+    if _is_float(_parts(before)):
+        sums = _absolute_sums(operation, mesh, before)
+    else:
+        sums = np.zeros_like(mine, dtype=np.float64)
+    with np.errstate(all="ignore"):
+        # One rounding more, from the wider type; XLA for CPU may take subnormal numbers for 0.
+        bound = 2 * np.expm1(count * np.log1p(unit)) * sums + (count + 1) * tiny
+        overflows = sums * (1 + bound / np.maximum(sums, tiny)) > top
+        if operation.name == "pmean":
+            divisor = float(np.asarray(count).astype(mine.dtype))
+            bound = bound / divisor + 4 * unit * np.abs(mine.astype(np.float64)) + tiny
+        near: Bools = np.abs(mine.astype(np.float64) - other.astype(np.float64)) <= bound
+    found: Bools = (near | overflows).all(axis=1)
+    return found
+
+
+def _absolute_sums(operation: Operation, mesh: Mesh, before: Values) -> Floats:
+    """The sum of the finite addends' absolute values of each result: (values of the result, parts)."""
+    import numpy as np
+
+    dims = operation.dims(mesh)
+    pattern = operation.pattern(dims)
+    chunks = pattern.base_chunks
+    parts = np.abs(_parts(before).astype(np.float64))
+    parts[~np.isfinite(parts)] = 0
+    addends = parts.reshape(len(before), -1, parts.shape[1])
+    cuts = operation.cuts(before.shape[1:], _ANY_FLOAT, pattern.group_size, chunks)
+    member, chunk = pattern.ends(chunks)
+    sums = np.zeros((len(before), int(np.prod(cuts.shape)), parts.shape[1]))
+    for group in mesh.groups(operation.axes):
+        total = addends[list(group)].sum(axis=0)
+        sums[np.array(group)[member][:, None], cuts.end[chunk]] = total[cuts.start[chunk]]
+    return sums.reshape(-1, parts.shape[1])
+
+
+_ANY_FLOAT = "f64"

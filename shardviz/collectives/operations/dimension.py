@@ -1,0 +1,51 @@
+"""The dimension of a shard that an operation works along, and what is wrong with it."""
+
+from __future__ import annotations
+
+from shardviz.errors import QuestionError
+
+
+def dimension(number: int, rank: int, what: str) -> int:
+    """A dimension counted from 0; negative numbers count from the end.
+
+    `what` has the `rank` dimensions: "a shard". Raises `QuestionError` for a number beyond them.
+    """
+    if not -rank <= number < rank:
+        raise QuestionError(
+            f"{what} of {rank} dimensions has no dimension {number}",
+            f"dimensions go from 0 to {rank - 1}, or from -{rank} to -1"
+            if rank
+            else "a scalar has none: use shards of one dimension or more",
+        )
+    return number % rank
+
+
+def check_divides(shape: tuple[int, ...], dim: int, group_size: int) -> None:
+    """Raise `QuestionError` unless the members of a group divide a dimension of their shards."""
+    size = shape[dim]
+    if size % group_size:
+        below, above = size // group_size * group_size, -(-size // group_size) * group_size
+        raise QuestionError(
+            f"dimension {dim} of a shard has {size:,} elements, which {group_size:,} devices do not divide",
+            f"{below:,} or {above:,} elements would work" if below else f"{above:,} elements would work",
+        )
+    check_filled(shape, dim)
+
+
+def check_is_group(shape: tuple[int, ...], dim: int, group_size: int) -> None:
+    """Raise `QuestionError` unless a dimension of the shards has one element for each member of a group."""
+    if shape[dim] != group_size:
+        tiled = shape[dim] % group_size == 0
+        raise QuestionError(
+            f"dimension {dim} of a shard has {shape[dim]:,} elements, but untiled it needs one for each of "
+            f"the {group_size:,} devices",
+            f"{group_size:,} elements would work{', and so would these, tiled' if tiled else ''}",
+        )
+
+
+def check_filled(shape: tuple[int, ...], dim: int) -> None:
+    """Raise `QuestionError` for a dimension without elements: JAX gathers and scatters none along it."""
+    if not shape[dim]:
+        raise QuestionError(
+            f"dimension {dim} of a shard has no elements", "one element or more for each device would work"
+        )

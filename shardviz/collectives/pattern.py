@@ -1,0 +1,109 @@
+"""What a collective moves, apart from any numbers: which device starts with which chunk, and ends with which.
+
+The members of a group count from 0 in the order of its mesh axes, the major axis first, as
+`Mesh.groups` lists them. A chunk is a piece of data with a number. Of n members:
+
+    all_gather      chunk c starts on member c // pieces; every member ends with all
+    reduce_scatter  every member starts with its own addend of every chunk; member c // pieces ends with
+                    the total of chunk c
+    all_reduce      every member starts with its own addend of every chunk and ends with every total
+    all_to_all      chunk s * n + d starts on member s and ends on member d
+    permute         chunk s starts on member s and ends on the member to which `perm` sends it
+    broadcast       every chunk starts on `source`; every member ends with all
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from shardviz.errors import QuestionError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+
+KINDS = ("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "permute", "broadcast")
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """One kind of movement within one group, whose mesh axes have the sizes `dims`.
+
+    `perm` lists (source, destination) for a permute, `source` is the member that broadcasts.
+    """
+
+    kind: str
+    dims: tuple[int, ...]
+    perm: tuple[tuple[int, int], ...] = ()
+    source: int = 0
+
+    @property
+    def group_size(self) -> int:
+        """Members of the group."""
+        return math.prod(self.dims)
+
+    @property
+    def reduces(self) -> bool:
+        """Whether members add up what they receive."""
+        return self.kind in ("reduce_scatter", "all_reduce")
+
+    @property
+    def everyone(self) -> bool:
+        """Whether every member ends with every chunk."""
+        return self.kind in ("all_gather", "all_reduce", "broadcast")
+
+    @property
+    def base_chunks(self) -> int:
+        """The fewest chunks in which the data can move; a schedule has a multiple of them."""
+        n = self.group_size
+        return {"all_to_all": n * n, "all_reduce": 1, "broadcast": 1}.get(self.kind, n)
+
+    def pieces(self, chunks: int) -> int:
+        """Chunks for one of the `base_chunks`. Raises `QuestionError` where they do not divide."""
+        pieces, rest = divmod(chunks, self.base_chunks)
+        if rest or not pieces:
+            raise QuestionError(
+                f"{chunks} chunks are no multiple of the {self.base_chunks} that {self.kind} needs",
+                f"use a multiple of {self.base_chunks}",
+            )
+        return pieces
+
+    def chunks_of_a_shard(self, chunks: int) -> int:
+        """How many of all `chunks` one member starts with, where it starts with any."""
+        whole = self.reduces or self.kind == "broadcast"
+        return chunks if whole else chunks // self.group_size
+
+    def starts(self, chunks: int) -> tuple[Ints, Ints]:
+        """(member, chunk) of everything that is there at the start, ordered by member, then chunk."""
+        import numpy as np
+
+        n = self.group_size
+        if self.reduces:
+            return np.repeat(np.arange(n), chunks), np.tile(np.arange(chunks), n)
+        chunk = np.arange(chunks)
+        if self.kind == "broadcast":
+            return np.full(chunks, self.source), chunk
+        return chunk // (chunks // n), chunk
+
+    def ends(self, chunks: int) -> tuple[Ints, Ints]:
+        """(member, chunk) of everything that must be there at the end, ordered by member, then chunk."""
+        import numpy as np
+
+        n = self.group_size
+        pieces = self.pieces(chunks)
+        chunk = np.arange(chunks)
+        if self.kind == "reduce_scatter":
+            return chunk // pieces, chunk
+        if self.kind == "all_to_all":
+            member, sender = np.divmod(np.arange(chunks) // pieces, n)
+            return member, (sender * n + member) * pieces + chunk % pieces
+        if self.kind == "permute":
+            pairs = sorted((target, origin) for origin, target in self.perm)
+            member = np.repeat(np.array([target for target, _ in pairs], dtype=np.int64), pieces)
+            origin = np.repeat(np.array([origin for _, origin in pairs], dtype=np.int64), pieces)
+            return member, origin * pieces + np.arange(len(member)) % pieces
+        return np.repeat(np.arange(n), chunks), np.tile(chunk, n)

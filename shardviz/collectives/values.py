@@ -1,0 +1,172 @@
+"""Element types as NumPy has them, and arrays of numbers that people wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isinf
+from typing import TYPE_CHECKING, Any
+
+from shardviz.errors import QuestionError, quote
+from shardviz.sharding import canonical_dtype
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Values = NDArray[Any]
+
+_FAMILIES = {"bf": "bfloat", "s": "int", "u": "uint", "f": "float", "c": "complex"}
+_NO_NUMBERS = ("token", "opaque")
+_TRUTH = {"true": 1, "false": 0}
+
+
+def check_dtype(dtype: str) -> None:
+    """Raise `QuestionError` for an HLO name that is no dtype of arrays."""
+    if canonical_dtype(dtype) in _NO_NUMBERS:
+        raise QuestionError(f"{dtype} is no dtype of numbers", "use for example f32, bf16 or s32")
+
+
+def check_zero(dtype: str, whose: str) -> None:
+    """Raise `QuestionError` for the dtype that has no 0, which `whose` result would have to hold."""
+    if dtype == "f8e8m0fnu":
+        raise QuestionError(f"f8e8m0fnu has no 0, which {whose} would hold", "use for example f8e4m3fn")
+
+
+def is_integer(dtype: str) -> bool:
+    """Whether HLO's name is that of integers."""
+    return dtype[0] in "su"
+
+
+def is_complex(dtype: str) -> bool:
+    """Whether HLO's name is that of complex numbers."""
+    return dtype[0] == "c"
+
+
+def numpy_dtype(dtype: str) -> np.dtype[Any]:
+    """NumPy's dtype for HLO's name; bf16, f8, f4 and the narrow integers are those of ml_dtypes.
+
+    Raises `QuestionError` for a name that is no dtype of arrays.
+    """
+    import ml_dtypes
+    import numpy as np
+
+    check_dtype(dtype)
+    name = canonical_dtype(dtype)
+    if name == "pred":
+        return np.dtype(bool)
+    family = "bf" if name.startswith("bf") else name[0]
+    digits = name[len(family) :]
+    bits = digits[: len(digits) - len(digits.lstrip("0123456789"))]
+    full = f"{_FAMILIES[family]}{bits}{'_' if bits != digits else ''}{digits[len(bits) :]}"
+    return np.dtype(getattr(ml_dtypes, full, full))
+
+
+def float_limits(kind: np.dtype[Any]) -> Any:
+    """`numpy.finfo` for floats of any kind; for complex numbers that of their parts."""
+    import ml_dtypes
+
+    return ml_dtypes.finfo(kind)  # type: ignore[no-untyped-call]
+
+
+def array_from_numbers(numbers: Sequence[str | int | float], dtype: str) -> Values:
+    """The numbers as a one-dimensional array; floats are rounded to the dtype, as NumPy rounds.
+
+    Raises `QuestionError` for the first text that is no number, and for a number that the dtype cannot
+    hold: out of range, not whole for integers, not real, or infinite or NaN where there is none.
+    """
+    import numpy as np
+
+    kind = numpy_dtype(dtype)
+    exact = is_integer(dtype) or dtype == "pred"
+    read = [_number(number, place, dtype, exact) for place, number in enumerate(numbers)]
+    if exact:
+        low, high = (0, 1) if dtype == "pred" else _integer_range(dtype)
+        for place, value in enumerate(read):
+            if not low <= value <= high:
+                raise _unfit(numbers[place], place, dtype, f"holds {low:,} to {high:,}")
+        wide = np.array(read, dtype="uint64" if dtype == "u64" else "int64")
+        return wide.astype(kind)
+    if is_complex(dtype):
+        wide = np.array(read, dtype="complex128")
+        parts = np.array([wide.real, wide.imag])
+        _check_floats(parts, np.finfo(kind).dtype, numbers, dtype)
+    else:
+        wide = np.array(read, dtype="float64")
+        _check_floats(wide[None], kind, numbers, dtype)
+    with np.errstate(all="ignore"):
+        return wide.astype(kind)
+
+
+def _number(number: str | int | float, place: int, dtype: str, exact: bool) -> Any:
+    """A Python number of the kind that the dtype takes."""
+    value = _read(number, place) if isinstance(number, str) else number
+    if isinstance(value, complex) and not is_complex(dtype):
+        raise _unfit(number, place, dtype, "has real numbers only", "use --dtype c64")
+    if exact and isinstance(value, float):
+        if not value.is_integer():
+            raise _unfit(number, place, dtype, "has whole numbers only", "use --dtype f32")
+        return int(value)
+    try:
+        # A text such as 1e999 reads as infinity without a word.
+        infinite = not exact and (isinf(value.real) or isinf(value.imag))
+        beyond = infinite and "inf" not in str(number).lower()
+    except OverflowError:
+        beyond = True
+    if beyond:
+        raise _unfit(number, place, dtype, "ends far below it")
+    return value
+
+
+def _read(text: str, place: int) -> int | float | complex:
+    """A text as the narrowest Python number."""
+    if text.strip().lower() in _TRUTH:
+        return _TRUTH[text.strip().lower()]
+    for read in (int, float, complex):
+        try:
+            value: int | float | complex = read(text)
+        except ValueError:
+            continue
+        return value
+    raise QuestionError(
+        f"number {place + 1} of the data, {quote(text, 30)}, is no number", "write for example 3,9,5,2"
+    )
+
+
+def _integer_range(dtype: str) -> tuple[int, int]:
+    bits = int(dtype[1:])
+    return (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if dtype[0] == "s" else (0, 2**bits - 1)
+
+
+def _check_floats(
+    parts: Values, kind: np.dtype[Any], numbers: Sequence[str | int | float], dtype: str
+) -> None:
+    """`parts`: f64 of shape (1 or 2, numbers). Raise for what changes its nature in the type."""
+    import numpy as np
+
+    with np.errstate(all="ignore"):
+        there = parts.astype(kind).astype("float64")
+    top = float(float_limits(kind).max)
+    fits = np.where(
+        np.isfinite(parts), np.isfinite(there) & (abs(parts) <= top), (there == parts) | np.isnan(parts)
+    )
+    fits &= np.isnan(there) == np.isnan(parts)
+    wrong = np.flatnonzero(~fits.all(axis=0))
+    if len(wrong):
+        place = int(wrong[0])
+        bad = parts[:, place][~fits[:, place]][0]
+        if np.isnan(bad):
+            why = "has no NaN"
+        elif np.isinf(bad):
+            why = "has no infinity"
+        elif abs(bad) > top:
+            why = f"ends at {top:g}"
+        else:
+            why = f"holds {float(float_limits(kind).tiny):g} to {top:g}"
+        raise _unfit(numbers[place], place, dtype, why)
+
+
+def _unfit(number: object, place: int, dtype: str, why: str, hint: str = "") -> QuestionError:
+    return QuestionError(
+        f"number {place + 1} of the data, {quote(str(number), 30)}, does not fit {dtype}, which {why}",
+        hint or "change it, or use a wider --dtype",
+    )
