@@ -37,6 +37,7 @@ PURE = (
     "shardviz.collectives.algorithms",
     "shardviz.collectives.operations",
     "shardviz.collectives.frames",
+    "shardviz.hardware",
     "shardviz.hlo",
     "shardviz.compare",
     "shardviz.compiler",

@@ -14,11 +14,15 @@ MAY_IMPORT = {
     "notation": {"sharding"},
     "planner": {"sharding", "notation"},
     "collectives": {"sharding"},
+    "hardware": {"sharding", "collectives"},
     "hlo": {"sharding"},
     "compare": {"sharding", "planner", "hlo"},
-    "compiler": {"sharding", "notation", "planner", "hlo"},
-    "render": {"sharding", "notation", "planner", "hlo", "compare", "compiler"},
-    "cli": {"sharding", "notation", "planner", "hlo", "compare", "compiler", "render"},
+    "compiler": {"sharding", "notation", "planner", "collectives", "hlo"},
+    "render": {"sharding", "notation", "planner", "collectives", "hardware", "hlo", "compare", "compiler"},
+    "cli": {
+        *("sharding", "notation", "planner", "collectives", "hardware"),
+        *("hlo", "compare", "compiler", "render"),
+    },
     "__main__": {"cli"},
     "__init__": set(),
 }

@@ -1,0 +1,197 @@
+"""Which devices are linked: rings, lines and tori, or a switch in the middle.
+
+A link is directed. Members of the group count from 0 and stand on the torus in row-major order, as the
+members of `Pattern` do on its `dims`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from shardviz.errors import NotationError, QuestionError, quote
+
+MAX_DEVICES = 2**20
+"""Beyond this, arrays with a number for every link would swallow memory."""
+MAX_RANK = 16
+NAMES = ("ring", "line", "torus", "switch")
+HINT = "use ring, line, torus, switch, or the sizes of a torus, as in 4x4"
+
+
+class Topology(ABC):
+    """Devices 0 … `devices` - 1 and directed links 0 … `links` - 1 between them."""
+
+    @property
+    @abstractmethod
+    def devices(self) -> int:
+        """How many devices there are."""
+
+    @property
+    @abstractmethod
+    def links(self) -> int:
+        """How many directed links there are."""
+
+    @abstractmethod
+    def ends(self, link: int) -> tuple[int, int]:
+        """The device at which a link begins, and the one at which it ends."""
+
+
+@dataclass(frozen=True)
+class Torus(Topology):
+    """Devices on a grid of the sizes `dims`, each linked to its neighbours along every axis, both ways.
+
+    Where `wrap`, the last of an axis is linked to the first. An axis of two has one link each way, wrapped
+    or not: its devices are neighbours already. One axis makes a ring or a line.
+
+    Links count by axis, then direction (towards larger coordinates first), then by the place of their
+    segment in row-major order; segment s of an axis joins the coordinates s and s + 1.
+    """
+
+    dims: tuple[int, ...]
+    wrap: tuple[bool, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.dims) != len(self.wrap) or any(size < 1 for size in self.dims):
+            raise QuestionError(f"a torus of {_times(self.dims)} devices does not exist", HINT)
+        _check_devices(self.devices)
+
+    def __str__(self) -> str:
+        axes = [axis for axis, size in enumerate(self.dims) if size > 1]
+        closed = all(self.wrap[axis] for axis in axes)
+        if len(axes) < 2:
+            return f"{'ring' if closed else 'line'} of {self.devices}"
+        return f"{'torus' if closed else 'grid'} of {_times(self.dims)}"
+
+    @property
+    def devices(self) -> int:
+        return math.prod(self.dims)
+
+    @property
+    def links(self) -> int:
+        return 2 * sum(map(self.links_along, range(len(self.dims))))
+
+    def is_ring(self, axis: int) -> bool:
+        """Whether an axis closes to a ring."""
+        return self.wrap[axis] and self.dims[axis] > 2
+
+    def segments(self, axis: int) -> int:
+        """Pairs of neighbours on one line along an axis."""
+        return self.dims[axis] - (not self.is_ring(axis))
+
+    def stride(self, axis: int) -> int:
+        """How far apart the numbers of neighbours along an axis are."""
+        return math.prod(self.dims[axis + 1 :])
+
+    def links_along(self, axis: int) -> int:
+        """Links of one direction along an axis."""
+        return self.devices // self.dims[axis] * self.segments(axis)
+
+    def first_link(self, axis: int, up: bool) -> int:
+        """The first of the links along an axis; `up` leads to larger coordinates."""
+        before = 2 * sum(map(self.links_along, range(axis)))
+        return before if up else before + self.links_along(axis)
+
+    def ends(self, link: int) -> tuple[int, int]:
+        for axis, count in enumerate(map(self.links_along, range(len(self.dims)))):
+            if link < 2 * count:
+                down, place = divmod(link, count)
+                outer, rest = divmod(place, self.segments(axis) * self.stride(axis))
+                segment, inner = divmod(rest, self.stride(axis))
+                low, high = (
+                    (outer * self.dims[axis] + coordinate) * self.stride(axis) + inner
+                    for coordinate in (segment, (segment + 1) % self.dims[axis])
+                )
+                return (high, low) if down else (low, high)
+            link -= 2 * count
+        raise IndexError(link)
+
+
+@dataclass(frozen=True)
+class Switch(Topology):
+    """Every device has a link to a switch and one from it: 0 … `ports` - 1 lead there, the rest back.
+
+    The switch is the node with the number `ports`. It passes a message on while it still comes in (cut
+    through): from device to device a message takes one latency and is sent once, but waits for its
+    sender's link and for its receiver's.
+    """
+
+    ports: int
+
+    def __post_init__(self) -> None:
+        if self.ports < 1:
+            raise QuestionError(f"a switch with {self.ports} devices does not exist", HINT)
+        _check_devices(self.ports)
+
+    def __str__(self) -> str:
+        return f"switch with {self.ports}"
+
+    @property
+    def devices(self) -> int:
+        return self.ports
+
+    @property
+    def links(self) -> int:
+        return 2 * self.devices
+
+    def ends(self, link: int) -> tuple[int, int]:
+        down, device = divmod(link, self.devices)
+        return (self.devices, device) if down else (device, self.devices)
+
+
+def topology_for(text: str | None, dims: tuple[int, ...]) -> Topology:
+    """The topology that joins a group whose axes have the sizes `dims`.
+
+    None is a ring for one axis and a torus for several; ``ring`` is one ring through all members in order;
+    ``line`` the grid of `dims` without wraparound; ``torus`` the grid with it; ``switch`` a switch; sizes as
+    ``4x4`` a torus on which the members stand in row-major order.
+
+    Raises `NotationError` for another text, `QuestionError` for sizes that do not multiply to the group.
+    """
+    members = math.prod(dims)
+    word = "torus" if text is None else text.strip().lower()
+    if word == "torus":
+        return Torus(dims, (True,) * len(dims))
+    if word == "line":
+        return Torus(dims, (False,) * len(dims))
+    if word == "ring":
+        return Torus((members,), (True,))
+    if word == "switch":
+        return Switch(members)
+    sizes = _sizes(text or "")
+    if math.prod(sizes) != members:
+        raise QuestionError(
+            f"a topology of {_times(sizes)} has {math.prod(sizes):,} devices, but the group has {members:,}",
+            f"give sizes that multiply to {members:,}, as in {_times(dims)}",
+        )
+    return Torus(sizes, (True,) * len(sizes))
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    start = len(text) - len(text.lstrip())
+    if not re.fullmatch(r"\s*[0-9]+(?:[x×][0-9]+)*\s*", text, re.IGNORECASE | re.ASCII):
+        problem = f"{quote(text.strip(), 30)} is not a topology" if text.strip() else "there is no topology"
+        raise NotationError(problem, text, start, max(len(text.rstrip()), start + 1), HINT)
+    found = list(re.finditer("[0-9]+", text))
+    if len(found) > MAX_RANK:
+        raise NotationError(
+            f"more than {MAX_RANK} axes", text, *found[MAX_RANK].span(), hint="use fewer axes"
+        )
+    for size in found:
+        if len(size.group()) > len(str(MAX_DEVICES)) or int(size.group()) < 1:
+            problem = f"an axis of {quote(size.group(), 20)} devices is not possible"
+            raise NotationError(problem, text, *size.span(), hint=f"use sizes from 1 to {MAX_DEVICES:,}")
+    return tuple(int(size.group()) for size in found)
+
+
+def _check_devices(count: int) -> None:
+    if count > MAX_DEVICES:
+        raise QuestionError(
+            f"the links of {count:,} devices are too many to follow",
+            f"use a group of at most {MAX_DEVICES:,} devices",
+        )
+
+
+def _times(sizes: tuple[int, ...]) -> str:
+    return "x".join(map(str, sizes)) or "no"

@@ -1,0 +1,145 @@
+"""One round on its links: the ways of its messages, and how long they take."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from shardviz.hardware.loads import link_loads
+from shardviz.hardware.messages import Messages
+from shardviz.hardware.queues import store_and_forward
+from shardviz.hardware.routes import legs, links_at
+from shardviz.hardware.switching import busiest_transfer
+from shardviz.hardware.topology import Switch, Topology, Torus
+from shardviz.hardware.wire import Wire
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from shardviz.hardware.routes import Leg
+
+    Ints = NDArray[np.int64]
+    Reals = NDArray[np.floating[Any]]
+
+MAX_HOPS = 2**26
+"""More hops in one round are not followed through the queues."""
+MAX_WORK = 2**30
+"""Nor are more steps × links: a step of the queues looks at every link."""
+LINKS_A_STEP = 2**13
+"""Links that can be looked at in the time that a step takes whatever their number."""
+
+
+@dataclass(frozen=True)
+class Delay:
+    """How long a round takes on any wire: `hops` latencies and `bytes` bytes, one after the other.
+
+    `waiting` messages have to wait for a link, unless bandwidth is endless.
+    """
+
+    hops: int
+    bytes: int
+    waiting: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How long a round takes on one wire, and how many messages must wait for a link on their ways.
+
+    Where the queues would take too long to follow, `seconds` is a lower bound and `waiting` None.
+    """
+
+    seconds: float
+    waiting: int | None
+
+    @property
+    def exact(self) -> bool:
+        return self.waiting is not None
+
+
+@dataclass(frozen=True)
+class Trip:
+    """The messages of one round on a topology, merged.
+
+    `hops` are those of each message (one through a switch), `loads` the bytes on each link. `delay` is the
+    time in closed form where there is one, None where only the queues can tell.
+    """
+
+    messages: Messages
+    topology: Topology
+    legs: tuple[Leg, ...]
+    hops: Ints
+    loads: Ints
+    delay: Delay | None
+
+    @classmethod
+    def of(cls, messages: Messages, topology: Topology) -> Trip:
+        import numpy as np
+
+        messages = messages.merged()
+        src, dst, sizes = messages.src, messages.dst, messages.bytes
+        loads = link_loads(topology, src, dst, sizes)
+        if isinstance(topology, Switch):
+            hops = np.ones_like(src)
+            through = Delay(min(1, len(src)), *busiest_transfer(messages))
+            return cls(messages, topology, (), hops, loads, through)
+        assert isinstance(topology, Torus)
+        ways = legs(topology, src, dst)
+        hops = sum((abs(leg.hops) for leg in ways), np.zeros_like(src))
+        most = int(hops.max(initial=0))
+        delay: Delay | None = None
+        if most <= 1:
+            waiting = int(np.count_nonzero(sizes) - np.count_nonzero(loads))
+            delay = Delay(most, int(loads.max(initial=0)), waiting)
+        elif not sizes.any() or _in_step(topology, ways, sizes):
+            delay = Delay(most, most * int(sizes[0]), 0)
+        return cls(messages, topology, ways, hops, loads, delay)
+
+    def outcome(self, wire: Wire, unit: float = 1.0) -> Outcome:
+        """How long the round takes on a wire when messages have `unit` times their bytes."""
+        if wire.bandwidth == math.inf:
+            return Outcome(int(self.hops.max(initial=0)) * wire.latency, 0)
+        if self.delay is not None:
+            seconds = self.delay.hops * wire.latency + self.delay.bytes * unit / wire.bandwidth
+            return Outcome(seconds, self.delay.waiting)
+        work = self.steps(wire, unit) * (self.topology.links + LINKS_A_STEP)
+        if int(self.hops.sum()) > MAX_HOPS or work > MAX_WORK:
+            return Outcome(self._least(wire, unit), None)
+        sizes: Reals = self.messages.bytes * unit
+        assert isinstance(self.topology, Torus)
+        full = sizes > 0
+        arrived, waited = store_and_forward(
+            self.topology, tuple(leg.only(full) for leg in self.legs), sizes[full], wire
+        )
+        empty = int(self.hops[~full].max(initial=0)) * wire.latency
+        return Outcome(max(float(arrived.max()), empty), int(waited.sum()))
+
+    def steps(self, wire: Wire, unit: float = 1.0) -> float:
+        """About how many steps the queues take: one a window, and one for every turn of the busiest link."""
+        sizes = self.messages.bytes[self.messages.bytes > 0]
+        shortest = float(sizes.min()) * unit
+        windows = self._least(wire, unit) / wire.seconds(shortest)
+        turns = int(self.loads.max()) * unit / shortest
+        return min(int(self.hops.sum()), windows + turns)
+
+    def _least(self, wire: Wire, unit: float) -> float:
+        """Seconds that the round takes at least: for each message alone, and for the busiest link."""
+        sizes: Reals = self.messages.bytes * unit
+        alone = self.hops * (wire.latency + sizes / wire.bandwidth)
+        return max(float(alone.max()), wire.seconds(int(self.loads.max()) * unit))
+
+
+def _in_step(torus: Torus, ways: tuple[Leg, ...], sizes: Ints) -> bool:
+    """Whether the messages never meet since all are alike, move along one axis, and begin on other links.
+
+    Then they are all on their k-th links at the same time, and two that share one would have begun on the
+    same link.
+    """
+    import numpy as np
+
+    moves = np.array([leg.hops != 0 for leg in ways])
+    if (sizes != sizes[0]).any() or (moves.sum(axis=0) > 1).any():
+        return False
+    first = np.choose(moves.argmax(axis=0), [links_at(torus, leg, 0) for leg in ways])
+    return int(np.bincount(first).max()) == 1

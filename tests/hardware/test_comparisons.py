@@ -1,0 +1,157 @@
+"""All algorithms side by side, and where they cross over."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+from shardviz.collectives import Pattern, schedule_for
+from shardviz.errors import QuestionError
+from shardviz.hardware import Wire, comparison, crossovers, left_out, timeline, topology_for
+from shardviz.hardware.crossover import LARGEST
+
+WIRE = Wire()
+
+
+def test_a_row_says_what_the_timeline_says() -> None:
+    pattern = Pattern("all_reduce", (8,))
+    topology = topology_for(None, (8,))
+    rows = {row.algorithm: row for row in comparison(pattern, 2**20, topology, WIRE)}
+    row = rows["ring"]
+    line = timeline(schedule_for("ring", pattern), 2**17, topology, WIRE)
+    assert (row.rounds, row.device_bytes, row.busiest_bytes) == (14, line.device_bytes, line.busiest_bytes)
+    assert (row.seconds, row.waiting, row.exact, row.reason) == (line.seconds, 0, True, "")
+    assert row.device_bytes == 2 * 7 * 2**17
+
+
+def test_what_cannot_be_has_a_reason_and_no_numbers() -> None:
+    pattern = Pattern("all_reduce", (5,))
+    rows = {row.algorithm: row for row in comparison(pattern, 1000, topology_for(None, (5,)), WIRE)}
+    assert "5 devices are no power of two" in rows["recursive-doubling"].reason
+    row = rows["recursive-doubling"]
+    numbers = (row.rounds, row.device_bytes, row.busiest_bytes, row.seconds, row.waiting, row.exact)
+    assert numbers == (0, 0, 0, 0, 0, True)
+    assert rows["ring"].device_bytes == 8 * 200
+    assert "pairwise" not in rows
+
+
+@pytest.mark.parametrize(
+    ("pattern", "payload", "device_bytes"),
+    [
+        # (N - 1) / N of the gathered array, of what a device holds; all of it for a permute.
+        (Pattern("all_gather", (8,)), 800, 700),
+        (Pattern("reduce_scatter", (8,)), 800, 700),
+        (Pattern("all_to_all", (8,)), 800, 700),
+        (Pattern("permute", (8,), perm=((0, 1),)), 800, 800),
+        # Chunks of 34, 33 and 33 bytes, the first sent twice.
+        (Pattern("all_gather", (3,)), 100, 68),
+    ],
+)
+def test_bytes_are_those_of_a_member(pattern: Pattern, payload: int, device_bytes: int) -> None:
+    rows = {
+        row.algorithm: row for row in comparison(pattern, payload, topology_for(None, pattern.dims), WIRE)
+    }
+    assert rows["direct"].device_bytes == device_bytes
+
+
+def test_chunks_may_have_the_sizes_that_a_function_gives() -> None:
+    pattern, topology = Pattern("all_gather", (4,)), topology_for(None, (4,))
+    rows = comparison(pattern, lambda schedule: np.arange(schedule.chunks) * 10, topology, WIRE)
+    ring = next(row for row in rows if row.algorithm == "ring")
+    assert ring.device_bytes == 60
+    assert ring.seconds == pytest.approx(3 * WIRE.seconds(30))
+    even = comparison(pattern, lambda _: 25, topology, WIRE)
+    assert [row.seconds for row in even] == [row.seconds for row in comparison(pattern, 100, topology, WIRE)]
+
+
+def test_so_many_unequal_chunks_that_all_count_as_the_largest() -> None:
+    pattern, topology = Pattern("all_gather", (8192,)), topology_for(None, (8192,))
+    for sizes in (8192 * 3 - 1, lambda schedule: np.arange(schedule.chunks) % 4):
+        rows = {row.algorithm: row for row in comparison(pattern, sizes, topology, WIRE)}
+        assert rows["ring"].device_bytes == 8191 * 3
+
+
+def test_fewer_bytes_than_none() -> None:
+    with pytest.raises(QuestionError, match="-1 bytes cannot be sent"):
+        comparison(Pattern("all_gather", (4,)), -1, topology_for(None, (4,)), WIRE)
+
+
+def test_no_bytes_take_the_latency() -> None:
+    rows = {
+        row.algorithm: row
+        for row in comparison(Pattern("all_gather", (4,)), 0, topology_for(None, (4,)), WIRE)
+    }
+    assert rows["ring"].seconds == pytest.approx(3e-6)
+    assert rows["direct"].seconds == pytest.approx(2e-6)
+
+
+def fastest(pattern: Pattern, topology_name: str | None, payload: int) -> dict[str, float]:
+    rows = comparison(pattern, payload, topology_for(topology_name, pattern.dims), WIRE)
+    return {row.algorithm: row.seconds for row in rows if not row.reason}
+
+
+@pytest.mark.parametrize("name", [None, "line", "switch", "4x4"])
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        Pattern("all_reduce", (16,)),
+        Pattern("all_gather", (16,)),
+        Pattern("all_to_all", (4, 4)),
+        Pattern("all_reduce", (4, 4)),
+        Pattern("broadcast", (16,)),
+    ],
+)
+def test_on_either_side_of_a_crossover_the_named_one_is_the_fastest(
+    pattern: Pattern, name: str | None
+) -> None:
+    topology = topology_for(name, pattern.dims)
+    found = crossovers(pattern, topology, WIRE)
+    assert found[0][0] == 16
+    assert [payload for payload, _ in found] == sorted({payload for payload, _ in found})
+    ends = [*(payload for payload, _ in found[1:]), LARGEST]
+    for (begin, algorithm), end in zip(found, ends, strict=True):
+        # Multiples of many chunk numbers, well within the range.
+        for payload in {begin * 101 // 100, int((begin * end) ** 0.5), end * 99 // 100}:
+            payload = -(-payload // 1920) * 1920
+            if begin <= payload < end and payload >= 19200:
+                times = fastest(pattern, name, payload)
+                assert times[algorithm] <= min(times.values()) * 1.003
+
+
+def test_affine_times_cross_exactly_where_algebra_says() -> None:
+    # Through a switch, 8 devices. Direct all-reduce: 2 latencies and 2 · 7/8 V; no other has fewer of either.
+    topology = topology_for("switch", (8,))
+    assert crossovers(Pattern("all_reduce", (8,)), topology, WIRE) == ((8, "direct"),)
+    # Direct broadcast L + 7 V / W, a binomial tree 3 (L + V / W): equal at 4 V = 2 L W = 90,000 bytes.
+    assert crossovers(Pattern("broadcast", (8,)), topology, WIRE)[:2] == (
+        (8, "direct"),
+        (22_500, "binomial-tree"),
+    )
+
+
+def test_where_nothing_takes_time_the_first_is_named() -> None:
+    nothing = Wire(0.0, float("inf"))
+    found = crossovers(Pattern("all_reduce", (8,)), topology_for(None, (8,)), nothing)
+    assert found == ((8, "ring"),)
+    assert crossovers(Pattern("all_gather", (1,)), topology_for(None, (1,)), WIRE)[0][0] == 1
+
+
+@pytest.mark.parametrize("kind", ["all_reduce", "all_to_all"])
+def test_64_devices_on_a_ring_take_seconds_at_most(kind: str) -> None:
+    begin = time.perf_counter()
+    topology = topology_for(None, (64,))
+    assert crossovers(Pattern(kind, (64,)), topology, WIRE)
+    assert left_out(Pattern(kind, (64,)), topology) == ()
+    assert time.perf_counter() - begin < 6
+
+
+def test_large_groups_leave_out_what_would_take_too_long_and_say_so() -> None:
+    pattern, topology = Pattern("all_gather", (512,)), topology_for(None, (512,))
+    begin = time.perf_counter()
+    assert crossovers(pattern, topology, WIRE) == ((512, "bidirectional-ring"),)
+    reasons = dict(left_out(pattern, topology))
+    assert time.perf_counter() - begin < 6
+    assert set(reasons) == {"direct"}
+    assert "too often to follow" in reasons["direct"]

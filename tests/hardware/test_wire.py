@@ -1,0 +1,110 @@
+"""Latencies and bandwidths as people write them, and what no link has."""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shardviz.errors import NotationError, QuestionError, ShardvizError
+from shardviz.hardware import Wire, parse_bandwidth, parse_latency
+
+LATENCIES = [
+    ("1us", 1e-6),
+    ("1 us", 1e-6),
+    ("1µs", 1e-6),
+    ("1μs", 1e-6),
+    ("250ns", 250e-9),
+    ("0.5ms", 0.5e-3),
+    (".5ms", 0.5e-3),
+    ("2s", 2.0),
+    ("0", 0.0),
+    ("1e-6", 1e-6),
+    ("1e-6s", 1e-6),
+    ("  3us ", 3e-6),
+]
+BANDWIDTHS = [
+    ("45GB/s", 45e9),
+    ("45 GB/s", 45e9),
+    ("45GBps", 45e9),
+    ("4.5e10", 4.5e10),
+    ("1kB/s", 1e3),
+    ("1KB/s", 1e3),
+    ("100MB/s", 1e8),
+    ("1.8TB/s", 1.8e12),
+    ("1KiB/s", 1024.0),
+    ("2MiB/s", 2 * 2.0**20),
+    ("40GiB/s", 40 * 2.0**30),
+    ("1TiB/s", 2.0**40),
+    ("7B/s", 7.0),
+    ("inf", math.inf),
+    ("inf GB/s", math.inf),
+]
+
+
+@pytest.mark.parametrize(("text", "seconds"), LATENCIES)
+def test_latencies(text: str, seconds: float) -> None:
+    assert parse_latency(text) == pytest.approx(seconds, rel=1e-12)
+
+
+@pytest.mark.parametrize(("text", "rate"), BANDWIDTHS)
+def test_bandwidths(text: str, rate: float) -> None:
+    assert parse_bandwidth(text) == pytest.approx(rate, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "message"),
+    [
+        (parse_latency, "", "there is no latency in an empty text"),
+        (parse_latency, "fast", "'fast' is not a latency at character 1 of 'fast'"),
+        (parse_latency, "1 parsec", "'parsec' is not a unit of latency at character 3 of '1 parsec'"),
+        (parse_latency, "1GB/s", "'GB/s' is not a unit of latency at character 2 of '1GB/s'"),
+        (parse_latency, "1,5us", "',5us' is not a unit of latency at character 2 of '1,5us'"),
+        (parse_latency, "١us", "'١us' is not a latency at character 1 of '١us'"),
+        (parse_latency, "-1us", "a latency of -1e-06 s is not possible"),
+        (parse_latency, "nan", "a latency of nan s is not possible"),
+        (parse_latency, "inf", "a latency of inf s is not possible"),
+        (parse_latency, "1e400", "a latency of inf s is not possible"),
+        (parse_bandwidth, "0", "a bandwidth of 0 B/s is not possible"),
+        (parse_bandwidth, "-1GB/s", "a bandwidth of -1e+09 B/s is not possible"),
+        (parse_bandwidth, "-inf", "a bandwidth of -inf B/s is not possible"),
+        (parse_bandwidth, "nan", "a bandwidth of nan B/s is not possible"),
+        (parse_bandwidth, "45Gb/s", "'Gb/s' is not a unit of bandwidth at character 3 of '45Gb/s'"),
+        (parse_bandwidth, "45GB", "'GB' is not a unit of bandwidth at character 3 of '45GB'"),
+        (parse_bandwidth, " ", "there is no bandwidth at the end of ' '"),
+        (parse_bandwidth, "1" * 400, "is not a bandwidth at character 1 of"),
+    ],
+)
+def test_bad_text(read, text: str, message: str) -> None:
+    with pytest.raises(QuestionError) as caught:
+        read(text)
+    assert message in caught.value.message
+    assert caught.value.hint
+
+
+@given(st.text(max_size=30), st.sampled_from([parse_latency, parse_bandwidth]))
+def test_any_text_is_read_or_refused(text: str, read) -> None:
+    with suppress(ShardvizError):
+        assert read(text) >= 0
+
+
+def test_junk_is_a_notation_error_and_shows_its_place() -> None:
+    with pytest.raises(NotationError) as caught:
+        parse_bandwidth("45 parrots")
+    assert caught.value.text[caught.value.start : caught.value.stop] == "parrots"
+
+
+@pytest.mark.parametrize(
+    "numbers", [(-1.0, 1e9), (math.nan, 1e9), (1e7, 1e9), (0.0, 0.0), (0.0, 1e19), (0, math.nan)]
+)
+def test_wires_that_do_not_exist(numbers: tuple[float, float]) -> None:
+    with pytest.raises(QuestionError, match="is not possible"):
+        Wire(*numbers)
+
+
+def test_the_time_of_one_message() -> None:
+    assert Wire(1e-6, 1e9).seconds(1000) == pytest.approx(2e-6)
+    assert Wire(0.0, math.inf).seconds(1000) == 0
