@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from shardviz.compiler.compiled import Compiled
     from shardviz.compiler.messages import About
     from shardviz.compiler.pending import Cancelled, Pending
+    from shardviz.compiler.ran import Ran
     from shardviz.compiler.targets import TARGETS, Target, check_axis_types, check_mesh, parse_targets
     from shardviz.compiler.versions import installed_versions
     from shardviz.compiler.worker import Worker
@@ -22,6 +23,7 @@ _HOMES = {
     "Cancelled": "pending",
     "Compiled": "compiled",
     "Pending": "pending",
+    "Ran": "ran",
     "TARGETS": "targets",
     "Target": "targets",
     "Worker": "worker",
@@ -37,6 +39,7 @@ __all__ = [
     "Cancelled",
     "Compiled",
     "Pending",
+    "Ran",
     "Target",
     "Worker",
     "check_axis_types",

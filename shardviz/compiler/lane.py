@@ -10,7 +10,19 @@ from queue import SimpleQueue
 from typing import Any
 
 from shardviz.compiler.child_process import ChildProcess
-from shardviz.compiler.messages import About, AskAbout, Broken, Output, Progress, Question, Ready, Versions
+from shardviz.compiler.messages import (
+    About,
+    Broken,
+    Output,
+    Progress,
+    Question,
+    Ready,
+    Reply,
+    Request,
+    RunCollective,
+    RunOutput,
+    Versions,
+)
 from shardviz.compiler.pending import Cancelled, Pending
 from shardviz.errors import CompilerError, ShardvizError
 
@@ -109,7 +121,7 @@ class Lane:
             with self._lock:
                 self._current = None
 
-    def _ask(self, pending: Pending[Any]) -> Output | About:
+    def _ask(self, pending: Pending[Any]) -> Reply:
         was_idle = self._loaded
         try:
             return self._converse(self._begin(pending), pending)
@@ -126,7 +138,7 @@ class Lane:
             self._current, self._stopped_because = pending, ""
         return process
 
-    def _converse(self, process: ChildProcess, pending: Pending[Any]) -> Output | About:
+    def _converse(self, process: ChildProcess, pending: Pending[Any]) -> Reply:
         if not self._loaded:
             pending.progress("importing jax")
         process.send(pending.request)
@@ -142,7 +154,7 @@ class Lane:
                         f"jax cannot be used here: {reason}",
                         "python -c 'import jax; print(jax.devices())' should work first",
                     )
-                case Output() | About() as reply:
+                case Output() | RunOutput() | About() as reply:
                     return reply
                 case other:
                     raise AssertionError(f"the child sent {other!r}")
@@ -161,6 +173,8 @@ class Lane:
             hint = "XLA did not accept the environment variable XLA_FLAGS: correct it or unset it"
         elif how.endswith("SIGKILL"):
             hint = "ask again to start it anew; if nobody killed it, the system ran out of memory"
+        elif isinstance(pending.request, RunCollective):
+            hint = "ask again to start it anew, or leave out the comparison with --on none"
         else:
             hint = "ask again to start it anew, or ask --target shardy"
         return CompilerError(f"{pending.subject} {how}{doing}", hint, log)
@@ -178,10 +192,12 @@ class Lane:
                 self._process.kill()
 
 
-def _hint_for_slow(request: Question | AskAbout) -> str:
+def _hint_for_slow(request: Request) -> str:
     longer = "give it longer with a larger --timeout"
     if isinstance(request, Question) and request.target != "shardy":
         return f"{longer}, or ask --target shardy, which compiles nothing"
+    if isinstance(request, RunCollective):
+        return f"{longer}, or leave out the comparison with --on none"
     return longer
 
 

@@ -7,6 +7,7 @@ carries what JAX needs of a problem and no more, and the child loads no other ro
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 Versions = tuple[tuple[str, str], ...]
 """(name, version) of what computes the answers."""
@@ -49,6 +50,27 @@ class Question:
     device_order: tuple[int, ...] | None
     explicit: bool
     parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True)
+class RunCollective:
+    """To the child: run one collective over `axes` on the devices of `target`.
+
+    `parameters` are JAX's, by name. `shards` are the bytes of an array (devices by mesh position, `shape`)
+    of HLO's `dtype`, in which a type under a byte takes one.
+    """
+
+    explicit: ClassVar[bool] = False
+    target: str
+    op: str
+    axes: tuple[str, ...]
+    parameters: tuple[tuple[str, Any], ...]
+    axis_names: tuple[str, ...]
+    axis_sizes: tuple[int, ...]
+    device_order: tuple[int, ...] | None
+    shape: tuple[int, ...]
+    dtype: str
+    shards: bytes
 
 
 @dataclass(frozen=True)
@@ -99,9 +121,31 @@ class Output:
 
 
 @dataclass(frozen=True)
+class RunOutput:
+    """From the child: the end of one collective. `shards` as in the request; `dtype` is NumPy's name.
+
+    `program` is the call that ran; `note` says what stood in for an operation that the platform lacks.
+    """
+
+    status: str
+    shards: bytes = b""
+    shape: tuple[int, ...] = ()
+    dtype: str = ""
+    program: str = ""
+    note: str = ""
+    error: str = ""
+    hint: str = ""
+    elapsed_s: float = 0.0
+
+
+@dataclass(frozen=True)
 class About:
     """From the child: its versions, JAX's default platform, and the devices as (kind, count)."""
 
     versions: Versions
     platform: str
     devices: tuple[tuple[str, int], ...]
+
+
+Request = Question | RunCollective | AskAbout
+Reply = Output | RunOutput | About

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from shardviz.compiler.messages import About, AskAbout, Output, Question
+from shardviz.compiler.messages import Question, Reply, Request, RunCollective
 from shardviz.errors import CompilerError, ShardvizError
 
 T = TypeVar("T")
@@ -24,8 +24,8 @@ class Pending(Generic[T]):
 
     def __init__(
         self,
-        request: Question | AskAbout,
-        finish: Callable[[Output | About], T],
+        request: Request,
+        finish: Callable[[Reply], T],
         withdraw: Callable[[Pending[T]], None],
         on_progress: Callable[[str], None] | None = None,
     ) -> None:
@@ -41,7 +41,12 @@ class Pending(Generic[T]):
     @property
     def subject(self) -> str:
         """What is at work for it, for a message: "the cpu compiler"."""
-        return f"the {self.request.target} compiler" if isinstance(self.request, Question) else "the worker"
+        match self.request:
+            case Question(target):
+                return f"the {target} compiler"
+            case RunCollective(target, op):
+                return f"{op} on {target} devices"
+        return "the worker"
 
     def done(self) -> bool:
         """Whether `result` returns, or raises, at once."""
@@ -67,7 +72,7 @@ class Pending(Generic[T]):
         if self._on_progress is not None and not self.done():
             self._on_progress(stage)
 
-    def reply(self, reply: Output | About) -> None:
+    def reply(self, reply: Reply) -> None:
         """End the request with what the child replied. Raises what reading the reply raises."""
         self.settle(self._finish(reply))
 

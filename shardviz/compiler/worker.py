@@ -5,19 +5,24 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from shardviz.compiler.child_process import simulated_environment
 from shardviz.compiler.lane import Lane
-from shardviz.compiler.messages import About, AskAbout, Output
+from shardviz.compiler.messages import About, AskAbout, Output, Reply, RunOutput
 from shardviz.compiler.pending import Cancelled, Pending
 
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from numpy.typing import NDArray
+
+    from shardviz.collectives import Operation
     from shardviz.compiler.compiled import Compiled
+    from shardviz.compiler.ran import Ran
     from shardviz.compiler.targets import Target
     from shardviz.planner.problem import Problem
+    from shardviz.sharding import Mesh
 
 TIME_LIMIT_S = 300.0
 CACHED_ANSWERS = 512
@@ -66,7 +71,7 @@ class Worker:
         check_mesh(target, problem.mesh)
         lane = self._lane(target.name == "real")
 
-        def finish(output: Output | About) -> Compiled:
+        def finish(output: Reply) -> Compiled:
             assert isinstance(output, Output)
             answer = read_output(output, problem, target.name, lane.versions)
             self._remember(problem, answer)
@@ -87,10 +92,36 @@ class Worker:
         """Ask and wait. Raises `TargetError`, or `CompilerError` when the compiler dies or takes too long."""
         return self.submit(problem, target).result()
 
+    def run(
+        self,
+        operation: Operation,
+        mesh: Mesh,
+        shards: NDArray[Any],
+        target: Target,
+        on_progress: Callable[[str], None] | None = None,
+    ) -> Pending[Ran]:
+        """Have JAX run a collective. `shards` has the mesh's devices by position as its first dimension.
+
+        Raises `QuestionError` for what the operation refuses, and `TargetError` for a target that runs
+        nothing or can never have as many devices.
+        """
+        from shardviz.compiler.ran import ran, run_request
+
+        request = run_request(operation, mesh, shards, target)
+        lane = self._lane(target.name == "real")
+
+        def finish(output: Reply) -> Ran:
+            assert isinstance(output, RunOutput)
+            return ran(output, mesh, target.name, lane.versions)
+
+        pending: Pending[Ran] = Pending(request, finish, lane.withdraw, on_progress)
+        lane.submit(pending)
+        return pending
+
     def about(self) -> About:
         """Versions and devices as JAX itself reports them on this machine, from the `real` child."""
 
-        def finish(about: Output | About) -> About:
+        def finish(about: Reply) -> About:
             assert isinstance(about, About)
             return about
 

@@ -12,12 +12,10 @@ import jax
 import jaxlib
 
 from shardviz.compiler.child import shardy, xla
-from shardviz.compiler.child.program import Program
+from shardviz.compiler.child.program import WIDE, Program
 from shardviz.compiler.child.refusal import settling_spec, words_of
 from shardviz.compiler.messages import About, Output, Question, Versions
 from shardviz.errors import CompilerError, TargetError
-
-_WIDE = {"s64", "u64", "f64", "c128"}
 
 # The text should name no files of this package, and an executable from a cache would leave no dump.
 jax.config.update("jax_traceback_in_locations_limit", 0)
@@ -39,7 +37,7 @@ def answer(question: Question, report: Callable[[str], None]) -> Output:
     """Ask the target. A refusal of JAX or XLA is an answer too, with status "error"."""
     start = time.perf_counter()
     # JAX would silently narrow 64-bit types; whether it does must depend on the question alone.
-    wide = any(array.dtype in _WIDE for part in question.parts for array in part.operands)
+    wide = any(array.dtype in WIDE for part in question.parts for array in part.operands)
     with jax.enable_x64(wide):
         output, typeof = _ask(question, report)
     return replace(output, typeof=typeof, elapsed_s=time.perf_counter() - start)

@@ -10,7 +10,7 @@ import threading
 from queue import SimpleQueue
 
 from shardviz.compiler.channel import Channel
-from shardviz.compiler.messages import AskAbout, Broken, Progress, Question, Ready
+from shardviz.compiler.messages import Broken, Progress, Question, Ready, Request, RunCollective
 
 _PR_SET_PDEATHSIG = 1
 
@@ -20,7 +20,7 @@ def main(read_fd: int, write_fd: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _end_with_parent()
     channel = Channel(read_fd, write_fd)
-    inbox: SimpleQueue[Question | AskAbout] = SimpleQueue()
+    inbox: SimpleQueue[Request] = SimpleQueue()
     threading.Thread(target=_listen, args=(channel, inbox), daemon=True).start()
     try:
         _serve(channel, inbox)
@@ -28,29 +28,38 @@ def main(read_fd: int, write_fd: int) -> None:
         channel.send(Broken(f"{type(error).__name__}: {error}"))
 
 
-def _serve(channel: Channel, inbox: SimpleQueue[Question | AskAbout]) -> None:
+def _serve(channel: Channel, inbox: SimpleQueue[Request]) -> None:
     gc.disable()  # what loads now stays: looking for garbage in it only delays
     from shardviz.compiler.child.answer import about, answer, versions
 
     gc.freeze()
     gc.enable()
     channel.send(Ready(versions()))
+
+    def report(stage: str) -> None:
+        channel.send(Progress(stage))
+
     while True:
-        request = inbox.get()
-        if isinstance(request, AskAbout):
-            channel.send(about())
-        else:
-            channel.send(answer(request, lambda stage: channel.send(Progress(stage))))
+        match inbox.get():
+            case Question() as question:
+                channel.send(answer(question, report))
+            case RunCollective() as request:
+                # Imported late: only this request needs it.
+                from shardviz.compiler.child.collective import run
+
+                channel.send(run(request, report))
+            case _:
+                channel.send(about())
 
 
-def _listen(channel: Channel, inbox: SimpleQueue[Question | AskAbout]) -> None:
+def _listen(channel: Channel, inbox: SimpleQueue[Request]) -> None:
     """Pass requests on. The parent's end closes however the parent dies, and then so does this process."""
     while True:
         try:
             request = channel.receive()
         except (EOFError, OSError):
             os._exit(0)
-        assert isinstance(request, Question | AskAbout)
+        assert isinstance(request, Request)
         inbox.put(request)
 
 

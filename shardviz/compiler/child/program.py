@@ -12,8 +12,11 @@ import jax.numpy as jnp
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from shardviz.compiler.messages import Array, Part, Question, Spec
+from shardviz.compiler.messages import Array, Part, Question, RunCollective, Spec
 from shardviz.errors import CompilerError
+
+WIDE = frozenset(("s64", "u64", "f64", "c128"))
+"""Types that JAX has only with 64-bit types enabled."""
 
 _FAMILIES = {"pred": "bool_", "bf": "bfloat", "s": "int", "u": "uint", "f": "float", "c": "complex"}
 _DTYPE = re.compile(rf"({'|'.join(_FAMILIES)})(\d*)(\w*)")
@@ -108,7 +111,7 @@ class Program:
             self.typeof.append((array.name, str(jax.typeof(value))))
 
 
-def axis_types(question: Question) -> tuple[Any, ...]:
+def axis_types(question: Question | RunCollective) -> tuple[Any, ...]:
     """The type of every mesh axis, as the meshes of JAX take them."""
     return (AxisType.Explicit if question.explicit else AxisType.Auto,) * len(question.axis_names)
 

@@ -1,0 +1,320 @@
+"""Collectives that JAX runs in the child: every operation, meshes with an order of devices, and refusals."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import AxisType
+from jax.sharding import PartitionSpec as P
+
+from shardviz.collectives import Frames, schedules_for
+from shardviz.collectives.judgement import judge
+from shardviz.collectives.operations import (
+    AllGather,
+    AllToAll,
+    PBroadcast,
+    PMax,
+    PMean,
+    PMin,
+    PPermute,
+    PSum,
+    PSumScatter,
+    RaggedAllToAll,
+)
+from shardviz.collectives.values import numpy_dtype
+from shardviz.compiler import TARGETS, Worker
+from shardviz.compiler.child.collective import Collective
+from shardviz.compiler.ran import run_request
+from shardviz.errors import CompilerError, QuestionError, TargetError
+from shardviz.sharding import Mesh
+
+CPU, REAL = TARGETS["cpu"], TARGETS["real"]
+LINE = Mesh(("i",), (4,))
+PLANE = Mesh(("X", "Y"), (2, 4), (3, 1, 0, 2, 7, 6, 5, 4))
+SIZES = ((1, 1, 0, 0), (0, 0, 0, 2), (1, 1, 1, 1), (2, 0, 0, 0))
+ALL_GATHERED = "JAX has no {} on CPU: an equal program with all_gather ran in its place"
+
+RUNS = [
+    (AllGather(("i",)), LINE, "jax.lax.all_gather(x, 'i', axis=0, tiled=True)"),
+    (
+        AllGather(("Y", "X"), -1, tiled=False),
+        PLANE,
+        "jax.lax.all_gather(x, ('Y', 'X'), axis=-1, tiled=False)",
+    ),
+    (PSum(("i",)), LINE, "jax.lax.psum(x, 'i')"),
+    (PSum(("X", "Y")), PLANE, "jax.lax.psum(x, ('X', 'Y'))"),
+    (PMean(("Y",)), PLANE, "jax.lax.pmean(x, 'Y')"),
+    (PMax(("X",)), PLANE, "jax.lax.pmax(x, 'X')"),
+    (PMin(("i",)), LINE, "jax.lax.pmin(x, 'i')"),
+    (
+        PSumScatter(("Y", "X"), -1),
+        PLANE,
+        "jax.lax.psum_scatter(x, ('Y', 'X'), scatter_dimension=1, tiled=True)",
+    ),
+    (
+        PSumScatter(("i",), 0, tiled=False),
+        LINE,
+        "jax.lax.psum_scatter(x, 'i', scatter_dimension=0, tiled=False)",
+    ),
+    (
+        AllToAll(("Y",), -1, -2),
+        PLANE,
+        "jax.lax.all_to_all(x, 'Y', split_axis=1, concat_axis=0, tiled=True)",
+    ),
+    (
+        AllToAll(("i",), 0, 1, tiled=False),
+        LINE,
+        "jax.lax.all_to_all(x, 'i', split_axis=0, concat_axis=1, tiled=False)",
+    ),
+    (
+        PPermute(("X", "Y"), ((0, 1), (-1, 0))),
+        PLANE,
+        "jax.lax.ppermute(x, ('X', 'Y'), perm=((0, 1), (-1, 0)))",
+    ),
+    (PPermute(("i",), ((0, 1),)), LINE, "jax.lax.ppermute(x, 'i', perm=((0, 1),))"),
+    (PBroadcast(("Y", "X"), 3), PLANE, "jax.lax.all_gather(x, ('Y', 'X'))[3]"),
+    (RaggedAllToAll(("Y",), SIZES), PLANE, "jax.lax.all_gather(x, 'Y')[rows]"),
+    (RaggedAllToAll(("i",), SIZES), LINE, "jax.lax.all_gather(x, 'i')[rows]"),
+]
+
+
+def numbered(mesh, shape, dtype="f32"):
+    """Different numbers everywhere, small enough for every sum to be exact."""
+    return np.arange(mesh.size * int(np.prod(shape))).reshape(mesh.size, *shape).astype(numpy_dtype(dtype))
+
+
+@pytest.mark.parametrize(("operation", "mesh", "program"), RUNS, ids=lambda each: str(each)[:60])
+def test_every_operation_runs_and_all_algorithms_agree(worker, operation, mesh, program):
+    shards = numbered(mesh, (4, 8))
+    ran = worker.run(operation, mesh, shards, CPU).result()
+    assert (ran.status, ran.error, ran.target) == ("ok", "", "cpu")
+    assert ran.program == program
+    stands_in = operation.name in ("pbroadcast", "ragged_all_to_all")
+    assert ran.note == (ALL_GATHERED.format(operation.name) if stands_in else "")
+    assert ran.elapsed_s > 0
+    assert dict(ran.versions)["jax"] == jax.__version__
+    for schedule in schedules_for(operation.pattern(operation.dims(mesh))):
+        ours = Frames(schedule, operation, mesh, shards).after
+        judgement = judge(operation, mesh, shards, ours, ran.shards)
+        assert judgement.verdict == "equal", (schedule.algorithm, judgement)
+
+
+@pytest.mark.parametrize("dtype", ["pred", "s4", "u8", "s64", "f64", "c128", "bf16", "f8e4m3fn", "f4e2m1fn"])
+def test_every_width_goes_there_and_back(worker, dtype):
+    shards = (numbered(LINE, (3,), "s32") % 2).astype(numpy_dtype(dtype))
+    ran = worker.run(AllGather(("i",)), LINE, shards, CPU).result()
+    assert ran.shards.dtype == shards.dtype
+    assert (ran.shards == shards.reshape(-1)).all()
+    assert ran.shards.shape == (4, 12)
+
+
+def test_sums_of_64_bits_are_not_narrowed(worker):
+    shards = np.array([[2**40], [1], [1], [1]])
+    assert worker.run(PSum(("i",)), LINE, shards, CPU).result().shards.tolist() == [[2**40 + 3]] * 4
+    mean = worker.run(PMean(("i",)), LINE, shards, CPU).result().shards
+    assert (mean.dtype, mean[0, 0]) == (np.float64, (2**40 + 3) / 4)
+    narrow = worker.run(PMean(("i",)), LINE, shards.astype(np.int8), CPU).result().shards
+    assert narrow.dtype == np.float32
+
+
+def test_scalars_and_empty_shards(worker):
+    scalars = np.array([1.0, 2.0, 3.0, 4.0], np.float32)
+    assert worker.run(PSum(("i",)), LINE, scalars, CPU).result().shards.tolist() == [10.0] * 4
+    gathered = worker.run(AllGather(("i",), 0, tiled=False), LINE, scalars, CPU).result().shards
+    assert gathered.tolist() == [[1.0, 2.0, 3.0, 4.0]] * 4
+    empty = np.zeros((4, 0, 3), np.float32)
+    assert worker.run(PSum(("i",)), LINE, empty, CPU).result().shards.shape == (4, 0, 3)
+
+
+def test_one_child_serves_problems_and_collectives(worker, matmul):
+    shards = numbered(LINE, (2,))
+    before = worker.pids()
+    assert worker.run(PSum(("i",)), LINE, shards, CPU).result().status == "ok"
+    assert worker.ask(matmul("XY,Y_->X_"), CPU).status == "ok"
+    larger = Mesh(("X",), (12,))
+    assert (worker.run(PSum(("X",)), larger, numbered(larger, (1,)), CPU).result().shards == 66).all()
+    assert worker.pids() == before
+
+
+def test_stages_are_told_in_order(worker):
+    stages: list[str] = []
+    worker.run(PSum(("i",)), LINE, numbered(LINE, (2,)), CPU, stages.append).result()
+    assert stages[-2:] == ["starting devices", "running"]
+
+
+def test_real_devices_that_are_too_few_are_unavailable(worker):
+    """Eight CPU devices are what JAX finds in these tests."""
+    ran = worker.run(PSum(("i",)), LINE, numbered(LINE, (2,)), REAL).result()
+    assert ran.shards.tolist() == [[12.0, 16.0]] * 4
+    mesh = Mesh(("i",), (16,))
+    ran = worker.run(PSum(("i",)), mesh, numbered(mesh, (2,)), REAL).result()
+    assert (ran.status, ran.shards) == ("unavailable", None)
+    assert ran.error == "the mesh has 16 devices but JAX finds 8 here"
+    assert ran.hint == "use simulated devices: --on cpu"
+
+
+class Unchecked(PSum):
+    """As `PSum`, but XLA has to refuse by itself."""
+
+    def check(self, shape, dtype, group_size):
+        pass
+
+
+def test_what_xla_refuses_is_an_answer_in_its_words(worker):
+    ran = worker.run(Unchecked(("i",)), LINE, np.ones((4, 2), numpy_dtype("s2")), CPU).result()
+    assert (ran.status, ran.shards) == ("error", None)
+    assert ran.error == "UNIMPLEMENTED: AllReduce for datatype 's2' is not supported"
+
+
+class Misnamed(PSum):
+    name = "psumm"
+
+
+def test_what_jax_does_not_have_is_an_answer_too(worker):
+    ran = worker.run(Misnamed(("i",)), LINE, numbered(LINE, (2,)), CPU).result()
+    assert ran.status == "error"
+    assert ran.error.startswith("AttributeError: ")
+    assert "psumm" in ran.error
+
+
+def test_a_child_that_dies_under_a_collective_is_an_error_and_the_next_one_runs():
+    """As XLA for CPU aborts over some all-gathers of two bits (jaxlib 0.10 and 0.12)."""
+    with Worker() as worker:
+        worker.run(PSum(("i",)), LINE, numbered(LINE, (2,)), CPU).result()
+        (pid,) = worker.pids()
+
+        def abort(stage):
+            if stage == "running":
+                os.kill(pid, signal.SIGABRT)
+
+        with pytest.raises(CompilerError) as caught:
+            worker.run(AllGather(("i",)), LINE, numbered(LINE, (9,)), CPU, abort).result(60)
+        assert caught.value.message == "all_gather on cpu devices was killed by SIGABRT while running"
+        assert caught.value.hint == "ask again to start it anew, or leave out the comparison with --on none"
+        assert worker.run(PSum(("i",)), LINE, numbered(LINE, (2,)), CPU).result().status == "ok"
+
+
+def test_a_collective_over_the_time_limit_says_what_would_help():
+    with Worker(time_limit=0.05) as impatient:
+        with pytest.raises(CompilerError) as caught:
+            impatient.run(PSum(("i",)), LINE, numbered(LINE, (2,)), CPU).result()
+        assert "psum on cpu devices took longer than 0.05 s" in caught.value.message
+        assert caught.value.hint.endswith("or leave out the comparison with --on none")
+
+
+@pytest.mark.parametrize(
+    ("operation", "mesh", "count", "target", "error", "message"),
+    [
+        (PSum(("i",)), LINE, 4, "shardy", TargetError, "target shardy has no devices to run on"),
+        (
+            PSum(("i",)),
+            Mesh(("i",), (4096,)),
+            4096,
+            "cpu",
+            TargetError,
+            "the mesh i=4096 has 4,096 devices but cpu has at most 2,048",
+        ),
+        (PSum(("i",)), LINE, 5, "cpu", QuestionError, "5 shards for the 4 devices of the mesh i=4"),
+        # JAX 0.12 would end the child over this one.
+        (PSum(("i", "i")), LINE, 4, "cpu", QuestionError, "psum runs twice over mesh axis i"),
+        (PSum(("j",)), LINE, 4, "cpu", QuestionError, "unknown mesh axis 'j'"),
+        (
+            PSumScatter(("i",)),
+            LINE,
+            4,
+            "cpu",
+            QuestionError,
+            "dimension 0 of a shard has 1 elements, which 4 devices do not divide",
+        ),
+        (PBroadcast(("i",), 4), LINE, 4, "cpu", QuestionError, "there is no device 4 in a group of 4"),
+    ],
+)
+def test_what_cannot_run_never_reaches_the_child(worker, operation, mesh, count, target, error, message):
+    with pytest.raises(error) as caught:
+        worker.run(operation, mesh, np.ones((count, 1), np.float32), TARGETS[target])
+    assert caught.value.message == message
+    assert caught.value.hint
+
+
+def test_two_thousand_devices():
+    mesh = Mesh(("i",), (2048,))
+    with Worker() as own:  # the others need not share so many devices
+        ran = own.run(PSum(("i",)), mesh, np.ones((2048, 1), np.int32), CPU).result()
+    assert (ran.shards == 2048).all()
+
+
+def native(operation, platform):
+    """The program for a platform that has every collective, and the function of one shard."""
+    collective = Collective(run_request(operation, LINE, numbered(LINE, (4, 2)), CPU), platform)
+    mesh = jax.make_mesh((4,), ("i",), axis_types=(AxisType.Auto,), devices=jax.devices()[:4])
+    mapped = jax.shard_map(collective, mesh=mesh, in_specs=P("i"), out_specs=P("i"), check_vma=False)
+    return collective, jax.jit(mapped)
+
+
+@pytest.mark.parametrize(
+    ("operation", "program", "text"),
+    [
+        (PBroadcast(("i",), 2), "jax.lax.pbroadcast(x, 'i', source=2)", "collective_broadcast"),
+        (
+            RaggedAllToAll(("i",), SIZES),
+            "jax.lax.ragged_all_to_all(x, output, input_offsets, send_sizes, output_offsets, recv_sizes, "
+            "axis_name='i')",
+            "ragged_all_to_all",
+        ),
+    ],
+)
+def test_where_a_platform_has_the_collective_it_runs(operation, program, text):
+    collective, mapped = native(operation, "gpu")
+    assert (collective.program, collective.note) == (program, "")
+    traced = mapped.trace(jax.ShapeDtypeStruct((16, 2), jnp.float32))
+    assert text in traced.lower(lowering_platforms=("cuda",)).as_text()
+    on_tpu, mapped = native(operation, "tpu")
+    traced = mapped.trace(jax.ShapeDtypeStruct((16, 2), jnp.float32))
+    lowered = traced.lower(lowering_platforms=("tpu",)).as_text()
+    assert (text in lowered) == (on_tpu.note == "") == (operation.name == "ragged_all_to_all")
+
+
+def documented_ragged_all_to_all(
+    operand, output, input_offsets, send_sizes, output_offsets, recv_sizes, *, axis_name
+):
+    """As the documentation of JAX describes `ragged_all_to_all`, with one slice a device."""
+    me = jax.lax.axis_index(axis_name)
+    gathered = [
+        jax.lax.all_gather(each, axis_name) for each in (operand, input_offsets, send_sizes, output_offsets)
+    ]
+    result = output
+    row = jnp.arange(output.shape[0])
+    for data, first, sizes, target in zip(*gathered, strict=True):
+        within = (target[me] <= row) & (row < target[me] + sizes[me])
+        taken = data[jnp.clip(row - target[me] + first[me], 0, data.shape[0] - 1)]
+        result = jnp.where(within[:, None], taken, result)
+    incoming = gathered[2][:, me]
+    # A receiver that expected other sizes would be no legal call.
+    return jnp.where((incoming == recv_sizes).all(), result, jnp.nan)
+
+
+def test_the_offsets_of_the_ragged_call_are_those_of_the_documentation(monkeypatch):
+    monkeypatch.setattr(jax.lax, "ragged_all_to_all", documented_ragged_all_to_all)
+    operation = RaggedAllToAll(("i",), SIZES)
+    shards = numbered(LINE, (4, 2)) + 1
+    _, mapped = native(operation, "tpu")
+    theirs = np.asarray(mapped(shards.reshape(16, 2))).reshape(4, -1, 2)
+    (ours, *_) = (
+        Frames(schedule, operation, LINE, shards).after for schedule in schedules_for(operation.pattern((4,)))
+    )
+    np.testing.assert_array_equal(ours, theirs)
+
+
+def test_the_child_loads_what_runs_collectives_only_when_asked():
+    code = "import shardviz.compiler.child.answer, shardviz.compiler.child.main, sys; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    loaded = done.stdout.split()
+    assert "shardviz.compiler.child.answer" in loaded
+    assert "shardviz.compiler.child.collective" not in loaded
