@@ -47,7 +47,7 @@ def ranking_document(candidates: Sequence[Candidate]) -> Document:
     return {
         "schema": SCHEMA,
         "einsum": "; ".join(str(part.einsum) for part in first.parts) if first else "",
-        "mesh": _mesh(first.mesh) if first else None,
+        "mesh": mesh_document(first.mesh) if first else None,
         "candidates": [
             {
                 "arrays": _arrays(candidate.plan),
@@ -66,7 +66,7 @@ def layout_document(layout: Layout) -> Document:
     """`array` and, for every device, its coordinates, its slices and the number of its shard."""
     return {
         "schema": SCHEMA,
-        "mesh": _mesh(layout.mesh),
+        "mesh": mesh_document(layout.mesh),
         "array": _array(layout.array, "array", layout.mesh),
         "devices": [
             {
@@ -93,7 +93,7 @@ def translate_document(
         "schema": SCHEMA,
         "text": text,
         "notation": notation,
-        "mesh": None if mesh is None else _mesh(mesh),
+        "mesh": None if mesh is None else mesh_document(mesh),
         "arrays": [
             {
                 "name": reading.name,
@@ -123,13 +123,13 @@ def _problem(plan: Plan) -> Document:
     problem = plan.problem
     return {
         "einsum": "; ".join(str(part.einsum) for part in problem.parts),
-        "mesh": _mesh(problem.mesh),
+        "mesh": mesh_document(problem.mesh),
         "axis_types": problem.axis_types,
         "arrays": _arrays(plan),
     }
 
 
-def _mesh(mesh: Mesh) -> Document:
+def mesh_document(mesh: Mesh) -> Document:
     order = None if mesh.device_order is None else list(mesh.device_order)
     return {"axis_names": list(mesh.axis_names), "axis_sizes": list(mesh.axis_sizes), "device_order": order}
 

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from rich.style import Style
 from rich.text import Text
 
+from shardviz.render.palette import Palette
+
 GAP = 2
 READABLE = 100
 """Sentences wrap here even on wider pages."""
@@ -95,3 +97,12 @@ def table(
     """Columns where they fit, records where they do not."""
     found = columns(rows, width, indent, right)
     return records(rows, width, indent) if found is None else found
+
+
+def trimmed(line: Text, palette: Palette) -> Text:
+    """A line without the blanks at its end, but for those that are the edge of a coloured cell."""
+    stop = len(line.plain.rstrip())
+    if palette.shown:
+        coloured = (span for span in line.spans if isinstance(span.style, Style) and span.style.bgcolor)
+        stop = max([stop, *(span.end for span in coloured)])
+    return line[:stop]

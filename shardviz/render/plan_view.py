@@ -29,6 +29,13 @@ def plan_view(plan: Plan, width: int, palette: Palette) -> list[Text]:
     return [*lines, *sentence(totals(plan), width, 1)]
 
 
+def step_lines(plan: Plan, number: int, width: int, palette: Palette) -> list[Text]:
+    """One step of the plan, numbered as there, with its reason."""
+    step = plan.steps[number - 1]
+    lines = records([_step_cells(number, step, plan, palette)], width, 1)
+    return [*lines, *sentence(step.reason, width, 4)]
+
+
 def totals(plan: Plan) -> str:
     """What the plan costs: ``1 collective; each device sends at least 98,304 bytes (96 KiB)``."""
     count = len(plan.collectives)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 BINARY = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
@@ -26,8 +27,24 @@ def human_bytes(count: int) -> str:
 
 
 def seconds(duration: float) -> str:
-    """``3 ms``, ``1.24 s``."""
-    return f"{duration * 1000:.0f} ms" if duration < 0.9995 else f"{duration:.2f} s"
+    """``3 ms``, ``1.24 s``; below a millisecond ``12.4 µs``, ``250 ns``."""
+    if duration >= 0.9995:
+        return f"{duration:.2f} s"
+    if duration >= 0.0009995:
+        return f"{duration * 1e3:.0f} ms"
+    if duration >= 0.9995e-6:
+        return f"{duration * 1e6:.3g} µs"
+    return f"{duration * 1e9:.3g} ns"
+
+
+def rate(bandwidth: float) -> str:
+    """Bytes per second as ``45 GB/s``, in powers of ten, as makers of links give them."""
+    if bandwidth == math.inf:
+        return "unlimited bytes/s"
+    for power, letter in zip(range(18, 0, -3), "EPTGMk", strict=True):
+        if bandwidth >= 10**power:
+            return f"{bandwidth / 10**power:.4g} {letter}B/s"
+    return f"{bandwidth:.4g} B/s"
 
 
 def times(shape: Sequence[int]) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.text import Text
+from rich.style import Style
+from rich.text import Span, Text
 
-from shardviz.render.lines import columns, records, sentence, table
+from shardviz.render.lines import columns, records, sentence, table, trimmed
+from shardviz.render.palette import PLAIN, TRUECOLOR
 
 ROWS = [
     [Text("1"), Text("einsum"), Text(""), Text("0")],
@@ -65,3 +67,11 @@ def test_sentences_stay_on_the_page_and_lose_no_letter(text: str, width: int, in
 def test_brackets_stay(text: str) -> None:
     assert plain(sentence(text, 80)) == [text]
     assert plain(table([[Text(text)]], 80)) == [text]
+
+
+def test_the_edge_of_a_coloured_cell_is_no_blank_to_trim() -> None:
+    line = Text("0   3    ", spans=[Span(3, 6, Style.parse("black on blue"))])
+    assert trimmed(line, TRUECOLOR).plain == "0   3 "
+    assert trimmed(line, PLAIN).plain == "0   3"
+    assert trimmed(Text("words  "), TRUECOLOR).plain == "words"
+    assert trimmed(Text(""), TRUECOLOR).plain == ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shardviz.render.units import exact_bytes, human_bytes, plural, seconds, times
+from shardviz.render.units import exact_bytes, human_bytes, plural, rate, seconds, times
 
 SIZES = [
     (0, "0 B", "0 bytes"),
@@ -31,10 +31,38 @@ def test_bytes(count: int, human: str, exact: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("duration", "text"), [(0.0031, "3 ms"), (0.1416, "142 ms"), (0.9999, "1.00 s"), (12.345, "12.35 s")]
+    ("duration", "text"),
+    [
+        (0.0031, "3 ms"),
+        (0.1416, "142 ms"),
+        (0.9999, "1.00 s"),
+        (12.345, "12.35 s"),
+        (0.00099, "990 µs"),
+        (0.0009999, "1 ms"),
+        (12.44e-6, "12.4 µs"),
+        (0.9999e-6, "1 µs"),
+        (2.5e-7, "250 ns"),
+        (0.0, "0 ns"),
+    ],
 )
 def test_seconds(duration: float, text: str) -> None:
     assert seconds(duration) == text
+
+
+@pytest.mark.parametrize(
+    ("bandwidth", "text"),
+    [
+        (1.0, "1 B/s"),
+        (1500.0, "1.5 kB/s"),
+        (2e6, "2 MB/s"),
+        (4.5e10, "45 GB/s"),
+        (3.35e12, "3.35 TB/s"),
+        (1e18, "1 EB/s"),
+        (float("inf"), "unlimited bytes/s"),
+    ],
+)
+def test_rates(bandwidth: float, text: str) -> None:
+    assert rate(bandwidth) == text
 
 
 def test_shapes_and_counts() -> None:

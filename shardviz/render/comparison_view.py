@@ -1,0 +1,93 @@
+"""Every algorithm for one collective and one group: rounds, bytes, links, time, and which is best when."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.text import Text
+
+from shardviz.hardware import Row
+from shardviz.render.cost_lines import duration, link_text
+from shardviz.render.lines import columns, records, sentence
+from shardviz.render.palette import Palette
+from shardviz.render.ranking_view import BEST
+from shardviz.render.step_view import headline
+from shardviz.render.units import exact_bytes, human_bytes, plural
+from shardviz.render.walk import Walk
+
+HEADINGS = ("", "algorithm", "rounds", "sent", "× least", "busiest link", "waiting", "time")
+RIGHT = frozenset({2, 3, 4, 5, 6, 7})
+CHOSEN = "▸"
+
+
+def comparison_view(
+    walk: Walk, crossovers: Sequence[tuple[int, str]], width: int, palette: Palette
+) -> list[Text]:
+    """The table of `walk.rows` (chosen one marked), then one line on which is fastest from which payload on.
+
+    `crossovers` are (bytes, algorithm) as `shardviz.hardware.crossovers` gives them.
+    """
+    able = [row for row in walk.rows if not row.reason]
+    fastest = min((row.seconds for row in able), default=0.0)
+    rows = [_cells(walk, row, row.seconds == fastest) for row in able]
+    head = [Text(heading, "bold") for heading in HEADINGS]
+    lines = columns([head, *rows], width, right=RIGHT)
+    if lines is None:
+        named = [[*row[:2], *_named(row[2:])] for row in rows]
+        lines = records(named, width)
+    lines = [*headline(walk, width, palette), *sentence(_question(walk), width), Text(), *lines]
+    unable: dict[str, list[str]] = {}
+    for row in walk.rows:
+        if row.reason:
+            unable.setdefault(row.reason, []).append(row.algorithm)
+    for reason, names in unable.items():
+        lines += sentence(reason, width, lead=f"– {', '.join(names)}: ", style="dim")
+    lines += [Text(), *_crossovers_line(crossovers, width)]
+    bound = walk.bound
+    least = f"least possible: {plural(bound.rounds, 'round')}, {exact_bytes(bound.wire_bytes)} by each device"
+    notes = f"{BEST} fastest here, {CHOSEN} the one that would be stepped through; {least}"
+    return [*lines, *sentence(notes, width, style="dim")]
+
+
+def _question(walk: Walk) -> str:
+    """What is compared, on which links."""
+    size = walk.schedule.pattern.group_size
+    what = f"{exact_bytes(walk.bytes)} over {plural(size, 'device')}"
+    return f"{what}, on a {walk.topology} with {link_text(walk)}"
+
+
+def _cells(walk: Walk, row: Row, fastest: bool) -> list[Text]:
+    least = walk.bound.wire_bytes
+    chosen = row.algorithm == walk.schedule.algorithm
+    return [
+        Text(CHOSEN * chosen + BEST * fastest, "bold"),
+        Text(row.algorithm, "bold"),
+        Text(f"{row.rounds:,}"),
+        Text(human_bytes(row.device_bytes)),
+        Text(f"{row.device_bytes / least:.3g}" if least else ""),
+        Text(human_bytes(row.busiest_bytes)),
+        Text("?" if row.waiting is None else f"{row.waiting:,}", "" if row.waiting else "dim"),
+        Text(duration(row.seconds, row.waiting), "bold" if fastest else ""),
+    ]
+
+
+def _named(cells: Sequence[Text]) -> list[Text]:
+    """The same with words, for lines without headings."""
+    rounds, sent, ratio, busiest, waiting, time = (cell.plain for cell in cells)
+    return [
+        Text(plural(int(rounds.replace(",", "")), "round")),
+        Text(f"{sent} sent" + (f" ({ratio}× least)" if ratio else "")),
+        Text(f"{busiest} on a link"),
+        *([] if waiting == "0" else [Text(f"{waiting} waiting")]),
+        Text(time, cells[-1].style),
+    ]
+
+
+def _crossovers_line(crossovers: Sequence[tuple[int, str]], width: int) -> list[Text]:
+    """``up to 1.2 KiB recursive-doubling, from there ring``."""
+    if not crossovers:
+        return []
+    names = [algorithm for _, algorithm in crossovers]
+    said = [f"up to {human_bytes(end)} {name}" for name, (end, _) in zip(names, crossovers[1:], strict=False)]
+    said.append(f"from there {names[-1]}" if said else f"{names[-1]} at any payload")
+    return sentence(", ".join(said), width, lead="fastest: ")

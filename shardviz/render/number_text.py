@@ -1,0 +1,33 @@
+"""Numbers as they stand in cells: short, and alike for every dtype."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def number(value: bool | int | float | complex) -> str:
+    """``3``, ``0.3333``, ``1.5e+10``, ``1+2j``, ``nan``: four digits of what is not whole."""
+    if isinstance(value, complex):
+        sign = "" if str(value.imag).startswith("-") else "+"
+        return f"{number(value.real)}{sign}{number(value.imag)}j"
+    if isinstance(value, float):
+        return f"{value:.0f}" if value.is_integer() and abs(value) < 1e6 else f"{value:.4g}"
+    return str(value)
+
+
+def numbers(values: NDArray[Any]) -> list[str]:
+    """Every element, in row-major order."""
+    return [number(value) for value in plain_values(values.reshape(-1))]
+
+
+def plain_values(values: NDArray[Any]) -> list[Any]:
+    """Nested lists of Python's own bool, int, float or complex, whatever the dtype."""
+    if values.dtype.kind in "biufc":
+        listed: list[Any] = values.tolist()
+        return listed
+    # ml_dtypes' types are none of NumPy's kinds; every one of them fits one of these exactly.
+    wide: list[Any] = values.astype("int64" if "int" in values.dtype.name else "float64").tolist()
+    return wide

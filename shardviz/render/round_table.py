@@ -1,0 +1,56 @@
+"""The rounds of a large collective in a table: which rounds, who sends what to whom, bytes, time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+
+from rich.text import Text
+
+from shardviz.render.cost_lines import duration
+from shardviz.render.lines import columns, sentence
+from shardviz.render.sends_line import sends_line
+from shardviz.render.units import human_bytes, plural
+from shardviz.render.walk import Walk
+
+MAX_ROWS = 12
+LOOKED_AT = 256
+"""Rounds of a phase that are looked at one by one, where they are not alike."""
+HEADINGS = ("", "rounds", "who sends what to whom", "a device", "a round")
+
+
+def round_table(walk: Walk, width: int) -> list[Text]:
+    """One line for consecutive rounds that read alike; the first and last ones of many."""
+    rows = [[Text(heading, "bold") for heading in HEADINGS]]
+    found = [(key, [*run]) for key, run in groupby(_rounds(walk), key=lambda each: each[1:])]
+    shown = found if len(found) <= MAX_ROWS else [*found[: MAX_ROWS - 2], found[-1]]
+    for (phase, words, sent, time), run in shown:
+        first, last = run[0][0][0], run[-1][0][1]
+        numbers = f"{first:,}" if first == last else f"{first:,}–{last:,}"
+        rows.append([Text(phase, "bold"), Text(numbers), Text(words), Text(sent), Text(time, "dim")])
+    lines = columns(rows, width, right=frozenset({3, 4}))
+    if lines is None:
+        lines = []
+        for name, which, *rest in ([cell.plain for cell in row] for row in rows[1:]):
+            said = "{}: {}, {} a device, {} a round".format(name, *rest)
+            lines += sentence(said, width, lead=f"rounds {which}  ")
+    left_out = sum(run[-1][0][1] - run[0][0][0] + 1 for _, run in found[MAX_ROWS - 2 : -1])
+    if len(found) > MAX_ROWS:
+        lines += sentence(f"{plural(left_out, 'round')} before the last not shown", width, style="dim")
+    return lines
+
+
+def _rounds(walk: Walk) -> Iterator[tuple[tuple[int, int], str, str, str, str]]:
+    """(first and last number, phase, words, bytes, time) of rounds; alike ones are not looked at twice."""
+    schedule, timeline = walk.schedule, walk.timeline
+    first = 1
+    for phase in schedule.phases:
+        step = phase.rounds if phase.alike else max(phase.rounds // LOOKED_AT, 1)
+        for within in range(0, phase.rounds, step):
+            number = first + within
+            load = timeline[number - 1]
+            words = sends_line(phase.sends(within), schedule.pattern, walk.operation.axes)
+            last = min(number + step, first + phase.rounds) - 1
+            sent, time = human_bytes(load.device_bytes), duration(load.seconds, load.waiting)
+            yield (number, last), walk.phase_name(phase), words, sent, time
+        first += phase.rounds

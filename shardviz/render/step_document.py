@@ -1,0 +1,166 @@
+"""The JSON document of a collective: every device, every send of every round, every result."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from shardviz.hardware import Row
+from shardviz.render.documents import SCHEMA, Document, mesh_document
+from shardviz.render.number_text import plain_values
+from shardviz.render.walk import Walk
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def step_document(walk: Walk) -> Document:
+    """Everything that `shardviz step` knows; with numbers, devices' values as nested lists.
+
+    Lists one entry a send: ask for it only where that many fit (`Schedule` says how many there are).
+    """
+    schedule, ran, judgement = walk.schedule, walk.ran, walk.judgement
+    agreed = ran is not None and judgement is not None and judgement.verdict != "different"
+    return {
+        **_question(walk),
+        "algorithm": schedule.algorithm,
+        "groups": [[walk.mesh.device_id(position) for position in group] for group in walk.groups],
+        "chunks": schedule.chunks,
+        "before": _devices(walk, walk.frames.before),
+        "rounds": [_round(walk, number) for number in range(1, schedule.rounds + 1)],
+        "after": _devices(walk, walk.frames.after),
+        "result": _result(walk),
+        "wire_bytes": walk.timeline.device_bytes,
+        "busiest_bytes": walk.timeline.busiest_bytes,
+        "waiting": walk.timeline.waiting,
+        "seconds": walk.timeline.seconds,
+        "algorithms": [_row(row) for row in walk.rows],
+        "verified_against": ran.target if ran is not None and agreed else None,
+        "verdict": None if judgement is None else judgement.verdict,
+        "program": None if ran is None else ran.program or None,
+        "error": None if ran is None else ran.error or None,
+    }
+
+
+def comparison_document(walk: Walk, crossovers: Sequence[tuple[int, str]]) -> Document:
+    """Every algorithm for the question of a walk, and which is fastest from which payload on."""
+    return {
+        **_question(walk),
+        "algorithms": [_row(row) for row in walk.rows],
+        "crossovers": [{"from_bytes": start, "algorithm": name} for start, name in crossovers],
+    }
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON has it: NaN and infinities are strings, a complex number is [real, imaginary]."""
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    if isinstance(value, complex):
+        return [plain(value.real), plain(value.imag)]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
+
+
+def _question(walk: Walk) -> Document:
+    """What is asked: the collective, the array, and the links."""
+    operation, mesh = walk.operation, walk.mesh
+    parameters = {name: plain(value) for name, value in vars(operation).items() if name != "axes"}
+    return {
+        "schema": SCHEMA,
+        "op": operation.name,
+        "axes": list(operation.axes),
+        "parameters": parameters,
+        "mesh": mesh_document(mesh),
+        "shape": list(walk.shape),
+        "dtype": walk.dtype,
+        "spec": walk.spec,
+        "shard_shape": list(walk.shard_shape),
+        "bytes": walk.bytes,
+        "topology": str(walk.topology),
+        "latency_s": walk.wire.latency,
+        "bandwidth": plain(walk.wire.bandwidth),
+        "optimum": {"rounds": walk.bound.rounds, "wire_bytes": walk.bound.wire_bytes},
+    }
+
+
+def _devices(walk: Walk, values: NDArray[Any] | None) -> list[Document] | None:
+    """Every device by id with its coordinates and its numbers, in the mesh's order."""
+    if values is None:
+        return None
+    listed = plain_values(values)
+    return [
+        {
+            "id": walk.mesh.device_id(position),
+            "coords": list(walk.mesh.coords(position)),
+            "values": plain(listed[position]),
+        }
+        for position in range(walk.mesh.size)
+    ]
+
+
+def _result(walk: Walk) -> Document | None:
+    if walk.final is None:
+        return None
+    return {
+        "dtype": walk.result_dtype,
+        "shape": list(walk.final.shape),
+        "spec": walk.final_spec,
+        "values": plain(plain_values(walk.final)),
+    }
+
+
+def _round(walk: Walk, number: int) -> Document:
+    """Every send of one round in every group, and what the round loads."""
+    schedule, load = walk.schedule, walk.timeline[number - 1]
+    sends = schedule.round(number).expanded(schedule.chunks)
+    entries = list(
+        zip(sends.src.tolist(), sends.dst.tolist(), sends.chunk.tolist(), sends.reduce.tolist(), strict=True)
+    )
+    sizes = walk.chunk_bytes
+    sent = []
+    for group in walk.groups:
+        ids = [walk.mesh.device_id(position) for position in group]
+        sent += [
+            {
+                "src": ids[src],
+                "dst": ids[dst],
+                "chunk": chunk,
+                "bytes": sizes if isinstance(sizes, int) else int(sizes[chunk]),
+                "reduce": reduce,
+            }
+            for src, dst, chunk, reduce in entries
+        ]
+    return {
+        "round": number,
+        "phase": walk.phase_name(schedule.phase(number)[0]),
+        "sends": sent,
+        "device_bytes": load.device_bytes,
+        "busiest_link": _link(walk, load.busiest_link),
+        "busiest_bytes": load.busiest_bytes,
+        "waiting": load.waiting,
+        "hops": load.hops,
+        "seconds": load.seconds,
+    }
+
+
+def _link(walk: Walk, link: tuple[int, int] | None) -> list[int | str] | None:
+    """A link of the first group by device ids; ``switch`` is the node in the middle."""
+    if link is None:
+        return None
+    group = walk.groups[0]
+    return [walk.mesh.device_id(group[node]) if node < len(group) else "switch" for node in link]
+
+
+def _row(row: Row) -> Document:
+    if row.reason:
+        return {"algorithm": row.algorithm, "reason": row.reason}
+    return {
+        "algorithm": row.algorithm,
+        "rounds": row.rounds,
+        "wire_bytes": row.device_bytes,
+        "busiest_bytes": row.busiest_bytes,
+        "waiting": row.waiting,
+        "seconds": row.seconds,
+    }

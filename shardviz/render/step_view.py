@@ -1,0 +1,191 @@
+"""A collective from BEFORE over its rounds to AFTER, what it costs, and what JAX says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+
+from rich.text import Text
+
+from shardviz.render.buffer_picture import BufferPicture
+from shardviz.render.caption import axes_text
+from shardviz.render.cost_lines import cost_lines, verdict_lines
+from shardviz.render.lines import sentence, table, trimmed
+from shardviz.render.palette import PARTIAL, Palette
+from shardviz.render.picture import repetition, shelve
+from shardviz.render.piece_label import ARRIVED
+from shardviz.render.question_view import mesh_text
+from shardviz.render.round_table import round_table
+from shardviz.render.sends_line import sends_line
+from shardviz.render.shards_picture import final_picture, shards_picture
+from shardviz.render.units import human_bytes, plural, times
+from shardviz.render.walk import Walk
+
+MAX_ROWS = 16
+"""Devices of a round that is drawn."""
+MAX_LINES = 200
+"""Lines that the rounds may take one under another; what takes more is summarised."""
+LEAST_WORDS = 36
+"""Columns for a sentence over a narrow picture."""
+SUMMARY_ROWS = 6
+"""Devices in a summary: the first four, a gap, the last."""
+
+
+def step_view(walk: Walk, width: int, palette: Palette, number: int | None = None) -> list[Text]:
+    """BEFORE, every round, AFTER and the final result where they fit a screen or two, else a summary.
+
+    `number` shows one round alone (0: before any); `QuestionError` for a round that does not exist.
+    """
+    lines = [*headline(walk, width, palette), Text()]
+    if number is not None:
+        lines += one_round(walk, number, width, palette)
+    elif _is_small(walk, width, palette):
+        lines += [*_before(walk, width, palette, MAX_ROWS), Text(), *_rounds(walk, width, palette)]
+        lines += _after(walk, width, palette, MAX_ROWS)
+    else:
+        lines += [*_before(walk, width, palette, SUMMARY_ROWS), Text(), *round_table(walk, width), Text()]
+        lines += _after(walk, width, palette, SUMMARY_ROWS)
+        lines += sentence("--round N shows one round, --json all of them", width, style="dim")
+    lines += [Text(), *cost_lines(walk, width), *verdict_lines(walk, width)]
+    return [trimmed(line, palette) for line in lines]
+
+
+def headline(walk: Walk, width: int, palette: Palette) -> list[Text]:
+    """``all_gather over i  by ring  mesh i=4, 4 devices  s32[4] as P('i'), 1 a device``."""
+    operation = walk.operation
+    what = Text.assemble((operation.name, "bold"), " over ", axes_text(operation.axes, walk.mesh, palette))
+    shape = ",".join(map(str, walk.shape))
+    cells = [
+        what,
+        Text(walk.schedule.algorithm, "bold"),
+        Text.assemble("mesh ", mesh_text(walk.mesh, palette)),
+        Text(f"{walk.dtype}[{shape}] {walk.spec} → {times(walk.shard_shape)} a device"),
+    ]
+    return table([cells], width)
+
+
+def one_round(walk: Walk, number: int, width: int, palette: Palette) -> list[Text]:
+    """One frame with what is sent in it."""
+    if number:
+        phase, _ = walk.schedule.phase(number)
+        lines = sentence(walk.phase_name(phase), width, lead=f"round {number} of {walk.schedule.rounds}  ")
+        lines += sentence(_round_words(walk, number), width, 2)
+    else:
+        lines = [Text("before any round", "bold")]
+    groups = shown_groups(walk)
+    drawn = BufferPicture(walk, walk.frames[number], groups, width, palette, MAX_ROWS)
+    lines += drawn.lines(drawn.cell_width)
+    return [*lines, *_other_groups(walk, groups, width), *legend(walk, [drawn], width, palette)]
+
+
+def legend(walk: Walk, drawn: Sequence[BufferPicture], width: int, palette: Palette) -> list[Text]:
+    """The marks that pictures have, and whether colours repeat."""
+    marks = set().union(*(picture.marks for picture in drawn))
+    said = [
+        words
+        for mark, words in (
+            ("arrived", f"{ARRIVED} has just arrived"),
+            ("partial", f"{PARTIAL} partial"),
+            ("counted", "Σ4 the sum of 4"),
+            ("unneeded", "( ) no longer needed"),
+            ("passing", "│ waiting to go on"),
+        )
+        if mark in marks
+    ]
+    lines = sentence("   ".join(said), width, style="dim") if said else []
+    for note in repetition(len(shown_groups(walk)) * walk.schedule.chunks, palette):
+        lines += sentence(note.plain, width, style="dim")
+    return lines
+
+
+def _before(walk: Walk, width: int, palette: Palette, rows: int) -> list[Text]:
+    title = Text("BEFORE", "bold")
+    if walk.frames.before is not None:
+        return [title, *shards_picture(walk, False, width, palette, rows)]
+    return [title, *_chunks(walk, 0, width, palette, rows)]
+
+
+def _after(walk: Walk, width: int, palette: Palette, rows: int) -> list[Text]:
+    title = Text("AFTER", "bold")
+    if walk.frames.after is None:
+        return [title, *_chunks(walk, walk.schedule.rounds, width, palette, rows)]
+    lines = [title, *shards_picture(walk, True, width, palette, rows)]
+    if walk.final is not None:
+        shape = f"{walk.result_dtype}[{','.join(map(str, walk.final.shape))}]"
+        heading = [Text("FINAL RESULT", "bold"), Text(shape), Text(walk.final_spec)]
+        lines += [Text(), *table([heading], width)]
+        lines += final_picture(walk, width, palette)
+    return lines
+
+
+def _chunks(walk: Walk, number: int, width: int, palette: Palette, rows: int) -> list[Text]:
+    """A frame of the first group, for walks without numbers and ends of summaries."""
+    drawn = BufferPicture(walk, walk.frames[number], [0], width, palette, rows, moving=False)
+    return drawn.lines(drawn.cell_width)
+
+
+def _rounds(walk: Walk, width: int, palette: Palette) -> list[Text]:
+    """Every phase with a heading, its rounds beside one another as far as they fit."""
+    lines: list[Text] = []
+    groups = shown_groups(walk)
+    every = []
+    first = 1
+    for name, phases in groupby(walk.schedule.phases, key=walk.phase_name):
+        numbers = range(first, first + sum(phase.rounds for phase in phases))
+        first = numbers.stop
+        if not numbers:
+            continue
+        words = [_round_words(walk, number) for number in numbers]
+        alike = len(set(words)) == 1
+        heading = plural(len(numbers), "round") + (f"; {words[0]}" if alike else "")
+        lines += sentence(heading, width, lead=f"{name}  ")
+        drawn = [
+            BufferPicture(walk, walk.frames[number], groups, width, palette, MAX_ROWS) for number in numbers
+        ]
+        bodies = [picture.lines(picture.cell_width) for picture in drawn]
+        under: list[list[Text]] = [[] for _ in numbers]
+        if not alike:
+            wide = max(line.cell_len for body in bodies for line in body)
+            under = [sentence(said, max(wide, LEAST_WORDS)) for said in words]
+        # Pictures beside one another stand at one height.
+        deep = max(map(len, under))
+        blocks = [
+            [Text(f"round {number}", "bold"), *said, *[Text()] * (deep - len(said)), *body, Text()]
+            for number, said, body in zip(numbers, under, bodies, strict=True)
+        ]
+        lines += shelve(blocks, width)
+        every += drawn
+    notes = [*_other_groups(walk, groups, width), *legend(walk, every, width, palette)]
+    return [*lines, *notes, Text()] if notes else lines
+
+
+def _round_words(walk: Walk, number: int) -> str:
+    """``each sends 1 chunk to the next, 4 B``: the bytes are the most that one device sends."""
+    sends = walk.schedule.round(number)
+    load = walk.timeline[number - 1]
+    said = sends_line(sends, walk.schedule.pattern, walk.operation.axes)
+    return f"{said}, {human_bytes(load.device_bytes)}"
+
+
+def shown_groups(walk: Walk) -> range:
+    """The groups that are drawn: all if they fit, else the first."""
+    size = walk.schedule.pattern.group_size
+    count = len(walk.groups) if walk.frames.before is not None else 1
+    return range(count if count * size <= MAX_ROWS else 1)
+
+
+def _other_groups(walk: Walk, groups: range, width: int) -> list[Text]:
+    more = len(walk.groups) - len(groups)
+    if not more:
+        return []
+    said = f"{plural(more, 'other group')} of {walk.schedule.pattern.group_size} devices do the same"
+    return sentence(f"{said} at the same time", width, style="dim")
+
+
+def _is_small(walk: Walk, width: int, palette: Palette) -> bool:
+    """Whether every round can be drawn with all its devices and chunks."""
+    size = walk.schedule.pattern.group_size
+    groups = len(shown_groups(walk))
+    if size > MAX_ROWS or walk.schedule.rounds * groups * (size + 2) > MAX_LINES:
+        return False
+    return not BufferPicture(walk, walk.frames[0], [0], width, palette, MAX_ROWS).summarised

@@ -1,0 +1,123 @@
+"""Tables of algorithms on pages of fixed width."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from textwrap import dedent
+
+import pytest
+
+from shardviz.hardware import Wire, crossovers
+from shardviz.render.comparison_view import comparison_view
+from shardviz.render.palette import PLAIN, TRUECOLOR
+from shardviz.render.walk import Walk
+
+WalkOf = Callable[..., Walk]
+
+
+def compared(walk: Walk, width: int) -> str:
+    found = crossovers(walk.schedule.pattern, walk.topology, walk.wire)
+    return "\n".join(line.plain for line in comparison_view(walk, found, width, PLAIN))
+
+
+TABLES = [
+    (
+        "all-reduce over 8",
+        ("psum", "i=8", tuple(range(64))),
+        96,
+        """
+        psum over i  ring  mesh i=8, 8 devices  s32[64] P('i') → 8 a device
+        32 bytes over 8 devices, on a ring of 8 with 1 µs and 45 GB/s a link
+
+            algorithm           rounds  sent  × least  busiest link  waiting   time
+        ▸   ring                    14  56 B        1          56 B        0  14 µs
+            bidirectional-ring       8  56 B        1          32 B        0   8 µs
+        ★   recursive-doubling       3  96 B     1.71         128 B        0   7 µs
+        """,
+    ),
+    (
+        "all-reduce over 5",
+        ("psum", "i=5", tuple(range(40))),
+        80,
+        """
+        psum over i  ring  mesh i=5, 5 devices  s32[40] P('i') → 8 a device
+        32 bytes over 5 devices, on a ring of 5 with 1 µs and 45 GB/s a link
+
+            algorithm           rounds  sent  × least  busiest link  waiting     time
+        ▸   ring                     8  52 B        1          52 B        0     8 µs
+        ★   bidirectional-ring       4  52 B        1          26 B        0     4 µs
+        """,
+    ),
+    (
+        "40 columns",
+        ("psum", "i=8", tuple(range(64))),
+        40,
+        """
+        psum over i  ring  mesh i=8, 8 devices
+          s32[64] P('i') → 8 a device
+        32 bytes over 8 devices, on a ring of 8
+        with 1 µs and 45 GB/s a link
+
+        ▸  ring  14 rounds  56 B sent (1× least)
+          56 B on a link  14 µs
+        bidirectional-ring  8 rounds
+          56 B sent (1× least)  32 B on a link
+          8 µs
+        ★  recursive-doubling  3 rounds
+        """,
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("question", "width", "beginning"), [case[1:] for case in TABLES], ids=[case[0] for case in TABLES]
+)
+def test_tables(walk_of: WalkOf, question: tuple[object, ...], width: int, beginning: str) -> None:
+    text = compared(walk_of(*question), width)
+    expected = dedent(beginning).strip("\n")
+    # The first column is as wide as both marks together.
+    assert _squeezed(text).startswith(_squeezed(expected))
+
+
+def _squeezed(text: str) -> str:
+    """Lines with runs of blanks as one, so that what matters is what is said and in which order."""
+    return "\n".join(" ".join(line.split()) for line in text.splitlines())
+
+
+def test_the_reasons_of_those_that_cannot(walk_of: WalkOf) -> None:
+    text = compared(walk_of("psum", "i=5", range(40)), 120)
+    assert "– recursive-doubling, halving-doubling: 5 devices are no power of two" in text
+    assert "recursive-doubling  " not in text
+
+
+def test_crossovers_in_one_sentence(walk_of: WalkOf) -> None:
+    text = compared(walk_of("psum", "i=8", range(64)), 96)
+    assert "fastest: up to 7.32 KiB recursive-doubling, from there bidirectional-ring" in text
+    alone = compared(walk_of("all_gather", "i=2", (1, 2)), 96)
+    assert "fastest: ring at any payload" in alone
+
+
+def test_one_algorithm_can_be_both_chosen_and_fastest(walk_of: WalkOf) -> None:
+    text = compared(walk_of("psum", "i=5", range(40), "bidirectional-ring"), 96)
+    assert "▸★  bidirectional-ring" in text
+
+
+def test_nothing_to_send_needs_no_ratio(walk_of: WalkOf) -> None:
+    text = compared(walk_of("psum", "i=1", (1, 2)), 96)
+    assert "▸★  ring                     0   0 B                    0 B        0  0 ns" in text
+
+
+def test_links_are_stated(walk_of: WalkOf) -> None:
+    walk = walk_of("psum", "i=4", range(16), topology="line", wire=Wire(2.5e-7, 9e10))
+    assert "on a line of 4 with 250 ns and 90 GB/s a link" in compared(walk, 100)
+
+
+@pytest.mark.parametrize("width", [40, 47, 60, 80, 120, 200])
+@pytest.mark.parametrize("name", ["psum", "all_gather", "all_to_all", "psum_scatter", "pbroadcast"])
+def test_no_line_is_wider_than_the_page(walk_of: WalkOf, name: str, width: int) -> None:
+    walk = walk_of(name, "X=2,Y=4", range(64), "direct")
+    found = crossovers(walk.schedule.pattern, walk.topology, walk.wire)
+    for palette in (PLAIN, TRUECOLOR):
+        lines = comparison_view(walk, found, width, palette)
+        assert max(line.cell_len for line in lines) <= width
+        assert all(line.plain == line.plain.rstrip() for line in lines)

@@ -1,0 +1,57 @@
+"""Numbers in cells and in JSON, for every dtype."""
+
+from __future__ import annotations
+
+import json
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from shardviz.render.number_text import number, numbers, plain_values
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (3, "3"),
+        (-12, "-12"),
+        (True, "True"),
+        (2.0, "2"),
+        (-0.0, "-0"),
+        (-0.5, "-0.5"),
+        (1 / 3, "0.3333"),
+        (123456.0, "123456"),
+        (1.5e10, "1.5e+10"),
+        (float("nan"), "nan"),
+        (float("-inf"), "-inf"),
+        (1 + 2j, "1+2j"),
+        (-0.25 - 1.5j, "-0.25-1.5j"),
+        (complex(0, -0.0), "0-0j"),
+    ],
+)
+def test_number(value: complex, text: str) -> None:
+    assert number(value) == text
+
+
+DTYPES = [
+    "bool", "int8", "uint64", "float16", "float32", "float64", "complex64", "complex128",
+    "bfloat16", "float8_e4m3fn", "float8_e5m2", "int4", "uint4", "int2", "float4_e2m1fn",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_every_dtype_becomes_plain_numbers(name: str) -> None:
+    dtype = np.dtype(getattr(ml_dtypes, name, None) or name)
+    values = np.array([[0, 1], [1, 0]]).astype(dtype)
+    listed = plain_values(values)
+    assert listed == [[0, 1], [1, 0]]
+    assert {type(each) for row in listed for each in row} <= {bool, int, float, complex}
+    assert len(numbers(values)) == 4
+    if values.dtype.kind != "c":
+        json.dumps(listed)
+
+
+def test_wide_floats_keep_their_digits() -> None:
+    assert plain_values(np.array([0.1, 1e300])) == [0.1, 1e300]
+    assert plain_values(np.array([2**64 - 1], dtype="uint64")) == [2**64 - 1]

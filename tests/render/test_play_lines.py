@@ -1,0 +1,64 @@
+"""Frames for playing: every one as high as the next, and nothing moves that does not change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from shardviz.render.palette import PLAIN, TRUECOLOR
+from shardviz.render.play_lines import play_lines
+from shardviz.render.walk import Walk
+
+WalkOf = Callable[..., Walk]
+
+PLAYED = [
+    ("all_gather", "i=4", (3, 9, 5, 2), "ring"),
+    ("psum", "X=2,Y=4", tuple(range(64)), "torus"),
+    ("all_to_all", "i=5", tuple(range(25)), "bruck"),
+    ("all_gather", "i=64", 64, "ring"),
+]
+
+
+@pytest.mark.parametrize("question", PLAYED, ids=[" ".join(map(str, each[:2])) for each in PLAYED])
+@pytest.mark.parametrize(("width", "height"), [(40, 15), (80, 24), (120, 36), (200, 60), (40, 3)])
+def test_every_frame_fits_the_screen(
+    walk_of: WalkOf, question: tuple[object, ...], width: int, height: int
+) -> None:
+    walk = walk_of(*question)
+    for number in range(len(walk.frames)):
+        for palette in (PLAIN, TRUECOLOR):
+            lines = play_lines(walk, number, width, height, palette)
+            assert len(lines) == height
+            assert max(line.cell_len for line in lines) <= width
+
+
+def test_devices_stay_where_they_are(walk_of: WalkOf, tutorial: tuple[int, ...]) -> None:
+    walk = walk_of("psum", "i=4", tutorial)
+    frames = [
+        [line.plain for line in play_lines(walk, number, 80, 12, PLAIN)] for number in range(len(walk.frames))
+    ]
+    assert {tuple(frame[:1]) for frame in frames} == {tuple(frames[0][:1])}
+    assert {frame[5] for frame in frames} == {frames[0][5]}
+    assert [[line[:5] for line in frame[6:10]] for frame in frames] == [
+        ["0  i0", "1  i1", "2  i2", "3  i3"] for _ in frames
+    ]
+
+
+def test_what_is_said_over_a_frame(walk_of: WalkOf, tutorial: tuple[int, ...]) -> None:
+    walk = walk_of("psum", "i=4", tutorial)
+    first, third, last = (
+        [line.plain for line in play_lines(walk, number, 80, 12, PLAIN)] for number in (0, 3, 6)
+    )
+    assert first[2].startswith("round 0 of 6  ─")
+    assert first[3] == "before"
+    assert third[2] == f"round 3 of 6  {'━' * 20}{'─' * 20}"
+    assert third[3] == "reduce-scatter  each sends 1 chunk to the next, 4 B"
+    assert "▸5+5+9+3=22" in third[6]
+    assert last[2].endswith("━" * 40)
+    assert last[3].startswith("all-gather")
+
+
+def test_one_device_has_one_frame(walk_of: WalkOf) -> None:
+    lines = play_lines(walk_of("psum", "i=1", (1, 2)), 0, 80, 10, PLAIN)
+    assert lines[2].plain == f"round 0 of 0  {'━' * 40}"

@@ -1,0 +1,135 @@
+"""The JSON of a collective: its sends, replayed by a reader who knows nothing else, give its results."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from shardviz.collectives.judgement import Judgement
+from shardviz.compiler.ran import Ran
+from shardviz.render.step_document import comparison_document, plain, step_document
+from shardviz.render.walk import Walk
+
+WalkOf = Callable[..., Walk]
+
+
+def document(walk: Walk) -> dict[str, Any]:
+    """As a strict reader gets it."""
+    read: dict[str, Any] = json.loads(json.dumps(step_document(walk), allow_nan=False))
+    return read
+
+
+def test_what_the_design_promises(walk_of: WalkOf) -> None:
+    found = document(walk_of("all_gather", "i=4", (3, 9, 5, 2)))
+    assert found["schema"] == "shardviz/1"
+    assert (found["op"], found["algorithm"], found["axes"]) == ("all_gather", "ring", ["i"])
+    assert found["parameters"] == {"axis": 0, "tiled": True}
+    assert found["mesh"]["axis_sizes"] == [4]
+    assert found["before"] == [{"id": i, "coords": [i], "values": [x]} for i, x in enumerate((3, 9, 5, 2))]
+    assert len(found["rounds"]) == 3
+    assert found["rounds"][0]["sends"][3] == {"src": 3, "dst": 0, "chunk": 3, "bytes": 4, "reduce": False}
+    assert found["rounds"][0]["device_bytes"] == 4
+    assert {tuple(device["values"]) for device in found["after"]} == {(3, 9, 5, 2)}
+    assert found["result"] == {"dtype": "s32", "shape": [16], "spec": "P('i')", "values": [3, 9, 5, 2] * 4}
+    assert found["optimum"] == {"rounds": 2, "wire_bytes": 12}
+    assert (found["wire_bytes"], found["verified_against"]) == (12, None)
+    assert {row["algorithm"] for row in found["algorithms"]} > {"ring", "direct"}
+
+
+REPLAYED = [("psum", name) for name in ("ring", "halving-doubling", "binomial-tree", "double-binary-tree")]
+REPLAYED += [("psum_scatter", name) for name in ("ring", "bidirectional-ring", "recursive-halving")]
+
+
+@pytest.mark.parametrize(("name", "algorithm"), REPLAYED)
+@pytest.mark.parametrize(("mesh", "axes"), [("i=4", ("i",)), ("X=2,Y=4", ("Y",)), ("X=4,Y=2", ("X",))])
+def test_a_replay_of_the_sends_gives_the_sums(
+    walk_of: WalkOf, name: str, algorithm: str, mesh: str, axes: tuple[str, ...]
+) -> None:
+    """A reader keeps which devices' addends each device has of every chunk; NumPy knows the totals."""
+    order = (5, 2, 7, 0, 4, 1, 3, 6) if "," in mesh else None
+    devices = 8 if "," in mesh else 4
+    walk = walk_of(name, mesh, range(devices * 12), algorithm, axes=axes, device_order=order, pieces=None)
+    found = document(walk)
+    ids = [device["id"] for device in found["before"]]
+    assert sorted(ids) == list(range(devices))
+    held = {(i, chunk): {i} for i in ids for chunk in range(found["chunks"])}
+    for each in found["rounds"]:
+        before = dict(held)
+        for send in each["sends"]:
+            came = before[send["src"], send["chunk"]]
+            slot = send["dst"], send["chunk"]
+            assert not (send["reduce"] and held[slot] & came)
+            held[slot] = held[slot] | came if send["reduce"] else came
+    values = {device["id"]: np.array(device["values"]) for device in found["before"]}
+    after = {device["id"]: np.array(device["values"]) for device in found["after"]}
+    for group in found["groups"]:
+        total = sum(values[i] for i in group)
+        for place, i in enumerate(group):
+            if name == "psum":
+                assert all(held[i, chunk] == set(group) for chunk in range(found["chunks"]))
+                assert (after[i] == total).all()
+            else:
+                part = np.split(total, len(group))[place]
+                assert (after[i] == part).all()
+                assert sum(held[i, chunk] == set(group) for chunk in range(found["chunks"])) >= 1
+
+
+def test_numbers_that_json_does_not_have(walk_of: WalkOf) -> None:
+    found = document(walk_of("psum", "i=2", [1.5, float("nan"), float("inf"), 4], dtype="float32"))
+    assert [device["values"] for device in found["before"]] == [[1.5, "nan"], ["inf", 4.0]]
+    assert found["result"]["values"] == ["inf", "nan"]
+    assert plain([1 + 2j, complex(0, float("-inf"))]) == [[1.0, 2.0], [0.0, "-inf"]]
+    nested = document(walk_of("all_gather", "i=2", range(8), shard=(2, 2)))
+    assert nested["before"][1]["values"] == [[4, 5], [6, 7]]
+
+
+def test_without_numbers_there_are_none(walk_of: WalkOf) -> None:
+    found = document(walk_of("psum", "i=4", 2**20))
+    assert (found["before"], found["after"], found["result"]) == (None, None, None)
+    assert found["shard_shape"] == [2**18]
+    assert len(found["rounds"]) == 6
+    assert len(document(walk_of("all_gather", "X=4,Y=4", 16, axes=("Y",)))["rounds"][0]["sends"]) == 16
+
+
+@pytest.mark.parametrize(
+    ("ran", "judgement", "target", "verdict"),
+    [
+        (None, None, None, None),
+        (Ran("cpu", "ok"), Judgement("equal", 4), "cpu", "equal"),
+        (Ran("real", "ok"), Judgement("rounding", 4, 1), "real", "rounding"),
+        (Ran("cpu", "ok"), Judgement("different", 4, 1), None, "different"),
+        (Ran("cpu", "error", error="it died"), None, None, None),
+    ],
+)
+def test_who_agrees(
+    walk_of: WalkOf, ran: Ran | None, judgement: Judgement | None, target: str | None, verdict: str | None
+) -> None:
+    found = document(replace(walk_of("psum", "i=2", (1, 2)), ran=ran, judgement=judgement))
+    assert (found["verified_against"], found["verdict"]) == (target, verdict)
+    assert found["error"] == ("it died" if ran is not None and ran.error else None)
+
+
+def test_the_busiest_link_by_device_ids(walk_of: WalkOf) -> None:
+    walk = walk_of("all_gather", "i=3", (1, 2, 3), device_order=(2, 0, 1))
+    link = document(walk)["rounds"][0]["busiest_link"]
+    assert link == [2, 0]
+    switched = walk_of("all_gather", "i=3", (1, 2, 3), topology="switch")
+    assert "switch" in document(switched)["rounds"][0]["busiest_link"]
+
+
+def test_a_comparison(walk_of: WalkOf) -> None:
+    walk = walk_of("psum", "i=5", range(40))
+    found = json.loads(json.dumps(comparison_document(walk, ((5, "ring"), (90, "direct"))), allow_nan=False))
+    rows = {row["algorithm"]: row for row in found["algorithms"]}
+    assert rows["ring"]["rounds"] == 8
+    assert rows["recursive-doubling"] == {
+        "algorithm": "recursive-doubling",
+        "reason": "5 devices are no power of two",
+    }
+    assert found["crossovers"][1] == {"from_bytes": 90, "algorithm": "direct"}
+    assert (found["bytes"], found["optimum"]["rounds"], found["topology"]) == (32, 3, "ring of 5")

@@ -1,0 +1,297 @@
+"""Whole walks as pages: what the tutorial prints, phases, groups, summaries, every width."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from textwrap import dedent
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shardviz.cli.ascii import STAND_INS
+from shardviz.collectives import Pattern, schedules_for
+from shardviz.collectives.judgement import Judgement
+from shardviz.compiler.ran import Ran
+from shardviz.errors import QuestionError
+from shardviz.notation import parse_mesh
+from shardviz.render.palette import ANSI, PLAIN, TRUECOLOR
+from shardviz.render.step_view import step_view
+from shardviz.render.walk import Walk
+
+WalkOf = Callable[..., Walk]
+
+
+def page(walk: Walk, width: int = 100, number: int | None = None) -> str:
+    return "\n".join(line.plain for line in step_view(walk, width, PLAIN, number))
+
+
+def test_all_gather_as_the_tutorial_has_it(walk_of: WalkOf) -> None:
+    expected = """
+        all_gather over i  ring  mesh i=4, 4 devices  s32[4] P('i') → 1 a device
+
+        BEFORE
+        0  i0   3
+        1  i1   9
+        2  i2   5
+        3  i3   2
+
+        all-gather  3 rounds; each sends 1 chunk to the next, 4 B
+        round 1                       round 2                       round 3
+                α   β   γ   δ                 α   β   γ   δ                 α   β   γ   δ
+        0  i0   3   ·   ·  ▸2   α→1   0  i0   3   ·  ▸5   2   δ→1   0  i0   3  ▸9   5   2   γ→1
+        1  i1  ▸3   9   ·   ·   β→2   1  i1   3   9   ·  ▸2   α→2   1  i1   3   9  ▸5   2   δ→2
+        2  i2   ·  ▸9   5   ·   γ→3   2  i2  ▸3   9   5   ·   β→3   2  i2   3   9   5  ▸2   α→3
+        3  i3   ·   ·  ▸5   2   δ→0   3  i3   ·  ▸9   5   2   γ→0   3  i3  ▸3   9   5   2   β→0
+
+        ▸ has just arrived
+
+        AFTER
+        0  i0   3   9   5   2
+        1  i1   3   9   5   2
+        2  i2   3   9   5   2
+        3  i3   3   9   5   2
+
+        FINAL RESULT  s32[16]  P('i')
+         3   9   5   2   3   9   5   2   3   9   5   2   3   9   5   2
+
+        ring: 3 rounds, 12 bytes sent by each device; at least 2 rounds and 12 bytes are needed. Others:
+          bidirectional-ring 2 rounds, 12 B; recursive-doubling 2 rounds, 12 B; bruck 2 rounds, 12 B; direct
+          1 round, 12 B.
+        3 µs on a ring of 4, 1 µs and 45 GB/s a link
+        """
+    assert page(walk_of("all_gather", "i=4", (3, 9, 5, 2))) == dedent(expected).strip("\n")
+
+
+def rows_under(text: str, heading: str, count: int) -> list[list[str]]:
+    """The numbers of each device's row under a heading, stripes aside."""
+    lines = text.splitlines()
+    first = next(i for i, line in enumerate(lines) if line.startswith(heading)) + 1
+    return [re.findall(r"-?\d+", line)[2:] for line in lines[first : first + count]]
+
+
+RESULTS = [
+    ("psum", "ring", [["22", "20", "12", "17"]] * 4, "22 20 12 17"),
+    ("psum_scatter", "ring", [["22"], ["20"], ["12"], ["17"]], "22 20 12 17"),
+    (
+        "all_to_all",
+        "pairwise",
+        [["3", "5", "5", "9"], ["1", "9", "3", "7"], ["4", "2", "5", "1"], ["1", "6", "8", "2"]],
+        "3 5 5 9 1 9 3 7 4 2 5 1 1 6 8 2",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "algorithm", "after", "final"), RESULTS)
+def test_the_tutorials_sixteen_numbers(
+    walk_of: WalkOf,
+    tutorial: tuple[int, ...],
+    name: str,
+    algorithm: str,
+    after: list[list[str]],
+    final: str,
+) -> None:
+    """What the tutorial prints under BEFORE, AFTER and FINAL RESULT."""
+    text = page(walk_of(name, "i=4", tutorial, algorithm))
+    assert rows_under(text, "BEFORE", 4) == [
+        ["3", "1", "4", "1"],
+        ["5", "9", "2", "6"],
+        ["5", "3", "5", "8"],
+        ["9", "7", "1", "2"],
+    ]
+    assert rows_under(text, "AFTER", 4) == after
+    last = text.splitlines()[next(i for i, x in enumerate(text.splitlines()) if x.startswith("FINAL")) + 1]
+    assert last.split() == final.split()
+
+
+def test_an_all_reduce_is_a_reduce_scatter_and_an_all_gather(
+    walk_of: WalkOf, tutorial: tuple[int, ...]
+) -> None:
+    text = page(walk_of("psum", "i=4", tutorial))
+    scatter, gather = text.index("reduce-scatter  3 rounds"), text.index("all-gather  3 rounds")
+    assert text.index("BEFORE") < scatter < gather < text.index("AFTER")
+    for total in ("5+5+9+3=22", "3+7+1+9=20", "1+4+2+5=12", "1+6+8+2=17"):
+        assert scatter < text.index(f"▸{total}") < gather
+
+
+def test_a_ring_takes_seven_rounds_and_both_ways_four(walk_of: WalkOf) -> None:
+    ring = page(walk_of("all_gather", "i=8", range(8)))
+    both = page(walk_of("all_gather", "i=8", range(8), "bidirectional-ring"))
+    assert re.findall(r"round (\d+)", ring) == list("1234567")
+    assert re.findall(r"round (\d+)", both) == list("1234")
+    assert "7 rounds; each sends 1 chunk to the next, 4 B" in ring
+    assert "each sends 1 chunk to either neighbour, 8 B" in both
+    assert ring.count("▸") - 1 == 7 * 8
+    assert both.count("▸") - 1 == 7 * 8
+
+
+def test_order_of_axes_makes_a_difference(walk_of: WalkOf) -> None:
+    afters = {
+        axes: rows_under(page(walk_of("all_gather", "X=2,Y=4", range(8), axes=axes)), "AFTER", 8)
+        for axes in (("X",), ("Y",), ("X", "Y"), ("Y", "X"))
+    }
+    assert [row[1:] for row in afters["X",]][:2] == [["0", "4"], ["1", "5"]]
+    assert [row[1:] for row in afters["Y",]][3:5] == [["0", "1", "2", "3"], ["4", "5", "6", "7"]]
+    assert {tuple(row[1:]) for row in afters["X", "Y"]} == {tuple("01234567")}
+    assert {tuple(row[1:]) for row in afters["Y", "X"]} == {tuple("04152637")}
+
+
+def test_many_groups_are_told_by_the_first(walk_of: WalkOf) -> None:
+    text = page(walk_of("all_gather", "X=8,Y=4", range(32), axes=("Y",)))
+    assert "7 other groups of 4 devices do the same at the same time" in text
+    assert "other group" not in page(walk_of("all_gather", "X=2,Y=4", range(8), axes=("Y",)))
+
+
+def test_256_devices_fit_a_screen(walk_of: WalkOf) -> None:
+    walk = walk_of("psum", "X=16,Y=16", range(65536), "torus")
+    text = page(walk)
+    assert len(text.splitlines()) <= 36
+    assert "1–15    each sends 16 chunks to the next along X      64 B     1 µs" in text
+    assert "--round N shows one round, --json all of them" in text
+    assert "255  X15 Y15  " in text
+    assert "8355840" in text
+    narrow = page(walk, 80)
+    assert len(narrow.splitlines()) <= 42
+    assert "rounds 1–15  reduce-scatter along X: each sends 16 chunks to the next along" in narrow
+
+
+def test_many_different_rounds_are_cut_short(walk_of: WalkOf) -> None:
+    text = page(walk_of("all_gather", "i=64", 64, "bruck"))
+    assert len(text.splitlines()) <= 45
+    long = page(walk_of("all_to_all", "i=32", 32 * 32, "pairwise"))
+    assert "20 rounds before the last not shown" in long
+    assert len(long.splitlines()) <= 50
+
+
+def test_one_round(walk_of: WalkOf, tutorial: tuple[int, ...]) -> None:
+    text = page(walk_of("psum", "i=4", tutorial), number=2)
+    assert "round 2 of 6  reduce-scatter" in text
+    assert "▸3+7+1" in text
+    assert "BEFORE" not in text
+    assert "before any round" in page(walk_of("psum", "i=4", tutorial), number=0)
+    with pytest.raises(QuestionError, match="there is no round 7"):
+        page(walk_of("psum", "i=4", tutorial), number=7)
+
+
+def test_without_numbers(walk_of: WalkOf) -> None:
+    text = page(walk_of("psum", "i=3", 2**20))
+    assert "▸Σ2" in text
+    assert "FINAL RESULT" not in text
+    assert text.index("BEFORE") < text.index("AFTER")
+
+
+def test_one_device_sends_nothing(walk_of: WalkOf) -> None:
+    text = page(walk_of("psum", "i=1", (3, 1)))
+    assert "round 1" not in text
+    assert "ring: 0 rounds, 0 bytes sent by each device" in text
+
+
+def test_shards_of_two_dimensions_and_none(walk_of: WalkOf) -> None:
+    text = page(walk_of("psum", "i=2", range(12), shard=(2, 3)))
+    after = text[text.index("AFTER") : text.index("FINAL")]
+    assert [line.split() for line in after.split("\n")[1:4]] == [
+        ["0", "i0", "1", "i1"],
+        ["6", "8", "10"] * 2,
+        ["12", "14", "16"] * 2,
+    ]
+    assert "FINAL RESULT  s32[2,3]  P()" in text
+    scalar = page(walk_of("psum", "i=2", (3, 4), shard=()))
+    assert "FINAL RESULT  s32[]  P()\n 7" in scalar
+    assert "FINAL" not in page(walk_of("ppermute", "i=2", (3, 4), "direct", shard=(), perm=((0, 1),)))
+
+
+VERDICTS = [
+    (
+        Ran("cpu", "ok", versions=(("jax", "0.10.2"),)),
+        Judgement("equal", 16),
+        "JAX 0.10.2 on 4 simulated CPU devices: every value equal",
+    ),
+    (
+        Ran("cpu", "ok", versions=(("jax", "0.10.2"),), note="an equal program stands in"),
+        Judgement("rounding", 16, 3, 2, 1, (0, 2), "1.5", "1.25"),
+        "JAX 0.10.2 on 4 simulated CPU devices: 3 of 16 values differ by rounding, as another order of the\n"
+        "  additions gives; at most 2 ulps, on device 1 at [0, 2] 1.5 here, 1.25 in JAX\n"
+        "  an equal program stands in",
+    ),
+    (
+        Ran("real", "ok"),
+        Judgement("different", 16, 1, 0, 3, (1,), "3", "4", note="NaN is passed over"),
+        "✗ JAX on 4 devices (real): 1 of 16 values differ: on device 3 at [1] 3 here, 4 in JAX\n"
+        "  NaN is passed over",
+    ),
+    (
+        Ran("real", "ok"),
+        Judgement("different", 16, note="ours is int32[4], theirs int32[2]"),
+        "✗ JAX on 4 devices (real): the results differ\n  ours is int32[4], theirs int32[2]",
+    ),
+    (
+        Ran("cpu", "error", error="the child died", hint="try again"),
+        None,
+        "✗ JAX on 4 simulated CPU devices: the child died\n  try again",
+    ),
+]
+
+
+@pytest.mark.parametrize(("ran", "judgement", "expected"), VERDICTS)
+def test_verdicts(
+    walk_of: WalkOf, tutorial: tuple[int, ...], ran: Ran, judgement: Judgement | None, expected: str
+) -> None:
+    walk = replace(walk_of("psum", "i=4", tutorial), ran=ran, judgement=judgement)
+    assert page(walk).endswith(f"a link\n{expected}")
+
+
+PERMUTED = {"perm": ((0, 1), (1, 0))}
+NAMES = {
+    "all_gather": ("all_gather", 1, {}),
+    "psum": ("all_reduce", 1, {}),
+    "pmax": ("all_reduce", 3, {}),
+    "psum_scatter": ("reduce_scatter", 0, {}),
+    "all_to_all": ("all_to_all", 0, {}),
+    "ppermute": ("permute", 2, PERMUTED),
+    "pbroadcast": ("broadcast", 5, {}),
+}
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_every_page_stays_within_its_width(walk_of: WalkOf, data: st.DataObject) -> None:
+    """Any operation, algorithm, mesh and dtype; with colours, without numbers, one round or all."""
+    name = data.draw(st.sampled_from([*NAMES]))
+    kind, per_device, parameters = NAMES[name]
+    mesh, axes, size = data.draw(
+        st.sampled_from(
+            [
+                ("i=2", ("i",), 2),
+                ("i=7", ("i",), 7),
+                ("tensor=8,a=2", ("tensor",), 8),
+                ("X=2,Y=3", ("Y", "X"), 6),
+                ("X=4,Y=4", ("X", "Y"), 16),
+                ("some_long_axis=3,Y=2", ("some_long_axis",), 3),
+            ]
+        )
+    )
+    if name == "ppermute":
+        axes = tuple(sorted(axes))
+    dims = tuple(parse_mesh(mesh).axis_size(axis) for axis in axes)
+    able = [each.algorithm for each in schedules_for(Pattern(kind, dims, PERMUTED["perm"]))]
+    count = parse_mesh(mesh).size * (per_device or size)
+    dtype = data.draw(st.sampled_from(["int32", "float32", "bool", "int8"]))
+    if name == "psum_scatter" and dtype == "bool":
+        dtype = "int32"
+    values = (
+        count
+        if data.draw(st.booleans())
+        else data.draw(st.lists(st.integers(-128, 127), min_size=count, max_size=count))
+    )
+    walk = walk_of(name, mesh, values, data.draw(st.sampled_from(able)), axes=axes, dtype=dtype, **parameters)
+    width = data.draw(st.integers(40, 200))
+    number = data.draw(st.none() | st.integers(0, walk.schedule.rounds))
+    for palette in (PLAIN, ANSI, TRUECOLOR):
+        lines = step_view(walk, width, palette, number)
+        assert max(line.cell_len for line in lines) <= width
+        assert "\n" not in "".join(line.plain for line in lines)
+        if palette is PLAIN:
+            assert all(line.plain == line.plain.rstrip() for line in lines)
+        assert {c for line in lines for c in line.plain if not c.isascii()} <= {*STAND_INS, "▸", "µ", "≥"}
