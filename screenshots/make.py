@@ -36,6 +36,21 @@ PICTURES = {
             "shardviz layout 4096x8192 --mesh data=1024,model=16,x=8 --spec 'data model'",
         ],
     ),
+    "allreduce": (
+        100,
+        ["shardviz step psum --mesh i=4 --data 3,1,4,1,5,9,2,6,5,3,5,8,9,7,1,2"],
+    ),
+    "rings": (
+        112,
+        [
+            "shardviz step all_gather --mesh i=8",
+            "shardviz step all_gather --mesh i=8 --algorithm bidirectional-ring",
+        ],
+    ),
+    "algorithms": (
+        96,
+        ["shardviz step psum --mesh i=8 --shape 8x65536 --compare"],
+    ),
 }
 """Columns and command lines of each picture."""
 

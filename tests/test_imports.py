@@ -70,6 +70,8 @@ QUESTION = ("explain", "bd,df->bf", "--specs", "XY,Y_->X_", "--target", "none")
         ((*QUESTION, "--json"), {"click", "rich"}),
         (("layout", "8x8", "--spec", "XY"), {"click", "rich"}),
         (("translate", "XY", "--to", "book"), {"click"}),
+        (("step", "--help"), {"click"}),
+        (("step", "psum", "--mesh", "i=4", "--on", "none"), {"click", "rich", "numpy"}),
         (("info",), {"click", "rich"}),
     ],
 )

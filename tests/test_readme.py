@@ -19,14 +19,13 @@ LINES = [line for block in BLOCKS for line in block.splitlines() if line.startsw
 @pytest.mark.parametrize("line", LINES)
 def test_a_recipe_is_answered_by_the_planner(line, capsys):
     words = shlex.split(line, comments=True)[1:]
-    if words[0] == "explain":
-        words += ["--target", "none"]
+    words += {"explain": ["--target", "none"], "step": ["--on", "none"]}.get(words[0], [])
     assert run(words) == 0
     assert capsys.readouterr().out
 
 
 def test_there_are_recipes_for_every_command():
-    assert {line.split()[1] for line in LINES} == {"explain", "layout", "translate"}
+    assert {line.split()[1] for line in LINES} == {"explain", "layout", "step", "translate"}
 
 
 def test_the_table_of_notations_is_whole():

@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from shardviz.compare import Difference
     from shardviz.compiler import Compiled, Pending, Worker
     from shardviz.planner import Plan, Problem
+
+T = TypeVar("T")
 
 TICK_S = 0.1
 
@@ -88,7 +90,7 @@ class Conversation:
 
         for target, pending in self._pending:
             try:
-                compiled = _narrated(pending, target.name)
+                compiled = narrated(pending, target.name)
             except CompilerError as error:
                 compiled = Compiled(target.name, "error", error=error.message, hint=error.hint)
             if compiled.status == "error":
@@ -110,7 +112,7 @@ def differences(plan: Plan, compiled: Compiled) -> tuple[Difference, ...]:
     return compare(plan, compiled.target, compiled.collectives, compiled.result_spec)
 
 
-def _narrated(pending: Pending[Compiled], name: str) -> Compiled:
+def narrated(pending: Pending[T], name: str) -> T:
     """Wait for an answer; on a terminal one line tells who is at work and for how long."""
     started = time.monotonic()
     narrate = sys.stderr.isatty()

@@ -12,6 +12,8 @@ from shardviz.cli.group import Command
 from shardviz.errors import QuestionError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from shardviz.cli.asking import Conversation
     from shardviz.cli.screen import Screen
     from shardviz.planner import Problem
@@ -25,6 +27,10 @@ EXAMPLES = (
         "shardviz explain 'bd,df->bf' --specs 'XY,Y_->X_' --sizes b=8,d=2048,f=8192",
     ),
     ("Every sharding worth considering, ranked", "shardviz explain 'bd,df->bf' --mesh X=2,Y=4 --specs"),
+    (
+        "The plan's second step, round by round",
+        "shardviz explain 'bd,df->bf' --specs 'XY,Y_' --sizes b=4,d=8,f=4 --step 2",
+    ),
     (
         "In the scaling book's notation, without a compiler",
         "shardviz explain 'A[B_X, D] * W[D, F_Y]' --target none",
@@ -59,14 +65,8 @@ EXAMPLES = (
 @click.option(
     "--limit", type=options.Count(1), metavar="N", default=20, show_default=True, help="Lines of a ranking."
 )
-@click.option(
-    "--timeout",
-    type=options.Seconds(),
-    metavar="SECONDS",
-    default=300.0,
-    show_default=True,
-    help="What each target may take; inf is endless.",
-)
+@click.option("--step", type=int, metavar="N", help="Step through the plan's step N, a collective.")
+@options.timeout
 @options.as_json
 @options.page
 @click.pass_context
@@ -81,6 +81,7 @@ def command(
     target: str,
     axis_types: Literal["auto", "explicit"],
     limit: int,
+    step: int | None,
     timeout: float,
     as_json: bool,
     width: int | None,
@@ -100,13 +101,16 @@ def command(
     chosen = ctx.get_parameter_source("target") is not click.core.ParameterSource.DEFAULT
     if ranked and chosen and target != "none":
         click.echo("shardviz: note: a ranking asks the planner only, not --target", err=True)
-    # The compilers' process loads JAX while this one reads the question and draws.
-    with Conversation.begin("none" if ranked else target, timeout, may_drop=not chosen) as conversation:
+    if ranked and step is not None:
+        raise QuestionError(
+            "--step is a step of one plan, and a ranking has many", "give --specs 'XY,Y_->X_'"
+        )
+
+    def question() -> Problem:
         from shardviz.cli.questions import mesh_from_text
-        from shardviz.cli.screen import screen
         from shardviz.planner import problem_from_text
 
-        problem = problem_from_text(
+        return problem_from_text(
             einsum,
             mesh=mesh_from_text(mesh, device_order),
             specs=None if specs == RANKED else specs,
@@ -114,6 +118,14 @@ def command(
             dtype=dtype,
             axis_types=axis_types,
         )
+
+    if step is not None:
+        return _step(question, step, target if chosen else None, timeout, as_json, width, color)
+    # The compilers' process loads JAX while this one reads the question and draws.
+    with Conversation.begin("none" if ranked else target, timeout, may_drop=not chosen) as conversation:
+        from shardviz.cli.screen import screen
+
+        problem = question()
         page = screen(width, color)
         if ranked:
             _rank(problem, page, limit, as_json)
@@ -159,3 +171,38 @@ def _explain(problem: Problem, conversation: Conversation, page: Screen, as_json
 
         page.show(target_view(each, differences(planned, each), problem, page.width, page.palette))
     return conversation.exit_code
+
+
+def _step(
+    question: Callable[[], Problem],
+    number: int,
+    target: str | None,
+    timeout: float,
+    as_json: bool,
+    width: int | None,
+    color: str,
+) -> int:
+    """Step through one collective of the plan; JAX verifies it on the devices among the targets, if any."""
+    from shardviz.cli.judge import Judge
+    from shardviz.cli.presenting import Manner, present
+    from shardviz.compiler import parse_targets
+
+    asked = None
+    if target is not None:
+        names = [each.name for each in parse_targets(target)]
+        asked = next((name for name in ("real", "cpu") if name in names), "none")
+    with Judge.begin(asked, timeout) as judge:
+        from shardviz.cli.plan_step import question_of_step
+        from shardviz.cli.walking import links_from_text
+        from shardviz.planner import plan
+        from shardviz.render.plan_view import step_lines
+
+        planned = plan(question())
+        stepped = question_of_step(planned, number)
+        manner = Manner(as_json=as_json, width=width, color=color)
+        if not as_json:
+            page = manner.page
+            page.show(step_lines(planned, number, page.width, page.palette))
+            click.echo()
+        links = links_from_text(stepped.schedule.pattern.dims, None, None, None)
+        return present(stepped, links, judge, manner)

@@ -16,6 +16,7 @@ from shardviz.cli import options
 COMMANDS = {
     "explain": "Which collectives a matmul needs, and which ones the compilers insert.",
     "layout": "Which slice of an array every device of a mesh holds, as a picture.",
+    "step": "A collective round by round: who sends what to whom, value by value.",
     "translate": "One sharding in any notation, written in any other.",
     "info": "Versions, and which targets can answer here.",
 }

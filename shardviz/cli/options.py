@@ -21,19 +21,18 @@ class Count(click.IntRange):
     name = "whole number"
 
 
-class Seconds(click.FloatRange):
-    """A duration above 0; ``inf`` is endless."""
+class Positive(click.FloatRange):
+    """A number above 0; ``inf`` is one, ``nan`` is none. `name` is what messages call it."""
 
-    name = "number of seconds"
-
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
         super().__init__(0, min_open=True)
+        self.name = name
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        seconds = super().convert(value, param, ctx)
-        if math.isnan(seconds):
+        number = super().convert(value, param, ctx)
+        if math.isnan(number):
             self.fail(f"{value!r} is not a valid {self.name}.", param, ctx)
-        return seconds
+        return number
 
 
 mesh = click.option(
@@ -45,6 +44,14 @@ device_order = click.option(
     help="Device ids in the mesh's row-major order; 0, 1, 2, … if not given.",
 )
 dtype = click.option("--dtype", default="bf16", show_default=True, help="Element type, such as f32 or int8.")
+timeout = click.option(
+    "--timeout",
+    type=Positive("number of seconds"),
+    metavar="SECONDS",
+    default=300.0,
+    show_default=True,
+    help="What each target may take; inf is endless.",
+)
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
 
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from shardviz.errors import NotationError, QuestionError, quote
 from shardviz.notation import parse_mesh
 from shardviz.sharding import Layout, Mesh, ShardedArray, canonical_dtype
+
+if TYPE_CHECKING:
+    from shardviz.notation import Reading
 
 SHAPE_HINT = "write sizes with x between them: 16384x16384; () is a scalar"
 MAX_DIGITS = 19
@@ -37,7 +41,19 @@ def layout_from_text(shape: str, mesh: Mesh, spec: str, dtype: str | None) -> La
     from shardviz.notation import Context, read_sharding
 
     sizes = parse_shape(shape)
-    reading = read_sharding(spec, Context(mesh, len(sizes)))
+    return layout_as_read(sizes, mesh, spec, read_sharding(spec, Context(mesh, len(sizes))), dtype)
+
+
+def layout_as_read(
+    sizes: tuple[int, ...],
+    mesh: Mesh,
+    spec: str,
+    reading: Reading,
+    dtype: str | None,
+    default_dtype: str = "bf16",
+) -> Layout:
+    """The layout of an array of these sizes from what `spec` was read as. Raises as `layout_from_text`."""
+    shape = "x".join(map(str, sizes)) or "()"
     if reading.spec.rank != len(sizes):
         raise QuestionError(
             f"the spec {quote(spec)} has rank {reading.spec.rank}, but {quote(shape)} has {len(sizes)}",
@@ -48,7 +64,7 @@ def layout_from_text(shape: str, mesh: Mesh, spec: str, dtype: str | None) -> La
             f"the spec {quote(spec)} has the shape {'x'.join(map(str, reading.shape))}, not {shape}",
             "give the same sizes twice, or a spec without sizes",
         )
-    element = canonical_dtype(dtype or reading.dtype or "bf16")
+    element = canonical_dtype(dtype or reading.dtype or default_dtype)
     array = ShardedArray(reading.name or "A", reading.dim_names, sizes, element, reading.spec)
     return Layout(array, mesh)
 

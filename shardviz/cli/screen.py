@@ -37,6 +37,11 @@ class Screen:
 
     def show(self, lines: Sequence[Text]) -> None:
         """Print lines as they are: no markup, no wrapping, no trailing blanks."""
+        sys.stdout.write(self.drawn(lines))
+        sys.stdout.flush()
+
+    def drawn(self, lines: Sequence[Text]) -> str:
+        """The lines as the characters that a terminal takes."""
         from rich.console import Console
         from rich.text import Text
 
@@ -47,8 +52,9 @@ class Screen:
             no_color=False,
             legacy_windows=False,
         )
-        console.print(Text("\n").join(lines), soft_wrap=True)
-        console.file.flush()
+        with console.capture() as captured:
+            console.print(Text("\n").join(lines), soft_wrap=True)
+        return captured.get()
 
 
 def print_json(document: Mapping[str, Any]) -> None:

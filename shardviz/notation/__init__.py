@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from shardviz.notation.arrays import read_arrays
+    from shardviz.notation.axes import parse_axes
     from shardviz.notation.book import BookArray, write_book
     from shardviz.notation.einsum import Einsum, parse_chain, parse_einsum
     from shardviz.notation.mesh import parse_mesh
@@ -22,8 +23,11 @@ if TYPE_CHECKING:
         translate,
         write_all,
     )
+    from shardviz.notation.numbers import Numbers, parse_numbers
+    from shardviz.notation.permutation import parse_permutation
     from shardviz.notation.product import Product, parse_product
     from shardviz.notation.reading import Context, Reading
+    from shardviz.notation.send_sizes import parse_send_sizes
     from shardviz.notation.sizes import parse_sizes
     from shardviz.notation.spec_string import SpecPart, parse_specs, write_spec, write_specs
 
@@ -33,15 +37,20 @@ __all__ = [
     "Context",
     "Einsum",
     "Notation",
+    "Numbers",
     "Product",
     "Reading",
     "SpecPart",
     "detect",
     "find_notation",
+    "parse_axes",
     "parse_chain",
     "parse_einsum",
     "parse_mesh",
+    "parse_numbers",
+    "parse_permutation",
     "parse_product",
+    "parse_send_sizes",
     "parse_sizes",
     "parse_specs",
     "read_arrays",
@@ -55,6 +64,7 @@ __all__ = [
 
 _HOMES = {
     "arrays": ("read_arrays",),
+    "axes": ("parse_axes",),
     "book": ("BookArray", "write_book"),
     "einsum": ("Einsum", "parse_chain", "parse_einsum"),
     "mesh": ("parse_mesh",),
@@ -67,8 +77,11 @@ _HOMES = {
         "translate",
         "write_all",
     ),
+    "numbers": ("Numbers", "parse_numbers"),
+    "permutation": ("parse_permutation",),
     "product": ("Product", "parse_product"),
     "reading": ("Context", "Reading"),
+    "send_sizes": ("parse_send_sizes",),
     "sizes": ("parse_sizes",),
     "spec_string": ("SpecPart", "parse_specs", "write_spec", "write_specs"),
 }

@@ -123,9 +123,12 @@ class Scanner:
 
     def integer(self, what: str = "a number", hint: str = "") -> int:
         """A non-negative integer of at most 18 digits."""
+        return self.to_int(self.whole(what, hint))
+
+    def whole(self, what: str = "a number", hint: str = "") -> Word:
+        """The digits of a non-negative integer, where its place is wanted."""
         self.skip()
-        word = self.match(_DIGITS) or self.fail_here(what, hint)
-        return self.to_int(word)
+        return self.match(_DIGITS) or self.fail_here(what, hint)
 
     def to_int(self, word: Word) -> int:
         if len(word.text) > MAX_DIGITS:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import collectives
 import differences
 import layouts
 import startup
 import targets
 
-for benchmark in (startup, targets, layouts, differences):
+for benchmark in (startup, targets, layouts, collectives, differences):
     benchmark.report()

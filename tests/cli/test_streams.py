@@ -21,6 +21,10 @@ COMMANDS = [
     ("explain", "bd,df->bf", "--limit", "2"),
     ("layout", "8x8", "--spec", "XY"),
     ("layout", "8x8", "--spec", "XY", "--style", "jax"),
+    ("step", "psum", "--mesh", "i=4", "--on", "none"),
+    ("step", "all_gather", "--mesh", "i=8", "--algorithm", "bidirectional-ring", "--on", "none"),
+    ("step", "psum", "--mesh", "i=4", "--compare"),
+    ("step", "all_to_all", "--mesh", "i=2", "--on", "none", "--json"),
     ("translate", "XY", "--to", "jax"),
     ("info",),
 ]

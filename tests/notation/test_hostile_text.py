@@ -9,10 +9,14 @@ from shardviz.errors import NotationError, ShardvizError
 from shardviz.notation import (
     NOTATIONS,
     Context,
+    parse_axes,
     parse_chain,
     parse_einsum,
     parse_mesh,
+    parse_numbers,
+    parse_permutation,
     parse_product,
+    parse_send_sizes,
     parse_sizes,
     parse_specs,
     read_sharding,
@@ -24,6 +28,10 @@ CONTEXT = Context(MESH)
 NAMES = MESH.axis_names
 VALID = {
     "mesh": ["X=2,Y=4", "X=2 Y=4", "Mesh('X': 2, 'Y': 4, axis_types=(Auto, Auto))"],
+    "axes": ["X,Y", "data X", "Y"],
+    "numbers": ["3,9,5,2", "[1 -2.5 1e3 inf nan]", "true, False", "1+2j,-3.5j"],
+    "permutation": ["(0,1),(1,2)", "[(0, 1), (1, 0)]", "0->1, 1→2", "[]"],
+    "send sizes": ["1,2,0;0,3,1;5 6 7", "0,0,0; 0 0 0; 0,0,0"],
     "sizes": ["b=8,d=2048,f=8192", "...=4x8,b=2"],
     "einsum": ["bd,df->bf", "...ij,jk", "ab->a"],
     "chain": ["bx,xy->by; by,yz->bz", "...a,ab;...b,bc->c..."],
@@ -56,6 +64,10 @@ VALID = {
 }
 PARSERS = {
     "mesh": parse_mesh,
+    "axes": lambda text: parse_axes(text, MESH),
+    "numbers": parse_numbers,
+    "permutation": lambda text: parse_permutation(text, 3),
+    "send sizes": lambda text: parse_send_sizes(text, 3),
     "sizes": parse_sizes,
     "einsum": lambda text: parse_einsum(text, 2),
     "chain": lambda text: parse_chain(text, 2),

@@ -1,0 +1,114 @@
+"""JAX as the judge: the same collective, run by JAX in a process of its own, and its results beside ours."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+import click
+
+from shardviz.cli.exit_code import ExitCode
+from shardviz.cli.interrupt import before_the_end
+from shardviz.errors import CompilerError, ShardvizError, TargetError
+
+if TYPE_CHECKING:
+    from shardviz.cli.collective_question import CollectiveQuestion
+    from shardviz.compiler import Pending, Ran, Worker
+    from shardviz.render.walk import Walk
+
+
+class Judge:
+    """Who verifies one collective. Leaving the context ends JAX's process."""
+
+    def __init__(self, target: str | None, worker: Worker | None, chosen: bool) -> None:
+        self.exit_code = ExitCode.FINE
+        self.silence = ""
+        """Why JAX says nothing, where it would have been asked."""
+        self._target = target
+        self._worker = worker
+        self._chosen = chosen
+        self._pending: Pending[Ran] | None = None
+
+    @classmethod
+    def begin(cls, on: str | None, timeout: float) -> Judge:
+        """Start JAX's process, so that it loads while we compute and draw.
+
+        `on` is cpu, real or none; None is cpu where JAX is installed, and then nothing that goes wrong is
+        an error. `timeout` is in seconds.
+        """
+        from importlib.util import find_spec
+
+        if on == "none":
+            return cls(None, None, True)
+        if on is None and find_spec("jax") is None:
+            _note("JAX is not installed: nothing is verified")
+            return cls(None, None, False)
+        from shardviz.compiler import Worker
+
+        worker = Worker(timeout)
+        before_the_end(worker.kill)
+        worker.start(on == "real")
+        return cls(on or "cpu", worker, on is not None)
+
+    def __enter__(self) -> Judge:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._worker is not None:
+            self._worker.close()
+
+    def ask(self, question: CollectiveQuestion) -> None:
+        """Send the collective and its numbers to JAX.
+
+        Raises `TargetError` where there are no numbers, or more devices than the target has, and the
+        target was chosen.
+        """
+        if self._worker is None or self._target is None:
+            return
+        from shardviz.cli.device_numbers import MAX_COUNTED
+        from shardviz.compiler import TARGETS
+
+        array = question.layout.array
+        try:
+            if question.shards is None:
+                raise TargetError(
+                    f"the {array.elements:,} elements are followed without numbers",
+                    f"take an array of up to {MAX_COUNTED:,}, or --on none",
+                )
+            target, mesh = TARGETS[self._target], question.layout.mesh
+            self._pending = self._worker.run(question.operation, mesh, question.shards, target)
+        except TargetError as error:
+            if self._chosen:
+                raise
+            self.silence = f"not verified by JAX: {error.message}"
+
+    def verdict(self, walk: Walk) -> Walk:
+        """The walk with what JAX says of it, as soon as that is there."""
+        if self._pending is None or self._target is None:
+            return walk
+        from shardviz.cli.asking import narrated
+        from shardviz.collectives.judgement import judge
+
+        try:
+            ran = narrated(self._pending, self._target)
+            if ran.shards is None:
+                raise CompilerError(ran.error, ran.hint)
+        except ShardvizError as error:
+            if self._chosen:
+                raise CompilerError(f"{self._target}: {error.message}", error.hint) from error
+            _note(f"nothing is verified: {self._target}: {error.message}")
+            return walk
+        before, after = walk.frames.before, walk.frames.after
+        assert before is not None
+        assert after is not None
+        judgement = judge(walk.operation, walk.mesh, before, after, ran.shards)
+        if judgement.verdict == "different":
+            self.exit_code = ExitCode.CHECK_FAILED
+        return replace(walk, ran=ran, judgement=judgement)
+
+
+def _note(text: str) -> None:
+    click.echo(f"shardviz: note: {text}", err=True)

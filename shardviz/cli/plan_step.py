@@ -1,0 +1,104 @@
+"""A step of a plan → the question that `shardviz step` would ask about it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from shardviz.cli.collective_question import CollectiveQuestion, check_size, schedule_for_operation
+from shardviz.cli.device_numbers import counted_shards
+from shardviz.errors import QuestionError
+
+if TYPE_CHECKING:
+    from shardviz.collectives import Operation
+    from shardviz.planner import Plan
+    from shardviz.planner.plan import Step
+    from shardviz.sharding import Layout
+
+
+def question_of_step(plan: Plan, number: int) -> CollectiveQuestion:
+    """The collective of step `number`, from 1, on arrays of the shape and dtype that the plan has.
+
+    Each device's addend of a pending sum is its own. Raises `QuestionError` for a step that does not exist
+    or sends nothing.
+    """
+    from shardviz.planner.plan import LOCAL_OPS
+    from shardviz.sharding import Layout, ShardedArray
+
+    collectives = [place for place, step in enumerate(plan.steps, 1) if step.op not in LOCAL_OPS]
+    if not 1 <= number <= len(plan.steps):
+        raise QuestionError(
+            f"the plan has no step {number}: it has {len(plan.steps)}", _which(plan, collectives)
+        )
+    step = plan.steps[number - 1]
+    if number not in collectives:
+        raise QuestionError(f"step {number} is {step.op}, which sends nothing", _which(plan, collectives))
+    mesh = plan.problem.mesh
+    check_size(mesh)
+    array = next(
+        array
+        for part in plan.problem.parts
+        for array in (*part.operands, part.result)
+        if array.name == step.array
+    ).with_spec(step.from_spec)
+    # A plan pads a dimension that does not divide, as the compiler does.
+    shape = tuple(
+        size * parts for size, parts in zip(array.shard_shape(mesh), step.from_spec.parts(mesh), strict=True)
+    )
+    before = Layout(ShardedArray(array.name, array.dims, shape, step.dtype, step.from_spec), mesh)
+    operation = _operation(step, before)
+    operation.check(before.shard_shape, step.dtype, mesh.group_size(step.axes))
+    schedule = schedule_for_operation(operation, mesh, None, None)
+    shards = counted_shards(before, operation)
+    final = _final(step, before)
+    return CollectiveQuestion(operation, before, str(step.from_spec), schedule, shards, *final)
+
+
+def _final(step: Step, before: Layout) -> tuple[str, tuple[int, ...]]:
+    """Who holds the parts of the array after the step, in order: where dimension 0 alone has parts."""
+    from shardviz.sharding import Layout
+
+    if any(step.to_spec.dims[1:]) or step.to_spec.unreduced:
+        return "", ()
+    after = Layout(before.array.with_spec(step.to_spec), before.mesh)
+    first: dict[int, int] = {}
+    for position, number in enumerate(after.shards().tolist()):
+        first.setdefault(number, position)
+    return str(step.to_spec), tuple(position for _, position in sorted(first.items()))
+
+
+def _which(plan: Plan, collectives: list[int]) -> str:
+    if not collectives:
+        return "this plan has no collective"
+    named = ", ".join(f"{place} ({plan.steps[place - 1].op})" for place in collectives)
+    return f"its collectives are {named}"
+
+
+def _operation(step: Step, before: Layout) -> Operation:
+    from shardviz.collectives.operations import AllGather, AllToAll, PPermute, PSum, PSumScatter
+
+    if step.op == "psum":
+        return PSum(step.axes)
+    if step.op == "ppermute":
+        return PPermute(step.axes, _permutation(step, before))
+    assert step.dim is not None
+    if step.op == "all_gather":
+        return AllGather(step.axes, axis=step.dim)
+    if step.op == "psum_scatter":
+        return PSumScatter(step.axes, scatter_dimension=step.dim)
+    pairs = zip(step.from_spec.dims, step.to_spec.dims, strict=True)
+    split = next(dim for dim, (old, new) in enumerate(pairs) if len(new) > len(old))
+    return AllToAll(step.axes, split_axis=split, concat_axis=step.dim)
+
+
+def _permutation(step: Step, before: Layout) -> tuple[tuple[int, int], ...]:
+    """Every member of a group gets the block that it should hold, from a member that has it: in all groups
+    the same ones, since groups differ in axes that stay."""
+    from shardviz.sharding import Layout
+
+    mesh = before.mesh
+    after = Layout(before.array.with_spec(step.to_spec), mesh)
+    group = mesh.groups(step.axes)[0]
+    senders: dict[tuple[int, ...], list[int]] = {}
+    for member, position in enumerate(group):
+        senders.setdefault(before.block(position), []).append(member)
+    return tuple((senders[after.block(position)].pop(0), member) for member, position in enumerate(group))

@@ -1,0 +1,119 @@
+"""`shardviz step`: a collective, round by round, value by value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from shardviz.cli import options
+from shardviz.cli.group import Command
+
+EXAMPLES = (
+    ("Four numbers, gathered around a ring", "shardviz step all_gather --mesh i=4 --data 3,9,5,2"),
+    ("An all-reduce: reduce-scatter, then all-gather", "shardviz step psum --mesh i=4"),
+    ("Every algorithm for it, on eight devices", "shardviz step psum --mesh i=8 --compare"),
+)
+MAX_PIECES = 1024
+
+
+@click.command(cls=Command, examples=EXAMPLES)
+@click.argument("operation", metavar="OP")
+@options.mesh
+@click.option("--axis", metavar="NAME,…", help="Mesh axes, the major one first; all of them if none.")
+@click.option("--data", metavar="N,…", help="The whole array's numbers in rows; 0, 1, 2, … if none.")
+@click.option("--shape", metavar="NxN", help="The whole array's shape; one dimension if none.")
+@click.option("--spec", help="How it is split, in any notation; dimension 0 over all axes if none.")
+@click.option("--dtype", help="Element type; s32 for whole numbers, f32 for others if none.")
+@click.option("--algorithm", metavar="NAME", help="ring, bruck, halving-doubling, …; --compare lists them.")
+@click.option(
+    "--pieces", type=options.Count(1, MAX_PIECES), metavar="N", help="How many pieces a pipeline sends."
+)
+@click.option("--gather-dimension", type=int, metavar="N", help="all_gather: the dimension that grows.")
+@click.option("--scatter-dimension", type=int, metavar="N", help="psum_scatter: the dimension that is cut.")
+@click.option("--split-axis", type=int, metavar="N", help="all_to_all: the dimension that is cut.")
+@click.option("--concat-axis", type=int, metavar="N", help="all_to_all: the dimension that grows.")
+@click.option("--untiled", is_flag=True, help="JAX's tiled=False: devices get a dimension of their own.")
+@click.option("--perm", metavar="(N,N),…", help="ppermute: who sends to whom.")
+@click.option("--source", type=int, metavar="N", help="pbroadcast: who sends.")
+@click.option("--send-sizes", metavar="N,N;…", help="ragged_all_to_all: rows from each device to each.")
+@click.option("--round", "number", type=int, metavar="N", help="Show one round; 0 is before the first.")
+@click.option("--play", "animate", is_flag=True, help="Play the rounds in place; any key stops.")
+@click.option(
+    "--speed",
+    type=options.Positive("speed"),
+    metavar="N",
+    default=1.0,
+    show_default=True,
+    help="With --play: rounds a second.",
+)
+@click.option("--compare", is_flag=True, help="Tabulate every algorithm instead.")
+@click.option(
+    "--topology", metavar="NAME", help="Links: ring, line, torus, switch, 4x4; a ring or a torus if none."
+)
+@click.option("--latency", metavar="TIME", help="Of one hop; 1us if none.")
+@click.option("--bandwidth", metavar="RATE", help="Of one link, one way; 45GB/s if none.")
+@click.option(
+    "--on",
+    type=click.Choice(["cpu", "real", "none"]),
+    help="Who verifies: cpu, real or none; cpu if JAX is there.",
+)
+@options.timeout
+@options.as_json
+@options.page
+def command(
+    operation: str,
+    mesh: str,
+    axis: str | None,
+    data: str | None,
+    shape: str | None,
+    spec: str | None,
+    dtype: str | None,
+    algorithm: str | None,
+    pieces: int | None,
+    number: int | None,
+    animate: bool,
+    speed: float,
+    compare: bool,
+    topology: str | None,
+    latency: str | None,
+    bandwidth: str | None,
+    on: str | None,
+    timeout: float,
+    as_json: bool,
+    width: int | None,
+    color: str,
+    **parameters: Any,
+) -> int:
+    """Step through a collective: who sends what to whom in every round, and what each device then holds.
+
+    OP is JAX's name: all_gather, psum, pmean, pmax, pmin, psum_scatter, all_to_all, ppermute, pbroadcast or
+    ragged_all_to_all.
+    """
+    from shardviz.cli.judge import Judge
+    from shardviz.cli.operation_options import check_operation
+    from shardviz.cli.presenting import Manner, present
+
+    check_operation(operation, parameters)
+    manner = Manner(number, animate, speed, compare, as_json, width, color)
+    manner.check()
+    # JAX loads in a process of its own while this one computes and draws.
+    with Judge.begin("none" if compare else on, timeout) as judge:
+        from shardviz.cli.collective_question import question_from_options
+        from shardviz.cli.questions import mesh_from_text
+        from shardviz.cli.walking import links_from_text
+
+        question = question_from_options(
+            operation,
+            parameters,
+            mesh=mesh_from_text(mesh),
+            axis=axis,
+            data=data,
+            shape=shape,
+            spec=spec,
+            dtype=dtype,
+            algorithm=algorithm,
+            pieces=pieces,
+        )
+        links = links_from_text(question.schedule.pattern.dims, topology, latency, bandwidth)
+        return present(question, links, judge, manner)

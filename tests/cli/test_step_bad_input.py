@@ -1,0 +1,208 @@
+"""Wrong questions to `shardviz step`: one sentence with the piece, one hint, exit code 2, and at once."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from shardviz.cli.entry import run
+
+GATHER = ("step", "all_gather", "--mesh", "i=4", "--on", "none")
+SUM = ("step", "psum", "--mesh", "i=4", "--on", "none")
+MANY = "999999999999999999"
+EXPLAIN = ("explain", "bd,df->bf", "--specs", "XY,Y_->X_", "--target", "none")
+
+CASES = [
+    (("step",), "missing argument 'OP'", "shardviz step --help"),
+    (("step", "psumm"), "there is no operation 'psumm'", "did you mean psum?"),
+    (("step", "all-reduce"), "there is no operation 'all-reduce'", "did you mean psum?"),
+    (("step", "AllGather"), "there is no operation 'AllGather'", "did you mean all_gather?"),
+    (("step", "abacus"), "there is no operation 'abacus'", "all_gather, psum, pmean"),
+    (("step", ""), "there is no operation ''", "ragged_all_to_all"),
+    # Data, shape and spec.
+    ((*GATHER, "--data", "3,9,5"), "dimension 0 has 3 elements, which i=4 does not divide", "multiple of 4"),
+    ((*GATHER, "--shape", "6"), "dimension 0 has 6 elements, which i=4 does not divide", "--spec"),
+    ((*GATHER, "--data", "3,x,5,2"), "'x' is not a number at character 3 of '3,x,5,2'", "3,9,5,2"),
+    ((*GATHER, "--data", ""), "there is no number in an empty text", "3,9,5,2"),
+    (
+        (*GATHER, "--data", "3,9,5,2", "--shape", "2x4"),
+        "--data has 4 numbers, but an array of the shape 2x4 has 8",
+        "leave out --data",
+    ),
+    ((*GATHER, "--data", "1", "--shape", "4"), "--data has 1 number, but", "leave out --data"),
+    ((*GATHER, "--data", "1,2,3,4", "--spec", "f32[8@i]"), "the shape 8 has 8", "leave out --data"),
+    ((*GATHER, "--shape", "4xq"), "'q' is not a size at character 3 of '4xq'", "16384x16384"),
+    ((*GATHER, "--shape", "x".join("1" * 9)), "9 dimensions", "up to 8"),
+    ((*GATHER, "--shape", f"4x{MANY}"), "4 shards of 3,999,999,999,999,999,996 bytes", "smaller sizes"),
+    ((*GATHER, "--shape", "9" * 19), "more than 2^62 elements", "smaller sizes"),
+    ((*GATHER, "--shape", "0"), "dimension 0 of a shard has no elements", ""),
+    ((*GATHER, "--spec", "X"), "unknown mesh axis 'X'", "axes i"),
+    ((*GATHER, "--spec", "A[I]{U_i}"), "the array is a pending sum over i", "its addend"),
+    ((*GATHER, "--spec", "_ _", "--data", "1,2"), "2 dimensions, but the array has 1", "one entry"),
+    # Dtypes.
+    ((*GATHER, "--dtype", "f17"), "unknown dtype 'f17'", "bf16"),
+    ((*GATHER, "--dtype", "token"), "token is no dtype of numbers", "f32"),
+    ((*GATHER, "--data", "1,2,3,300", "--dtype", "s8"), "number 4 of the data, '300', does not fit s8", ""),
+    ((*GATHER, "--data", "1,2,3,nan", "--dtype", "s32"), "'nan', does not fit s32", "--dtype f32"),
+    ((*GATHER, "--data", "1,2,3,inf", "--dtype", "f8e4m3fn"), "which has no infinity", "wider"),
+    ((*GATHER, "--data", f"1,2,3,{'9' * 50}"), "does not fit s32", "wider"),
+    ((*GATHER, "--data", "1,2,3,1e400"), "'1e400', does not fit f32", "wider"),
+    ((*GATHER, "--data", "1+2j,2,3,4", "--dtype", "f32"), "'1+2j', does not fit f32", "c64"),
+    (("step", "pmax", "--mesh", "i=4", "--data", "1j,2,3,4"), "pmax has no order of c64 numbers", "psum"),
+    (("step", "psum_scatter", "--mesh", "i=2", "--dtype", "bool"), "psum_scatter adds no booleans", "s32"),
+    # Parameters.
+    ((*SUM, "--perm", "(0,1)"), "--perm is no parameter of psum", "psum takes no parameter"),
+    ((*SUM, "--untiled"), "--untiled is no parameter of psum", "psum takes no parameter"),
+    (
+        (*GATHER, "--source", "0"),
+        "--source is no parameter of all_gather",
+        "--gather-dimension and --untiled",
+    ),
+    ((*GATHER, "--shape", "4", "--gather-dimension", "3"), "no dimension 3", "dimensions go from"),
+    ((*GATHER, "--gather-dimension", MANY), f"no dimension {MANY}", "dimensions go from"),
+    ((*GATHER, "--gather-dimension", "x"), "'x' is not a valid integer", "--help"),
+    (("step", "ppermute", "--mesh", "i=4"), "ppermute needs --perm", "--perm '(0,1),(1,2)'"),
+    (
+        ("step", "ppermute", "--mesh", "i=4", "--perm", "(0,1),(0,2)"),
+        "device 0 sends twice, again at character 8 of '(0,1),(0,2)'",
+        "one device at most",
+    ),
+    (
+        ("step", "ppermute", "--mesh", "i=4", "--perm", "(0,7)"),
+        "there is no device 7 in a group of 4 at character 4",
+        "from 0 to 3",
+    ),
+    (
+        ("step", "ppermute", "--axis", "Y,X", "--perm", "(0,1)"),
+        "ppermute takes mesh axes in the mesh's order, not Y, X",
+        "X, Y",
+    ),
+    (("step", "pbroadcast", "--mesh", "i=4", "--source", "9"), "there is no device 9", "from 0 to 3"),
+    (("step", "ragged_all_to_all", "--mesh", "i=2"), "needs --send-sizes", "--send-sizes '1,2;0,3'"),
+    (
+        ("step", "ragged_all_to_all", "--mesh", "i=2", "--send-sizes", "1,2"),
+        "only 1 of 2 lines",
+        "1,2;0,3",
+    ),
+    (
+        ("step", "ragged_all_to_all", "--mesh", "i=2", "--send-sizes", "1,2;3,4", "--shape", "4"),
+        "device 0 of the group sends 3 rows, but dimension 0 of a shard has 2 elements",
+        "shards of 7",
+    ),
+    (
+        ("step", "ragged_all_to_all", "--mesh", "i=2", "--send-sizes", f"{MANY},{MANY};3,4"),
+        "too large to count",
+        "smaller sizes",
+    ),
+    (("step", "all_to_all", "--mesh", "i=4", "--shape", "4"), "4 devices do not divide", "4 elements"),
+    (("step", "psum_scatter", "--mesh", "i=4", "--shape", "20"), "4 devices do not divide", "4 or 8"),
+    (
+        ("step", "psum_scatter", "--mesh", "i=4", "--shape", "32", "--untiled"),
+        "untiled it needs one for each of the 4 devices",
+        "4 elements",
+    ),
+    # Mesh and axes.
+    ((*GATHER, "--axis", "Z"), "unknown mesh axis 'Z' at character 1 of 'Z'", "axes i"),
+    ((*GATHER, "--axis", "i,i"), "mesh axis 'i' is named twice, again at character 3", "once"),
+    ((*GATHER, "--axis", ""), "there is no mesh axis in an empty text", "X,Y"),
+    (("step", "psum", "--mesh", "i=0"), "mesh axis i has the size 0", "1 or more"),
+    (("step", "psum", "--mesh", "i=1099511627776"), "has 1,099,511,627,776 devices", "1,048,576"),
+    # Algorithms, rounds and links.
+    ((*SUM, "--algorithm", "rung"), "there is no algorithm 'rung'", "there are ring"),
+    ((*SUM, "--algorithm", "pairwise"), "pairwise does not do all_reduce", "there are ring"),
+    (
+        ("step", "psum", "--mesh", "i=5", "--algorithm", "halving-doubling"),
+        "halving-doubling cannot do this: 5 devices are no power of two",
+        "there are ring",
+    ),
+    ((*SUM, "--pieces", "0"), "0 is not in the range", "--help"),
+    ((*SUM, "--pieces", "3"), "3 pieces", ""),
+    ((*SUM, "--round", "9"), "there is no round 9: ring has 6 here", "from 1 to 6"),
+    ((*SUM, "--round", "-1"), "there is no round -1: ring has 6 here", "from 1 to 6"),
+    ((*SUM, "--round", MANY * 2), f"there is no round {MANY * 2}", "from 1 to 6"),
+    ((*SUM, "--round", "two"), "'two' is not a valid integer", "--help"),
+    ((*SUM, "--topology", "moebius"), "'moebius' is not a topology", "ring, line, torus, switch"),
+    ((*SUM, "--topology", "3x3"), "a topology of 3x3 has 9 devices, but the group has 4", "multiply to 4"),
+    ((*SUM, "--latency", "soon"), "'soon' is not a latency", "1us"),
+    ((*SUM, "--latency", "-1us"), "is not possible", "from 0"),
+    ((*SUM, "--bandwidth", "0B/s"), "is not possible", "or inf"),
+    # Ways to answer.
+    ((*SUM, "--play"), "--play needs a terminal, and standard output is none", "leave out --play"),
+    ((*SUM, "--play", "--json"), "--play and --json are different answers", "leave out one"),
+    ((*SUM, "--round", "0", "--compare"), "--round and --compare are different answers", "leave out one"),
+    ((*SUM, "--speed", "0"), "0.0 is not in the range", "--help"),
+    ((*SUM, "--speed", "nan"), "'nan' is not a valid speed", "--help"),
+    ((*SUM[:4], "--on", "tpu"), "'tpu' is not one of 'cpu', 'real', 'none'", "--help"),
+    # Too much.
+    (
+        ("step", "psum", "--mesh", "i=1048576", "--shape", "1048576", "--on", "none"),
+        "ring over 1,048,576 devices moves more than 16,777,216 pieces",
+        "--compare",
+    ),
+    (
+        ("step", "psum", "--mesh", "i=1048576", "--data", "1,2,3,4", "--spec", "_", "--on", "none"),
+        "ring over 1,048,576 devices moves more than 16,777,216 pieces",
+        "--compare",
+    ),
+    (
+        ("step", "psum", "--mesh", "i=4,j=262144", "--axis", "i", "--data", "1," * 127 + "1", "--spec", "_"),
+        "1,048,576 devices would hold 134,217,728 numbers together",
+        "leave out --data",
+    ),
+    (
+        ("step", "psum", "--mesh", "i=1048576", "--compare"),
+        "algorithms are compared over up to 65,536 devices, and the group has 1,048,576",
+        "--axis",
+    ),
+    (
+        ("step", "all_gather", "--mesh", "i=65536", "--json", "--on", "none"),
+        "--json lists every send, and ring on 65,536 devices has more than 262,144",
+        "leave out --json",
+    ),
+    (
+        ("step", "psum", "--mesh", "i=4,j=1024", "--axis", "i", "--json", "--shape", "2048", "--spec", "_"),
+        "--json lists every number, and 4,096 devices hold more than 4,194,304",
+        "leave out --json",
+    ),
+    (
+        ("step", "psum", "--mesh", "i=4", "--shape", "16384x16384", "--on", "cpu"),
+        "the 268,435,456 elements are followed without numbers",
+        "up to 65,536, or --on none",
+    ),
+    (
+        ("step", "psum", "--mesh", "i=4096", "--axis", "i", "--shape", "4096", "--spec", "_", "--on", "cpu"),
+        "4,096",
+        "",
+    ),
+    # Steps of a plan.
+    ((*EXPLAIN, "--step", "1"), "step 1 is einsum, which sends nothing", "its collectives are 2 (psum)"),
+    ((*EXPLAIN, "--step", "7"), "the plan has no step 7: it has 2", "its collectives are 2 (psum)"),
+    ((*EXPLAIN, "--step", "0"), "the plan has no step 0: it has 2", "its collectives are 2 (psum)"),
+    ((*EXPLAIN, "--step", "two"), "'two' is not a valid integer", "--help"),
+    (
+        ("explain", "bd,df->bf", "--specs", "__,__", "--step", "1", "--target", "none"),
+        "step 1 is einsum, which sends nothing",
+        "this plan has no collective",
+    ),
+    (("explain", "bd,df->bf", "--step", "1"), "a ranking has many", "--specs 'XY,Y_->X_'"),
+    (("explain", "bd,df->bf", "--specs", "XY,Y_", "--step", "2", "--target", "abacus"), "'abacus'", "shardy"),
+]
+
+
+@pytest.mark.parametrize(("words", "said", "hint"), CASES, ids=[" ".join(case[0])[:70] for case in CASES])
+def test_one_sentence_and_one_hint(
+    words: tuple[str, ...], said: str, hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    started = time.monotonic()
+    assert run(words) == 2
+    assert time.monotonic() - started < 5
+    out, err = capsys.readouterr()
+    assert out == ""
+    first, *rest = err.splitlines()
+    assert first.startswith("shardviz: error: ")
+    assert said in first
+    assert len(rest) == 1
+    assert rest[0].startswith("hint: ")
+    assert hint in rest[0]
+    assert len(err) < 600
