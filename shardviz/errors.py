@@ -68,3 +68,8 @@ def place(text: str, start: int, stop: int) -> str:
         return f"at the end of {quote(text)}" if text else "in an empty text"
     window = text if len(text) <= 60 else text[max(0, start - 25) : stop + 25]
     return f"at character {start + 1} of {quote(window)}"
+
+
+def plural(count: int, noun: str, nouns: str = "") -> str:
+    """``1 copy``, ``2 copies`` (`nouns` where an s does not do)."""
+    return f"{count:,} {noun if count == 1 else nouns or noun + 's'}"

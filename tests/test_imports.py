@@ -40,6 +40,9 @@ PURE = (
     "shardviz.hardware",
     "shardviz.hlo",
     "shardviz.compare",
+    "shardviz.stepping",
+    "shardviz.stepping.question_text",
+    "shardviz.stepping.walk",
     "shardviz.compiler",
 )
 

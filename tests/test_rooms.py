@@ -8,6 +8,7 @@ from pathlib import Path
 import shardviz
 
 ROOT = Path(shardviz.__file__).parent
+PURE = {"sharding", "notation", "planner", "collectives", "hardware", "hlo", "compare", "stepping"}
 MAY_IMPORT = {
     "errors": set(),
     "sharding": set(),
@@ -18,15 +19,13 @@ MAY_IMPORT = {
     "hlo": {"sharding"},
     "compare": {"sharding", "planner", "hlo"},
     "compiler": {"sharding", "notation", "planner", "collectives", "hlo"},
-    "render": {"sharding", "notation", "planner", "collectives", "hardware", "hlo", "compare", "compiler"},
-    "cli": {
-        *("sharding", "notation", "planner", "collectives", "hardware"),
-        *("hlo", "compare", "compiler", "render"),
-    },
+    "stepping": {"sharding", "notation", "planner", "collectives", "hardware", "compiler"},
+    "render": {*PURE, "compiler"},
+    "cli": {*PURE, "compiler", "render"},
     "__main__": {"cli"},
     "__init__": set(),
 }
-"""`errors` is open to all. compiler's room is imported by render for its answers' dataclass alone."""
+"""`errors` is open to all. stepping and render import compiler's room for its answers' dataclasses alone."""
 
 
 def room(path):

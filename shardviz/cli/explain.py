@@ -107,12 +107,12 @@ def command(
         )
 
     def question() -> Problem:
-        from shardviz.cli.questions import mesh_from_text
+        from shardviz.notation import parse_mesh
         from shardviz.planner import problem_from_text
 
         return problem_from_text(
             einsum,
-            mesh=mesh_from_text(mesh, device_order),
+            mesh=parse_mesh(mesh, device_order),
             specs=None if specs == RANKED else specs,
             sizes=sizes or "",
             dtype=dtype,
@@ -192,10 +192,10 @@ def _step(
         names = [each.name for each in parse_targets(target)]
         asked = next((name for name in ("real", "cpu") if name in names), "none")
     with Judge.begin(asked, timeout) as judge:
-        from shardviz.cli.plan_step import question_of_step
-        from shardviz.cli.walking import links_from_text
         from shardviz.planner import plan
         from shardviz.render.plan_view import step_lines
+        from shardviz.stepping.links import links_from_text
+        from shardviz.stepping.plan_step import question_of_step
 
         planned = plan(question())
         stepped = question_of_step(planned, number)

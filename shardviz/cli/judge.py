@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -13,9 +12,10 @@ from shardviz.cli.interrupt import before_the_end
 from shardviz.errors import CompilerError, ShardvizError, TargetError
 
 if TYPE_CHECKING:
-    from shardviz.cli.collective_question import CollectiveQuestion
     from shardviz.compiler import Pending, Ran, Worker
-    from shardviz.render.walk import Walk
+    from shardviz.stepping.question import CollectiveQuestion
+    from shardviz.stepping.verdict import Verdict
+    from shardviz.stepping.walk import Walk
 
 
 class Judge:
@@ -68,8 +68,8 @@ class Judge:
         """
         if self._worker is None or self._target is None:
             return
-        from shardviz.cli.device_numbers import MAX_COUNTED
         from shardviz.compiler import TARGETS
+        from shardviz.stepping.device_numbers import MAX_COUNTED
 
         array = question.layout.array
         try:
@@ -85,12 +85,16 @@ class Judge:
                 raise
             self.silence = f"not verified by JAX: {error.message}"
 
-    def verdict(self, walk: Walk) -> Walk:
-        """The walk with what JAX says of it, as soon as that is there."""
+    def verdict(self, walk: Walk) -> Verdict | None:
+        """What JAX says of the walk, as soon as that is there; None where nobody asked or it cannot say.
+
+        Raises `CompilerError` where it cannot say and was chosen.
+        """
         if self._pending is None or self._target is None:
-            return walk
+            return None
         from shardviz.cli.asking import narrated
         from shardviz.collectives.judgement import judge
+        from shardviz.stepping.verdict import Verdict
 
         try:
             ran = narrated(self._pending, self._target)
@@ -100,14 +104,14 @@ class Judge:
             if self._chosen:
                 raise CompilerError(f"{self._target}: {error.message}", error.hint) from error
             _note(f"nothing is verified: {self._target}: {error.message}")
-            return walk
+            return None
         before, after = walk.frames.before, walk.frames.after
         assert before is not None
         assert after is not None
-        judgement = judge(walk.operation, walk.mesh, before, after, ran.shards)
-        if judgement.verdict == "different":
+        verdict = Verdict(ran, judge(walk.operation, walk.mesh, before, after, ran.shards))
+        if not verdict.agrees:
             self.exit_code = ExitCode.CHECK_FAILED
-        return replace(walk, ran=ran, judgement=judgement)
+        return verdict
 
 
 def _note(text: str) -> None:

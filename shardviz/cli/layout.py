@@ -55,10 +55,10 @@ def command(
     color: str,
 ) -> None:
     """Draw which slice of an array of SHAPE, such as 16384x16384, every device of a mesh holds."""
-    from shardviz.cli.questions import layout_from_text, mesh_from_text
+    from shardviz.notation import parse_layout, parse_mesh
 
     chosen = ctx.get_parameter_source("dtype") is not click.core.ParameterSource.DEFAULT
-    layout = layout_from_text(shape, mesh_from_text(mesh, device_order), spec, dtype if chosen else None)
+    layout = parse_layout(shape, parse_mesh(mesh, device_order), spec, dtype if chosen else None)
     if as_json:
         if layout.mesh.size > MAX_LISTED:
             raise QuestionError(

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from shardviz.cli.device_numbers import held
 from shardviz.cli.screen import Screen, print_json, screen
 from shardviz.errors import QuestionError
+from shardviz.stepping.device_numbers import held
 
 if TYPE_CHECKING:
-    from shardviz.cli.collective_question import CollectiveQuestion
     from shardviz.cli.judge import Judge
-    from shardviz.cli.walking import Links
-    from shardviz.render.walk import Walk
+    from shardviz.stepping.links import Links
+    from shardviz.stepping.question import CollectiveQuestion
+    from shardviz.stepping.walk import Walk
 
 MAX_SENDS = 2**18
 MAX_NUMBERS = 2**22
@@ -67,38 +67,40 @@ def present(question: CollectiveQuestion, links: Links, judge: Judge, manner: Ma
         question.schedule.phase(manner.number)
     if manner.as_json:
         check_listed(question)
-    from shardviz.cli.walking import walk_through
+    from shardviz.stepping.walk import Walk
 
     judge.ask(question)
-    walk = walk_through(question, links)
+    walk = Walk(question, links)
     if manner.as_json:
         from shardviz.render.step_document import step_document
 
-        print_json(step_document(judge.verdict(walk)))
+        print_json(step_document(walk, judge.verdict(walk)))
         return judge.exit_code
-    from shardviz.render.cost_lines import verdict_lines
     from shardviz.render.lines import sentence
     from shardviz.render.step_view import step_view
+    from shardviz.render.verdict_lines import verdict_lines
 
     number = _played(walk, manner) if manner.play else manner.number
     page = manner.page
     page.show(step_view(walk, page.width, page.palette, number))
     # JAX's verdict is on its way while the rounds are read.
-    said = verdict_lines(judge.verdict(walk), page.width)
-    if judge.silence:
-        said = sentence(judge.silence, page.width, style="dim")
-    if said:
-        page.show(said)
+    verdict = judge.verdict(walk)
+    if verdict is not None:
+        page.show(verdict_lines(verdict, walk.mesh, page.width))
+    elif judge.silence:
+        page.show(sentence(judge.silence, page.width, style="dim"))
     return judge.exit_code
 
 
 def _compare(question: CollectiveQuestion, links: Links, manner: Manner) -> None:
     """Every algorithm for the question; none of them is run on values."""
-    from shardviz.cli.walking import comparison_of
-    from shardviz.hardware import crossovers
+    from shardviz.hardware import crossovers, left_out
+    from shardviz.stepping.walk import Walk
 
-    walk = comparison_of(question, links)
-    crossed = crossovers(question.schedule.pattern, links.topology, links.wire)
+    walk = Walk(question, links)
+    _ = walk.rows  # refused before the crossovers are looked for
+    pattern = question.schedule.pattern
+    crossed = crossovers(pattern, links.topology, links.wire)
     if manner.as_json:
         from shardviz.render.step_document import comparison_document
 
@@ -107,7 +109,7 @@ def _compare(question: CollectiveQuestion, links: Links, manner: Manner) -> None
     from shardviz.render.comparison_view import comparison_view
 
     page = manner.page
-    page.show(comparison_view(walk, crossed, page.width, page.palette))
+    page.show(comparison_view(walk, crossed, left_out(pattern, links.topology), page.width, page.palette))
 
 
 def check_listed(question: CollectiveQuestion) -> None:

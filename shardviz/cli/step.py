@@ -91,22 +91,22 @@ def command(
     ragged_all_to_all.
     """
     from shardviz.cli.judge import Judge
-    from shardviz.cli.operation_options import check_operation
     from shardviz.cli.presenting import Manner, present
+    from shardviz.stepping.parameters import check_operation
 
     check_operation(operation, parameters)
     manner = Manner(number, animate, speed, compare, as_json, width, color)
     manner.check()
     # JAX loads in a process of its own while this one computes and draws.
     with Judge.begin("none" if compare else on, timeout) as judge:
-        from shardviz.cli.collective_question import question_from_options
-        from shardviz.cli.questions import mesh_from_text
-        from shardviz.cli.walking import links_from_text
+        from shardviz.notation import parse_mesh
+        from shardviz.stepping.links import links_from_text
+        from shardviz.stepping.question_text import question_from_options
 
         question = question_from_options(
             operation,
             parameters,
-            mesh=mesh_from_text(mesh),
+            mesh=parse_mesh(mesh),
             axis=axis,
             data=data,
             shape=shape,

@@ -110,13 +110,17 @@ class Frames(Sequence[Frame]):
         shards: Values | None = None,
     ) -> None:
         self.schedule = schedule
-        self.trace = Trace(schedule)
         self.groups: tuple[tuple[int, ...], ...] = (tuple(range(schedule.pattern.group_size)),)
         """Mesh positions of each group's members."""
         self._numbers: _Numbers | None = None
         if operation is not None and mesh is not None and shards is not None:
             self.groups = mesh.groups(operation.axes)
             self._numbers = _Numbers(self.trace, operation, self.groups, shards)
+
+    @cached_property
+    def trace(self) -> Trace:
+        """Which datum is where. Raises `QuestionError` where there are too many pieces to keep."""
+        return Trace(self.schedule)
 
     def __len__(self) -> int:
         return self.schedule.rounds + 1

@@ -5,12 +5,15 @@ Names, parameters and results are those of `jax.lax` inside `jax.shard_map`.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from shardviz.collectives.optimum import LowerBound, lower_bound
 from shardviz.collectives.pattern import Pattern
 from shardviz.errors import QuestionError
+from shardviz.sharding import array_bytes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,6 +49,8 @@ class Operation(ABC):
     """
 
     name: ClassVar[str]
+    leaves_copies: ClassVar[bool] = False
+    """Whether one result stands for the whole group: `out_specs` then leave out the axes."""
     axes: tuple[str, ...]
 
     @property
@@ -75,6 +80,35 @@ class Operation(ABC):
     def check(self, shape: tuple[int, ...], dtype: str, group_size: int) -> None:
         """Raise `QuestionError` for a shard's shape or a dtype that the operation cannot take."""
 
+    def larger(self, shape: tuple[int, ...], group_size: int) -> tuple[int, ...]:
+        """The shape of the larger of a member's operand and result, for shards of a shape."""
+        del group_size
+        return shape
+
+    def least(self, shape: tuple[int, ...], dtype: str, group_size: int) -> LowerBound:
+        """The fewest rounds and bytes for shards of a shape and a dtype."""
+        size = array_bytes(self.larger(shape, group_size), self.moved_dtype(dtype))
+        return lower_bound(self.pattern((group_size,)), size)
+
+    def moved_dtype(self, dtype: str) -> str:
+        """The dtype in which chunks travel, of shards of a dtype: that of `prepared`."""
+        return dtype
+
+    def chunk_sizes(self, shape: tuple[int, ...], group_size: int, chunks: int) -> int | Ints:
+        """Elements of each chunk, or of every one where all are alike: `Cuts.sizes`, without cutting."""
+        pattern = self.pattern((group_size,))
+        cut = pattern.kind in ("reduce_scatter", "all_to_all")
+        block = math.prod(shape) // (group_size if cut else 1)
+        return pieces_of(block, pattern.base_chunks, pattern.pieces(chunks))
+
+    def smallest_shard(self, group_size: int, pieces: int) -> tuple[int, ...]:
+        """The shape of the smallest shard that the operation takes and of which no chunk is empty.
+
+        `pieces` is into how many a schedule cuts a block of it.
+        """
+        del group_size
+        return (pieces,)
+
     @abstractmethod
     def cuts(self, shape: tuple[int, ...], dtype: str, group_size: int, chunks: int) -> Cuts:
         """How shards of that shape are cut when a schedule has so many chunks. Raises as `check` does."""
@@ -91,3 +125,17 @@ class Operation(ABC):
         """The result as JAX gives it, from what the rounds have left (`group_size` members)."""
         del group_size
         return result
+
+
+def pieces_of(blocks: int | Ints, count: int, pieces: int) -> int | Ints:
+    """Elements of every piece where each of `count` blocks is cut into `pieces`, the larger first.
+
+    `blocks` are the elements of a block, or of each; sizes within one differ by one at most.
+    """
+    import numpy as np
+
+    if isinstance(blocks, int) and blocks % pieces == 0:
+        return blocks // pieces
+    least, more = np.divmod(np.broadcast_to(blocks, count)[:, None], pieces)
+    sizes: Ints = (least + (np.arange(pieces) < more)).reshape(-1)
+    return sizes

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 MAX_PIECES = 2**24
 """Pieces that are there at the start or arrive later; each takes about 20 bytes."""
+MAX_SLOTS = 2**26
+"""Members times chunks, of which many may stay empty; each takes up to 8 bytes."""
 
 
 class ScheduleError(ShardvizError):
@@ -59,8 +61,14 @@ class Trace:
         from shardviz.collectives.adding import Adding
         from shardviz.collectives.moving import Moving
 
+        if not can_be_kept(schedule):
+            raise QuestionError(
+                f"{schedule.algorithm} over {schedule.pattern.group_size:,} devices moves more than "
+                f"{MAX_PIECES:,} pieces, too many to keep every step",
+                "take a smaller mesh, or leave out --data and --round: a summary follows no pieces",
+            )
         self.schedule = schedule
-        self.leaf_member, self.leaf_chunk = schedule.pattern.starts(_allowed(schedule))
+        self.leaf_member, self.leaf_chunk = schedule.pattern.starts(schedule.chunks)
         """Member and chunk of every leaf."""
         self._course: Adding | Moving = (Adding if schedule.pattern.reduces else Moving)(schedule)
 
@@ -120,17 +128,12 @@ class Trace:
             raise ScheduleError(f"{self.schedule.algorithm} adds up a total that is not everyone's")
 
 
-def _allowed(schedule: Schedule) -> int:
-    """The schedule's chunks; `QuestionError` where there are too many pieces to keep."""
+def can_be_kept(schedule: Schedule) -> bool:
+    """Whether there are few enough pieces for a trace."""
     pattern, chunks = schedule.pattern, schedule.chunks
     slots = pattern.group_size * chunks
-    if slots > MAX_PIECES or slots + arrivals(schedule) > MAX_PIECES:
-        raise QuestionError(
-            f"{schedule.algorithm} over {pattern.group_size:,} devices moves more than {MAX_PIECES:,} "
-            "pieces, too many to keep every step",
-            "take a smaller mesh, or --compare, which counts without values",
-        )
-    return chunks
+    starts = slots if pattern.reduces else chunks
+    return slots <= MAX_SLOTS and starts + arrivals(schedule) <= MAX_PIECES
 
 
 def arrivals(schedule: Schedule) -> int:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from shardviz.notation.axes import parse_axes
     from shardviz.notation.book import BookArray, write_book
     from shardviz.notation.einsum import Einsum, parse_chain, parse_einsum
+    from shardviz.notation.layout import layout_as_read, parse_layout
     from shardviz.notation.mesh import parse_mesh
     from shardviz.notation.notations import (
         NOTATIONS,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from shardviz.notation.product import Product, parse_product
     from shardviz.notation.reading import Context, Reading
     from shardviz.notation.send_sizes import parse_send_sizes
+    from shardviz.notation.shape import parse_shape
     from shardviz.notation.sizes import parse_sizes
     from shardviz.notation.spec_string import SpecPart, parse_specs, write_spec, write_specs
 
@@ -43,14 +45,17 @@ __all__ = [
     "SpecPart",
     "detect",
     "find_notation",
+    "layout_as_read",
     "parse_axes",
     "parse_chain",
     "parse_einsum",
+    "parse_layout",
     "parse_mesh",
     "parse_numbers",
     "parse_permutation",
     "parse_product",
     "parse_send_sizes",
+    "parse_shape",
     "parse_sizes",
     "parse_specs",
     "read_arrays",
@@ -67,6 +72,7 @@ _HOMES = {
     "axes": ("parse_axes",),
     "book": ("BookArray", "write_book"),
     "einsum": ("Einsum", "parse_chain", "parse_einsum"),
+    "layout": ("layout_as_read", "parse_layout"),
     "mesh": ("parse_mesh",),
     "notations": (
         "NOTATIONS",
@@ -82,6 +88,7 @@ _HOMES = {
     "product": ("Product", "parse_product"),
     "reading": ("Context", "Reading"),
     "send_sizes": ("parse_send_sizes",),
+    "shape": ("parse_shape",),
     "sizes": ("parse_sizes",),
     "spec_string": ("SpecPart", "parse_specs", "write_spec", "write_specs"),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from shardviz.errors import quote
+from shardviz.notation.device_order import with_device_order
 from shardviz.notation.scanner import MAX_RANK, Scanner, Word
 from shardviz.sharding import Mesh
 from shardviz.sharding.mesh import is_axis_name
@@ -10,8 +11,10 @@ from shardviz.sharding.mesh import is_axis_name
 _HINT = "write each axis and its size: X=2,Y=4"
 
 
-def parse_mesh(text: str) -> Mesh:
+def parse_mesh(text: str, device_order: str | None = None) -> Mesh:
     """Read a mesh: axes with their sizes, apart by commas, spaces or both.
+
+    `device_order` is text, too: the ids of the devices in the mesh's row-major order; 0, 1, 2, … if None.
 
     Raises `NotationError` for text of another form, a size below 1 and an axis named twice, and
     `QuestionError` for more devices than any question needs.
@@ -30,7 +33,8 @@ def parse_mesh(text: str) -> Mesh:
             scanner.separate("another axis", _HINT)
     if not sizes:
         scanner.fail("there is no mesh axis", 0, len(text), _HINT)
-    return Mesh(tuple(sizes), tuple(sizes.values()))
+    mesh = Mesh(tuple(sizes), tuple(sizes.values()))
+    return mesh if device_order is None else with_device_order(mesh, device_order)
 
 
 def _printed_axes(scanner: Scanner, sizes: dict[str, int]) -> None:

@@ -18,7 +18,7 @@ from shardviz.render.device_label import coordinates, device_labels
 from shardviz.render.grid import DIM, visible
 from shardviz.render.palette import Palette
 from shardviz.render.piece_label import EMPTY, Cell, Naming, piece_cell
-from shardviz.render.walk import Walk
+from shardviz.stepping.walk import Walk
 
 MAX_ROWS = 16
 """Devices of one group in a picture at most."""

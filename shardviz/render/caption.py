@@ -6,9 +6,10 @@ from collections.abc import Iterable
 
 from rich.text import Text
 
+from shardviz.errors import plural
 from shardviz.notation import write_book
 from shardviz.render.palette import Palette
-from shardviz.render.units import human_bytes, plural, times
+from shardviz.render.units import human_bytes, times
 from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray
 
 

@@ -6,14 +6,15 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
+from shardviz.errors import plural
 from shardviz.hardware import Row
-from shardviz.render.cost_lines import duration, link_text
+from shardviz.render.cost_lines import duration, least, link_text
 from shardviz.render.lines import columns, records, sentence
 from shardviz.render.palette import Palette
 from shardviz.render.ranking_view import BEST
 from shardviz.render.step_view import headline
-from shardviz.render.units import exact_bytes, human_bytes, plural
-from shardviz.render.walk import Walk
+from shardviz.render.units import exact_bytes, human_bytes
+from shardviz.stepping.walk import Walk
 
 HEADINGS = ("", "algorithm", "rounds", "sent", "× least", "busiest link", "waiting", "time")
 RIGHT = frozenset({2, 3, 4, 5, 6, 7})
@@ -21,50 +22,59 @@ CHOSEN = "▸"
 
 
 def comparison_view(
-    walk: Walk, crossovers: Sequence[tuple[int, str]], width: int, palette: Palette
+    walk: Walk,
+    crossovers: Sequence[tuple[int, str]],
+    left_out: Sequence[tuple[str, str]],
+    width: int,
+    palette: Palette,
 ) -> list[Text]:
     """The table of `walk.rows` (chosen one marked), then one line on which is fastest from which payload on.
 
-    `crossovers` are (bytes, algorithm) as `shardviz.hardware.crossovers` gives them.
+    `crossovers` are (bytes, algorithm) and `left_out` (algorithm, reason), as `shardviz.hardware` gives them.
     """
     able = [row for row in walk.rows if not row.reason]
-    fastest = min((row.seconds for row in able), default=0.0)
-    rows = [_cells(walk, row, row.seconds == fastest) for row in able]
+    fastest = min((row.seconds for row in able if row.exact), default=0.0)
+    rows = [_cells(walk, row, row.exact and row.seconds == fastest) for row in able]
     head = [Text(heading, "bold") for heading in HEADINGS]
     lines = columns([head, *rows], width, right=RIGHT)
     if lines is None:
         named = [[*row[:2], *_named(row[2:])] for row in rows]
         lines = records(named, width)
     lines = [*headline(walk, width, palette), *sentence(_question(walk), width), Text(), *lines]
-    unable: dict[str, list[str]] = {}
-    for row in walk.rows:
-        if row.reason:
-            unable.setdefault(row.reason, []).append(row.algorithm)
-    for reason, names in unable.items():
-        lines += sentence(reason, width, lead=f"– {', '.join(names)}: ", style="dim")
+    lines += _reasons([(row.algorithm, row.reason) for row in walk.rows if row.reason], "", width)
     lines += [Text(), *_crossovers_line(crossovers, width)]
-    bound = walk.bound
-    least = f"least possible: {plural(bound.rounds, 'round')}, {exact_bytes(bound.wire_bytes)} by each device"
-    notes = f"{BEST} fastest here, {CHOSEN} the one that would be stepped through; {least}"
+    lines += _reasons(left_out, "not compared at other payloads, since ", width)
+    notes = f"{BEST} fastest here, {CHOSEN} the one that would be stepped through. {least(walk.bound)}."
     return [*lines, *sentence(notes, width, style="dim")]
+
+
+def _reasons(named: Sequence[tuple[str, str]], lead: str, width: int) -> list[Text]:
+    """A line for each reason, after the algorithms that have it."""
+    names: dict[str, list[str]] = {}
+    for algorithm, reason in named:
+        names.setdefault(reason, []).append(algorithm)
+    lines: list[Text] = []
+    for reason, those in names.items():
+        lines += sentence(lead + reason, width, lead=f"– {', '.join(those)}: ", style="dim")
+    return lines
 
 
 def _question(walk: Walk) -> str:
     """What is compared, on which links."""
     size = walk.schedule.pattern.group_size
     what = f"{exact_bytes(walk.bytes)} over {plural(size, 'device')}"
-    return f"{what}, on a {walk.topology} with {link_text(walk)}"
+    return f"{what}, on a {walk.links.topology} with {link_text(walk)}"
 
 
 def _cells(walk: Walk, row: Row, fastest: bool) -> list[Text]:
-    least = walk.bound.wire_bytes
+    fewest = walk.bound.wire_bytes
     chosen = row.algorithm == walk.schedule.algorithm
     return [
         Text(CHOSEN * chosen + BEST * fastest, "bold"),
         Text(row.algorithm, "bold"),
         Text(f"{row.rounds:,}"),
         Text(human_bytes(row.device_bytes)),
-        Text(f"{row.device_bytes / least:.3g}" if least else ""),
+        Text(f"{row.device_bytes / fewest:.3g}" if fewest else ""),
         Text(human_bytes(row.busiest_bytes)),
         Text("?" if row.waiting is None else f"{row.waiting:,}", "" if row.waiting else "dim"),
         Text(duration(row.seconds, row.waiting), "bold" if fastest else ""),

@@ -6,9 +6,9 @@ from itertools import islice
 
 from rich.text import Text
 
+from shardviz.errors import plural
 from shardviz.render.lines import sentence, table
 from shardviz.render.palette import Palette, glyph
-from shardviz.render.units import plural
 from shardviz.sharding import DeviceShard, Layout
 
 

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
+from shardviz.errors import plural
 from shardviz.render.caption import array_text
 from shardviz.render.grid import DIM, Cell, Edge, Grid, draw, visible
 from shardviz.render.holders import holders, sum_labels
 from shardviz.render.palette import PADDING, PARTIAL, Palette, glyph
-from shardviz.render.units import plural, times
+from shardviz.render.units import times
 from shardviz.sharding import Layout
 
 MAX_ROWS = 16

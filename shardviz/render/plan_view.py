@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from rich.text import Text
 
+from shardviz.errors import plural
 from shardviz.planner.cases import CASES
 from shardviz.planner.plan import LOCAL_OPS, Plan, Step
 from shardviz.render.caption import axes_text, spec_text
 from shardviz.render.lines import columns, records, sentence
 from shardviz.render.palette import Palette
-from shardviz.render.units import exact_bytes, human_bytes, plural
+from shardviz.render.units import exact_bytes, human_bytes
 from shardviz.sharding import Mesh
 
 RIGHT = frozenset({3, 4})

@@ -10,7 +10,7 @@ from shardviz.render.palette import Palette
 from shardviz.render.sends_line import sends_line
 from shardviz.render.step_view import MAX_ROWS, headline, shown_groups
 from shardviz.render.units import human_bytes
-from shardviz.render.walk import Walk
+from shardviz.stepping.walk import Walk
 
 LOOKED_AT = 16
 """Frames that decide how wide cells are."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
+from shardviz.errors import plural
 from shardviz.planner.plan import Plan
 from shardviz.planner.problem import Problem
 from shardviz.render.caption import caption_cells
@@ -13,7 +14,6 @@ from shardviz.render.decided import decided_parts
 from shardviz.render.lines import sentence, table
 from shardviz.render.palette import Palette
 from shardviz.render.picture import Picture, notes, picture, repetition
-from shardviz.render.units import plural
 from shardviz.sharding import Layout, Mesh
 
 SIGN_WIDTH = 5

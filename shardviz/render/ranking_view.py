@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
+from shardviz.errors import plural
 from shardviz.notation import SpecPart, write_specs
 from shardviz.planner.plan import Plan
 from shardviz.planner.problem import Problem
@@ -14,7 +15,7 @@ from shardviz.render.caption import axes_text
 from shardviz.render.lines import columns, records, sentence
 from shardviz.render.palette import Palette
 from shardviz.render.question_view import headline
-from shardviz.render.units import human_bytes, plural
+from shardviz.render.units import human_bytes
 
 HEADINGS = ("", "", "specs", "sent", "memory", "collectives", "case")
 RIGHT = frozenset({0, 3, 4})

@@ -7,14 +7,15 @@ from itertools import groupby
 
 from rich.text import Text
 
+from shardviz.errors import plural
 from shardviz.render.cost_lines import duration
 from shardviz.render.lines import columns, sentence
 from shardviz.render.sends_line import sends_line
-from shardviz.render.units import human_bytes, plural
-from shardviz.render.walk import Walk
+from shardviz.render.units import human_bytes
+from shardviz.stepping.walk import Walk
 
 MAX_ROWS = 12
-LOOKED_AT = 256
+LOOKED_AT = 64
 """Rounds of a phase that are looked at one by one, where they are not alike."""
 HEADINGS = ("", "rounds", "who sends what to whom", "a device", "a round")
 
@@ -41,16 +42,24 @@ def round_table(walk: Walk, width: int) -> list[Text]:
 
 
 def _rounds(walk: Walk) -> Iterator[tuple[tuple[int, int], str, str, str, str]]:
-    """(first and last number, phase, words, bytes, time) of rounds; alike ones are not looked at twice."""
+    """(first and last number, phase, words, bytes, time) of rounds.
+
+    Rounds that are alike are looked at once; of many that are not, the first ones and the last.
+    """
     schedule, timeline = walk.schedule, walk.timeline
     first = 1
     for phase in schedule.phases:
-        step = phase.rounds if phase.alike else max(phase.rounds // LOOKED_AT, 1)
-        for within in range(0, phase.rounds, step):
-            number = first + within
-            load = timeline[number - 1]
-            words = sends_line(phase.sends(within), schedule.pattern, walk.operation.axes)
-            last = min(number + step, first + phase.rounds) - 1
+        last = first + phase.rounds - 1
+        spans = [(first, last)] if phase.alike else [(number, number) for number in range(first, last + 1)]
+        if len(spans) > LOOKED_AT:
+            spans = [*spans[: LOOKED_AT - 2], (first + LOOKED_AT - 2, last - 1), (last, last)]
+        name = walk.phase_name(phase)
+        for start, stop in spans:
+            if stop > start and not phase.alike:
+                yield (start, stop), name, "…", "", ""
+                continue
+            load = timeline[start - 1]
+            words = sends_line(phase.sends(start - first), schedule.pattern, walk.operation.axes)
             sent, time = human_bytes(load.device_bytes), duration(load.seconds, load.waiting)
-            yield (number, last), walk.phase_name(phase), words, sent, time
-        first += phase.rounds
+            yield (start, stop), name, words, sent, time
+        first = last + 1

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from shardviz.collectives import Pattern, Sends
-from shardviz.render.units import plural
+from shardviz.errors import plural
 
 if TYPE_CHECKING:
     import numpy as np

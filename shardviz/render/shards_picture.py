@@ -16,7 +16,7 @@ from shardviz.render.grid import DIM, SUMMARY, visible
 from shardviz.render.number_text import numbers
 from shardviz.render.palette import PARTIAL, Palette
 from shardviz.render.picture import shelve
-from shardviz.render.walk import Walk
+from shardviz.stepping.walk import Walk
 
 if TYPE_CHECKING:
     import numpy as np
@@ -67,15 +67,15 @@ def shards_picture(
 
 
 def final_picture(walk: Walk, width: int, palette: Palette) -> list[Text]:
-    """What `shard_map` returns, put together from the results of `walk.final_positions`."""
+    """What `shard_map` returns, put together from the results of `walk.question.final_positions`."""
     values = walk.final
     if values is None:
         raise ValueError("frames without numbers have no result to show")
-    period = max(values.size // len(walk.final_positions), 1)
+    period = max(values.size // len(walk.question.final_positions), 1)
 
     @cache
     def of_device(number: int) -> StyleOf:
-        return _styles(walk, walk.final_positions[number], True, palette)
+        return _styles(walk, walk.question.final_positions[number], True, palette)
 
     def style(place: int) -> Style | None:
         number, within = divmod(place, period)

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any
 from shardviz.hardware import Row
 from shardviz.render.documents import SCHEMA, Document, mesh_document
 from shardviz.render.number_text import plain_values
-from shardviz.render.walk import Walk
+from shardviz.stepping.verdict import Verdict
+from shardviz.stepping.walk import Walk
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def step_document(walk: Walk) -> Document:
+def step_document(walk: Walk, verdict: Verdict | None) -> Document:
     """Everything that `shardviz step` knows; with numbers, devices' values as nested lists.
 
     Lists one entry a send: ask for it only where that many fit (`Schedule` says how many there are).
     """
-    schedule, ran, judgement = walk.schedule, walk.ran, walk.judgement
-    agreed = ran is not None and judgement is not None and judgement.verdict != "different"
+    schedule = walk.schedule
     return {
         **_question(walk),
         "algorithm": schedule.algorithm,
@@ -36,10 +36,9 @@ def step_document(walk: Walk) -> Document:
         "waiting": walk.timeline.waiting,
         "seconds": walk.timeline.seconds,
         "algorithms": [_row(row) for row in walk.rows],
-        "verified_against": ran.target if ran is not None and agreed else None,
-        "verdict": None if judgement is None else judgement.verdict,
-        "program": None if ran is None else ran.program or None,
-        "error": None if ran is None else ran.error or None,
+        "verified_against": verdict.ran.target if verdict and verdict.agrees else None,
+        "verdict": verdict.judgement.verdict if verdict else None,
+        "program": verdict.ran.program if verdict else None,
     }
 
 
@@ -65,22 +64,22 @@ def plain(value: Any) -> Any:
 
 def _question(walk: Walk) -> Document:
     """What is asked: the collective, the array, and the links."""
-    operation, mesh = walk.operation, walk.mesh
-    parameters = {name: plain(value) for name, value in vars(operation).items() if name != "axes"}
+    operation, layout = walk.operation, walk.question.layout
+    array = layout.array
     return {
         "schema": SCHEMA,
         "op": operation.name,
         "axes": list(operation.axes),
-        "parameters": parameters,
-        "mesh": mesh_document(mesh),
-        "shape": list(walk.shape),
-        "dtype": walk.dtype,
-        "spec": walk.spec,
-        "shard_shape": list(walk.shard_shape),
+        "parameters": {name: plain(value) for name, value in operation.parameters.items()},
+        "mesh": mesh_document(walk.mesh),
+        "shape": list(array.shape),
+        "dtype": array.dtype,
+        "spec": walk.question.spec,
+        "shard_shape": list(layout.shard_shape),
         "bytes": walk.bytes,
-        "topology": str(walk.topology),
-        "latency_s": walk.wire.latency,
-        "bandwidth": plain(walk.wire.bandwidth),
+        "topology": str(walk.links.topology),
+        "latency_s": walk.links.wire.latency,
+        "bandwidth": plain(walk.links.wire.bandwidth),
         "optimum": {"rounds": walk.bound.rounds, "wire_bytes": walk.bound.wire_bytes},
     }
 
@@ -106,7 +105,7 @@ def _result(walk: Walk) -> Document | None:
     return {
         "dtype": walk.result_dtype,
         "shape": list(walk.final.shape),
-        "spec": walk.final_spec,
+        "spec": walk.question.final_spec,
         "values": plain(plain_values(walk.final)),
     }
 

@@ -7,9 +7,11 @@ from itertools import groupby
 
 from rich.text import Text
 
+from shardviz.collectives.trace import MAX_PIECES
+from shardviz.errors import plural
 from shardviz.render.buffer_picture import BufferPicture
 from shardviz.render.caption import axes_text
-from shardviz.render.cost_lines import cost_lines, verdict_lines
+from shardviz.render.cost_lines import cost_lines
 from shardviz.render.lines import sentence, table, trimmed
 from shardviz.render.palette import PARTIAL, Palette
 from shardviz.render.picture import repetition, shelve
@@ -18,8 +20,8 @@ from shardviz.render.question_view import mesh_text
 from shardviz.render.round_table import round_table
 from shardviz.render.sends_line import sends_line
 from shardviz.render.shards_picture import final_picture, shards_picture
-from shardviz.render.units import human_bytes, plural, times
-from shardviz.render.walk import Walk
+from shardviz.render.units import human_bytes, times
+from shardviz.stepping.walk import Walk
 
 MAX_ROWS = 16
 """Devices of a round that is drawn."""
@@ -43,23 +45,21 @@ def step_view(walk: Walk, width: int, palette: Palette, number: int | None = Non
         lines += [*_before(walk, width, palette, MAX_ROWS), Text(), *_rounds(walk, width, palette)]
         lines += _after(walk, width, palette, MAX_ROWS)
     else:
-        lines += [*_before(walk, width, palette, SUMMARY_ROWS), Text(), *round_table(walk, width), Text()]
-        lines += _after(walk, width, palette, SUMMARY_ROWS)
-        lines += sentence("--round N shows one round, --json all of them", width, style="dim")
-    lines += [Text(), *cost_lines(walk, width), *verdict_lines(walk, width)]
+        lines += _summary(walk, width, palette)
+    lines += [Text(), *cost_lines(walk, width)]
     return [trimmed(line, palette) for line in lines]
 
 
 def headline(walk: Walk, width: int, palette: Palette) -> list[Text]:
     """``all_gather over i  by ring  mesh i=4, 4 devices  s32[4] as P('i'), 1 a device``."""
-    operation = walk.operation
+    operation, layout = walk.operation, walk.question.layout
     what = Text.assemble((operation.name, "bold"), " over ", axes_text(operation.axes, walk.mesh, palette))
-    shape = ",".join(map(str, walk.shape))
+    shape = ",".join(map(str, layout.array.shape))
     cells = [
         what,
         Text(walk.schedule.algorithm, "bold"),
         Text.assemble("mesh ", mesh_text(walk.mesh, palette)),
-        Text(f"{walk.dtype}[{shape}] {walk.spec} → {times(walk.shard_shape)} a device"),
+        Text(f"{layout.array.dtype}[{shape}] {walk.question.spec} → {times(layout.shard_shape)} a device"),
     ]
     return table([cells], width)
 
@@ -98,6 +98,16 @@ def legend(walk: Walk, drawn: Sequence[BufferPicture], width: int, palette: Pale
     return lines
 
 
+def _summary(walk: Walk, width: int, palette: Palette) -> list[Text]:
+    """The rounds in a table, between some of the devices before and after them."""
+    if walk.question.shards is None and not walk.followed:
+        pieces = f"there are more than {MAX_PIECES:,} pieces: who holds which is not followed"
+        return [*round_table(walk, width), *sentence(pieces, width, style="dim")]
+    lines = [*_before(walk, width, palette, SUMMARY_ROWS), Text(), *round_table(walk, width), Text()]
+    lines += _after(walk, width, palette, SUMMARY_ROWS)
+    return [*lines, *sentence("--round N shows one round, --json all of them", width, style="dim")]
+
+
 def _before(walk: Walk, width: int, palette: Palette, rows: int) -> list[Text]:
     title = Text("BEFORE", "bold")
     if walk.frames.before is not None:
@@ -112,7 +122,7 @@ def _after(walk: Walk, width: int, palette: Palette, rows: int) -> list[Text]:
     lines = [title, *shards_picture(walk, True, width, palette, rows)]
     if walk.final is not None:
         shape = f"{walk.result_dtype}[{','.join(map(str, walk.final.shape))}]"
-        heading = [Text("FINAL RESULT", "bold"), Text(shape), Text(walk.final_spec)]
+        heading = [Text("FINAL RESULT", "bold"), Text(shape), Text(walk.question.final_spec)]
         lines += [Text(), *table([heading], width)]
         lines += final_picture(walk, width, palette)
     return lines

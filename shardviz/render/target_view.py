@@ -9,12 +9,13 @@ from rich.text import Text
 
 from shardviz.compare import Difference
 from shardviz.compiler.compiled import Compiled
+from shardviz.errors import plural
 from shardviz.hlo import Collective
 from shardviz.planner.problem import Problem
 from shardviz.render.caption import axes_text, spec_text
 from shardviz.render.lines import sentence, table
 from shardviz.render.palette import Palette
-from shardviz.render.units import exact_bytes, plural, seconds
+from shardviz.render.units import exact_bytes, seconds
 from shardviz.sharding import Mesh
 
 RIGHT = frozenset({2, 3})

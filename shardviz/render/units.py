@@ -50,8 +50,3 @@ def rate(bandwidth: float) -> str:
 def times(shape: Sequence[int]) -> str:
     """A shape as ``8×2048``; ``scalar`` for rank 0."""
     return "×".join(map(str, shape)) or "scalar"
-
-
-def plural(count: int, noun: str, nouns: str = "") -> str:
-    """``1 copy``, ``2 copies`` (`nouns` where an s does not do)."""
-    return f"{count:,} {noun if count == 1 else nouns or noun + 's'}"

@@ -344,3 +344,11 @@ def test_steps_of_every_kind(einsum: str, mesh: str, specs: str, op: str, capsys
 
 def jax_spec(spec: list[list[str]]) -> str:
     return f"P({', '.join(repr(tuple(axes)) if axes else 'None' for axes in spec)},)"
+
+
+def test_a_million_devices_without_numbers_have_a_summary(capsys: Capture) -> None:
+    assert run(("step", "psum", "--mesh", "i=1000000", "--on", "none")) == 0
+    out = capsys.readouterr().out
+    assert "each sends 1 chunk to the next" in out
+    assert "1,999,998 rounds" in out
+    assert "who holds which is not followed" in out

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
-from shardviz.collectives import OPERATIONS, Frames, lower_bound, schedule_for
-from shardviz.hardware import Wire, comparison, timeline, topology_for
+from shardviz.collectives import OPERATIONS, schedule_for
+from shardviz.hardware import Wire, topology_for
 from shardviz.notation import parse_mesh
-from shardviz.render.walk import Walk
-from shardviz.sharding import canonical_dtype
+from shardviz.sharding import Layout, PartitionSpec, ShardedArray, canonical_dtype
+from shardviz.stepping.links import Links
+from shardviz.stepping.question import CollectiveQuestion, final_result
+from shardviz.stepping.walk import Walk
 
 WalkOf = Callable[..., Walk]
 TUTORIAL = (3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 1, 2)
 LINK = Wire()
-REDUCED = ("psum", "pmean", "pmax", "pmin", "pbroadcast")
 
 
 def _walk_of(
@@ -43,42 +43,17 @@ def _walk_of(
     operation = OPERATIONS[name](axes or made.axis_names, **parameters)
     pattern = operation.pattern(operation.dims(made))
     schedule = schedule_for(algorithm, pattern, pieces)
-    values = np.zeros(0) if isinstance(data, int) else np.array(data, dtype=dtype)
-    total = data if isinstance(data, int) else values.size
-    if isinstance(data, int):
-        frames, shape, itemsize = Frames(schedule), (total // made.size,), 4
-    else:
-        shards = values.reshape(made.size, *shard)
-        frames, shape, itemsize = Frames(schedule, operation, made, shards), shards.shape[1:], shards.itemsize
-    share = math.prod(shape) * itemsize
-    payload = share * pattern.group_size if pattern.kind == "all_gather" else share
-    per_member = schedule.chunks
-    if pattern.kind in ("all_to_all", "permute"):
-        per_member //= pattern.group_size
-    links = topology_for(topology, pattern.dims)
-    positions = tuple(range(made.size))
-    if name in REDUCED:
-        positions = tuple(group[0] for group in made.groups(operation.axes))
-    others = [axis for axis in made.axis_names if axis not in operation.axes or name not in REDUCED]
-    final_spec = f"P({', '.join(map(repr, others))})"
-    return Walk(
-        operation=operation,
-        mesh=made,
-        frames=frames,
-        shape=(total,),
-        dtype="s32" if isinstance(data, int) else canonical_dtype(str(values.dtype)),
-        spec=f"P({', '.join(map(repr, made.axis_names))})",
-        shard_shape=shape,
-        chunk_bytes=max(payload // per_member, 1),
-        bytes=payload,
-        timeline=timeline(schedule, max(payload // per_member, 1), links, wire),
-        topology=links,
-        wire=wire,
-        bound=lower_bound(pattern, payload),
-        rows=comparison(pattern, payload, links, wire),
-        final_spec=final_spec,
-        final_positions=positions,
-    )
+    values = None if isinstance(data, int) else np.array(data, dtype=dtype)
+    total = data if isinstance(data, int) else len(np.ravel(data))
+    shards = None if values is None else values.reshape(made.size, *shard)
+    local = (total // made.size,) if shards is None else shards.shape[1:]
+    shape = (local[0] * made.size, *local[1:]) if local else (made.size,)
+    spec = PartitionSpec((made.axis_names, *((),) * (len(shape) - 1)))
+    element = "s32" if values is None else canonical_dtype(str(values.dtype))
+    array = ShardedArray("A", tuple(f"d{dim}" for dim in range(len(shape))), shape, element, spec)
+    final = final_result(operation, made)
+    question = CollectiveQuestion(operation, Layout(array, made), str(spec), schedule, shards, *final)
+    return Walk(question, Links(topology_for(topology, pattern.dims), wire))
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from shardviz.collectives import Pattern, schedules_for
 from shardviz.render.buffer_picture import BufferPicture
 from shardviz.render.palette import PLAIN, TRUECOLOR
-from shardviz.render.walk import Walk
+from shardviz.stepping.walk import Walk
 
 WalkOf = Callable[..., Walk]
 

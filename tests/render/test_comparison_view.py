@@ -10,14 +10,14 @@ import pytest
 from shardviz.hardware import Wire, crossovers
 from shardviz.render.comparison_view import comparison_view
 from shardviz.render.palette import PLAIN, TRUECOLOR
-from shardviz.render.walk import Walk
+from shardviz.stepping.walk import Walk
 
 WalkOf = Callable[..., Walk]
 
 
 def compared(walk: Walk, width: int) -> str:
-    found = crossovers(walk.schedule.pattern, walk.topology, walk.wire)
-    return "\n".join(line.plain for line in comparison_view(walk, found, width, PLAIN))
+    found = crossovers(walk.schedule.pattern, walk.links.topology, walk.links.wire)
+    return "\n".join(line.plain for line in comparison_view(walk, found, (), width, PLAIN))
 
 
 TABLES = [
@@ -44,8 +44,8 @@ TABLES = [
         32 bytes over 5 devices, on a ring of 5 with 1 µs and 45 GB/s a link
 
             algorithm           rounds  sent  × least  busiest link  waiting     time
-        ▸   ring                     8  52 B        1          52 B        0     8 µs
-        ★   bidirectional-ring       4  52 B        1          26 B        0     4 µs
+        ▸   ring                     8  56 B     1.08          56 B        0     8 µs
+        ★   bidirectional-ring       4  56 B     1.08          28 B        0     4 µs
         """,
     ),
     (
@@ -116,8 +116,8 @@ def test_links_are_stated(walk_of: WalkOf) -> None:
 @pytest.mark.parametrize("name", ["psum", "all_gather", "all_to_all", "psum_scatter", "pbroadcast"])
 def test_no_line_is_wider_than_the_page(walk_of: WalkOf, name: str, width: int) -> None:
     walk = walk_of(name, "X=2,Y=4", range(64), "direct")
-    found = crossovers(walk.schedule.pattern, walk.topology, walk.wire)
+    found = crossovers(walk.schedule.pattern, walk.links.topology, walk.links.wire)
     for palette in (PLAIN, TRUECOLOR):
-        lines = comparison_view(walk, found, width, palette)
+        lines = comparison_view(walk, found, (), width, palette)
         assert max(line.cell_len for line in lines) <= width
         assert all(line.plain == line.plain.rstrip() for line in lines)

@@ -8,7 +8,7 @@ import pytest
 
 from shardviz.render.palette import PLAIN, TRUECOLOR
 from shardviz.render.play_lines import play_lines
-from shardviz.render.walk import Walk
+from shardviz.stepping.walk import Walk
 
 WalkOf = Callable[..., Walk]
 

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from shardviz.render.palette import PLAIN, TRUECOLOR
 from shardviz.render.shards_picture import final_picture, shards_picture
-from shardviz.render.walk import Walk
+from shardviz.stepping.walk import Walk
 
 WalkOf = Callable[..., Walk]
 

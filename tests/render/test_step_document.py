@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,14 +12,15 @@ import pytest
 from shardviz.collectives.judgement import Judgement
 from shardviz.compiler.ran import Ran
 from shardviz.render.step_document import comparison_document, plain, step_document
-from shardviz.render.walk import Walk
+from shardviz.stepping.verdict import Verdict
+from shardviz.stepping.walk import Walk
 
 WalkOf = Callable[..., Walk]
 
 
-def document(walk: Walk) -> dict[str, Any]:
+def document(walk: Walk, verdict: Verdict | None = None) -> dict[str, Any]:
     """As a strict reader gets it."""
-    read: dict[str, Any] = json.loads(json.dumps(step_document(walk), allow_nan=False))
+    read: dict[str, Any] = json.loads(json.dumps(step_document(walk, verdict), allow_nan=False))
     return read
 
 
@@ -97,21 +97,22 @@ def test_without_numbers_there_are_none(walk_of: WalkOf) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ran", "judgement", "target", "verdict"),
+    ("verdict", "target"),
     [
-        (None, None, None, None),
-        (Ran("cpu", "ok"), Judgement("equal", 4), "cpu", "equal"),
-        (Ran("real", "ok"), Judgement("rounding", 4, 1), "real", "rounding"),
-        (Ran("cpu", "ok"), Judgement("different", 4, 1), None, "different"),
-        (Ran("cpu", "error", error="it died"), None, None, None),
+        (Verdict(Ran("cpu", "ok", program="lax.psum"), Judgement("equal", 4)), "cpu"),
+        (Verdict(Ran("real", "ok", program="lax.psum"), Judgement("rounding", 4, 1)), "real"),
+        (Verdict(Ran("cpu", "ok", program="lax.psum"), Judgement("different", 4, 1)), None),
     ],
 )
-def test_who_agrees(
-    walk_of: WalkOf, ran: Ran | None, judgement: Judgement | None, target: str | None, verdict: str | None
-) -> None:
-    found = document(replace(walk_of("psum", "i=2", (1, 2)), ran=ran, judgement=judgement))
-    assert (found["verified_against"], found["verdict"]) == (target, verdict)
-    assert found["error"] == ("it died" if ran is not None and ran.error else None)
+def test_who_agrees(walk_of: WalkOf, verdict: Verdict, target: str | None) -> None:
+    found = document(walk_of("psum", "i=2", (1, 2)), verdict)
+    assert found["verified_against"] == target
+    assert (found["verdict"], found["program"]) == (verdict.judgement.verdict, "lax.psum")
+
+
+def test_nobody_was_asked(walk_of: WalkOf) -> None:
+    found = document(walk_of("psum", "i=2", (1, 2)))
+    assert (found["verified_against"], found["verdict"], found["program"]) == (None, None, None)
 
 
 def test_the_busiest_link_by_device_ids(walk_of: WalkOf) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from shardviz.render.units import exact_bytes, human_bytes, plural, rate, seconds, times
+from shardviz.errors import plural
+from shardviz.render.units import exact_bytes, human_bytes, rate, seconds, times
 
 SIZES = [
     (0, "0 B", "0 bytes"),

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from shardviz.collectives.operation import Cuts, Operation
 from shardviz.collectives.operations.cutting import blocks, cut_evenly, indices, slices
-from shardviz.collectives.operations.dimension import check_filled, dimension
+from shardviz.collectives.operations.dimension import check_filled, dimension, shape_with
 from shardviz.collectives.pattern import Pattern
 from shardviz.collectives.values import check_dtype
 
@@ -44,6 +44,14 @@ class AllGather(Operation):
             end = slices(indices(result), dim)
         start = np.broadcast_to(indices(shape).reshape(-1), end.shape)
         return cut_evenly(start, end, self.pattern((group_size,)).pieces(chunks), result, dtype)
+
+    def larger(self, shape: tuple[int, ...], group_size: int) -> tuple[int, ...]:
+        return (group_size, *shape)
+
+    def smallest_shard(self, group_size: int, pieces: int) -> tuple[int, ...]:
+        del group_size
+        # An untiled gather makes a dimension of its own.
+        return shape_with(pieces, self.axis if self.tiled else self.axis - 1)
 
     def _dimension(self, shape: tuple[int, ...]) -> int:
         if self.tiled:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from shardviz.collectives.operation import Cuts, Operation
 from shardviz.collectives.operations.cutting import blocks, cut_evenly, indices, slices
-from shardviz.collectives.operations.dimension import check_divides, check_is_group, dimension
+from shardviz.collectives.operations.dimension import check_divides, check_is_group, dimension, shape_with
 from shardviz.collectives.pattern import Pattern
 from shardviz.collectives.values import check_dtype
 
@@ -59,3 +59,6 @@ class AllToAll(Operation):
         pieces = self.pattern((group_size,)).pieces(chunks)
         start, end = np.tile(start, (group_size, 1)), np.repeat(end, group_size, axis=0)
         return cut_evenly(start, end, pieces, result, dtype)
+
+    def smallest_shard(self, group_size: int, pieces: int) -> tuple[int, ...]:
+        return shape_with(group_size * (pieces if self.tiled else 1), self.split_axis, self.concat_axis)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from shardviz.errors import QuestionError
+from shardviz.sharding.layout import MAX_RANK
 
 
 def dimension(number: int, rank: int, what: str) -> int:
@@ -18,6 +19,17 @@ def dimension(number: int, rank: int, what: str) -> int:
             else "a scalar has none: use shards of one dimension or more",
         )
     return number % rank
+
+
+def shape_with(size: int, *dims: int) -> tuple[int, ...]:
+    """The shape of fewest dimensions that has all of `dims`: `size` along the first of them, else 1."""
+    rank = max(dim + 1 if dim >= 0 else -dim for dim in dims)
+    if rank > MAX_RANK:
+        # No array has such a dimension, as `dimension` will say.
+        return (size,)
+    shape = [1] * rank
+    shape[dims[0]] = size
+    return tuple(shape)
 
 
 def check_divides(shape: tuple[int, ...], dim: int, group_size: int) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from shardviz.collectives.operation import Cuts, Operation
 from shardviz.collectives.operations.arithmetic import added, check_reduces
 from shardviz.collectives.operations.cutting import blocks, cut_evenly, indices, slices
-from shardviz.collectives.operations.dimension import check_divides, check_is_group, dimension
+from shardviz.collectives.operations.dimension import check_divides, check_is_group, dimension, shape_with
 from shardviz.collectives.pattern import Pattern
 from shardviz.collectives.values import check_dtype
 from shardviz.errors import QuestionError
@@ -55,6 +55,9 @@ class PSumScatter(Operation):
             start = slices(indices(shape), dim)
         end = np.broadcast_to(indices(result).reshape(-1), start.shape)
         return cut_evenly(start, end, self.pattern((group_size,)).pieces(chunks), result, dtype)
+
+    def smallest_shard(self, group_size: int, pieces: int) -> tuple[int, ...]:
+        return shape_with(group_size * (pieces if self.tiled else 1), self.scatter_dimension)
 
     def combined(self, mine: Values, received: Values) -> Values:
         return added(mine, received)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING, ClassVar
 
-from shardviz.collectives.operation import Cuts, Operation
+from shardviz.collectives.operation import Cuts, Operation, pieces_of
 from shardviz.collectives.operations.cutting import cut
+from shardviz.collectives.optimum import LowerBound, lower_bound
 from shardviz.collectives.pattern import Pattern
 from shardviz.collectives.values import check_dtype, check_zero
 from shardviz.errors import QuestionError
+from shardviz.sharding import array_bytes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -63,6 +66,31 @@ class RaggedAllToAll(Operation):
         start, end = ((rows * width).reshape(-1, 1) + elements for rows in (first, last))
         pieces = self.pattern((group_size,)).pieces(chunks)
         return cut(start, end, sizes.reshape(-1) * width, pieces, result, dtype)
+
+    def larger(self, shape: tuple[int, ...], group_size: int) -> tuple[int, ...]:
+        del group_size
+        rows = max(*map(sum, self.send_sizes), *map(sum, zip(*self.send_sizes, strict=True)))
+        return (rows, *shape[1:])
+
+    def least(self, shape: tuple[int, ...], dtype: str, group_size: int) -> LowerBound:
+        """What the busiest member sends to others, or receives."""
+        import numpy as np
+
+        table = np.array(self.send_sizes, dtype=np.int64)
+        np.fill_diagonal(table, 0)
+        rows = int(max(table.sum(axis=0).max(), table.sum(axis=1).max()))
+        rounds = lower_bound(self.pattern((group_size,)), 0).rounds
+        return LowerBound(rounds if rows else 0, array_bytes((rows, *shape[1:]), dtype))
+
+    def chunk_sizes(self, shape: tuple[int, ...], group_size: int, chunks: int) -> int | Ints:
+        import numpy as np
+
+        blocks = np.array(self.send_sizes, dtype=np.int64).reshape(-1) * prod(shape[1:])
+        return pieces_of(blocks, len(blocks), self.pattern((group_size,)).pieces(chunks))
+
+    def smallest_shard(self, group_size: int, pieces: int) -> tuple[int, ...]:
+        del group_size
+        return (max(map(sum, self.send_sizes)) * pieces,)
 
     def _check_table(self, group_size: int) -> None:
         rows = self.send_sizes

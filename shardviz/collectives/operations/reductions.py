@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 class _AllReduce(Operation):
     """What the four have in common."""
 
+    leaves_copies: ClassVar[bool] = True
     axes: tuple[str, ...]
 
     def pattern(self, dims: tuple[int, ...]) -> Pattern:
@@ -51,6 +52,9 @@ class PSum(_AllReduce):
 
     def result_dtype(self, dtype: str) -> str:
         return "s32" if dtype == "pred" else dtype
+
+    def moved_dtype(self, dtype: str) -> str:
+        return PSum.result_dtype(self, dtype)
 
     def prepared(self, shards: Values) -> Values:
         return shards.astype("int32") if shards.dtype == bool else shards

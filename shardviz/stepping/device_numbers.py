@@ -51,8 +51,8 @@ def counted_shards(layout: Layout, operation: Operation) -> Values | None:
 
 def held(layout: Layout, operation: Operation) -> int:
     """Elements that all devices hold together, before or after."""
-    grown = layout.mesh.group_size(operation.axes) if operation.name == "all_gather" else 1
-    return layout.mesh.size * max(1, math.prod(layout.shard_shape)) * grown
+    larger = operation.larger(layout.shard_shape, layout.mesh.group_size(operation.axes))
+    return layout.mesh.size * max(1, math.prod(layout.shard_shape), math.prod(larger))
 
 
 def counted(count: int, dtype: str) -> Values:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shardviz.cli.collective_question import CollectiveQuestion, check_size, schedule_for_operation
-from shardviz.cli.device_numbers import counted_shards
 from shardviz.errors import QuestionError
+from shardviz.stepping.device_numbers import counted_shards
+from shardviz.stepping.question import CollectiveQuestion, check_size, schedule_for_operation
 
 if TYPE_CHECKING:
     from shardviz.collectives import Operation

@@ -1,0 +1,165 @@
+"""All that the views of one collective show: the question, its rounds, what they cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from shardviz.errors import QuestionError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from shardviz.collectives import Frames, LowerBound, Operation, Phase, Schedule
+    from shardviz.hardware import Row, Timeline
+    from shardviz.sharding import Mesh
+    from shardviz.stepping.links import Links
+    from shardviz.stepping.question import CollectiveQuestion
+
+    Ints = NDArray[np.int64]
+
+MAX_COMPARED = 2**16
+"""Members of the largest group for which algorithms are compared: beyond it that takes minutes."""
+
+
+@dataclass(frozen=True)
+class Walk:
+    """A question and its links; the answers are worked out when they are first looked at."""
+
+    question: CollectiveQuestion
+    links: Links
+
+    @property
+    def operation(self) -> Operation:
+        return self.question.operation
+
+    @property
+    def schedule(self) -> Schedule:
+        return self.question.schedule
+
+    @property
+    def mesh(self) -> Mesh:
+        return self.question.layout.mesh
+
+    @cached_property
+    def frames(self) -> Frames:
+        """Every state, with numbers where the question has them. Raises `QuestionError` for too many."""
+        from shardviz.collectives import Frames
+
+        if self.question.shards is None:
+            return Frames(self.schedule)
+        return Frames(self.schedule, self.operation, self.mesh, self.question.shards)
+
+    @cached_property
+    def followed(self) -> bool:
+        """Whether there are few enough pieces to tell who holds what."""
+        from shardviz.collectives.trace import can_be_kept
+
+        return can_be_kept(self.schedule)
+
+    @cached_property
+    def bytes(self) -> int:
+        """Bytes of the larger of a device's operand and result."""
+        from shardviz.sharding import array_bytes
+
+        shape = self.operation.larger(self.question.layout.shard_shape, self._group_size)
+        return array_bytes(shape, self._moved_dtype)
+
+    @cached_property
+    def chunk_bytes(self) -> int | Ints:
+        """The bytes of every chunk, or of each."""
+        return self._chunk_bytes(self.schedule)
+
+    @cached_property
+    def timeline(self) -> Timeline:
+        """What every round loads, and how long it takes."""
+        from shardviz.hardware import timeline
+
+        return timeline(self.schedule, self.chunk_bytes, self.links.topology, self.links.wire)
+
+    @cached_property
+    def bound(self) -> LowerBound:
+        """The fewest rounds and bytes."""
+        layout = self.question.layout
+        return self.operation.least(layout.shard_shape, layout.array.dtype, self._group_size)
+
+    @cached_property
+    def rows(self) -> tuple[Row, ...]:
+        """All algorithms for the same question, this one among them.
+
+        Raises `QuestionError` for a group over which comparing takes minutes.
+        """
+        from shardviz.hardware import comparison
+
+        if self._group_size > MAX_COMPARED:
+            raise QuestionError(
+                f"algorithms are compared over up to {MAX_COMPARED:,} devices, and the group has "
+                f"{self._group_size:,}",
+                "take a smaller mesh, or fewer axes with --axis",
+            )
+        return comparison(self.schedule.pattern, self._chunk_bytes, self.links.topology, self.links.wire)
+
+    @cached_property
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """Mesh positions of the members of every group."""
+        return self.mesh.groups(self.operation.axes)
+
+    @cached_property
+    def places(self) -> dict[int, tuple[int, int]]:
+        """Group and member of every mesh position."""
+        return {
+            position: (number, member)
+            for number, group in enumerate(self.groups)
+            for member, position in enumerate(group)
+        }
+
+    def held_chunks(self, member: int, ended: bool) -> Ints:
+        """The chunks with which a member starts, or with which it has to end."""
+        members, chunks = self._ends if ended else self._starts
+        return chunks[members.searchsorted(member) : members.searchsorted(member + 1)]
+
+    @cached_property
+    def final(self) -> NDArray[Any] | None:
+        """What `shard_map` returns; None without numbers or positions, and where scalars cannot be joined."""
+        import numpy as np
+
+        after, positions = self.frames.after, self.question.final_positions
+        if after is None or not positions or (after.ndim == 1 and len(positions) > 1):
+            return None
+        chosen = after[list(positions)]
+        return chosen[0] if len(chosen) == 1 else np.concatenate(chosen)
+
+    @property
+    def result_dtype(self) -> str:
+        """HLO's name of the results' dtype."""
+        return self.question.layout.array.dtype if self.frames.cuts is None else self.frames.cuts.dtype
+
+    def phase_name(self, phase: Phase) -> str:
+        """What the rounds of a phase do together, and along which mesh axes: "all-gather along X"."""
+        axes = ", ".join(self.operation.axes[axis] for axis in phase.along)
+        return f"{phase.name} along {axes}" if axes else phase.name
+
+    @property
+    def _group_size(self) -> int:
+        return self.schedule.pattern.group_size
+
+    @property
+    def _moved_dtype(self) -> str:
+        return self.operation.moved_dtype(self.question.layout.array.dtype)
+
+    def _chunk_bytes(self, schedule: Schedule) -> int | Ints:
+        from shardviz.sharding.dtype import BITS
+
+        shape = self.question.layout.shard_shape
+        elements = self.operation.chunk_sizes(shape, self._group_size, schedule.chunks)
+        return -(-elements * BITS[self._moved_dtype] // 8)
+
+    @cached_property
+    def _starts(self) -> tuple[Ints, Ints]:
+        return self.schedule.pattern.starts(self.schedule.chunks)
+
+    @cached_property
+    def _ends(self) -> tuple[Ints, Ints]:
+        return self.schedule.pattern.ends(self.schedule.chunks)
