@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
 from shardviz.cli.complaint import report
 from shardviz.cli.exit_code import ExitCode
-from shardviz.cli.interrupt import CLEAR_LINE, before_the_end
+from shardviz.cli.interrupt import before_the_end
+from shardviz.cli.narration import narrated
 from shardviz.compiler import Target, check_axis_types, check_mesh, parse_targets
 from shardviz.errors import CompilerError, TargetError
 
@@ -20,10 +20,6 @@ if TYPE_CHECKING:
     from shardviz.compare import Difference
     from shardviz.compiler import Compiled, Pending, Worker
     from shardviz.planner import Plan, Problem
-
-T = TypeVar("T")
-
-TICK_S = 0.1
 
 
 class Conversation:
@@ -110,27 +106,3 @@ def differences(plan: Plan, compiled: Compiled) -> tuple[Difference, ...]:
     if compiled.status != "ok":
         return ()
     return compare(plan, compiled.target, compiled.collectives, compiled.result_spec)
-
-
-def narrated(pending: Pending[T], name: str) -> T:
-    """Wait for an answer; on a terminal one line tells who is at work and for how long."""
-    started = time.monotonic()
-    narrate = sys.stderr.isatty()
-    try:
-        while True:
-            try:
-                answer = pending.result(TICK_S if narrate else None)
-            except TimeoutError:
-                stage = pending.stage or "waiting"
-                _rewrite(f"{name}: {stage} … {time.monotonic() - started:.1f} s")
-            else:
-                return answer
-    finally:
-        if narrate:
-            _rewrite("")
-
-
-def _rewrite(line: str) -> None:
-    """Replace the line of narration."""
-    sys.stderr.write(f"{CLEAR_LINE}{line}")
-    sys.stderr.flush()

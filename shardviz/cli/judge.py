@@ -92,7 +92,7 @@ class Judge:
         """
         if self._pending is None or self._target is None:
             return None
-        from shardviz.cli.asking import narrated
+        from shardviz.cli.narration import narrated
         from shardviz.collectives.judgement import judge
         from shardviz.stepping.verdict import Verdict
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from shardviz.cli.narration import working
 from shardviz.cli.screen import Screen, print_json, screen
 from shardviz.errors import QuestionError
 from shardviz.stepping.device_numbers import held
@@ -74,7 +75,12 @@ def present(question: CollectiveQuestion, links: Links, judge: Judge, manner: Ma
     if manner.as_json:
         from shardviz.render.step_document import step_document
 
-        print_json(step_document(walk, judge.verdict(walk)))
+        with working("stepping"):
+            _ = walk.frames.after
+        verdict = judge.verdict(walk)
+        with working("writing"):
+            document = step_document(walk, verdict)
+        print_json(document)
         return judge.exit_code
     from shardviz.render.lines import sentence
     from shardviz.render.step_view import step_view
@@ -82,7 +88,9 @@ def present(question: CollectiveQuestion, links: Links, judge: Judge, manner: Ma
 
     number = _played(walk, manner) if manner.play else manner.number
     page = manner.page
-    page.show(step_view(walk, page.width, page.palette, number))
+    with working("stepping"):
+        lines = step_view(walk, page.width, page.palette, number)
+    page.show(lines)
     # JAX's verdict is on its way while the rounds are read.
     verdict = judge.verdict(walk)
     if verdict is not None:
@@ -97,19 +105,25 @@ def _compare(question: CollectiveQuestion, links: Links, manner: Manner) -> None
     from shardviz.hardware import crossovers, left_out
     from shardviz.stepping.walk import Walk
 
-    walk = Walk(question, links)
-    _ = walk.rows  # refused before the crossovers are looked for
-    pattern = question.schedule.pattern
-    crossed = crossovers(pattern, links.topology, links.wire)
+    walk, pattern = Walk(question, links), question.schedule.pattern
+    with working("comparing"):
+        _ = walk.rows  # refused before the crossovers are looked for
+        crossed = crossovers(pattern, links.topology, links.wire)
+        skipped = left_out(pattern, links.topology)
+        # Times are worked out when they are first looked at.
+        if manner.as_json:
+            from shardviz.render.step_document import comparison_document
+
+            document = comparison_document(walk, crossed, skipped)
+        else:
+            from shardviz.render.comparison_view import comparison_view
+
+            page = manner.page
+            lines = comparison_view(walk, crossed, skipped, page.width, page.palette)
     if manner.as_json:
-        from shardviz.render.step_document import comparison_document
-
-        print_json(comparison_document(walk, crossed))
-        return
-    from shardviz.render.comparison_view import comparison_view
-
-    page = manner.page
-    page.show(comparison_view(walk, crossed, left_out(pattern, links.topology), page.width, page.palette))
+        print_json(document)
+    else:
+        page.show(lines)
 
 
 def check_listed(question: CollectiveQuestion) -> None:

@@ -42,12 +42,15 @@ def step_document(walk: Walk, verdict: Verdict | None) -> Document:
     }
 
 
-def comparison_document(walk: Walk, crossovers: Sequence[tuple[int, str]]) -> Document:
+def comparison_document(
+    walk: Walk, crossovers: Sequence[tuple[int, str]], left_out: Sequence[tuple[str, str]]
+) -> Document:
     """Every algorithm for the question of a walk, and which is fastest from which payload on."""
     return {
         **_question(walk),
         "algorithms": [_row(row) for row in walk.rows],
         "crossovers": [{"from_bytes": start, "algorithm": name} for start, name in crossovers],
+        "left_out": [{"algorithm": name, "reason": reason} for name, reason in left_out],
     }
 
 

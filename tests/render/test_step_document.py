@@ -125,12 +125,14 @@ def test_the_busiest_link_by_device_ids(walk_of: WalkOf) -> None:
 
 def test_a_comparison(walk_of: WalkOf) -> None:
     walk = walk_of("psum", "i=5", range(40))
-    found = json.loads(json.dumps(comparison_document(walk, ((5, "ring"), (90, "direct"))), allow_nan=False))
+    fastest, skipped = ((5, "ring"), (90, "direct")), (("bruck", "it is long"),)
+    found = json.loads(json.dumps(comparison_document(walk, fastest, skipped), allow_nan=False))
     rows = {row["algorithm"]: row for row in found["algorithms"]}
     assert rows["ring"]["rounds"] == 8
     assert rows["recursive-doubling"] == {
         "algorithm": "recursive-doubling",
         "reason": "5 devices are no power of two",
     }
+    assert found["left_out"] == [{"algorithm": "bruck", "reason": "it is long"}]
     assert found["crossovers"][1] == {"from_bytes": 90, "algorithm": "direct"}
     assert (found["bytes"], found["optimum"]["rounds"], found["topology"]) == (32, 3, "ring of 5")
