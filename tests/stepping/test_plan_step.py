@@ -1,0 +1,87 @@
+"""A step of a plan as a collective: it leaves every device what the plan's next layout says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from shardviz.collectives import Frames
+from shardviz.errors import QuestionError
+from shardviz.notation import parse_mesh
+from shardviz.planner import Plan, plan, problem_from_text
+from shardviz.sharding import Layout, PartitionSpec
+from shardviz.stepping.device_numbers import counted
+from shardviz.stepping.plan_step import question_of_step
+
+MATRIX_SPECS = ("__", "X_", "Y_", "_X", "_Y", "XY", "YX", "(XY)_", "(YX)_", "_(XY)", "_(YX)")
+
+
+def planned(specs: str, sizes: str = "b=8,d=8,f=8", mesh: str = "X=2,Y=4") -> Plan:
+    problem = problem_from_text(
+        "bd,df->bf", mesh=parse_mesh(mesh), specs=specs, sizes=sizes, dtype="s32", axis_types="auto"
+    )
+    return plan(problem)
+
+
+def whole(layout: Layout, shards: np.ndarray) -> np.ndarray:
+    """The array that the shards are, addends of a pending sum added; fails where copies differ."""
+    total = np.zeros(layout.array.shape, dtype=shards.dtype)
+    seen: dict[tuple[int, int], np.ndarray] = {}
+    for position, (device, shard) in enumerate(zip(layout, shards, strict=True)):
+        key = (device.shard, layout.partial(position))
+        if key in seen:
+            assert (seen[key] == shard).all()
+            continue
+        seen[key] = shard
+        total[tuple(slice(start, stop) for start, stop in device.slices)] += shard
+    return total
+
+
+@pytest.mark.parametrize("result", ["__", "XY", "YX", "(XY)_", "_(YX)"])
+def test_every_step_keeps_the_array(result: str) -> None:
+    seen = set()
+    for left in MATRIX_SPECS:
+        for right in ("X_", "_Y", "YX", "(XY)_", "_(YX)"):
+            made = planned(f"{left},{right}->{result}")
+            for number, step in enumerate(made.steps, 1):
+                if step.op in ("einsum", "slice"):
+                    continue
+                seen.add(step.op)
+                question = question_of_step(made, number)
+                frames = Frames(question.schedule, question.operation, question.layout.mesh, question.shards)
+                after = Layout(question.layout.array.with_spec(step.to_spec), question.layout.mesh)
+                before = whole(question.layout, question.shards)
+                assert (whole(after, frames.after) == before).all(), (made, number)
+    assert "all_gather" in seen
+
+
+def test_addends_of_a_pending_sum_differ() -> None:
+    made = planned("XY,Y_->X_")
+    number = next(place for place, step in enumerate(made.steps, 1) if step.op == "psum")
+    question = question_of_step(made, number)
+    assert question.layout.spec == PartitionSpec((("X",), ()), ("Y",))
+    assert len({shard.tobytes() for shard in question.shards}) == 8
+
+
+@pytest.mark.parametrize(
+    ("number", "message"),
+    [(0, "the plan has no step 0: it has 2"), (3, "no step 3"), (1, "step 1 is einsum, which sends nothing")],
+)
+def test_steps_that_are_no_collectives(number: int, message: str) -> None:
+    with pytest.raises(QuestionError, match=message) as caught:
+        question_of_step(planned("XY,Y_->X_"), number)
+    assert caught.value.hint == "its collectives are 2 (psum)"
+
+
+def test_a_large_array_is_followed_without_numbers() -> None:
+    made = planned("XY,Y_->X_", "b=1024,d=2048,f=8192")
+    assert question_of_step(made, 2).shards is None
+
+
+@pytest.mark.parametrize(
+    ("dtype", "last"), [("pred", 1), ("s8", 127), ("u8", 255), ("bf16", 255), ("f8e4m3fn", 15), ("s32", 999)]
+)
+def test_numbers_start_over_where_the_dtype_cannot_tell_them_apart(dtype: str, last: int) -> None:
+    values = counted(1000, dtype).astype(np.float64)
+    assert values.max() == last
+    assert (values == np.arange(1000) % (last + 1)).all()

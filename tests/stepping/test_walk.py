@@ -1,0 +1,71 @@
+"""What a walk works out, and what it leaves alone until somebody looks."""
+
+from __future__ import annotations
+
+import pytest
+
+from shardviz.errors import QuestionError
+from shardviz.notation import parse_mesh
+from shardviz.stepping.links import links_from_text
+from shardviz.stepping.question_text import question_from_options
+from shardviz.stepping.walk import Walk
+
+NOTHING = dict.fromkeys(
+    (
+        *("gather_dimension", "scatter_dimension", "split_axis", "concat_axis"),
+        *("untiled", "perm", "source", "send_sizes"),
+    )
+)
+
+
+def walk(name: str, mesh: str, **texts: object) -> Walk:
+    options = dict.fromkeys(("axis", "data", "shape", "spec", "dtype", "algorithm", "pieces"))
+    given = {**NOTHING, **{key: texts.pop(key) for key in [*texts] if key in NOTHING}}
+    question = question_from_options(name, given, mesh=parse_mesh(mesh), **{**options, **texts})
+    return Walk(question, links_from_text(question.schedule.pattern.dims, None, None, None))
+
+
+@pytest.mark.parametrize(
+    ("name", "mesh", "texts", "algorithm", "bytes_"),
+    [
+        ("all_gather", "i=4", {"data": "3,9,5,2"}, "ring", 16),
+        ("psum", "X=2,Y=4", {}, "torus", 32),
+        ("psum", "X=2,Y=4", {"axis": "Y"}, "ring", 16),
+        ("psum", "X=1,Y=4", {}, "ring", 16),
+        ("psum", "i=4", {"dtype": "pred", "shape": "16"}, "ring", 16),
+        ("all_to_all", "i=4", {"dtype": "bf16"}, "pairwise", 8),
+        ("ppermute", "i=4", {"perm": "(0,1)"}, "direct", 4),
+        ("pbroadcast", "i=4", {}, "binomial-tree", 4),
+        ("ragged_all_to_all", "i=2", {"send_sizes": "1,2;0,3"}, "pairwise", 20),
+    ],
+)
+def test_defaults(name: str, mesh: str, texts: dict[str, str], algorithm: str, bytes_: int) -> None:
+    made = walk(name, mesh, **texts)
+    assert made.schedule.algorithm == algorithm
+    assert made.bytes == bytes_
+    assert made.frames.after is not None
+    assert made.timeline.device_bytes >= made.bound.wire_bytes
+    assert algorithm in [row.algorithm for row in made.rows]
+
+
+def test_a_comparison_runs_nothing() -> None:
+    made = walk("psum", "i=8", shape="4194304", dtype="bf16")
+    assert made.rows
+    assert "frames" not in vars(made)
+
+
+def test_what_is_followed() -> None:
+    assert walk("psum", "i=2048").followed
+    assert not walk("psum", "i=65536").followed
+
+
+def test_comparing_stops_where_it_would_take_minutes() -> None:
+    with pytest.raises(QuestionError, match="algorithms are compared over up to 65,536 devices"):
+        _ = walk("psum", "i=131072").rows
+
+
+def test_the_result_of_a_reduction_is_one_copy() -> None:
+    made = walk("psum", "X=2,Y=2", axis="Y", data="1,2,3,4,5,6,7,8")
+    assert made.question.final_spec == "P('X')"
+    assert made.final is not None
+    assert made.final.tolist() == [4, 6, 12, 14]
