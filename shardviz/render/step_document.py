@@ -141,10 +141,18 @@ def _round(walk: Walk, number: int) -> Document:
         "device_bytes": load.device_bytes,
         "busiest_link": _link(walk, load.busiest_link),
         "busiest_bytes": load.busiest_bytes,
+        "links": _links(walk, number),
         "waiting": load.waiting,
         "hops": load.hops,
         "seconds": load.seconds,
     }
+
+
+def _links(walk: Walk, number: int) -> list[list[int | str | None]]:
+    """Every link of the first group that a round loads, as [from, to, bytes]."""
+    loads = walk.timeline.link_bytes(number)
+    ends = walk.links.topology.ends
+    return [[*(_link(walk, ends(link)) or ()), int(loads[link])] for link in loads.nonzero()[0].tolist()]
 
 
 def _link(walk: Walk, link: tuple[int, int] | None) -> list[int | str] | None:

@@ -7,11 +7,12 @@ from itertools import groupby
 
 from rich.text import Text
 
+from shardviz.collectives import ALGORITHMS
 from shardviz.collectives.trace import MAX_PIECES
 from shardviz.errors import plural
 from shardviz.render.buffer_picture import BufferPicture
 from shardviz.render.caption import axes_text
-from shardviz.render.cost_lines import cost_lines
+from shardviz.render.cost_lines import cost_lines, duration
 from shardviz.render.lines import sentence, table, trimmed
 from shardviz.render.palette import PARTIAL, Palette
 from shardviz.render.picture import repetition, shelve
@@ -38,7 +39,7 @@ def step_view(walk: Walk, width: int, palette: Palette, number: int | None = Non
 
     `number` shows one round alone (0: before any); `QuestionError` for a round that does not exist.
     """
-    lines = [*headline(walk, width, palette), Text()]
+    lines = [*headline(walk, width, palette), *_algorithm(walk, width), Text()]
     if number is not None:
         lines += one_round(walk, number, width, palette)
     elif _is_small(walk, width, palette):
@@ -64,12 +65,19 @@ def headline(walk: Walk, width: int, palette: Palette) -> list[Text]:
     return table([cells], width)
 
 
+def _algorithm(walk: Walk, width: int) -> list[Text]:
+    """What the algorithm does."""
+    algorithm = ALGORITHMS[walk.schedule.algorithm]
+    return sentence(f"{algorithm.name}: {algorithm.summary}", width, style="dim")
+
+
 def one_round(walk: Walk, number: int, width: int, palette: Palette) -> list[Text]:
     """One frame with what is sent in it."""
     if number:
         phase, _ = walk.schedule.phase(number)
         lines = sentence(walk.phase_name(phase), width, lead=f"round {number} of {walk.schedule.rounds}  ")
         lines += sentence(_round_words(walk, number), width, 2)
+        lines += sentence(_load_words(walk, number), width, 2, style="dim")
     else:
         lines = [Text("before any round", "bold")]
     groups = shown_groups(walk)
@@ -175,6 +183,24 @@ def _round_words(walk: Walk, number: int) -> str:
     load = walk.timeline[number - 1]
     said = sends_line(sends, walk.schedule.pattern, walk.operation.axes)
     return f"{said}, {human_bytes(load.device_bytes)}"
+
+
+def _load_words(walk: Walk, number: int) -> str:
+    """What a round puts on the links of a group, and how long it takes."""
+    load = walk.timeline[number - 1]
+    said = f"{human_bytes(load.bytes)} in all"
+    if load.busiest_link is not None:
+        ends = "→".join(node_name(walk, node) for node in load.busiest_link)
+        said += f", {human_bytes(load.busiest_bytes)} on the busiest link ({ends})"
+    if load.waiting:
+        said += f", {plural(load.waiting, 'message')} must wait for a link"
+    return f"{said}; {duration(load.seconds, load.waiting)}"
+
+
+def node_name(walk: Walk, node: int) -> str:
+    """A member of the first group by its device's id, or the switch in the middle."""
+    group = walk.groups[0]
+    return str(walk.mesh.device_id(group[node])) if node < len(group) else "switch"
 
 
 def shown_groups(walk: Walk) -> range:

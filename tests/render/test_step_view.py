@@ -28,6 +28,7 @@ def page(walk: Walk, width: int = 100, number: int | None = None) -> str:
 def test_all_gather_as_the_tutorial_has_it(walk_of: WalkOf) -> None:
     expected = """
         all_gather over i  ring  mesh i=4, 4 devices  s32[4] P('i') → 1 a device
+        ring: always to the next neighbour
 
         BEFORE
         0  i0   3

@@ -39,6 +39,10 @@ class _AllReduce(Operation):
         pieces = self.pattern((group_size,)).pieces(chunks)
         return cut_evenly(place, place, pieces, shape, self.result_dtype(dtype))
 
+    def smallest_shard(self, group_size: int, pieces: int) -> tuple[int, ...]:
+        # A part for each member, whatever the algorithm: what they do stays comparable.
+        return (-(-pieces // group_size) * group_size,)
+
     def result_dtype(self, dtype: str) -> str:
         """The dtype of the result, for shards of a dtype."""
         return dtype
