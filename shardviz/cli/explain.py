@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from shardviz.cli.asking import Conversation
+    from shardviz.cli.presenting import Manner
     from shardviz.cli.screen import Screen
     from shardviz.planner import Problem
 
@@ -66,6 +67,8 @@ EXAMPLES = (
     "--limit", type=options.Count(1), metavar="N", default=20, show_default=True, help="Lines of a ranking."
 )
 @click.option("--step", type=int, metavar="N", help="Step through the plan's step N, a collective.")
+@options.algorithm
+@options.answers
 @options.timeout
 @options.as_json
 @options.page
@@ -82,6 +85,11 @@ def command(
     axis_types: Literal["auto", "explicit"],
     limit: int,
     step: int | None,
+    algorithm: str | None,
+    number: int | None,
+    animate: bool,
+    speed: float | None,
+    compare: bool,
     timeout: float,
     as_json: bool,
     width: int | None,
@@ -106,6 +114,19 @@ def command(
             "--step is a step of one plan, and a ranking has many", "give --specs 'XY,Y_->X_'"
         )
 
+    stepping = {
+        "--algorithm": algorithm is not None,
+        "--round": number is not None,
+        "--play": animate,
+        "--speed": speed is not None,
+        "--compare": compare,
+    }
+    for option, given in stepping.items():
+        if given and step is None:
+            raise QuestionError(
+                f"{option} is about the rounds of one collective", "choose one of the plan with --step N"
+            )
+
     def question() -> Problem:
         from shardviz.notation import parse_mesh
         from shardviz.planner import problem_from_text
@@ -120,7 +141,10 @@ def command(
         )
 
     if step is not None:
-        return _step(question, step, target if chosen else None, timeout, as_json, width, color)
+        from shardviz.cli.presenting import Manner
+
+        manner = Manner(number, animate, speed, compare, as_json, width, color)
+        return _step(question, step, algorithm, target if chosen else None, timeout, manner)
     # The compilers' process loads JAX while this one reads the question and draws.
     with Conversation.begin("none" if ranked else target, timeout, may_drop=not chosen) as conversation:
         from shardviz.cli.screen import screen
@@ -176,33 +200,34 @@ def _explain(problem: Problem, conversation: Conversation, page: Screen, as_json
 def _step(
     question: Callable[[], Problem],
     number: int,
+    algorithm: str | None,
     target: str | None,
     timeout: float,
-    as_json: bool,
-    width: int | None,
-    color: str,
+    manner: Manner,
 ) -> int:
     """Step through one collective of the plan; JAX verifies it on the devices among the targets, if any."""
     from shardviz.cli.judge import Judge
-    from shardviz.cli.presenting import Manner, present
+    from shardviz.cli.presenting import present
     from shardviz.compiler import parse_targets
 
     asked = None
     if target is not None:
         names = [each.name for each in parse_targets(target)]
         asked = next((name for name in ("real", "cpu") if name in names), "none")
-    with Judge.begin(asked, timeout) as judge:
+    manner.check(asked, "--target")
+    with Judge.begin("none" if manner.compare else asked, timeout, "--target") as judge:
+        from rich.text import Text
+
         from shardviz.planner import plan
         from shardviz.render.plan_view import step_lines
         from shardviz.stepping.links import links_from_text
         from shardviz.stepping.plan_step import question_of_step
 
         planned = plan(question())
-        stepped = question_of_step(planned, number)
-        manner = Manner(as_json=as_json, width=width, color=color)
-        if not as_json:
+        stepped = question_of_step(planned, number, algorithm)
+        heading = []
+        if not manner.as_json:
             page = manner.page
-            page.show(step_lines(planned, number, page.width, page.palette))
-            click.echo()
+            heading = [*step_lines(planned, number, page.width, page.palette), Text()]
         links = links_from_text(stepped.schedule.pattern.dims, None, None, None)
-        return present(stepped, links, judge, manner)
+        return present(stepped, links, judge, manner, heading)

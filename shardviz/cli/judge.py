@@ -21,21 +21,22 @@ if TYPE_CHECKING:
 class Judge:
     """Who verifies one collective. Leaving the context ends JAX's process."""
 
-    def __init__(self, target: str | None, worker: Worker | None, chosen: bool) -> None:
+    def __init__(self, target: str | None, worker: Worker | None, chosen: bool, option: str = "--on") -> None:
         self.exit_code = ExitCode.FINE
         self.silence = ""
         """Why JAX says nothing, where it would have been asked."""
         self._target = target
         self._worker = worker
         self._chosen = chosen
+        self._option = option
         self._pending: Pending[Ran] | None = None
 
     @classmethod
-    def begin(cls, on: str | None, timeout: float) -> Judge:
+    def begin(cls, on: str | None, timeout: float, option: str = "--on") -> Judge:
         """Start JAX's process, so that it loads while we compute and draw.
 
         `on` is cpu, real or none; None is cpu where JAX is installed, and then nothing that goes wrong is
-        an error. `timeout` is in seconds.
+        an error. `timeout` is in seconds, `option` is where the command line says who verifies.
         """
         from importlib.util import find_spec
 
@@ -49,7 +50,7 @@ class Judge:
         worker = Worker(timeout)
         before_the_end(worker.kill)
         worker.start(on == "real")
-        return cls(on or "cpu", worker, on is not None)
+        return cls(on or "cpu", worker, on is not None, option)
 
     def __enter__(self) -> Judge:
         return self
@@ -82,7 +83,7 @@ class Judge:
             self._pending = self._worker.run(question.operation, mesh, question.shards, target)
         except TargetError as error:
             if self._chosen:
-                raise
+                raise TargetError(error.message, self._reworded(error.hint)) from error
             self.silence = f"not verified by JAX: {error.message}"
 
     def verdict(self, walk: Walk) -> Verdict | None:
@@ -102,7 +103,8 @@ class Judge:
                 raise CompilerError(ran.error, ran.hint)
         except ShardvizError as error:
             if self._chosen:
-                raise CompilerError(f"{self._target}: {error.message}", error.hint) from error
+                hint = self._reworded(error.hint)
+                raise CompilerError(f"{self._target}: {error.message}", hint) from error
             _note(f"nothing is verified: {self._target}: {error.message}")
             return None
         before, after = walk.frames.before, walk.frames.after
@@ -112,6 +114,10 @@ class Judge:
         if not verdict.agrees:
             self.exit_code = ExitCode.CHECK_FAILED
         return verdict
+
+    def _reworded(self, hint: str) -> str:
+        """A hint with the option that this command has."""
+        return hint.replace("--on ", f"{self._option} ")
 
 
 def _note(text: str) -> None:

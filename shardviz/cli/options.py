@@ -44,6 +44,9 @@ device_order = click.option(
     help="Device ids in the mesh's row-major order; 0, 1, 2, … if not given.",
 )
 dtype = click.option("--dtype", default="bf16", show_default=True, help="Element type, such as f32 or int8.")
+algorithm = click.option(
+    "--algorithm", metavar="NAME", help="ring, bruck, halving-doubling, …; --compare lists them."
+)
 timeout = click.option(
     "--timeout",
     type=Positive("number of seconds"),
@@ -53,6 +56,25 @@ timeout = click.option(
     help="What each target may take; inf is endless.",
 )
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
+
+
+def answers(command: F) -> F:
+    """`--round`, `--play`, `--speed` and `--compare`: what of a collective is shown, and how."""
+    for option in (
+        click.option("--compare", is_flag=True, help="Tabulate every algorithm instead."),
+        click.option(
+            "--speed",
+            type=Positive("speed"),
+            metavar="N",
+            help="With --play: rounds a second; 1 if none.",
+        ),
+        click.option("--play", "animate", is_flag=True, help="Play the rounds in place; any key stops."),
+        click.option(
+            "--round", "number", type=int, metavar="N", help="Show one round; 0 is before the first."
+        ),
+    ):
+        command = option(command)
+    return command
 
 
 def page(command: F) -> F:

@@ -37,9 +37,14 @@ Picture = Callable[[int, Size], str]
 
 def check_terminal() -> None:
     """Raise `QuestionError` where there is no terminal to play in."""
-    if not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
+    problem = ""
+    if not sys.stdout.isatty():
+        problem = "standard output is none"
+    elif os.environ.get("TERM") == "dumb":
+        problem = "this one draws nothing in place: TERM is dumb"
+    if problem:
         raise QuestionError(
-            "--play needs a terminal, and standard output is none",
+            f"--play needs a terminal, and {problem}",
             "leave out --play to print every round one below another",
         )
 

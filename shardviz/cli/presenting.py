@@ -8,26 +8,32 @@ from typing import TYPE_CHECKING
 from shardviz.cli.narration import working
 from shardviz.cli.screen import Screen, print_json, screen
 from shardviz.errors import QuestionError
-from shardviz.stepping.device_numbers import held
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.text import Text
+
     from shardviz.cli.judge import Judge
+    from shardviz.collectives import Schedule
     from shardviz.stepping.links import Links
     from shardviz.stepping.question import CollectiveQuestion
     from shardviz.stepping.walk import Walk
 
-MAX_SENDS = 2**18
-MAX_NUMBERS = 2**22
-"""What one JSON document may list."""
+USUAL_SPEED = 1.0
+"""Rounds a second."""
 
 
 @dataclass(frozen=True)
 class Manner:
-    """How an answer is given. `number` is the round to show, None for all; `speed` is in rounds a second."""
+    """How an answer is given.
+
+    `number` is the round to show, None for all. `speed` is in rounds a second, None for the usual one.
+    """
 
     number: int | None = None
     play: bool = False
-    speed: float = 1.0
+    speed: float | None = None
     compare: bool = False
     as_json: bool = False
     width: int | None = None
@@ -38,8 +44,11 @@ class Manner:
         """The screen as it is now: a terminal may change its size."""
         return screen(self.width, self.color)
 
-    def check(self) -> None:
-        """Raise `QuestionError` for options that do not go together, and for a show without a terminal."""
+    def check(self, verifier: str | None, option: str = "--on") -> None:
+        """Raise `QuestionError` for options that do not go together, and for a show without a terminal.
+
+        `verifier` is who verifies as `option` says, None where it says nothing.
+        """
         modes = {
             "--round": self.number is not None,
             "--play": self.play,
@@ -52,26 +61,37 @@ class Manner:
                 f"{chosen[0]} and {chosen[1]} are different answers",
                 f"leave out one: {chosen[1]} or {chosen[0]}",
             )
+        if self.speed is not None and not self.play:
+            raise QuestionError("--speed is the speed of --play", "add --play, or leave out --speed")
+        if self.compare and verifier not in (None, "none"):
+            raise QuestionError(
+                f"--compare runs nothing that {option} {verifier} could verify",
+                f"leave out --compare or {option}",
+            )
         if self.play:
             from shardviz.cli.play import check_terminal
 
             check_terminal()
 
 
-def present(question: CollectiveQuestion, links: Links, judge: Judge, manner: Manner) -> int:
-    """Answer on standard output and return the exit code. Raises `ShardvizError`."""
+def present(
+    question: CollectiveQuestion, links: Links, judge: Judge, manner: Manner, heading: Sequence[Text] = ()
+) -> int:
+    """Answer on standard output, with a heading unless it is JSON, and return the exit code.
+
+    Raises `ShardvizError`.
+    """
     if manner.compare:
-        _compare(question, links, manner)
+        _compare(question, links, manner, heading)
         return judge.exit_code
-    if manner.number:
-        # Said before anything is computed.
-        question.schedule.phase(manner.number)
-    if manner.as_json:
-        check_listed(question)
+    if manner.number is not None:
+        check_round(question.schedule, manner.number)
     from shardviz.stepping.walk import Walk
 
-    judge.ask(question)
     walk = Walk(question, links)
+    if manner.as_json:
+        check_listed(walk)
+    judge.ask(question)
     if manner.as_json:
         from shardviz.render.step_document import step_document
 
@@ -90,7 +110,7 @@ def present(question: CollectiveQuestion, links: Links, judge: Judge, manner: Ma
     page = manner.page
     with working("stepping"):
         lines = step_view(walk, page.width, page.palette, number)
-    page.show(lines)
+    page.show([*heading, *lines])
     # JAX's verdict is on its way while the rounds are read.
     verdict = judge.verdict(walk)
     if verdict is not None:
@@ -100,7 +120,7 @@ def present(question: CollectiveQuestion, links: Links, judge: Judge, manner: Ma
     return judge.exit_code
 
 
-def _compare(question: CollectiveQuestion, links: Links, manner: Manner) -> None:
+def _compare(question: CollectiveQuestion, links: Links, manner: Manner, heading: Sequence[Text]) -> None:
     """Every algorithm for the question; none of them is run on values."""
     from shardviz.hardware import crossovers, left_out
     from shardviz.stepping.walk import Walk
@@ -108,7 +128,7 @@ def _compare(question: CollectiveQuestion, links: Links, manner: Manner) -> None
     walk, pattern = Walk(question, links), question.schedule.pattern
     with working("comparing"):
         _ = walk.rows  # refused before the crossovers are looked for
-        crossed = crossovers(pattern, links.topology, links.wire)
+        crossed = crossovers(pattern, links.topology, links.wire, walk.bytes)
         skipped = left_out(pattern, links.topology)
         # Times are worked out when they are first looked at.
         if manner.as_json:
@@ -123,29 +143,27 @@ def _compare(question: CollectiveQuestion, links: Links, manner: Manner) -> None
     if manner.as_json:
         print_json(document)
     else:
-        page.show(lines)
+        page.show([*heading, *lines])
 
 
-def check_listed(question: CollectiveQuestion) -> None:
-    """Raise `QuestionError` where a document would list more sends or numbers than anything reads."""
-    schedule, mesh = question.schedule, question.layout.mesh
-    groups = mesh.size // schedule.pattern.group_size
-    hint = "take a smaller mesh or array, or leave out --json for a summary"
-    if question.shards is not None and held(question.layout, question.operation) > MAX_NUMBERS:
+def check_round(schedule: Schedule, number: int) -> None:
+    """Raise `QuestionError` for a round that does not exist; 0 is before the first."""
+    if not 0 <= number <= schedule.rounds:
         raise QuestionError(
-            f"--json lists every number, and {mesh.size:,} devices hold more than {MAX_NUMBERS:,}", hint
+            f"there is no round {number}: {schedule.algorithm} has {schedule.rounds} here",
+            f"0 is before the first, then rounds go from 1 to {schedule.rounds}"
+            if schedule.rounds
+            else "nothing is sent here; 0 shows what every device holds",
         )
-    sends = 0
-    for phase in schedule.phases:
-        for number in range(1 if phase.alike else phase.rounds):
-            sent = phase.sends(number)
-            sends += groups * len(sent) * sent.span * (phase.rounds if phase.alike else 1)
-            if sends > MAX_SENDS:
-                raise QuestionError(
-                    f"--json lists every send, and {schedule.algorithm} on {mesh.size:,} devices has more "
-                    f"than {MAX_SENDS:,}",
-                    hint,
-                )
+
+
+def check_listed(walk: Walk) -> None:
+    """Raise `QuestionError` where a document would list more sends or numbers than anything reads."""
+    if walk.unlisted:
+        raise QuestionError(
+            f"--json lists {walk.unlisted}",
+            "take a smaller mesh or array, or leave out --json for a summary",
+        )
 
 
 def _played(walk: Walk, manner: Manner) -> int:
@@ -157,4 +175,4 @@ def _played(walk: Walk, manner: Manner) -> int:
         page = manner.page
         return page.drawn(play_lines(walk, number, page.width, size[1], page.palette))
 
-    return play(picture, len(walk.frames), manner.speed)
+    return play(picture, len(walk.frames), USUAL_SPEED if manner.speed is None else manner.speed)

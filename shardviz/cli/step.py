@@ -25,7 +25,7 @@ MAX_PIECES = 1024
 @click.option("--shape", metavar="NxN", help="The whole array's shape; one dimension if none.")
 @click.option("--spec", help="How it is split, in any notation; dimension 0 over all axes if none.")
 @click.option("--dtype", help="Element type; s32 for whole numbers, f32 for others if none.")
-@click.option("--algorithm", metavar="NAME", help="ring, bruck, halving-doubling, …; --compare lists them.")
+@options.algorithm
 @click.option(
     "--pieces", type=options.Count(1, MAX_PIECES), metavar="N", help="How many pieces a pipeline sends."
 )
@@ -37,17 +37,7 @@ MAX_PIECES = 1024
 @click.option("--perm", metavar="(N,N),…", help="ppermute: who sends to whom.")
 @click.option("--source", type=int, metavar="N", help="pbroadcast: who sends.")
 @click.option("--send-sizes", metavar="N,N;…", help="ragged_all_to_all: rows from each device to each.")
-@click.option("--round", "number", type=int, metavar="N", help="Show one round; 0 is before the first.")
-@click.option("--play", "animate", is_flag=True, help="Play the rounds in place; any key stops.")
-@click.option(
-    "--speed",
-    type=options.Positive("speed"),
-    metavar="N",
-    default=1.0,
-    show_default=True,
-    help="With --play: rounds a second.",
-)
-@click.option("--compare", is_flag=True, help="Tabulate every algorithm instead.")
+@options.answers
 @click.option(
     "--topology", metavar="NAME", help="Links: ring, line, torus, switch, 4x4; a ring or a torus if none."
 )
@@ -73,7 +63,7 @@ def command(
     pieces: int | None,
     number: int | None,
     animate: bool,
-    speed: float,
+    speed: float | None,
     compare: bool,
     topology: str | None,
     latency: str | None,
@@ -96,7 +86,7 @@ def command(
 
     check_operation(operation, parameters)
     manner = Manner(number, animate, speed, compare, as_json, width, color)
-    manner.check()
+    manner.check(on)
     # JAX loads in a process of its own while this one computes and draws.
     with Judge.begin("none" if compare else on, timeout) as judge:
         from shardviz.notation import parse_mesh

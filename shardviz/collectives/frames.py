@@ -184,7 +184,7 @@ class _Numbers:
 
     @cached_property
     def data(self) -> Values:
-        """(groups, data, elements of the largest chunk); unused elements are 0."""
+        """(groups, data, elements of the largest chunk); a smaller chunk has its elements first."""
         import numpy as np
 
         trace, cuts = self._trace, self.cuts
@@ -192,11 +192,10 @@ class _Numbers:
         shards = self._prepared.reshape(len(self._prepared), -1)[self._positions]
         data = np.zeros((groups, trace.data, cuts.start.shape[1]), dtype=shards.dtype)
         index = cuts.start[trace.leaf_chunk]
-        used = index >= 0
         leaves = len(trace.leaf_member)
         if shards.size:
-            data[:, :leaves] = shards[:, trace.leaf_member[:, None], np.where(used, index, 0)]
-            data[:, :leaves][:, ~used] = 0
+            # Where a chunk has no element, any will do: it is never looked at.
+            data[:, :leaves] = shards[:, trace.leaf_member[:, None], index.clip(0)]
         done = leaves
         for own, received in trace.sums:
             data[:, done : done + len(own)] = self._operation.combined(data[:, own], data[:, received])

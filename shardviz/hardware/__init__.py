@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from shardviz.hardware.comparisons import Row, comparison
+    from shardviz.hardware.comparisons import Row, comparison, fastest
     from shardviz.hardware.crossover import crossovers, left_out
     from shardviz.hardware.round_load import RoundLoad
     from shardviz.hardware.timelines import Timeline, timeline
@@ -30,6 +30,7 @@ _HOMES = {
     "Wire": "wire",
     "comparison": "comparisons",
     "crossovers": "crossover",
+    "fastest": "comparisons",
     "left_out": "crossover",
     "parse_bandwidth": "wire",
     "parse_latency": "wire",
@@ -47,6 +48,7 @@ __all__ = [
     "Wire",
     "comparison",
     "crossovers",
+    "fastest",
     "left_out",
     "parse_bandwidth",
     "parse_latency",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from shardviz.hardware.topology import Topology
 from shardviz.hardware.wire import Wire
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -25,13 +26,15 @@ if TYPE_CHECKING:
 
 MAX_UNEVEN = 4096
 """Chunks of different sizes that are compared; more of them all count as the largest."""
+SAME = 1e-6
+"""Times that differ relatively by less count as equal: queues are followed on clocks of whole ticks."""
 
 
 @dataclass(frozen=True)
 class Row:
     """One algorithm. `reason` is empty, or why it cannot be compared: then all its numbers are 0.
 
-    Bytes are known at once, time and waiting when they are first asked for: they may need the queues.
+    Numbers are worked out when they are first asked for: time and links may need the queues.
     `device_bytes` is the most that one device sends and `busiest_bytes` what the busiest link carries, both
     over all rounds. `seconds` is a lower bound, and `waiting` None, where not `exact`.
     """
@@ -84,6 +87,18 @@ def comparison(pattern: Pattern, bytes_: int | ChunkBytes, topology: Topology, w
         line = timeline(schedule, sizes, topology, wire)
         rows.append(Row(name, None, line.too_long) if line.too_long else Row(name, line))
     return tuple(rows)
+
+
+def fastest(rows: Sequence[Row]) -> tuple[str, ...]:
+    """The algorithms that take the least time, several where they tie.
+
+    None where nobody can tell: where another's lower bound is below the least time.
+    """
+    able = [row for row in rows if not row.reason]
+    least = min((row.seconds for row in able if row.exact), default=math.inf)
+    if any(row.seconds < least * (1 - SAME) for row in able):
+        return ()
+    return tuple(row.algorithm for row in able if row.exact and row.seconds <= least * (1 + SAME))
 
 
 def candidates(pattern: Pattern) -> dict[str, Schedule | str]:

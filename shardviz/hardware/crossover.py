@@ -8,7 +8,10 @@ good. The fastest at every payload is then the lowest of these curves.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from heapq import heappop, heappush
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -29,10 +32,14 @@ if TYPE_CHECKING:
 
 LARGEST = 2**36
 """The largest payload that is looked at: 64 GiB."""
-MAX_SENDS = 2**20
-"""Sends of a schedule, alike rounds counted once, that are looked at one by one."""
-MAX_STEPS = 2**12
-"""Steps of a schedule through queues, which are followed for every payload that is tried."""
+MAX_WORK = 50_000_000
+"""What it may take to look at all rounds of a schedule, as `Timeline.longer_than` counts it."""
+QUEUE_WORK = 2**24
+"""Hops, or what takes as long, that are followed through the queues for all payloads of a schedule."""
+MIN_TRIED = 8
+"""Payloads for which that must be possible."""
+RIVAL = 1.25
+"""Times this much above the fastest, between payloads that were tried, are not looked at more closely."""
 TOLERANCE = 1e-3
 """By how much, relatively, a straight line may miss the time before it is broken in two."""
 NARROW = 1.01
@@ -54,6 +61,11 @@ class Cost:
     bytes: int
     queued: tuple[tuple[Trip, int], ...]
 
+    @property
+    def work(self) -> float:
+        """What it takes to follow the queues for one payload, at most: without latency steps are the most."""
+        return sum(trip.work(Wire(latency=0.0)) for trip, _ in self.queued)
+
     def seconds(self, payload: float, wire: Wire) -> float:
         unit = payload / self.chunks
         in_queues = sum(count * trip.outcome(wire, unit).seconds for trip, count in self.queued)
@@ -69,20 +81,26 @@ class Curve:
     seconds: tuple[float, ...]
 
 
-def crossovers(pattern: Pattern, topology: Topology, wire: Wire) -> tuple[tuple[int, str], ...]:
+def crossovers(
+    pattern: Pattern, topology: Topology, wire: Wire, payload: int = 0
+) -> tuple[tuple[int, str], ...]:
     """(payload, algorithm that is the fastest from there on), from one byte a member to 64 GiB.
 
     A payload is the larger of a member's operand and result, in bytes; its chunks may have parts of bytes.
     Of equally fast algorithms the first in the order of `ALGORITHMS` is named. What would take too long,
-    which `left_out` lists, is not looked at. Exact where times are affine in the payload, else to about a
-    thousandth of the time. Raises `QuestionError` as `timeline` does.
+    which `left_out` lists, is not looked at. Exact where times are affine in the payload, and at `payload`;
+    else to about a thousandth of the time, less closely where queues are long. Raises `QuestionError` as
+    `timeline` does.
     """
-    curves = [
-        _curve(name, cost, pattern.group_size, wire)
-        for name, cost in _costs(pattern, topology).items()
-        if isinstance(cost, Cost)
-    ]
-    return _fastest(curves) if curves else ()
+    costs = {name: cost for name, cost in _costs(pattern, topology).items() if isinstance(cost, Cost)}
+    ends = [float(pattern.group_size), float(LARGEST)]
+    if ends[0] < payload < LARGEST:
+        ends.insert(1, float(payload))
+    curves: dict[str, Curve] = {}
+    # Those without queues first: beside them, others need a close look only where they are as fast.
+    for name in sorted(costs, key=lambda name: costs[name].work):
+        curves[name] = _curve(name, costs[name], ends, wire, list(curves.values()))
+    return _fastest([curves[name] for name in costs]) if curves else ()
 
 
 def left_out(pattern: Pattern, topology: Topology) -> tuple[tuple[str, str], ...]:
@@ -90,53 +108,71 @@ def left_out(pattern: Pattern, topology: Topology) -> tuple[tuple[str, str], ...
     return tuple((name, cost) for name, cost in _costs(pattern, topology).items() if isinstance(cost, str))
 
 
-def _costs(pattern: Pattern, topology: Topology) -> dict[str, Cost | str]:
+@lru_cache(maxsize=1)
+def _costs(pattern: Pattern, topology: Topology) -> Mapping[str, Cost | str]:
     """The cost of every algorithm that can carry out the pattern, or why it would take too long."""
     schedules = candidates(pattern).items()
     return {name: _cost(schedule, topology) for name, schedule in schedules if not isinstance(schedule, str)}
 
 
 def _cost(schedule: Schedule, topology: Topology) -> Cost | str:
-    hops, bytes_, steps, sends = 0, 0, 0.0, 0
-    queued = []
+    hops, bytes_, work = 0, 0, 0.0
+    queued: list[tuple[Trip, int]] = []
     line = timeline(schedule, 1, topology, Wire())
-    if line.too_long:
-        return line.too_long
+    if too_long := line.longer_than(MAX_WORK):
+        return too_long
     for _, messages, count in line.different_rounds():
-        sends += len(messages)
-        if sends > MAX_SENDS:
-            return f"its rounds have more than {MAX_SENDS:,} sends"
         trip = Trip.of(messages, topology)
         if trip.delay is not None:
             hops += count * trip.delay.hops
             bytes_ += count * trip.delay.bytes
             continue
-        # Without latency there are the most.
-        steps += trip.steps(Wire(latency=0.0))
-        if steps > MAX_STEPS:
-            return "its messages wait for one another too often to follow them for many payloads"
+        if queued and trip.messages.same(queued[-1][0].messages):
+            queued[-1] = (trip, queued[-1][1] + count)
+            continue
         queued.append((trip, count))
+        work += trip.work(Wire(latency=0.0))
+        if work * MIN_TRIED > QUEUE_WORK:
+            return "its messages wait for one another too often to follow them for many payloads"
     return Cost(chunks_of_member(schedule), hops, bytes_, tuple(queued))
 
 
-def _curve(name: str, cost: Cost, members: int, wire: Wire) -> Curve:
-    """The time for payloads from one byte a member on, with as few points as straight lines need."""
-    ends = [float(members), float(LARGEST)]
-    if cost.queued and wire.bandwidth < math.inf:
-        # Coarse steps first: two ends alone could miss a bend and its opposite.
-        ends[1:1] = [float(2**power) for power in range(4, 36, 8) if 2**power > members]
+def _curve(name: str, cost: Cost, ends: list[float], wire: Wire, others: list[Curve]) -> Curve:
+    """The time for the payloads `ends` and others between them, as many as straight lines need.
+
+    Where lines do not fit, the worst is broken first, as long as `QUEUE_WORK` allows.
+    """
     known = {payload: cost.seconds(payload, wire) for payload in ends}
-    open_ = list(pairwise(ends)) if len(ends) > 2 else []
-    while open_:
-        low, high = open_.pop()
+    left = -math.inf
+    if cost.queued and wire.bandwidth < math.inf:
+        left = QUEUE_WORK - cost.work * len(ends)
+        # Coarse steps first: two ends alone could miss a bend and its opposite.
+        for payload in (2.0**power for power in range(8, 36, 9)):
+            if payload > ends[0] and payload not in known:
+                known[payload] = cost.seconds(payload, wire)
+                left -= cost.work
+    open_ = [(-math.inf, *pair) for pair in pairwise(sorted(known))]
+    while open_ and left >= cost.work:
+        _, low, high = heappop(open_)
         middle = math.sqrt(low * high)
         known[middle] = seconds = cost.seconds(middle, wire)
+        left -= cost.work
         slope = (known[high] - known[low]) / (high - low)
-        straight = abs(known[low] + slope * (middle - low) - seconds) <= TOLERANCE * seconds
-        if not straight and high > low * NARROW:
-            open_ += [(low, middle), (middle, high)]
+        missed = abs(known[low] + slope * (middle - low) - seconds)
+        rival = any(known[at] <= RIVAL * _lowest_at(others, at) for at in (low, middle, high))
+        if rival and missed > TOLERANCE * seconds and high > low * NARROW:
+            for half in ((low, middle), (middle, high)):
+                heappush(open_, (-missed / seconds, *half))
     payloads = tuple(sorted(known))
     return Curve(name, payloads, tuple(known[payload] for payload in payloads))
+
+
+def _lowest_at(curves: list[Curve], payload: float) -> float:
+    """The least of the times at a payload; endless where there are no curves."""
+    import numpy as np
+
+    times = (float(np.interp(payload, curve.payloads, curve.seconds)) for curve in curves)
+    return min(times, default=math.inf)
 
 
 def _fastest(curves: list[Curve]) -> tuple[tuple[int, str], ...]:

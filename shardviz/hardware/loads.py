@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from shardviz.hardware.messages import sums
@@ -24,8 +25,15 @@ def link_loads(topology: Topology, src: Ints, dst: Ints, weights: Ints) -> Ints:
     if isinstance(topology, Switch):
         return np.concatenate([sums(device, weights, topology.devices) for device in (src, dst)])
     assert isinstance(topology, Torus)
+    return loads_of_legs(topology, legs(topology, src, dst), weights)
+
+
+def loads_of_legs(topology: Torus, ways: Iterable[Leg], weights: Ints) -> Ints:
+    """The same on a torus, for ways that are known."""
+    import numpy as np
+
     loads = np.zeros(topology.links, dtype=np.int64)
-    for leg in legs(topology, src, dst):
+    for leg in ways:
         for up in (True, False):
             first = topology.first_link(leg.axis, up)
             count = topology.links_along(leg.axis)
@@ -42,6 +50,8 @@ def _along(torus: Torus, leg: Leg, up: bool, weights: Ints) -> Ints:
     import numpy as np
 
     moving = np.flatnonzero(leg.hops > 0 if up else leg.hops < 0)
+    if not len(moving):
+        return np.zeros(1, dtype=np.int64)
     outer, inner, begin, hops = (each[moving] for each in (leg.outer, leg.inner, leg.begin, leg.hops))
     segments, stride = torus.segments(leg.axis), torus.stride(leg.axis)
     start = begin if up else (begin + hops) % torus.dims[leg.axis]

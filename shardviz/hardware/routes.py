@@ -40,18 +40,21 @@ class Leg:
 
 
 def legs(torus: Torus, src: Ints, dst: Ints) -> tuple[Leg, ...]:
-    """The ways of messages from `src` to `dst`: a leg for every axis of more than one device."""
-    return tuple(_leg(torus, axis, src, dst) for axis, size in enumerate(torus.dims) if size > 1)
+    """The ways of messages from `src` to `dst`: a leg for every axis along which any of them moves."""
+    found = (_leg(torus, axis, src, dst) for axis, size in enumerate(torus.dims) if size > 1)
+    return tuple(leg for leg in found if leg)
 
 
-def _leg(torus: Torus, axis: int, src: Ints, dst: Ints) -> Leg:
+def _leg(torus: Torus, axis: int, src: Ints, dst: Ints) -> Leg | None:
     import numpy as np
 
     size, stride = torus.dims[axis], torus.stride(axis)
-    # Earlier axes have been passed already, later ones not yet.
-    outer, inner = dst // (stride * size), src % stride
     begin, end = src // stride % size, dst // stride % size
     hops = end - begin
+    if not hops.any():
+        return None
+    # Earlier axes have been passed already, later ones not yet.
+    outer, inner = dst // (stride * size), src % stride
     if torus.is_ring(axis):
         up = hops % size
         goes_up = (2 * up < size) | ((2 * up == size) & (begin % 2 == 0))

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from shardviz.errors import QuestionError
+from shardviz.errors import QuestionError, plural
 from shardviz.hardware.loads import link_loads
 from shardviz.hardware.messages import messages, sums
 from shardviz.hardware.round_load import RoundLoad
-from shardviz.hardware.topology import Topology
+from shardviz.hardware.topology import Topology, Torus
 from shardviz.hardware.trip import Outcome, Trip
 from shardviz.hardware.wire import Wire
 
@@ -24,8 +24,12 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int64]
 
-MAX_SENDS = 2**26
-"""More sends are not added up one by one over the rounds of a schedule."""
+MAX_WORK = 200_000_000
+"""Numbers of sends and links that are looked at to add up all rounds of a schedule: about two seconds."""
+ROUND_WORK = 2_000
+"""Numbers that can be looked at in the time that a round takes however little it sends."""
+QUEUE_WORK = 80_000_000
+"""Hops, or what takes as long, that are followed through the queues of all rounds of a schedule."""
 MAX_UNEQUAL = 2**22
 """Nor more of alike rounds, just because their chunks are not equal."""
 
@@ -81,65 +85,87 @@ class Timeline:
         load = self._messages(self.schedule.round(number))
         return link_loads(self.topology, load.src, load.dst, load.bytes)
 
-    @property
+    @cached_property
     def device_bytes(self) -> int:
         """The most that one device sends over all rounds."""
-        return int(self._volume[0].max(initial=0))
+        import numpy as np
+
+        sent = np.zeros(self.topology.devices, dtype=np.int64)
+        for _, load, count in self.different_rounds():
+            sent += count * sums(load.src, load.bytes, self.topology.devices)
+        return int(sent.max(initial=0))
 
     @property
     def busiest_bytes(self) -> int:
         """What the busiest link carries over all rounds."""
-        return int(self._volume[1].max(initial=0))
+        return self._course[1]
 
     @property
     def seconds(self) -> float:
         """How long all rounds take; a lower bound where not `exact`."""
-        return self._outcome.seconds
+        return self._course[0].seconds
 
     @property
     def waiting(self) -> int | None:
         """How many messages had to wait for a link in any round; None where not `exact`."""
-        return self._outcome.waiting
+        return self._course[0].waiting
 
     @property
     def exact(self) -> bool:
         """Whether the queues of every round were followed."""
-        return self._outcome.exact
+        return self._course[0].exact
 
     @cached_property
-    def _volume(self) -> tuple[Ints, Ints]:
-        """Bytes sent by every device and carried by every link."""
+    def _course(self) -> tuple[Outcome, int]:
+        """How long all rounds take, and the bytes on the busiest link."""
         import numpy as np
 
-        by_device = np.zeros(self.topology.devices, dtype=np.int64)
-        by_link = np.zeros(self.topology.links, dtype=np.int64)
-        for _, load, count in self.different_rounds():
-            by_device += count * sums(load.src, load.bytes, self.topology.devices)
-            by_link += count * link_loads(self.topology, load.src, load.dst, load.bytes)
-        return by_device, by_link
-
-    @cached_property
-    def _outcome(self) -> Outcome:
+        loads = np.zeros(self.topology.links, dtype=np.int64)
         seconds, waiting = 0.0, 0
-        exact = True
+        exact, left = True, float(QUEUE_WORK)
+        before: tuple[Trip, Outcome] | None = None
         for index, load, count in self.different_rounds():
-            if index not in self._followed:
-                self._followed[index] = Trip.of(load, self.topology).outcome(self.wire)
-            outcome = self._followed[index]
+            trip = Trip.of(load, self.topology)
+            loads += count * trip.loads
+            needed = trip.work(self.wire)
+            if before and needed and trip.messages.same(before[0].messages):
+                # A reduce-scatter and the all-gather after it may send the same.
+                outcome, needed = before[1], 0.0
+            elif needed > left or index not in self._followed:
+                outcome = trip.outcome(self.wire, work=left)
+                if outcome.exact:
+                    self._followed[index] = outcome
+            else:
+                outcome = self._followed[index]
+            # After one round that is not followed, the others need not be.
+            left = left - needed if outcome.exact else 0.0
+            before = trip, outcome
             seconds += count * outcome.seconds
             waiting += count * (outcome.waiting or 0)
             exact &= outcome.exact
-        return Outcome(seconds, waiting if exact else None)
+        return Outcome(seconds, waiting if exact else None), int(loads.max(initial=0))
 
-    @property
+    @cached_property
     def too_long(self) -> str:
         """Why the rounds cannot be added up, as a clause; empty where they can."""
+        return self.longer_than(MAX_WORK)
+
+    def longer_than(self, work: int) -> str:
+        """Why it is more than `work` to add up the rounds, as a clause; empty where it is not."""
+        dims = self.topology.dims if isinstance(self.topology, Torus) else ()
+        numbers = 1 + sum(size > 1 for size in dims)
         for phase in self.schedule.phases:
             # A pipeline is fullest in the middle; all else is as full as at one of its ends.
-            looked_at = {0, phase.rounds // 2, phase.rounds - 1}
+            looked_at = {0} if phase.alike else {0, phase.rounds // 2, phase.rounds - 1}
             sends = max(len(phase.sends(within)) for within in looked_at)
-            if not self._counts_once(phase, sends) and phase.rounds * sends > MAX_SENDS:
-                return f"{phase.rounds:,} different rounds of {sends:,} sends are too many to add up"
+            once = self._counts_once(phase, sends)
+            rounds = 1 if once else phase.rounds
+            work -= rounds * (sends * numbers + self.topology.links + ROUND_WORK)
+            if work < 0:
+                many = f"rounds of {sends:,} sends along {plural(numbers - 1, 'axis', 'axes')}"
+                if not once:
+                    many = f"{rounds:,} different rounds of {sends:,} sends"
+                return f"{many} are too many to add up"
         return ""
 
     def different_rounds(self) -> Iterator[tuple[int, Messages, int]]:

@@ -15,6 +15,8 @@ from shardviz.errors import NotationError, QuestionError, quote
 
 MAX_DEVICES = 2**20
 """Beyond this, arrays with a number for every link would swallow memory."""
+MAX_LINKS = 2**23
+"""Beyond this, so would they on tori of many axes."""
 MAX_RANK = 16
 NAMES = ("ring", "line", "torus", "switch")
 HINT = "use ring, line, torus, switch, or the sizes of a torus, as in 4x4"
@@ -56,6 +58,11 @@ class Torus(Topology):
         if len(self.dims) != len(self.wrap) or any(size < 1 for size in self.dims):
             raise QuestionError(f"a torus of {_times(self.dims)} devices does not exist", HINT)
         _check_devices(self.devices)
+        if self.links > MAX_LINKS:
+            raise QuestionError(
+                f"the {self.links:,} links of a torus of {_times(self.dims)} are too many to follow",
+                "use a smaller group, or --topology ring or switch",
+            )
 
     def __str__(self) -> str:
         axes = [axis for axis, size in enumerate(self.dims) if size > 1]

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from shardviz.hardware.loads import link_loads
+from shardviz.hardware.loads import link_loads, loads_of_legs
 from shardviz.hardware.messages import Messages
 from shardviz.hardware.queues import store_and_forward
 from shardviz.hardware.routes import legs, links_at
@@ -23,12 +23,14 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
     Reals = NDArray[np.floating[Any]]
 
-MAX_HOPS = 2**26
-"""More hops in one round are not followed through the queues."""
-MAX_WORK = 2**30
-"""Nor are more steps × links: a step of the queues looks at every link."""
+MAX_WORK = 80_000_000
+"""Hops, or what takes as long, that are followed through the queues: about five seconds."""
 LINKS_A_STEP = 2**13
 """Links that can be looked at in the time that a step takes whatever their number."""
+HOPS_A_LEG = 4
+"""Hops that can be followed in the time that it takes to make a leg of a message ready."""
+LINKS_A_HOP = 2**4
+"""Links that can be looked at in the time that a hop takes."""
 
 
 @dataclass(frozen=True)
@@ -79,13 +81,14 @@ class Trip:
 
         messages = messages.merged()
         src, dst, sizes = messages.src, messages.dst, messages.bytes
-        loads = link_loads(topology, src, dst, sizes)
         if isinstance(topology, Switch):
+            loads = link_loads(topology, src, dst, sizes)
             hops = np.ones_like(src)
             through = Delay(min(1, len(src)), *busiest_transfer(messages))
             return cls(messages, topology, (), hops, loads, through)
         assert isinstance(topology, Torus)
         ways = legs(topology, src, dst)
+        loads = loads_of_legs(topology, ways, sizes)
         hops = sum((abs(leg.hops) for leg in ways), np.zeros_like(src))
         most = int(hops.max(initial=0))
         delay: Delay | None = None
@@ -96,15 +99,17 @@ class Trip:
             delay = Delay(most, most * int(sizes[0]), 0)
         return cls(messages, topology, ways, hops, loads, delay)
 
-    def outcome(self, wire: Wire, unit: float = 1.0) -> Outcome:
-        """How long the round takes on a wire when messages have `unit` times their bytes."""
+    def outcome(self, wire: Wire, unit: float = 1.0, work: float = MAX_WORK) -> Outcome:
+        """How long the round takes on a wire when messages have `unit` times their bytes.
+
+        Queues that are more than `work` are not followed.
+        """
         if wire.bandwidth == math.inf:
             return Outcome(int(self.hops.max(initial=0)) * wire.latency, 0)
         if self.delay is not None:
             seconds = self.delay.hops * wire.latency + self.delay.bytes * unit / wire.bandwidth
             return Outcome(seconds, self.delay.waiting)
-        work = self.steps(wire, unit) * (self.topology.links + LINKS_A_STEP)
-        if int(self.hops.sum()) > MAX_HOPS or work > MAX_WORK:
+        if self.work(wire, unit) > work:
             return Outcome(self._least(wire, unit), None)
         sizes: Reals = self.messages.bytes * unit
         assert isinstance(self.topology, Torus)
@@ -115,7 +120,15 @@ class Trip:
         empty = int(self.hops[~full].max(initial=0)) * wire.latency
         return Outcome(max(float(arrived.max()), empty), int(waited.sum()))
 
-    def steps(self, wire: Wire, unit: float = 1.0) -> float:
+    def work(self, wire: Wire, unit: float = 1.0) -> float:
+        """What it takes to follow the queues, in hops: a step of them looks at every link."""
+        if self.delay is not None or wire.bandwidth == math.inf:
+            return 0.0
+        a_step = (self.topology.links + LINKS_A_STEP) / LINKS_A_HOP
+        ready = HOPS_A_LEG * len(self.messages) * len(self.legs)
+        return ready + int(self.hops.sum()) + self._steps(wire, unit) * a_step
+
+    def _steps(self, wire: Wire, unit: float) -> float:
         """About how many steps the queues take: one a window, and one for every turn of the busiest link."""
         sizes = self.messages.bytes[self.messages.bytes > 0]
         shortest = float(sizes.min()) * unit

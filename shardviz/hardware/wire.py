@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from shardviz.errors import NotationError, QuestionError, quote
@@ -14,8 +15,10 @@ MAX_LATENCY = 1e6
 MIN_BANDWIDTH, MAX_BANDWIDTH = 1.0, 1e18
 """Bytes per second; beyond the largest there is ``inf``."""
 
-LATENCY_HINT = "write a number with s, ms, us or ns, as in 1us"
-BANDWIDTH_HINT = "write a number with B/s, kB/s, MB/s, GB/s, TB/s or KiB/s, MiB/s, GiB/s, as in 45GB/s"
+LATENCY_HINT = "write a number with s, ms, us or ns, as in 1us; 0 needs none"
+BANDWIDTH_HINT = (
+    "write a number with B/s, kB/s, MB/s, GB/s, TB/s or KiB/s, MiB/s, GiB/s, as in 45GB/s, or inf"
+)
 
 _SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ns": 1e-9}
 _BYTES = {
@@ -59,16 +62,29 @@ class Wire:
 
 
 def parse_latency(text: str) -> float:
-    """Read ``1us``, ``0.5 ms``, ``2e-6`` (seconds). Raises `NotationError`, `QuestionError` out of bounds."""
-    return Wire(latency=_quantity(text, _SECONDS, "latency", LATENCY_HINT)).latency
+    """Read ``1us``, ``0.5 ms``, ``0``. Raises `NotationError`, and `QuestionError` out of bounds."""
+    seconds = _quantity(text, _SECONDS, "latency", LATENCY_HINT)
+    with _as_written("latency", text):
+        return Wire(latency=seconds).latency
 
 
 def parse_bandwidth(text: str) -> float:
-    """Read ``45GB/s``, ``40 GiB/s``, ``4.5e10`` (bytes per second), ``inf``.
+    """Read ``45GB/s``, ``40 GiB/s``, ``inf``.
 
     Raises `NotationError`, and `QuestionError` out of bounds.
     """
-    return Wire(bandwidth=_quantity(text, _BYTES_PER_SECOND, "bandwidth", BANDWIDTH_HINT)).bandwidth
+    rate = _quantity(text, _BYTES_PER_SECOND, "bandwidth", BANDWIDTH_HINT)
+    with _as_written("bandwidth", text):
+        return Wire(bandwidth=rate).bandwidth
+
+
+@contextmanager
+def _as_written(what: str, text: str) -> Iterator[None]:
+    """Refuse what no wire has in the words of whoever asked for it."""
+    try:
+        yield
+    except QuestionError as error:
+        raise QuestionError(f"a {what} of {quote(text.strip(), 30)} is not possible", error.hint) from None
 
 
 def _quantity(text: str, units: Mapping[str, float], what: str, hint: str) -> float:
@@ -84,4 +100,7 @@ def _quantity(text: str, units: Mapping[str, float], what: str, hint: str) -> fl
         raise NotationError(
             f"{quote(unit, 20)} is not a unit of {what}", text, begin, start + len(body), hint
         )
-    return float(number.group()) * (units[unit] if unit else 1.0)
+    value = float(number.group())
+    if not unit and value and math.isfinite(value):
+        raise NotationError(f"{quote(body, 30)} has no unit of {what}", text, start, start + len(body), hint)
+    return value * (units[unit] if unit else 1.0)

@@ -44,6 +44,6 @@ def layout_as_read(
             f"the spec {quote(spec)} has the shape {'x'.join(map(str, reading.shape))}, not {shape}",
             "give the same sizes twice, or a spec without sizes",
         )
-    element = canonical_dtype(dtype or reading.dtype or default_dtype)
+    element = canonical_dtype((reading.dtype or default_dtype) if dtype is None else dtype)
     array = ShardedArray(reading.name or "A", reading.dim_names, sizes, element, reading.spec)
     return Layout(array, mesh)

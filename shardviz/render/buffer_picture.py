@@ -1,23 +1,21 @@
-"""Who holds what after one round: a row for every device, a column for every chunk.
-
-In an all-to-all the columns are a device's slots, one for every member: what it has for that member, then
-what it got from it. Pieces on their way between two others stand after the slots.
-"""
+"""Who holds what after one round: a row for every device, a column for every chunk."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 from rich.text import Text
 
-from shardviz.collectives import Frame, Piece
-from shardviz.render.chunk_names import chunk_name, chunk_style
+from shardviz.collectives import Frame
+from shardviz.render.buffer_rows import BufferRow, BufferRows
+from shardviz.render.chunk_names import chunk_name
 from shardviz.render.device_label import coordinates, device_labels
+from shardviz.render.empty_chunks import empty_chunks
 from shardviz.render.grid import DIM, visible
 from shardviz.render.palette import Palette
-from shardviz.render.piece_label import EMPTY, Cell, Naming, piece_cell
+from shardviz.render.piece_label import FORMS, Cell, Form
 from shardviz.stepping.walk import Walk
 
 MAX_ROWS = 16
@@ -26,23 +24,24 @@ LEAST = 3
 """Columns of the narrowest cell."""
 GAP = 2
 NOTHING = "·"
-COMBINED = {"pmax": "max", "pmin": "min"}
+NAMES = len(FORMS) - 1
 
 
 @dataclass(frozen=True)
-class _Row:
-    """A device's line: its cells by column, what is on its way through it, what it has just sent."""
+class Shape:
+    """How pictures are drawn alike: the number of a form among `FORMS`, the columns of a cell, and where what
+    a device has sent begins; None where there is no room to say it."""
 
-    label: Text
-    cells: tuple[Cell | None, ...]
-    passing: tuple[Cell, ...]
-    sent: str
+    form: int
+    cell: int
+    sent_at: int | None
 
 
 class BufferPicture:
     """One frame for some of the groups, within `width` columns.
 
-    `moving`: what has just arrived is marked, and beside each device stands what it has sent.
+    `moving`: what has just arrived is marked, and beside each device stands what it has sent. `ended`: only
+    what is part of the result.
     """
 
     def __init__(
@@ -54,30 +53,23 @@ class BufferPicture:
         palette: Palette,
         max_rows: int = MAX_ROWS,
         moving: bool = True,
+        ended: bool = False,
     ) -> None:
-        self._walk, self._frame, self._groups, self._palette = walk, frame, groups, palette
-        self._width, self._moving = width, moving
+        self._walk, self.groups, self._palette, self.width = walk, groups, palette, width
         pattern = walk.schedule.pattern
         self._members = visible(pattern.group_size, max_rows)
         self._slots = pattern.kind == "all_to_all"
         self._pieces = pattern.pieces(walk.schedule.chunks)
         count = pattern.group_size * self._pieces if self._slots else walk.schedule.chunks
-        self._gutter = max(label.cell_len for label in (*self._labels[0], *self._titles))
-        room = width - self._gutter - 1
-        fits = room // (LEAST + 1)
-        self._columns = visible(count, fits)
-        if None in self._columns:
-            self._columns = visible(count, min(fits - 1, 6))
-
-    @cached_property
-    def cell_width(self) -> int:
-        """Columns of the narrowest cell that shows as much as fits."""
-        gaps = self._columns.count(None)
-        room = self._width - self._gutter - GAP - 2 * gaps
-        most = max(room // (len(self._columns) - gaps) - 1, LEAST)
-        cells = [cell for rows in self._rows for row in rows for cell in row.cells]
-        used = (len(cell.label(most)) + 2 for cell in cells if cell is not None and cell.needed)
-        return max(used, default=LEAST)
+        empty = None if self._slots else empty_chunks(walk)
+        shown = range(count) if empty is None else (~empty).nonzero()[0].tolist()
+        self._gutter = max(label.cell_len for label in (*self._labels[0], *self._titles)) + GAP
+        fits = (width - self._gutter + 1) // (LEAST + 1)
+        chosen = visible(len(shown), fits)
+        if None in chosen:
+            chosen = visible(len(shown), min(fits - 1, 6))
+        self._columns = [None if column is None else shown[column] for column in chosen]
+        self._maker = BufferRows(walk, frame, self._columns, palette, moving, ended)
 
     @property
     def summarised(self) -> bool:
@@ -85,43 +77,84 @@ class BufferPicture:
         return None in self._members or None in self._columns
 
     @cached_property
-    def marks(self) -> frozenset[str]:
-        """Which marks there are: ``arrived``, ``partial``, ``counted``, ``unneeded``, ``passing``."""
-        found = {"passing"} if self._passing else set()
-        for row in (row for rows in self._rows for row in rows):
-            for cell in (*row.cells, *row.passing):
-                if cell is not None:
-                    found |= {name for name in ("arrived", "partial") if getattr(cell, name) and cell.needed}
-                    found |= set() if cell.needed else {"unneeded"}
-                    found |= {"counted"} if "Σ" in cell.label(self.cell_width) else set()
-        return frozenset(found)
+    def shape(self) -> Shape:
+        """The richest form in which the picture fits the page alone."""
+        return common_shape([self])
 
-    def lines(self, cell: int) -> list[Text]:
-        """For every group a line that names the columns, then its devices; cells are `cell` columns wide."""
+    @property
+    def cells(self) -> Iterator[Cell]:
+        """Every cell that is drawn."""
+        for row in self._every_row:
+            yield from (cell for cell in (*row.cells, *row.passing) if cell is not None)
+
+    @property
+    def vacant(self) -> bool:
+        """Whether a device has nothing in some column."""
+        return any(None in row.cells for row in self._every_row)
+
+    @property
+    def passing(self) -> bool:
+        """Whether anything waits to go on that has no slot."""
+        return any(row.passing for row in self._every_row)
+
+    @property
+    def sent(self) -> str:
+        """What the first device that has sent anything has sent."""
+        return next((row.sent for row in self._every_row if row.sent), "")
+
+    def lines(self, shape: Shape | None = None) -> list[Text]:
+        """For every group a line that names the columns, then its devices."""
+        shape = shape or self.shape
         drawn = []
-        every = [row for rows in self._rows for row in rows]
-        gaps = self._columns.count(None)
-        used = self._gutter + GAP + (len(self._columns) - gaps) * (cell + 1) + 2 * gaps
-        passing = max(sum(len(each.labels[-1]) + 3 for each in row.passing) for row in every)
-        used += passing + 3 if passing else 0
-        with_sent = used + 1 + max(len(row.sent) for row in every) <= self._width
-        for group, title, rows in zip(self._groups, self._titles, self._rows, strict=True):
-            drawn.append(self._header(group, title, cell))
-            waiting = iter(rows)
+        for group, title, labels, rows in zip(
+            self.groups, self._titles, self._labels, self._rows, strict=True
+        ):
+            drawn.append(self._header(group, title, shape.cell))
+            waiting = iter(zip(labels, rows, strict=True))
             for member in self._members:
                 if member is None:
-                    drawn.append(Text("⋮".rjust(self._gutter), DIM))
+                    drawn.append(Text("⋮".rjust(self._gutter - GAP), DIM))
                     continue
-                row = next(waiting)
-                line = Text.assemble(row.label, " " * (self._gutter + GAP - row.label.cell_len))
-                line.append_text(Text(" ").join(self._cells(row, cell)))
+                label, row = next(waiting)
+                line = Text.assemble(label, " " * (self._gutter - label.cell_len))
+                line.append_text(Text(" ").join(self._texts(row, shape)))
                 self._append_passing(line, row)
-                if with_sent and row.sent:
-                    line.append(" " * (used + 1 - line.cell_len)).append(row.sent, DIM)
+                if shape.sent_at is not None and row.sent:
+                    line.append(" " * (shape.sent_at - line.cell_len)).append(row.sent, DIM)
                 drawn.append(line)
         return drawn
 
-    def _cells(self, row: _Row, width: int) -> list[Text]:
+    def used(self, cell: int) -> int:
+        """Columns of labels and cells of a width."""
+        gaps = self._columns.count(None)
+        return self._gutter + (len(self._columns) - gaps) * (cell + 1) + 2 * gaps - 1
+
+    def widest_cell(self, tail: int) -> int:
+        """How wide cells may be, so that `tail` columns are left after them."""
+        gaps = self._columns.count(None)
+        room = self.width - tail - self._gutter - 2 * gaps + 1
+        return max(room // max(len(self._columns) - gaps, 1) - 1, LEAST)
+
+    def longest(self, form: Form) -> int | None:
+        """Characters of the longest label in a form; None where a piece cannot be written in it."""
+        longest = 1
+        for row in self._every_row:
+            for cell in row.cells:
+                if cell is not None:
+                    label = cell.label(form)
+                    if label is None:
+                        return None
+                    longest = max(longest, len(label))
+        return longest
+
+    @cached_property
+    def tails(self) -> tuple[int, int]:
+        """Columns of what waits to go on, and of what was sent."""
+        passing = max(sum(len(each.name) + 3 for each in row.passing) for row in self._every_row)
+        sent = max(len(row.sent) for row in self._every_row)
+        return (passing + 3 if passing else 0), (sent + 2 if sent else 0)
+
+    def _texts(self, row: BufferRow, shape: Shape) -> list[Text]:
         cells = iter(row.cells)
         texts = []
         for column in self._columns:
@@ -129,16 +162,17 @@ class BufferPicture:
                 texts.append(Text("…", DIM))
                 continue
             cell = next(cells)
-            texts.append(Text(NOTHING.center(width), DIM) if cell is None else cell.text(width))
+            nothing = Text(NOTHING.center(shape.cell), DIM)
+            texts.append(nothing if cell is None else cell.text(shape.cell, FORMS[shape.form]))
         return texts
 
-    def _append_passing(self, line: Text, row: _Row) -> None:
+    def _append_passing(self, line: Text, row: BufferRow) -> None:
         for number, cell in enumerate(row.passing):
-            text = replace(cell, labels=cell.labels[-1:]).text(len(cell.labels[-1]) + 2)
+            text = cell.text(len(cell.name) + 2, FORMS[NAMES])
             rest = f" +{len(row.passing) - number}"
             needed = 1 + text.cell_len + (len(rest) if number + 1 < len(row.passing) else 0)
-            if line.cell_len + 3 + needed > self._width:
-                if line.cell_len + len(rest) <= self._width:
+            if line.cell_len + 3 + needed > self.width:
+                if line.cell_len + len(rest) <= self.width:
                     line.append(rest, DIM)
                 return
             line.append(" " if number else "  │ ", DIM).append_text(text)
@@ -146,7 +180,7 @@ class BufferPicture:
     def _header(self, group: int, title: Text, width: int) -> Text:
         """The group's place in the mesh, and the names of the columns."""
         walk, schedule = self._walk, self._walk.schedule
-        line = Text.assemble(title, " " * (self._gutter + GAP - title.cell_len))
+        line = Text.assemble(title, " " * (self._gutter - title.cell_len))
         names = []
         for column in self._columns:
             if column is None:
@@ -165,9 +199,9 @@ class BufferPicture:
     @cached_property
     def _labels(self) -> list[list[Text]]:
         walk = self._walk
-        positions = [[walk.groups[group][member] for member in self._shown] for group in self._groups]
+        positions = [[walk.groups[group][member] for member in self._shown] for group in self.groups]
         flat = [position for group in positions for position in group]
-        labels = device_labels(walk.mesh, flat, self._palette, self._width // 4)
+        labels = device_labels(walk.mesh, flat, self._palette, self.width // 4)
         size = len(self._shown)
         return [labels[start : start + size] for start in range(0, len(labels), size)]
 
@@ -178,101 +212,45 @@ class BufferPicture:
         others = [axis for axis in walk.mesh.axis_names if axis not in walk.operation.axes]
         if len(walk.groups) == 1:
             others = []
-        firsts = [walk.groups[group][0] for group in self._groups]
+        firsts = [walk.groups[group][0] for group in self.groups]
         titles = [coordinates(walk.mesh, first, self._palette, others) for first in firsts]
         for title in titles:
-            title.truncate(self._width // 4, overflow="ellipsis")
+            title.truncate(self.width // 4, overflow="ellipsis")
         return titles
 
     @property
     def _shown(self) -> list[int]:
         return [member for member in self._members if member is not None]
 
-    @property
-    def _passing(self) -> bool:
-        return any(row.passing for rows in self._rows for row in rows)
+    @cached_property
+    def _rows(self) -> list[list[BufferRow]]:
+        return [[self._maker.row(group, member) for member in self._shown] for group in self.groups]
 
     @cached_property
-    def _rows(self) -> list[list[_Row]]:
-        found = []
-        for group, labels in zip(self._groups, self._labels, strict=True):
-            found.append(
-                [self._row(group, member, label) for member, label in zip(self._shown, labels, strict=True)]
-            )
-        return found
+    def _every_row(self) -> list[BufferRow]:
+        return [row for rows in self._rows for row in rows]
 
-    def _row(self, group: int, member: int, label: Text) -> _Row:
-        chosen: dict[int, Piece] = {}
-        passing = []
-        for piece in self._frame.pieces(member, group):
-            column = self._column(member, piece.chunk)
-            other = chosen.get(-1 if column is None else column)
-            if column is None or (other is not None and not self._ends(member, piece.chunk)):
-                passing += [piece] if piece.needed else []
-                continue
-            if other is not None and other.needed:
-                passing.append(other)
-            chosen[column] = piece
-        cells = tuple(
-            self._cell(chosen[column], group) if column in chosen else None
-            for column in self._columns
-            if column is not None
-        )
-        sent = self._sent(group, member)
-        waiting = tuple(self._cell(piece, group) for piece in passing)
-        return _Row(label, cells, tuple(cell for cell in waiting if cell.labels != (EMPTY,)), sent)
 
-    def _column(self, member: int, chunk: int) -> int | None:
-        """The column of a chunk on a member; None for one that only passes through."""
-        if not self._slots:
-            return chunk
-        pair, piece = divmod(chunk, self._pieces)
-        origin, target = divmod(pair, self._walk.schedule.pattern.group_size)
-        if member not in (origin, target):
-            return None
-        return (origin if member == target else target) * self._pieces + piece
+def common_shape(pictures: Sequence[BufferPicture]) -> Shape:
+    """How frames of one walk, with the same rows and width, are drawn so that nothing moves between them.
 
-    def _ends(self, member: int, chunk: int) -> bool:
-        """Whether a chunk of an all-to-all is to end on the member."""
-        return chunk // self._pieces % self._walk.schedule.pattern.group_size == member
+    One form for all; what was sent gives way only to richer numbers.
+    """
+    passing = max(picture.tails[0] for picture in pictures)
+    sent = max(picture.tails[1] for picture in pictures)
+    tails = list(dict.fromkeys((passing + sent, passing, 0)))
+    found = [_form(pictures, pictures[0].widest_cell(tail)) for tail in tails]
+    form = next(each for each in found if FORMS[each].rank == FORMS[found[-1]].rank)
+    lengths = (picture.longest(FORMS[form]) or 1 for picture in pictures)
+    cell = min(max(*lengths, LEAST - 2) + 2, pictures[0].widest_cell(0))
+    used = pictures[0].used(cell) + passing
+    return Shape(form, cell, used + 2 if sent and used + sent <= pictures[0].width else None)
 
-    def _cell(self, piece: Piece, group: int) -> Cell:
-        schedule = self._walk.schedule
-        name = chunk_name(schedule.pattern, schedule.chunks, piece.chunk, group)
-        style = chunk_style(self._palette, schedule.chunks, piece.chunk, group)
-        cell = piece_cell(piece, name, style, self._naming)
-        return cell if self._moving else replace(cell, arrived=False)
 
-    @cached_property
-    def _naming(self) -> Naming:
-        pattern, sends = self._walk.schedule.pattern, self._frame.sends
-        return Naming(
-            self._slots,
-            pattern.group_size if pattern.reduces else 1,
-            COMBINED.get(self._walk.operation.name, "+"),
-            self._moving and sends is not None and bool(sends.reduce.any()),
-        )
-
-    def _sent(self, group: int, member: int) -> str:
-        """What a member has just sent: ``α→1``, ``2 chunks→1 α→3``."""
-        sends = self._frame.sends
-        if sends is None or not self._moving:
-            return ""
-        schedule, walk = self._walk.schedule, self._walk
-        mine = (sends.src == member).nonzero()[0]
-        by_chunks: dict[tuple[int, ...], list[int]] = {}
-        targets: dict[int, list[int]] = {}
-        for target, chunk in zip(sends.dst[mine].tolist(), sends.chunk[mine].tolist(), strict=True):
-            targets.setdefault(target, []).append(chunk)
-        for target, chunks in targets.items():
-            by_chunks.setdefault(tuple(sorted(chunks)), []).append(target)
-        words = []
-        for carried, receivers in by_chunks.items():
-            ids = [str(walk.mesh.device_id(walk.groups[group][receiver])) for receiver in receivers]
-            to = ",".join(ids) if len(ids) < 4 else f"{len(ids)} devices"
-            names = [chunk_name(schedule.pattern, schedule.chunks, chunk, group) for chunk in carried]
-            what = ",".join(names) if len(names) < 4 else f"{len(names)} chunks"
-            if len(names) > 2 and list(carried) == list(range(carried[0], carried[-1] + 1)):
-                what = f"{names[0]}–{names[-1]}"
-            words.append(f"{what}→{to}")
-        return " ".join(words) if len(words) < 4 else f"{len(mine)} chunks→{len(targets)} devices"
+def _form(pictures: Sequence[BufferPicture], cell: int) -> int:
+    """The richest form of which every label fits cells of a width; names, cut where they must be."""
+    for number, form in enumerate(FORMS):
+        lengths = [picture.longest(form) for picture in pictures]
+        if all(length is not None and length + 2 <= cell for length in lengths):
+            return number
+    return NAMES

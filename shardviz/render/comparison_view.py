@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from shardviz.errors import plural
-from shardviz.hardware import Row
+from shardviz.hardware import Row, fastest
 from shardviz.render.cost_lines import duration, least, link_text
 from shardviz.render.lines import columns, records, sentence
 from shardviz.render.palette import Palette
@@ -33,8 +33,9 @@ def comparison_view(
     `crossovers` are (bytes, algorithm) and `left_out` (algorithm, reason), as `shardviz.hardware` gives them.
     """
     able = [row for row in walk.rows if not row.reason]
-    fastest = min((row.seconds for row in able if row.exact), default=0.0)
-    rows = [_cells(walk, row, row.exact and row.seconds == fastest) for row in able]
+    best = fastest(walk.rows)
+    starred = () if len(best) == len(able) > 1 else best
+    rows = [_cells(walk, row, row.algorithm in starred) for row in able]
     head = [Text(heading, "bold") for heading in HEADINGS]
     lines = columns([head, *rows], width, right=RIGHT)
     if lines is None:
@@ -42,9 +43,10 @@ def comparison_view(
         lines = records(named, width)
     lines = [*headline(walk, width, palette), *sentence(_question(walk), width), Text(), *lines]
     lines += _reasons([(row.algorithm, row.reason) for row in walk.rows if row.reason], "", width)
-    lines += [Text(), *_crossovers_line(crossovers, width)]
+    lines += [Text(), *_crossovers_line(walk, crossovers, left_out, best, width)]
     lines += _reasons(left_out, "not compared at other payloads, since ", width)
-    notes = f"{BEST} fastest here, {CHOSEN} the one that would be stepped through. {least(walk.bound)}."
+    star = f"{BEST} fastest here, " if starred else ""
+    notes = f"{star}{CHOSEN} the one that would be stepped through. {least(walk.bound)}."
     return [*lines, *sentence(notes, width, style="dim")]
 
 
@@ -93,11 +95,40 @@ def _named(cells: Sequence[Text]) -> list[Text]:
     ]
 
 
-def _crossovers_line(crossovers: Sequence[tuple[int, str]], width: int) -> list[Text]:
-    """``up to 1.2 KiB recursive-doubling, from there ring``."""
-    if not crossovers:
+def _crossovers_line(
+    walk: Walk,
+    crossovers: Sequence[tuple[int, str]],
+    left_out: Sequence[tuple[str, str]],
+    best: Sequence[str],
+    width: int,
+) -> list[Text]:
+    """``up to 1.2 KiB recursive-doubling, from there ring``, among those that were looked at.
+
+    Nothing where the fastest of the table, `best`, was not looked at, and where only one was.
+    """
+    skipped = {algorithm for algorithm, _ in left_out}
+    if not crossovers or (best and skipped.issuperset(best)):
         return []
+    looked_at = [row.algorithm for row in walk.rows if not row.reason and row.algorithm not in skipped]
+    if skipped and len(looked_at) < 2:
+        return []
+    among = f" among {_and(looked_at)}" if skipped else ""
+    if best and len(best) == len(looked_at) > 1 and not skipped:
+        return sentence("all take the same time here", width, lead="fastest: ")
     names = [algorithm for _, algorithm in crossovers]
     said = [f"up to {human_bytes(end)} {name}" for name, (end, _) in zip(names, crossovers[1:], strict=False)]
     said.append(f"from there {names[-1]}" if said else f"{names[-1]} at any payload")
-    return sentence(", ".join(said), width, lead="fastest: ")
+    words = ", ".join(said)
+    here = next((name for start, name in reversed(crossovers) if start <= walk.bytes), names[0])
+    ties = [name for name in best if name != here]
+    if best and here not in best:
+        # Chunks that are not equally large, as a payload of few elements has, are sent in other times.
+        words += f"; here {_and(best)}, since chunks have whole elements"
+    elif ties:
+        words += f"; here as fast: {_and(ties)}"
+    return sentence(words, width, lead=f"fastest{among}: ")
+
+
+def _and(names: Sequence[str]) -> str:
+    """``a, b and c``."""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

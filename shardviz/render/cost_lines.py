@@ -6,6 +6,7 @@ from rich.text import Text
 
 from shardviz.collectives import LowerBound
 from shardviz.errors import plural
+from shardviz.hardware import Timeline
 from shardviz.render.lines import sentence
 from shardviz.render.units import exact_bytes, human_bytes, rate, seconds
 from shardviz.stepping.walk import Walk
@@ -19,8 +20,9 @@ OTHERS = 6
 def cost_lines(walk: Walk, width: int) -> list[Text]:
     """Rounds and bytes against the least possible and the other algorithms, then the time on these links."""
     schedule, timeline, bound = walk.schedule, walk.timeline, walk.bound
-    sent = timeline.device_bytes
-    words = f"{plural(schedule.rounds, 'round')}, {exact_bytes(sent)} sent by each device. {least(bound)}."
+    if schedule.pattern.group_size == 1:
+        return sentence("one device alone: nothing to send", width, lead=f"{schedule.algorithm}: ")
+    words = f"{plural(schedule.rounds, 'round')}, {_sent(timeline)}. {least(bound)}."
     compared = walk.rows if schedule.pattern.group_size <= MAX_GROUP else ()
     rows = [row for row in compared if row.algorithm != schedule.algorithm and not row.reason]
     if rows:
@@ -38,10 +40,24 @@ def cost_lines(walk: Walk, width: int) -> list[Text]:
 
 
 def least(bound: LowerBound) -> str:
-    """``No algorithm sends fewer than 24 bytes, or, one message at a time, takes fewer than 2 rounds``."""
+    """``Least: 24 bytes; 2 rounds if a device sends one message a round``."""
+    if not bound.rounds:
+        return "Nothing has to be sent"
     return (
-        f"No algorithm sends fewer than {exact_bytes(bound.wire_bytes)}, or, one message at a time, takes "
-        f"fewer than {plural(bound.rounds, 'round')}"
+        f"Least: {exact_bytes(bound.wire_bytes)}; {plural(bound.rounds, 'round')} if a device sends one "
+        "message a round"
+    )
+
+
+def _sent(timeline: Timeline) -> str:
+    """``24 bytes sent by each device``, or the most that one of them sends."""
+    total = sum(count * int(load.bytes.sum()) for _, load, count in timeline.different_rounds())
+    most = timeline.device_bytes
+    everyone = total == most * timeline.topology.devices
+    return (
+        f"{exact_bytes(most)} sent by each device"
+        if everyone
+        else f"at most {exact_bytes(most)} sent by a device"
     )
 
 

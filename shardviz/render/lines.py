@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Sequence
 
@@ -11,6 +12,12 @@ from rich.text import Text
 from shardviz.render.palette import Palette
 
 GAP = 2
+GLUE = "\xa0"
+"""A blank at which no line breaks."""
+COUNTED = re.compile(
+    r"(?<=[0-9]) (?=(?:[KMGTPE]?i?B(?:/s)?|bytes?|[mµn]?s|chunks?|rounds?|devices?|messages?)\b)|(?<=≥) "
+)
+"""The blank between a number and its unit."""
 READABLE = 100
 """Sentences wrap here even on wider pages."""
 
@@ -18,16 +25,19 @@ READABLE = 100
 def sentence(text: str, width: int, indent: int = 0, lead: str = "", style: str | Style = "") -> list[Text]:
     """`text` in lines of at most `width` columns, all indented, the others two more than the first.
 
-    The first line begins with `lead` in bold.
+    The first line begins with `lead` in bold. A number and its unit stay together, and so do words with
+    `GLUE` between them. No text, no line.
     """
+    if not lead + text:
+        return []
     hanging = GAP if lead else 0
     wrapped = textwrap.wrap(
-        lead + text,
+        COUNTED.sub(GLUE, lead + text),
         min(width, READABLE) - indent,
         subsequent_indent=" " * hanging,
         break_on_hyphens=False,
     )
-    lines = [Text.assemble(" " * indent, (line, style)) for line in wrapped]
+    lines = [Text.assemble(" " * indent, (line.replace(GLUE, " "), style)) for line in wrapped]
     if lead:
         lines[0].stylize("not dim bold", indent, indent + len(lead))
     return lines

@@ -1,9 +1,10 @@
-"""A piece in a cell: its numbers, its addends or how many there are, as richly as there is room for."""
+"""A piece in a cell: its numbers, its addends or how many there are, in the form its picture has room for."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from rich.style import Style
 from rich.text import Text
@@ -22,39 +23,99 @@ LISTED = 16
 
 
 @dataclass(frozen=True)
-class Cell:
-    """A piece as it is drawn: `labels` from the longest to the shortest, what of it is marked, a style."""
+class Form:
+    """How every piece of a picture is written.
 
-    labels: tuple[str, ...]
+    `first` and `last` are how many numbers stand before and after ``…`` where there are more than `first` +
+    `last`; with `first` None all do, and with 0 none: pieces have their names. `addends`: sums are written
+    out; `counted`: sums say of how many. `named`: the chunk's name stands before its numbers.
+    """
+
+    first: int | None
+    last: int = 0
+    addends: bool = False
+    counted: bool = False
+    named: bool = False
+
+    @property
+    def rank(self) -> int:
+        """0 with addends, 1 with all numbers, 2 with some, 3 with none."""
+        if self.addends:
+            return 0
+        return 1 if self.first is None else 2 if self.first else 3
+
+
+FORMS = (
+    Form(None, addends=True, named=True),
+    *(
+        Form(first, last, counted=counted, named=named)
+        for first, last in ((None, 0), (2, 1), (1, 1), (1, 0))
+        for counted, named in ((True, True), (True, False), (False, False))
+    ),
+    Form(0, counted=True),
+)
+"""From the richest to the shortest."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A piece as it is drawn: its name, its numbers (None where there are none), what of it is marked.
+
+    `numbers` are all of them, or the first ones and the last of `length`. `sums` are its addends
+    (``3+5``, ``3+5=8``) where they can be written out, `count` is how many (``Σ2``) where it is a sum;
+    `wraps`: its type cannot hold the sum. `named`: its name may stand before its numbers.
+    """
+
+    name: str
+    numbers: tuple[str, ...] | None
+    length: int
     style: Style
     arrived: bool = False
     needed: bool = True
     partial: bool = False
+    sums: tuple[str, ...] = ()
+    count: str = ""
+    wraps: bool = False
+    named: bool = False
 
-    def label(self, width: int) -> str:
-        """What stands in a cell of `width` columns; two of them are for marks."""
-        room = width - 2
-        return next((label for label in self.labels if len(label) <= room), self.labels[-1][:room])
+    @property
+    def empty(self) -> bool:
+        """Whether it has no element."""
+        return self.numbers is not None and not self.length
 
-    def text(self, width: int) -> Text:
-        """In exactly `width` columns."""
-        label = self.label(width)
+    def label(self, form: Form) -> str | None:
+        """What stands in the cell, without marks; None for what cannot be written in that form."""
+        if self.empty:
+            return EMPTY
+        if self.numbers is None or form.rank == 3:
+            return self.count or self.name
+        if form.addends and self.count:
+            return ", ".join(self.sums) or None
+        if form.first is None or self.length <= form.first + form.last:
+            if self.length > LISTED:
+                return None
+            words = ", ".join(self.numbers)
+        else:
+            words = ", ".join((*self.numbers[: form.first], "…", *self.numbers[-1:] * form.last))
+        name = f"{self.name} " if form.named and self.named else ""
+        return f"{name}{words}{' ' if form.counted and self.count else ''}{self.count * form.counted}"
+
+    def text(self, width: int, form: Form) -> Text:
+        """In exactly `width` columns, the first and the last of them for marks."""
+        label = (self.label(form) or self.name)[: width - 2]
+        if self.empty:
+            return Text(label.center(width), DIM)
         if not self.needed:
             return Text(f"({label})".center(width), DIM)
-        if not self.partial:
-            return Text(f"{ARRIVED if self.arrived else ' '}{label} ".center(width), self.style)
-        if len(label) + 4 <= width:
-            label = f"{ARRIVED if self.arrived else ' '}{label} "
-        elif self.arrived:
-            label = (ARRIVED + label).ljust(width, PARTIAL)
-        return Text(label.center(width, PARTIAL), self.style)
+        side = PARTIAL if self.partial else " "
+        return Text(f"{ARRIVED if self.arrived else side}{label}{side}".center(width), self.style)
 
 
 @dataclass(frozen=True)
 class Naming:
-    """How the pieces of one frame are written.
+    """What the pieces of one frame have in common.
 
-    `named` puts the chunk's name before its numbers. `members` is how many addends a complete sum has, 1
+    `named`: chunks have names beside their numbers. `members` is how many addends a complete sum has, 1
     where nothing is added. `combined` is ``+``, ``max`` or ``min``. `added`: the last round added to pieces,
     so that one that arrived shows how it came to be.
     """
@@ -67,46 +128,42 @@ class Naming:
 
 def piece_cell(piece: Piece, name: str, style: Style, naming: Naming) -> Cell:
     """A piece of the chunk `name` in its colour."""
-    if piece.values is not None and not len(piece.values):
-        return Cell((EMPTY,), DIM)
-    partial = len(piece.contributions) < naming.members
-    labels = tuple(dict.fromkeys(_labels(piece, name, naming, partial)))
-    return Cell(labels, style, piece.arrived, piece.needed, partial)
-
-
-def _labels(piece: Piece, name: str, naming: Naming, partial: bool) -> Iterator[str]:
-    """Ways to write a piece, the longest first."""
     count = len(piece.contributions)
+    partial = count < naming.members
     summed = count > 1 and (partial or (naming.added and piece.arrived))
-    many = f" {'Σ' if naming.combined == '+' else 'of '}{count}" if summed else ""
+    many = f"{'Σ' if naming.combined == '+' else 'of '}{count}" if summed else ""
     values = piece.values
     if values is None:
-        if many:
-            yield many.strip()
-        yield name
-        return
-    shown = numbers(values[: LISTED + 1])
+        return Cell(name, None, 0, style, piece.arrived, piece.needed, partial, count=many)
+    shown = numbers(values if len(values) <= LISTED else values[[0, 1, -1]])
+    sums: tuple[str, ...] = ()
+    wraps = False
     addends = piece.addends if summed and count * len(values) <= LISTED else None
     if addends:
         each = [_joined(parts, naming.combined) for parts in zip(*map(numbers, addends), strict=True)]
+        sums = tuple(each)
         if not partial:
-            yield " ".join(f"{parts}={total}" for parts, total in zip(each, shown, strict=True))
-        yield " ".join(each)
-    whole = [" ".join(shown)] if len(shown) <= LISTED else []
-    last = numbers(values[-1:])
-    if len(shown) > 3:
-        whole += [" ".join((*shown[:2], "…", *last)), " ".join((shown[0], "…", *last))]
-    if len(shown) > 1:
-        whole.append(f"{shown[0]} …")
-    for words in whole:
-        if naming.named:
-            yield f"{name} {words}{many}"
-        yield words + many
-        if len(shown) == 1:
-            yield words
-    if many:
-        yield many.strip()
-    yield name
+            sums = tuple(f"{parts}={total}" for parts, total in zip(each, shown, strict=True))
+        wraps = naming.combined == "+" and "int" in values.dtype.name and _wraps(addends, shown)
+    return Cell(
+        name,
+        tuple(shown),
+        len(values),
+        style,
+        piece.arrived,
+        piece.needed,
+        partial,
+        sums,
+        many,
+        wraps,
+        naming.named,
+    )
+
+
+def _wraps(addends: Sequence[Any], totals: Sequence[str]) -> bool:
+    """Whether whole numbers add up to something else than their type can hold."""
+    columns = zip(*map(numbers, addends), strict=True)
+    return any(sum(map(int, parts)) != int(total) for parts, total in zip(columns, totals, strict=True))
 
 
 def _joined(addends: Sequence[str], combined: str) -> str:

@@ -2,39 +2,83 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from rich.text import Text
 
-from shardviz.render.buffer_picture import BufferPicture
-from shardviz.render.lines import trimmed
+from shardviz.render.buffer_picture import BufferPicture, Shape, common_shape
+from shardviz.render.lines import sentence, trimmed
 from shardviz.render.palette import Palette
-from shardviz.render.sends_line import sends_line
+from shardviz.render.round_words import round_words
+from shardviz.render.step_notes import legend
 from shardviz.render.step_view import MAX_ROWS, headline, shown_groups
-from shardviz.render.units import human_bytes
 from shardviz.stepping.walk import Walk
 
 LOOKED_AT = 16
-"""Frames that decide how wide cells are."""
+"""Frames that decide how wide cells are, and which marks are explained."""
 DONE, TO_DO = "━", "─"
+STOP = "any key stops"
 
 
 def play_lines(walk: Walk, number: int, width: int, height: int, palette: Palette) -> list[Text]:
     """Exactly `height` lines for frame `number` (0: before any round; `len(walk.frames) - 1`: after all)."""
-    top = [*headline(walk, width, palette), Text(), *_progress(walk, number, width)]
-    room = height - len(top) - 1
-    groups = shown_groups(walk)
-    if len(groups) * (walk.schedule.pattern.group_size + 1) > room:
-        groups = range(1)
-    rows = max(min(MAX_ROWS, room - 1), 1)
-    rounds = walk.schedule.rounds
-    step = max(rounds // LOOKED_AT, 1)
-    seen = {0, number, rounds, *range(0, rounds, step)}
-    drawn = {
-        each: BufferPicture(walk, walk.frames[each], groups, width, palette, rows) for each in sorted(seen)
-    }
-    cell = max(picture.cell_width for picture in drawn.values())
-    lines = [*top, Text(), *drawn[number].lines(cell)]
-    lines = [trimmed(line, palette) for line in lines[:height]]
-    return lines + [Text() for _ in range(height - len(lines))]
+    global _latest
+    stage = _latest
+    if (
+        stage is None
+        or stage.walk is not walk
+        or (stage.width, stage.height, stage.palette)
+        != (
+            width,
+            height,
+            palette,
+        )
+    ):
+        stage = _latest = Stage(walk, width, height, palette)
+    return stage.lines(number)
+
+
+class Stage:
+    """All frames of a walk on one page: what they have in common is worked out once."""
+
+    def __init__(self, walk: Walk, width: int, height: int, palette: Palette) -> None:
+        self.walk, self.width, self.height, self.palette = walk, width, height, palette
+        self._top = headline(walk, width, palette)
+        # A blank line, two of progress, another blank line; the columns' names.
+        room = height - len(self._top) - 4
+        groups = shown_groups(walk)
+        if len(groups) * (walk.schedule.pattern.group_size + 1) > room - 1:
+            groups = range(1)
+        self._groups = groups
+        self._rows = max(min(MAX_ROWS, room - 2), 1)
+
+    def lines(self, number: int) -> list[Text]:
+        """Exactly `height` lines."""
+        shape, notes = self._common
+        lines = [*self._top, Text(), *_progress(self.walk, number, self.width), Text()]
+        lines += self._picture(number).lines(shape)
+        room = self.height - len(lines)
+        notes = notes if room > len(notes) else notes[-1:]
+        lines += [Text() for _ in range(room - len(notes))]
+        lines += notes
+        return [trimmed(line, self.palette) for line in lines[: self.height]]
+
+    @cached_property
+    def _common(self) -> tuple[Shape, list[Text]]:
+        rounds = self.walk.schedule.rounds
+        seen = sorted({0, rounds, *range(0, rounds, max(rounds // LOOKED_AT, 1))})
+        drawn = [self._picture(number) for number in seen]
+        shape = common_shape(drawn)
+        words = legend(self.walk, drawn, shape)
+        return shape, sentence(f"{words}   {STOP}" if words else STOP, self.width, style="dim")
+
+    def _picture(self, number: int) -> BufferPicture:
+        frame = self.walk.frames[number]
+        return BufferPicture(self.walk, frame, self._groups, self.width, self.palette, self._rows)
+
+
+_latest: Stage | None = None
+"""Frames are drawn one after another on one page."""
 
 
 def _progress(walk: Walk, number: int, width: int) -> list[Text]:
@@ -47,8 +91,7 @@ def _progress(walk: Walk, number: int, width: int) -> list[Text]:
     said = Text("before")
     if number:
         phase, _ = walk.schedule.phase(number)
-        sends = sends_line(walk.schedule.round(number), walk.schedule.pattern, walk.operation.axes)
-        sent = human_bytes(walk.timeline[number - 1].device_bytes)
-        said = Text.assemble((walk.phase_name(phase), "bold"), f"  {sends}, {sent}")
-    said.truncate(width, overflow="ellipsis")
+        said = Text.assemble((walk.phase_name(phase), "bold"), f"  {round_words(walk, number)}")
+    if said.cell_len > width:
+        said = Text.assemble(said[: width - 1], "…")
     return [bar, said]

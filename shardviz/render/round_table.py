@@ -7,7 +7,7 @@ from itertools import groupby
 
 from rich.text import Text
 
-from shardviz.errors import plural
+from shardviz.errors import QuestionError, plural
 from shardviz.render.cost_lines import duration
 from shardviz.render.lines import columns, sentence
 from shardviz.render.sends_line import sends_line
@@ -16,12 +16,22 @@ from shardviz.stepping.walk import Walk
 
 MAX_ROWS = 12
 LOOKED_AT = 64
-"""Rounds of a phase that are looked at one by one, where they are not alike."""
+"""Rounds of a phase that are looked at one by one, where they are not alike…"""
+LOOKED_AT_SENDS = 2**20
+"""…and what they send together."""
 HEADINGS = ("", "rounds", "who sends what to whom", "a device", "a round")
 
 
 def round_table(walk: Walk, width: int) -> list[Text]:
-    """One line for consecutive rounds that read alike; the first and last ones of many."""
+    """One line for consecutive rounds that read alike; the first and last ones of many.
+
+    Raises `QuestionError` for more rounds, or larger ones, than can be added up.
+    """
+    if walk.timeline.too_long:
+        raise QuestionError(
+            f"{walk.schedule.algorithm} on {plural(walk.mesh.size, 'device')}: {walk.timeline.too_long}",
+            "take a smaller mesh, fewer axes with --axis, or --round N for one round",
+        )
     rows = [[Text(heading, "bold") for heading in HEADINGS]]
     found = [(key, [*run]) for key, run in groupby(_rounds(walk), key=lambda each: each[1:])]
     shown = found if len(found) <= MAX_ROWS else [*found[: MAX_ROWS - 2], found[-1]]
@@ -34,7 +44,7 @@ def round_table(walk: Walk, width: int) -> list[Text]:
         lines = []
         for name, which, *rest in ([cell.plain for cell in row] for row in rows[1:]):
             said = "{}: {}, {} a device, {} a round".format(name, *rest)
-            lines += sentence(said, width, lead=f"rounds {which}  ")
+            lines += sentence(said, width, lead=f"round{'s' if '–' in which else ''} {which}  ")
     left_out = sum(run[-1][0][1] - run[0][0][0] + 1 for _, run in found[MAX_ROWS - 2 : -1])
     if len(found) > MAX_ROWS:
         lines += sentence(f"{plural(left_out, 'round')} before the last not shown", width, style="dim")
@@ -51,8 +61,10 @@ def _rounds(walk: Walk) -> Iterator[tuple[tuple[int, int], str, str, str, str]]:
     for phase in schedule.phases:
         last = first + phase.rounds - 1
         spans = [(first, last)] if phase.alike else [(number, number) for number in range(first, last + 1)]
-        if len(spans) > LOOKED_AT:
-            spans = [*spans[: LOOKED_AT - 2], (first + LOOKED_AT - 2, last - 1), (last, last)]
+        most = LOOKED_AT_SENDS // max(1, len(phase.sends(phase.rounds // 2)))
+        most = max(3, min(LOOKED_AT, most))
+        if len(spans) > most:
+            spans = [*spans[: most - 2], (first + most - 2, last - 1), (last, last)]
         name = walk.phase_name(phase)
         for start, stop in spans:
             if stop > start and not phase.alike:

@@ -55,7 +55,9 @@ def _along(src: Ints, dst: Ints, dims: tuple[int, ...], axes: Sequence[str]) -> 
     if len(dims) < 2:
         return ""
     steps = np.array(np.unravel_index(dst, dims)) - np.array(np.unravel_index(src, dims))
-    moved = np.unique(steps % np.array(dims)[:, None], axis=1).T.tolist()
+    # As single numbers: whole columns take long to compare.
+    different = np.unique(np.ravel_multi_index(tuple(steps % np.array(dims)[:, None]), dims))
+    moved = np.array(np.unravel_index(different, dims)).T.tolist()
     if len(moved) * math.prod(dims) != len(src) or any(sum(map(bool, step)) != 1 for step in moved):
         return ""
     found = []

@@ -55,10 +55,15 @@ def shards_picture(
         array_lines(values[place], _styles(walk, place, ended, palette), room, digits, striped)
         for place in shown
     ]
-    if all(len(block) == 1 for block in blocks):
-        lines = [Text.assemble(label, " " * GAP, row) for label, (row,) in zip(labels, blocks, strict=True)]
+    if values.ndim < 3 or all(len(block) == 1 for block in blocks):
+        lines = [
+            Text.assemble(label if not number else " " * label.cell_len, " " * GAP, row)
+            for label, block in zip(labels, blocks, strict=True)
+            for number, row in enumerate(block)
+        ]
         if None in places:
-            lines.insert(places.index(None), Text("⋮".rjust(gutter - GAP), DIM))
+            first = sum(map(len, blocks[: places.index(None)]))
+            lines.insert(first, Text("⋮".rjust(gutter - GAP), DIM))
         return lines
     stacks = [[label, *block, Text()] for label, block in zip(labels, blocks, strict=True)]
     if None in places:
@@ -96,7 +101,7 @@ def array_lines(
 ) -> list[Text]:
     """An array, the last dimension along a line; neighbours of one style stand in one cell.
 
-    A vector goes on over several lines, each with as many whole periods as it has room for. Of larger
+    A vector goes on over several lines, each with whole periods, or an equal part of one. Of larger
     arrays the first and last numbers and lines are shown. Numbers take `digits` columns.
     """
     length = values.shape[-1] if values.ndim else 1
@@ -104,8 +109,13 @@ def array_lines(
         return [Text("[]", DIM)]
     flat = values.reshape(-1)
     fits = max(width // (digits + 3), 3)
+    if values.ndim < 2 and fits < length <= width:
+        for gap in (" ", ""):
+            line = _line(range(length), flat, style, digits, striped, gap)
+            if line.cell_len <= width:
+                return [line]
     if values.ndim < 2 and fits < length <= max_lines // 2 * fits:
-        whole = fits - fits % period if period <= fits else fits
+        whole = _whole(fits, period)
         bounds = [(start, min(start + whole, length)) for start in range(0, length, whole)]
         return [_line(range(*each), flat, style, digits, striped) for each in bounds]
     columns = visible(length, fits)
@@ -119,6 +129,13 @@ def array_lines(
     return lines
 
 
+def _whole(fits: int, period: int) -> int:
+    """How many numbers stand in a line of at most `fits`: whole periods, or an equal part of one."""
+    if period <= fits:
+        return fits - fits % period
+    return next((part for part in range(fits, fits // 2, -1) if period % part == 0), fits)
+
+
 def _digits(values: Values, width: int, max_lines: int) -> int:
     """Columns of the widest number that `array_lines` may show."""
     if not values.size:
@@ -130,7 +147,14 @@ def _digits(values: Values, width: int, max_lines: int) -> int:
     return max(map(len, numbers(shown)))
 
 
-def _line(places: Sequence[int | None], flat: Values, style: StyleOf, digits: int, striped: bool) -> Text:
+def _line(
+    places: Sequence[int | None],
+    flat: Values,
+    style: StyleOf,
+    digits: int,
+    striped: bool,
+    blank: str = " ",
+) -> Text:
     def look(place: int | None) -> tuple[bool, Style | None]:
         return (True, None) if place is None else (False, style(place))
 
@@ -142,7 +166,7 @@ def _line(places: Sequence[int | None], flat: Values, style: StyleOf, digits: in
         words = [numbers(flat[place : place + 1])[0].rjust(digits) for place in run if place is not None]
         side = PARTIAL if striped else " "
         cells.append(Text(f"{side}{' '.join(words)}{side}", colours or ""))
-    return Text(" ").join(cells)
+    return Text(blank).join(cells)
 
 
 def _styles(walk: Walk, place: int, ended: bool, palette: Palette) -> StyleOf:

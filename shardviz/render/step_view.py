@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import groupby
 
 from rich.text import Text
@@ -13,15 +12,16 @@ from shardviz.errors import plural
 from shardviz.render.buffer_picture import BufferPicture
 from shardviz.render.caption import axes_text
 from shardviz.render.cost_lines import cost_lines, duration
+from shardviz.render.empty_chunks import empty_note
 from shardviz.render.lines import sentence, table, trimmed
-from shardviz.render.palette import PARTIAL, Palette
-from shardviz.render.picture import repetition, shelve
-from shardviz.render.piece_label import ARRIVED
+from shardviz.render.palette import Palette
+from shardviz.render.picture import shelve
 from shardviz.render.question_view import mesh_text
 from shardviz.render.round_table import round_table
-from shardviz.render.sends_line import sends_line
+from shardviz.render.round_words import round_words
 from shardviz.render.shards_picture import final_picture, shards_picture
-from shardviz.render.units import human_bytes, times
+from shardviz.render.step_notes import after_words, legend_lines
+from shardviz.render.units import human_bytes, shaped, times
 from shardviz.stepping.walk import Walk
 
 MAX_ROWS = 16
@@ -55,20 +55,25 @@ def headline(walk: Walk, width: int, palette: Palette) -> list[Text]:
     """``all_gather over i  by ring  mesh i=4, 4 devices  s32[4] as P('i'), 1 a device``."""
     operation, layout = walk.operation, walk.question.layout
     what = Text.assemble((operation.name, "bold"), " over ", axes_text(operation.axes, walk.mesh, palette))
-    shape = ",".join(map(str, layout.array.shape))
     cells = [
         what,
         Text(walk.schedule.algorithm, "bold"),
         Text.assemble("mesh ", mesh_text(walk.mesh, palette)),
-        Text(f"{layout.array.dtype}[{shape}] {walk.question.spec} → {times(layout.shard_shape)} a device"),
+        Text(
+            f"{shaped(layout.array.dtype, layout.array.shape)} {walk.question.spec} → "
+            f"{times(layout.shard_shape)} a device"
+        ),
     ]
     return table([cells], width)
 
 
 def _algorithm(walk: Walk, width: int) -> list[Text]:
-    """What the algorithm does."""
+    """What the algorithm does, and whose the numbers are not."""
     algorithm = ALGORITHMS[walk.schedule.algorithm]
-    return sentence(f"{algorithm.name}: {algorithm.summary}", width, style="dim")
+    lines = sentence(f"{algorithm.name}: {algorithm.summary}", width, style="dim")
+    if walk.question.counted:
+        lines += sentence("the numbers 0, 1, 2, … are only examples", width, style="dim")
+    return lines
 
 
 def one_round(walk: Walk, number: int, width: int, palette: Palette) -> list[Text]:
@@ -76,34 +81,15 @@ def one_round(walk: Walk, number: int, width: int, palette: Palette) -> list[Tex
     if number:
         phase, _ = walk.schedule.phase(number)
         lines = sentence(walk.phase_name(phase), width, lead=f"round {number} of {walk.schedule.rounds}  ")
-        lines += sentence(_round_words(walk, number), width, 2)
+        lines += sentence(round_words(walk, number), width, 2)
         lines += sentence(_load_words(walk, number), width, 2, style="dim")
     else:
         lines = [Text("before any round", "bold")]
+    lines += sentence(empty_note(walk), width, 2, style="dim")
     groups = shown_groups(walk)
     drawn = BufferPicture(walk, walk.frames[number], groups, width, palette, MAX_ROWS)
-    lines += drawn.lines(drawn.cell_width)
-    return [*lines, *_other_groups(walk, groups, width), *legend(walk, [drawn], width, palette)]
-
-
-def legend(walk: Walk, drawn: Sequence[BufferPicture], width: int, palette: Palette) -> list[Text]:
-    """The marks that pictures have, and whether colours repeat."""
-    marks = set().union(*(picture.marks for picture in drawn))
-    said = [
-        words
-        for mark, words in (
-            ("arrived", f"{ARRIVED} has just arrived"),
-            ("partial", f"{PARTIAL} partial"),
-            ("counted", "Σ4 the sum of 4"),
-            ("unneeded", "( ) no longer needed"),
-            ("passing", "│ waiting to go on"),
-        )
-        if mark in marks
-    ]
-    lines = sentence("   ".join(said), width, style="dim") if said else []
-    for note in repetition(len(shown_groups(walk)) * walk.schedule.chunks, palette):
-        lines += sentence(note.plain, width, style="dim")
-    return lines
+    lines += drawn.lines()
+    return [*lines, *_other_groups(walk, groups, width), *legend_lines(walk, [drawn], width, palette)]
 
 
 def _summary(walk: Walk, width: int, palette: Palette) -> list[Text]:
@@ -113,33 +99,36 @@ def _summary(walk: Walk, width: int, palette: Palette) -> list[Text]:
         return [*round_table(walk, width), *sentence(pieces, width, style="dim")]
     lines = [*_before(walk, width, palette, SUMMARY_ROWS), Text(), *round_table(walk, width), Text()]
     lines += _after(walk, width, palette, SUMMARY_ROWS)
-    return [*lines, *sentence("--round N shows one round, --json all of them", width, style="dim")]
+    hint = "--round N shows one round" + ("" if walk.unlisted else ", --json all of them")
+    lines += sentence(empty_note(walk), width, style="dim")
+    return [*lines, *sentence(hint, width, style="dim")]
 
 
 def _before(walk: Walk, width: int, palette: Palette, rows: int) -> list[Text]:
     title = Text("BEFORE", "bold")
     if walk.frames.before is not None:
         return [title, *shards_picture(walk, False, width, palette, rows)]
-    return [title, *_chunks(walk, 0, width, palette, rows)]
+    drawn = BufferPicture(walk, walk.frames[0], [0], width, palette, rows, moving=False)
+    return [title, *drawn.lines()]
 
 
 def _after(walk: Walk, width: int, palette: Palette, rows: int) -> list[Text]:
-    title = Text("AFTER", "bold")
-    if walk.frames.after is None:
-        return [title, *_chunks(walk, walk.schedule.rounds, width, palette, rows)]
-    lines = [title, *shards_picture(walk, True, width, palette, rows)]
+    after = walk.frames.after
+    if after is None:
+        last = walk.frames[walk.schedule.rounds]
+        drawn = BufferPicture(walk, last, [0], width, palette, rows, moving=False, ended=True)
+        return [Text("AFTER", "bold"), *drawn.lines()]
+    title = [Text("AFTER", "bold"), Text(f"{shaped(walk.result_dtype, after.shape[1:])} a device")]
+    title += [Text(said) for said in after_words(walk)]
+    lines = [*table([title], width), *shards_picture(walk, True, width, palette, rows)]
     if walk.final is not None:
-        shape = f"{walk.result_dtype}[{','.join(map(str, walk.final.shape))}]"
-        heading = [Text("FINAL RESULT", "bold"), Text(shape), Text(walk.question.final_spec)]
-        lines += [Text(), *table([heading], width)]
-        lines += final_picture(walk, width, palette)
+        heading = [Text("FINAL RESULT", "bold"), Text(shaped(walk.result_dtype, walk.final.shape))]
+        heading.append(Text(walk.question.final_spec))
+        lines += [Text(), *table([heading], width), *final_picture(walk, width, palette)]
+    elif after.ndim == 1 and len(walk.question.final_positions) > 1:
+        said = "no FINAL RESULT: shard_map joins results along a dimension, and these have none"
+        lines += [Text(), *sentence(said, width, style="dim")]
     return lines
-
-
-def _chunks(walk: Walk, number: int, width: int, palette: Palette, rows: int) -> list[Text]:
-    """A frame of the first group, for walks without numbers and ends of summaries."""
-    drawn = BufferPicture(walk, walk.frames[number], [0], width, palette, rows, moving=False)
-    return drawn.lines(drawn.cell_width)
 
 
 def _rounds(walk: Walk, width: int, palette: Palette) -> list[Text]:
@@ -153,18 +142,19 @@ def _rounds(walk: Walk, width: int, palette: Palette) -> list[Text]:
         first = numbers.stop
         if not numbers:
             continue
-        words = [_round_words(walk, number) for number in numbers]
+        words = [round_words(walk, number) for number in numbers]
         alike = len(set(words)) == 1
         heading = plural(len(numbers), "round") + (f"; {words[0]}" if alike else "")
         lines += sentence(heading, width, lead=f"{name}  ")
         drawn = [
             BufferPicture(walk, walk.frames[number], groups, width, palette, MAX_ROWS) for number in numbers
         ]
-        bodies = [picture.lines(picture.cell_width) for picture in drawn]
+        bodies = [picture.lines() for picture in drawn]
         under: list[list[Text]] = [[] for _ in numbers]
         if not alike:
             wide = max(line.cell_len for body in bodies for line in body)
-            under = [sentence(said, max(wide, LEAST_WORDS)) for said in words]
+            room = max(wide, LEAST_WORDS)
+            under = [sentence(said, room if 2 * room < width else width) for said in words]
         # Pictures beside one another stand at one height.
         deep = max(map(len, under))
         blocks = [
@@ -173,16 +163,9 @@ def _rounds(walk: Walk, width: int, palette: Palette) -> list[Text]:
         ]
         lines += shelve(blocks, width)
         every += drawn
-    notes = [*_other_groups(walk, groups, width), *legend(walk, every, width, palette)]
+    notes = [*_other_groups(walk, groups, width), *sentence(empty_note(walk), width, style="dim")]
+    notes = [*notes, *legend_lines(walk, every, width, palette)]
     return [*lines, *notes, Text()] if notes else lines
-
-
-def _round_words(walk: Walk, number: int) -> str:
-    """``each sends 1 chunk to the next, 4 B``: the bytes are the most that one device sends."""
-    sends = walk.schedule.round(number)
-    load = walk.timeline[number - 1]
-    said = sends_line(sends, walk.schedule.pattern, walk.operation.axes)
-    return f"{said}, {human_bytes(load.device_bytes)}"
 
 
 def _load_words(walk: Walk, number: int) -> str:
@@ -214,8 +197,8 @@ def _other_groups(walk: Walk, groups: range, width: int) -> list[Text]:
     more = len(walk.groups) - len(groups)
     if not more:
         return []
-    said = f"{plural(more, 'other group')} of {walk.schedule.pattern.group_size} devices do the same"
-    return sentence(f"{said} at the same time", width, style="dim")
+    said = f"{plural(more, 'other group')} of {plural(walk.schedule.pattern.group_size, 'device')}"
+    return sentence(f"{said} {'does' if more == 1 else 'do'} the same at the same time", width, style="dim")
 
 
 def _is_small(walk: Walk, width: int, palette: Palette) -> bool:

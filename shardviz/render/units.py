@@ -50,3 +50,8 @@ def rate(bandwidth: float) -> str:
 def times(shape: Sequence[int]) -> str:
     """A shape as ``8×2048``; ``scalar`` for rank 0."""
     return "×".join(map(str, shape)) or "scalar"
+
+
+def shaped(dtype: str, shape: Sequence[int]) -> str:
+    """A type as XLA writes it: ``s32[4,2]``."""
+    return f"{dtype}[{','.join(map(str, shape))}]"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from shardviz.errors import QuestionError
 from shardviz.stepping.device_numbers import counted_shards
-from shardviz.stepping.question import CollectiveQuestion, check_size, schedule_for_operation
+from shardviz.stepping.question import CollectiveQuestion, check_size, schedule_for_operation, whole
 
 if TYPE_CHECKING:
     from shardviz.collectives import Operation
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from shardviz.sharding import Layout
 
 
-def question_of_step(plan: Plan, number: int) -> CollectiveQuestion:
+def question_of_step(plan: Plan, number: int, algorithm: str | None = None) -> CollectiveQuestion:
     """The collective of step `number`, from 1, on arrays of the shape and dtype that the plan has.
 
-    Each device's addend of a pending sum is its own. Raises `QuestionError` for a step that does not exist
-    or sends nothing.
+    Each device's addend of a pending sum is its own. An `algorithm` of None is the usual one. Raises
+    `QuestionError` for a step that does not exist or sends nothing.
     """
     from shardviz.planner.plan import LOCAL_OPS
     from shardviz.sharding import Layout, ShardedArray
@@ -47,10 +47,15 @@ def question_of_step(plan: Plan, number: int) -> CollectiveQuestion:
     before = Layout(ShardedArray(array.name, array.dims, shape, step.dtype, step.from_spec), mesh)
     operation = _operation(step, before)
     operation.check(before.shard_shape, step.dtype, mesh.group_size(step.axes))
-    schedule = schedule_for_operation(operation, mesh, None, None)
+    schedule = schedule_for_operation(operation, mesh, algorithm, None)
+    if algorithm is None:
+        schedule = whole(schedule, before.shard_shape)
     shards = counted_shards(before, operation)
     final = _final(step, before)
-    return CollectiveQuestion(operation, before, str(step.from_spec), schedule, shards, *final)
+    counted = shards is not None
+    return CollectiveQuestion(
+        operation, before, str(step.from_spec), schedule, shards, *final, counted=counted
+    )
 
 
 def _final(step: Step, before: Layout) -> tuple[str, tuple[int, ...]]:
@@ -69,8 +74,10 @@ def _final(step: Step, before: Layout) -> tuple[str, tuple[int, ...]]:
 def _which(plan: Plan, collectives: list[int]) -> str:
     if not collectives:
         return "this plan has no collective"
-    named = ", ".join(f"{place} ({plan.steps[place - 1].op})" for place in collectives)
-    return f"its collectives are {named}"
+    named = [f"{place} ({plan.steps[place - 1].op})" for place in collectives]
+    if len(named) == 1:
+        return f"its collective is step {named[0]}"
+    return f"its collectives are steps {', '.join(named[:-1])} and {named[-1]}"
 
 
 def _operation(step: Step, before: Layout) -> Operation:

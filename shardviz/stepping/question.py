@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,8 @@ MAX_DEVICES = 2**20
 """Every one of them has a place in the answer."""
 
 ALGORITHM_OF = {"all_to_all": "pairwise", "broadcast": "binomial-tree", "permute": "direct"}
-"""What carries out a pattern when nobody chooses; a ring, or a torus over several axes, the others."""
+"""What carries out a pattern when nobody chooses; a ring, or a torus over several axes, the others. An
+all_reduce of too few elements for that has `whole` instead."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class CollectiveQuestion:
     `spec` is the array's sharding as it was asked for. `shards` has the shape (devices, *shard shape), by
     mesh position; None where only chunks are followed. `final_positions` are the mesh positions whose
     results, laid one behind the other on dimension 0, are what `shard_map` returns for the `out_specs`
-    `final_spec`; empty where they cannot be.
+    `final_spec`; empty where they cannot be. `counted`: the numbers are only examples, 0, 1, 2, …
     """
 
     operation: Operation
@@ -41,18 +43,35 @@ class CollectiveQuestion:
     shards: Values | None
     final_spec: str = ""
     final_positions: tuple[int, ...] = ()
+    counted: bool = False
 
 
 def schedule_for_operation(
     operation: Operation, mesh: Mesh, algorithm: str | None, pieces: int | None
 ) -> Schedule:
-    """The rounds by the named algorithm, or by the usual one. Raises `QuestionError`."""
+    """The rounds by the named algorithm, or by the usual one (None). Raises `QuestionError`."""
     from shardviz.collectives import schedule_for
 
     dims = operation.dims(mesh)
     around = "torus" if sum(size > 1 for size in dims) > 1 else "ring"
     pattern = operation.pattern(dims)
-    return schedule_for(algorithm or ALGORITHM_OF.get(pattern.kind, around), pattern, pieces)
+    if algorithm is None:
+        algorithm = ALGORITHM_OF.get(pattern.kind, around)
+    return schedule_for(algorithm, pattern, pieces, operation.name)
+
+
+def whole(schedule: Schedule, shard_shape: tuple[int, ...]) -> Schedule:
+    """The schedule, unless it cuts shards of an all_reduce into more chunks than they have elements.
+
+    Then one that moves them whole: no chunk is empty, and no round sends nothing.
+    """
+    from shardviz.collectives import schedule_for
+
+    pattern = schedule.pattern
+    if pattern.kind != "all_reduce" or math.prod(shard_shape) >= schedule.chunks:
+        return schedule
+    power_of_two = not pattern.group_size & (pattern.group_size - 1)
+    return schedule_for("recursive-doubling" if power_of_two else "binomial-tree", pattern)
 
 
 def final_result(operation: Operation, mesh: Mesh) -> tuple[str, tuple[int, ...]]:

@@ -15,9 +15,11 @@ from shardviz.stepping.question import (
     check_size,
     final_result,
     schedule_for_operation,
+    whole,
 )
 
 if TYPE_CHECKING:
+    from shardviz.collectives import Operation
     from shardviz.notation import Numbers
     from shardviz.sharding import Layout, Mesh
 
@@ -55,10 +57,43 @@ def question_from_options(
     numbers = None if data is None else parse_numbers(data)
     layout = _layout(mesh, numbers, shape, spec, dtype, smallest)
     check_layout(layout)
-    operation.check(layout.shard_shape, layout.array.dtype, schedule.pattern.group_size)
+    _check_shards(operation, layout, numbers is not None)
+    if algorithm is None and pieces is None:
+        schedule = whole(schedule, layout.shard_shape)
     shown = str(layout.spec) if spec is None else spec
     shards = shards_from(layout, numbers, operation)
-    return CollectiveQuestion(operation, layout, shown, schedule, shards, *final_result(operation, mesh))
+    final = final_result(operation, mesh)
+    counted = numbers is None and shards is not None
+    return CollectiveQuestion(operation, layout, shown, schedule, shards, *final, counted=counted)
+
+
+def _check_shards(operation: Operation, layout: Layout, given: bool) -> None:
+    """Raise `QuestionError` for shards on which the operation does not work, with a whole array that would
+    give it others; `given`: its numbers were."""
+    from shardviz.collectives.operations.dimension import UnfitShard
+
+    group_size = layout.mesh.group_size(operation.axes)
+    try:
+        operation.check(layout.shard_shape, layout.array.dtype, group_size)
+    except UnfitShard as error:
+        shapes = []
+        for size in error.sizes:
+            shape = list(layout.array.shape)
+            shape[error.dim] = size * layout.parts[error.dim]
+            shapes.append(shape)
+        if given:
+            would = " or ".join(f"{math.prod(shape):,}" for shape in shapes) + " numbers"
+            would += "" if len(shapes[0]) == 1 else f" in the shape {_joined(shapes)}"
+        else:
+            would = f"--shape {_joined(shapes)}"
+        each = " or ".join(f"{size:,}" for size in error.sizes)
+        raise QuestionError(
+            error.message, f"{would} would work: {each} along that dimension on each device"
+        ) from None
+
+
+def _joined(shapes: list[list[int]]) -> str:
+    return " or ".join("x".join(map(str, shape)) for shape in shapes)
 
 
 def _layout(

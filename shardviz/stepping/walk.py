@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int64]
 
+MAX_SENDS = 2**18
+MAX_NUMBERS = 2**22
+"""What one JSON document may list."""
 MAX_COMPARED = 2**16
 """Members of the largest group for which algorithms are compared: beyond it that takes minutes."""
 
@@ -97,9 +100,28 @@ class Walk:
             raise QuestionError(
                 f"algorithms are compared over up to {MAX_COMPARED:,} devices, and the group has "
                 f"{self._group_size:,}",
-                "take a smaller mesh, or fewer axes with --axis",
+                f"take up to {MAX_COMPARED:,}: a smaller mesh, or fewer axes with --axis",
             )
         return comparison(self.schedule.pattern, self._chunk_bytes, self.links.topology, self.links.wire)
+
+    @cached_property
+    def unlisted(self) -> str:
+        """Why a document cannot list every number and send, as a clause; empty where it can."""
+        from shardviz.stepping.device_numbers import held
+
+        schedule, devices = self.schedule, self.mesh.size
+        if self.question.shards is not None and held(self.question.layout, self.operation) > MAX_NUMBERS:
+            return f"every number, and {devices:,} devices hold more than {MAX_NUMBERS:,}"
+        groups = devices // self._group_size
+        sends = 0
+        for phase in schedule.phases:
+            for number in range(1 if phase.alike else phase.rounds):
+                sent = phase.sends(number)
+                sends += groups * len(sent) * sent.span * (phase.rounds if phase.alike else 1)
+                if sends > MAX_SENDS:
+                    many = f"{schedule.algorithm} on {devices:,} devices has more than {MAX_SENDS:,}"
+                    return f"every send, and {many}"
+        return ""
 
     @cached_property
     def groups(self) -> tuple[tuple[int, ...], ...]:

@@ -19,6 +19,11 @@ def test_every_stand_in_is_one_character_and_columns_stay() -> None:
     assert all(len(character) == 1 and character.isascii() for character in STAND_INS.values())
 
 
+def test_marks_differ_from_one_another_and_from_arrows() -> None:
+    marks = [STAND_INS[mark] for mark in "▸★→·–╱"]
+    assert len(set(marks)) == len(marks)
+
+
 def test_everything_that_is_printed_has_a_stand_in() -> None:
     printed = set()
     for path in Path(shardviz.__file__).parent.rglob("*.py"):

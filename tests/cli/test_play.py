@@ -16,7 +16,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from shardviz.cli.play import CLEAR_REST, ENTER, HOME, LEAVE
+from shardviz.cli.play import CLEAR_REST, ENTER, HOME, LEAVE, check_terminal
+from shardviz.errors import QuestionError
 
 WORDS = ("step", "psum", "--mesh", "i=4", "--on", "none", "--play")
 
@@ -153,3 +154,21 @@ def test_a_terminal_that_changes_its_size_is_drawn_anew(opened: list[Terminal]) 
     assert len(rows) <= 15
     assert max(map(len, rows)) <= 40
     assert rows[1] == "  s32[16] P('i') → 4 a device"
+
+
+@pytest.mark.parametrize(
+    ("is_terminal", "term", "problem"),
+    [
+        (False, "xterm", "standard output is none"),
+        (False, "dumb", "standard output is none"),
+        (True, "dumb", "this one draws nothing in place: TERM is dumb"),
+    ],
+)
+def test_where_nothing_can_be_played(
+    is_terminal: bool, term: str, problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: is_terminal)
+    monkeypatch.setenv("TERM", term)
+    with pytest.raises(QuestionError) as caught:
+        check_terminal()
+    assert caught.value.message == f"--play needs a terminal, and {problem}"

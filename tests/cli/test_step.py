@@ -311,6 +311,30 @@ def test_a_step_of_a_plan_as_text(capsys: Capture) -> None:
     assert "JAX" not in out
 
 
+def test_a_step_of_a_plan_is_shown_as_any_collective(capsys: Capture) -> None:
+    words = [*EXPLAIN, "--step", "2", "--target", "none", "--width", "100"]
+    assert run([*words, "--round", "2"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(" 2  psum Out over Y")
+    assert "round 2 of 6" in out
+    assert run([*words, "--algorithm", "recursive-doubling"]) == 0
+    assert "round 2" in capsys.readouterr().out
+    assert run([*words, "--compare"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(" 2  psum Out over Y")
+    assert "fastest: " in out
+    assert run([*words, "--compare", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["crossovers"]
+
+
+def test_numbers_that_nobody_gave_are_said_to_be_examples(capsys: Capture) -> None:
+    said = "the numbers 0, 1, 2, … are only examples"
+    assert said in printed(capsys, "psum", "--mesh", "i=4", "--on", "none")
+    assert said not in printed(capsys, "psum", *FOUR, "--on", "none")
+    assert run([*EXPLAIN, "--step", "2", "--target", "none"]) == 0
+    assert said in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("einsum", "mesh", "specs", "op"),
     [

@@ -39,29 +39,51 @@ REFUSALS = [
     (
         ("direct", Pattern("all_to_all", (65536,))),
         "direct cannot do this: one round would list 4,294,901,760 pieces of data, more than 4,194,304",
-        "for all_to_all over 65536 devices there are pairwise",
+        "for all_to_all over 65,536 devices there is pairwise",
     ),
     (
         ("torus-split", Pattern("all_reduce", (255, 256))),
         "torus-split cannot do this: one round would list 33,358,080 pieces of data, more than 4,194,304",
-        "for all_reduce over 65280 devices there are ring, bidirectional-ring, binomial-tree, "
+        "for all_reduce over 65,280 devices there are ring, bidirectional-ring, binomial-tree, "
         "double-binary-tree, torus",
     ),
     (
         ("rings\x1b[2J", Pattern("permute", (5,))),
         "there is no algorithm 'rings\\x1b[2J'",
-        "for permute over 5 devices there are direct",
+        "for permute over 5 devices there is direct",
+    ),
+    (("Rings", Pattern("all_gather", (5,))), "there is no algorithm 'Rings'", "did you mean ring?"),
+    (("rign", Pattern("all_gather", (5,))), "there is no algorithm 'rign'", "did you mean ring?"),
+    (
+        ("Double_Binary_Tree", Pattern("all_reduce", (5,))),
+        "there is no algorithm 'Double_Binary_Tree'",
+        "did you mean double-binary-tree?",
+    ),
+    (
+        ("pairwise", Pattern("all_reduce", (6,)), None, "psum"),
+        "pairwise does not do psum",
+        "for psum over 6 devices there are ring, bidirectional-ring, direct, binomial-tree, "
+        "double-binary-tree",
     ),
     (
         ("ring", Pattern("all_reduce", (8,)), 4),
         "ring cannot do this: only its broadcast has a pipeline that could use 4 pieces",
-        "for all_reduce over 8 devices there are ring, bidirectional-ring, recursive-doubling, "
-        "halving-doubling, direct, binomial-tree, double-binary-tree",
+        "leave out the pieces, or choose double-binary-tree",
     ),
     (
         ("direct", Pattern("all_reduce", (8,)), 4),
         "direct has no pipeline that could use 4 pieces",
-        "leave them out",
+        "leave out the pieces, or choose double-binary-tree",
+    ),
+    (
+        ("binomial-tree", Pattern("broadcast", (8,)), 4),
+        "binomial-tree has no pipeline that could use 4 pieces",
+        "leave out the pieces, or choose ring",
+    ),
+    (
+        ("ring", Pattern("all_gather", (8,)), 4),
+        "ring cannot do this: only its broadcast has a pipeline that could use 4 pieces",
+        "leave out the pieces",
     ),
     (
         ("double-binary-tree", Pattern("all_reduce", (8,)), 0),

@@ -231,7 +231,7 @@ def test_a_collective_over_the_time_limit_says_what_would_help():
             4,
             "cpu",
             QuestionError,
-            "dimension 0 of a shard has 1 elements, which 4 devices do not divide",
+            "dimension 0 of a shard has 1 element, which 4 devices do not divide",
         ),
         (PBroadcast(("i",), 4), LINE, 4, "cpu", QuestionError, "there is no device 4 in a group of 4"),
     ],

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shardviz.collectives import Pattern, schedules_for
-from shardviz.render.buffer_picture import BufferPicture
+from shardviz.render.buffer_picture import BufferPicture, common_shape
 from shardviz.render.palette import PLAIN, TRUECOLOR
+from shardviz.render.piece_label import FORMS
 from shardviz.stepping.walk import Walk
 
 WalkOf = Callable[..., Walk]
@@ -21,7 +22,7 @@ WalkOf = Callable[..., Walk]
 
 def drawn(walk: Walk, number: int, width: int = 100, groups: tuple[int, ...] = (0,)) -> str:
     picture = BufferPicture(walk, walk.frames[number], groups, width, PLAIN)
-    return "\n".join(line.plain.rstrip() for line in picture.lines(picture.cell_width))
+    return "\n".join(line.plain.rstrip() for line in picture.lines())
 
 
 PICTURES = [
@@ -43,9 +44,9 @@ PICTURES = [
         1,
         """
                  α     β     γ
-        0  i0  ╱ 3 ╱ ▸6+1╱  (4)   γ→1
-        1  i1   (1)  ╱ 5 ╱ ▸4+9╱  α→2
-        2  i2  ▸1+2╱  (6)  ╱ 5 ╱  β→0
+        0  i0   ╱3╱  ▸6+1╱  (4)   γ→1
+        1  i1   (1)   ╱5╱  ▸4+9╱  α→2
+        2  i2  ▸1+2╱  (6)   ╱5╱   β→0
         """,
     ),
     (
@@ -98,19 +99,29 @@ PICTURES = [
         1,
         """
                           α
-        0  i0  ▸max(4,3)=4 max(1,1)=1   α→1
-        1  i1  ▸max(3,4)=4 max(1,1)=1   α→0
+        0  i0  ▸max(4,3)=4, max(1,1)=1   α→1
+        1  i1  ▸max(3,4)=4, max(1,1)=1   α→0
         """,
     ),
     (
-        "chunks without any element",
+        "chunks without any element have no column, and are not sent",
         ("psum", "i=3", (7, 8, 9)),
         1,
         """
-                 α     β     γ
-        0  i0  ╱ 7 ╱   –     –    γ→1
-        1  i1   (8)    –     –    α→2
-        2  i2  ▸8+9╱   –     –    β→0
+                 α
+        0  i0   ╱7╱
+        1  i1   (8)   α→2
+        2  i2  ▸8+9╱
+        """,
+    ),
+    (
+        "where all are empty",
+        ("psum", "i=2", ()),
+        1,
+        """
+                α   β
+        0  i0   –   –   β→1
+        1  i1   –   –   α→0
         """,
     ),
 ]
@@ -121,6 +132,64 @@ PICTURES = [
 )
 def test_pictures(walk_of: WalkOf, question: tuple[object, ...], number: int, expected: str) -> None:
     assert drawn(walk_of(*question), number) == dedent(expected).strip("\n")
+
+
+def test_slots_without_any_element(walk_of: WalkOf) -> None:
+    walk = walk_of("ragged_all_to_all", "i=2", (3, 1, 4, 1), "pairwise", send_sizes=((1, 0), (1, 1)))
+    expected = """
+                 0      1
+        0  i0   α₀ 3  ▸β₀ 4
+        1  i1    –     β₁ 1   β₀→0
+        """
+    assert drawn(walk, 1) == dedent(expected).strip("\n")
+
+
+LARGE = (*range(10**18, 10**18 + 8),)
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100])
+@pytest.mark.parametrize(
+    ("question", "dtype"),
+    [
+        (("psum", "i=4", LARGE * 2, "ring"), "int64"),
+        (("all_to_all", "i=8", tuple(range(64)), "pairwise"), "int32"),
+        (("psum", "X=2,Y=2", tuple(range(32)), "torus-split"), "int32"),
+    ],
+)
+def test_all_cells_of_a_picture_have_one_form(
+    walk_of: WalkOf, question: tuple[object, ...], dtype: str, width: int
+) -> None:
+    """Numbers or letters; and sums with their addends or without."""
+    walk = walk_of(*question, dtype=dtype)
+    for frame in walk.frames:
+        picture = BufferPicture(walk, frame, (0,), width, PLAIN)
+        form = FORMS[picture.shape.form]
+        labels = [cell.label(form) for cell in picture.cells]
+        assert None not in labels
+        bare = [re.sub("[α-ω][₀-₉]* ?", "", label or "") for label in labels]
+        digits = {any(character.isdigit() for character in re.sub("Σ[0-9]+", "", label)) for label in bare}
+        assert len(digits) == 1
+        sums = {"+" in (cell.label(form) or "") for cell in picture.cells if cell.count}
+        assert len(sums) <= 1
+
+
+def test_what_was_sent_gives_way_only_to_richer_numbers(walk_of: WalkOf) -> None:
+    walk = walk_of("psum", "i=8", tuple(range(64)))
+    frames = [BufferPicture(walk, frame, (0,), 80, PLAIN) for frame in walk.frames]
+    shape = common_shape(frames)
+    assert shape.sent_at is not None
+    assert "θ→1" in frames[9].lines(shape)[1].plain
+    assert {len(frame.lines(shape)[0].plain) for frame in frames} == {len(frames[0].lines(shape)[0].plain)}
+
+
+def test_the_end_has_only_what_is_part_of_the_result(walk_of: WalkOf) -> None:
+    walk = walk_of("psum_scatter", "i=3", 9)
+    picture = BufferPicture(walk, walk.frames[2], (0,), 80, PLAIN, moving=False, ended=True)
+    assert [line.plain.split() for line in picture.lines()][1:] == [
+        ["0", "i0", "α", "·", "·"],
+        ["1", "i1", "·", "β", "·"],
+        ["2", "i2", "·", "·", "γ"],
+    ]
 
 
 def test_groups_stand_one_under_another_with_names_of_their_own(walk_of: WalkOf) -> None:
@@ -152,7 +221,7 @@ def test_without_numbers_pieces_have_their_names_and_sums_their_counts(walk_of: 
 def test_colour_is_the_chunk_and_gone_with_the_need(walk_of: WalkOf) -> None:
     walk = walk_of("psum", "i=3", (3, 1, 4, 1, 5, 9, 2, 6, 5))
     picture = BufferPicture(walk, walk.frames[1], (0,), 100, TRUECOLOR)
-    rows = picture.lines(picture.cell_width)[1:]
+    rows = picture.lines()[1:]
     at = [[row.get_style_at_offset(_console(), 9 + 6 * chunk).bgcolor for chunk in range(3)] for row in rows]
     colours = [TRUECOLOR.shard(chunk).bgcolor for chunk in range(3)]
     alpha, beta, gamma = colours
@@ -222,7 +291,7 @@ def test_no_row_is_wider_than_the_page(walk_of: WalkOf, question: tuple[object, 
     walk = walk_of(*question)
     for frame in walk.frames:
         picture = BufferPicture(walk, frame, (0,), width, TRUECOLOR)
-        lines = picture.lines(picture.cell_width)
+        lines = picture.lines()
         assert max(line.cell_len for line in lines) <= width
         shown = min(walk.schedule.pattern.group_size, 16)
         assert len(lines) == 1 + shown
@@ -232,7 +301,7 @@ def test_many_devices_and_chunks_are_elided(walk_of: WalkOf) -> None:
     picture = BufferPicture(
         walk := walk_of("all_gather", "i=256", 1024), walk.frames[3], (0,), 80, PLAIN, max_rows=6
     )
-    lines = [line.plain.rstrip() for line in picture.lines(picture.cell_width)]
+    lines = [line.plain.rstrip() for line in picture.lines()]
     assert picture.summarised
     assert lines[0].split() == ["α", "β", "γ", "δ", "π₁₀"]
     assert lines[1].split() == ["0", "i0", "α", "·", "·", "·", "…", "π₁₀", "ο₁₀→1"]

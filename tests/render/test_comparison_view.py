@@ -7,7 +7,7 @@ from textwrap import dedent
 
 import pytest
 
-from shardviz.hardware import Wire, crossovers
+from shardviz.hardware import Wire, crossovers, fastest, left_out
 from shardviz.render.comparison_view import comparison_view
 from shardviz.render.palette import PLAIN, TRUECOLOR
 from shardviz.stepping.walk import Walk
@@ -94,7 +94,8 @@ def test_crossovers_in_one_sentence(walk_of: WalkOf) -> None:
     text = compared(walk_of("psum", "i=8", range(64)), 96)
     assert "fastest: up to 7.32 KiB recursive-doubling, from there bidirectional-ring" in text
     alone = compared(walk_of("all_gather", "i=2", (1, 2)), 96)
-    assert "fastest: ring at any payload" in alone
+    assert "fastest: all take the same time here" in alone
+    assert "★" not in alone
 
 
 def test_one_algorithm_can_be_both_chosen_and_fastest(walk_of: WalkOf) -> None:
@@ -104,7 +105,7 @@ def test_one_algorithm_can_be_both_chosen_and_fastest(walk_of: WalkOf) -> None:
 
 def test_nothing_to_send_needs_no_ratio(walk_of: WalkOf) -> None:
     text = compared(walk_of("psum", "i=1", (1, 2)), 96)
-    assert "▸★  ring                     0   0 B                    0 B        0  0 ns" in text
+    assert "▸  ring                     0   0 B                    0 B        0  0 ns" in text
 
 
 def test_links_are_stated(walk_of: WalkOf) -> None:
@@ -121,3 +122,64 @@ def test_no_line_is_wider_than_the_page(walk_of: WalkOf, name: str, width: int) 
         lines = comparison_view(walk, found, (), width, palette)
         assert max(line.cell_len for line in lines) <= width
         assert all(line.plain == line.plain.rstrip() for line in lines)
+
+
+def fastest_line(walk: Walk) -> tuple[str, str]:
+    """The whole page as one line, and the sentence on which is fastest; empty if there is none."""
+    pattern, links = walk.schedule.pattern, walk.links
+    found = crossovers(pattern, links.topology, links.wire, walk.bytes)
+    skipped = left_out(pattern, links.topology)
+    page = "\n".join(line.plain for line in comparison_view(walk, found, skipped, 100, PLAIN))
+    # Further lines of a sentence are indented.
+    sentences = page.replace("\n  ", " ").splitlines()
+    return page, next((line for line in sentences if line.startswith("fastest")), "")
+
+
+@pytest.mark.parametrize("topology", [None, "line", "switch"])
+@pytest.mark.parametrize("wire", [Wire(), Wire(0.0), Wire(0.0, float("inf")), Wire(1e-6, float("inf"))])
+@pytest.mark.parametrize(
+    ("name", "mesh"),
+    [
+        ("psum", "i=8"),
+        ("psum", "i=5"),
+        ("psum", "X=4,Y=4"),
+        ("all_gather", "i=8"),
+        ("all_to_all", "i=6"),
+        ("pbroadcast", "i=16"),
+        ("psum_scatter", "X=2,Y=4"),
+    ],
+)
+def test_the_stars_and_the_line_agree(
+    walk_of: WalkOf, name: str, mesh: str, wire: Wire, topology: str | None
+) -> None:
+    for size in (960, 3_840_000):
+        walk = walk_of(name, mesh, size, "direct", topology=topology, wire=wire)
+        page, line = fastest_line(walk)
+        best = fastest(walk.rows)
+        starred = {row.split()[1] for row in page.splitlines() if row.lstrip("▸").startswith("★  ")}
+        if "all take the same time" in line:
+            assert len(best) == sum(not row.reason for row in walk.rows)
+            continue
+        assert starred == set(best)
+        found = crossovers(walk.schedule.pattern, walk.links.topology, wire, walk.bytes)
+        here = [each for begin, each in found if begin <= walk.bytes or begin == found[0][0]][-1]
+        assert here in best or f"; here {best[0]}" in line
+        for tie in set(best) - {here}:
+            assert tie in line.partition("; here ")[2]
+
+
+def test_a_lower_bound_never_loses_silently(walk_of: WalkOf) -> None:
+    walk = walk_of("all_to_all", "i=512", 512 * 512, "pairwise")
+    page, line = fastest_line(walk)
+    assert next(row for row in walk.rows if row.algorithm == "direct").exact is False
+    assert "★" not in page
+    assert line.startswith("fastest among bruck and pairwise: ")
+
+
+def test_no_line_where_the_fastest_was_not_looked_at_elsewhere(walk_of: WalkOf) -> None:
+    walk = walk_of("pbroadcast", "i=2048", 2048, "binomial-tree")
+    page, line = fastest_line(walk)
+    assert fastest(walk.rows) == ("direct",)
+    assert "★  direct" in page
+    assert line == ""
+    assert "– direct: not compared at other payloads" in page

@@ -127,8 +127,8 @@ EXPLANATIONS = [
             Each of the 4 devices along Y holds
             a partial sum of Out: add them up
             and give every device the total;
-            each sends at least 2·3/4 of 65,536
-            bytes = 98,304.
+            each sends at least 2·3/4 of
+            65,536 bytes = 98,304.
          1 collective; each device sends at
          least 98,304 bytes (96 KiB)
         """,

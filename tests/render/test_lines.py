@@ -75,3 +75,14 @@ def test_the_edge_of_a_coloured_cell_is_no_blank_to_trim() -> None:
     assert trimmed(line, PLAIN).plain == "0   3"
     assert trimmed(Text("words  "), TRUECOLOR).plain == "words"
     assert trimmed(Text(""), TRUECOLOR).plain == ""
+
+
+@pytest.mark.parametrize("unit", ["B", "KiB", "bytes", "chunks", "µs", "s", "GB/s", "rounds"])
+def test_a_number_and_its_unit_stay_together(unit: str) -> None:
+    for width in range(14, 30):
+        lines = [line.plain for line in sentence(f"one two three 12.5 {unit} and more", width)]
+        assert any(f"12.5 {unit}" in line for line in lines)
+
+
+def test_no_text_is_no_line() -> None:
+    assert sentence("", 80) == []

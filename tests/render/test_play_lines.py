@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from shardviz.render.buffer_picture import common_shape
 from shardviz.render.palette import PLAIN, TRUECOLOR
 from shardviz.render.play_lines import play_lines
 from shardviz.stepping.walk import Walk
@@ -62,3 +63,29 @@ def test_what_is_said_over_a_frame(walk_of: WalkOf, tutorial: tuple[int, ...]) -
 def test_one_device_has_one_frame(walk_of: WalkOf) -> None:
     lines = play_lines(walk_of("psum", "i=1", (1, 2)), 0, 80, 10, PLAIN)
     assert lines[2].plain == f"round 0 of 0  {'━' * 40}"
+
+
+def test_marks_are_explained_and_how_it_is_stopped(walk_of: WalkOf, tutorial: tuple[int, ...]) -> None:
+    walk = walk_of("psum", "i=4", tutorial)
+    for number in range(len(walk.frames)):
+        lines = [line.plain for line in play_lines(walk, number, 100, 16, PLAIN)]
+        assert lines[-1].startswith("▸ has just arrived   ╱ partial sum   ( ) no longer needed   ")
+        assert lines[-1].endswith("any key stops")
+    assert play_lines(walk, 1, 40, 12, PLAIN)[-1].plain.endswith("any key stops")
+
+
+def test_what_is_cut_off_is_marked(walk_of: WalkOf, tutorial: tuple[int, ...]) -> None:
+    said = play_lines(walk_of("psum", "i=4", tutorial), 1, 40, 12, PLAIN)[4].plain
+    assert said == "reduce-scatter  each sends 1 chunk to t…"
+
+
+def test_frames_are_compared_once_for_each_size(walk_of: WalkOf, monkeypatch: pytest.MonkeyPatch) -> None:
+    import shardviz.render.play_lines as module
+
+    calls = []
+    monkeypatch.setattr(module, "common_shape", lambda drawn: calls.append(1) or common_shape(drawn))
+    walk = walk_of("psum", "i=4", tuple(range(16)))
+    for size in (80, 80, 100):
+        for number in range(len(walk.frames)):
+            play_lines(walk, number, size, 20, PLAIN)
+    assert len(calls) == 2

@@ -108,3 +108,15 @@ def test_a_number_wider_than_those_at_the_edges(walk_of: WalkOf) -> None:
 def test_frames_without_numbers_have_no_such_picture(walk_of: WalkOf, ended: bool) -> None:
     with pytest.raises(ValueError, match="without numbers"):
         shards_picture(walk_of("psum", "i=2", 64), ended, 80, PLAIN)
+
+
+def test_sixteen_wide_numbers_stay_in_one_line_each(walk_of: WalkOf) -> None:
+    walk = walk_of("psum", "i=16", range(256))
+    drawn = rows(walk, True, 110)
+    assert len(drawn) == 16
+    assert "…" not in "".join(drawn)
+
+
+def test_a_line_is_an_equal_part_of_a_device(walk_of: WalkOf) -> None:
+    walk = walk_of("psum", "i=2", range(128), shard=(64,))
+    assert [len(line.plain.split()) for line in final_picture(walk, 100, PLAIN)] == [16] * 4

@@ -44,9 +44,9 @@ def test_all_gather_as_the_tutorial_has_it(walk_of: WalkOf) -> None:
         2  i2   ·  ▸9   5   ·   γ→3   2  i2  ▸3   9   5   ·   β→3   2  i2   3   9   5  ▸2   α→3
         3  i3   ·   ·  ▸5   2   δ→0   3  i3   ·  ▸9   5   2   γ→0   3  i3  ▸3   9   5   2   β→0
 
-        ▸ has just arrived
+        ▸ has just arrived   · not here   α→1 sent α to device 1
 
-        AFTER
+        AFTER  s32[4] a device
         0  i0   3   9   5   2
         1  i1   3   9   5   2
         2  i2   3   9   5   2
@@ -55,9 +55,9 @@ def test_all_gather_as_the_tutorial_has_it(walk_of: WalkOf) -> None:
         FINAL RESULT  s32[16]  P('i')
          3   9   5   2   3   9   5   2   3   9   5   2   3   9   5   2
 
-        ring: 3 rounds, 12 bytes sent by each device. No algorithm sends fewer than 12 bytes, or, one
-          message at a time, takes fewer than 2 rounds. Others: bidirectional-ring 2 rounds, 12 B;
-          recursive-doubling 2 rounds, 12 B; bruck 2 rounds, 12 B; direct 1 round, 12 B.
+        ring: 3 rounds, 12 bytes sent by each device. Least: 12 bytes; 2 rounds if a device sends one
+          message a round. Others: bidirectional-ring 2 rounds, 12 B; recursive-doubling 2 rounds, 12 B;
+          bruck 2 rounds, 12 B; direct 1 round, 12 B.
         3 µs on a ring of 4, 1 µs and 45 GB/s a link
         """
     assert page(walk_of("all_gather", "i=4", (3, 9, 5, 2))) == dedent(expected).strip("\n")
@@ -183,7 +183,7 @@ def test_without_numbers(walk_of: WalkOf) -> None:
 def test_one_device_sends_nothing(walk_of: WalkOf) -> None:
     text = page(walk_of("psum", "i=1", (3, 1)))
     assert "round 1" not in text
-    assert "ring: 0 rounds, 0 bytes sent by each device" in text
+    assert text.endswith("\nring: one device alone: nothing to send")
 
 
 def test_shards_of_two_dimensions_and_none(walk_of: WalkOf) -> None:
@@ -197,7 +197,70 @@ def test_shards_of_two_dimensions_and_none(walk_of: WalkOf) -> None:
     assert "FINAL RESULT  s32[2,3]  P()" in text
     scalar = page(walk_of("psum", "i=2", (3, 4), shard=()))
     assert "FINAL RESULT  s32[]  P()\n 7" in scalar
-    assert "FINAL" not in page(walk_of("ppermute", "i=2", (3, 4), "direct", shard=(), perm=((0, 1),)))
+    apart = page(walk_of("psum_scatter", "i=2", range(4), tiled=False))
+    assert "AFTER  s32[] a device\n" in apart
+    assert "no FINAL RESULT: shard_map joins results along a dimension, and these have none" in apart
+    assert "AFTER  s32[1] a device\n" in page(walk_of("psum_scatter", "i=2", range(4)))
+
+
+NOTES = [
+    (("pmean", "i=2", (1, 2)), {}, "AFTER  f32[1] a device  every total ÷ 2\n"),
+    (
+        ("ppermute", "i=3", (1, 2, 3), "direct"),
+        {"perm": ((0, 1),)},
+        "AFTER  s32[1] a device  0 on devices to which nobody sends\n",
+    ),
+    (
+        ("ragged_all_to_all", "i=2", (3, 1, 4, 1), "pairwise"),
+        {"send_sizes": ((1, 0), (1, 1))},
+        "AFTER  s32[2] a device  0 in rows that nobody fills\n",
+    ),
+    (("psum", "i=2", (5, 6), "binomial-tree"), {}, "binomial-tree: 2 rounds, 4 bytes sent by each device."),
+    (("psum", "i=3", (5, 6, 7), "binomial-tree"), {}, "4 rounds, at most 8 bytes sent by a device."),
+    (("all_gather", "i=2", (5, 6)), {}, "AFTER  s32[2] a device\n"),
+    (("psum", "i=2", (100, 100)), {"dtype": "int8"}, "   s8 wraps around"),
+    (("psum", "i=3", 9), {}, "   Σ3 the sum of 3   "),
+    (("pmax", "i=4", (1, 2, 3, 4)), {}, "   ╱ largest so far   "),
+    (
+        ("all_to_all", "i=2", (1, 2, 3, 4), "pairwise"),
+        {},
+        "   α₁→1 sent α₁ to device 1   α₁ from device 0 to device 1\ncolumns: the device it goes to, or came",
+    ),
+    (
+        ("psum", "X=2,Y=16", tuple(range(32)), "recursive-doubling"),
+        {"axes": ("Y",)},
+        "1 other group of 16 devices does the same",
+    ),
+    (
+        ("psum", "i=4", (3, 9, 5, 2)),
+        {},
+        "3 of the 4 chunks are empty: a shard has fewer numbers than chunks\n",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("question", "parameters", "said"), NOTES, ids=[" ".join(map(str, case[0][:2])) for case in NOTES]
+)
+def test_what_needs_to_be_said(
+    walk_of: WalkOf, question: tuple[object, ...], parameters: dict[str, object], said: str
+) -> None:
+    assert said in page(walk_of(*question, **parameters))
+
+
+def test_empty_chunks_are_neither_drawn_nor_sent(walk_of: WalkOf) -> None:
+    text = page(walk_of("psum", "i=4", (3, 9, 5, 2)))
+    assert "2→3: 1 chunk, 4 B" in text
+    assert "▸9+5+2+3=19" in text
+    assert "–" not in text
+    assert "β" not in text
+
+
+def test_everything_is_offered_only_where_it_can_be_listed(walk_of: WalkOf) -> None:
+    small, large = (page(walk_of("psum", f"i={size}", size)) for size in (32, 512))
+    assert "--round N shows one round, --json all of them" in small
+    assert "--round N shows one round" in large
+    assert "--json" not in large
 
 
 PERMUTED = {"perm": ((0, 1), (1, 0))}
@@ -253,3 +316,10 @@ def test_every_page_stays_within_its_width(walk_of: WalkOf, data: st.DataObject)
         if palette is PLAIN:
             assert all(line.plain == line.plain.rstrip() for line in lines)
         assert {c for line in lines for c in line.plain if not c.isascii()} <= {*STAND_INS, "▸", "µ", "≥"}
+
+
+def test_one_round_on_a_narrow_page_is_no_plural(walk_of: WalkOf) -> None:
+    text = page(walk_of("all_gather", "i=64", 64, "bruck"), 44)
+    assert "\nround 1  all-gather: " in text
+    assert "rounds 1 " not in text
+    assert "\nrounds 1–63  all-gather: " in page(walk_of("all_gather", "i=64", 64), 44)

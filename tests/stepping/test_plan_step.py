@@ -70,7 +70,7 @@ def test_addends_of_a_pending_sum_differ() -> None:
 def test_steps_that_are_no_collectives(number: int, message: str) -> None:
     with pytest.raises(QuestionError, match=message) as caught:
         question_of_step(planned("XY,Y_->X_"), number)
-    assert caught.value.hint == "its collectives are 2 (psum)"
+    assert caught.value.hint == "its collective is step 2 (psum)"
 
 
 def test_a_large_array_is_followed_without_numbers() -> None:
@@ -85,3 +85,21 @@ def test_numbers_start_over_where_the_dtype_cannot_tell_them_apart(dtype: str, l
     values = counted(1000, dtype).astype(np.float64)
     assert values.max() == last
     assert (values == np.arange(1000) % (last + 1)).all()
+
+
+def test_several_collectives_are_named() -> None:
+    made = planned("XY,YX->__")
+    places = [place for place, step in enumerate(made.steps, 1) if step.op not in ("einsum", "slice")]
+    assert len(places) > 1
+    with pytest.raises(QuestionError) as caught:
+        question_of_step(made, 99)
+    named = [f"{place} ({made.steps[place - 1].op})" for place in places]
+    assert caught.value.hint == f"its collectives are steps {', '.join(named[:-1])} and {named[-1]}"
+
+
+def test_an_algorithm_may_be_chosen_and_a_small_sum_moves_whole() -> None:
+    assert question_of_step(planned("XY,Y_->X_"), 2).schedule.algorithm == "ring"
+    assert question_of_step(planned("XY,Y_->X_"), 2, "direct").schedule.algorithm == "direct"
+    small = planned("XY,Y_->X_", "b=2,d=4,f=2")
+    assert question_of_step(small, 2).schedule.algorithm == "recursive-doubling"
+    assert question_of_step(small, 2, "ring").schedule.algorithm == "ring"

@@ -32,6 +32,14 @@ def walk(name: str, mesh: str, **texts: object) -> Walk:
         ("psum", "X=2,Y=4", {}, "torus", 32),
         ("psum", "X=2,Y=4", {"axis": "Y"}, "ring", 16),
         ("psum", "X=1,Y=4", {}, "ring", 16),
+        # A shard of fewer elements than devices would leave most chunks of a ring empty.
+        ("psum", "i=4", {"data": "3,9,5,2"}, "recursive-doubling", 4),
+        ("pmax", "i=5", {"data": "3,9,5,2,7"}, "binomial-tree", 4),
+        ("pmean", "X=2,Y=4", {"shape": "56"}, "recursive-doubling", 28),
+        ("pmin", "X=2,Y=4", {"shape": "64"}, "torus", 32),
+        ("psum", "X=2,Y=3", {"shape": "()"}, "binomial-tree", 4),
+        ("psum", "i=4", {"data": "3,9,5,2", "algorithm": "ring"}, "ring", 4),
+        ("psum", "i=1", {"data": "3"}, "ring", 4),
         ("psum", "i=4", {"dtype": "pred", "shape": "16"}, "ring", 16),
         ("all_to_all", "i=4", {"dtype": "bf16"}, "pairwise", 8),
         ("ppermute", "i=4", {"perm": "(0,1)"}, "direct", 4),
@@ -69,3 +77,19 @@ def test_the_result_of_a_reduction_is_one_copy() -> None:
     assert made.question.final_spec == "P('X')"
     assert made.final is not None
     assert made.final.tolist() == [4, 6, 12, 14]
+
+
+@pytest.mark.parametrize("name", ["psum", "pmean", "pmax", "pmin"])
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 6, 7, 8, 12])
+@pytest.mark.parametrize("elements", [1, 2, 3, 5, 8, 11])
+def test_no_round_of_a_reduction_moves_an_empty_chunk(name: str, size: int, elements: int) -> None:
+    walked = walk(name, f"i={size}", shape=str(size * elements))
+    for frame in walked.frames:
+        for member in range(size):
+            assert all(len(piece.values) for piece in frame.pieces(member))
+
+
+def test_numbers_that_nobody_gave_are_examples() -> None:
+    assert walk("psum", "i=4").question.counted
+    assert not walk("psum", "i=4", data="0,1,2,3").question.counted
+    assert not walk("psum", "i=4", shape="16384x16384").question.counted

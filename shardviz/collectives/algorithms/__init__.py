@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from shardviz.collectives.algorithms.algorithm import MAX_ENTRIES, Algorithm, Unsuited
 from shardviz.collectives.algorithms.bidirectional_ring import BIDIRECTIONAL_RING
 from shardviz.collectives.algorithms.binomial_tree import BINOMIAL_TREE
@@ -17,7 +19,7 @@ from shardviz.collectives.algorithms.torus import TORUS
 from shardviz.collectives.algorithms.torus_split import TORUS_SPLIT
 from shardviz.collectives.pattern import Pattern
 from shardviz.collectives.schedule import Schedule
-from shardviz.errors import QuestionError, quote
+from shardviz.errors import QuestionError, plural, quote
 
 LONGEST_PIPELINE = 65_536
 """Pieces that may follow one another: each is a round of its own."""
@@ -42,20 +44,29 @@ ALGORITHMS = {
 """Every algorithm by name, in the order in which tables show them."""
 
 
-def schedule_for(name: str, pattern: Pattern, pieces: int | None = None) -> Schedule:
+def schedule_for(
+    name: str, pattern: Pattern, pieces: int | None = None, called: str | None = None
+) -> Schedule:
     """The schedule of a named algorithm.
 
-    Raises `QuestionError`, with the reason and the algorithms that can, for a name that is unknown and for
-    what the algorithm cannot do; for a group of more than `MAX_ENTRIES` devices, as `schedules_for` does.
+    `called` is what messages call the pattern, by default its kind. Raises `QuestionError`, with the reason
+    and the algorithms that can, for a name that is unknown and for what the algorithm cannot do; for a group
+    of more than `MAX_ENTRIES` devices, as `schedules_for` does.
     """
     _check_size(pattern)
+    called = called or pattern.kind
     algorithm = ALGORITHMS.get(name)
     if algorithm is None:
-        raise QuestionError(f"there is no algorithm {quote(name)}", _able(pattern))
+        from difflib import get_close_matches
+
+        known = [each.name for each in ALGORITHMS.values() if pattern.kind in each.kinds]
+        close = get_close_matches(name[:40].lower().replace("_", "-"), known, 1)
+        hint = f"did you mean {close[0]}?" if close else _able(pattern, called)
+        raise QuestionError(f"there is no algorithm {quote(name)}", hint)
     if pattern.kind not in algorithm.kinds:
-        raise QuestionError(f"{name} does not do {pattern.kind}", _able(pattern))
+        raise QuestionError(f"{name} does not do {called}", _able(pattern, called))
     if pieces is not None and not algorithm.pipelined:
-        raise QuestionError(f"{name} has no pipeline that could use {pieces} pieces", "leave them out")
+        raise QuestionError(f"{name} has no pipeline that could use {pieces} pieces", _pipelines(pattern))
     if pieces is not None and not 1 <= pieces <= LONGEST_PIPELINE:
         raise QuestionError(
             f"the payload cannot be cut into {pieces} pieces", f"use 1 to {LONGEST_PIPELINE:,}"
@@ -63,7 +74,8 @@ def schedule_for(name: str, pattern: Pattern, pieces: int | None = None) -> Sche
     try:
         return algorithm.build(pattern, pieces)
     except Unsuited as reason:
-        raise QuestionError(f"{name} cannot do this: {reason}", _able(pattern)) from None
+        hint = _able(pattern, called) if pieces is None else _pipelines(pattern)
+        raise QuestionError(f"{name} cannot do this: {reason}", hint) from None
 
 
 def schedules_for(pattern: Pattern) -> tuple[Schedule, ...]:
@@ -87,9 +99,20 @@ def _check_size(pattern: Pattern) -> None:
         )
 
 
-def _able(pattern: Pattern) -> str:
-    able = ", ".join(schedule.algorithm for schedule in schedules_for(pattern))
-    return f"for {pattern.kind} over {pattern.group_size} devices there are {able}"
+def _able(pattern: Pattern, called: str) -> str:
+    able = [schedule.algorithm for schedule in schedules_for(pattern)]
+    there = "there is" if len(able) == 1 else "there are"
+    return f"for {called} over {plural(pattern.group_size, 'device')} {there} {', '.join(able)}"
+
+
+def _pipelines(pattern: Pattern) -> str:
+    """Who has a use for pieces."""
+    able = []
+    for algorithm in ALGORITHMS.values():
+        if algorithm.pipelined and pattern.kind in algorithm.kinds:
+            with suppress(Unsuited):
+                able.append(algorithm.build(pattern, 1).algorithm)
+    return f"leave out the pieces, or choose {' or '.join(able)}" if able else "leave out the pieces"
 
 
 __all__ = ["ALGORITHMS", "LONGEST_PIPELINE", "Algorithm", "Unsuited", "schedule_for", "schedules_for"]

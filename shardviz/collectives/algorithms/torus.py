@@ -26,28 +26,56 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Stage:
-    """A turn of all rings along one axis, for one part of the payload.
+    """A turn of all rings along one `axis`, for the part of the payload whose chunks begin at `base`.
 
-    Of every member: `place`, its coordinate on the axis, `dst`, the next member there, and `base`, the first
-    of the chunks that its ring works on. `size` members of a ring pass on `span` chunks at a time.
+    `scattered` are the axes over which the part is scattered already: each ring works on a block of it.
+    Members pass on `span` chunks at a time. Nothing is listed before it is asked for: twenty axes have as
+    many stages, over a million devices.
     """
 
+    dims: tuple[int, ...]
     axis: int
-    size: int
-    place: Ints
-    dst: Ints
-    base: Ints
-    span: int
+    scattered: tuple[int, ...]
+    base: int
     reduce: bool
+
+    @property
+    def size(self) -> int:
+        """Members of a ring."""
+        return self.dims[self.axis]
+
+    @property
+    def span(self) -> int:
+        members = math.prod(self.dims)
+        return members // math.prod(self.dims[axis] for axis in (*self.scattered, self.axis))
 
     @property
     def rounds(self) -> int:
         return self.size - 1
 
+    def places(self, axis: int) -> Ints:
+        """The coordinate of every member on an axis."""
+        import numpy as np
+
+        return np.arange(math.prod(self.dims)) // math.prod(self.dims[axis + 1 :]) % self.dims[axis]
+
+    def next(self) -> Ints:
+        """To whom every member sends."""
+        import numpy as np
+
+        place = self.places(self.axis)
+        stride = math.prod(self.dims[self.axis + 1 :])
+        return np.arange(len(place)) + ((place + 1) % self.size - place) * stride
+
     def first(self, number: int) -> Ints:
         """The first chunk that each member sends in round `number`, from 0."""
-        block = (self.place - number - int(self.reduce)) % self.size
-        return self.base + block * self.span
+        block = (self.places(self.axis) - number - int(self.reduce)) % self.size
+        first = self.base + block * self.span
+        span = math.prod(self.dims)
+        for axis in self.scattered:
+            span //= self.dims[axis]
+            first += self.places(axis) * span
+        return first
 
 
 def axes_of(pattern: Pattern) -> tuple[int, ...]:
@@ -63,20 +91,7 @@ def stages_along(dims: Sequence[int], order: Sequence[int], base: int, reduce: b
 
     They scatter over the axes as they come where `reduce`; else they gather over them backwards.
     """
-    import numpy as np
-
-    n = math.prod(dims)
-    member = np.arange(n)
-    places = np.unravel_index(member, tuple(dims))
-    bases, span = np.full(n, base), n
-    found = []
-    for axis in order:
-        size, place = dims[axis], places[axis]
-        stride = math.prod(dims[axis + 1 :])
-        dst = member + ((place + 1) % size - place) * stride
-        span //= size
-        found.append(Stage(axis, size, place, dst, bases, span, reduce))
-        bases = bases + place * span
+    found = [Stage(tuple(dims), axis, tuple(order[:turn]), base, reduce) for turn, axis in enumerate(order)]
     return found if reduce else found[::-1]
 
 
@@ -97,14 +112,14 @@ def _together(name: str, stages: Sequence[Stage], start: int, stop: int) -> Phas
     """The rounds from `start` to `stop` of one stage a part."""
     import numpy as np
 
-    n = len(stages[0].dst)
+    n = math.prod(stages[0].dims)
     span = math.gcd(*(stage.span for stage in stages))
     runs = [stage.span // span for stage in stages]
     check_entries(n * sum(runs))
 
     def sends(number: int) -> Sends:
         src = np.concatenate([np.repeat(np.arange(n), run) for run in runs])
-        dst = np.concatenate([np.repeat(stage.dst, run) for stage, run in zip(stages, runs, strict=True)])
+        dst = np.concatenate([np.repeat(stage.next(), run) for stage, run in zip(stages, runs, strict=True)])
         chunks = [
             (stage.first(start + number)[:, None] + np.arange(run) * span).reshape(-1)
             for stage, run in zip(stages, runs, strict=True)

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from shardviz.errors import QuestionError
+from shardviz.errors import QuestionError, plural
 from shardviz.sharding.layout import MAX_RANK
+
+
+class UnfitShard(QuestionError):
+    """Shards of a shape with which an operation does not work; it would with `sizes` along `dim`."""
+
+    def __init__(self, message: str, hint: str, dim: int, sizes: tuple[int, ...]) -> None:
+        super().__init__(message, hint)
+        self.dim, self.sizes = dim, sizes
 
 
 def dimension(number: int, rank: int, what: str) -> int:
@@ -33,25 +41,31 @@ def shape_with(size: int, *dims: int) -> tuple[int, ...]:
 
 
 def check_divides(shape: tuple[int, ...], dim: int, group_size: int) -> None:
-    """Raise `QuestionError` unless the members of a group divide a dimension of their shards."""
+    """Raise `UnfitShard` unless the members of a group divide a dimension of their shards."""
     size = shape[dim]
     if size % group_size:
         below, above = size // group_size * group_size, -(-size // group_size) * group_size
-        raise QuestionError(
-            f"dimension {dim} of a shard has {size:,} elements, which {group_size:,} devices do not divide",
-            f"{below:,} or {above:,} elements would work" if below else f"{above:,} elements would work",
+        sizes = (below, above) if below else (above,)
+        raise UnfitShard(
+            f"dimension {dim} of a shard has {plural(size, 'element')}, which {group_size:,} devices do not "
+            "divide",
+            f"{' or '.join(f'{each:,}' for each in sizes)} elements would work",
+            dim,
+            sizes,
         )
     check_filled(shape, dim)
 
 
 def check_is_group(shape: tuple[int, ...], dim: int, group_size: int) -> None:
-    """Raise `QuestionError` unless a dimension of the shards has one element for each member of a group."""
+    """Raise `UnfitShard` unless a dimension of the shards has one element for each member of a group."""
     if shape[dim] != group_size:
         tiled = shape[dim] % group_size == 0
-        raise QuestionError(
-            f"dimension {dim} of a shard has {shape[dim]:,} elements, but untiled it needs one for each of "
-            f"the {group_size:,} devices",
+        raise UnfitShard(
+            f"dimension {dim} of a shard has {plural(shape[dim], 'element')}, but untiled it needs one for "
+            f"each of the {group_size:,} devices",
             f"{group_size:,} elements would work{', and so would these, tiled' if tiled else ''}",
+            dim,
+            (group_size,),
         )
 
 

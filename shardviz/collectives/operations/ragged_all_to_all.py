@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 from shardviz.collectives.operation import Cuts, Operation, pieces_of
 from shardviz.collectives.operations.cutting import cut
+from shardviz.collectives.operations.dimension import UnfitShard
 from shardviz.collectives.optimum import LowerBound, lower_bound
 from shardviz.collectives.pattern import Pattern
 from shardviz.collectives.values import check_dtype, check_zero
-from shardviz.errors import QuestionError
+from shardviz.errors import QuestionError, plural
 from shardviz.sharding import array_bytes
 
 if TYPE_CHECKING:
@@ -46,10 +47,13 @@ class RaggedAllToAll(Operation):
             raise QuestionError("a scalar has no rows to send", "use shards of one dimension or more")
         for sender, row in enumerate(self.send_sizes):
             if sum(row) > shape[0]:
-                raise QuestionError(
+                most = max(map(sum, self.send_sizes))
+                raise UnfitShard(
                     f"device {sender} of the group sends {sum(row):,} rows, but dimension 0 of a shard has "
-                    f"{shape[0]:,} elements",
-                    f"send {shape[0]:,} rows at most, or use shards of {max(map(sum, self.send_sizes)):,}",
+                    f"{plural(shape[0], 'element')}",
+                    f"send {shape[0]:,} rows at most, or use shards of {most:,}",
+                    0,
+                    (most,),
                 )
         if len({sum(column) for column in zip(*self.send_sizes, strict=True)}) > 1:
             check_zero(dtype, "a device that receives fewer rows than another")

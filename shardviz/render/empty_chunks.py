@@ -1,0 +1,39 @@
+"""Chunks without any element: a shard that is smaller than the number of its chunks leaves some empty."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from shardviz.collectives import Sends
+from shardviz.stepping.walk import Walk
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+def empty_chunks(walk: Walk) -> NDArray[np.bool_] | None:
+    """Whether each chunk is empty; None where none is, and where all are."""
+    if isinstance(walk.chunk_bytes, int):
+        return None
+    empty = walk.chunk_bytes == 0
+    return empty if empty.any() and not empty.all() else None
+
+
+def carried(walk: Walk, sends: Sends) -> Sends:
+    """The sends of a round without those of empty chunks."""
+    empty = empty_chunks(walk)
+    if empty is None:
+        return sends
+    sends = sends.expanded(walk.schedule.chunks)
+    kept = ~empty[sends.chunk]
+    return Sends(sends.src[kept], sends.dst[kept], sends.chunk[kept], sends.reduce[kept])
+
+
+def empty_note(walk: Walk) -> str:
+    """How many chunks are empty, and why; empty where none is."""
+    empty = empty_chunks(walk)
+    if empty is None or walk.schedule.pattern.kind == "all_to_all":
+        return ""
+    chunks = walk.schedule.chunks
+    return f"{int(empty.sum()):,} of the {chunks:,} chunks are empty: a shard has fewer numbers than chunks"
