@@ -128,8 +128,11 @@ def _compare(question: CollectiveQuestion, links: Links, manner: Manner, heading
     walk, pattern = Walk(question, links), question.schedule.pattern
     with working("comparing"):
         _ = walk.rows  # refused before the crossovers are looked for
-        crossed = crossovers(pattern, links.topology, links.wire, walk.bytes)
-        skipped = left_out(pattern, links.topology)
+        crossed: Sequence[tuple[int, str]] = ()
+        skipped: Sequence[tuple[str, str]] = ()
+        if question.operation.even:
+            crossed = crossovers(pattern, links.topology, links.wire, walk.bytes)
+            skipped = left_out(pattern, links.topology)
         # Times are worked out when they are first looked at.
         if manner.as_json:
             from shardviz.render.step_document import comparison_document

@@ -174,7 +174,10 @@ class _Numbers:
         self._prepared = operation.prepared(shards)
         chunks = trace.schedule.chunks
         largest = -(-math.prod(shards.shape[1:]) // trace.schedule.pattern.chunks_of_a_shard(chunks))
-        needed = len(groups) * trace.data * largest * self._prepared.dtype.itemsize
+        results = len(shards) * math.prod(operation.larger(shards.shape[1:], size))
+        # Of each element's place at the start and at the end there are 8 bytes.
+        needed = (len(groups) * trace.data * largest + results) * self._prepared.dtype.itemsize
+        needed += 16 * chunks * largest
         if needed > MAX_BYTES:
             raise QuestionError(
                 f"the numbers of all steps take {needed / 2**30:,.1f} GiB, more than {MAX_BYTES // 2**30}",

@@ -173,37 +173,55 @@ def _within(operation: Operation, mesh: Mesh, before: Values, ours: Values, thei
     limits = float_limits(mine.dtype)
     unit, top, tiny = (float(each) for each in (limits.eps / 2, limits.max, limits.smallest_normal))
     count = mesh.group_size(operation.axes)
+    sums = steps = np.zeros(mine.shape)
     if _is_float(_parts(before)):
-        sums = _absolute_sums(operation, mesh, before)
-    else:
-        sums = np.zeros_like(mine, dtype=np.float64)
+        parts = _parts(before).astype(np.float64)
+        parts = np.where(np.isfinite(parts), parts, 0)
+        sums = _over_groups(operation, mesh, before, np.abs(parts), "add")
+        # Where all addends are multiples of one power of two, and too few of it to be rounded, every order
+        # of the additions gives the same.
+        steps = _over_groups(operation, mesh, before, _finest(parts), "minimum")
     with np.errstate(all="ignore"):
+        exact = (sums / steps <= 2 / limits.eps) & (sums <= top) & (operation.name != "pmean")
         # One rounding more, from the wider type; XLA for CPU may take subnormal numbers for 0.
         bound = 2 * np.expm1(count * np.log1p(unit)) * sums + (count + 1) * tiny
         overflows = sums * (1 + bound / np.maximum(sums, tiny)) > top
+        overflows &= ~(np.isfinite(mine) & np.isfinite(other))
         if operation.name == "pmean":
             divisor = float(np.asarray(count).astype(mine.dtype))
             bound = bound / divisor + 4 * unit * np.abs(mine.astype(np.float64)) + tiny
         near: Bools = np.abs(mine.astype(np.float64) - other.astype(np.float64)) <= bound
-    found: Bools = (near | overflows).all(axis=1)
+    # A part that is the same needs no explanation.
+    found: Bools = ((near & ~exact) | overflows | (mine == other)).all(axis=1)
     return found
 
 
-def _absolute_sums(operation: Operation, mesh: Mesh, before: Values) -> Floats:
-    """The sum of the finite addends' absolute values of each result: (values of the result, parts)."""
+def _finest(parts: Floats) -> Floats:
+    """The largest power of two of which each number is a multiple; infinite for 0."""
+    import numpy as np
+
+    fraction, exponent = np.frexp(np.abs(parts))
+    digits = (fraction * 2.0**53).astype(np.int64)
+    lowest = (digits & -digits).astype(np.float64)
+    return np.where(parts == 0, np.inf, np.ldexp(lowest, exponent - 53))
+
+
+def _over_groups(operation: Operation, mesh: Mesh, before: Values, parts: Floats, how: str) -> Floats:
+    """The sum, or the minimum, of all addends of each result: (values of the result, parts).
+
+    `parts` are numbers for those of `before`, in one dimension before their real and imaginary ones.
+    """
     import numpy as np
 
     dims = operation.dims(mesh)
     pattern = operation.pattern(dims)
     chunks = pattern.base_chunks
-    parts = np.abs(_parts(before).astype(np.float64))
-    parts[~np.isfinite(parts)] = 0
     addends = parts.reshape(len(before), -1, parts.shape[1])
     cuts = operation.cuts(before.shape[1:], _ANY_FLOAT, pattern.group_size, chunks)
     member, chunk = pattern.ends(chunks)
     sums = np.zeros((len(before), int(np.prod(cuts.shape)), parts.shape[1]))
     for group in mesh.groups(operation.axes):
-        total = addends[list(group)].sum(axis=0)
+        total = getattr(np, how).reduce(addends[list(group)], axis=0)
         sums[np.array(group)[member][:, None], cuts.end[chunk]] = total[cuts.start[chunk]]
     return sums.reshape(-1, parts.shape[1])
 

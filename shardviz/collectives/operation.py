@@ -51,6 +51,8 @@ class Operation(ABC):
     name: ClassVar[str]
     leaves_copies: ClassVar[bool] = False
     """Whether one result stands for the whole group: `out_specs` then leave out the axes."""
+    even: ClassVar[bool] = True
+    """Whether its blocks are equally large."""
     axes: tuple[str, ...]
 
     @property

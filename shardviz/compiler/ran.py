@@ -37,6 +37,10 @@ class Ran:
     versions: tuple[tuple[str, str], ...] = ()
 
 
+UNSAFE = ("s2", "u2")
+"""Types whose values XLA for CPU mixes up, or on which it dies (jaxlib 0.10 and 0.12)."""
+
+
 def run_request(operation: Operation, mesh: Mesh, shards: NDArray[Any], target: Target) -> RunCollective:
     """The request to the child.
 
@@ -60,6 +64,8 @@ def run_request(operation: Operation, mesh: Mesh, shards: NDArray[Any], target: 
     pattern = operation.pattern(dims)
     dtype = canonical_dtype(str(shards.dtype))
     operation.check(shards.shape[1:], dtype, pattern.group_size)
+    if target.name == "cpu" and dtype in UNSAFE:
+        raise TargetError(f"XLA for CPU does not move {dtype} reliably", "use s4, u4 or s8, or --on none")
     return RunCollective(
         target.name,
         operation.name,

@@ -89,7 +89,7 @@ def crossovers(
     A payload is the larger of a member's operand and result, in bytes; its chunks may have parts of bytes.
     Of equally fast algorithms the first in the order of `ALGORITHMS` is named. What would take too long,
     which `left_out` lists, is not looked at. Exact where times are affine in the payload, and at `payload`;
-    else to about a thousandth of the time, less closely where queues are long. Raises `QuestionError` as
+    else to about a hundredth of the time, less closely where queues are long. Raises `QuestionError` as
     `timeline` does.
     """
     costs = {name: cost for name, cost in _costs(pattern, topology).items() if isinstance(cost, Cost)}

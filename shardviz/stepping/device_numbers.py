@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 MAX_COUNTED = 2**16
 """Elements of a larger array are not numbered when nobody gives them."""
-MAX_HELD = 2**26
-"""Elements that all devices may hold together, before or after."""
+MAX_HELD = 2**28
+"""Bytes of the numbers that all devices may hold together, before or after."""
 
 
 def shards_from(layout: Layout, numbers: Numbers | None, operation: Operation) -> Values | None:
@@ -32,10 +32,10 @@ def shards_from(layout: Layout, numbers: Numbers | None, operation: Operation) -
     from shardviz.collectives.values import array_from_numbers
 
     count = held(layout, operation)
-    if count > MAX_HELD:
+    if _bytes_held(layout, operation) > MAX_HELD:
         raise QuestionError(
-            f"{layout.mesh.size:,} devices would hold {count:,} numbers together, and {MAX_HELD:,} can be "
-            "followed",
+            f"{layout.mesh.size:,} devices would hold {count:,} numbers together, more than "
+            f"{MAX_HELD // 2**20} MiB of them",
             "leave out --data to follow chunks without numbers",
         )
     return shards_of(array_from_numbers(numbers.texts, layout.array.dtype), layout)
@@ -44,7 +44,7 @@ def shards_from(layout: Layout, numbers: Numbers | None, operation: Operation) -
 def counted_shards(layout: Layout, operation: Operation) -> Values | None:
     """Shards of 0, 1, 2, …, each addend of a pending sum with its own; None where they would be too many."""
     elements = layout.array.elements * layout.mesh.group_size(layout.spec.unreduced)
-    if elements > MAX_COUNTED or held(layout, operation) > MAX_HELD:
+    if elements > MAX_COUNTED or _bytes_held(layout, operation) > MAX_HELD:
         return None
     return shards_of(counted(elements, layout.array.dtype), layout)
 
@@ -53,6 +53,12 @@ def held(layout: Layout, operation: Operation) -> int:
     """Elements that all devices hold together, before or after."""
     larger = operation.larger(layout.shard_shape, layout.mesh.group_size(operation.axes))
     return layout.mesh.size * max(1, math.prod(layout.shard_shape), math.prod(larger))
+
+
+def _bytes_held(layout: Layout, operation: Operation) -> int:
+    from shardviz.sharding.dtype import BITS
+
+    return held(layout, operation) * max(8, BITS[layout.array.dtype]) // 8
 
 
 def counted(count: int, dtype: str) -> Values:

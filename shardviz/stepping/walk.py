@@ -94,7 +94,7 @@ class Walk:
 
         Raises `QuestionError` for a group over which comparing takes minutes.
         """
-        from shardviz.hardware import comparison
+        from shardviz.hardware import Row, comparison
 
         if self._group_size > MAX_COMPARED:
             raise QuestionError(
@@ -102,7 +102,12 @@ class Walk:
                 f"{self._group_size:,}",
                 f"take up to {MAX_COMPARED:,}: a smaller mesh, or fewer axes with --axis",
             )
-        return comparison(self.schedule.pattern, self._chunk_bytes, self.links.topology, self.links.wire)
+        rows = comparison(self.schedule.pattern, self._chunk_bytes, self.links.topology, self.links.wire)
+        # This one as it is asked for, with its own pieces.
+        mine = self.schedule.algorithm
+        return tuple(
+            Row(mine, self.timeline) if row.algorithm == mine and not row.reason else row for row in rows
+        )
 
     @cached_property
     def unlisted(self) -> str:

@@ -187,7 +187,7 @@ CASES = [
     ),
     (
         ("step", "psum", "--mesh", "i=4,j=262144", "--axis", "i", "--data", "1," * 127 + "1", "--spec", "_"),
-        "1,048,576 devices would hold 134,217,728 numbers together",
+        "1,048,576 devices would hold 134,217,728 numbers together, more than 256 MiB",
         "leave out --data",
     ),
     (

@@ -43,7 +43,7 @@ def test_rounding_says_how_much_and_where():
 
 
 def test_different_says_where_first_even_where_rounding_comes_before():
-    before = shards([[1, 1]] * 4, "f32")
+    before = shards([[1, 1], [1, 1], [1.1, 1], [0.9, 1]], "f32")
     ours, theirs = everywhere([4, 4], "f32"), everywhere([4, 4], "f32")
     theirs[0, 0] = np.nextafter(np.float32(4), np.float32(5))
     theirs[1, 1] = 5
@@ -84,10 +84,13 @@ def test_a_sum_in_another_group_is_no_rounding():
 
 def test_a_scattered_sum_is_bound_by_its_own_addends():
     mesh = Mesh(("i",), (2,))
-    before = shards([[1.0, 1e30], [1.0, 1e30]], "f32")
-    ours = shards([[2.0], [2e30]], "f32")
-    assert judge(PSumScatter(AXES), mesh, before, ours, shards([[3.0], [2e30]], "f32")).verdict == "different"
-    near = np.nextafter(ours, np.float32(0))
+    before = shards([[0.1, 1e30], [1.9, 1.7e30]], "f32")
+    ours = shards([[2.0], [2.7e30]], "f32")
+    assert (
+        judge(PSumScatter(AXES), mesh, before, ours, shards([[3.0], [2.7e30]], "f32")).verdict == "different"
+    )
+    near = ours.copy()
+    near[0] = np.nextafter(ours[0], np.float32(0))
     assert judge(PSumScatter(AXES), mesh, before, ours, near).verdict == "rounding"
 
 
@@ -124,7 +127,7 @@ def test_far_apart_is_no_rounding_in_any_float():
 
 
 def test_both_parts_of_complex_numbers_count():
-    before = shards([[1 + 1j]] * 4, "c64")
+    before = shards([[1 + 0.9j], [1 + 1.1j], [1 + 1j], [1 + 1j]], "c64")
     ours = everywhere([4 + 4j], "c64")
     assert judge(PSum(AXES), LINE, before, ours, everywhere([4 + 5j], "c64")).verdict == "different"
     near = everywhere([4 + 4.0000005j], "c64")
@@ -199,3 +202,35 @@ def test_every_order_of_small_whole_numbers_is_equal():
         for way in permutations(range(4))
     ]
     assert {judge(PSum(AXES), LINE, before, results[0], each).verdict for each in results} == {"equal"}
+
+
+@pytest.mark.parametrize(
+    ("dtype", "addend", "count", "wrong"),
+    [
+        ("f8e4m3fn", 1, 8, 0),
+        ("f4e2m1fn", 1, 4, 0),
+        ("f8e5m2", 1, 4, 5),
+        ("bf16", 1, 16, 15),
+        ("bf16", 1, 128, 64),
+        ("f16", 1, 32, 31),
+        ("f32", 0.5, 4096, 2047.5),
+        ("f16", 15000, 4, 0),
+        ("f32", 1e-40, 4, 0),
+    ],
+)
+def test_sums_that_no_order_rounds_have_no_excuse(
+    dtype: str, addend: float, count: int, wrong: float
+) -> None:
+    mesh = Mesh(("i",), (count,))
+    before = shards([[addend]] * count, dtype)
+    ours = everywhere([addend * count], dtype, count)
+    assert judge(PSum(AXES), mesh, before, ours, everywhere([wrong], dtype, count)).verdict == "different"
+
+
+def test_overflow_excuses_what_is_infinite_alone() -> None:
+    before = shards([[40000.0]] * 4, "f16")
+    infinite = everywhere([np.inf], "f16")
+    assert judge(PSum(AXES), LINE, before, infinite, everywhere([65504], "f16")).verdict == "rounding"
+    before = shards([[16370.0]] * 4, "f16")
+    ours = everywhere([65472], "f16")
+    assert judge(PSum(AXES), LINE, before, ours, everywhere([-123], "f16")).verdict == "different"

@@ -77,8 +77,13 @@ def test_the_smallest_shard_is_taken_and_leaves_no_chunk_empty(operation: Operat
 
 def test_the_least_of_a_table_is_what_the_busiest_member_sends_to_others() -> None:
     operation = OPERATIONS["ragged_all_to_all"](("i",), TABLE)
-    # Member 1 gets 3 rows from 0 and 1 from 3; the 2 that it keeps do not travel.
+    # Member 0 sends 4 rows to two others, member 3 sends 3 to three; what a member keeps does not travel.
     least = operation.least((6, 3), "bf16", 4)
     assert (least.rounds, least.wire_bytes) == (2, 4 * 3 * 2)
+    pair = OPERATIONS["ragged_all_to_all"](("i",), ((0, 1), (1, 0)))
+    assert (pair.least((1,), "f32", 2).rounds, pair.least((1,), "f32", 2).wire_bytes) == (1, 4)
+    to_one = tuple((0,) * 8 if member == 0 else (1, *(0,) * 7) for member in range(8))
+    gathered = OPERATIONS["ragged_all_to_all"](("i",), to_one).least((1,), "f32", 8)
+    assert (gathered.rounds, gathered.wire_bytes) == (3, 4)
     nothing = OPERATIONS["ragged_all_to_all"](("i",), ((1, 0), (0, 2)))
     assert (nothing.least((2,), "f32", 2).rounds, nothing.least((2,), "f32", 2).wire_bytes) == (0, 0)

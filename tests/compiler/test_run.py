@@ -160,7 +160,7 @@ def test_real_devices_that_are_too_few_are_unavailable(worker):
     assert ran.hint == "use simulated devices: --on cpu"
 
 
-class Unchecked(PSum):
+class Unchecked(PMax):
     """As `PSum`, but XLA has to refuse by itself."""
 
     def check(self, shape, dtype, group_size):
@@ -168,9 +168,15 @@ class Unchecked(PSum):
 
 
 def test_what_xla_refuses_is_an_answer_in_its_words(worker):
-    ran = worker.run(Unchecked(("i",)), LINE, np.ones((4, 2), numpy_dtype("s2")), CPU).result()
+    ran = worker.run(Unchecked(("i",)), LINE, np.ones((4, 2), np.complex64), CPU).result()
     assert (ran.status, ran.shards) == ("error", None)
-    assert ran.error == "UNIMPLEMENTED: AllReduce for datatype 's2' is not supported"
+    assert ran.error.startswith("UNIMPLEMENTED: Unsupported reduction computation")
+
+
+@pytest.mark.parametrize("dtype", ["s2", "u2"])
+def test_what_xla_for_cpu_mixes_up_is_refused(worker, dtype):
+    with pytest.raises(TargetError, match=f"XLA for CPU does not move {dtype} reliably"):
+        worker.run(AllGather(("i",)), LINE, np.ones((4, 2), numpy_dtype(dtype)), CPU)
 
 
 class Misnamed(PSum):

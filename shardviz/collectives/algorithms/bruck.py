@@ -2,7 +2,7 @@
 
 all_gather: member i collects the chunks i, i + 1, … and sends all of them, or as many as are missing there,
 to the member 1, 2, 4, … before it. all_to_all: a block that has d members to go travels one hop of 1, 2,
-4, … for each binary digit of d, so that half of the blocks move in every round.
+4, … for each binary digit of d, so that half of the blocks move in a round, or fewer.
 
 Bruck, Ho, Kipnis, Upfal and Weathersby 1997, "Efficient algorithms for all-to-all communications in
 multiport message-passing systems".

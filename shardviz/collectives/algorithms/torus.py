@@ -2,8 +2,8 @@
 
 Reduce-scatter along the first axis, then the second, …; all-gather back from the last to the first. On
 X × Y devices an all_reduce takes 2 (X - 1) + 2 (Y - 1) rounds instead of 2 (XY - 1) and sends V/X, then
-V/(XY), then V/X a round: the fewest bytes, over neighbours only (Jain and Sabharwal 2010, "Optimal bucket
-algorithms for large MPI collectives on torus interconnects").
+V/(XY), then V/X a round: the fewest bytes, over neighbours only, one way round (Jain and Sabharwal 2010,
+"Optimal bucket algorithms for large MPI collectives on torus interconnects").
 
 The chunks are numbered as the members, the first axis major: a ring along an axis then passes on chunks
 that lie next to each other.

@@ -3,7 +3,8 @@
 Part k is scattered along axis k first, then k + 1, … round to k - 1, and gathered the same way back. All
 parts turn to the next axis together, so that no two are ever on the same one. On axes of one size a round
 sends the messages of `torus`, each 1 / (number of axes) as long, and every axis works in every round; where
-axes differ in size, the parts on the shorter ones wait for the longest (Jain and Sabharwal 2010, "Optimal
+axes differ in size, the parts on the shorter ones wait for the longest. Rings go one way round, so links
+carry half of what both ways could (Jain and Sabharwal 2010, "Optimal
 bucket algorithms for large MPI collectives on torus interconnects").
 """
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from shardviz.collectives.operation import Cuts, Operation, pieces_of
 from shardviz.collectives.operations.cutting import cut
 from shardviz.collectives.operations.dimension import UnfitShard
-from shardviz.collectives.optimum import LowerBound, lower_bound
+from shardviz.collectives.optimum import LowerBound
 from shardviz.collectives.pattern import Pattern
 from shardviz.collectives.values import check_dtype, check_zero
 from shardviz.errors import QuestionError, plural
@@ -32,6 +32,7 @@ class RaggedAllToAll(Operation):
     """
 
     name: ClassVar[str] = "ragged_all_to_all"
+    even: ClassVar[bool] = False
     axes: tuple[str, ...]
     send_sizes: tuple[tuple[int, ...], ...]
 
@@ -77,14 +78,15 @@ class RaggedAllToAll(Operation):
         return (rows, *shape[1:])
 
     def least(self, shape: tuple[int, ...], dtype: str, group_size: int) -> LowerBound:
-        """What the busiest member sends to others, or receives."""
+        """What the busiest member sends; in r rounds nobody can reach, or hear of, 2 ** r others."""
         import numpy as np
 
+        del group_size
         table = np.array(self.send_sizes, dtype=np.int64)
         np.fill_diagonal(table, 0)
-        rows = int(max(table.sum(axis=0).max(), table.sum(axis=1).max()))
-        rounds = lower_bound(self.pattern((group_size,)), 0).rounds
-        return LowerBound(rounds if rows else 0, array_bytes((rows, *shape[1:]), dtype))
+        partners = int(max((table > 0).sum(axis=axis).max() for axis in (0, 1)))
+        rows = int(table.sum(axis=1).max())
+        return LowerBound(partners.bit_length(), array_bytes((rows, *shape[1:]), dtype))
 
     def chunk_sizes(self, shape: tuple[int, ...], group_size: int, chunks: int) -> int | Ints:
         import numpy as np
