@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from shardviz.collectives.schedule import Schedule, Sends
+from shardviz.collectives.schedule import Schedule
 from shardviz.collectives.trace import Held, ScheduleError
 
 if TYPE_CHECKING:
@@ -67,14 +67,14 @@ class Moving:
 
     def _play(self, number: NDArray[Any], source: Ints, target: Ints) -> None:
         """Some rounds in order: the round's number, and the slots from which and to which each entry goes."""
-        first = self._arrival[target] == self._never
+        first = self._arrival.take(target) == self._never
         if first.all():
             arriving = number
         else:
             target, arriving = target[first], number[first]
         # Of entries with one index the last is written: here the earliest arrival.
         self._arrival[target[::-1]] = arriving[::-1]
-        if (self._arrival[source] >= number).any():
+        if (self._arrival.take(source) >= number).any():
             raise ScheduleError(f"{self._schedule.algorithm} sends what a member does not hold")
 
     @cached_property
@@ -90,25 +90,31 @@ class Moving:
         return used
 
 
-def _blocks(schedule: Schedule) -> Iterator[tuple[Ints, Ints, Ints]]:
+def _blocks(schedule: Schedule) -> Iterator[tuple[Small, Ints, Ints]]:
     """Sends of about `BLOCK` chunks at a time, one chunk an entry: the round, the slots from and to."""
-    block: list[tuple[int, Sends]] = []
-    size = 0
-    for number, sends in enumerate(schedule, 1):
-        block.append((number, sends.expanded(schedule.chunks)))
-        size += len(block[-1][1])
-        if size >= BLOCK:
-            yield _joined(block, schedule.chunks)
-            block, size = [], 0
-    if block:
-        yield _joined(block, schedule.chunks)
-
-
-def _joined(block: list[tuple[int, Sends]], chunks: int) -> tuple[Ints, Ints, Ints]:
     import numpy as np
 
-    numbers = np.array([number for number, _ in block])
-    chunk = np.concatenate([sends.chunk for _, sends in block])
-    source = np.concatenate([sends.src for _, sends in block]) * chunks + chunk
-    target = np.concatenate([sends.dst for _, sends in block]) * chunks + chunk
-    return np.repeat(numbers, [len(sends) for _, sends in block]), source, target
+    block: list[tuple[Small, Ints, Ints]] = []
+    size = 0
+    src = dst = first_from = first_to = np.empty(0, dtype=np.int64)
+    for number, sends in enumerate(schedule, 1):
+        each = sends.expanded(schedule.chunks)
+        if each.src is not src or each.dst is not dst:
+            # Alike rounds share these arrays.
+            src, dst = each.src, each.dst
+            first_from, first_to = src * schedule.chunks, dst * schedule.chunks
+        numbers = np.full(len(each), number, dtype=np.int32)
+        block.append((numbers, first_from + each.chunk, first_to + each.chunk))
+        size += len(each)
+        if size >= BLOCK:
+            yield _joined(block)
+            block, size = [], 0
+    if block:
+        yield _joined(block)
+
+
+def _joined(block: list[tuple[Small, Ints, Ints]]) -> tuple[Small, Ints, Ints]:
+    import numpy as np
+
+    number, source, target = (np.concatenate(arrays) for arrays in zip(*block, strict=True))
+    return number, source, target
