@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from shardviz.cli.narration import working
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from shardviz.cli.judge import Judge
     from shardviz.collectives import Schedule
+    from shardviz.render.palette import Palette
     from shardviz.stepping.links import Links
     from shardviz.stepping.question import CollectiveQuestion
     from shardviz.stepping.walk import Walk
@@ -172,10 +174,14 @@ def check_listed(walk: Walk) -> None:
 def _played(walk: Walk, manner: Manner) -> int:
     """Play the frames, and return the number of the one at which the show ended."""
     from shardviz.cli.play import play
-    from shardviz.render.play_lines import play_lines
+    from shardviz.render.play_lines import Stage
+
+    @lru_cache(maxsize=1)
+    def stage(width: int, height: int, palette: Palette) -> Stage:
+        return Stage(walk, width, height, palette)
 
     def picture(number: int, size: tuple[int, int]) -> str:
         page = manner.page
-        return page.drawn(play_lines(walk, number, page.width, size[1], page.palette))
+        return page.drawn(stage(page.width, size[1], page.palette).lines(number))
 
     return play(picture, len(walk.frames), USUAL_SPEED if manner.speed is None else manner.speed)

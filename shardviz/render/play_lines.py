@@ -20,24 +20,6 @@ DONE, TO_DO = "━", "─"
 STOP = "any key stops"
 
 
-def play_lines(walk: Walk, number: int, width: int, height: int, palette: Palette) -> list[Text]:
-    """Exactly `height` lines for frame `number` (0: before any round; `len(walk.frames) - 1`: after all)."""
-    global _latest
-    stage = _latest
-    if (
-        stage is None
-        or stage.walk is not walk
-        or (stage.width, stage.height, stage.palette)
-        != (
-            width,
-            height,
-            palette,
-        )
-    ):
-        stage = _latest = Stage(walk, width, height, palette)
-    return stage.lines(number)
-
-
 class Stage:
     """All frames of a walk on one page: what they have in common is worked out once."""
 
@@ -53,7 +35,7 @@ class Stage:
         self._rows = max(min(MAX_ROWS, room - 2), 1)
 
     def lines(self, number: int) -> list[Text]:
-        """Exactly `height` lines."""
+        """Exactly `height` lines for frame `number`; 0 is before any round."""
         shape, notes = self._common
         lines = [*self._top, Text(), *_progress(self.walk, number, self.width), Text()]
         lines += self._picture(number).lines(shape)
@@ -75,10 +57,6 @@ class Stage:
     def _picture(self, number: int) -> BufferPicture:
         frame = self.walk.frames[number]
         return BufferPicture(self.walk, frame, self._groups, self.width, self.palette, self._rows)
-
-
-_latest: Stage | None = None
-"""Frames are drawn one after another on one page."""
 
 
 def _progress(walk: Walk, number: int, width: int) -> list[Text]:

@@ -8,7 +8,7 @@ import pytest
 
 from shardviz.render.buffer_picture import common_shape
 from shardviz.render.palette import PLAIN, TRUECOLOR
-from shardviz.render.play_lines import play_lines
+from shardviz.render.play_lines import Stage
 from shardviz.stepping.walk import Walk
 
 WalkOf = Callable[..., Walk]
@@ -29,7 +29,7 @@ def test_every_frame_fits_the_screen(
     walk = walk_of(*question)
     for number in range(len(walk.frames)):
         for palette in (PLAIN, TRUECOLOR):
-            lines = play_lines(walk, number, width, height, palette)
+            lines = Stage(walk, width, height, palette).lines(number)
             assert len(lines) == height
             assert max(line.cell_len for line in lines) <= width
 
@@ -37,7 +37,8 @@ def test_every_frame_fits_the_screen(
 def test_devices_stay_where_they_are(walk_of: WalkOf, tutorial: tuple[int, ...]) -> None:
     walk = walk_of("psum", "i=4", tutorial)
     frames = [
-        [line.plain for line in play_lines(walk, number, 80, 12, PLAIN)] for number in range(len(walk.frames))
+        [line.plain for line in Stage(walk, 80, 12, PLAIN).lines(number)]
+        for number in range(len(walk.frames))
     ]
     assert {tuple(frame[:1]) for frame in frames} == {tuple(frames[0][:1])}
     assert {frame[5] for frame in frames} == {frames[0][5]}
@@ -49,7 +50,7 @@ def test_devices_stay_where_they_are(walk_of: WalkOf, tutorial: tuple[int, ...])
 def test_what_is_said_over_a_frame(walk_of: WalkOf, tutorial: tuple[int, ...]) -> None:
     walk = walk_of("psum", "i=4", tutorial)
     first, third, last = (
-        [line.plain for line in play_lines(walk, number, 80, 12, PLAIN)] for number in (0, 3, 6)
+        [line.plain for line in Stage(walk, 80, 12, PLAIN).lines(number)] for number in (0, 3, 6)
     )
     assert first[2].startswith("round 0 of 6  ─")
     assert first[3] == "before"
@@ -61,21 +62,21 @@ def test_what_is_said_over_a_frame(walk_of: WalkOf, tutorial: tuple[int, ...]) -
 
 
 def test_one_device_has_one_frame(walk_of: WalkOf) -> None:
-    lines = play_lines(walk_of("psum", "i=1", (1, 2)), 0, 80, 10, PLAIN)
+    lines = Stage(walk_of("psum", "i=1", (1, 2)), 80, 10, PLAIN).lines(0)
     assert lines[2].plain == f"round 0 of 0  {'━' * 40}"
 
 
 def test_marks_are_explained_and_how_it_is_stopped(walk_of: WalkOf, tutorial: tuple[int, ...]) -> None:
     walk = walk_of("psum", "i=4", tutorial)
     for number in range(len(walk.frames)):
-        lines = [line.plain for line in play_lines(walk, number, 100, 16, PLAIN)]
+        lines = [line.plain for line in Stage(walk, 100, 16, PLAIN).lines(number)]
         assert lines[-1].startswith("▸ has just arrived   ╱ partial sum   ( ) no longer needed   ")
         assert lines[-1].endswith("any key stops")
-    assert play_lines(walk, 1, 40, 12, PLAIN)[-1].plain.endswith("any key stops")
+    assert Stage(walk, 40, 12, PLAIN).lines(1)[-1].plain.endswith("any key stops")
 
 
 def test_what_is_cut_off_is_marked(walk_of: WalkOf, tutorial: tuple[int, ...]) -> None:
-    said = play_lines(walk_of("psum", "i=4", tutorial), 1, 40, 12, PLAIN)[4].plain
+    said = Stage(walk_of("psum", "i=4", tutorial), 40, 12, PLAIN).lines(1)[4].plain
     assert said == "reduce-scatter  each sends 1 chunk to t…"
 
 
@@ -85,7 +86,8 @@ def test_frames_are_compared_once_for_each_size(walk_of: WalkOf, monkeypatch: py
     calls = []
     monkeypatch.setattr(module, "common_shape", lambda drawn: calls.append(1) or common_shape(drawn))
     walk = walk_of("psum", "i=4", tuple(range(16)))
+    stages = {size: Stage(walk, size, 20, PLAIN) for size in (80, 100)}
     for size in (80, 80, 100):
         for number in range(len(walk.frames)):
-            play_lines(walk, number, size, 20, PLAIN)
+            stages[size].lines(number)
     assert len(calls) == 2
