@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from shardviz.hlo.origin import Origin
@@ -22,6 +23,27 @@ OPS = (
 
 
 @dataclass(frozen=True)
+class Work:
+    """An instruction that runs while a collective is under way.
+
+    `op` is its opcode, or "matmul" where it multiplies matrices, by itself or inside a fusion. `cycles` is
+    the compiler's own estimate, None where the text has none.
+    """
+
+    name: str
+    op: str
+    cycles: int | None = None
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a collective begins: after `before` of the program's `matmuls`."""
+
+    before: int
+    matmuls: int
+
+
+@dataclass(frozen=True)
 class Collective:
     """A collective read from HLO or Shardy text.
 
@@ -38,6 +60,13 @@ class Collective:
     dimension: other ops, several dimensions at once, an all-to-all of separate arrays.
     `group_size` is how many devices take part in one group, 2 for the pairs of a permute. `origin` tells
     which of the program's arguments the operand comes from, None where the text does not lead there.
+
+    `is_async` tells that it starts and ends in different places; `overlapped` is what runs in between, in
+    program order (1,000 instructions at most), and is empty where nothing does: what only names, indexes or
+    fetches data is no work. `algorithm` is how the compiler carries it out, in its own words, where it says
+    so. With `between_slices` it crosses the data-center network: the text has a `send` and a `recv` of TPU
+    slices, `op` is what they carry, and a group has devices of several slices. `standing` is where it begins
+    among the matmuls, None where nobody asked (`schedule/standing.py`) or can say.
     """
 
     op: str
@@ -56,6 +85,11 @@ class Collective:
     split_dim: int | None = None
     group_size: int = 1
     origin: Origin | None = None
+    is_async: bool = False
+    overlapped: Sequence[Work] = ()
+    algorithm: str = ""
+    between_slices: bool = False
+    standing: Standing | None = None
 
 
 def wire_bytes(op: str, group_size: int, larger: int, operand: int) -> int:

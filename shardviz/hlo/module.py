@@ -4,41 +4,41 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from shardviz.errors import NotationError, QuestionError, quote
-from shardviz.hlo.call_graph import CallGraph, program_order, run_counts
-from shardviz.hlo.collective import Collective
-from shardviz.hlo.computation import Computation, Computations, line_at
-from shardviz.hlo.group_text import parse_pairs, parse_replica_groups
-from shardviz.hlo.instruction import Instruction, open_instruction, parse_instruction
-from shardviz.hlo.instruction_origin import InstructionOrigins
-from shardviz.hlo.members import Members, members_of_groups, members_of_pairs
-from shardviz.hlo.replica_groups import ReplicaGroups
-from shardviz.hlo.shape import arrays, parse_shape
-from shardviz.hlo.source import StackFrames, source_of
-from shardviz.hlo.transfer import Transfer, base_op, transfer_of
+from shardviz.errors import NotationError, QuestionError, plural, quote
+from shardviz.hlo.collective import OPS, Collective
+from shardviz.hlo.collective_matmul import CollectiveMatmul
+from shardviz.hlo.groups.mesh_inference import mesh_of_instructions, written_meshes
+from shardviz.hlo.groups.slice_positions import slice_positions
+from shardviz.hlo.records import DeviceNumbers, Records, has_groups
+from shardviz.hlo.schedule.overlap import Schedules
+from shardviz.hlo.schedule.ring_matmuls import collective_matmuls
+from shardviz.hlo.schedule.rings import Permute
+from shardviz.hlo.schedule.slices import Crossings, slices_named
+from shardviz.hlo.text.call_graph import CallGraph, program_order, run_counts
+from shardviz.hlo.text.computation import Computations, line_at
+from shardviz.hlo.text.instruction import Instruction, parse_instruction
+from shardviz.hlo.text.instruction_origin import InstructionOrigins
+from shardviz.hlo.text.source import StackFrames, source_of
+from shardviz.hlo.text.steps import Steps
 from shardviz.sharding import Mesh
 
 MAX_UNREAD = 100
 """No more complaints than this about one text."""
 
 _CANDIDATE = re.compile(
-    r" (?:all-(?:gather|reduce|to-all)|reduce-scatter|collective-(?:permute|broadcast)|ragged-all-to-all"
-    r"|send|recv)(?:-start)?\("
+    r" (?:all-(?:gather|reduce|to-all)|collective-(?:permute|broadcast)"
+    r"|r(?:educe-scatter|agged-all-to-all|ecv)|send)(?:-start)?\("
 )
+_OPCODES = frozenset(op + suffix for op in OPS if op != "slice" for suffix in ("", "-start"))
 _MODULE = re.compile(r"HloModule\s+([^\s,]+)")
 _HEADER_NUMBER = {key: re.compile(rf"\b{key}=(\d{{1,12}})") for key in ("num_partitions", "replica_count")}
-_INSTRUCTION = re.compile(r"^\s*(?:ROOT )?%?[\w.-]+ = \(?[a-z][a-z0-9]*\[", re.MULTILINE)
-_FUSED_SCATTER = re.compile(r"all-reduce-scatter[.\d]*")
-_DECISIVE = (
-    "replica_groups",
-    "source_target_pairs",
-    "dimensions",
-    "use_global_device_ids",
-)
-_WITHOUT_GLOBAL_IDS = ("all-to-all", "ragged-all-to-all", "collective-broadcast")
+_INSTRUCTION = re.compile(r"^[ \t]*+(?:ROOT )?%?[\w.-]++ = \(?[a-z][a-z0-9]*\[", re.MULTILINE)
+_ANY_INSTRUCTION = re.compile(r"^[ \t]*+(?:ROOT )?%?[^\s=,(){}]++ = [a-z(]", re.MULTILINE)
+_QUOTE = re.compile(r'(?<!\\)"')
+_SHARDED = re.compile(r"[ ]sharding=\{(?:devices=|mesh\[)")
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,11 @@ class HloModule:
     """A module and its collectives in program order, each once with its `count`.
 
     With `is_scheduled` that order is the schedule. `unread` says, a sentence each, what of the text could
-    not be read.
+    not be read, and `unread_collectives` counts the collectives among that. `awaits_partitioner` tells that
+    this is the program before XLA's partitioner, which inserts most collectives. The permutes of
+    `collective_matmuls` are also among the `collectives`. A text of a program
+    on several TPU slices is that of one slice: `num_slices` of them run it, with `num_partitions` each.
+    `mesh` is the one that was given, or inferred.
     """
 
     name: str
@@ -55,6 +59,11 @@ class HloModule:
     is_scheduled: bool
     collectives: tuple[Collective, ...]
     unread: tuple[str, ...] = ()
+    collective_matmuls: tuple[CollectiveMatmul, ...] = ()
+    num_slices: int = 1
+    mesh: Mesh | None = None
+    unread_collectives: int = 0
+    awaits_partitioner: bool = False
 
 
 def is_hlo(text: str) -> bool:
@@ -62,13 +71,25 @@ def is_hlo(text: str) -> bool:
     return _MODULE.search(text) is not None or _INSTRUCTION.search(text) is not None
 
 
-def read_hlo(text: str, mesh: Mesh | None = None) -> HloModule:
+def read_hlo(
+    text: str,
+    mesh: Mesh | None = None,
+    *,
+    infer: bool = False,
+    origins: bool = False,
+    slices: Sequence[int] | None = None,
+) -> HloModule:
     """The collectives in HLO text as XLA prints it, before or after any pass.
 
     With a `mesh`, each collective gets the axes that its groups follow, and its groups are ids of that
     mesh's devices (`Mesh.device_order`); without one they are XLA's own numbers, positions in the
-    module's device assignment. A collective in a loop counts as often as the loop is known to run, in a
-    called computation once for each call, in a branch once. A start and its done are one.
+    module's device assignment. `infer` asks for the coarsest mesh that explains the groups where none is
+    given. A collective in a loop counts as often as the loop is known to run, in a called computation once
+    for each call, in a branch once. A start and its done are one.
+
+    `origins` asks where each operand comes from, which takes longer. Of a program on several TPU slices
+    the text is that of one slice; the mesh is that of all, and `slices` says on which slice each of its
+    positions is (by default they follow one another).
 
     Text that is cut off or damaged gives what can be read; `HloModule.unread` tells the rest. Raises
     `NotationError` for a text that is no HLO, `QuestionError` when the mesh has another number of devices.
@@ -80,31 +101,47 @@ def read_hlo(text: str, mesh: Mesh | None = None) -> HloModule:
             0,
             hint="HLO begins with HloModule; print one with compiled.as_text()",
         )
-    return _Reader(text, mesh).read()
+    reader = _Reader(text, mesh, slices)
+    if reader.computations.entry is None and _ANY_INSTRUCTION.search(text) is None:
+        raise NotationError(
+            "this HLO has no instruction on a line of its own",
+            text,
+            0,
+            hint="save compiled.as_text() with its line ends, all of it",
+        )
+    return reader.read(infer=infer, origins=origins)
 
 
 class _Reader:
     """One reading of one text."""
 
-    def __init__(self, text: str, mesh: Mesh | None) -> None:
+    def __init__(self, text: str, mesh: Mesh | None, slices: Sequence[int] | None) -> None:
         self.text = text
         self.mesh = mesh
         self.unread: list[str] = []
+        self.unread_collectives = 0
         module = _MODULE.search(text)
         start, stop = line_at(text, module.start()) if module else (0, 0)
-        line = text[start:stop]
+        self.header = text[start:stop]
         self.name = module[1] if module else ""
-        self.has_header = module is not None
-        self.partitions = _header_number(line, "num_partitions")
-        self.replicas = _header_number(line, "replica_count")
-        self.is_scheduled = "is_scheduled=true" in line
+        written = [_header_number(self.header, key) for key in ("num_partitions", "replica_count")]
+        partitions, replicas = (number or 1 for number in written)
+        if module is None and mesh is not None:
+            partitions = mesh.size
+        self.num_slices = slices_named(text) if slices is None else len(set(slices))
+        if mesh is not None and mesh.size == partitions * replicas:
+            self.num_slices = 1
+        positions = None
+        if self.num_slices > 1:
+            if slices is None and mesh is not None and mesh.device_order is not None:
+                slices = [device // (partitions * replicas) for device in mesh.device_order]
+            positions = slice_positions(self.num_slices, partitions * replicas, slices)
+        self.numbers = DeviceNumbers(partitions, replicas, positions, any(written))
         self.frames = StackFrames(text)
         self.computations = Computations(text)
-        self.origins = InstructionOrigins(text, self.computations)
-        self.known: dict[tuple[str | None, ...], Collective] = {}
 
-    def read(self) -> HloModule:
-        devices = self.partitions * self.replicas
+    def read(self, *, infer: bool, origins: bool) -> HloModule:
+        text, devices = self.text, self.numbers.total
         if self.mesh is not None and devices > 1 and self.mesh.size != devices:
             raise QuestionError(
                 f"{quote(self.name)} runs on {devices} devices, the mesh {self.mesh} has {self.mesh.size}",
@@ -112,32 +149,62 @@ class _Reader:
             )
         computations = self.computations
         lines = dict(self._candidates())
+        if infer and self.mesh is None:
+            self.mesh = mesh_of_instructions(lines.values(), self.numbers, written_meshes(text, self.header))
         homes = {position: computations.around(position) for position in lines}
         positions: dict[int, list[int]] = defaultdict(list)
         for position, home in homes.items():
             positions[home.start].append(position)
-        calls = CallGraph(self.text, computations).calls_to(homes.values())
+        calls = CallGraph(text, computations).calls_to(homes.values())
         callers = {computations.around(call.position) for call in calls}
-        has_entry, called = computations.has_entry, {call.callee for call in calls}
-        roots = sorted(
-            home.start
-            for home in {*homes.values(), *callers}
-            if home.is_entry or not home.name or (not has_entry and home.start not in called)
-        )
+        called = {call.callee for call in calls}
+        roots: dict[int, int | None] = {}
+        for home in sorted({*homes.values(), *callers}):
+            if home.is_entry or not home.name:
+                roots[home.start] = 1
+            elif home.start not in called and self._lacks_callers():
+                roots[home.start] = 1 if not self.header and computations.entry is None else None
         counts = run_counts(roots, calls)
-        collectives = []
+        records = Records(text, self.numbers, self.mesh)
+        steps = Steps(text, computations)
+        schedules = Schedules(steps, lines, homes, calls)
+        crossings = Crossings(text, lines, homes)
+        followed = InstructionOrigins(text, computations) if origins else None
+        collectives, permutes = [], []
         for home_start, position in program_order(roots, calls, positions):
-            record = self._collective(lines[position], homes[position], position, counts.get(home_start, 0))
-            if record is not None:
+            if position in schedules.repeated or position in crossings.repeated:
+                continue
+            instruction, home = lines[position], homes[position]
+            try:
+                crossing = crossings.at(position)
+                record = records.of(
+                    instruction,
+                    home,
+                    crossing,
+                    count=counts.get(home_start, 0),
+                    source=source_of(instruction, self.frames),
+                    origin=followed.of(instruction, home) if followed else None,
+                    **schedules.of(instruction, home, position, crossing)._asdict(),
+                )
+            except NotationError as error:
+                self._complain(position, f"{quote(instruction.name)} cannot be read: {error.message}")
+            else:
                 collectives.append(record)
-        self._note_gaps(computations, positions, counts)
+                if record.op == "collective-permute" and not record.between_slices:
+                    permutes.append(Permute(record, instruction, home))
+        self._note_gaps(positions, counts)
         return HloModule(
             self.name,
-            self.partitions,
-            self.replicas,
-            self.is_scheduled,
+            self.numbers.partitions,
+            self.numbers.replicas,
+            "is_scheduled=true" in self.header,
             tuple(collectives),
             tuple(self.unread[:MAX_UNREAD]),
+            unread_collectives=self.unread_collectives,
+            awaits_partitioner=self._awaits_partitioner(),
+            collective_matmuls=collective_matmuls(permutes, steps, calls),
+            num_slices=self.num_slices,
+            mesh=self.mesh,
         )
 
     def _candidates(self) -> Iterator[tuple[int, Instruction]]:
@@ -146,102 +213,63 @@ class _Reader:
         while match := _CANDIDATE.search(text, position):
             start, position = line_at(text, match.start())
             instruction = parse_instruction(text[start:position])
-            if instruction is None or not _CANDIDATE.fullmatch(f" {instruction.opcode}("):
+            is_one = instruction is not None and instruction.opcode in _OPCODES
+            if (not is_one or text.find(" = ", match.end(), position) >= 0) and _stray(
+                text, start, position, is_one
+            ):
+                self._complain(start, "a collective stands in a line that is not its own")
+            if instruction is None or not is_one:
                 continue
+            if position == len(text) and self.computations.breaks_off() is not None:
+                self._complain(start, f"{quote(instruction.name)} is cut off")
             # A start that is a wrapper has its collective in the computation that it calls.
-            if "calls" not in instruction.attributes or _has_groups(instruction):
+            elif "calls" not in instruction.attributes or has_groups(instruction):
                 yield start, instruction
 
-    def _collective(
-        self, instruction: Instruction, home: Computation, position: int, count: int | None
-    ) -> Collective | None:
-        attributes = instruction.attributes
-        fused = home if _FUSED_SCATTER.fullmatch(home.name) else None
-        operands = instruction.operands if "[" in instruction.operands else ""
-        channel = "channel" if "channel_id" in attributes else ""
-        where = fused.name if fused else ""
-        key = (
-            instruction.opcode,
-            instruction.shape,
-            operands,
-            channel,
-            where,
-            *map(attributes.get, _DECISIVE),
-        )
-        try:
-            record = self.known.get(key)
-            if record is None:
-                record = self.known[key] = self._record(instruction, fused)
-        except NotationError as error:
-            if len(self.unread) < MAX_UNREAD:
-                line = self.text.count("\n", 0, position) + 1
-                self.unread.append(f"line {line}: {quote(instruction.name)} cannot be read: {error.message}")
-            return None
-        return replace(
-            record,
-            name=instruction.name,
-            count=count,
-            source=source_of(instruction, self.frames),
-            origin=self.origins.of(instruction, home),
-        )
+    def _lacks_callers(self) -> bool:
+        """Whether the text may be without what calls a computation."""
+        return self.computations.entry is None or self.computations.breaks_off() is not None
 
-    def _record(self, instruction: Instruction, fused: Computation | None) -> Collective:
-        op = base_op(instruction.opcode)
-        if op in ("send", "recv"):
-            members = Members(2)
-        elif op == "collective-permute":
-            pairs = parse_pairs(instruction.attributes.get("source_target_pairs", "{}"))
-            members = members_of_pairs(pairs, self.mesh)
-        else:
-            members = members_of_groups(self._groups(instruction, op), self.mesh)
-        transfer = transfer_of(instruction, members.size)
-        if fused and op == "all-reduce":
-            op, transfer = "reduce-scatter", self._fused_scatter(transfer, fused)
-        return members.record(op, instruction.name, transfer)
+    def _awaits_partitioner(self) -> bool:
+        """The partitioner calls what it makes of an entry ``main_spmd``, and leaves shardings at its ends."""
+        entry = self.computations.entry
+        if entry is None or "_spmd" in entry or "is_scheduled=true" in self.header:
+            return False
+        return _SHARDED.search(self.text) is not None
 
-    def _groups(self, instruction: Instruction, op: str) -> ReplicaGroups:
-        attributes = instruction.attributes
-        channel = "channel_id" in attributes
-        use_global = None if op in _WITHOUT_GLOBAL_IDS else attributes.get("use_global_device_ids") == "true"
-        partitions, replicas = self.partitions, self.replicas
-        if not self.has_header and self.mesh is not None:
-            partitions = self.mesh.size
-        if use_global and channel:
-            everyone = partitions * replicas
-        else:
-            everyone = partitions if channel and use_global is None else replicas
-        groups = parse_replica_groups(attributes.get("replica_groups", "{}"), everyone)
-        if not self.has_header or groups.total > everyone:
-            return groups
-        return groups.on_devices(replicas, partitions, channel=channel, use_global=use_global)
+    def _complain(self, position: int, complaint: str) -> None:
+        self.unread_collectives += 1
+        if len(self.unread) < MAX_UNREAD:
+            line = self.text.count("\n", 0, position) + 1
+            self.unread.append(f"line {line}: {complaint}")
 
-    def _fused_scatter(self, reduced: Transfer, home: Computation) -> Transfer:
-        """A TPU's fused reduce-scatter: an all-reduce whose computation returns only this device's part."""
-        root = self.text.find("ROOT ", home.start, home.stop)
-        start, stop = line_at(self.text, max(root, 0))
-        opened = open_instruction(self.text[start:stop])
-        results = tuple(arrays(parse_shape(opened[1]))) if opened and root >= 0 else ()
-        if not results:
-            return reduced
-        before, after = reduced.operands[0].sizes, results[0].sizes
-        differing = [dim for dim, (a, b) in enumerate(zip(before, after, strict=False)) if a != b]
-        return Transfer(reduced.operands, results, differing[0] if len(differing) == 1 else None)
-
-    def _note_gaps(
-        self, computations: Computations, positions: dict[int, list[int]], counts: dict[int, int | None]
-    ) -> None:
+    def _note_gaps(self, positions: dict[int, list[int]], counts: dict[int, int | None]) -> None:
         idle = sum(len(places) for home, places in positions.items() if home not in counts)
         if idle:
-            self.unread.append(f"{idle} collectives stand in computations that nothing calls")
-        last = computations.breaks_off()
-        if last is not None:
+            self.unread.append(
+                f"{plural(idle, 'collective stands', 'collectives stand')} in computations that nothing calls"
+            )
+        last = self.computations.breaks_off()
+        if self.header and self.computations.entry is None:
+            self.unread.append("the text breaks off before its ENTRY computation, which runs the others")
+        elif last is not None:
             self.unread.append(f"the text breaks off inside {quote(last)}")
 
 
+def _stray(text: str, start: int, stop: int, is_one: bool) -> bool:
+    """Whether a line has a collective's opcode where none can be: strings, and its own where it `is_one`."""
+    quotes, read = 0, start
+    for match in _CANDIDATE.finditer(text, start, stop):
+        quotes += sum(1 for _ in _QUOTE.finditer(text, read, match.start()))
+        read = match.start()
+        if quotes % 2 == 0:
+            if not is_one:
+                return True
+            is_one = False
+    return False
+
+
 def _header_number(line: str, key: str) -> int:
+    """A number in the module's header, 0 where it is not there."""
     match = _HEADER_NUMBER[key].search(line)
-    return max(1, int(match[1])) if match else 1
-
-
-def _has_groups(instruction: Instruction) -> bool:
-    return "replica_groups" in instruction.attributes or "source_target_pairs" in instruction.attributes
+    return int(match[1]) if match else 0

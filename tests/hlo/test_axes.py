@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardviz.hlo.axes import axis_groups, device_ids, group_axes, pair_axes
-from shardviz.hlo.group_text import parse_replica_groups
-from shardviz.hlo.replica_groups import ReplicaGroups
-from shardviz.hlo.tensor_sharding import AxisRef
+from shardviz.hlo.groups.axes import axis_groups, device_ids, group_axes, pair_axes
+from shardviz.hlo.groups.group_text import parse_replica_groups
+from shardviz.hlo.groups.replica_groups import ReplicaGroups
+from shardviz.hlo.mlir.tensor_sharding import AxisRef
 from shardviz.sharding import Mesh
 
 XY = Mesh(("X", "Y"), (2, 4))

@@ -96,7 +96,7 @@ def test_names_with_and_without_percent(name, root):
     ],
 )
 def test_what_is_no_collective(line):
-    assert read(f"  {line}") == HloModule("m", 8, 1, True, ())
+    assert read(f"  {line}") == HloModule("m", 8, 1, True, (), mesh=XY)
 
 
 def test_a_start_and_its_done_are_one():

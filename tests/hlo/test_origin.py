@@ -64,13 +64,13 @@ HLO_CASES = {
 
 @pytest.mark.parametrize("operand", HLO_CASES)
 def test_hlo(operand):
-    (found,) = read_hlo(HLO.format(operand=operand)).collectives
+    (found,) = read_hlo(HLO.format(operand=operand), origins=True).collectives
     assert found.origin == HLO_CASES[operand]
 
 
 def test_names_without_percent_signs():
     text = HLO.format(operand="%product").replace("%", "")
-    assert read_hlo(text).collectives[0].origin == Origin((0, 1), computed=True)
+    assert read_hlo(text, origins=True).collectives[0].origin == Origin((0, 1), computed=True)
 
 
 def test_asynchronous_collectives_lead_to_their_operand():
@@ -80,13 +80,13 @@ def test_asynchronous_collectives_lead_to_their_operand():
         "  %d = f32[8,8]{1,0} all-gather-done(%s)\n  ROOT %r ="
     )
     text = HLO.format(operand="%d").replace("  ROOT %r =", body)
-    assert [one.origin for one in read_hlo(text).collectives] == [Origin((2,)), Origin((2,))]
+    assert [one.origin for one in read_hlo(text, origins=True).collectives] == [Origin((2,)), Origin((2,))]
 
 
 def test_a_parameter_of_another_computation_is_no_argument():
     lines = "  %p = f32[8]{0} parameter(0)\n  %r = f32[8]{0} all-reduce(%p)\n"
     text = f"HloModule m\n\n%f (p: f32[8]) -> f32[8] {{\n{lines}}}\n"
-    assert read_hlo(text).collectives[0].origin is None
+    assert read_hlo(text, origins=True).collectives[0].origin is None
 
 
 MLIR = """module @m {{
@@ -139,12 +139,12 @@ def chain(length: int) -> str:
 
 
 def test_paths_that_meet_again_are_followed_once():
-    assert read_hlo(chain(MAX_LOOKS // 2)).collectives[0].origin == Origin((0,), computed=True)
+    assert read_hlo(chain(MAX_LOOKS // 2), origins=True).collectives[0].origin == Origin((0,), computed=True)
 
 
 def test_what_is_too_far_away_is_given_up():
     start = time.perf_counter()
-    assert read_hlo(chain(50 * MAX_LOOKS)).collectives[0].origin is None
+    assert read_hlo(chain(50 * MAX_LOOKS), origins=True).collectives[0].origin is None
     assert time.perf_counter() - start < 5
 
 
@@ -156,7 +156,7 @@ def test_a_value_made_of_too_many_arguments_has_no_origin():
             f"HloModule m\n\nENTRY %e (p: f32[8]) -> f32[8] {{\n{lines}"
             f"  %c = f32[8]{{0}} concatenate({names})\n  %r = f32[8]{{0}} all-reduce(%c)\n}}\n"
         )
-        assert (read_hlo(text).collectives[0].origin is not None) == origin
+        assert (read_hlo(text, origins=True).collectives[0].origin is not None) == origin
 
 
 def test_the_collectives_of_a_compiled_chain():
@@ -181,7 +181,7 @@ def test_the_collectives_of_a_compiled_chain():
     compiled = jax.jit(program, out_shardings=answer).lower(
         array("X", "Y"), array("Y"), array(None, "Y"), array(None, "Y")
     )
-    found = read_hlo(compiled.compile().as_text()).collectives
+    found = read_hlo(compiled.compile().as_text(), origins=True).collectives
     origins = {(one.op, one.origin.arguments, one.origin.computed) for one in found if one.origin}
     assert ("all-reduce", (0, 1), True) in origins
     assert ("all-gather", (3,), False) in origins

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardviz.errors import NotationError
-from shardviz.hlo.group_text import groups_end, parse_pairs, parse_replica_groups
-from shardviz.hlo.replica_groups import ReplicaGroups
+from shardviz.hlo.groups.group_text import parse_pairs, parse_replica_groups
+from shardviz.hlo.groups.replica_groups import ReplicaGroups
+from shardviz.hlo.text.instruction import parse_instruction
 
 
 def expand(text: str, devices: int = 8) -> list[list[int]]:
@@ -117,8 +118,10 @@ def test_pairs():
     "groups", ["{}", "{ }", "{{0,1},{2,3}}", "[2,4]<=[4,2]T(1,0)", "mesh['a'=2,'b'=4] {'b'}"]
 )
 def test_where_groups_end(groups):
-    line = f'replica_groups={groups}, dimensions={{0}}, metadata={{op_name="x"}}'
-    assert line[15 : groups_end(line, 15)] == groups
+    line = f'%a = f32[8] all-gather(%x), replica_groups={groups}, dimensions={{0}}, metadata={{op_name="x"}}'
+    instruction = parse_instruction(line)
+    assert instruction is not None
+    assert instruction.attributes == {"replica_groups": groups, "dimensions": "0", "op_name": "x"}
 
 
 @pytest.mark.parametrize("listed", [True, False])

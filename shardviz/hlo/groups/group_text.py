@@ -1,0 +1,243 @@
+"""The three ways in which HLO text writes the groups of a collective.
+
+1. lists ``{{0,1},{2,3}}``; ``{}`` is one group of all
+2. iota ``[G,S]<=[d1,...,dk]T(perm)``: ``arange(d).reshape(d1, ..., dk).transpose(perm).reshape(G, S)``
+3. mesh axes ``mesh['a'=2,'b'=4] {'b'}``, with sub-axes ``'b':(pre)size`` and ``device_ids=(...)``
+
+The formats are those of XLA's `CollectiveDeviceList`, `IotaTileAssignment` and `MeshAndAxis`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from functools import lru_cache
+
+from shardviz.errors import NotationError
+from shardviz.hlo.groups.loops import Loop, cut, ids, length, merge, nest_of, row_major, through
+from shardviz.hlo.groups.replica_groups import Lists, ReplicaGroups, check_listable, groups_over, one_group
+
+MAX_IDS = 2**40
+"""More ids than any program has; larger numbers in a text are nonsense."""
+
+GROUPS = (
+    r"\[[\d, ]*+\]<=\[[\d, ]*+\](?:T\([\d, ]*+\))?"
+    r"|mesh\w*+\[[^\]]*+\],?\s*+"
+    r"(?:device_ids=\(?(?:\[[\d, ]*+\](?:T\([\d, ]*+\))?|[\d, ]*+)\)?,?\s*+)?\{[^}]*+\}"
+)
+"""The second and the third form, to be found in a line."""
+_IOTA = re.compile(r"\[([\d, ]*)\]<=\[([\d, ]*)\](?:T\(([\d, ]*)\))?")
+_MESH = re.compile(
+    r"mesh\w*\[([^\]]*)\],?\s*"
+    r"(?:device_ids=\(?(\[[\d, ]*\](?:T\([\d, ]*\))?|[\d, ]*)\)?,?\s*)?"
+    r"\{([^}]*)\}"
+)
+_MESH_AXIS = re.compile(r"""\s*['"]?([^'"=,:\s]+)['"]?\s*=\s*(\d{1,15})\s*""")
+_AXIS = re.compile(r"""\s*['"]?([^'"=,:\s]+)['"]?\s*(?::\s*\((\d{1,15})\)\s*(\d{1,15}))?\s*""")
+_SHARDING = " sharding={mesh["
+_SHARDING_MESH = re.compile(r" sharding=\{mesh\[([^\]\n]{0,1000})\](?!,? *device_ids)")
+_DEVICE_IDS = re.compile(r"\[([\d, ]*)\](?:T\(([\d, ]*)\))?")
+
+
+@lru_cache(maxsize=256)
+def parse_replica_groups(text: str, devices: int) -> ReplicaGroups:
+    """Groups in any of the three forms; `devices` is how many ``{}`` means.
+
+    Raises `NotationError` for text that is none of them, and for an iota or a mesh that does not
+    multiply out.
+    """
+    text = text.strip()
+    if text.startswith("{"):
+        return _listed(text, devices)
+    if match := _IOTA.fullmatch(text):
+        return _iota(text, *match.groups())
+    if match := _MESH.fullmatch(text):
+        return _mesh(text, *match.groups())
+    raise _unreadable(text)
+
+
+def parse_pairs(text: str) -> Lists:
+    """``{{0,1},{1,2}}`` as (source, target) pairs; `NotationError` for anything else."""
+    pairs = _lists(text.strip())
+    if any(len(pair) != 2 for pair in pairs):
+        raise NotationError("a permute has pairs of a source and a target", text, 0, len(text))
+    return pairs
+
+
+def _listed(text: str, devices: int) -> ReplicaGroups:
+    lists = _lists(text)
+    if not any(lists):
+        return one_group(devices)
+    check_listable(sum(map(len, lists)))
+    _check_once(text, lists)
+    groups = ReplicaGroups(lists=lists)
+    nest = groups.member_loops
+    if nest is not None and groups.count * groups.size == sum(map(len, lists)):
+        firsts = [group[0] for group in lists]
+        outer = nest_of(firsts)
+        if outer is not None and list(lists[0]) == ids(nest):
+            return ReplicaGroups(outer, nest)
+    return groups
+
+
+def check_ids(text: str, highest: int, devices: int) -> None:
+    """Raise `NotationError` when the largest id of groups or pairs in `text` is none of so many devices."""
+    if highest < devices:
+        return
+    found = re.search(rf"(?<!\d){highest}(?!\d)", text)
+    start, stop = found.span() if found else (0, len(text))
+    raise NotationError(f"there is no device {highest} among the {devices} of the program", text, start, stop)
+
+
+def _check_once(text: str, lists: Lists) -> None:
+    """Raise `NotationError` for a device that is in two groups, or twice in one."""
+    seen: set[int] = set()
+    for group in lists:
+        for i in group:
+            if i in seen:
+                raise NotationError(f"device {i} is there twice", text, 0, len(text))
+            seen.add(i)
+
+
+def _lists(text: str) -> Lists:
+    if not (text.startswith("{") and text.endswith("}")):
+        raise _unreadable(text)
+    body = text[1:-1].strip()
+    if not body:
+        return ()
+    if not (body.startswith("{") and body.endswith("}")):
+        raise _unreadable(text)
+    try:
+        lists = tuple(
+            tuple(map(int, part.split(","))) if part.strip() else ()
+            for part in re.split(r"\},\s{0,8}\{", body[1:-1])
+        )
+    except ValueError:
+        raise _unreadable(text) from None
+    if (negative := body.find("-")) >= 0:
+        raise NotationError("no device has a negative number", text, text.find(body) + negative)
+    return lists
+
+
+def _iota(text: str, shape: str, dims: str, perm: str | None) -> ReplicaGroups:
+    sizes = _numbers(text, shape)
+    if len(sizes) != 2:
+        raise NotationError("an iota of groups has the shape [groups,size]", text, 0, len(text))
+    nest = _transposed(text, _numbers(text, dims), perm)
+    if math.prod(sizes) != length(nest):
+        raise NotationError(
+            f"{sizes[0]} groups of {sizes[1]} are not the {length(nest)} ids of the iota", text, 0, len(text)
+        )
+    halves = cut(nest, sizes[0])
+    if halves is not None:
+        return ReplicaGroups(*map(merge, halves))
+    check_listable(length(nest))
+    flat = ids(nest)
+    return ReplicaGroups(lists=tuple(tuple(flat[i : i + sizes[1]]) for i in range(0, len(flat), sizes[1])))
+
+
+def _transposed(text: str, dims: list[int], perm: str | None) -> tuple[Loop, ...]:
+    order = list(range(len(dims))) if perm is None else _numbers(text, perm, least=0)
+    if sorted(order) != list(range(len(dims))):
+        raise NotationError(
+            f"T({perm}) is not a permutation of the {len(dims)} dimensions", text, 0, len(text)
+        )
+    nest = row_major(dims)
+    return tuple(nest[i] for i in order)
+
+
+def mesh_axes(text: str) -> tuple[tuple[str, int], ...] | None:
+    """The names and sizes of the mesh of the third form; None for another, and for devices in an order.
+
+    Raises `NotationError` when they cannot be read.
+    """
+    match = _MESH.fullmatch(text.strip())
+    return tuple(_named_sizes(text, match[1])) if match and match[2] is None else None
+
+
+def mesh_of_sharding(text: str) -> tuple[tuple[str, int], ...]:
+    """The same of the first sharding ``{mesh['x'=2,'y'=4], [{'x'}, {}]}`` in a text; () where it has none.
+
+    Raises `NotationError` when they cannot be read.
+    """
+    start = text.find(_SHARDING)
+    match = _SHARDING_MESH.match(text, start) if start >= 0 else None
+    return tuple(_named_sizes(match[0][:60], match[1])) if match else ()
+
+
+def _named_sizes(text: str, axes: str) -> list[tuple[str, int]]:
+    found = []
+    for part in axes.split(",") if axes.strip() else []:
+        axis = _MESH_AXIS.fullmatch(part)
+        if axis is None:
+            raise _unreadable(text)
+        found.append((axis[1], int(axis[2])))
+    _numbers(text, ",".join(str(size) for _, size in found))
+    return found
+
+
+def _mesh(text: str, axes: str, device_ids: str | None, used: str) -> ReplicaGroups:
+    named = _named_sizes(text, axes)
+    names, sizes = [name for name, _ in named], [size for _, size in named]
+    strides = row_major(sizes)
+    inner: list[Loop] = []
+    for part in used.split(",") if used.strip() else []:
+        axis = _AXIS.fullmatch(part)
+        if axis is None or axis[1] not in names:
+            raise _unreadable(text)
+        whole, stride = strides[names.index(axis[1])]
+        above, size = (1, whole) if axis[2] is None else (int(axis[2]), int(axis[3]))
+        if above * size < 1 or whole % (above * size):
+            raise NotationError(
+                f"axis {axis[1]} of size {whole} has no part ({above}){size}", text, 0, len(text)
+            )
+        inner.append((size, stride * (whole // (above * size))))
+    groups = groups_over(inner, math.prod(sizes))
+    return groups if device_ids is None else _renumbered(text, groups, device_ids.strip())
+
+
+def _renumbered(text: str, groups: ReplicaGroups, device_ids: str) -> ReplicaGroups:
+    """The groups of mesh positions as those of the devices that stand there."""
+    iota = _DEVICE_IDS.fullmatch(device_ids)
+    plain = (
+        None if iota is not None and iota[2] is not None else _numbers(text, device_ids.strip("[]"), least=0)
+    )
+    if iota is None or (plain is not None and len(plain) == groups.total > 1):
+        order = plain or []
+        if sorted(order) != list(range(groups.total)):
+            raise NotationError(
+                f"device_ids are no permutation of {groups.total} devices", text, 0, len(text)
+            )
+    else:
+        nest = _transposed(text, _numbers(text, iota[1]), iota[2])
+        if length(nest) != groups.total:
+            raise NotationError(f"device_ids are not {groups.total} devices", text, 0, len(text))
+        mapped = [through(part, nest) for part in (groups.outer, groups.inner)]
+        if mapped[0] is not None and mapped[1] is not None:
+            return ReplicaGroups(mapped[0], mapped[1])
+        check_listable(groups.total)
+        order = ids(nest)
+    return ReplicaGroups(lists=tuple(tuple(order[i] for i in group) for group in groups.expand()))
+
+
+def _numbers(text: str, body: str, least: int = 1) -> list[int]:
+    parts = [part.strip() for part in body.split(",")] if body.strip() else []
+    if any(not part.isdigit() or len(part) > 15 or int(part) < least for part in parts):
+        raise _unreadable(text)
+    numbers = list(map(int, parts))
+    product = 1
+    for number in numbers if least else []:
+        product *= number
+        if product > MAX_IDS:
+            raise NotationError("more devices than any program has", text, 0, len(text))
+    return numbers
+
+
+def _unreadable(text: str) -> NotationError:
+    return NotationError(
+        "these are no replica groups",
+        text,
+        0,
+        len(text),
+        "write {{0,1},{2,3}}, [2,2]<=[4] or mesh['x'=2,'y'=2] {'y'}",
+    )

@@ -1,0 +1,148 @@
+"""Groups of devices, kept as a few loops where the ids are regular."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from shardviz.errors import NotationError
+from shardviz.hlo.groups.loops import Loop, ids, length, merge, nest_of
+
+MAX_LISTED_IDS = 4096
+"""Groups of more ids than this are not listed in a `Collective`."""
+MAX_IRREGULAR = 2**20
+"""Groups that are no nest of loops are kept as lists up to this many ids."""
+
+Lists = tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class ReplicaGroups:
+    """`count` groups of `size` ids: either `lists`, or the nests `outer` over groups and `inner` within one.
+
+    Groups of unequal length are lists, and `size` is the longest.
+    """
+
+    outer: tuple[Loop, ...] = ()
+    inner: tuple[Loop, ...] = ()
+    lists: Lists | None = None
+
+    @property
+    def count(self) -> int:
+        return length(self.outer) if self.lists is None else len(self.lists)
+
+    @property
+    def size(self) -> int:
+        return length(self.inner) if self.lists is None else max(map(len, self.lists), default=0)
+
+    @property
+    def total(self) -> int:
+        """How many ids there are in all groups."""
+        return self.count * self.size if self.lists is None else sum(map(len, self.lists))
+
+    @property
+    def highest(self) -> int:
+        """The largest id, -1 where there is none."""
+        if self.lists is None:
+            return sum((size - 1) * stride for size, stride in (*self.outer, *self.inner))
+        return max((i for group in self.lists for i in group), default=-1)
+
+    def expand(self) -> Lists:
+        """Every group's ids. Costs memory for each id: look at `total` first."""
+        if self.lists is not None:
+            return self.lists
+        members = ids(self.inner)
+        return tuple(tuple(base + member for member in members) for base in ids(self.outer))
+
+    @cached_property
+    def member_loops(self) -> tuple[Loop, ...] | None:
+        """The nest that every group runs through from its own first id.
+
+        Lists whose groups are no such nest in the order given are tried in ascending order. None when
+        they are no nest either, or are no partition of 0 … total-1 into groups of one size.
+        """
+        if self.lists is None:
+            return merge(self.inner)
+        flat = [i for group in self.lists for i in group]
+        if {len(group) for group in self.lists} != {self.size} or sorted(flat) != list(range(len(flat))):
+            return None
+        for lists in (self.lists, tuple(tuple(sorted(group)) for group in self.lists)):
+            offsets = [i - lists[0][0] for i in lists[0]]
+            if all([i - group[0] for i in group] == offsets for group in lists):
+                nest = nest_of(offsets)
+                if nest is not None:
+                    return nest
+        return None
+
+    def on_devices(
+        self, replicas: int, partitions: int, *, channel: bool, use_global: bool | None
+    ) -> ReplicaGroups:
+        """The groups as device numbers ``replica * partitions + partition``.
+
+        What the ids of the text mean depends on `channel` (a channel_id is there) and on `use_global`
+        (use_global_device_ids; None for ops that have no such attribute), as XLA's
+        `GetCollectiveOpGroupMode` has it: replicas, partitions, replicas with all their partitions, or
+        already device numbers.
+        """
+        if use_global and channel:
+            return self
+        if channel and use_global is None:
+            return self._times(replicas, partitions) if replicas > 1 else self
+        spread = self._scaled(partitions)
+        if channel:
+            return spread._filled(partitions)
+        return spread._times(partitions, 1) if partitions > 1 else spread
+
+    def _scaled(self, by: int) -> ReplicaGroups:
+        if self.lists is not None:
+            return ReplicaGroups(lists=tuple(tuple(i * by for i in group) for group in self.lists))
+        scale = [tuple((size, stride * by) for size, stride in nest) for nest in (self.outer, self.inner)]
+        return ReplicaGroups(scale[0], scale[1])
+
+    def _times(self, copies: int, stride: int) -> ReplicaGroups:
+        """Every group once for each of `copies` shifts by `stride`."""
+        if self.lists is None:
+            return replace(self, outer=((copies, stride), *self.outer))
+        check_listable(self.total * copies)
+        return ReplicaGroups(
+            lists=tuple(
+                tuple(i + copy * stride for i in group) for copy in range(copies) for group in self.lists
+            )
+        )
+
+    def _filled(self, count: int) -> ReplicaGroups:
+        """Every id with the `count` - 1 that follow it."""
+        if self.lists is None:
+            return replace(self, inner=(*self.inner, (count, 1)))
+        check_listable(self.total * count)
+        return ReplicaGroups(
+            lists=tuple(tuple(i + k for i in group for k in range(count)) for group in self.lists)
+        )
+
+
+def one_group(count: int) -> ReplicaGroups:
+    """All of 0 … count-1 together."""
+    return ReplicaGroups(inner=((count, 1),))
+
+
+def groups_over(inner: Sequence[Loop], total: int) -> ReplicaGroups:
+    """Groups that run through `inner`, one for each of the places that it leaves out of 0 … total-1.
+
+    Raises `NotationError` when the loops overlap.
+    """
+    outer: list[Loop] = []
+    top = total
+    for size, stride in sorted((loop for loop in inner if loop[0] > 1), key=lambda loop: -loop[1]):
+        if top % (size * stride):
+            raise NotationError("the axes of a group overlap", str(list(inner)), 0)
+        outer.append((top // (size * stride), size * stride))
+        top = stride
+    outer.append((top, 1))
+    return ReplicaGroups(merge(outer), merge(inner))
+
+
+def check_listable(total: int) -> None:
+    """Raise `NotationError` when that many ids are too many for lists."""
+    if total > MAX_IRREGULAR:
+        raise NotationError(f"{total:,} ids in no regular order are too many", "", 0)

@@ -1,0 +1,1 @@
+"""The languages before HLO: StableHLO and Shardy."""

@@ -1,0 +1,196 @@
+"""Shardy and StableHLO text → the collectives in it, with the user's axis names."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass, replace
+
+from shardviz.errors import NotationError, QuestionError
+from shardviz.hlo.collective import Collective
+from shardviz.hlo.mlir.mlir_regions import Function, Loop, Operation, Walk
+from shardviz.hlo.mlir.operation_origin import OperationOrigins
+from shardviz.hlo.mlir.operations import parse_tensor
+from shardviz.hlo.mlir.shardy_op import sdy_collective
+from shardviz.hlo.mlir.stablehlo import stablehlo_collective
+from shardviz.hlo.mlir.tensor_sharding import AxisSizes, Meshes, parse_sharding
+from shardviz.hlo.text.call_graph import Call, program_order, run_counts, times
+from shardviz.sharding import Mesh, PartitionSpec
+
+MAX_UNREAD = 100
+"""No more complaints than this about one text."""
+
+_CALL = re.compile(r'(?:func\.)?call @("[^"]*"|[\w.$-]+)')
+_MODULE = re.compile(r'^[ \t]*+module(?: @("[^"]*"|[\w.$-]+))?', re.MULTILINE)
+_MLIR = re.compile(r"func\.func|stablehlo\.\w|sdy\.\w|mhlo\.\w")
+_SPLIT = re.compile(r'sdy\.sharding(?:_per_value)? ?[<=][^\n{]{0,200}\{"|mhlo\.sharding = "\{devices=')
+_NUMBER = {key: re.compile(rf"mhlo\.{key} = (\d{{1,12}})") for key in ("num_partitions", "num_replicas")}
+
+
+@dataclass(frozen=True)
+class ShardyModule:
+    """A module's collectives in program order, and how its main function's arguments and results are split.
+
+    A spec is None where the text leaves it open (a module that declares no mesh), or takes parts of axes.
+    `mesh` is the one that was given, else the first that the text declares. `unread` says, a sentence
+    each, what could not be read, and `unread_collectives` counts the collectives among that.
+    `awaits_partitioner` tells that the text splits arrays and leaves it to the partitioner to insert the
+    collectives for that; with collectives of Shardy's, it does not.
+    """
+
+    name: str
+    mesh: Mesh | None
+    collectives: tuple[Collective, ...]
+    argument_specs: tuple[PartitionSpec | None, ...]
+    result_specs: tuple[PartitionSpec | None, ...]
+    unread: tuple[str, ...] = ()
+    unread_collectives: int = 0
+    awaits_partitioner: bool = False
+
+
+def is_mlir(text: str) -> bool:
+    """Whether a text looks like StableHLO or Shardy."""
+    return _MLIR.search(text) is not None
+
+
+def read_shardy(text: str, mesh: Mesh | None = None) -> ShardyModule:
+    """The collectives of a module after Shardy's pipeline, or of StableHLO with collectives of its own.
+
+    Shapes are per device, rounded up where axes do not divide. A private function's collectives count
+    once for each call, a loop's as often as its counter tells. Groups are ids of the mesh's devices.
+
+    Raises `NotationError` for a text that is no such module, `QuestionError` when `mesh` is another mesh
+    than the module's.
+    """
+    if not is_mlir(text):
+        raise NotationError(
+            "this is neither StableHLO nor Shardy text", text, 0, hint="print one with lowered.as_text()"
+        )
+    return _Reader(text, mesh).read()
+
+
+class _Reader:
+    """One reading of one text."""
+
+    def __init__(self, text: str, mesh: Mesh | None) -> None:
+        self.text = text
+        self.meshes = Meshes(text)
+        self.mesh = mesh or self.meshes.mesh()
+        declared = [_written(sizes) for sizes in self.meshes.sizes.values() if sizes]
+        if mesh is not None and declared and str(mesh) not in declared:
+            raise QuestionError(
+                f"the mesh of the module is {declared[0]}, not {mesh}", "give the module's own mesh, or none"
+            )
+        self.partitions, self.replicas = (
+            _header_number(text, key) for key in ("num_partitions", "num_replicas")
+        )
+        self.unread: list[str] = []
+        self.unread_collectives = 0
+        self.is_plan = False
+        self.known: dict[str, Collective] = {}
+
+    def read(self) -> ShardyModule:
+        walk = Walk(self.text)
+        found: dict[tuple[int, int], tuple[Collective, tuple[tuple[Loop, bool], ...]]] = {}
+        called: list[tuple[int, Operation, str]] = []
+        origins: dict[int, OperationOrigins] = {}
+        for operation in walk.operations():
+            home = operation.function.index
+            if call := _CALL.match(operation.text):
+                called.append((home, operation, call[1].strip('"')))
+            elif (collective := self._collective(operation)) is not None:
+                if operation.function.name == "main":
+                    if home not in origins:
+                        origins[home] = OperationOrigins(operation.function)
+                    collective = replace(collective, origin=origins[home].of(operation))
+                found[home, operation.order] = collective, operation.loops
+        names = {function.name: function.index for function in walk.functions[1:]}
+        calls = [
+            Call(home, names[callee], operation.order, _runs(operation.loops))
+            for home, operation, callee in called
+            if callee in names
+        ]
+        main = _main(walk.functions)
+        roots = [0, *(function.index for function in walk.functions if function.is_public)]
+        if len(roots) == 1:
+            roots += sorted(set(range(1, len(walk.functions))) - {call.callee for call in calls})
+        counts = run_counts(dict.fromkeys(roots, 1), calls)
+        positions: dict[int, list[int]] = defaultdict(list)
+        for home, order in found:
+            positions[home].append(order)
+        collectives = []
+        for place in program_order(roots, calls, positions):
+            collective, loops = found[place]
+            collectives.append(replace(collective, count=times(counts.get(place[0], 0), _runs(loops))))
+        if not walk.is_closed:
+            self.unread.append("the text breaks off inside the module")
+        module = _MODULE.search(self.text)
+        return ShardyModule(
+            (module[1] or "").strip('"') if module else "",
+            self.mesh,
+            tuple(collectives),
+            tuple(self._spec(chunk) for chunk in (main.arguments if main else ())),
+            tuple(self._spec(chunk) for chunk in (main.results if main else ())),
+            tuple(self.unread[:MAX_UNREAD]),
+            self.unread_collectives,
+            _SPLIT.search(self.text) is not None and not self.is_plan,
+        )
+
+    def _collective(self, operation: Operation) -> Collective | None:
+        try:
+            if operation.text.startswith('"'):
+                return stablehlo_collective(operation, self.meshes, self.mesh, self.replicas, self.partitions)
+            key = _without_operand(operation.text)
+            if key not in self.known:
+                found = sdy_collective(operation, self.meshes, self.mesh)
+                if found is None:
+                    return None
+                self.is_plan = True
+                if found.op == "collective-permute":
+                    return found
+                self.known[key] = found
+            return replace(self.known[key], name=operation.value)
+        except NotationError as error:
+            self.unread_collectives += 1
+            self.unread.append(f"line {operation.order} cannot be read: {error.message}")
+            return None
+
+    def _spec(self, chunk: str) -> PartitionSpec | None:
+        """The spec of one argument or result; one without a sharding is whole on every device."""
+        at = chunk.find("#sdy.sharding<")
+        try:
+            if at >= 0:
+                return parse_sharding(chunk, at + len("#sdy.sharding"), self.meshes)[0].spec()
+            return PartitionSpec.replicated(len(parse_tensor(chunk).sizes)) if self.meshes.sizes else None
+        except (NotationError, QuestionError):
+            return None
+
+
+def _without_operand(text: str) -> str:
+    """What decides everything but a permute: two layers' collectives often differ in their operand only."""
+    start = text.find("%")
+    return text if start < 0 else text[:start] + text[text.find(" ", start) :]
+
+
+def _main(functions: list[Function]) -> Function | None:
+    public = [function for function in functions[1:] if function.is_public]
+    named = [function for function in functions[1:] if function.name == "main"]
+    return next(iter(named or public or functions[1:]), None)
+
+
+def _runs(loops: tuple[tuple[Loop, bool], ...]) -> int | None:
+    """How often something in these loops runs; a condition is tried once more than the body."""
+    count: int | None = 1
+    for loop, is_condition in loops:
+        trips = loop.trips
+        count = times(count, None if trips is None else trips + is_condition)
+    return count
+
+
+def _written(sizes: AxisSizes) -> str:
+    return ",".join(f"{name}={size}" for name, size in sizes.items())
+
+
+def _header_number(text: str, key: str) -> int:
+    match = _NUMBER[key].search(text)
+    return max(1, int(match[1])) if match else 1

@@ -1,0 +1,1 @@
+"""A compiler's dumps, pass by pass."""

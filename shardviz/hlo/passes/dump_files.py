@@ -1,0 +1,95 @@
+"""The files that XLA leaves when it dumps every pass: of which program, after which pass, in which order.
+
+`xla_dump_to` with `xla_dump_hlo_pass_re=.*` writes, for the program ``jit_f`` with the number 4:
+
+    module_0004.jit_f.before_optimizations.txt
+    module_0004.jit_f.0007.spmd-partitioner.after_spmd-partitioning.before_call-inliner.txt
+    module_0004.jit_f.cl_1014260217.0013.xla-partitioner.after_shardy-xla.before_dce.txt (TPU)
+    module_0004.jit_f.cpu_after_optimizations.txt
+    shardy/module_0004.jit_f/02.after_propagation.mlir
+
+and many that are no modules: assembly, options, buffer assignments.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+SHARDY = "shardy-xla"
+"""XLA's name of the pass that runs Shardy."""
+
+_FILE = re.compile(
+    r"module_(?P<number>\d{1,9})\.(?P<module>[^/]+?)(?:\.cl_\d{1,12})?\."
+    r"(?:(?P<place>\d{4,6})\.(?P<passed>[^/]+)"
+    r"|(?P<first>before_optimizations)"
+    r"|(?P<last>(?:[a-z]\w*(?:\.\w+)?_)?after_optimizations))\.txt"
+)
+_SHARDY_FILE = re.compile(
+    r"(?:.*/)?shardy/module_(?P<number>\d{1,9})\.(?P<module>[^/]+)/(?P<place>\d{1,3})\.(?P<passed>[^/]+)\.mlir"
+)
+_PASS = re.compile(r"(?P<pipeline>[^/]*?)\.after_(?P<name>.+?)(?:\.before_[^/]*)?")
+
+
+class DumpFile(NamedTuple):
+    """One file: its path in the folder, the module's name and XLA's number of it."""
+
+    path: str
+    module: str
+    number: int
+
+
+def dump_files(paths: Iterable[str], module: str) -> tuple[DumpFile, ...]:
+    """The files of the program `module` (``jit_f``), in the order in which the compiler wrote them.
+
+    Where a process has compiled several programs of that name, those of the last. Shardy's files come
+    before the module that XLA dumped after it.
+    """
+    found: dict[int, list[tuple[tuple[int, int], DumpFile]]] = {}
+    for path in paths:
+        name = path.rpartition("/")[2]
+        match = _SHARDY_FILE.fullmatch(path) or _FILE.fullmatch(name)
+        if match is None or match["module"] != module:
+            continue
+        number = int(match["number"])
+        found.setdefault(number, []).append((_place(match), DumpFile(path, module, number)))
+    if not found:
+        return ()
+    latest = found[max(found)]
+    partitioned = [place for place, file in latest if f".after_{SHARDY}." in file.path]
+    start = min(partitioned, default=(1, -1))
+    in_order = sorted(
+        latest, key=lambda each: (*start, 0, each[0][1]) if each[0][0] == _SHARDY else (*each[0], 1, 0)
+    )
+    return tuple(file for _, file in in_order)
+
+
+def pass_name(path: str) -> str:
+    """``dce (spmd-cleanup)``: the pass after which a file was written, and its pipeline."""
+    match = _SHARDY_FILE.fullmatch(path)
+    if match is not None:
+        return f"shardy {match['passed']}"
+    match = _FILE.fullmatch(path.rpartition("/")[2])
+    if match is None:
+        return path
+    if match["passed"] is None:
+        return match["first"] or match["last"]
+    passed = _PASS.fullmatch(match["passed"])
+    if passed is None:
+        return match["passed"]
+    if passed["name"] == "pipeline-start":
+        return f"before {passed['pipeline']}"
+    return f"{passed['name']} ({passed['pipeline']})"
+
+
+_FIRST, _PASSES, _LAST, _SHARDY = range(4)
+
+
+def _place(match: re.Match[str]) -> tuple[int, int]:
+    groups = match.groupdict()
+    if "first" not in groups:
+        return _SHARDY, int(groups["place"])
+    if groups["place"]:
+        return _PASSES, int(groups["place"])
+    return (_FIRST if groups["first"] else _LAST), 0

@@ -1,0 +1,224 @@
+"""A compiler's dumps after each of its passes → the few passes that changed shardings or collectives."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import pairwise
+
+from shardviz.errors import NotationError, QuestionError, plural
+from shardviz.hlo.collective import OPS, Collective
+from shardviz.hlo.collective_matmul import CollectiveMatmul
+from shardviz.hlo.mlir.shardy import read_shardy
+from shardviz.hlo.mlir.tensor_splits import ARGUMENT, RESULT, TensorSplit, changed_splits, tensor_splits
+from shardviz.hlo.module import read_hlo
+from shardviz.hlo.passes.collective_changes import INSERTED, collective_changes
+from shardviz.hlo.passes.collective_words import described, one
+from shardviz.hlo.passes.dump_files import pass_name
+from shardviz.hlo.passes.stage import Dump, Stage
+from shardviz.sharding import Mesh
+
+_IS_HLO = re.compile(r"\s*HloModule\s")
+_IS_SHARDY = re.compile(r"^\s*module\b", re.MULTILINE)
+_PARTITIONED = re.compile(r"\.after_(?:tpu-)?spmd-partitioning\b")
+_BEFORE_PARTITIONING = ".after_shardy-xla."
+PROGRAM = "the program as it was written"
+
+
+def read_passes(
+    dumps: Sequence[Dump], mesh: Mesh | None = None, slices: Sequence[int] | None = None
+) -> tuple[Stage, ...]:
+    """The stages of one program's compilation, from its dumps in the order in which they were written.
+
+    Dumps that are no module, or cannot be read as one, are passed over. With a `mesh` collectives have its
+    axes; `slices` as in `read_hlo`. Raises `QuestionError` when the mesh has another number of devices than
+    the program.
+    """
+    shardy = _shardy_states(dumps, mesh)
+    hlo = [dump for dump in dumps if _IS_HLO.match(dump.text)]
+    stages = [*_shardy_stages(shardy)]
+    return (*stages, *_hlo_stages(hlo, mesh, slices, has_input=bool(stages)))
+
+
+@dataclass(frozen=True)
+class _State:
+    """What matters of one module."""
+
+    dump: Dump
+    collectives: tuple[Collective, ...]
+    splits: tuple[TensorSplit, ...] = ()
+    matmuls: tuple[CollectiveMatmul, ...] = ()
+    is_scheduled: bool = False
+
+    def stage(self, kind: str, title: str, before: _State | None, changes: Sequence[str] = ()) -> Stage:
+        splits = self.splits
+        if before is not None:
+            splits = changed_splits(before.splits, splits)
+        elif kind == "input":
+            splits = tuple(split for split in splits if split.op in (ARGUMENT, RESULT))
+        return Stage(
+            kind,
+            title,
+            pass_name(self.dump.name),
+            before.collectives if before else (),
+            self.collectives,
+            splits,
+            before.dump.text if before else "",
+            self.dump.text,
+            tuple(changes),
+            self.matmuls,
+        )
+
+
+def _shardy_states(dumps: Sequence[Dump], mesh: Mesh | None) -> list[_State]:
+    """The modules of Shardy: those that declare a mesh of its own."""
+    found: list[_State] = []
+    for dump in dumps:
+        if "sdy.mesh @" not in dump.text or not _IS_SHARDY.search(dump.text):
+            continue
+        with suppress(NotationError):
+            found.append(_State(dump, _shardy_collectives(dump.text, mesh), tensor_splits(dump.text)))
+    return found
+
+
+def _shardy_collectives(text: str, mesh: Mesh | None) -> tuple[Collective, ...]:
+    try:
+        return read_shardy(text, mesh).collectives
+    except NotationError:
+        raise
+    except QuestionError:
+        # Shardy inside XLA leaves out axes of size 1.
+        return read_shardy(text).collectives
+
+
+def _shardy_stages(states: Sequence[_State]) -> Iterator[Stage]:
+    if not states:
+        return
+    yield states[0].stage("input", PROGRAM, None)
+    partitioned = bool(states[0].collectives)
+    for before, after in pairwise(states):
+        changes = collective_changes(before.collectives, after.collectives)
+        splits = changed_splits(before.splits, after.splits)
+        if "propagation" in after.dump.name:
+            decided = plural(len(splits), "tensor")
+            title = f"Shardy decides how {decided} {'is' if len(splits) == 1 else 'are'} split"
+            yield after.stage("propagation", title if splits else "Shardy finds nothing left open", before)
+        elif changes:
+            kind = "rewrite" if partitioned else "partitioner"
+            title = _title(changes) if partitioned else f"Shardy inserts {described(after.collectives)}"
+            partitioned = True
+            said = [change for change in changes if not change.startswith(INSERTED)]
+            yield after.stage(kind, title, before, changes if kind == "rewrite" else said)
+        elif splits:
+            title = f"{plural(len(splits), 'tensor')} must be split in another way"
+            yield after.stage("rewrite", title, before)
+
+
+def _hlo_stages(
+    dumps: Sequence[Dump], mesh: Mesh | None, slices: Sequence[int] | None, has_input: bool
+) -> Iterator[Stage]:
+    states = [*_states(dumps, mesh, slices)]
+    if not states:
+        return
+    if not has_input:
+        yield states[0].stage("input", PROGRAM, None)
+    names = [state.dump.name for state in states]
+    partitioned = next((place for place, name in enumerate(names) if _PARTITIONED.search(name)), 0)
+    if partitioned:
+        yield _partitioning(states[:partitioned], states[partitioned])
+    shown = previous = states[partitioned]
+    for state in states[partitioned + 1 :]:
+        changes = _changes(shown, state)
+        if not partitioned and not shown.collectives and state.collectives:
+            yield _partitioner(previous, state)
+            shown, partitioned = state, 1
+        elif changes and not (state is states[-1] and state.is_scheduled):
+            yield state.stage("rewrite", _title(changes), _shown_until(previous, shown), changes)
+            shown = state
+        previous = state
+    if previous.is_scheduled:
+        yield previous.stage("schedule", _schedule_title(previous), shown, _changes(shown, previous))
+
+
+def _partitioning(earlier: Sequence[_State], after: _State) -> Stage:
+    """What the partitioner did, from the modules before its own dump.
+
+    The passes within it leave dumps too, of half of its work: `tried` is what it put in first, of which
+    some may be gone at the end.
+    """
+    first = earlier[0]
+    inside = [place for place, state in enumerate(earlier) if len(state.collectives) > len(first.collectives)]
+    marked = [place + 1 for place, state in enumerate(earlier) if _BEFORE_PARTITIONING in state.dump.name]
+    end = min([*marked, *inside, len(earlier)])
+    tried = earlier[inside[0]].collectives if inside else ()
+    return _partitioner(earlier[max(0, end - 1)], after, tried)
+
+
+def _partitioner(before: _State, after: _State, tried: Sequence[Collective] = ()) -> Stage:
+    changes = _changes(before, after)
+    inserted = described(after.collectives) or "no collective"
+    if before.collectives:
+        return after.stage("partitioner", f"the partitioner leaves {inserted}", before, changes)
+    left = {each.op for each in after.collectives}
+    replaced = [each for each in tried if each.op not in left]
+    if replaced and left and not after.matmuls:
+        changes += collective_changes(replaced, after.collectives)
+    changes = tuple(change for change in changes if not change.startswith(INSERTED))
+    return after.stage("partitioner", f"the partitioner inserts {inserted}", before, changes)
+
+
+def _shown_until(previous: _State, shown: _State) -> _State:
+    """The module right before a pass, with the collectives as they were last shown."""
+    return _State(previous.dump, shown.collectives, previous.splits, shown.matmuls, shown.is_scheduled)
+
+
+def _states(dumps: Sequence[Dump], mesh: Mesh | None, slices: Sequence[int] | None) -> Iterator[_State]:
+    """The modules in order; most are that of the dump before, and read once."""
+    text, module = "", None
+    for dump in dumps:
+        if module is None or dump.text != text:
+            try:
+                module = read_hlo(dump.text, mesh, slices=slices)
+            except NotationError:
+                continue
+            text = dump.text
+        yield _State(dump, module.collectives, (), module.collective_matmuls, module.is_scheduled)
+
+
+def _changes(before: _State, after: _State) -> tuple[str, ...]:
+    in_order = before.is_scheduled and after.is_scheduled
+    return _matmul_changes(before, after) + collective_changes(
+        before.collectives, after.collectives, in_order
+    )
+
+
+def _matmul_changes(before: _State, after: _State) -> tuple[str, ...]:
+    """Collective matmuls that came to be."""
+    known = {(each.op, each.axes, each.bytes, each.directions) for each in before.matmuls}
+    found = []
+    for each in after.matmuls:
+        if (each.op, each.axes, each.bytes, each.directions) in known:
+            continue
+        axes = f" over {', '.join(each.axes)}" if each.axes else ""
+        ways = "both directions" if each.directions == 2 else "one direction"
+        found.append(
+            f"{one(each.op)}{axes} of {each.bytes:,} bytes is a collective matmul: "
+            f"permutes in {ways} around {plural(len(each.matmuls), 'partial matmul')}"
+        )
+    return tuple(found)
+
+
+def _title(changes: Sequence[str]) -> str:
+    if len(changes) < 3:
+        return "; ".join(changes)
+    return f"{changes[0]}; {plural(len(changes) - 1, 'more change')}"
+
+
+def _schedule_title(state: _State) -> str:
+    if not state.collectives:
+        return "the final schedule: no collective"
+    overlapped = sum(any(work.op not in OPS for work in each.overlapped) for each in state.collectives)
+    beside = f", {overlapped} beside other work" if overlapped else ""
+    return f"the final schedule: {described(state.collectives)}{beside}"

@@ -1,0 +1,149 @@
+"""An instruction → its `Collective`: who takes part, what moves, along which axes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from shardviz.hlo.collective import Collective
+from shardviz.hlo.groups.group_text import check_ids, parse_pairs, parse_replica_groups
+from shardviz.hlo.groups.members import Members, members_of_groups, members_of_pairs
+from shardviz.hlo.groups.replica_groups import Lists, ReplicaGroups
+from shardviz.hlo.groups.slice_positions import SlicePositions
+from shardviz.hlo.schedule.slices import Crossing, record_between
+from shardviz.hlo.text.computation import Computation, line_at
+from shardviz.hlo.text.instruction import Instruction, open_instruction
+from shardviz.hlo.text.shape import arrays, parse_shape
+from shardviz.hlo.text.transfer import Transfer, base_op, transfer_of
+from shardviz.sharding import Mesh
+
+_FUSED_SCATTER = re.compile(r"all-reduce-scatter(?:\.(?:\d+|clone))*+")
+_DECISIVE = (
+    "replica_groups",
+    "source_target_pairs",
+    "dimensions",
+    "use_global_device_ids",
+)
+_WITHOUT_GLOBAL_IDS = ("all-to-all", "ragged-all-to-all", "collective-broadcast")
+
+
+@dataclass(frozen=True)
+class DeviceNumbers:
+    """How a module numbers its devices: within a slice by replica and partition, then slice by slice.
+
+    Without `is_known`, where no header says how many there are, the groups say what there is to know.
+    """
+
+    partitions: int
+    replicas: int
+    slices: SlicePositions | None = None
+    is_known: bool = True
+
+    @property
+    def per_slice(self) -> int:
+        return self.partitions * self.replicas
+
+    @property
+    def total(self) -> int:
+        return self.per_slice * (self.slices.num_slices if self.slices else 1)
+
+    def groups(self, instruction: Instruction) -> ReplicaGroups:
+        """The groups of a collective, as positions. Raises `NotationError` when they cannot be read."""
+        attributes = instruction.attributes
+        channel = "channel_id" in attributes
+        use_global = attributes.get("use_global_device_ids") == "true"
+        partitions, replicas = self.partitions, self.replicas
+        has_no_global = base_op(instruction.opcode) in _WITHOUT_GLOBAL_IDS
+        if use_global and channel and not has_no_global:
+            everyone = partitions * replicas
+        else:
+            everyone = partitions if channel and has_no_global else replicas
+        text = attributes.get("replica_groups", "{}")
+        groups = parse_replica_groups(text, everyone)
+        if self.is_known:
+            if groups.total <= everyone:
+                mode = None if has_no_global else use_global
+                groups = groups.on_devices(replicas, partitions, channel=channel, use_global=mode)
+            check_ids(text, groups.highest, self.per_slice)
+        return self.slices.within(groups) if self.slices else groups
+
+    def pairs(self, instruction: Instruction) -> Lists:
+        """The pairs of a permute, as positions. Raises `NotationError` when they cannot be read."""
+        text = instruction.attributes.get("source_target_pairs", "{}")
+        pairs = parse_pairs(text)
+        if self.is_known:
+            check_ids(text, max((i for pair in pairs for i in pair), default=-1), self.per_slice)
+        return self.slices.pairs_within(pairs) if self.slices else pairs
+
+
+class Records:
+    """The records of one module. Instructions that differ in name and origin only share their work."""
+
+    def __init__(self, text: str, numbers: DeviceNumbers, mesh: Mesh | None) -> None:
+        self._text = text
+        self._numbers = numbers
+        self._mesh = mesh
+        self._known: dict[tuple[str | None, ...], Collective] = {}
+
+    def of(
+        self, instruction: Instruction, home: Computation, crossing: Crossing | None = None, **facts: Any
+    ) -> Collective:
+        """The record of an instruction of the computation `home`, with `facts` as further fields.
+
+        Of a send that is a `crossing` it is that of the collective between slices.
+
+        Raises `NotationError` when the instruction cannot be read.
+        """
+        attributes = instruction.attributes
+        fused = home if home.name.startswith("all-reduce-scatter") else None
+        key = (
+            instruction.opcode,
+            instruction.shape,
+            instruction.operands if "[" in instruction.operands else "",
+            "channel" if "channel_id" in attributes else "",
+            fused.name if fused else "",
+            f"{crossing.op} {crossing.recv.shape} {crossing.target}" if crossing else "",
+            *map(attributes.get, _DECISIVE),
+        )
+        record = self._known.get(key)
+        if record is None:
+            record = self._known[key] = (
+                record_between(crossing, self._numbers.per_slice, self._numbers.slices, self._mesh)
+                if crossing
+                else self._record(instruction, fused)
+            )
+        # As dataclasses.replace, but a long module has tens of thousands of them.
+        named = object.__new__(Collective)
+        named.__dict__.update(record.__dict__, name=instruction.name, **facts)
+        return named
+
+    def _record(self, instruction: Instruction, home: Computation | None) -> Collective:
+        op = base_op(instruction.opcode)
+        if op in ("send", "recv"):
+            members = Members(2)
+        elif op == "collective-permute":
+            members = members_of_pairs(self._numbers.pairs(instruction), self._mesh)
+        else:
+            members = members_of_groups(self._numbers.groups(instruction), self._mesh)
+        transfer = transfer_of(instruction, members.size)
+        if op == "all-reduce" and home and _FUSED_SCATTER.fullmatch(home.name):
+            op, transfer = "reduce-scatter", self._fused_scatter(transfer, home)
+        return members.record(op, instruction.name, transfer)
+
+    def _fused_scatter(self, reduced: Transfer, home: Computation) -> Transfer:
+        """A TPU's fused reduce-scatter: an all-reduce whose computation returns only this device's part."""
+        root = self._text.find("ROOT ", home.start, home.stop)
+        start, stop = line_at(self._text, max(root, 0))
+        opened = open_instruction(self._text[start:stop])
+        results = tuple(arrays(parse_shape(opened[1]))) if opened and root >= 0 else ()
+        if not results:
+            return reduced
+        before, after = reduced.operands[0].sizes, results[0].sizes
+        differing = [dim for dim, (a, b) in enumerate(zip(before, after, strict=False)) if a != b]
+        return Transfer(reduced.operands, results, differing[0] if len(differing) == 1 else None)
+
+
+def has_groups(instruction: Instruction) -> bool:
+    """Whether a line says itself who takes part; one that does not is a wrapper, or damaged."""
+    return "replica_groups" in instruction.attributes or "source_target_pairs" in instruction.attributes

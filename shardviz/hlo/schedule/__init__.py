@@ -1,0 +1,1 @@
+"""What a schedule tells beyond bytes: what overlaps, by which algorithm, what became a collective matmul."""

@@ -1,0 +1,260 @@
+"""Finds the collective matmuls of a module: what goes around a ring, one device at a time, beside matmuls.
+
+A permute belongs to one when it sends everybody's array to a neighbour on a ring, and
+
+- what arrives is an operand of a matmul, and so is the array with which the ring began: that is an
+  all-gather whose pieces are multiplied as they come; or
+- what arrives is added to the result of a matmul that owes it nothing: that is a reduce-scatter whose sums
+  grow on their way.
+
+What arrives from a device may be sent on by the next permute or by the next round of a loop. Ring attention
+is two of them: its keys and its values are gathered, and multiplied as they come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Set
+from math import prod
+
+from shardviz.hlo.collective_matmul import CollectiveMatmul
+from shardviz.hlo.schedule.matmul_operands import MatmulOperands
+from shardviz.hlo.schedule.rings import Chain, Permute, Ring, joined, ring_pairs
+from shardviz.hlo.text.call_graph import Call
+from shardviz.hlo.text.steps import Steps
+from shardviz.hlo.text.value_flow import Value, ValueFlow, sizes
+
+MAX_TERMS = 16
+"""No more operands of one instruction than this are asked whether they are products."""
+_JOINS = ("concatenate", "pad", "fusion")
+"""Opcodes that put pieces side by side; the result is larger than a piece."""
+_SUMS = ("add", "fusion")
+_PARTS = ("slice", "dynamic-slice")
+
+
+def collective_matmuls(
+    permutes: Iterable[Permute], steps: Steps, calls: Iterable[Call]
+) -> tuple[CollectiveMatmul, ...]:
+    """The collective matmuls that the `permutes` of a module make up, in program order."""
+    rings = {}
+    for permute in permutes:
+        pairs = ring_pairs(permute.instruction.attributes.get("source_target_pairs", ""))
+        if pairs:
+            value = Value(permute.home.start, permute.instruction.name)
+            rings[value] = Ring(value, permute, pairs)
+    if not rings:
+        return ()
+    homes = {ring.permute.home for ring in rings.values()}
+    inner = {call.callee: call for call in calls if call.callee in {home.start for home in homes}}
+    homes |= {steps.computations.around(call.position) for call in inner.values()}
+    rounds = {start: call.times for start, call in inner.items()}
+    return tuple(_Search(rings, ValueFlow(steps, homes), rounds).found())
+
+
+class _Search:
+    """Sorts the rings of one module into collective matmuls."""
+
+    def __init__(self, rings: dict[Value, Ring], flow: ValueFlow, rounds: dict[int, int | None]) -> None:
+        self._rings = rings
+        self._rounds = rounds
+        self._flow = flow
+        self._matmuls = MatmulOperands(flow.steps)
+        self._multiplied_by: dict[Value, frozenset[Value]] = {}
+        self._order = {value: number for number, value in enumerate(rings)}
+
+    def found(self) -> Iterator[CollectiveMatmul]:
+        """Every collective matmul, in the order of their first permutes."""
+        for ring in self._rings.values():
+            self._look_back(ring)
+            self._look_ahead(ring)
+        sums = {each for each, ring in self._rings.items() if ring.op == "reduce-scatter"}
+        for ring in self._rings.values():
+            if not ring.op and not sums.isdisjoint(self._linked(ring)) and self._meets(ring, sums):
+                ring.op = "reduce-scatter"
+        for chain in joined(self._chains()):
+            record = self._record(chain)
+            if record is not None:
+                yield record
+
+    def _look_back(self, ring: Ring) -> None:
+        """What it sends, and where that is from."""
+        sent = [self._flow.back(source, self._flow.is_move) for source in self._flow.sources(ring.value)]
+        found = {value for values in sent for value in values}
+        ring.earlier = {value for value in found if value in self._rings}
+        ring.sent = frozenset(found - ring.earlier)
+        ring.origins = frozenset(value for value in ring.sent if not self._flow.is_move(value))
+
+    def _look_ahead(self, ring: Ring) -> None:
+        """What is done with what arrives."""
+        arrived = self._flow.ahead(ring.value, self._flow.is_move)
+        for user in [value for value, passed in arrived.items() if not passed]:
+            if self._multiplies(user, arrived):
+                ring.matmuls.add(user)
+            elif added := self._added(user, {*arrived, *ring.sent}):
+                ring.op = "reduce-scatter"
+                ring.matmuls |= added
+                ring.earlier.update(value for value in self._others(user, arrived) if value in self._rings)
+            else:
+                ring.matmuls |= self._multiplied_together(user, ring.value)
+        if ring.matmuls:
+            ring.op = ring.op or "all-gather"
+
+    def _meets(self, ring: Ring, sums: Collection[Value]) -> bool:
+        """Whether it is the last of a ring in two directions, which brings the sum of one to the other's."""
+        arrived = self._flow.ahead(ring.value, self._flow.is_move)
+        return any(
+            earlier in sums
+            for user, passed in arrived.items()
+            if not passed and self._flow.step(user).opcode in _SUMS and not self._is_larger(user, ring.value)
+            for other in self._others(user, arrived)
+            for source in self._flow.sources(other)[:MAX_TERMS]
+            for earlier in self._flow.back(source, self._flow.is_move)
+        )
+
+    def _multiplied_together(self, user: Value, piece: Value) -> frozenset[Value]:
+        """The matmuls of an array that an instruction makes of a piece and others beside it."""
+        is_join = self._flow.step(user).opcode in _JOINS and not self._flow.is_matmul(user)
+        if not is_join or not self._is_larger(user, piece):
+            return frozenset()
+        whole = self._flow.ahead(user, self._is_joined)
+        return frozenset(value for value in whole if self._multiplies(value, whole))
+
+    def _is_joined(self, value: Value) -> bool:
+        """Whether a value is its source, or that and what was padded to stand beside it."""
+        return self._flow.is_move(value) or self._flow.step(value).opcode == "maximum"
+
+    def _is_larger(self, one: Value, other: Value) -> bool:
+        """Whether the first array of one result has more elements than that of another."""
+        return prod(sizes(self._flow.step(one))) > prod(sizes(self._flow.step(other)))
+
+    def _multiplies(self, user: Value, values: Collection[Value]) -> bool:
+        """Whether a matmul multiplies one of the values."""
+        if not self._flow.is_matmul(user):
+            return False
+        step = self._flow.step(user)
+        names = self._flow.steps.operands(step)
+        return any(
+            Value(user.home, name) in values
+            for number in self._matmuls.factors(step)
+            for name in names[number : number + 1]
+        )
+
+    def _added(self, user: Value, sums: Set[Value]) -> set[Value]:
+        """The matmuls to whose result an instruction adds one of the `sums`; none if they are made of it."""
+        found = {user} if self._flow.is_matmul(user) else set()
+        if not found and self._flow.step(user).opcode in _SUMS:
+            found = {value for value in self._others(user, sums) if self._flow.is_matmul(value)}
+        return set() if any(self._depends(value, sums) for value in found) else found
+
+    def _depends(self, matmul: Value, values: Set[Value]) -> bool:
+        """Whether what a matmul multiplies is made of one of the values, in the same round of a loop."""
+        step = self._flow.step(matmul)
+        names = self._flow.steps.operands(step)
+        factors = {name for number in self._matmuls.factors(step) for name in names[number : number + 1]}
+        return any(
+            not values.isdisjoint(self._flow.back(source, self._is_made))
+            for source in self._flow.sources(matmul)
+            if source.name in factors
+        )
+
+    def _is_made(self, value: Value) -> bool:
+        """Whether a value comes from others of its own computation."""
+        return self._flow.step(value).opcode not in ("parameter", "while")
+
+    def _is_part(self, value: Value) -> bool:
+        """Whether a value is a part of its source, or all of it."""
+        return self._flow.is_move(value) or self._flow.step(value).opcode in _PARTS
+
+    def _others(self, user: Value, values: Collection[Value]) -> set[Value]:
+        """What an instruction takes beside the values, back to where it, or what it is a part of, is made."""
+        return {
+            each
+            for source in self._flow.sources(user)[:MAX_TERMS]
+            if source not in values
+            for each in self._flow.back(source, self._is_part)
+        }
+
+    def _chains(self) -> list[Chain]:
+        """The permutes that hang together, in program order."""
+        chain_of: dict[Value, Chain] = {}
+        for ring in self._rings.values():
+            if not ring.op:
+                continue
+            others = [chain_of[value] for value in self._linked(ring) if value in chain_of]
+            chains = {id(other): other for other in others if other.rings[0].op == ring.op}.values()
+            chain = max(chains, key=lambda other: len(other.rings), default=Chain([]))
+            for other in chains:
+                if other is not chain:
+                    chain.rings += other.rings
+                    chain_of.update((each.value, chain) for each in other.rings)
+            chain.rings.append(ring)
+            chain_of[ring.value] = chain
+        found = {id(chain): chain for chain in chain_of.values()}.values()
+        for chain in found:
+            self._count_rounds(chain)
+        return sorted(found, key=lambda chain: min(self._order[ring.value] for ring in chain.rings))
+
+    def _count_rounds(self, chain: Chain) -> None:
+        """How often each runs until the array is around: a loop counts that sends on what the round before it
+        has brought. One around all of it, over the layers of a model, has nothing to do with it."""
+        members = {ring.value for ring in chain.rings}
+        loops = {
+            ring.value.home
+            for ring in chain.rings
+            for value in self._linked(ring) & members
+            if value.home == ring.value.home and self._order[value] >= self._order[ring.value]
+        }
+        for ring in chain.rings:
+            ring.rounds = self._rounds.get(ring.value.home, 1) if ring.value.home in loops else 1
+
+    def _linked(self, ring: Ring) -> set[Value]:
+        """The permutes whose data it sends on: what they brought, or a sum with it."""
+        if ring.op == "all-gather":
+            return ring.earlier
+        return ring.earlier | {
+            value
+            for origin in ring.origins
+            for source in self._flow.sources(origin)[:MAX_TERMS]
+            for value in self._flow.back(source, self._flow.is_move)
+            if value in self._rings
+        }
+
+    def _record(self, chain: Chain) -> CollectiveMatmul | None:
+        rings = sorted(chain.rings, key=lambda ring: self._order[ring.value])
+        first = rings[0].permute.record
+        op = rings[0].op
+        matmuls = {matmul for ring in rings for matmul in ring.matmuls}
+        if op == "reduce-scatter":
+            matmuls |= {origin for origin in chain.origins if self._flow.is_matmul(origin)}
+        else:
+            sent = {value for ring in rings if ring.origins for value in ring.sent}
+            own = {matmul for value in sent for matmul in self._multiplied(value)}
+            if not own:
+                return None
+            matmuls |= own
+        is_interleaved = len(matmuls) > 1 or any(ring.rounds != 1 for ring in rings)
+        if not chain.goes_around or not is_interleaved:
+            return None
+        hops = [ring.permute.record for ring in rings]
+        carried = [None if each.count is None else each.count * each.wire_bytes for each in hops]
+        return CollectiveMatmul(
+            op=op,
+            axes=first.axes,
+            directions=min(len(chain.directions), 2),
+            group_size=chain.group_size,
+            permutes=tuple(each.name for each in hops),
+            matmuls=tuple(
+                value.name for value in sorted(matmuls, key=lambda value: self._flow.step(value).start)
+            ),
+            bytes=chain.group_size * first.bytes * chain.pieces,
+            wire_bytes=None if None in carried else sum(each or 0 for each in carried),
+            source=first.source,
+        )
+
+    def _multiplied(self, value: Value) -> frozenset[Value]:
+        """The matmuls that multiply a value, under whatever name, alone or beside others."""
+        if value not in self._multiplied_by:
+            names = self._flow.ahead(value, self._flow.is_move)
+            found = {user for user in names if self._multiplies(user, names)}
+            found.update(*(self._multiplied_together(user, value) for user in names))
+            self._multiplied_by[value] = frozenset(found)
+        return self._multiplied_by[value]

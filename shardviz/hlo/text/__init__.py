@@ -1,0 +1,1 @@
+"""HLO text taken apart: computations, instructions, shapes, sources, and which instruction uses which."""

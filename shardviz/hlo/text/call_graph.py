@@ -1,0 +1,210 @@
+"""Which computations run which, and how often each of them runs."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right, insort
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import NamedTuple
+
+from shardviz.hlo.text.computation import Computation, Computations, line_at
+from shardviz.hlo.text.instruction import Instruction, parse_instruction
+from shardviz.hlo.text.trip_count import TripCounts
+
+MAX_COUNT = 2**62
+"""Counts above this are nonsense, and said to be unknown."""
+MAX_SCANS = 32
+"""Computations of one name on more levels of the call graph than this are a trap and are passed over."""
+
+_CALL = re.compile(
+    r" (?:c(?:alls|ondition|alled_computations)|b(?:ody|ranch_computations)|t(?:o_apply|rue_computation)"
+    r"|false_computation)=(\{?)%?([^\s,{}()=]++)"
+)
+_NAME = re.compile(r"%?([^\s,{}()=]+)")
+_NEXT_NAME = re.compile(r",\s?%?([^\s,{}()=]++)")
+_TRIP_COUNT = re.compile(r'known_trip_count[\\":]{1,6}\{[\\"]{0,2}n[\\":]{1,6}(\d{1,18})')
+_CALLING = (
+    "calls",
+    "to_apply",
+    "true_computation",
+    "false_computation",
+    "branch_computations",
+    "called_computations",
+)
+
+
+class Call(NamedTuple):
+    """A place in the computation `caller` that runs `callee` `times` times (None: nobody knows)."""
+
+    caller: int
+    callee: int
+    position: int
+    times: int | None
+
+
+class CallGraph:
+    """The calls of a module. A `Call` names computations by where they start."""
+
+    def __init__(self, text: str, computations: Computations) -> None:
+        self._text = text
+        self._computations = computations
+        self._lines: dict[int, tuple[Instruction | None, frozenset[str]]] = {}
+        self._inferred: dict[int, int | None] = {}
+        self._trip_counts = TripCounts(text, computations, lambda: self._sites)
+
+    def calls_to(self, wanted: Iterable[Computation]) -> list[Call]:
+        """Every call that leads, directly or through others, to one of the computations `wanted`."""
+        known = set(wanted)
+        pending = {computation for computation in known if computation.name and not computation.is_entry}
+        if not pending:
+            return []
+        sites = self._sites
+        calls: list[Call] = []
+        named: dict[str, list[int]] = defaultdict(list)
+        scans: Counter[str] = Counter()
+        while pending:
+            for computation in pending:
+                insort(named[computation.name], computation.start)
+            starts = {computation.start for computation in pending}
+            callers = set()
+            for name in {computation.name for computation in pending}:
+                scans[name] += 1
+                if scans[name] > MAX_SCANS:
+                    continue
+                for position in sites.get(name, ()):
+                    # A text may hold several modules: a name means the last one defined so far.
+                    callee = named[name][max(0, bisect_right(named[name], position) - 1)]
+                    if callee in starts and (times := self._times(position, name)) != 0:
+                        caller = self._computations.around(position)
+                        callers.add(caller)
+                        calls.append(Call(caller.start, callee, position, times))
+            pending = {caller for caller in callers - known if caller.name and not caller.is_entry}
+            known |= callers
+        return calls
+
+    @cached_property
+    def _sites(self) -> dict[str, list[int]]:
+        """Where the text seems to call a computation of each name; a string may pretend to."""
+        sites: dict[str, list[int]] = defaultdict(list)
+        for match in _CALL.finditer(self._text):
+            braced, name = match.groups()
+            sites[name].append(match.start())
+            position = match.end()
+            while braced and (following := _NEXT_NAME.match(self._text, position)):
+                places = sites[following[1]]
+                if not places or places[-1] != match.start():
+                    places.append(match.start())
+                position = following.end()
+        return sites
+
+    def _times(self, position: int, callee: str) -> int | None:
+        """How often one run of the instruction at `position` runs `callee`; 0 when it only mentions it."""
+        start, stop = line_at(self._text, position)
+        if (
+            self._text.startswith(" calls=%", position)
+            and self._text.find('"', start, position) < 0
+            and self._text.find(" fusion(", start, position) >= 0
+        ):
+            # Most calls are those of fusions.
+            return 1
+        if start not in self._lines:
+            found = parse_instruction(self._text[start:stop])
+            called = [found.attributes[key] for key in _CALLING if key in found.attributes] if found else []
+            self._lines[start] = found, frozenset(_NAME.findall(" ".join(called)))
+        instruction, names = self._lines[start]
+        if instruction is None or instruction.opcode in ("async-update", "async-done"):
+            return 0
+        attributes = instruction.attributes
+        if instruction.opcode == "while" and callee in (attributes.get("body"), attributes.get("condition")):
+            written = _TRIP_COUNT.search(self._text, position, stop)
+            trips = int(written[1]) if written else self._trips(start)
+            return None if trips is None else trips + (callee == attributes.get("condition"))
+        if "replica_groups" in attributes or "source_target_pairs" in attributes:
+            return 0
+        return int(callee in names)
+
+    def _trips(self, start: int) -> int | None:
+        if start not in self._inferred:
+            self._inferred[start] = self._trip_counts.of(start)
+        return self._inferred[start]
+
+
+def run_counts(roots: Mapping[int, int | None], calls: Iterable[Call]) -> dict[int, int | None]:
+    """How often each computation runs when every root runs as often as `roots` says, None for nobody knows.
+
+    Calls in a circle count once.
+    """
+    outgoing: dict[int, list[Call]] = defaultdict(list)
+    for call in calls:
+        outgoing[call.caller].append(call)
+    counts = {**roots}
+    order = _callers_first(counts, outgoing)
+    place = {index: number for number, index in enumerate(order)}
+    for caller in order:
+        for call in outgoing[caller]:
+            if place[call.callee] > place[caller]:
+                more = times(counts.get(caller, 0), call.times)
+                counts[call.callee] = _plus(counts.get(call.callee, 0), more)
+    return counts
+
+
+def _callers_first(roots: Iterable[int], outgoing: dict[int, list[Call]]) -> list[int]:
+    """What the roots reach, every caller before what it calls."""
+    finished: list[int] = []
+    seen: set[int] = set()
+    for root in roots:
+        stack = [(root, False)]
+        while stack:
+            index, done = stack.pop()
+            if done:
+                finished.append(index)
+            elif index not in seen:
+                seen.add(index)
+                stack.append((index, True))
+                stack.extend((call.callee, False) for call in outgoing.get(index, ()))
+    return finished[::-1]
+
+
+def times(a: int | None, b: int | None) -> int | None:
+    """The product of two counts, None where one is not known."""
+    if a == 0 or b == 0:
+        return 0
+    return None if a is None or b is None or a * b > MAX_COUNT else a * b
+
+
+def _plus(a: int | None, b: int | None) -> int | None:
+    return None if a is None or b is None or a + b > MAX_COUNT else a + b
+
+
+def program_order(
+    roots: Iterable[int], calls: Iterable[Call], positions: dict[int, list[int]]
+) -> list[tuple[int, int]]:
+    """(computation, position) in the order in which they first run, each once."""
+    events: dict[int, list[tuple[int, int | None]]] = defaultdict(list)
+    for index, places in positions.items():
+        events[index].extend((place, None) for place in places)
+    for call in calls:
+        events[call.caller].append((call.position, call.callee))
+    for waiting in events.values():
+        waiting.sort(key=lambda event: event[0], reverse=True)
+    ordered: list[tuple[int, int]] = []
+    seen: set[int] = set()
+    for root in roots:
+        if root in seen:
+            continue
+        seen.add(root)
+        running = [root]
+        while running:
+            current = running[-1]
+            if not events[current]:
+                running.pop()
+                continue
+            position, callee = events[current].pop()
+            if callee is None:
+                ordered.append((current, position))
+            elif callee not in seen:
+                seen.add(callee)
+                running.append(callee)
+    return ordered
