@@ -53,8 +53,9 @@ class CompilerError(ShardvizError):
 
 def quote(text: str, limit: int = 60) -> str:
     """`text` in quotes for a message: control characters escaped, long texts cut in the middle."""
+    ends = text if len(text) <= 2 * limit else text[:limit] + text[-limit:]
     shown = "".join(
-        c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text
+        c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in ends
     )
     if len(shown) > limit:
         half = (limit - 1) // 2
@@ -66,7 +67,10 @@ def place(text: str, start: int, stop: int) -> str:
     """Where a piece stands: ``at character 3 of 'XZ,Y_'``, or ``at the end of 'XZ,'``."""
     if start >= len(text):
         return f"at the end of {quote(text)}" if text else "in an empty text"
-    window = text if len(text) <= 60 else text[max(0, start - 25) : stop + 25]
+    if len(text) <= 60:
+        return f"at character {start + 1} of {quote(text)}"
+    first, last = max(0, start - 25), stop + 25
+    window = "…" * (first > 0) + text[first:last] + "…" * (last < len(text))
     return f"at character {start + 1} of {quote(window)}"
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from shardviz.compiler.pending import Cancelled, Pending
     from shardviz.compiler.ran import Ran
     from shardviz.compiler.targets import TARGETS, Target, check_axis_types, check_mesh, parse_targets
+    from shardviz.compiler.traced import Traced
     from shardviz.compiler.versions import installed_versions
     from shardviz.compiler.worker import Worker
 
@@ -26,6 +27,7 @@ _HOMES = {
     "Ran": "ran",
     "TARGETS": "targets",
     "Target": "targets",
+    "Traced": "traced",
     "Worker": "worker",
     "check_axis_types": "targets",
     "check_mesh": "targets",
@@ -41,6 +43,7 @@ __all__ = [
     "Pending",
     "Ran",
     "Target",
+    "Traced",
     "Worker",
     "check_axis_types",
     "check_mesh",

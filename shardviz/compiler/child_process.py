@@ -10,8 +10,12 @@ import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from shardviz.compiler.channel import Channel
+
+if TYPE_CHECKING:
+    from shardviz.compiler.targets import LaneName
 
 LOG_BYTES = 32_768
 """How much of the end of what the child prints is kept."""
@@ -21,14 +25,14 @@ _NOISE = b"Refusing to write"
 
 _PROGRAM = (
     "import sys; sys.path.append(sys.argv[3]); "
-    "from shardviz.compiler.child.main import main; main(int(sys.argv[1]), int(sys.argv[2]))"
+    "from shardviz.compiler.child.main import main; main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[4])"
 )
 
 
 class ChildProcess:
     """A running child. It leads its own session, so an interrupt in the terminal does not reach it."""
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
+    def __init__(self, lane: LaneName, environment: Mapping[str, str]) -> None:
         to_child_read, to_child_write = os.pipe()
         to_parent_read, to_parent_write = os.pipe()
         root = str(Path(__file__).parents[2])
@@ -43,6 +47,7 @@ class ChildProcess:
                     str(to_child_read),
                     str(to_parent_write),
                     root,
+                    lane,
                 ],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
@@ -106,19 +111,3 @@ class ChildProcess:
             while piece := os.read(pipe.fileno(), 65_536):
                 self._log += piece
                 del self._log[:-LOG_BYTES]
-
-
-def simulated_environment(inherited: Mapping[str, str]) -> dict[str, str]:
-    """For shardy and cpu: simulated CPU devices, and no setting of JAX that could change an answer.
-
-    The user's XLA_FLAGS stay, without the device count, which follows the mesh that is asked about.
-    """
-    environment = {name: value for name, value in inherited.items() if not name.startswith("JAX_")}
-    environment["JAX_PLATFORMS"] = "cpu"
-    flags = [
-        flag
-        for flag in environment.get("XLA_FLAGS", "").split()
-        if not flag.startswith("--xla_force_host_platform_device_count")
-    ]
-    environment["XLA_FLAGS"] = " ".join(flags)
-    return environment

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from shardviz.hlo import Collective
+    from shardviz.hardware import Placement
+    from shardviz.hlo import Collective, CollectiveMatmul
     from shardviz.sharding import PartitionSpec
 
 
@@ -19,6 +20,7 @@ class Compiled:
     after SPMD partitioning, before the backend rewrote them (XLA targets; None elsewhere).
     `typeof` is what `jax.typeof` says of each argument and result under Explicit axes: (name, text).
     `text` is the module that was read; `elapsed_s` the seconds from request to answer in the compiler.
+    `placement` is where the mesh's devices stand on a TPU or GPU target; None elsewhere.
     """
 
     target: str
@@ -32,3 +34,5 @@ class Compiled:
     error: str = ""
     hint: str = ""
     versions: tuple[tuple[str, str], ...] = ()
+    collective_matmuls: tuple[CollectiveMatmul, ...] = ()
+    placement: Placement | None = None

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from importlib import import_module
 from queue import SimpleQueue
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shardviz.compiler.child_process import ChildProcess
+from shardviz.compiler.last_words import last_words
 from shardviz.compiler.messages import (
     About,
     Broken,
@@ -26,10 +28,16 @@ from shardviz.compiler.messages import (
 from shardviz.compiler.pending import Cancelled, Pending
 from shardviz.errors import CompilerError, ShardvizError
 
+if TYPE_CHECKING:
+    from shardviz.compiler.targets import LaneName
+
 CANCEL_GRACE_S = 1.0
 """A cancelled request may still finish within this time: loading JAX again would take as long."""
 CLOSE_GRACE_S = 2.0
 """Closing waits so long for the thread that serves the child."""
+
+_UNKNOWN_FLAG = re.compile(r"unknown (?:command line )?flag", re.IGNORECASE)
+_TPU_FLAGS = "LIBTPU_INIT_ARGS"
 
 
 class Lane:
@@ -39,7 +47,8 @@ class Lane:
     started it ends (child/main.py asks for that).
     """
 
-    def __init__(self, environment: Mapping[str, str], time_limit: float) -> None:
+    def __init__(self, name: LaneName, environment: Mapping[str, str], time_limit: float) -> None:
+        self._name = name
         self._environment = environment
         self._time_limit = time_limit
         self._queue: SimpleQueue[Pending[Any] | None] = SimpleQueue()
@@ -99,7 +108,7 @@ class Lane:
                 raise Cancelled("the worker was closed")
             if self._process is None:
                 try:
-                    self._process = ChildProcess(self._environment)
+                    self._process = ChildProcess(self._name, self._environment)
                 except OSError as error:
                     raise CompilerError(f"the compiler's process cannot be started: {error}") from error
             return self._process
@@ -141,7 +150,8 @@ class Lane:
     def _converse(self, process: ChildProcess, pending: Pending[Any]) -> Reply:
         if not self._loaded:
             pending.progress("importing jax")
-        process.send(pending.request)
+        with suppress(BrokenPipeError):  # what it said before it ended is still to be read
+            process.send(pending.request)
         while True:
             match process.receive():
                 case Progress(stage):
@@ -169,15 +179,21 @@ class Lane:
                 _hint_for_slow(pending.request),
                 log,
             )
-        if "XLA_FLAGS" in log:
-            hint = "XLA did not accept the environment variable XLA_FLAGS: correct it or unset it"
+        flags = "XLA_FLAGS" if "XLA_FLAGS" in log else ""
+        if _UNKNOWN_FLAG.search(log) and self._environment.get(_TPU_FLAGS):
+            flags = flags or _TPU_FLAGS
+        if flags:
+            hint = f"XLA did not accept the environment variable {flags}: correct it or unset it"
         elif how.endswith("SIGKILL"):
             hint = "ask again to start it anew; if nobody killed it, the system ran out of memory"
         elif isinstance(pending.request, RunCollective):
             hint = "ask again to start it anew, or leave out the comparison with --on none"
         else:
             hint = "ask again to start it anew, or ask --target shardy"
-        return CompilerError(f"{pending.subject} {how}{doing}", hint, log)
+        # Who kills from outside lets nothing be said about it.
+        words = "" if how.endswith("SIGKILL") else last_words(log)
+        said = f": {words}" if words else ""
+        return CompilerError(f"{pending.subject} {how}{doing}{said}", hint, log)
 
     def _bury(self) -> tuple[str, str]:
         with self._lock:

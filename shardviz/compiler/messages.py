@@ -41,8 +41,25 @@ class Part:
 
 
 @dataclass(frozen=True)
+class Machine:
+    """The hardware of a TPU or GPU target, as `jax.experimental.topologies` wants it described.
+
+    `platform` is "tpu" or "cuda"; `topology` is "v5e:2x4", or for GPUs "1x2x8" (partitions, nodes, GPUs in a
+    node); `options` are the plugin's other keywords, by name.
+    """
+
+    platform: str
+    topology: str
+    options: tuple[tuple[str, Any], ...] = ()
+
+
+@dataclass(frozen=True)
 class Question:
-    """To the child: compile this for `target`. `device_order` as in `shardviz.sharding.Mesh`."""
+    """To the child: compile this for `target`. `device_order` as in `shardviz.sharding.Mesh`.
+
+    `machine` describes the hardware of a TPU or GPU target. With `dump_to`, a folder, XLA leaves there the
+    module after every one of its passes.
+    """
 
     target: str
     axis_names: tuple[str, ...]
@@ -50,6 +67,8 @@ class Question:
     device_order: tuple[int, ...] | None
     explicit: bool
     parts: tuple[Part, ...]
+    machine: Machine | None = None
+    dump_to: str = ""
 
 
 @dataclass(frozen=True)
@@ -104,8 +123,11 @@ class Output:
     """From the child: the end of one question.
 
     `text` is the module to read, `partitioned` the one right after SPMD partitioning. `result_spec` is None
-    where the text must tell. Where JAX refused, `error` has its words, `refused_part` says which part it
-    refused and `settled_by` is a spec for that part's result with which JAX accepts it, if there is one.
+    where the text must tell. `devices` says of the device at each mesh position its id (from 0), the
+    coordinates of its chip, its core and its slice (a GPU: no coordinates, its number in the node, the
+    node); empty where no machine was described. Where JAX refused, `error` has its words, `refused_part`
+    says which part it refused and `settled_by` is a spec for that part's result with which JAX accepts it,
+    if there is one.
     """
 
     status: str
@@ -118,6 +140,7 @@ class Output:
     refused_part: int = 0
     settled_by: Spec | None = None
     elapsed_s: float = 0.0
+    devices: tuple[tuple[int, tuple[int, ...], int, int], ...] = ()
 
 
 @dataclass(frozen=True)

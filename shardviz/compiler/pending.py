@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from shardviz.compiler.messages import Question, Reply, Request, RunCollective
+from shardviz.compiler.messages import AskAbout, Question, Reply, Request, RunCollective
 from shardviz.errors import CompilerError, ShardvizError
 
 T = TypeVar("T")
@@ -19,7 +19,7 @@ class Cancelled(CompilerError):
 class Pending(Generic[T]):
     """A request and, once `done`, its end. `stage` says what is being done for it now; "" while it waits.
 
-    `finish` turns the child's reply into the answer.
+    `finish` turns the child's reply into the answer; `on_end` is called once, however the request ends.
     """
 
     def __init__(
@@ -28,12 +28,14 @@ class Pending(Generic[T]):
         finish: Callable[[Reply], T],
         withdraw: Callable[[Pending[T]], None],
         on_progress: Callable[[str], None] | None = None,
+        on_end: Callable[[], None] | None = None,
     ) -> None:
         self.request = request
         self.stage = ""
         self._finish = finish
         self._withdraw = withdraw
         self._on_progress = on_progress
+        self._on_end = on_end
         self._settled = threading.Event()
         self._lock = threading.Lock()
         self._end: tuple[T] | ShardvizError | None = None
@@ -87,6 +89,20 @@ class Pending(Generic[T]):
     def _set(self, end: tuple[T] | ShardvizError) -> None:
         # The first end counts: a cancelled request may still be answered.
         with self._lock:
-            if not self._settled.is_set():
-                self._end = end
-                self._settled.set()
+            if self._settled.is_set():
+                return
+            self._end = end
+            if self._on_end is not None:
+                self._on_end()
+            self._settled.set()
+
+
+def settled(answer: T) -> Pending[T]:
+    """A request that is answered without a child."""
+
+    def nothing(_: object) -> None:
+        """There is nothing to withdraw."""
+
+    pending: Pending[T] = Pending(AskAbout(), lambda _: answer, nothing)
+    pending.settle(answer)
+    return pending

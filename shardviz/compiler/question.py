@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 from shardviz.compiler.messages import Array, Part, Question, Spec
 
 if TYPE_CHECKING:
+    from shardviz.compiler.targets import Target
     from shardviz.notation.einsum import Einsum
     from shardviz.planner.problem import Problem
     from shardviz.sharding import ShardedArray
 
 
-def question_for(problem: Problem, target: str) -> Question:
+def question_for(problem: Problem, target: Target) -> Question:
     """What the child must know to compile the problem for a target."""
     mesh = problem.mesh
     parts = tuple(
@@ -21,7 +22,10 @@ def question_for(problem: Problem, target: str) -> Question:
         for part in problem.parts
     )
     explicit = problem.axis_types == "explicit"
-    return Question(target, mesh.axis_names, mesh.axis_sizes, mesh.device_order, explicit, parts)
+    machine = target.machines.machine if target.machines is not None else None
+    return Question(
+        target.name, mesh.axis_names, mesh.axis_sizes, mesh.device_order, explicit, parts, machine
+    )
 
 
 def subscripts(einsum: Einsum) -> str:

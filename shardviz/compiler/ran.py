@@ -49,8 +49,8 @@ def run_request(operation: Operation, mesh: Mesh, shards: NDArray[Any], target: 
     """
     from shardviz.sharding import canonical_dtype
 
-    if target.name == "shardy":
-        raise TargetError("target shardy has no devices to run on", "use cpu or real")
+    if target.name == "shardy" or target.machines is not None:
+        raise TargetError(f"target {target.name} has no devices to run on", "use cpu or real")
     if target.max_devices is not None and mesh.size > target.max_devices:
         raise TargetError(
             f"the mesh {mesh} has {mesh.size:,} devices but {target.name} has at most {target.max_devices:,}",

@@ -7,41 +7,82 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from shardviz.compiler.compiled import Compiled
+from shardviz.compiler.machines import GpuNodes, TpuSlices
+from shardviz.hardware.placement import Place, Placement
 from shardviz.hlo import read_hlo, read_shardy
+from shardviz.hlo.schedule.standing import with_standing
 from shardviz.notation import write_spec
 from shardviz.sharding import PartitionSpec
 
 if TYPE_CHECKING:
     from shardviz.compiler.messages import Output, Spec, Versions
+    from shardviz.compiler.targets import Target
+    from shardviz.errors import ShardvizError
+    from shardviz.hlo import Collective
     from shardviz.planner.problem import Problem
 
 
-def read_output(output: Output, problem: Problem, target: str, versions: Versions) -> Compiled:
+_NO_ROOM = re.compile(r"RESOURCE_EXHAUSTED|[Oo]ut of memory")
+
+
+def read_output(output: Output, problem: Problem, target: Target, versions: Versions) -> Compiled:
     """The answer of a target. Raises what the readers raise for a text that they cannot read."""
     answer = Compiled(
-        target,
+        target.name,
         output.status,
         result_spec=_partition_spec(output.result_spec),
         typeof=output.typeof,
         text=output.text,
         elapsed_s=output.elapsed_s,
         error=output.error,
-        hint=output.hint or _hint(output, problem),
+        hint=output.hint or _hint(output, problem, target),
         versions=versions,
     )
     if output.status != "ok":
         return answer
-    if target == "shardy":
-        module = read_shardy(output.text, problem.mesh)
-        spec = module.result_specs[0]
+    if target.name == "shardy":
+        shardy = read_shardy(output.text, problem.mesh)
+        spec = shardy.result_specs[0]
         if spec is None and "sdy.mesh" not in output.text:
             spec = PartitionSpec.replicated(problem.result.rank)
-        return replace(answer, collectives=module.collectives, result_spec=_as_asked(spec, problem))
-    # Without partitions there is no module after partitioning, and nothing that moves.
-    partitioned = read_hlo(output.partitioned, problem.mesh).collectives if output.partitioned else ()
+        return replace(answer, collectives=shardy.collectives, result_spec=_as_asked(spec, problem))
+    mesh, placement, slices = problem.mesh, placement_of(output, target), None
+    if placement is not None:
+        mesh = replace(mesh, device_order=placement.ids)
+        if isinstance(target.machines, TpuSlices) and target.machines.slices > 1:
+            slices = [place.slice for place in placement.places]
+    module = read_hlo(output.text, mesh, origins=True, slices=slices)
+    partitioned: tuple[Collective, ...] = ()
+    if output.partitioned:
+        # This one is of all slices still.
+        partitioned = read_hlo(output.partitioned, mesh, origins=True).collectives
     return replace(
-        answer, collectives=read_hlo(output.text, problem.mesh).collectives, partitioned=partitioned
+        answer,
+        collectives=with_standing(output.text, module.collectives, module.collective_matmuls),
+        # Without partitions there is no module after partitioning, and nothing that moves.
+        partitioned=partitioned,
+        collective_matmuls=module.collective_matmuls,
+        placement=placement,
     )
+
+
+def unavailable(target: Target, error: ShardvizError) -> Compiled:
+    """The answer of a target that cannot be asked here."""
+    return Compiled(target.name, "unavailable", error=error.message, hint=error.hint)
+
+
+def placement_of(output: Output, target: Target) -> Placement | None:
+    """Where the devices stand that the child placed; None for a target without described hardware."""
+    if target.machines is None or not output.devices:
+        return None
+    ids = tuple(id_ for id_, *_ in output.devices)
+    machines = target.machines
+    if isinstance(machines, GpuNodes):
+        return Placement(ids, tuple(Place((), number, node) for _, _, number, node in output.devices))
+    torus = machines.torus
+    # JAX gives every chip three coordinates.
+    places = tuple(Place(coords[: len(torus)], core, slice_) for _, coords, core, slice_ in output.devices)
+    return Placement(ids, places, torus, machines.chip.wrap(torus))
 
 
 def _partition_spec(spec: Spec | None) -> PartitionSpec | None:
@@ -57,10 +98,12 @@ def _as_asked(spec: PartitionSpec | None, problem: Problem) -> PartitionSpec | N
     return asked if spec == PartitionSpec(split, asked.unreduced) else spec
 
 
-def _hint(output: Output, problem: Problem) -> str:
+def _hint(output: Output, problem: Problem, target: Target) -> str:
     """What would make JAX accept the question; "" when that is not known."""
     if output.status == "ok":
         return ""
+    if _NO_ROOM.search(output.error):
+        return "use smaller --sizes, a target of more devices, or specs that split more dimensions"
     settled = _partition_spec(output.settled_by)
     if settled is not None:
         name = problem.parts[output.refused_part].result.name
@@ -79,4 +122,6 @@ def _hint(output: Output, problem: Problem) -> str:
                     f"dimension {dim} of {array.name} has {size:,} elements, which {count:,} devices along "
                     f"{', '.join(axes)} do not divide: choose a multiple of {count:,}, or leave it whole"
                 )
+    if target.machines is not None:
+        return "its compiler says so itself: try other --sizes or another chip, or ask --target shardy,cpu"
     return ""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from shardviz.errors import TargetError, place, quote
+from shardviz.errors import TargetError, place, plural, quote
 
 if TYPE_CHECKING:
+    from shardviz.compiler.machines import Machines
     from shardviz.planner.problem import Problem
     from shardviz.sharding import Mesh
+
+LaneName = Literal["simulated", "real", "tpu", "cuda"]
+"""Which child process answers: JAX can be set up for one of these in a process."""
 
 MAX_CPU_DEVICES = 2048
 """XLA's CPU client numbers the devices of its second process from 2048 (jaxlib 0.10 and 0.12)."""
@@ -21,11 +24,16 @@ MAX_PARTITIONS = 2**31 - 1
 
 @dataclass(frozen=True)
 class Target:
-    """One teller. `max_devices` is None where only the child can know how many there are."""
+    """One teller. `max_devices` is None where only the child can know how many there are.
+
+    `machines` is the hardware of a TPU or GPU target, whose mesh takes all of its `max_devices`.
+    """
 
     name: str
     description: str
     max_devices: int | None = None
+    lane: LaneName = "simulated"
+    machines: Machines | None = None
 
 
 TARGETS = {
@@ -33,31 +41,26 @@ TARGETS = {
     for target in (
         Target("shardy", "Shardy, the partitioner inside jaxlib: any mesh, no devices", MAX_PARTITIONS),
         Target("cpu", f"XLA for up to {MAX_CPU_DEVICES:,} simulated CPU devices", MAX_CPU_DEVICES),
-        Target("real", "XLA for the devices that JAX finds here"),
+        Target("real", "XLA for the devices that JAX finds here", lane="real"),
     )
 }
-"""Every target of this version, by name."""
+"""The targets without a size, by name."""
 
-_TPU = re.compile(r"(\d{1,9}\*)?(v\d+[a-z]*|tpu\w*)(:[\dx]*)?", re.ASCII)
-_GPU = re.compile(r"([ahb]\d{2,3}|gb\d{3})(:[\dx]*)?", re.ASCII)
+EXAMPLES = "v5e:2x4 or h100:8"
 
 
 def parse_targets(text: str) -> tuple[Target, ...]:
-    """Read ``shardy,cpu``: targets in the order given, each once; ``none`` alone is no target.
+    """Read ``shardy,cpu,v5e:2x4,h100:8``: targets in the order given, each once; ``none`` alone is no target.
 
-    Raises `TargetError` for a name that is empty or unknown, or that this version cannot answer.
+    Raises `TargetError` for a name that is empty or unknown, and for hardware that cannot be.
     """
     if text.strip().lower() == "none":
         return ()
     found: dict[str, Target] = {}
     start = 0
     for piece in text.split(","):
-        name = piece.strip().lower()
-        where = start + len(piece) - len(piece.lstrip())
-        target = TARGETS.get(name)
-        if target is None:
-            raise _unknown(piece.strip(), text, where)
-        found[name] = target
+        target = _target(piece.strip(), text, start + len(piece) - len(piece.lstrip()))
+        found[target.name] = target
         start += len(piece) + 1
     return tuple(found.values())
 
@@ -76,8 +79,11 @@ def check_axis_types(problem: Problem) -> None:
 
 
 def check_mesh(target: Target, mesh: Mesh) -> None:
-    """Raise `TargetError` when the mesh has more devices than the target can ever have."""
-    if target.max_devices is not None and mesh.size > target.max_devices:
+    """Raise `TargetError` when a mesh has more devices than the target can ever have, or others."""
+    if target.machines is not None:
+        if mesh.size != target.machines.devices:
+            raise _another_size(target, target.machines, mesh)
+    elif target.max_devices is not None and mesh.size > target.max_devices:
         smaller = target.max_devices < MAX_PARTITIONS
         raise TargetError(
             f"the mesh {mesh} has {mesh.size:,} devices but target {target.name} takes at most "
@@ -86,25 +92,65 @@ def check_mesh(target: Target, mesh: Mesh) -> None:
         )
 
 
+def _target(piece: str, text: str, start: int) -> Target:
+    """One target, which stands at `start` of all the text."""
+    name = piece.lower()
+    if name in TARGETS:
+        return TARGETS[name]
+    # Only now: most questions name no hardware.
+    from shardviz.compiler.machine_names import Fault, parse_machines
+
+    try:
+        machines = parse_machines(name)
+    except Fault as fault:
+        where = place(text, start + fault.start, start + fault.stop)
+        raise TargetError(f"{fault.problem} {where}", fault.hint) from None
+    if machines is None:
+        raise _unknown(piece, text, start)
+    return Target(machines.name, machines.description, machines.devices, machines.lane, machines)
+
+
+def _another_size(target: Target, machines: Machines, mesh: Mesh) -> TargetError:
+    hints = []
+    if fitting := machines.of_size(mesh.size):
+        hints.append(f"--target {' or '.join(fitting)}")
+    hints.append(f"--mesh {mesh_of_size(mesh, machines.devices)}")
+    return TargetError(
+        f"{target.name} has {plural(machines.devices, 'device')}{machines.made_of}, but the mesh {mesh} has "
+        f"{mesh.size:,}",
+        f"use {', or '.join(hints)}",
+    )
+
+
+def mesh_of_size(mesh: Mesh, size: int) -> str:
+    """The axes of a mesh, resized as little as possible so that they have `size` devices together."""
+    sizes = dict(mesh.shape)
+    for axis in sizes:
+        others = mesh.size // sizes[axis]
+        if size % others == 0:
+            sizes[axis] = size // others
+            break
+    else:
+        rest = size
+        for axis in list(sizes)[:-1]:
+            sizes[axis] = next(part for part in range(min(rest, sizes[axis]), 0, -1) if rest % part == 0)
+            rest //= sizes[axis]
+        sizes[list(sizes)[-1]] = rest
+    return ",".join(f"{axis}={size}" for axis, size in sizes.items())
+
+
 def _unknown(piece: str, text: str, start: int) -> TargetError:
-    everything = f"the targets are {', '.join(TARGETS)}, or none"
+    everything = f"the targets are {', '.join(TARGETS)}, or none, and hardware such as {EXAMPLES}"
     where = place(text, start, start + max(1, len(piece)))
     if not piece:
         return TargetError(f"a target is missing {where}", everything)
-    name = piece.lower()
-    if name == "none":
+    if piece.lower() == "none":
         return TargetError(f"none stands beside other targets {where}", "give none alone, or leave it out")
-    for kind, pattern in (("TPU", _TPU), ("GPU", _GPU)):
-        if len(name) <= 40 and pattern.fullmatch(name):
-            return TargetError(
-                f"{quote(piece)} is a {kind} target, which this version cannot answer, {where}",
-                f"it answers {', '.join(TARGETS)}; shardy takes a mesh of any size",
-            )
-    return TargetError(f"unknown target {quote(piece)} {where}", _suggestion(name) or everything)
+    return TargetError(f"unknown target {quote(piece)} {where}", _suggestion(piece.lower()) or everything)
 
 
 def _suggestion(name: str) -> str:
     from difflib import get_close_matches
 
     close = get_close_matches(name, TARGETS, n=1) if len(name) <= 40 else []
-    return f"did you mean {close[0]}? The targets are {', '.join(TARGETS)}" if close else ""
+    return f"did you mean {close[0]}? shardviz targets lists all" if close else ""

@@ -8,11 +8,17 @@ PACKAGES = ("jax", "jaxlib", "libtpu", "jax-cuda12-plugin", "jax-cuda13-plugin")
 
 def installed_versions() -> tuple[tuple[str, str], ...]:
     """(name, version) of Python, shardviz and those of `PACKAGES` that are installed."""
-    from importlib.metadata import PackageNotFoundError, version
     from platform import python_version
 
-    found = [("python", python_version())]
-    for package in ("shardviz", *PACKAGES):
+    return (("python", python_version()), *versions_of("shardviz", *PACKAGES))
+
+
+def versions_of(*packages: str) -> tuple[tuple[str, str], ...]:
+    """(name, version) of those packages that are installed."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = []
+    for package in packages:
         try:
             found.append((package, version(package)))
         except PackageNotFoundError:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from shardviz.compiler.child_process import simulated_environment
+from shardviz.compiler.environments import environment_for
+from shardviz.compiler.extras import check_installed
 from shardviz.compiler.lane import Lane
 from shardviz.compiler.messages import About, AskAbout, Output, Reply, RunOutput
-from shardviz.compiler.pending import Cancelled, Pending
+from shardviz.compiler.pending import Cancelled, Pending, settled
+from shardviz.errors import TargetError
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -20,7 +24,8 @@ if TYPE_CHECKING:
     from shardviz.collectives import Operation
     from shardviz.compiler.compiled import Compiled
     from shardviz.compiler.ran import Ran
-    from shardviz.compiler.targets import Target
+    from shardviz.compiler.targets import LaneName, Target
+    from shardviz.compiler.traced import DumpFolders, Traced
     from shardviz.planner.problem import Problem
     from shardviz.sharding import Mesh
 
@@ -31,17 +36,19 @@ CACHED_ANSWERS = 512
 class Worker:
     """The client of the child processes. Use it as a context manager: leaving kills every child.
 
-    There is one child for simulated devices (shardy, cpu) and, once asked for, one for the real ones, since
-    a process can have JAX set up for one or the other. Each answers one request at a time, in order.
+    There is one child for simulated devices (shardy, cpu) and, once asked for, one for the real ones, one for
+    TPUs that are not here and one for such GPUs, since a process can have JAX set up for one of these. Each
+    answers one request at a time, in order; they work at the same time.
     Answers are kept by problem, target and the child's versions. `time_limit` is in seconds per request.
     """
 
     def __init__(self, time_limit: float = TIME_LIMIT_S) -> None:
         self._time_limit = time_limit
-        self._lanes: dict[bool, Lane] = {}
+        self._lanes: dict[LaneName, Lane] = {}
         self._lock = threading.Lock()
         self._closed = False
         self._answers: dict[tuple[object, ...], Compiled] = {}
+        self._folders: DumpFolders | None = None
 
     def __enter__(self) -> Worker:
         return self
@@ -51,9 +58,15 @@ class Worker:
     ) -> None:
         self.close()
 
-    def start(self, real: bool = False) -> None:
-        """Start a child now, so that it loads JAX while something else happens. Returns at once."""
-        self._lane(real)
+    def start(self, *targets: Target) -> None:
+        """Start the children of some targets now (without any, the one for simulated devices), so that they
+        load JAX while something else happens. Returns at once; what is not installed is not started."""
+        for target in targets:
+            with suppress(TargetError):
+                check_installed(target)
+                self._lane(target.lane)
+        if not targets:
+            self._lane("simulated")
 
     def submit(
         self, problem: Problem, target: Target, on_progress: Callable[[str], None] | None = None
@@ -64,22 +77,25 @@ class Worker:
         """
         # Loaded only here: `start` comes first, and the child should load JAX at once.
         from shardviz.compiler.question import question_for
-        from shardviz.compiler.reading import read_output
+        from shardviz.compiler.reading import read_output, unavailable
         from shardviz.compiler.targets import check_axis_types, check_mesh
 
         check_axis_types(problem)
         check_mesh(target, problem.mesh)
-        lane = self._lane(target.name == "real")
+        try:
+            check_installed(target)
+        except TargetError as error:
+            return settled(unavailable(target, error))
+        lane = self._lane(target.lane)
 
         def finish(output: Reply) -> Compiled:
             assert isinstance(output, Output)
-            answer = read_output(output, problem, target.name, lane.versions)
+            answer = read_output(output, problem, target, lane.versions)
             self._remember(problem, answer)
             return answer
 
-        pending: Pending[Compiled] = Pending(
-            question_for(problem, target.name), finish, lane.withdraw, on_progress
-        )
+        request = question_for(problem, target)
+        pending: Pending[Compiled] = Pending(request, finish, lane.withdraw, on_progress)
         with self._lock:
             known = self._answers.get((problem, target.name, lane.versions))
         if known is not None:
@@ -91,6 +107,40 @@ class Worker:
     def ask(self, problem: Problem, target: Target) -> Compiled:
         """Ask and wait. Raises `TargetError`, or `CompilerError` when the compiler dies or takes too long."""
         return self.submit(problem, target).result()
+
+    def trace(
+        self, problem: Problem, target: Target, on_progress: Callable[[str], None] | None = None
+    ) -> Pending[Traced]:
+        """Ask a target about a problem, pass by pass; otherwise as `submit`. Such answers are not kept.
+
+        Raises `CompilerError` as well, where there is no room for the compiler's dumps.
+        """
+        from shardviz.compiler.question import question_for
+        from shardviz.compiler.reading import read_output, unavailable
+        from shardviz.compiler.targets import check_axis_types, check_mesh
+        from shardviz.compiler.traced import DumpFolders, Traced, read_traced
+
+        check_axis_types(problem)
+        check_mesh(target, problem.mesh)
+        try:
+            check_installed(target)
+        except TargetError as error:
+            return settled(Traced(unavailable(target, error)))
+        lane = self._lane(target.lane)
+        with self._lock:
+            folders = self._folders = self._folders or DumpFolders()
+        folder = folders.make()
+
+        def finish(output: Reply) -> Traced:
+            assert isinstance(output, Output)
+            return read_traced(read_output(output, problem, target, lane.versions), folder, problem)
+
+        question = replace(question_for(problem, target), dump_to=folder)
+        pending: Pending[Traced] = Pending(
+            question, finish, lane.withdraw, on_progress, on_end=lambda: folders.remove(folder)
+        )
+        lane.submit(pending)
+        return pending
 
     def run(
         self,
@@ -108,7 +158,7 @@ class Worker:
         from shardviz.compiler.ran import ran, run_request
 
         request = run_request(operation, mesh, shards, target)
-        lane = self._lane(target.name == "real")
+        lane = self._lane(target.lane)
 
         def finish(output: Reply) -> Ran:
             assert isinstance(output, RunOutput)
@@ -125,7 +175,7 @@ class Worker:
             assert isinstance(about, About)
             return about
 
-        lane = self._lane(real=True)
+        lane = self._lane("real")
         pending: Pending[About] = Pending(AskAbout(), finish, lane.withdraw)
         lane.submit(pending)
         return pending.result()
@@ -135,9 +185,11 @@ class Worker:
         return tuple(lane.pid for lane in self._lanes.values() if lane.pid is not None)
 
     def kill(self) -> None:
-        """Kill the children and no more, for a signal handler: nothing is waited for."""
+        """Kill the children and remove what they leave, for a signal handler: nothing is waited for."""
         for lane in [*self._lanes.values()]:
             lane.kill()
+        if self._folders is not None:
+            self._folders.remove_all()
 
     def close(self) -> None:
         """Kill the children and wait for them; requests without an answer end as `Cancelled`."""
@@ -146,15 +198,16 @@ class Worker:
             lanes, self._lanes = self._lanes, {}
         for lane in lanes.values():
             lane.close()
+        if self._folders is not None:
+            self._folders.remove_all()
 
-    def _lane(self, real: bool) -> Lane:
+    def _lane(self, name: LaneName) -> Lane:
         with self._lock:
             if self._closed:
                 raise Cancelled("the worker was closed")
-            if real not in self._lanes:
-                environment = dict(os.environ) if real else simulated_environment(os.environ)
-                self._lanes[real] = Lane(environment, self._time_limit)
-            return self._lanes[real]
+            if name not in self._lanes:
+                self._lanes[name] = Lane(name, environment_for(name, os.environ), self._time_limit)
+            return self._lanes[name]
 
     def _remember(self, problem: Problem, answer: Compiled) -> None:
         with self._lock:

@@ -5,6 +5,7 @@ Wire          what one link can do: latency and bandwidth
 Timeline      what every round of a schedule loads, and how long it takes
 comparison    every algorithm for a pattern side by side
 crossovers    which algorithm is the fastest, from which payload on
+Placement     which chip each device of a mesh is on, and how mesh axes lie on the links
 """
 
 from __future__ import annotations
@@ -15,12 +16,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from shardviz.hardware.comparisons import Row, comparison, fastest
     from shardviz.hardware.crossover import crossovers, left_out
+    from shardviz.hardware.placement import AxisRun, Place, Placement, axis_runs
     from shardviz.hardware.round_load import RoundLoad
     from shardviz.hardware.timelines import Timeline, timeline
     from shardviz.hardware.topology import Switch, Topology, Torus, topology_for
     from shardviz.hardware.wire import Wire, parse_bandwidth, parse_latency
 
 _HOMES = {
+    "AxisRun": "placement",
+    "Place": "placement",
+    "Placement": "placement",
     "RoundLoad": "round_load",
     "Row": "comparisons",
     "Switch": "topology",
@@ -28,6 +33,7 @@ _HOMES = {
     "Topology": "topology",
     "Torus": "topology",
     "Wire": "wire",
+    "axis_runs": "placement",
     "comparison": "comparisons",
     "crossovers": "crossover",
     "fastest": "comparisons",
@@ -39,6 +45,9 @@ _HOMES = {
 }
 
 __all__ = [
+    "AxisRun",
+    "Place",
+    "Placement",
     "RoundLoad",
     "Row",
     "Switch",
@@ -46,6 +55,7 @@ __all__ = [
     "Topology",
     "Torus",
     "Wire",
+    "axis_runs",
     "comparison",
     "crossovers",
     "fastest",

@@ -1,4 +1,4 @@
-"""Device ids in a mesh's row-major order: ``0,1,3,2``."""
+"""Device ids in a mesh's row-major order: ``0,1,3,2``, or ``row-major`` for 0, 1, 2, …"""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from shardviz.errors import QuestionError
 from shardviz.notation.shape import count_at
 from shardviz.sharding import Mesh
 
-_HINT = "write the ids with commas: 0,1,3,2"
+ROW_MAJOR = "row-major"
+MAX_DEVICES = 2**20
+"""Longer orders than any compiler takes would fill the memory."""
+_HINT = f"write the ids with commas, as in 0,1,3,2, or {ROW_MAJOR}"
 
 
 def with_device_order(mesh: Mesh, text: str) -> Mesh:
@@ -17,6 +20,13 @@ def with_device_order(mesh: Mesh, text: str) -> Mesh:
 
     Raises `NotationError` for what is no id, `QuestionError` for ids that are not each device's once.
     """
+    if mesh.size > MAX_DEVICES:
+        raise QuestionError(
+            f"an order of {mesh.size:,} devices is too long",
+            f"give one for a mesh of at most {MAX_DEVICES:,}",
+        )
+    if text.strip().lower() == ROW_MAJOR:
+        return replace(mesh, device_order=tuple(range(mesh.size)))
     ids = [count_at(match, text, "device id", _HINT) for match in re.finditer(r"[^,\s]+", text)]
     if len(ids) != mesh.size:
         raise QuestionError(

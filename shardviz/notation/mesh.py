@@ -14,7 +14,8 @@ _HINT = "write each axis and its size: X=2,Y=4"
 def parse_mesh(text: str, device_order: str | None = None) -> Mesh:
     """Read a mesh: axes with their sizes, apart by commas, spaces or both.
 
-    `device_order` is text, too: the ids of the devices in the mesh's row-major order; 0, 1, 2, … if None.
+    `device_order` is text, too: the ids of the devices in the mesh's row-major order, or ``row-major`` for
+    0, 1, 2, …; None leaves it to JAX.
 
     Raises `NotationError` for text of another form, a size below 1 and an axis named twice, and
     `QuestionError` for more devices than any question needs.

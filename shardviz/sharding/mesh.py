@@ -17,7 +17,8 @@ class Mesh:
     """Named axes, their sizes, and which device stands at which place.
 
     `device_order` lists device ids in row-major order of the mesh's coordinates (the last axis moves
-    fastest); None means 0, 1, 2, …, as `jax.make_mesh` gives on simulated devices.
+    fastest). None leaves it to `jax.make_mesh`: 0, 1, 2, … on simulated devices and on GPUs, on a TPU as
+    suits its torus.
 
     Raises `QuestionError` for a bad name, a name used twice, a size below 1, or an order that is not a
     permutation of the device ids.

@@ -84,7 +84,8 @@ def test_the_child_ends_when_the_pipe_is_closed():
     requests, ours = os.pipe()
     theirs, replies = os.pipe()
     code = (
-        "import sys; from shardviz.compiler.child.main import main; main(int(sys.argv[1]), int(sys.argv[2]))"
+        "import sys; from shardviz.compiler.child.main import main; "
+        "main(int(sys.argv[1]), int(sys.argv[2]), 'simulated')"
     )
     child = subprocess.Popen(
         [sys.executable, "-c", code, str(requests), str(replies)], pass_fds=(requests, replies)

@@ -7,6 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
+from shardviz.compiler import TARGETS
 from shardviz.compiler.question import question_for, subscripts
 from shardviz.notation import parse_chain
 from shardviz.notation.einsum import Einsum
@@ -33,7 +34,7 @@ def test_subscripts_mean_what_the_einsum_means():
 
 
 def test_a_question_survives_the_pipe(matmul):
-    question = question_for(matmul("XY,Y_->X_"), "cpu")
+    question = question_for(matmul("XY,Y_->X_"), TARGETS["cpu"])
     assert pickle.loads(pickle.dumps(question)) == question
     assert question.parts[0].result.spec is not None
     assert question.parts[0].result.spec.dims == (("X",), ())

@@ -19,6 +19,8 @@ from shardviz.sharding import Mesh
         (" Shardy , CPU ", ["shardy", "cpu"]),
         ("real", ["real"]),
         ("cpu,cpu", ["cpu"]),
+        ("cpu,v2:2x2,v5e:2x4,v5p:2x2x2,h100:8", ["cpu", "v2:2x2", "v5e:2x4", "v5p:2x2x2", "h100:8"]),
+        ("V5E:2X4,v5e:2x4", ["v5e:2x4"]),
         ("none", []),
     ],
 )
@@ -30,7 +32,7 @@ def test_targets_in_the_order_given(text, names):
     ("text", "message", "hint"),
     [
         ("", "a target is missing in an empty text", "the targets are shardy, cpu, real, or none"),
-        ("cpu,", "a target is missing at the end of 'cpu,'", "the targets are shardy, cpu, real, or none"),
+        ("cpu,", "a target is missing at the end of 'cpu,'", "and hardware such as v5e:2x4 or h100:8"),
         (",cpu", "a target is missing at character 1 of ',cpu'", "the targets are shardy"),
         ("cpu,shrady", "unknown target 'shrady' at character 5 of 'cpu,shrady'", "did you mean shardy?"),
         ("cpus", "unknown target 'cpus' at character 1 of 'cpus'", "did you mean cpu?"),
@@ -39,25 +41,10 @@ def test_targets_in_the_order_given(text, names):
             "unknown target 'fpga' at character 1 of 'fpga'",
             "the targets are shardy, cpu, real, or none",
         ),
-        (
-            "v5e:2x4",
-            "'v5e:2x4' is a TPU target, which this version cannot answer",
-            "it answers shardy, cpu, real",
-        ),
-        (
-            "cpu,2*v5e:4x4",
-            "'2*v5e:4x4' is a TPU target, which this version cannot answer, at character 5",
-            "shardy",
-        ),
-        ("v5p:4x4x4", "'v5p:4x4x4' is a TPU target", "shardy"),
-        ("tpu7x:2x2x1", "'tpu7x:2x2x1' is a TPU target", "shardy"),
-        (
-            "h100:2x8",
-            "'h100:2x8' is a GPU target, which this version cannot answer",
-            "it answers shardy, cpu, real",
-        ),
-        ("b200:8", "'b200:8' is a GPU target", "shardy"),
         ("cpu,none", "none stands beside other targets at character 5 of 'cpu,none'", "give none alone"),
+        ("gpu", "gpu is no chip, at character 1 of 'gpu'", "name the GPU and how many: h100:8 (also a100"),
+        ("cuda:8", "cuda is no chip, at character 1", "name the GPU and how many: h100:8"),
+        ("tpu", "tpu is no chip, at character 1", "name the generation and its chips: v5e:2x4 (also v2"),
         ("cpu\x00", "unknown target 'cpu\\x00'", "did you mean cpu?"),
     ],
 )
@@ -81,7 +68,9 @@ def test_any_text_is_targets_or_a_shardviz_error(text):
         found = parse_targets(text)
     except ShardvizError:
         return
-    assert all(TARGETS[target.name] is target for target in found)
+    for target in found:
+        assert parse_targets(target.name) == (target,)
+        assert target.machines is not None or TARGETS[target.name] is target
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import threading
+import time
 
 import pytest
 
@@ -241,7 +242,7 @@ def test_what_the_child_prints_is_kept_and_never_shown(matmul, monkeypatch, capf
         with pytest.raises(CompilerError) as caught:
             worker.ask(matmul("X_,_Y"), CPU)
         assert re.fullmatch(
-            r"the cpu compiler (was killed by SIGABRT|ended with status 1) while [a-z ]+",
+            r"the cpu compiler (was killed by SIGABRT|ended with status 1) while [a-z ]+: .*no_such_flag.*",
             caught.value.message,
         )
         assert "xla_no_such_flag" in caught.value.log
@@ -279,6 +280,21 @@ def test_a_jax_that_cannot_be_loaded_is_named(matmul, monkeypatch, tmp_path):
                 worker.ask(matmul("X_,_Y"), SHARDY)
             assert caught.value.message == "jax cannot be used here: ImportError: half an installation"
             assert "import jax" in caught.value.hint
+
+
+def test_a_jax_that_fails_before_anybody_asks_is_named_too(matmul, monkeypatch, tmp_path):
+    (tmp_path / "jax.py").write_text("raise ImportError('no jax here')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with Worker() as worker:
+        worker.start()
+        end = time.monotonic() + 20
+        while not worker.pids():
+            assert time.monotonic() < end
+            time.sleep(0.01)
+        os.waitid(os.P_PID, worker.pids()[0], os.WEXITED | os.WNOWAIT)
+        with pytest.raises(CompilerError) as caught:
+            worker.ask(matmul("X_,_Y"), SHARDY)
+        assert caught.value.message == "jax cannot be used here: ImportError: no jax here"
 
 
 def test_a_platform_that_is_not_there_is_named(matmul, monkeypatch):

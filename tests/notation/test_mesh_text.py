@@ -65,3 +65,11 @@ def test_refuses_huge_sizes():
         parse_mesh("X=999999999,Y=99999999")
     with pytest.raises(NotationError, match="more than 64 mesh axes"):
         parse_mesh(",".join(f"a{i}=1" for i in range(65)))
+
+
+@pytest.mark.parametrize(
+    ("order", "ids"),
+    [("7,6,5,4,3,2,1,0", (7, 6, 5, 4, 3, 2, 1, 0)), (" Row-Major ", tuple(range(8))), (None, None)],
+)
+def test_reads_the_order_of_the_devices(order, ids):
+    assert parse_mesh("X=2,Y=4", order).device_order == ids

@@ -5,8 +5,11 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
 from platform import python_version
+from typing import TYPE_CHECKING
 
 import jax
 import jaxlib
@@ -14,23 +17,31 @@ import jaxlib
 from shardviz.compiler.child import shardy, xla
 from shardviz.compiler.child.program import WIDE, Program
 from shardviz.compiler.child.refusal import settling_spec, words_of
+from shardviz.compiler.extras import EXTRAS
 from shardviz.compiler.messages import About, Output, Question, Versions
 from shardviz.errors import CompilerError, TargetError
+
+if TYPE_CHECKING:
+    from shardviz.compiler.targets import LaneName
 
 # The text should name no files of this package, and an executable from a cache would leave no dump.
 jax.config.update("jax_traceback_in_locations_limit", 0)
 jax.config.update("jax_enable_compilation_cache", False)
 
 
-def versions() -> Versions:
+def versions(lane: LaneName) -> Versions:
     """(name, version) of what computes the answers."""
-    return (("jax", jax.__version__), ("jaxlib", jaxlib.__version__), ("python", python_version()))
+    found = [("jax", jax.__version__), ("jaxlib", jaxlib.__version__), ("python", python_version())]
+    for package in EXTRAS[lane].packages if lane in EXTRAS else ():
+        with suppress(PackageNotFoundError):
+            found.append((package, version(package)))
+    return tuple(found)
 
 
-def about() -> About:
+def about(lane: LaneName) -> About:
     """Versions, and the devices that JAX finds."""
     kinds = Counter(device.device_kind for device in jax.devices())
-    return About(versions(), jax.default_backend(), tuple(kinds.items()))
+    return About(versions(lane), jax.default_backend(), tuple(kinds.items()))
 
 
 def answer(question: Question, report: Callable[[str], None]) -> Output:
@@ -49,6 +60,14 @@ def _ask(question: Question, report: Callable[[str], None]) -> tuple[Output, tup
         if question.target == "shardy":
             program = Program(question, shardy.mesh_for(question))
             output = shardy.ask(program, report)
+        elif question.machine is not None:
+            # Imported late: mesh_utils and topologies are for these targets alone.
+            from shardviz.compiler.child import described
+
+            report("describing the hardware")
+            devices = described.described_devices(question.machine)
+            program = Program(question, described.described_mesh(question, devices))
+            output = replace(xla.ask(program, report), devices=described.places(program.mesh, devices))
         else:
             make_mesh = xla.simulated_mesh if question.target == "cpu" else xla.real_mesh
             program = Program(question, make_mesh(question))

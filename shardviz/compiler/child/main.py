@@ -8,33 +8,40 @@ import signal
 import sys
 import threading
 from queue import SimpleQueue
+from typing import TYPE_CHECKING
 
 from shardviz.compiler.channel import Channel
 from shardviz.compiler.messages import Broken, Progress, Question, Ready, Request, RunCollective
 
+if TYPE_CHECKING:
+    from shardviz.compiler.targets import LaneName
+
 _PR_SET_PDEATHSIG = 1
 
 
-def main(read_fd: int, write_fd: int) -> None:
+def main(read_fd: int, write_fd: int, lane: LaneName) -> None:
     """Serve the parent over two file descriptors. Returns only when JAX cannot be used."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _end_with_parent()
+    if lane in ("tpu", "cuda"):
+        # What XLA cannot dump to stdout it puts into a folder "-", unless nobody can make one here.
+        os.chdir("/proc")
     channel = Channel(read_fd, write_fd)
     inbox: SimpleQueue[Request] = SimpleQueue()
     threading.Thread(target=_listen, args=(channel, inbox), daemon=True).start()
     try:
-        _serve(channel, inbox)
+        _serve(channel, inbox, lane)
     except Exception as error:
         channel.send(Broken(f"{type(error).__name__}: {error}"))
 
 
-def _serve(channel: Channel, inbox: SimpleQueue[Request]) -> None:
+def _serve(channel: Channel, inbox: SimpleQueue[Request], lane: LaneName) -> None:
     gc.disable()  # what loads now stays: looking for garbage in it only delays
     from shardviz.compiler.child.answer import about, answer, versions
 
     gc.freeze()
     gc.enable()
-    channel.send(Ready(versions()))
+    channel.send(Ready(versions(lane)))
 
     def report(stage: str) -> None:
         channel.send(Progress(stage))
@@ -49,7 +56,7 @@ def _serve(channel: Channel, inbox: SimpleQueue[Request]) -> None:
 
                 channel.send(run(request, report))
             case _:
-                channel.send(about())
+                channel.send(about(lane))
 
 
 def _listen(channel: Channel, inbox: SimpleQueue[Request]) -> None:

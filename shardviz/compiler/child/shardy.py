@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from jax.sharding import AbstractMesh
@@ -13,12 +14,14 @@ from shardviz.compiler.child.backend import simulate
 from shardviz.compiler.child.program import Program, axis_types
 from shardviz.compiler.messages import Output, Question
 
-PASSES = (
-    "builtin.module(sdy-propagation-pipeline)",
-    "builtin.module(func.func(sdy-insert-explicit-reshards{enable-full-version=true}))",
-    "builtin.module(func.func(sdy-reshard-to-collectives))",
-    "builtin.module(canonicalize)",
-)
+PASSES = {
+    "propagation": "builtin.module(sdy-propagation-pipeline)",
+    "insert-explicit-reshards": (
+        "builtin.module(func.func(sdy-insert-explicit-reshards{enable-full-version=true}))"
+    ),
+    "reshard-to-collectives": "builtin.module(func.func(sdy-reshard-to-collectives))",
+    "canonicalize": "builtin.module(canonicalize)",
+}
 """Propagation, then each change of sharding made visible, then as collectives, then the simplest form.
 
 The last joins an all-reduce and the slice of its result into `sdy.reduce_scatter`.
@@ -44,6 +47,16 @@ def ask(program: Program, report: Callable[[str], None]) -> Output:
     module = program.trace().lower(lowering_platforms=("tpu",)).compiler_ir("stablehlo")
     report("partitioning")
     with module.context:
-        for passes in PASSES:
+        _dump(program, "00.input", module)
+        for place, (name, passes) in enumerate(PASSES.items(), 1):
             PassManager.parse(passes).run(module.operation)
+            _dump(program, f"{place:02}.after_{name}", module)
     return Output("ok", str(module))
+
+
+def _dump(program: Program, name: str, module: Any) -> None:
+    """Leave the module where XLA leaves what Shardy does inside it, if it is asked for."""
+    if program.question.dump_to:
+        folder = Path(program.question.dump_to, "shardy", "module_0000.jit_program")
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{name}.mlir").write_text(str(module), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""XLA: for simulated CPU devices, and for whatever devices JAX finds."""
+"""XLA: for simulated CPU devices, for whatever devices JAX finds, and for hardware that is not here."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -22,9 +23,8 @@ from shardviz.errors import CompilerError, TargetError
 _DUMP = {"xla_dump_to": "-", "xla_dump_hlo_as_text": True, "xla_dump_hlo_pass_re": "spmd-partitioning"}
 """Have XLA write the modules around SPMD partitioning to stdout, which needs no folder to clean up."""
 
-_AFTER_PARTITIONING = re.compile(
-    r"^\*\*\* Begin \S*\.after_spmd-partitioning\S* \*\*\*\n(.*?)^\*\*\* End ", re.MULTILINE | re.DOTALL
-)
+_WANTED = re.compile(r"spmd-partitioning|after_codegen")
+"""What is read of a dump of all passes."""
 
 
 def simulated_mesh(question: Question | RunCollective) -> Any:
@@ -50,12 +50,11 @@ def ask(program: Program, report: Callable[[str], None]) -> Output:
     report("lowering")
     lowered = program.trace().lower()
     report("compiling")
-    compiled, dump = _compile(lowered)
-    partitioned = _AFTER_PARTITIONING.search(dump)
+    compiled, dump = _compile(lowered, program.question.dump_to)
     return Output(
         "ok",
-        compiled.as_text(),
-        partitioned[1] if partitioned else None,
+        _text(compiled, dump),
+        _dumped(dump, r"\S+\.after_(?:tpu-)?spmd-partitioning\.\S+"),
         spec_of(compiled.output_shardings, program.question, len(program.question.parts[-1].result.shape)),
     )
 
@@ -82,8 +81,13 @@ def _mesh(question: Question | RunCollective) -> Any:
     return jax.sharding.Mesh(devices, question.axis_names, axis_types=axis_types(question))
 
 
-def _compile(lowered: Any) -> tuple[Any, str]:
-    """Compile, and return what XLA wrote to stdout meanwhile."""
+def _compile(lowered: Any, folder: str) -> tuple[Any, str]:
+    """Compile, and return what XLA wrote to stdout meanwhile, or into the folder for dumps of all passes."""
+    if folder:
+        every_pass = {"xla_dump_to": folder, "xla_dump_hlo_pass_re": ".*"}
+        compiled = lowered.compile(compiler_options=_DUMP | every_pass)
+        found = (path for path in sorted(Path(folder).glob("*.txt")) if _WANTED.search(path.name))
+        return compiled, "".join(map(_as_on_stdout, found))
     sys.stdout.flush()
     with tempfile.TemporaryFile() as dump:
         stdout = os.dup(1)
@@ -95,3 +99,27 @@ def _compile(lowered: Any) -> tuple[Any, str]:
             os.close(stdout)
         dump.seek(0)
         return compiled, dump.read().decode(errors="replace")
+
+
+def _as_on_stdout(path: Path) -> str:
+    text = path.read_text(encoding="utf-8", errors="replace")
+    return f"*** Begin {path.name} ***\n{text}\n*** End {path.name} ***\n"
+
+
+def _text(compiled: Any, dump: str) -> str:
+    """The final module. Where it holds what this jaxlib does not know yet (libtpu is newer, or the chip),
+    as the compiler itself has printed it."""
+    try:
+        text: str = compiled.as_text()
+    except jax.errors.JaxRuntimeError:
+        found = _dumped(dump, r"\S+\.after_codegen\.txt")
+        if found is None:
+            raise
+        return found
+    return text
+
+
+def _dumped(dump: str, name: str) -> str | None:
+    """The first module in a dump whose file has a name like that."""
+    found = re.search(rf"^\*\*\* Begin {name} \*\*\*\n(.*?)^\*\*\* End ", dump, re.MULTILINE | re.DOTALL)
+    return found[1] if found else None

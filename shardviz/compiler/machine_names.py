@@ -1,0 +1,172 @@
+"""Names of hardware: ``v5e:2x4``, ``2*v5e:4x4``, ``h100:2x8``; checked here, before a compiler sees them.
+
+The TPU compiler would take an axis of 0, divide by it, and die.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+from shardviz.compiler.machines import GpuNodes, Machines, TpuSlices, times, tori
+from shardviz.compiler.targets import TARGETS
+from shardviz.errors import quote
+from shardviz.hardware.chips import GPUS, TPU_ALIASES, TPUS, Gpu, TpuChip
+
+MAX_DEVICES = 2**15
+"""Devices of a target: more than any pod or cluster that is asked about, and described in half a second."""
+MAX_GPUS = 2**14
+_NAME = re.compile(r"(?:(?P<count>[^:*]*)\*)?(?P<chip>[^:*]*)(?P<colon>:)?(?P<sizes>.*)", re.DOTALL)
+MAX_DIGITS = 9
+"""Longer numbers are not computed with."""
+
+_NUMBER = re.compile(r"[0-9]++", re.ASCII)
+_LIKELY = re.compile(
+    r"(?:tpu[-_ ]?)?v?[0-9]{1,2}[a-z]{0,7}|tpu\w{0,6}|(?:gb|[abhlv])[0-9]{2,3}s?|gpus?|cuda|nvidia", re.ASCII
+)
+"""Names that look like a chip's."""
+_A_GPU = f"GPU and how many: h100:8 (also {', '.join(name for name in GPUS if name != 'h100')})"
+_A_TPU = f"generation and its chips: v5e:2x4 (also {', '.join(name for name in TPUS if name != 'v5e')})"
+_MAKERS = {
+    **dict.fromkeys(("gpu", "gpus", "cuda", "nvidia"), _A_GPU),
+    **dict.fromkeys(("tpu", "tpus"), _A_TPU),
+}
+"""What to name instead of words for all chips of a maker."""
+
+
+class Fault(Exception):
+    """What is wrong with a name: the offending piece stands from `start` to `stop` in it."""
+
+    def __init__(self, problem: str, start: int, stop: int, hint: str) -> None:
+        super().__init__(problem)
+        self.problem, self.start, self.stop, self.hint = problem, start, max(stop, start + 1), hint
+
+
+def parse_machines(name: str) -> Machines | None:
+    """Read a name in lower case; None for a word that names no chip. Raises `Fault`."""
+    match = _NAME.fullmatch(name)
+    assert match is not None
+    chip = match["chip"].strip()
+    if TPU_ALIASES.get(chip, chip) in TPUS:
+        return _tpu(TPUS[TPU_ALIASES.get(chip, chip)], match)
+    if chip in GPUS:
+        return _gpu(GPUS[chip], match)
+    if chip in TARGETS:
+        raise Fault(
+            f"{chip} takes no size,", *match.span(), f"write {chip}; its devices are as many as the mesh's"
+        )
+    if match["colon"] or match["count"] is not None or (len(chip) <= 40 and _LIKELY.fullmatch(chip)):
+        if not chip:
+            raise Fault("a chip is missing", *match.span("chip"), _everything())
+        if maker := _MAKERS.get(chip):
+            raise Fault(f"{chip} is no chip,", *match.span("chip"), f"name the {maker}")
+        raise Fault(f"unknown chip {quote(match['chip'], 30)}", *match.span("chip"), _chips_like(chip))
+    return None
+
+
+def _tpu(chip: TpuChip, match: re.Match[str]) -> TpuSlices:
+    slices, span = 1, match.span("count")
+    example = f"{chip.name}:{'2x2x1' if chip.rank == 3 else '2x4'}"
+    if match["count"] is not None:
+        slices = _number(match["count"], span[0], f"write 2*{example} for two slices")
+        if slices < 1:
+            raise Fault("no slices", *span, f"use 1 or more: {example} or 2*{example}")
+    torus = _sizes(match, chip.name, f"say how many chips along each axis: {example}")
+    start, stop = match.span("sizes")
+    if len(torus) != chip.rank:
+        raise Fault(
+            f"{chip.name} is a torus of {chip.rank} axes, not {len(torus)},", start, stop, _rank(chip, torus)
+        )
+    if (axis := chip.split_host(torus)) is not None:
+        # Both x and y may be odd.
+        lower, upper = (
+            times((*(size + step if size % 2 and size > 1 else size for size in torus[:2]), *torus[2:]))
+            for step in (-1, 1)
+        )
+        problem = (
+            f"{torus[axis]} chips along {'xyz'[axis]} are no whole number of hosts, which have 2x2 chips,"
+        )
+        hint = f"sizes along x and y are 1 or even: {chip.name}:{lower} or {chip.name}:{upper}"
+        raise Fault(problem, start, stop, hint)
+    found = TpuSlices(chip, torus, slices)
+    one = TpuSlices(chip, torus).name
+    if not chip.fits_a_pod(torus):
+        largest = f"{chip.longest_axis}x{chip.longest_axis}" if chip.rank == 2 else f"{chip.pod:,} chips"
+        joined = TpuSlices(chip, (4,) * chip.rank, 2).name
+        hint = (
+            f"pods of {chip.name} have up to {largest}; {joined} joins two slices by the data-center network"
+        )
+        raise Fault(f"{one} is larger than a pod", start, stop, hint)
+    if not chip.has_routes(torus):
+        others = [TpuSlices(chip, each).name for each in tori(chip, math.prod(torus))]
+        hint = f"use {' or '.join(others[:2] or [f'{chip.name}:4x4', f'{chip.name}:8x8'])}"
+        raise Fault(f"the TPU compiler has no routes for {one}", start, stop, hint)
+    if found.devices > MAX_DEVICES:
+        problem = f"{found.devices:,} devices are more than the {MAX_DEVICES:,} that can be asked about"
+        most = MAX_DEVICES // (found.devices // slices)
+        raise Fault(problem, *span, f"use up to {most:,} slices of {one}")
+    return found
+
+
+def _rank(chip: TpuChip, torus: tuple[int, ...]) -> str:
+    """What someone meant who gave another number of axes."""
+    meant = tuple(size for size in torus if size != 1) if len(torus) > chip.rank else torus
+    if len(meant) <= chip.rank:
+        return f"write {chip.name}:{times((*meant, *(1,) * (chip.rank - len(meant))))}"
+    return f"write {chip.name}:{'2x2x1' if chip.rank == 3 else '2x4'}, or another chip with {len(torus)} axes"
+
+
+def _gpu(gpu: Gpu, match: re.Match[str]) -> GpuNodes:
+    if match["count"] is not None:
+        hint = f"write {gpu.name}:2x{gpu.node} for two nodes of {gpu.node}"
+        raise Fault("slices are for TPUs,", *match.span("count"), hint)
+    example = f"{gpu.name}:{gpu.node} for one node, {gpu.name}:2x{gpu.node} for two"
+    sizes = _sizes(match, gpu.name, f"say how many GPUs: {example}")
+    start, stop = match.span("sizes")
+    if len(sizes) > 2:
+        problem = f"{gpu.name} takes nodes x GPUs, not {len(sizes)} sizes,"
+        raise Fault(problem, start, stop, f"write {example}")
+    nodes, gpus = sizes if len(sizes) == 2 else (1, *sizes)
+    if gpus > gpu.node:
+        whole, rest = divmod(nodes * gpus, gpu.node)
+        meant = f"{gpu.name}:{whole}x{gpu.node}" if not rest else example
+        raise Fault(f"a node holds {gpu.node} GPUs, not {gpus:,}", start, stop, f"write {meant}")
+    if nodes * gpus > MAX_GPUS:
+        problem = f"{nodes * gpus:,} GPUs are more than the {MAX_GPUS:,} that can be asked about"
+        raise Fault(problem, start, stop, f"use at most {gpu.name}:{MAX_GPUS // gpu.node}x{gpu.node}")
+    return GpuNodes(gpu, nodes, gpus)
+
+
+def _sizes(match: re.Match[str], chip: str, hint: str) -> tuple[int, ...]:
+    if not match["sizes"].strip():
+        raise Fault(f"{chip} has no size", *match.span("chip"), hint)
+    sizes, start = [], match.start("sizes")
+    for piece in re.split("[x×]", match["sizes"]):
+        size = _number(piece, start, hint)
+        if size < 1:
+            raise Fault(f"{chip} has no axis of {size}", start, start + len(piece), "sizes are 1 or more")
+        sizes.append(size)
+        start += len(piece) + 1
+    return tuple(sizes)
+
+
+def _number(text: str, start: int, hint: str) -> int:
+    number = text.strip()
+    if not _NUMBER.fullmatch(number):
+        problem = f"{quote(text, 30)} is not a number" if number else "a number is missing"
+        raise Fault(problem, start, start + len(text), hint)
+    if len(number.lstrip("0")) > MAX_DIGITS:
+        raise Fault(f"{quote(text, 30)} is too large", start, start + len(text), hint)
+    return int(number)
+
+
+def _chips_like(chip: str) -> str:
+    from difflib import get_close_matches
+
+    known = (*TPUS, *TPU_ALIASES, *GPUS)
+    close = get_close_matches(chip, known, n=1, cutoff=0.6) if len(chip) <= 40 else []
+    return f"did you mean {TPU_ALIASES.get(close[0], close[0])}? {_everything()}" if close else _everything()
+
+
+def _everything() -> str:
+    return f"the chips are {', '.join(TPUS)}, {', '.join(GPUS)}"

@@ -1,0 +1,87 @@
+"""A compilation pass by pass: the folder that the compiler dumps into, and what is read out of it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+import threading
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from shardviz.errors import CompilerError
+
+if TYPE_CHECKING:
+    from shardviz.compiler.compiled import Compiled
+    from shardviz.hlo.passes.stage import Stage
+    from shardviz.planner.problem import Problem
+
+MAX_TRIES = 10
+_MODULE = re.compile(r"^\s*(?:HloModule |module @)([^\s,{]+)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Traced:
+    """One target's answer to one problem, and the stages of its compilation; none where it gave no answer."""
+
+    compiled: Compiled
+    stages: tuple[Stage, ...] = ()
+
+
+class DumpFolders:
+    """Folders for dumps, all in one temporary folder that goes when `remove_all` is called."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._root = ""
+
+    def make(self) -> str:
+        """A new folder. Raises `CompilerError` where none can be made."""
+        try:
+            with self._lock:
+                self._root = self._root or tempfile.mkdtemp(prefix="shardviz-")
+            return tempfile.mkdtemp(dir=self._root)
+        except OSError as error:
+            raise CompilerError(
+                f"the compiler has no folder to write its passes to: {error}",
+                "set TMPDIR to a folder that can be written",
+            ) from error
+
+    def remove(self, folder: str) -> None:
+        """Remove one folder and all that is in it; what cannot be removed now is left to `remove_all`."""
+        shutil.rmtree(folder, ignore_errors=True)
+
+    def remove_all(self) -> None:
+        """Remove everything. Takes no lock, for a signal handler."""
+        # A compiler that was killed just now may still have written a file into it.
+        for _ in range(MAX_TRIES):
+            if self._root and Path(self._root).exists():
+                shutil.rmtree(self._root, ignore_errors=True)
+
+
+def read_traced(compiled: Compiled, folder: str, problem: Problem) -> Traced:
+    """The stages of the compilation whose dumps stand in `folder`. Raises `CompilerError` when none do."""
+    from shardviz.hlo.passes.dump_files import dump_files
+    from shardviz.hlo.passes.stage import Dump
+    from shardviz.hlo.passes.stages import read_passes
+
+    module = _MODULE.search(compiled.text)
+    if compiled.status != "ok" or module is None:
+        return Traced(compiled)
+    paths = [path.relative_to(folder).as_posix() for path in Path(folder).rglob("*") if path.is_file()]
+    dumps = []
+    for file in dump_files(paths, module[1]):
+        text = Path(folder, file.path).read_text(encoding="utf-8", errors="replace")
+        dumps.append(Dump(file.path, text))
+    if not dumps:
+        raise CompilerError(
+            f"the {compiled.target} compiler left no dump of its passes",
+            "look at XLA_FLAGS: a flag of the user's may switch the dumps off",
+        )
+    mesh, slices, placement = problem.mesh, None, compiled.placement
+    if placement is not None:
+        mesh = replace(mesh, device_order=placement.ids)
+        # A TPU's slices run a program each; GPUs have no torus, and the nodes one program.
+        slices = [place.slice for place in placement.places] if placement.torus else None
+    return Traced(compiled, read_passes(dumps, mesh, slices))

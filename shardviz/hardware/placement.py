@@ -1,0 +1,104 @@
+"""Which chip each device of a mesh is on, and what lies between neighbours along a mesh axis."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+
+from shardviz.sharding import Mesh
+
+AXES = ("x", "y", "z")
+"""Names of a torus's axes."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """One device: the coordinates of its chip in its slice's torus, its core there, and its slice.
+
+    A GPU has no coordinates but its number in its node (`core`); `slice` is then the node.
+    """
+
+    coords: tuple[int, ...]
+    core: int = 0
+    slice: int = 0
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where the devices of a mesh stand: `places` by row-major mesh position, `ids` their device ids, from 0.
+
+    `torus` are the sizes of a slice's torus of chips and `wrap` says which of its axes close to a ring;
+    both are empty for GPUs, whose nodes are switches.
+    """
+
+    ids: tuple[int, ...]
+    places: tuple[Place, ...]
+    torus: tuple[int, ...] = ()
+    wrap: tuple[bool, ...] = ()
+
+
+@dataclass(frozen=True)
+class AxisRun:
+    """How one mesh axis lies on the hardware.
+
+    `along` are the physical axes that its devices differ in, the fastest last: x, y, z of a torus, "core"
+    within a chip, "slice" between slices; "gpu" within a node, "node" between nodes. `hops` is the most
+    links that lie between devices next to one another on the axis, None where they are on different slices
+    or nodes; two cores of a chip have none between them, two GPUs of a node one, its switch. `is_ring` says
+    that there are three devices or more and the last is as near to the first.
+    """
+
+    axis: str
+    along: tuple[str, ...]
+    hops: int | None
+    is_ring: bool
+
+
+def axis_runs(placement: Placement, mesh: Mesh) -> tuple[AxisRun, ...]:
+    """One entry for each mesh axis, in the mesh's order."""
+    return tuple(_run(placement, mesh, axis) for axis in range(len(mesh.axis_sizes)))
+
+
+def _run(placement: Placement, mesh: Mesh, axis: int) -> AxisRun:
+    size = mesh.axis_sizes[axis]
+    stride = math.prod(mesh.axis_sizes[axis + 1 :])
+    # The pairs of neighbours, and of ends, on all lines along the axis.
+    steps: list[tuple[Place, Place]] = []
+    closing: list[tuple[Place, Place]] = []
+    for position, place in enumerate(placement.places):
+        if position // stride % size < size - 1:
+            steps.append((place, placement.places[position + stride]))
+        else:
+            closing.append((place, placement.places[position - (size - 1) * stride]))
+    changes = Counter(name for step in steps for name in _differing(*step, placement))
+    # What changes more often is faster; where nothing tells them apart, cores come before x, x before y.
+    order = ("core", "gpu", *AXES, "slice", "node")
+    along = sorted(changes, key=lambda name: (changes[name], -order.index(name)))
+    hops = [_hops(*step, placement) for step in steps]
+    back = [_hops(*step, placement) for step in closing]
+    if None in hops:
+        return AxisRun(mesh.axis_names[axis], tuple(along), None, False)
+    most = max((count for count in hops if count is not None), default=0)
+    is_ring = size > 2 and all(count is not None and count <= most for count in back)
+    return AxisRun(mesh.axis_names[axis], tuple(along), most, is_ring)
+
+
+def _differing(a: Place, b: Place, placement: Placement) -> list[str]:
+    """The physical axes in which two devices differ."""
+    core, slice_ = ("core", "slice") if placement.torus else ("gpu", "node")
+    found = [AXES[i] for i, (one, other) in enumerate(zip(a.coords, b.coords, strict=True)) if one != other]
+    return [*found, *[core] * (a.core != b.core), *[slice_] * (a.slice != b.slice)]
+
+
+def _hops(a: Place, b: Place, placement: Placement) -> int | None:
+    """Links on the shortest way between two devices; None between slices or nodes."""
+    if a.slice != b.slice:
+        return None
+    if not placement.torus:
+        return int(a.core != b.core)
+    ways = zip(a.coords, b.coords, placement.torus, placement.wrap, strict=True)
+    return sum(
+        min(abs(one - other), size - abs(one - other)) if wrap else abs(one - other)
+        for one, other, size, wrap in ways
+    )

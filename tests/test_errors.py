@@ -1,0 +1,23 @@
+"""How a message quotes the text that it is about."""
+
+from __future__ import annotations
+
+from time import process_time
+
+from shardviz.errors import place, quote
+
+
+def test_what_is_left_out_of_a_long_text_is_marked() -> None:
+    text = "(" + "0123456789" * 10 + ")"
+    assert place("XZ,Y_", 1, 2) == "at character 2 of 'XZ,Y_'"
+    assert place(text, 0, 5) == f"at character 1 of '{text[:30]}…'"
+    assert place(text, 50, 51) == f"at character 51 of '…{text[25:76]}…'"
+    assert place(text, 100, 102) == f"at character 101 of '…{text[75:]}'"
+
+
+def test_a_quote_is_short_and_quick_and_has_no_control_characters() -> None:
+    started = process_time()
+    assert quote("a" * 10_000_000) == f"'{'a' * 29}…{'a' * 29}'"
+    assert len(place("[" * 10_000_000, 0, 10_000_000)) < 100
+    assert quote("\x1b[2J\ud800") == "'\\x1b[2J\\ud800'"
+    assert process_time() - started < 0.5
