@@ -59,10 +59,10 @@ def sub_axes(comparison: Comparison) -> None:
     theirs = [one for one in comparison.theirs if one in moved or set(one.arrays) & names]
     replaced = [one for one in comparison.ours if set(one.arrays) & names]
     parts = ", ".join(dict.fromkeys(axis for one in moved for axis in one.axes if ":" in axis))
-    comparison.say(
+    comparison.say_instead(
         "sub_axes",
         f"{comparison.target} moves data over parts of a mesh axis ({parts}): it {does(theirs)}; the plan "
-        f"keeps to whole axes{instead(replaced)}.",
+        f"keeps to whole axes{instead(replaced)}",
         replaced,
         theirs,
     )

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+
+SAME_TRAFFIC = frozenset({"overlapped", "fused_reduce_scatter", "combined_collectives", "packed_dtype"})
+"""Codes of differences after which every byte still moves as planned, only at another time or together."""
 
 
 @dataclass(frozen=True)
@@ -12,3 +16,8 @@ class Difference:
     target: str
     code: str
     message: str
+
+    def said_of(self, subject: str) -> str:
+        """The sentence about another subject than the target's name: "it", or "each" of several targets."""
+        name = rf"(?<![\w:*]){re.escape(self.target)}(?![\w:*])"
+        return re.sub(name, lambda _: subject, self.message)

@@ -21,13 +21,13 @@ def of_one_array(one: Transfer, other: Transfer) -> bool:
 def alike(one: Transfer, other: Transfer) -> bool:
     """Whether both are the same collective of the same array."""
     same_axes = frozenset(one.axes) == frozenset(other.axes)
-    same = one.op == other.op and same_axes and one.elements == other.elements
+    same = one.op == other.op and same_axes and one.amount == other.amount
     return same and of_one_array(one, other)
 
 
 def in_parts(one: Transfer, other: Transfer, mesh: Mesh) -> bool:
     """Whether `one` is `other` with its axes cut into parts that are ordered in another way."""
-    same = (one.op, one.base_axes, one.elements) == (other.op, other.base_axes, other.elements)
+    same = (one.op, one.base_axes, one.amount) == (other.op, other.base_axes, other.amount)
     return same and of_one_array(one, other) and _devices([one], mesh) == _devices([other], mesh)
 
 
@@ -43,8 +43,8 @@ def permuted(among: list[Transfer], like: Transfer) -> bool:
 
 def first(among: list[Transfer], op: str, like: Transfer) -> Transfer | None:
     """One of kind `op` over the same axes of the same array, with as many elements."""
-    wanted = (op, like.base_axes, like.elements)
-    same = (one for one in among if (one.op, one.base_axes, one.elements) == wanted)
+    wanted = (op, like.base_axes, like.amount)
+    same = (one for one in among if (one.op, one.base_axes, one.amount) == wanted)
     return next((one for one in same if of_one_array(one, like)), None)
 
 

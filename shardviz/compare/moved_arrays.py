@@ -8,11 +8,11 @@ named.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 
 from shardviz.compare.origin_names import names_of
-from shardviz.hlo import Collective
+from shardviz.hlo import Collective, Origin
 from shardviz.planner import Problem
 from shardviz.sharding import ShardedArray
 
@@ -45,7 +45,8 @@ class MovedArrays:
 
     def of(self, one: Collective) -> tuple[str, ...]:
         """The names of the arrays that the next collective may move; only results hold partial sums."""
-        if one.origin is not None and (known := names_of(one.origin, self.problem)):
+        origin = self._as_moved(one)
+        if origin is not None and (known := names_of(origin, self.problem)):
             return self._told(known, one)
         devices = self.problem.mesh.size
         results = {part.result.name for part in self.problem.parts}
@@ -67,6 +68,20 @@ class MovedArrays:
         elif one.op == "collective-permute":
             self._held.update({array.name: _Held(one.result_shape, None) for array in exact})
         return names
+
+    def _as_moved(self, one: Collective) -> Origin | None:
+        """The origin. What was made of one argument and has a shape that its pieces have is that argument:
+        compilers put pieces together by arithmetic too, as a TPU's does by the maximum of padded ones."""
+        origin = one.origin
+        if origin is None or not origin.computed or one.op in ("all-reduce", "reduce-scatter"):
+            return origin
+        number, *others = origin.arguments
+        if others or number >= len(self.problem.arguments):
+            return origin
+        array, devices = self.problem.arguments[number], self.problem.mesh.size
+        shapes = (one.operand_shape, one.result_shape)
+        fits = all(_could_be(shape, array, devices) for shape in shapes)
+        return replace(origin, computed=False) if fits and len(one.operand_shape) >= array.rank else origin
 
     def _told(self, names: tuple[str, ...], one: Collective) -> tuple[str, ...]:
         """Of the arrays that the origin allows, those that the shapes allow too."""

@@ -3,7 +3,29 @@
 from __future__ import annotations
 
 from shardviz.compare.comparison import Comparison
-from shardviz.compare.wording import arrays, does, with_article
+from shardviz.compare.wording import arrays, does, listed, wire, with_article
+
+
+def moved_operand_or_result(comparison: Comparison) -> None:
+    """The plan moves the result of an einsum and the target its operands before it, or the reverse."""
+    for part in comparison.plan.problem.parts:
+        operands, result = {array.name for array in part.operands}, {part.result.name}
+        for code, mine, other in (
+            ("operand_not_result", result, operands),
+            ("result_not_operand", operands, result),
+        ):
+            ours = [one for one in comparison.ours if set(one.arrays) <= mine]
+            theirs = [one for one in comparison.theirs if one.arrays and set(one.arrays) <= other]
+            if not ours or not theirs:
+                continue
+            when = ("after", "before") if mine is result else ("before", "after")
+            comparison.say(
+                code,
+                f"the plan moves {arrays(ours)} {when[0]} multiplying: it {does(ours)}; {comparison.target} "
+                f"moves {arrays(theirs)} {when[1]} it instead: it {does(theirs)}.",
+                ours,
+                theirs,
+            )
 
 
 def other_route(comparison: Comparison) -> None:
@@ -50,9 +72,11 @@ def extra(comparison: Comparison) -> None:
 
 def avoided(comparison: Comparison) -> None:
     """What the target does not have."""
-    for mine in list(comparison.ours):
+    mine = list(comparison.ours)
+    if mine:
         comparison.say(
             "avoided_collective",
-            f"{comparison.target} gets by without the plan's {mine}, which sends {mine.wire_bytes:,} bytes.",
-            [mine],
+            f"{comparison.target} gets by without the plan's {listed(mine)}, which "
+            f"{'sends' if len(mine) == 1 else 'send'} {wire(mine):,} bytes.",
+            mine,
         )

@@ -4,26 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from shardviz.compare import axes_taken, remainder, sums_and_gathers, whole_answer
+from shardviz.compare import axes_taken, extra_elements, remainder, schedule, sums_and_gathers, whole_answer
 from shardviz.compare.comparison import Comparison
 
 ALWAYS: tuple[Callable[[Comparison], None], ...] = (
+    whole_answer.packed,
     whole_answer.promoted,
+    whole_answer.narrowed,
+    schedule.collective_matmul,
+    schedule.between_slices,
+    schedule.combined,
+    schedule.fused_reduce_scatter,
+    schedule.overlapped,
     whole_answer.strike_equal,
     whole_answer.idle_axis,
     whole_answer.other_result,
 )
 WHILE_SOMETHING_IS_LEFT: tuple[Callable[[Comparison], None], ...] = (
     axes_taken.reordered,
+    extra_elements.padded,
     sums_and_gathers.scatter_and_gather,
     sums_and_gathers.all_reduce_and_slice,
     axes_taken.split,
     axes_taken.merged,
+    extra_elements.gathered_more,
     sums_and_gathers.other_operand,
     sums_and_gathers.reduced_not_gathered,
     sums_and_gathers.gathered_not_reduced,
     axes_taken.sub_axes,
+    extra_elements.gathered_all,
     remainder.other_route,
+    remainder.moved_operand_or_result,
     remainder.other_array,
     remainder.extra,
     remainder.avoided,

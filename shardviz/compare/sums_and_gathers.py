@@ -64,15 +64,19 @@ def all_reduce_and_slice(comparison: Comparison) -> None:
 def other_operand(comparison: Comparison) -> None:
     """The plan gathers one operand of an einsum, the target the other."""
     for mine in [one for one in comparison.ours if one.op == "all-gather"]:
+        if mine not in comparison.ours:
+            continue
         (name,) = mine.arrays
         beside = comparison.beside(name)
-        gathers = [one for one in comparison.theirs if one.op == "all-gather" and beside & set(one.arrays)]
-        other = next((one for one in gathers if name not in one.arrays), None)
-        if other is not None:
-            comparison.say(
+        gathers = [one for one in comparison.theirs if one.op == "all-gather"]
+        own = any(name in one.arrays and one.base_axes >= mine.base_axes for one in gathers)
+        others = [one for one in gathers if beside & set(one.arrays) and name not in one.arrays]
+        other = next(iter(others), None)
+        if other is not None and not own:
+            comparison.say_instead(
                 "gathered_other_operand",
-                f"The plan gathers {name}{mine.over} ({mine.wire_bytes:,} bytes sent); {comparison.target} "
-                f"gathers {arrays([other])}{other.over} instead ({other.wire_bytes:,} bytes sent).",
+                f"the plan gathers {name}{mine.over} ({mine.wire_bytes:,} bytes sent); {comparison.target} "
+                f"gathers {arrays([other])}{other.over} instead ({other.wire_bytes:,} bytes sent)",
                 [mine],
                 [other],
             )
@@ -81,18 +85,20 @@ def other_operand(comparison: Comparison) -> None:
 def reduced_not_gathered(comparison: Comparison) -> None:
     """The plan gathers an operand, the target adds partial sums of the result."""
     for mine in [one for one in comparison.ours if one.op == "all-gather"]:
+        if mine not in comparison.ours:
+            continue
         (name,) = mine.arrays
         sums = [one for one in comparison.theirs if any(comparison.takes(each, name) for each in one.arrays)]
         other = sharing_axes(sums, ("all-reduce", "reduce-scatter"), mine)
         if other is not None:
             partner = rest_of_sum(other, mine, comparison.ours)
             also = rest_of_gather(mine, other, comparison.theirs)
-            comparison.say(
+            comparison.say_instead(
                 "reduced_not_gathered",
-                f"The plan gathers {name}{mine.over} before multiplying "
+                f"the plan gathers {name}{mine.over} before multiplying "
                 f"({mine.wire_bytes:,} bytes sent){done_too(partner)}; {comparison.target} multiplies the "
                 f"pieces and adds partial sums by {with_article(other.op)}{other.over} of "
-                f"{other.bytes:,} bytes ({other.wire_bytes:,} sent){done_too(also)}.",
+                f"{other.bytes:,} bytes ({other.wire_bytes:,} sent){done_too(also)}",
                 [mine, *partner],
                 [other, *also],
             )
@@ -101,6 +107,8 @@ def reduced_not_gathered(comparison: Comparison) -> None:
 def gathered_not_reduced(comparison: Comparison) -> None:
     """The reverse."""
     for mine in [one for one in comparison.ours if one.op in ("all-reduce", "reduce-scatter")]:
+        if mine not in comparison.ours:
+            continue
         (name,) = mine.arrays
         gathers = [
             one for one in comparison.theirs if any(comparison.takes(name, each) for each in one.arrays)
@@ -108,11 +116,11 @@ def gathered_not_reduced(comparison: Comparison) -> None:
         other = sharing_axes(gathers, ("all-gather",), mine)
         if other is not None:
             partner = rest_of_gather(other, mine, comparison.ours)
-            comparison.say(
+            comparison.say_instead(
                 "gathered_not_reduced",
-                f"The plan multiplies the pieces and adds partial sums by {with_article(mine.op)}"
+                f"the plan multiplies the pieces and adds partial sums by {with_article(mine.op)}"
                 f"{mine.over} ({mine.wire_bytes:,} bytes sent){done_too(partner)}; {comparison.target} "
-                f"gathers {arrays([other])}{other.over} instead ({other.wire_bytes:,} bytes sent).",
+                f"gathers {arrays([other])}{other.over} instead ({other.wire_bytes:,} bytes sent)",
                 [mine, *partner],
                 [other],
             )

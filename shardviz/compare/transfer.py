@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from math import prod
 
 from shardviz.compare.moved_arrays import MovedArrays
-from shardviz.hlo import Collective
+from shardviz.hlo import Collective, CollectiveMatmul, wire_bytes
 from shardviz.planner import Problem, Step
 from shardviz.sharding import Mesh
 from shardviz.sharding.dtype import BITS
@@ -26,7 +26,10 @@ HLO_OPS = {
 class Transfer:
     """A collective of either side in the same terms; `elements` of the larger of operand and result.
 
-    `arrays` are the names of the arrays it may move.
+    `arrays` are the names of the arrays it may move, `pieces` how many arrays it carries at once. With
+    `between_slices` it leaves the TPU slice. Where permutes stand for it, `taken_apart` tells which, and
+    `permute_runs` how often they run in all. `runs` is how often it runs. Both are None in a loop of unknown
+    length. `wire_bytes` is for all runs that are known, `bytes` and `elements` for one.
     """
 
     op: str
@@ -36,6 +39,16 @@ class Transfer:
     wire_bytes: int
     dtype: str
     arrays: tuple[str, ...]
+    pieces: int = 1
+    between_slices: bool = False
+    taken_apart: CollectiveMatmul | None = None
+    runs: int | None = 1
+    permute_runs: int | None = None
+
+    @property
+    def amount(self) -> tuple[int, int | None]:
+        """Elements of a run, and runs: what must agree for two to be the same."""
+        return self.elements, self.runs
 
     @property
     def base_axes(self) -> frozenset[str]:
@@ -48,7 +61,9 @@ class Transfer:
         return f" over {', '.join(self.axes)}" if self.axes else ""
 
     def __str__(self) -> str:
-        return f"{self.op}{self.over} ({self.bytes:,} bytes)"
+        between = " between slices" if self.between_slices else ""
+        often = "" if self.runs == 1 else " in a loop" if self.runs is None else f" {self.runs:,} times"
+        return f"{self.op}{self.over}{between} ({self.bytes:,} bytes){often}"
 
 
 def planned(step: Step) -> Transfer:
@@ -58,21 +73,69 @@ def planned(step: Step) -> Transfer:
     )
 
 
-def compiled(collectives: Sequence[Collective], problem: Problem) -> list[Transfer]:
+def compiled(
+    collectives: Sequence[Collective], problem: Problem, matmuls: Sequence[CollectiveMatmul] = ()
+) -> list[Transfer]:
     """The collectives of a target's answer to `problem` in program order, and its local slices.
 
-    Others that move nothing are left out.
+    One of `matmuls` stands as the gather or scatter that its permutes replace. Others that move nothing are
+    left out.
     """
     moved = MovedArrays(problem)
     transfers = []
-    for one in collectives:
+    for one, matmul in _whole(collectives, matmuls):
         arrays = moved.of(one)
         if one.wire_bytes or one.op == "slice":
             elements = one.bytes * 8 // max(1, BITS.get(one.dtype, 8))
-            transfers.append(
-                Transfer(one.op, one.axes, elements, one.bytes, one.wire_bytes, one.dtype, arrays)
-            )
+            sent = one.wire_bytes * (1 if one.count is None else one.count)
+            sizes = (elements, one.bytes, sent)
+            kind = (one.arrays, one.between_slices, matmul)
+            often = (one.count, _runs(matmul, collectives))
+            transfers.append(Transfer(one.op, one.axes, *sizes, one.dtype, arrays, *kind, *often))
     return transfers
+
+
+def _runs(matmul: CollectiveMatmul | None, collectives: Sequence[Collective]) -> int | None:
+    """How often all permutes of a collective matmul run together; None where nobody can say."""
+    if matmul is None:
+        return None
+    counts = [one.count for one in collectives if one.name in matmul.permutes]
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
+
+
+def _whole(
+    collectives: Sequence[Collective], matmuls: Sequence[CollectiveMatmul]
+) -> Iterator[tuple[Collective, CollectiveMatmul | None]]:
+    """Collectives, with one whole gather or scatter in place of the permutes that take it apart."""
+    parts = {name: matmul for matmul in matmuls for name in matmul.permutes}
+    seen: list[CollectiveMatmul] = []
+    for one in collectives:
+        matmul = parts.get(one.name)
+        if matmul is None:
+            yield one, None
+        elif matmul not in seen:
+            seen.append(matmul)
+            yield _put_together(one, matmul), matmul
+
+
+def _put_together(permute: Collective, matmul: CollectiveMatmul) -> Collective:
+    """The collective that a collective matmul replaces; shapes as one dimension."""
+    whole = matmul.bytes * 8 // max(1, BITS.get(permute.dtype, 8))
+    shapes = [(whole // max(1, matmul.group_size),), (whole,)]
+    operand, result = shapes if matmul.op == "all-gather" else reversed(shapes)
+    held = matmul.bytes // max(1, matmul.group_size) if matmul.op == "all-gather" else matmul.bytes
+    return replace(
+        permute,
+        op=matmul.op,
+        axes=matmul.axes or permute.axes,
+        operand_shape=operand,
+        result_shape=result,
+        bytes=matmul.bytes,
+        wire_bytes=wire_bytes(matmul.op, matmul.group_size, matmul.bytes, held),
+        group_size=matmul.group_size,
+        count=1,
+    )
 
 
 def devices_along(axis: str, mesh: Mesh) -> int:

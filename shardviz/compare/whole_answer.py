@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 from shardviz.compare.comparison import Comparison
-from shardviz.compare.matching import alike
+from shardviz.compare.matching import alike, of_one_array
+from shardviz.compare.transfer import Transfer
 from shardviz.compare.wording import does, factor, instead
 from shardviz.planner import Problem
 from shardviz.planner.moves import state_of
@@ -13,10 +15,37 @@ from shardviz.sharding import array_bytes
 from shardviz.sharding.dtype import BITS
 
 
+def packed(comparison: Comparison) -> None:
+    """Several elements of the plan's in one integer of a wider dtype, as a TPU moves narrow ones.
+
+    Such a collective has as many bytes as the plan's, and is counted in the plan's elements from here on.
+    """
+    told: dict[str, tuple[str, int]] = {}
+    for number, one in enumerate(comparison.theirs):
+        mine = next((each for each in comparison.ours if _holds(one, each)), None)
+        if mine is not None:
+            told[one.dtype] = mine.dtype, BITS[one.dtype] // BITS[mine.dtype]
+            comparison.theirs[number] = replace(one, dtype=mine.dtype, elements=mine.elements)
+    for wide, (narrow, count) in told.items():
+        message = f"{comparison.target} packs {count} {narrow} into each {wide}; the bytes are the same."
+        comparison.say("packed_dtype", message)
+
+
+def _holds(packed: Transfer, plain: Transfer) -> bool:
+    same = packed.op == plain.op and packed.base_axes == plain.base_axes and packed.bytes == plain.bytes
+    wider = BITS.get(packed.dtype, 0) > BITS[plain.dtype]
+    return same and wider and not packed.dtype.startswith(("f", "bf", "c")) and of_one_array(packed, plain)
+
+
 def promoted(comparison: Comparison) -> None:
     """Say once that the target computes in a wider dtype, by its largest collective."""
     planned = comparison.plan.problem.result.dtype
-    wider = [one for one in comparison.theirs if BITS.get(one.dtype, 0) > BITS[planned]]
+    wider = [
+        one
+        for one in comparison.theirs
+        # Signed numbers, floats and truth values in a wide u32 are packed, not computed with.
+        if BITS.get(one.dtype, 0) > BITS[planned] and (one.dtype[0] != "u" or planned[0] == "u")
+    ]
     if wider:
         one = max(wider, key=lambda one: one.bytes)
         before = array_bytes((one.elements,), planned)
@@ -26,6 +55,29 @@ def promoted(comparison: Comparison) -> None:
             f"{comparison.target} computes {planned} as {one.dtype}: its {one.op}{one.over} carries "
             f"{one.bytes:,} bytes instead of {before:,}, {factor(one.bytes / before)}{also}.",
         )
+
+
+def narrowed(comparison: Comparison) -> None:
+    """Say once that the target moves floats in a narrower dtype, by its largest collective."""
+    planned = comparison.plan.problem.result.dtype
+    narrower = [
+        one
+        for one in comparison.theirs
+        if _is_float(one.dtype) and _is_float(planned) and BITS[one.dtype] < BITS[planned] and one.pieces == 1
+    ]
+    if narrower:
+        one = max(narrower, key=lambda one: one.bytes)
+        before = array_bytes((one.elements,), planned)
+        also = f" (and {len(narrower) - 1} more)" if len(narrower) > 1 else ""
+        comparison.say(
+            "narrowed_dtype",
+            f"{comparison.target} moves {planned} as {one.dtype}: its {one.op}{one.over} carries "
+            f"{one.bytes:,} bytes instead of {before:,}{also}.",
+        )
+
+
+def _is_float(dtype: str) -> bool:
+    return dtype.startswith(("f", "bf"))
 
 
 def strike_equal(comparison: Comparison) -> None:
@@ -72,7 +124,7 @@ def other_result(comparison: Comparison) -> None:
     held = array_bytes(array.shard_shape(problem.mesh), array.dtype)
     comparison.say(
         "other_result",
-        f"With the result its choice, {comparison.target} leaves {name} as {chosen} ({held:,} bytes a "
+        f"with the result its choice, {comparison.target} leaves {name} as {chosen} ({held:,} bytes a "
         f"device), the plan as {comparison.plan.result_spec}; {_for_that(comparison)}.",
         list(comparison.ours),
         list(comparison.theirs),

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 
 from shardviz.compare.transfer import Transfer
+from shardviz.errors import plural
+from shardviz.hlo import Work
 
 
 def in_dtype(other: Transfer, mine: Transfer) -> str:
@@ -28,7 +31,9 @@ def wire(several: Iterable[Transfer]) -> int:
 
 
 def listed(several: Sequence[Transfer]) -> str:
-    return ", then ".join(map(str, several))
+    """All in turn; equal ones in a row once, with how many they are."""
+    runs = [(text, len([*run])) for text, run in groupby(map(str, several))]
+    return ", then ".join(text if count == 1 else f"{count} times {text}" for text, count in runs)
 
 
 def arrays(several: Sequence[Transfer]) -> str:
@@ -49,3 +54,15 @@ def instead(several: Sequence[Transfer]) -> str:
 
 def factor(ratio: float) -> str:
     return "twice as many" if ratio == 2 else f"{ratio:g} times as many"
+
+
+def under_way(overlapped: Sequence[Work]) -> str:
+    """What runs while a collective is under way: "2 matmuls, ~52,626 cycles"; "" where nothing does."""
+    if not overlapped:
+        return ""
+    matmuls = sum(work.op == "matmul" for work in overlapped)
+    others = len(overlapped) - matmuls
+    words = [plural(matmuls, "matmul")] if matmuls else []
+    words += [plural(others, "other instruction" if matmuls else "instruction")] if others else []
+    cycles = sum(work.cycles or 0 for work in overlapped)
+    return " and ".join(words) + (f", ~{cycles:,} cycles" if cycles else "")

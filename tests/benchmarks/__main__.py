@@ -5,8 +5,9 @@ from __future__ import annotations
 import collectives
 import differences
 import layouts
+import reading
 import startup
 import targets
 
-for benchmark in (startup, targets, layouts, collectives, differences):
+for benchmark in (startup, targets, layouts, collectives, reading, differences):
     benchmark.report()

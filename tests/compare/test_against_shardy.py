@@ -79,7 +79,7 @@ def check_claims(found: Plan, answer, result, sentence: str) -> None:
     for axis in re.findall(r"also splits data over (\w), which no spec mentions", sentence):
         specs = [array.spec for array in (*found.problem.arguments, found.problem.result) if array.spec]
         assert all(axis not in spec.axes for spec in specs), sentence
-    for name, axes in re.findall(r"The plan gathers (\w+) over ([XY](?:, [XY])*)", sentence):
+    for name, axes in re.findall(r"the plan gathers (\w+) over ([XY](?:, [XY])*)", sentence):
         held = [(step.op, step.array, set(step.axes)) for step in found.collectives]
         assert ("all_gather", name, set(axes.split(", "))) in held, sentence
 
@@ -113,6 +113,8 @@ NAMED = (
     r"shardy gathers (.*?) over",
     r"shardy moves (.*?) another way",
     r"shardy moves (.*?) where the plan",
+    r"besides, it moves (.*?) by ",
+    r"shardy moves (.*?) (?:before|after) it instead",
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -47,6 +48,16 @@ def said(specs, *collectives, result=None, target="cpu", **rest):
 
 
 CASES = {
+    "packed_dtype": (
+        "XY,Y_->X_",
+        [collective("all-reduce", "Y", (4, 4096), (4, 4096), "u32")],
+        "cpu packs 2 bf16 into each u32; the bytes are the same.",
+    ),
+    "narrowed_dtype": (
+        "XY,Y_->X_",
+        [collective("all-reduce", "Y", (4, 8192), (4, 8192), "f8e5m2")],
+        "cpu moves bf16 as f8e5m2: its all-reduce over Y carries 32,768 bytes instead of 65,536.",
+    ),
     "promoted_dtype": (
         "XY,Y_->X_",
         [collective("all-reduce", "Y", (4, 8192), (4, 8192), "f32")],
@@ -88,20 +99,20 @@ CASES = {
     "gathered_other_operand": (
         "XY,_Y->XY",
         [collective("all-gather", "Y", (2048, 2048), (2048, 8192))],
-        "The plan gathers A over Y (12,288 bytes sent); cpu gathers W over Y instead (25,165,824 bytes "
+        "the plan gathers A over Y (12,288 bytes sent); cpu gathers W over Y instead (25,165,824 bytes "
         "sent).",
     ),
     "reduced_not_gathered": (
         "_Y,__->__",
         [collective("all-reduce", "Y", (8, 8192), (8, 8192))],
-        "The plan gathers A over Y before multiplying (24,576 bytes sent); cpu multiplies the pieces and "
+        "the plan gathers A over Y before multiplying (24,576 bytes sent); cpu multiplies the pieces and "
         "adds "
         "partial sums by an all-reduce over Y of 131,072 bytes (196,608 sent).",
     ),
     "gathered_not_reduced": (
         "_X,_Y->_(YX)",
         [collective("all-gather", "X", (8, 1024), (8, 2048))],
-        "The plan multiplies the pieces and adds partial sums by a reduce-scatter over X (16,384 bytes "
+        "the plan multiplies the pieces and adds partial sums by a reduce-scatter over X (16,384 bytes "
         "sent); "
         "cpu gathers A over X instead (16,384 bytes sent).",
     ),
@@ -134,12 +145,43 @@ CASES = {
         "does reduce-scatter over X (131,072 bytes), then all-reduce over Y (65,536 bytes), sending 163,840 "
         "bytes.",
     ),
-    "other_array": (
+    "padded": (
+        "XY,Y_->XY",
+        [
+            collective("reduce-scatter", "Y", (4, 8448), (4, 2112)),
+            collective("collective-permute", "Y", (4, 192), (4, 192), origin="of 0 1"),
+        ],
+        "cpu pads Out for its reduce-scatter over Y, from 65,536 bytes to 67,584, and puts its pieces right "
+        "by collective-permute over Y (1,536 bytes); it sends 52,224 bytes instead of 49,152.",
+    ),
+    "gathered_more": (
+        "_X,__->Y_",
+        [collective("all-gather", "X", (8, 1024), (8, 2048))],
+        "cpu gathers A over X to 32,768 bytes (16,384 sent); the plan slices it first and gathers only "
+        "8,192 bytes (4,096 sent).",
+    ),
+    "operand_not_result": (
+        "_Y,_X->X_",
+        [
+            collective("all-gather", "Y", (8, 512), (8, 2048)),
+            collective("all-gather", "X", (2048, 4096), (2048, 8192)),
+        ],
+        "the plan moves Out after multiplying: it does all-to-all over X (65,536 bytes), sending 32,768 "
+        "bytes; cpu moves W before it instead: it does all-gather over X (33,554,432 bytes), sending "
+        "16,777,216 bytes.",
+    ),
+    "result_not_operand": (
         "(XY)_,__->X_",
         [collective("all-gather", "Y", (1, 8192), (4, 8192))],
-        "cpu moves Out where the plan moves A: it does all-gather over Y (65,536 bytes), sending 49,152 "
-        "bytes; "
-        "the plan does all-gather over Y (16,384 bytes), sending 12,288 bytes.",
+        "the plan moves A before multiplying: it does all-gather over Y (16,384 bytes), sending 12,288 "
+        "bytes; cpu moves Out after it instead: it does all-gather over Y (65,536 bytes), sending 49,152 "
+        "bytes.",
+    ),
+    "other_array": (
+        "XY,_Y->XY",
+        [collective("all-to-all", "Y", (2048, 2048), (512, 8192))],
+        "cpu moves W where the plan moves A: it does all-to-all over Y (8,388,608 bytes), sending 6,291,456 "
+        "bytes; the plan does all-gather over Y (16,384 bytes), sending 12,288 bytes.",
     ),
     "extra_collective": (
         "X_,_Y->XY",
@@ -154,8 +196,38 @@ CASES = {
 }
 
 
+def test_a_packed_collective_is_compared_as_what_it_holds():
+    found = said("XY,Y_->X_", collective("all-reduce", "Y", (2, 8192), (2, 8192), "u32"))
+    assert [code for code, _ in found] == ["packed_dtype"]
+
+
+def test_a_collective_in_a_loop_counts_as_often_as_it_runs():
+    """Sixteen runs are not the plan's one, and all their bytes are told."""
+    looped = replace(collective("all-reduce", "Y", (4, 8192), (4, 8192)), count=16)
+    ((code, message),) = said("XY,Y_->X_", looped)
+    assert code == "other_route"
+    assert "all-reduce over Y (65,536 bytes) 16 times, sending 1,572,864 bytes; the plan does" in message
+
+
+def test_more_elements_in_fewer_bytes_are_told_as_elements():
+    gathered = collective("all-gather", "Y", (8, 512), (8, 2048), "f8e5m2")
+    sentence = dict(said("_Y,XY->_Y", gathered)).get("gathered_more", "")
+    assert "16,384 elements in f8e5m2; the plan slices it first" in sentence
+
+
+ELSEWHERE = {
+    "other_result",
+    "collective_matmul",
+    "between_slices",
+    "combined_collectives",
+    "fused_reduce_scatter",
+    "overlapped",
+}
+"""Codes whose tests need more than collectives: below, and in test_schedule_codes.py."""
+
+
 def test_the_table_of_codes_is_tested_whole():
-    assert set(CODES) == {*CASES, "other_result"}
+    assert set(CODES) == {*CASES, *ELSEWHERE}
     assert len(CODES) == len(set(CODES))
 
 
@@ -166,13 +238,13 @@ def test_code_and_sentence(code):
 
 
 def test_other_result():
-    """With the result its choice, a target may leave it split otherwise; nothing else needs to differ."""
+    """with the result its choice, a target may leave it split otherwise; nothing else needs to differ."""
     gathered = collective("all-gather", "X", (4, 2048), (8, 2048))
     assert said("X_,_X", gathered, result="_X", target="shardy") == []
     assert said("X_,_X", result="X_", target="shardy") == [
         (
             "other_result",
-            "With the result its choice, shardy leaves Out as P('X', None) (65,536 bytes a device), the "
+            "with the result its choice, shardy leaves Out as P('X', None) (65,536 bytes a device), the "
             "plan as "
             "P(None, 'X'); for that it needs nothing where the plan does all-gather over X (32,768 bytes), "
             "sending 16,384 bytes.",
@@ -181,7 +253,7 @@ def test_other_result():
     assert said("X_,_X", gathered, result="__", target="shardy") == [
         (
             "other_result",
-            "With the result its choice, shardy leaves Out as P(None, None) (131,072 bytes a device), the "
+            "with the result its choice, shardy leaves Out as P(None, None) (131,072 bytes a device), the "
             "plan "
             "as P(None, 'X'); both move the same bytes.",
         )
@@ -286,7 +358,7 @@ def test_a_gather_that_is_only_partly_replaced_by_a_sum():
     assert found == [
         (
             "reduced_not_gathered",
-            "The plan gathers A over X, Y before multiplying (28,672 bytes sent); cpu multiplies the pieces "
+            "the plan gathers A over X, Y before multiplying (28,672 bytes sent); cpu multiplies the pieces "
             "and "
             "adds partial sums by an all-reduce over X of 32,768 bytes (32,768 sent), besides all-gather "
             "over Y "
@@ -353,12 +425,9 @@ def test_equal_shapes_hide_no_other_array():
     assert found == [
         (
             "gathered_other_operand",
-            "The plan gathers W over X (4,096 bytes sent); cpu gathers A over X instead (4,096 bytes sent).",
-        ),
-        (
-            "other_array",
-            "cpu moves W where the plan moves Out: it does all-to-all over X (4,096 bytes), sending 2,048 "
-            "bytes; the plan does all-to-all over X (4,096 bytes), sending 2,048 bytes.",
+            "the plan gathers W over X (4,096 bytes sent); cpu gathers A over X instead (4,096 bytes sent); "
+            "besides, it moves W by all-to-all over X (4,096 bytes); so it does without the plan's "
+            "all-to-all over X (4,096 bytes).",
         ),
     ]
 
@@ -401,6 +470,32 @@ def test_a_sum_over_rows_is_neither_the_argument_nor_the_result():
 def test_a_transpose_only_moves(origin):
     moved = collective("all-to-all", "X", (32, 64), (64, 32), origin=origin)
     assert said("_X->_X", moved, text="ab->ba", sizes="a=64,b=64", mesh="X=2") == []
+
+
+def test_what_is_put_together_by_arithmetic_is_still_the_array():
+    """As a TPU does it, whose pieces come together as the maximum of padded ones."""
+    moved = collective("all-to-all", "Y", (8, 512), (2, 2048), origin="of 0")
+    assert said("_Y,__->Y_", moved) == []
+
+
+def test_an_operand_that_both_gather_is_not_replaced_by_the_other():
+    own = collective("all-gather", "Y", (8, 512), (8, 2048), origin="0")
+    other = collective("all-gather", "Y", (2048, 1024), (2048, 4096), origin="1")
+    found = said("_Y,XY->_X", own, other)
+    assert [code for code, _ in found] == ["gathered_more"]
+    assert "besides, it moves W by all-gather over Y (16,777,216 bytes); so it does without" in found[0][1]
+
+
+def test_a_whole_array_gathered_where_the_plan_moves_pieces():
+    whole = collective("all-gather", "Y X", (1, 2048), (8, 2048), origin="0")
+    total = collective("all-reduce", "X", (8, 2048), (8, 2048), origin="of 0 1")
+    assert said("(YX)_,XY->_Y", whole, total) == [
+        (
+            "gathered_more",
+            "cpu gathers A over Y, X to 32,768 bytes (28,672 sent); the plan does all-to-all over X "
+            "(4,096 bytes), then all-gather over Y (16,384 bytes), sending 14,336 bytes.",
+        )
+    ]
 
 
 def test_an_origin_outside_of_the_problem_says_nothing():

@@ -1,0 +1,73 @@
+"""The rules for the same collective of the same array on more elements than the plan's."""
+
+from __future__ import annotations
+
+from shardviz.compare.comparison import Comparison
+from shardviz.compare.matching import of_one_array
+from shardviz.compare.transfer import Transfer
+from shardviz.compare.wording import against, arrays, does, listed, wire
+
+_MOST_PADDED = 1.5
+"""A collective of so many times as many elements is no padded one."""
+
+
+def padded(comparison: Comparison) -> None:
+    """The target pads an array so that its pieces suit the hardware, and moves what is then misplaced."""
+    for mine in [one for one in comparison.ours if one.op in ("reduce-scatter", "all-to-all", "all-gather")]:
+        same = [one for one in comparison.theirs if (one.op, one.base_axes) == (mine.op, mine.base_axes)]
+        same = [one for one in same if mine.elements < one.elements < _MOST_PADDED * mine.elements]
+        other = next((one for one in same if of_one_array(one, mine)), None)
+        if other is None:
+            continue
+        mending = [
+            one
+            for one in comparison.theirs
+            if one.op == "collective-permute" and one.base_axes <= mine.base_axes and of_one_array(one, mine)
+        ]
+        also = f", and puts its pieces right by {listed(mending)}" if mending else ""
+        comparison.say(
+            "padded",
+            f"{comparison.target} pads {arrays([mine])} for its {other.op}{other.over}, from {mine.bytes:,} "
+            f"bytes to {other.bytes:,}{also}; {against(wire([other, *mending]), mine.wire_bytes)}.",
+            [mine],
+            [other, *mending],
+        )
+
+
+def gathered_more(comparison: Comparison) -> None:
+    """The target gathers more of an array over the same axes, where the plan slices it first."""
+    for mine in [one for one in comparison.ours if one.op == "all-gather"]:
+        same = [one for one in comparison.theirs if (one.op, one.arrays) == (mine.op, mine.arrays)]
+        other = next((one for one in same if one.base_axes == mine.base_axes), None)
+        if mine in comparison.ours and other is not None and other.elements > mine.elements:
+            comparison.say_instead(
+                "gathered_more",
+                f"{_gathers(comparison, other)}{_elements(other, mine)}; the plan slices it first and "
+                f"gathers only {mine.bytes:,} bytes ({mine.wire_bytes:,} sent){_elements(mine, other)}",
+                [mine],
+                [other],
+            )
+
+
+def gathered_all(comparison: Comparison) -> None:
+    """The target gathers more of an array, over other axes, where the plan only moves pieces of it."""
+    for other in [one for one in comparison.theirs if one.op == "all-gather" and len(one.arrays) == 1]:
+        ours = [one for one in comparison.ours if one.arrays == other.arrays]
+        alone = [one for one in comparison.theirs if set(one.arrays) & set(other.arrays)] == [other]
+        if ours and alone and all(one.elements < other.elements for one in ours):
+            comparison.say_instead(
+                "gathered_more",
+                f"{_gathers(comparison, other)}; the plan {does(ours)}",
+                ours,
+                [other],
+            )
+
+
+def _elements(one: Transfer, other: Transfer) -> str:
+    """How many elements that is, where the two sides' bytes tell nothing."""
+    return f", {one.elements:,} elements in {one.dtype}" if one.dtype != other.dtype else ""
+
+
+def _gathers(comparison: Comparison, one: Transfer) -> str:
+    whole = f"{arrays([one])}{one.over} to {one.bytes:,} bytes ({one.wire_bytes:,} sent)"
+    return f"{comparison.target} gathers {whole}"
