@@ -7,34 +7,39 @@ A spec is a list with one list of axis names per dimension; the axes of a pendin
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from shardviz.errors import ShardvizError
 from shardviz.notation import Reading
 from shardviz.planner.plan import Plan, Step
 from shardviz.planner.search import Candidate
-from shardviz.render.decided import decided_parts
+from shardviz.render.plans.decided import decided_parts
+from shardviz.render.programs.target_document import Document, spec_document, target_document
 from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray
 
 if TYPE_CHECKING:
     from shardviz.compare import Difference
     from shardviz.compiler import Compiled
-    from shardviz.hlo import Collective
+    from shardviz.compiler.groups import TargetGroup
 
 SCHEMA = "shardviz/1"
 
-Document = dict[str, Any]
-
 
 def explain_document(
-    plan: Plan, compiled: Iterable[Compiled] = (), differences: Iterable[Difference] = ()
+    plan: Plan,
+    compiled: Iterable[Compiled] = (),
+    differences: Iterable[Difference] = (),
+    with_text: bool = False,
 ) -> Document:
-    """`problem`, `plan`, `targets` and `differences` of one explanation."""
+    """`problem`, `plan`, `targets` and `differences` of one explanation.
+
+    `with_text`: with each target the program that it answered with.
+    """
     return {
         "schema": SCHEMA,
         "problem": _problem(plan),
         "plan": _plan(plan),
-        "targets": [_target(each) for each in compiled],
+        "targets": [target_document(each, plan.problem.mesh, with_text) for each in compiled],
         "differences": [
             {"target": each.target, "code": each.code, "message": each.message} for each in differences
         ],
@@ -107,14 +112,28 @@ def translate_document(
     }
 
 
-def info_document(versions: Sequence[tuple[str, str]], targets: Sequence[tuple[str, str, bool]]) -> Document:
-    """Versions by name, and each target with what it is and whether it can answer here."""
+def info_document(versions: Sequence[tuple[str, str]]) -> Document:
+    """Versions by name."""
+    return {"schema": SCHEMA, "versions": dict(versions)}
+
+
+def targets_document(groups: Sequence[TargetGroup]) -> Document:
+    """Groups of targets: whether each can answer here, what installs it (null where nothing does), and names
+    that it takes."""
     return {
         "schema": SCHEMA,
-        "versions": dict(versions),
-        "targets": [
-            {"target": name, "description": description, "available": available}
-            for name, description, available in targets
+        "groups": [
+            {
+                "group": group.name,
+                "title": group.title,
+                "available": not group.missing,
+                "missing": group.missing or None,
+                "install": group.command or None,
+                "versions": dict(group.versions),
+                "targets": [{"target": each.name, "description": each.what} for each in group.choices],
+                "takes": group.takes or None,
+            }
+            for group in groups
         ],
     }
 
@@ -159,7 +178,7 @@ def _array(array: ShardedArray, role: str, mesh: Mesh) -> Document:
         "dims": list(array.dims),
         "shape": list(array.shape),
         "dtype": array.dtype,
-        **_spec("spec", "unreduced", array.decided_spec),
+        **spec_document("spec", "unreduced", array.decided_spec),
         "shard_shape": list(array.shard_shape(mesh)),
         "bytes_per_device": array.bytes_per_device(mesh),
         "replicas": array.replicas(mesh),
@@ -170,7 +189,7 @@ def _plan(plan: Plan) -> Document:
     return {
         "cases": list(plan.cases),
         "steps": [_step(step) for step in plan.steps],
-        **_spec("result_spec", "result_unreduced", plan.result_spec),
+        **spec_document("result_spec", "result_unreduced", plan.result_spec),
         "wire_bytes": plan.wire_bytes,
     }
 
@@ -181,53 +200,11 @@ def _step(step: Step) -> Document:
         "array": step.array,
         "axes": list(step.axes),
         "dim": step.dim,
-        **_spec("from_spec", "from_unreduced", step.from_spec),
-        **_spec("to_spec", "to_unreduced", step.to_spec),
+        **spec_document("from_spec", "from_unreduced", step.from_spec),
+        **spec_document("to_spec", "to_unreduced", step.to_spec),
         "shape": list(step.shape),
         "dtype": step.dtype,
         "bytes": step.bytes,
         "wire_bytes": step.wire_bytes,
         "reason": step.reason,
     }
-
-
-def _target(compiled: Compiled) -> Document:
-    document = {
-        "target": compiled.target,
-        "status": compiled.status,
-        "error": compiled.error or None,
-        "hint": compiled.hint or None,
-        **_spec("result_spec", "result_unreduced", compiled.result_spec),
-        "collectives": [_collective(each) for each in compiled.collectives if each.op != "slice"],
-        "slices": [_collective(each) for each in compiled.collectives if each.op == "slice"],
-        "partitioned": None
-        if compiled.partitioned is None
-        else [_collective(each) for each in compiled.partitioned],
-        "elapsed_s": round(compiled.elapsed_s, 6),
-        "versions": dict(compiled.versions),
-    }
-    if compiled.typeof:
-        document["typeof"] = dict(compiled.typeof)
-    return document
-
-
-def _collective(each: Collective) -> Document:
-    return {
-        "op": each.op,
-        "axes": list(each.axes),
-        "groups": None if each.groups is None else [list(group) for group in each.groups],
-        "operand_shape": list(each.operand_shape),
-        "result_shape": list(each.result_shape),
-        "dtype": each.dtype,
-        "arrays": each.arrays,
-        "bytes": each.bytes,
-        "wire_bytes": each.wire_bytes,
-        "count": each.count,
-        "source": each.source,
-    }
-
-
-def _spec(name: str, unreduced_name: str, spec: PartitionSpec | None) -> Document:
-    if spec is None:
-        return {name: None, unreduced_name: []}
-    return {name: [list(axes) for axes in spec.dims], unreduced_name: list(spec.unreduced)}

@@ -1,4 +1,4 @@
-"""Versions and targets as two short tables."""
+"""Versions as a short table."""
 
 from __future__ import annotations
 
@@ -6,16 +6,11 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from shardviz.render.lines import table
+from shardviz.render.lines import sentence, table
 
 
-def info_view(
-    versions: Sequence[tuple[str, str]], targets: Sequence[tuple[str, str, bool]], width: int
-) -> list[Text]:
-    """`versions` are (name, version), `targets` (name, what it is, whether it can answer here)."""
+def info_view(versions: Sequence[tuple[str, str]], width: int) -> list[Text]:
+    """`versions` are (name, version)."""
     installed = [[Text(name), Text(version)] for name, version in versions]
-    asked = [
-        [Text(name, "bold"), Text("ready") if ready else Text("not installed", "bold"), Text(what)]
-        for name, what, ready in targets
-    ]
-    return [*table(installed, width), Text(), *table(asked, width)]
+    elsewhere = "shardviz targets lists who can be asked, and what installs who is missing."
+    return [*table(installed, width), Text(), *sentence(elsewhere, width, style="dim")]

@@ -10,7 +10,7 @@ from shardviz.errors import ShardvizError
 from shardviz.notation import NOTATIONS, Notation, Reading
 from shardviz.render.lines import sentence, table
 from shardviz.render.palette import Palette
-from shardviz.render.question_view import mesh_text
+from shardviz.render.plans.question_view import mesh_text
 from shardviz.sharding import Mesh
 
 

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shardviz.collectives import Pattern, schedules_for
-from shardviz.render.buffer_picture import BufferPicture, common_shape
 from shardviz.render.palette import PLAIN, TRUECOLOR
-from shardviz.render.piece_label import FORMS
+from shardviz.render.rounds.buffer_picture import BufferPicture, common_shape
+from shardviz.render.rounds.piece_label import FORMS
 from shardviz.stepping.walk import Walk
 
 WalkOf = Callable[..., Walk]

@@ -8,8 +8,8 @@ from textwrap import dedent
 import pytest
 
 from shardviz.hardware import Wire, crossovers, fastest, left_out
-from shardviz.render.comparison_view import comparison_view
 from shardviz.render.palette import PLAIN, TRUECOLOR
+from shardviz.render.rounds.comparison_view import comparison_view
 from shardviz.stepping.walk import Walk
 
 WalkOf = Callable[..., Walk]

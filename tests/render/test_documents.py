@@ -10,7 +10,8 @@ import pytest
 
 from shardviz.compare import Difference
 from shardviz.compiler import Compiled
-from shardviz.hlo import Collective
+from shardviz.hardware import Place, Placement
+from shardviz.hlo import Collective, CollectiveMatmul, Work
 from shardviz.notation import parse_mesh
 from shardviz.planner import Plan, plan, problem_from_text, search
 from shardviz.render.documents import explain_document, layout_document, ranking_document
@@ -40,8 +41,21 @@ COLLECTIVE = {
     "wire_bytes",
     "count",
     "source",
+    "is_async",
+    "overlapped",
+    "algorithm",
+    "between_slices",
 }
-TARGET = {"target", "status", "error", "result_spec", "collectives", "elapsed_s"}
+TARGET = {
+    "target",
+    "status",
+    "error",
+    "result_spec",
+    "collectives",
+    "collective_matmuls",
+    "placement",
+    "elapsed_s",
+}
 
 
 def planned(einsum: str, specs: str) -> Plan:
@@ -124,6 +138,57 @@ def test_slices_are_no_collectives() -> None:
     (shardy,) = document["targets"]
     assert [each["op"] for each in shardy["collectives"]] == ["all-reduce"]
     assert [each["op"] for each in shardy["slices"]] == ["slice"]
+
+
+def test_what_a_schedule_and_a_placement_tell() -> None:
+    under_way = replace(
+        REDUCED,
+        is_async=True,
+        overlapped=(Work("fusion.1", "matmul", 52626), Work("copy.2", "copy")),
+        algorithm="RotatedPincerEmitter",
+        between_slices=True,
+    )
+    ring = CollectiveMatmul("all-gather", ("Y",), 2, 4, ("cp.1", "cp.2"), ("fusion.1",), 1024, None)
+    places = Placement((0, 2, 1, 3), tuple(Place((i % 2, i // 2)) for i in range(4)), (2, 2), (True, False))
+    compiled = Compiled(
+        "v5e:2x2",
+        "ok",
+        (under_way,),
+        text="HloModule m",
+        collective_matmuls=(ring,),
+        placement=places,
+    )
+    question = plan(problem_from_text("bd,df->bf", mesh=parse_mesh("X=2,Y=2"), specs="XY,Y_->X_"))
+    (target,) = through_json(explain_document(question, (compiled,)))["targets"]
+    (told,) = target["collectives"]
+    assert (told["is_async"], told["algorithm"], told["between_slices"]) == (
+        True,
+        "RotatedPincerEmitter",
+        True,
+    )
+    assert told["overlapped"] == [
+        {"name": "fusion.1", "op": "matmul", "cycles": 52626},
+        {"name": "copy.2", "op": "copy", "cycles": None},
+    ]
+    assert target["collective_matmuls"] == [
+        {
+            "op": "all-gather",
+            "axes": ["Y"],
+            "directions": 2,
+            "group_size": 4,
+            "permutes": ["cp.1", "cp.2"],
+            "matmuls": ["fusion.1"],
+            "bytes": 1024,
+            "wire_bytes": None,
+            "source": "",
+        }
+    ]
+    assert (target["placement"]["torus"], target["placement"]["wrap"]) == ([2, 2], [True, False])
+    assert target["placement"]["axes"][0] == {"axis": "X", "along": ["y"], "hops": 1, "is_ring": False}
+    assert target["placement"]["devices"][1] == {"id": 2, "coords": [1, 0], "core": 0, "slice": 0}
+    assert "text" not in target
+    (target,) = explain_document(question, (compiled,), with_text=True)["targets"]
+    assert target["text"] == "HloModule m"
 
 
 def test_ranking() -> None:

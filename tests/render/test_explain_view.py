@@ -12,9 +12,9 @@ from shardviz.compiler import Compiled
 from shardviz.hlo import Collective
 from shardviz.notation import parse_mesh
 from shardviz.planner import Plan, plan, problem_from_text
-from shardviz.render.explain_view import explain_view
 from shardviz.render.palette import TRUECOLOR
-from shardviz.render.target_view import target_view
+from shardviz.render.plans.explain_view import explain_view
+from shardviz.render.programs.target_view import target_view
 from shardviz.sharding import PartitionSpec
 
 BOTH = ("bd,df->bf", "XY,Y_->X_", "b=8,d=2048,f=8192")
@@ -307,7 +307,8 @@ ANSWERS = [
           all-reduce over Y  bf16[4,8192]   65,536 bytes   98,304 sent  ×2
           all-reduce over Y  f32[4,8192]   131,072 bytes  196,608 sent
           all-reduce over Y  bf16[4,8192]   65,536 bytes   98,304 sent
-          right after SPMD partitioning: all-reduce over Y bf16[4,8192] 65,536 bytes ×2
+          right after SPMD partitioning: 2 all-reduces over Y, bf16[4,8192] 65,536 bytes
+          each
           = as planned
         """,
     ),

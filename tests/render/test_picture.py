@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from shardviz.notation import Context, parse_mesh, read_sharding
-from shardviz.render.holders import holders, sum_labels
-from shardviz.render.layout_view import layout_view
+from shardviz.render.layouts.holders import holders, sum_labels
+from shardviz.render.layouts.layout_view import layout_view
+from shardviz.render.layouts.picture import notes, picture, repetition
 from shardviz.render.palette import ANSI, GLYPHS, PLAIN, TRUECOLOR, Palette
-from shardviz.render.picture import notes, picture, repetition
 from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray
 
 

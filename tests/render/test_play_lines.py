@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from shardviz.render.buffer_picture import common_shape
 from shardviz.render.palette import PLAIN, TRUECOLOR
-from shardviz.render.play_lines import Stage
+from shardviz.render.rounds.buffer_picture import common_shape
+from shardviz.render.rounds.play_lines import Stage
 from shardviz.stepping.walk import Walk
 
 WalkOf = Callable[..., Walk]
@@ -81,7 +81,7 @@ def test_what_is_cut_off_is_marked(walk_of: WalkOf, tutorial: tuple[int, ...]) -
 
 
 def test_frames_are_compared_once_for_each_size(walk_of: WalkOf, monkeypatch: pytest.MonkeyPatch) -> None:
-    import shardviz.render.play_lines as module
+    import shardviz.render.rounds.play_lines as module
 
     calls = []
     monkeypatch.setattr(module, "common_shape", lambda drawn: calls.append(1) or common_shape(drawn))

@@ -9,7 +9,7 @@ import pytest
 from shardviz.notation import parse_mesh, parse_specs
 from shardviz.planner import plan, problem_from_text, search
 from shardviz.render.palette import TRUECOLOR
-from shardviz.render.ranking_view import ranking_view, specs_text
+from shardviz.render.plans.ranking_view import ranking_view, specs_text
 
 PROBLEM = problem_from_text("bd,df->bf", mesh=parse_mesh("X=2,Y=4"), sizes="b=8,d=2048,f=8192")
 

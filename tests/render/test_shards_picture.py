@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from shardviz.render.palette import PLAIN, TRUECOLOR
-from shardviz.render.shards_picture import final_picture, shards_picture
+from shardviz.render.rounds.shards_picture import final_picture, shards_picture
 from shardviz.stepping.walk import Walk
 
 WalkOf = Callable[..., Walk]

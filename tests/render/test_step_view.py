@@ -15,7 +15,7 @@ from shardviz.collectives import Pattern, schedules_for
 from shardviz.errors import QuestionError
 from shardviz.notation import parse_mesh
 from shardviz.render.palette import ANSI, PLAIN, TRUECOLOR
-from shardviz.render.step_view import step_view
+from shardviz.render.rounds.step_view import step_view
 from shardviz.stepping.walk import Walk
 
 WalkOf = Callable[..., Walk]

@@ -6,7 +6,7 @@ import pytest
 
 from shardviz.collectives.judgement import Judgement
 from shardviz.compiler.ran import Ran
-from shardviz.render.verdict_lines import verdict_lines
+from shardviz.render.rounds.verdict_lines import verdict_lines
 from shardviz.sharding import Mesh
 from shardviz.stepping.verdict import Verdict
 

@@ -8,11 +8,11 @@ from rich.text import Text
 
 from shardviz.errors import plural
 from shardviz.hardware import Row, fastest
-from shardviz.render.cost_lines import duration, least, link_text
 from shardviz.render.lines import columns, records, sentence
 from shardviz.render.palette import Palette
-from shardviz.render.ranking_view import BEST
-from shardviz.render.step_view import headline
+from shardviz.render.plans.ranking_view import BEST
+from shardviz.render.rounds.cost_lines import duration, least, link_text
+from shardviz.render.rounds.step_view import headline
 from shardviz.render.units import exact_bytes, human_bytes
 from shardviz.stepping.walk import Walk
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from shardviz.render.empty_chunks import carried
-from shardviz.render.sends_line import sends_line
+from shardviz.render.rounds.empty_chunks import carried
+from shardviz.render.rounds.sends_line import sends_line
 from shardviz.render.units import human_bytes
 from shardviz.stepping.walk import Walk
 

@@ -7,11 +7,11 @@ import math
 from rich.text import Text
 
 from shardviz.render.caption import caption_cells
-from shardviz.render.device_table import device_table
+from shardviz.render.layouts.device_table import device_table
+from shardviz.render.layouts.picture import notes, picture, repetition
 from shardviz.render.lines import sentence, table
 from shardviz.render.palette import Palette
-from shardviz.render.picture import notes, picture, repetition
-from shardviz.render.question_view import mesh_text
+from shardviz.render.plans.question_view import mesh_text
 from shardviz.sharding import Layout
 
 LISTED_DEVICES = 64

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from shardviz.hardware import Row
-from shardviz.render.documents import SCHEMA, Document, mesh_document
-from shardviz.render.number_text import plain_values
+from shardviz.render.documents import SCHEMA, mesh_document
+from shardviz.render.programs.target_document import Document
+from shardviz.render.rounds.number_text import plain_values
 from shardviz.stepping.verdict import Verdict
 from shardviz.stepping.walk import Walk
 

@@ -6,8 +6,8 @@ from rich.text import Text
 
 from shardviz.planner.plan import Plan
 from shardviz.render.palette import Palette
-from shardviz.render.plan_view import plan_view
-from shardviz.render.question_view import headline, question_view
+from shardviz.render.plans.plan_view import plan_view
+from shardviz.render.plans.question_view import headline, question_view
 
 
 def explain_view(plan: Plan, width: int, palette: Palette) -> list[Text]:

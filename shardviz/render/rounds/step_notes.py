@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
-from shardviz.render.buffer_picture import NOTHING, BufferPicture, Shape
-from shardviz.render.chunk_names import chunk_name
+from shardviz.render.layouts.picture import repetition
 from shardviz.render.lines import GLUE, sentence
 from shardviz.render.palette import PARTIAL, Palette
-from shardviz.render.picture import repetition
-from shardviz.render.piece_label import ARRIVED, EMPTY, FORMS
+from shardviz.render.rounds.buffer_picture import NOTHING, BufferPicture, Shape
+from shardviz.render.rounds.chunk_names import chunk_name
+from shardviz.render.rounds.piece_label import ARRIVED, EMPTY, FORMS
 from shardviz.stepping.walk import Walk
 
 SEPARATOR = "   "

@@ -6,12 +6,12 @@ from functools import cached_property
 
 from rich.text import Text
 
-from shardviz.render.buffer_picture import BufferPicture, Shape, common_shape
 from shardviz.render.lines import sentence, trimmed
 from shardviz.render.palette import Palette
-from shardviz.render.round_words import round_words
-from shardviz.render.step_notes import legend
-from shardviz.render.step_view import MAX_ROWS, headline, shown_groups
+from shardviz.render.rounds.buffer_picture import BufferPicture, Shape, common_shape
+from shardviz.render.rounds.round_words import round_words
+from shardviz.render.rounds.step_notes import legend
+from shardviz.render.rounds.step_view import MAX_ROWS, headline, shown_groups
 from shardviz.stepping.walk import Walk
 
 LOOKED_AT = 16

@@ -9,13 +9,13 @@ from functools import cached_property
 from rich.text import Text
 
 from shardviz.collectives import Frame
-from shardviz.render.buffer_rows import BufferRow, BufferRows
-from shardviz.render.chunk_names import chunk_name
-from shardviz.render.device_label import coordinates, device_labels
-from shardviz.render.empty_chunks import empty_chunks
-from shardviz.render.grid import DIM, visible
+from shardviz.render.layouts.grid import DIM, visible
 from shardviz.render.palette import Palette
-from shardviz.render.piece_label import FORMS, Cell, Form
+from shardviz.render.rounds.buffer_rows import BufferRow, BufferRows
+from shardviz.render.rounds.chunk_names import chunk_name
+from shardviz.render.rounds.device_label import coordinates, device_labels
+from shardviz.render.rounds.empty_chunks import empty_chunks
+from shardviz.render.rounds.piece_label import FORMS, Cell, Form
 from shardviz.stepping.walk import Walk
 
 MAX_ROWS = 16

@@ -10,9 +10,9 @@ from rich.style import Style
 from rich.text import Text
 
 from shardviz.collectives import Piece
-from shardviz.render.grid import DIM
-from shardviz.render.number_text import numbers
+from shardviz.render.layouts.grid import DIM
 from shardviz.render.palette import PARTIAL
+from shardviz.render.rounds.number_text import numbers
 
 ARRIVED = "▸"
 """Stands before a piece that came in the last round."""

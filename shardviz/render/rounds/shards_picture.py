@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 from rich.style import Style
 from rich.text import Text
 
-from shardviz.render.chunk_names import chunk_style
-from shardviz.render.device_label import device_labels
-from shardviz.render.grid import DIM, SUMMARY, visible
-from shardviz.render.number_text import numbers
+from shardviz.render.layouts.grid import DIM, SUMMARY, visible
+from shardviz.render.layouts.picture import shelve
 from shardviz.render.palette import PARTIAL, Palette
-from shardviz.render.picture import shelve
+from shardviz.render.rounds.chunk_names import chunk_style
+from shardviz.render.rounds.device_label import device_labels
+from shardviz.render.rounds.number_text import numbers
 from shardviz.stepping.walk import Walk
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from shardviz.errors import plural
 from shardviz.planner.plan import Plan
 from shardviz.planner.problem import Problem
 from shardviz.render.caption import caption_cells
-from shardviz.render.decided import decided_parts
+from shardviz.render.layouts.picture import Picture, notes, picture, repetition
 from shardviz.render.lines import sentence, table
 from shardviz.render.palette import Palette
-from shardviz.render.picture import Picture, notes, picture, repetition
+from shardviz.render.plans.decided import decided_parts
 from shardviz.sharding import Layout, Mesh
 
 SIGN_WIDTH = 5

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from rich.style import Style
 
 from shardviz.collectives import Frame, Piece
-from shardviz.render.chunk_names import chunk_name, chunk_style
-from shardviz.render.empty_chunks import empty_chunks
 from shardviz.render.palette import Palette
-from shardviz.render.piece_label import Cell, Naming, piece_cell
+from shardviz.render.rounds.chunk_names import chunk_name, chunk_style
+from shardviz.render.rounds.empty_chunks import empty_chunks
+from shardviz.render.rounds.piece_label import Cell, Naming, piece_cell
 from shardviz.stepping.walk import Walk
 
 COMBINED = {"pmax": "max", "pmin": "min"}

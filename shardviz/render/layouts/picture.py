@@ -14,8 +14,8 @@ from rich.text import Text
 
 from shardviz.errors import plural
 from shardviz.render.caption import array_text
-from shardviz.render.grid import DIM, Cell, Edge, Grid, draw, visible
-from shardviz.render.holders import holders, sum_labels
+from shardviz.render.layouts.grid import DIM, Cell, Edge, Grid, draw, visible
+from shardviz.render.layouts.holders import holders, sum_labels
 from shardviz.render.palette import PADDING, PARTIAL, Palette, glyph
 from shardviz.render.units import times
 from shardviz.sharding import Layout

@@ -9,18 +9,18 @@ from rich.text import Text
 from shardviz.collectives import ALGORITHMS
 from shardviz.collectives.trace import MAX_PIECES
 from shardviz.errors import plural
-from shardviz.render.buffer_picture import BufferPicture
 from shardviz.render.caption import axes_text
-from shardviz.render.cost_lines import cost_lines, duration
-from shardviz.render.empty_chunks import empty_note
+from shardviz.render.layouts.picture import shelve
 from shardviz.render.lines import sentence, table, trimmed
 from shardviz.render.palette import Palette
-from shardviz.render.picture import shelve
-from shardviz.render.question_view import mesh_text
-from shardviz.render.round_table import round_table
-from shardviz.render.round_words import round_words
-from shardviz.render.shards_picture import final_picture, shards_picture
-from shardviz.render.step_notes import after_words, legend_lines
+from shardviz.render.plans.question_view import mesh_text
+from shardviz.render.rounds.buffer_picture import BufferPicture
+from shardviz.render.rounds.cost_lines import cost_lines, duration
+from shardviz.render.rounds.empty_chunks import empty_note
+from shardviz.render.rounds.round_table import round_table
+from shardviz.render.rounds.round_words import round_words
+from shardviz.render.rounds.shards_picture import final_picture, shards_picture
+from shardviz.render.rounds.step_notes import after_words, legend_lines
 from shardviz.render.units import human_bytes, shaped, times
 from shardviz.stepping.walk import Walk
 

@@ -1,0 +1,1 @@
+"""Arrays on a mesh: pictures of who holds what."""

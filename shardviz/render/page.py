@@ -1,0 +1,37 @@
+"""Pictures in lines as a whole page: plain text, and HTML for notebooks."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+
+from rich.console import Console
+from rich.terminal_theme import TerminalTheme
+from rich.text import Text
+
+from shardviz.render.palette import PLAIN, TRUECOLOR, Palette
+
+Lines = Callable[[int, Palette], Sequence[Text]]
+"""A picture: its lines, of at most so many columns, in the colours of a palette."""
+
+_GREY = (128, 128, 128)
+_THEME = TerminalTheme(_GREY, _GREY, [_GREY] * 8)
+"""What is dim mixes with grey, which can be read on a light page and on a dark one."""
+_PAGE = (
+    '<pre style="white-space:pre;overflow-x:auto;line-height:1.2;color:inherit;background:transparent;'
+    "font-family:Menlo,'DejaVu Sans Mono',Consolas,monospace\">{code}</pre>"
+)
+
+
+def plain_text(lines: Lines, width: int) -> str:
+    """The picture as text without colours, and without a line end after the last line."""
+    return "\n".join(line.plain for line in lines(width, PLAIN))
+
+
+def html(lines: Lines, width: int) -> str:
+    """The picture as one ``<pre>`` with its styles inline; text and page keep the colours around them."""
+    console = Console(
+        file=io.StringIO(), record=True, width=width, color_system="truecolor", force_terminal=True
+    )
+    console.print(Text("\n").join(lines(width, TRUECOLOR)), soft_wrap=True, end="")
+    return console.export_html(theme=_THEME, code_format=_PAGE, inline_styles=True)

@@ -1,0 +1,1 @@
+"""A question, its plan, and rankings of plans."""

@@ -1,0 +1,43 @@
+"""The answers of several targets: one after another, or side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from shardviz.compare import Difference
+    from shardviz.compiler.compiled import Compiled
+    from shardviz.planner.problem import Problem
+    from shardviz.render.palette import Palette
+
+FEW = 2
+"""So many targets may stand one after another."""
+
+
+def side_by_side(targets: Sequence[str]) -> bool:
+    """Whether there is one table of all: of two programs that run, and of three targets or more.
+
+    Shardy's answer is no such program, and beside one there is little to put in columns.
+    """
+    return len(targets) > FEW or (len(targets) == FEW and "shardy" not in targets)
+
+
+def answers_view(
+    answers: Sequence[tuple[Compiled, Sequence[Difference]]], problem: Problem, width: int, palette: Palette
+) -> list[Text]:
+    """Each target's answer, given with its differences from the plan, under a blank line."""
+    # Either is loaded when there are answers: whoever asks nobody but the planner needs none.
+    if side_by_side([compiled.target for compiled, _ in answers]):
+        from shardviz.render.programs.targets_table import targets_table
+
+        return targets_table(answers, problem, width, palette)
+    from shardviz.render.programs.target_view import target_view
+
+    return [
+        line
+        for compiled, differences in answers
+        for line in target_view(compiled, differences, problem, width, palette)
+    ]

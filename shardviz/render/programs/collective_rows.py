@@ -1,0 +1,180 @@
+"""A target's collectives as rows: what moves, how much, when, and by which algorithm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from rich.text import Text
+
+from shardviz.compare.wording import under_way
+from shardviz.compiler.compiled import Compiled
+from shardviz.errors import plural
+from shardviz.hlo import Collective, CollectiveMatmul
+from shardviz.hlo.collective import Standing
+from shardviz.render.caption import axes_text
+from shardviz.render.palette import Palette
+from shardviz.render.units import exact_bytes
+from shardviz.sharding import Mesh
+
+RIGHT = frozenset({2, 3})
+"""Which of a row's cells are flush right."""
+MAX_GROUPS = 2
+MAX_MEMBERS = 4
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a table of collectives: `cells` of what moves, `when` it runs, and the `algorithm`."""
+
+    cells: tuple[Text, ...]
+    when: str
+    algorithm: str
+
+
+def rows_of(
+    collectives: Sequence[Collective],
+    mesh: Mesh,
+    palette: Palette,
+    matmuls: Sequence[CollectiveMatmul] = (),
+) -> list[Row]:
+    """One row a collective: op and axes, operand and result on a device, bytes, bytes sent, how often.
+
+    Equal ones in a row share one, and so do the permutes of each of `matmuls`.
+    """
+    parts = {name: matmul for matmul in matmuls for name in matmul.permutes}
+    seen: list[CollectiveMatmul] = []
+    found = []
+    for same in folded(collectives, parts):
+        collective = same[0]
+        matmul = parts.get(collective.name)
+        if matmul is None:
+            found.append(_row(same, mesh, palette))
+        elif matmul not in seen:
+            seen.append(matmul)
+            found.append(_taken_apart(matmul, collectives, mesh, palette))
+    return found
+
+
+def folded(collectives: Sequence[Collective], apart: Iterable[str] = ()) -> list[list[Collective]]:
+    """Collectives that read alike, and come one after the other, together; those named in `apart` alone."""
+    names = frozenset(apart)
+    runs = groupby(collectives, lambda each: (each.name if each.name in names else "", _reads(each)))
+    return [[*run] for _, run in runs]
+
+
+def often(alike: Sequence[Collective]) -> str:
+    """How often collectives that read alike run in all: ``×4``; "" for once. The length of a loop may be
+    unknown, which is then so of all of them."""
+    counts = [each.count for each in alike if each.count is not None]
+    if len(counts) < len(alike):
+        return "in a loop" if len(alike) == 1 else f"{len(alike):,} of these in loops"
+    return f"×{sum(counts):,}" if sum(counts) != 1 else ""
+
+
+def has_schedule(compiled: Compiled) -> bool:
+    """Whether the answer is a program in the order in which it runs; Shardy's is not."""
+    return compiled.status == "ok" and compiled.target != "shardy"
+
+
+def shapes(collective: Collective) -> str:
+    """``bf16[4,8192]``, or ``bf16[4,512]→[4,2048]`` where the shape changes, ``(3 arrays)`` when combined."""
+    operand, result = (
+        f"[{','.join(map(str, shape))}]" for shape in (collective.operand_shape, collective.result_shape)
+    )
+    text = f"{collective.dtype}{operand}" + (f"→{result}" if operand != result else "")
+    return text if collective.arrays == 1 else f"{text} ({plural(collective.arrays, 'array')})"
+
+
+def when(collective: Collective) -> str:
+    """``synchronous``, ``under 2 matmuls, ~52,626 cycles``, or that it is asynchronous for nothing; then
+    where it stands among the matmuls."""
+    where = _where(collective.standing)
+    if not collective.is_async:
+        return f"synchronous, {where}" if where else "synchronous"
+    busy = under_way(collective.overlapped)
+    words = f"under {busy}" if busy else "asynchronous, with nothing in between"
+    return f"{words}, begun {where}" if where else words
+
+
+def _where(standing: Standing | None) -> str:
+    if standing is None or not standing.matmuls:
+        return ""
+    before, matmuls = standing.before, standing.matmuls
+    if matmuls == 1:
+        return f"{'after' if before else 'before'} the matmul"
+    if not before:
+        return "before matmul 1"
+    if before == matmuls:
+        return f"after matmul {before:,}"
+    return f"between matmuls {before:,} and {before + 1:,}"
+
+
+def _row(alike: Sequence[Collective], mesh: Mesh, palette: Palette) -> Row:
+    collective = alike[0]
+    return Row(
+        (
+            _op(collective, mesh, palette),
+            Text(shapes(collective)),
+            Text(exact_bytes(collective.bytes)),
+            Text(f"{collective.wire_bytes:,} sent", "dim"),
+            Text(often(alike)),
+        ),
+        when(collective),
+        collective.algorithm,
+    )
+
+
+def _taken_apart(
+    matmul: CollectiveMatmul, collectives: Sequence[Collective], mesh: Mesh, palette: Palette
+) -> Row:
+    """The permutes of a collective matmul as one row."""
+    permutes = [each for each in collectives if each.name in matmul.permutes]
+    text = Text.assemble((f"{matmul.op} by permutes", "bold"))
+    if matmul.axes:
+        text.append(" over ").append_text(axes_text(matmul.axes, mesh, palette))
+    ways = "both ways" if matmul.directions == 2 else "one way"
+    sent = "" if matmul.wire_bytes is None else f"{matmul.wire_bytes:,} sent"
+    steps = Text(f"{plural(len(matmul.permutes), 'permute')} {ways}")
+    cells = (text, steps, Text(exact_bytes(matmul.bytes)), Text(sent, "dim"), Text())
+    algorithms = dict.fromkeys(each.algorithm for each in permutes if each.algorithm)
+    return Row(cells, _while(matmul, permutes), "; ".join(algorithms))
+
+
+def _while(matmul: CollectiveMatmul, permutes: Sequence[Collective]) -> str:
+    """Which of the partial matmuls run while permutes are under way."""
+    works = {work.name: work.cycles or 0 for each in permutes for work in each.overlapped}
+    under = [name for name in matmul.matmuls if name in works]
+    count = plural(len(matmul.matmuls), "partial matmul")
+    if not under:
+        return f"between {count}"
+    some = f"{len(under):,} of " if len(under) < len(matmul.matmuls) else ""
+    cycles = sum(works[name] for name in under)
+    return f"under {some}{count}" + (f", ~{cycles:,} cycles" if cycles else "")
+
+
+def _reads(each: Collective) -> tuple[object, ...]:
+    """All that a line says of a collective but how often it runs."""
+    sizes = each.bytes, each.wire_bytes, each.arrays
+    how = each.algorithm, each.between_slices, when(each)
+    return each.op, each.axes, each.groups, shapes(each), sizes, how, each.count is None
+
+
+def _op(collective: Collective, mesh: Mesh, palette: Palette) -> Text:
+    text = Text.assemble((collective.op, "bold"))
+    between = " between slices" if collective.between_slices else ""
+    if collective.axes:
+        return text.append(" over ").append_text(axes_text(collective.axes, mesh, palette)).append(between)
+    if collective.groups:
+        pairs = collective.op in ("collective-permute", "send", "recv")
+        shown = [_group(group, "→" if pairs else ",") for group in collective.groups[:MAX_GROUPS]]
+        more = len(collective.groups) - len(shown)
+        text.append(f" {' '.join(shown)}" + (f" +{more:,}" if more else ""))
+    return text.append(between)
+
+
+def _group(ids: tuple[int, ...], separator: str) -> str:
+    """``{0,1}``, ``{0→1}``, ``{0,4,…,60}``."""
+    shown = [*map(str, ids)] if len(ids) <= MAX_MEMBERS else [str(ids[0]), str(ids[1]), "…", str(ids[-1])]
+    return f"{{{separator.join(shown)}}}"

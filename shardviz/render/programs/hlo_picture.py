@@ -1,0 +1,190 @@
+"""A compiled program in program order: collectives marked, starts and dones joined by lines at the left."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable
+from itertools import accumulate
+
+from rich.style import Style
+from rich.text import Text
+
+from shardviz.hlo import Collective
+from shardviz.hlo.listed_line import ListedLine
+from shardviz.hlo.listing import Listing, Span
+from shardviz.render.caption import axes_text
+from shardviz.render.palette import Palette
+from shardviz.render.programs.foreign_text import printable, printable_line
+from shardviz.render.units import human_bytes, shaped
+from shardviz.sharding import Mesh
+
+MARK = "▸"
+"""Stands before a line that is a collective, or begins one."""
+MAX_COLUMNS = 4
+"""Collectives under way at once that get a line at the left; where there are more, `MORE` stands beside."""
+MORE = "+"
+MAX_INDENT = 8
+"""Levels of loops and calls that are indented."""
+ARRAY = re.compile(r"[a-z][a-z0-9]*+\[[^\]]*+\]")
+GROUPS = ("replica_groups=", "source_target_pairs=")
+LEFT_OUT = ("kind=", "condition=", "body=")
+"""Attributes that the lines themselves show."""
+TELLING = frozenset(("convolution", "dot", "while", "conditional", "call"))
+"""Opcodes in bold: matrices are multiplied, or other lines run."""
+SILENT = frozenset(("parameter", "constant", "get-tuple-element", "tuple", "bitcast"))
+"""Opcodes in dim letters: nothing is computed or moved."""
+
+NO_AXES = Mesh(("devices",), (1,))
+"""In place of a mesh that nobody knows: its axes are asked for no colour."""
+
+
+def hlo_picture(listing: Listing, width: int, palette: Palette) -> list[Text]:
+    """All lines of a listing, each at most `width` columns wide."""
+    picture = HloPicture(listing, width, palette)
+    return [picture.line(number) for number in range(len(listing.lines))]
+
+
+class HloPicture:
+    """A listing on a page; `line` draws one line alone, at a cost that does not grow with the listing."""
+
+    def __init__(self, listing: Listing, width: int, palette: Palette) -> None:
+        self.listing = listing
+        self._width = width
+        self._palette = palette
+        self._mesh = listing.module.mesh or NO_AXES
+        self._columns, hidden = _columns(listing.spans)
+        self._hidden = _counts(hidden)
+        self._gutter = len(self._columns) + bool(hidden)
+
+    def line(self, number: int) -> Text:
+        """Line `number` of the listing: what is under way, the mark, and the instruction."""
+        line = self.listing.lines[number]
+        text = self._under_way(number)
+        if line.collective is not None:
+            text.append(MARK, self._style(line.collective))
+        else:
+            text.append(" ")
+        text.append(" " * (1 + 2 * min(line.depth // 2, MAX_INDENT)))
+        if line.is_head:
+            return _fitting(text.append_text(printable_line(_head(line))), self._width)
+        text.append_text(printable_line(_instruction(line)))
+        tail = self._facts(line.collective) if line.collective is not None else self._end(line)
+        room = max(self._width - tail.cell_len, self._width // 2)
+        return _fitting(_fitting(text, room).append_text(tail), self._width)
+
+    def _under_way(self, number: int) -> Text:
+        """The lines at the left: where collectives begin, go on and end."""
+        text = Text()
+        for column, starts in self._columns:
+            place = bisect_right(starts, number) - 1
+            span = column[place] if place >= 0 else None
+            if span is None or number > span.stop:
+                text.append(" ")
+            else:
+                glyph = "┌" if number == span.start else "└" if number == span.stop else "│"
+                text.append(glyph, self._style(span.collective))
+        if len(self._columns) < self._gutter:
+            places, counts = self._hidden
+            place = bisect_right(places, number) - 1
+            text.append(MORE if place >= 0 and counts[place] else " ", "dim")
+        return text
+
+    def _facts(self, collective: Collective) -> Text:
+        """``  over X  2 MiB  ×2``."""
+        facts = Text()
+        if collective.axes:
+            facts.append("  over ").append_text(axes_text(collective.axes, self._mesh, self._palette))
+        if collective.between_slices:
+            facts.append("  between slices")
+        facts.append(f"  {human_bytes(collective.bytes)}")
+        if collective.count != 1:
+            facts.append("  in a loop" if collective.count is None else f"  ×{collective.count:,}", "bold")
+        return facts
+
+    def _end(self, line: ListedLine) -> Text:
+        """Which collective a line ends, where its operands do not say so."""
+        begun = None if line.ends is None else self.listing.lines[line.ends]
+        if begun is None or begun.collective is None or begun.name in line.operand_names:
+            return Text()
+        return Text.assemble("  ends ", (printable(begun.name), self._style(begun.collective)))
+
+    def _style(self, collective: Collective | None) -> Style:
+        if collective is None or not collective.axes:
+            return Style(bold=True)
+        return self._palette.axis(self._mesh, collective.axes[0])
+
+
+def _head(line: ListedLine) -> Text:
+    """``ENTRY main``, ``body of while.12: region_0``."""
+    name = line.name
+    if line.operands:
+        return Text.assemble((f"{line.opcode} of {line.operands}", "bold"), (f": {name}", "dim"))
+    return Text.assemble((f"{line.opcode} ", "dim"), (name, "bold"))
+
+
+def _instruction(line: ListedLine) -> Text:
+    """``name = shape opcode(operands) attributes``; of a fusion what it does: ``fusion: convolution(…)``."""
+    if line.repeats > 1:
+        elements = f"{line.name} and {line.repeats - 1:,} more = {line.opcode}({line.operands})"
+        return Text(elements, "dim")
+    collective = line.collective
+    holds = line.holds if line.ends is None else ()
+    left_out = LEFT_OUT
+    shape = _shape(line.shape)
+    if collective is not None:
+        holds = () if collective.op in line.opcode else (collective.op,)
+        left_out = (*LEFT_OUT, "to_apply=", *(GROUPS if collective.axes else ()))
+        if collective.arrays == 1:
+            shape = shaped(collective.dtype, collective.result_shape)
+    opcode = f"{line.opcode}: {', '.join(holds)}" if holds else line.opcode
+    attributes = ", ".join(each for each in line.attributes if not each.startswith(left_out))
+    text = Text.assemble(
+        f"{line.name} = ",
+        (f"{shape} ", "dim"),
+        (opcode, "" if collective is None and TELLING.isdisjoint((line.opcode, *holds)) else "bold"),
+        f"({line.operands})",
+        (f" {attributes}" if attributes else "", "dim"),
+    )
+    if line.opcode in SILENT:
+        text.stylize("dim")
+    return text
+
+
+def _shape(shape: str) -> str:
+    """A shape; of a tuple its first array and how many more there are."""
+    found = ARRAY.findall(shape)
+    return f"({found[0]}, +{len(found) - 1})" if shape.startswith("(") and len(found) > 1 else shape
+
+
+def _fitting(text: Text, width: int) -> Text:
+    text.truncate(max(1, width), overflow="ellipsis")
+    return text
+
+
+def _columns(spans: Iterable[Span]) -> tuple[list[tuple[list[Span], list[int]]], list[Span]]:
+    """The spans of each column with their first lines, none overlapping another; those without a column."""
+    columns: list[tuple[list[Span], list[int]]] = []
+    hidden = []
+    for span in spans:
+        free = next((column for column in columns if column[0][-1].stop < span.start), None)
+        if free is None and len(columns) < MAX_COLUMNS:
+            free = [], []
+            columns.append(free)
+        if free is None:
+            hidden.append(span)
+            continue
+        free[0].append(span)
+        free[1].append(span.start)
+    return columns, hidden
+
+
+def _counts(spans: Iterable[Span]) -> tuple[list[int], list[int]]:
+    """Lines at which it changes how many spans are under way, and how many are from there on."""
+    changes: Counter[int] = Counter()
+    for span in spans:
+        changes[span.start] += 1
+        changes[span.stop + 1] -= 1
+    places = sorted(changes)
+    return places, [*accumulate(changes[place] for place in places)]

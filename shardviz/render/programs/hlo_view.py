@@ -1,0 +1,167 @@
+"""A program's collectives: totals first, then each in program order under the line that it comes from."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from rich.text import Text
+
+from shardviz.errors import plural
+from shardviz.hlo import Collective, CollectiveMatmul, HloModule, ShardyModule
+from shardviz.hlo.totals import Total, totals
+from shardviz.render.axis_parts import parts_of_axes
+from shardviz.render.lines import columns, records, sentence
+from shardviz.render.palette import Palette
+from shardviz.render.programs.collective_rows import RIGHT, Row, rows_of, shapes, when
+from shardviz.render.programs.foreign_text import printable, printable_line
+from shardviz.render.programs.hlo_picture import NO_AXES
+from shardviz.render.units import human_bytes
+from shardviz.sharding import Mesh
+
+TOTALS_RIGHT = frozenset({1, 2, 3})
+NO_MESH = "no mesh: numbers are positions among the program's devices; name its axes to see them"
+FOUND = "found in the text; name it yourself to see your axes"
+NO_COUNT = "a number of times that the text does not tell, in no sum"
+NOT_YET = "the partitioner, which inserts them, comes after this text: read that of the compiled program"
+MAY_COME = "the partitioner comes after this text and may insert more: the compiled program tells"
+NOWHERE = "from no line of the program"
+
+
+def hlo_view(
+    module: HloModule | ShardyModule, given: Mesh | None, width: int, palette: Palette
+) -> list[Text]:
+    """What the module is, on which mesh, the totals, and the collectives grouped by source.
+
+    `given` is the mesh that the user named, if any.
+    """
+    moving = [each for each in module.collectives if each.op != "slice"]
+    lines = [
+        *module_lines(module, given, width, palette),
+        Text(),
+        *_totals(module, totals(moving), width),
+    ]
+    matmuls = module.collective_matmuls if isinstance(module, HloModule) else ()
+    is_scheduled = isinstance(module, HloModule) and module.is_scheduled
+    for source, those in _by_source(moving, matmuls).items():
+        lines += [Text(), *sentence(source or NOWHERE, width, style="bold" if source else "dim")]
+        lines += _rows(rows_of(those, module.mesh or NO_AXES, palette, matmuls), is_scheduled, width)
+    notes = [*filter(None, [_slices(module)]), *parts_of_axes(moving, module.mesh)]
+    lines += [Text()] * bool(notes)
+    for words in notes:
+        lines += sentence(words, width, style="dim")
+    return [printable_line(line) for line in lines]
+
+
+def module_lines(
+    module: HloModule | ShardyModule, given: Mesh | None, width: int, palette: Palette
+) -> list[Text]:
+    """``jit_f  8 partitions, scheduled``, then the mesh."""
+    lines = [*_heading(module, width), *_mesh_lines(module, given, width, palette)]
+    return [printable_line(line) for line in lines]
+
+
+def _heading(module: HloModule | ShardyModule, width: int) -> list[Text]:
+    if isinstance(module, ShardyModule):
+        facts = ["StableHLO, no schedule"]
+    else:
+        facts = [plural(module.num_partitions, "partition")]
+        facts += [plural(module.replica_count, "replica")] * (module.replica_count > 1)
+        facts += [f"one of {module.num_slices} slices"] * (module.num_slices > 1)
+        facts += ["scheduled" if module.is_scheduled else "not scheduled"]
+    name = printable(module.name) or "a program without a name"
+    return sentence(f"  {', '.join(facts)}", width, lead=name)
+
+
+def _mesh_lines(
+    module: HloModule | ShardyModule, given: Mesh | None, width: int, palette: Palette
+) -> list[Text]:
+    mesh = module.mesh
+    if mesh is None:
+        told = any(each.groups for each in module.collectives)
+        return sentence(NO_MESH, width, style="dim") if told else []
+    sizes = zip(mesh.axis_names, mesh.axis_sizes, strict=True)
+    axes = Text(", ").join(Text(f"{name}={size}", palette.axis(mesh, name)) for name, size in sizes)
+    cells = [Text("mesh ").append_text(axes), Text(plural(mesh.size, "device"))]
+    return records(
+        [[*cells, Text(FOUND, "dim")] if isinstance(module, HloModule) and mesh != given else cells], width
+    )
+
+
+def _totals(module: HloModule | ShardyModule, found: Sequence[Total], width: int) -> list[Text]:
+    """One line a kind: how often, and the bytes of all its runs; then all together."""
+    if not found:
+        if module.unread:
+            return [Text("no collective in what can be read")]
+        if module.awaits_partitioner:
+            return sentence(NOT_YET, width, lead="no collective yet: ")
+        return [Text("no collective: nothing is sent")]
+    rows = [_total_cells(f"{each.op}{' between slices' * each.between_slices}", [each]) for each in found]
+    if len(found) > 1:
+        rows.append(_total_cells("all", found))
+    head = [Text(heading, "bold") for heading in ("total", "runs", "bytes", "sent by a device")]
+    lines = columns([head, *rows], width, right=TOTALS_RIGHT)
+    if lines is None:
+        named = [
+            [name, Text(f"×{runs}"), Text(f"{size} bytes"), Text(f"{sent} sent"), human]
+            for name, runs, size, sent, human in rows
+        ]
+        lines = records(named, width)
+    unknown = sum(each.unknown for each in found)
+    if unknown:
+        lines += sentence(f"?: {plural(unknown, 'collective runs', 'collectives run')} {NO_COUNT}", width)
+    if module.unread_collectives:
+        lines += sentence(f"not read: {plural(module.unread_collectives, 'collective')}, in no sum", width)
+    if module.awaits_partitioner:
+        lines += sentence(MAY_COME, width, style="dim")
+    return lines
+
+
+def _total_cells(name: str, parts: Sequence[Total]) -> list[Text]:
+    unknown = any(each.unknown for each in parts)
+    sent = sum(each.wire_bytes for each in parts)
+    numbers = sum(each.count for each in parts), sum(each.bytes for each in parts), sent
+    cells = [Text(f"{number:,}" + " + ?" * unknown) for number in numbers]
+    return [Text(name, "bold"), *cells, Text(human_bytes(sent), "dim")]
+
+
+def _by_source(
+    collectives: Iterable[Collective], matmuls: Iterable[CollectiveMatmul]
+) -> dict[str, list[Collective]]:
+    """The collectives of each source line, in the order in which the lines first come.
+
+    Within a line those that read alike come together; the permutes of a collective matmul are one thing.
+    """
+    home = {name: matmul.permutes[0] for matmul in matmuls for name in matmul.permutes}
+    sources: dict[str, str] = {}
+    found: dict[str, dict[object, list[Collective]]] = defaultdict(lambda: defaultdict(list))
+    for each in collectives:
+        first = home.get(each.name, "")
+        source = sources.setdefault(first, each.source) if first else each.source
+        found[source][first or _reads(each)].append(each)
+    return {source: [one for same in kinds.values() for one in same] for source, kinds in found.items()}
+
+
+def _reads(each: Collective) -> tuple[object, ...]:
+    how = when(each), each.algorithm, each.between_slices, each.count is None
+    return each.op, each.axes, each.groups, shapes(each), each.bytes, *how
+
+
+def _rows(rows: Sequence[Row], is_scheduled: bool, width: int) -> list[Text]:
+    """A line each, and below it when it runs and by which algorithm, where the program tells."""
+    aligned = columns([row.cells for row in rows], width, 2, RIGHT)
+    tells = is_scheduled and any(row.algorithm or row.when != "synchronous" for row in rows)
+    lines: list[Text] = []
+    for number, row in enumerate(rows):
+        lines += records([row.cells], width, 2) if aligned is None else [aligned[number]]
+        how = "; ".join(words for words in (row.when, row.algorithm) if words)
+        lines += sentence(how, width, 4, style="dim") if tells else []
+    return lines
+
+
+def _slices(module: HloModule | ShardyModule) -> str:
+    """The local slices of replicated arrays, which send nothing."""
+    count = sum(each.op == "slice" for each in module.collectives)
+    return (
+        f"and {plural(count, 'local slice')} of what every device has, which sends nothing" if count else ""
+    )

@@ -1,0 +1,128 @@
+"""A compilation step by step: what each pass decided about shardings, and what it made of the collectives."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from shardviz.errors import plural
+from shardviz.hlo.mlir.tensor_splits import ARGUMENT, RESULT, Axes, TensorSplit
+from shardviz.hlo.passes.collective_changes import lacking
+from shardviz.hlo.passes.stage import Stage
+from shardviz.notation import write_spec
+from shardviz.render.lines import sentence, table
+from shardviz.render.palette import Palette
+from shardviz.render.plans.question_view import headline
+from shardviz.render.programs.collective_rows import RIGHT, rows_of
+from shardviz.render.units import seconds, shaped
+from shardviz.sharding import PartitionSpec
+
+if TYPE_CHECKING:
+    from shardviz.compiler import Traced
+    from shardviz.planner.problem import Problem
+    from shardviz.sharding import Mesh
+
+MAX_SPLITS = 16
+"""A larger program has more; the JSON document has them all."""
+INDENT = 4
+GONE, NEW = "−", "+"
+
+
+def passes_view(
+    traced: Traced, problem: Problem, width: int, palette: Palette, diffs: frozenset[int] = frozenset()
+) -> list[Text]:
+    """The question, the target, and every stage with its number; with their diffs those in `diffs`."""
+    compiled = traced.compiled
+    name = Text.assemble((compiled.target, "bold"), f"  {seconds(compiled.elapsed_s)}")
+    lines = [*headline(problem, width, palette), name]
+    for number, stage in enumerate(traced.stages, 1):
+        lines += [Text(), *stage_view(stage, number, problem, width, palette)]
+        if number in diffs:
+            lines += _diff_lines(stage, width)
+    return lines
+
+
+def stage_view(stage: Stage, number: int, problem: Problem, width: int, palette: Palette) -> list[Text]:
+    """One stage: its title, the compiler's name of the pass, splits that it decided, collectives − and +."""
+    titled = sentence(stage.title, width - INDENT, 0)
+    leads = [f"{number:>2}".ljust(INDENT), *[" " * INDENT] * len(titled)]
+    lines = [Text.assemble(lead, line.plain, style="bold") for lead, line in zip(leads, titled, strict=False)]
+    if lines[-1].cell_len + 2 + len(stage.pass_name) <= width:
+        lines[-1].append(f"  {stage.pass_name}", "dim")
+    else:
+        lines += sentence(stage.pass_name, width, INDENT, style="dim")
+    for change in stage.changes if stage.title not in ("; ".join(stage.changes),) else ():
+        lines += sentence(change, width, INDENT, "· ")
+    lines += _splits_lines(stage, problem, width, palette)
+    return lines + _collectives_lines(stage, problem.mesh, width, palette)
+
+
+def _splits_lines(stage: Stage, problem: Problem, width: int, palette: Palette) -> list[Text]:
+    shown = stage.splits[:MAX_SPLITS]
+    rows = [_split_cells(split, problem, palette, stage.kind == "input") for split in shown]
+    lines = table(rows, width, INDENT)
+    if more := len(stage.splits) - len(shown):
+        lines.append(Text(f"{'':{INDENT}}and {plural(more, 'tensor')} more: --json lists all", "dim"))
+    return lines
+
+
+def _split_cells(split: TensorSplit, problem: Problem, palette: Palette, given: bool) -> list[Text]:
+    """``A  argument  bf16[8,2048]  XY`` as given, ``%0  dot  bf16[8,8192]  ? → X_`` as the stage decided."""
+    name = split.name
+    if split.op == ARGUMENT and int(name) < len(problem.arguments):
+        name = problem.arguments[int(name)].name
+    elif split.op == RESULT:
+        name = problem.result.name
+    spec = _spec_text(split.dims, split.unreduced, problem.mesh, palette)
+    if not given:
+        spec = _spec_text(split.before, (), problem.mesh, palette).append(" → ").append_text(spec)
+    return [Text(name, "bold"), Text(split.op, "dim"), Text(shaped(split.dtype, split.shape)), spec]
+
+
+def _spec_text(dims: Axes | None, unreduced: tuple[str, ...], mesh: Mesh, palette: Palette) -> Text:
+    """A spec as `--specs` takes it, its axes coloured; ``?`` where it is open."""
+    if dims is None:
+        return Text("?")
+    text = Text(write_spec(PartitionSpec(dims, unreduced)))
+    position = 0
+    for axis in (*(axis for axes in dims for axis in axes), *sorted(unreduced)):
+        position = text.plain.index(axis, position)
+        text.stylize(palette.axis(mesh, axis), position, position + len(axis))
+        position += len(axis)
+    return text
+
+
+def _collectives_lines(stage: Stage, mesh: Mesh, width: int, palette: Palette) -> list[Text]:
+    """What is gone after −, what is new after +; the rest is counted, but listed for the final schedule."""
+    gone, new = lacking(stage.before, stage.after), lacking(stage.after, stage.before)
+    kept = len(stage.after) - len(new)
+    is_last = stage.kind == "schedule"
+    # A pass may change some of a collective matmul's permutes; all of them are one line.
+    matmuls = stage.collective_matmuls if is_last or not kept + len(gone) else ()
+    with_when = is_last or any(each.is_async for each in (*gone, *new))
+    rows = [(GONE, row) for row in rows_of(gone, mesh, palette)]
+    rows += [
+        (NEW if new else " ", row) for row in rows_of(stage.after if is_last else new, mesh, palette, matmuls)
+    ]
+    cells = []
+    for sign, row in rows:
+        first = Text.assemble((f"{sign} ", "bold"), row.cells[0])
+        when, algorithm = Text(row.when if with_when else ""), Text(row.algorithm, "dim")
+        cells.append([first, *row.cells[1:], when, algorithm])
+        for cell in cells[-1] if sign == GONE else ():
+            cell.stylize("dim")
+    lines = table(cells, width, INDENT, RIGHT)
+    if (gone or new) and kept and not is_last:
+        lines.append(Text(f"{'':{INDENT}}  and {plural(kept, 'collective')} as before", "dim"))
+    return lines
+
+
+def _diff_lines(stage: Stage, width: int) -> list[Text]:
+    """The diff with its long lines cut: the whole of it is in the JSON document."""
+    lines = []
+    for line in stage.diff():
+        style = {"+": "bold", "-": "dim", "@": "italic"}.get(line[:1], "")
+        shown = line if len(line) <= width - INDENT else f"{line[: width - INDENT - 1]}…"
+        lines.append(Text.assemble(" " * INDENT, (shown, style)))
+    return lines or sentence("no line differs but for what is folded away", width, INDENT, style="dim")

@@ -1,0 +1,1 @@
+"""A collective round by round: buffers, sends, costs and verdicts."""
