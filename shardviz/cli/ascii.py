@@ -34,6 +34,7 @@ STAND_INS = {
     "⋅": ".",
     **dict.fromkeys("‘’", "'"),
     **dict.fromkeys("“”", '"'),
+    "�": "?",
 }
 """What stands for each character of the pictures."""
 

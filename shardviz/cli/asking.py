@@ -17,9 +17,8 @@ from shardviz.compiler import Target, check_axis_types, check_mesh, parse_target
 from shardviz.errors import CompilerError, TargetError
 
 if TYPE_CHECKING:
-    from shardviz.compare import Difference
     from shardviz.compiler import Compiled, Pending, Worker
-    from shardviz.planner import Plan, Problem
+    from shardviz.planner import Problem
 
 
 class Conversation:
@@ -46,8 +45,7 @@ class Conversation:
 
         worker = Worker(timeout)
         before_the_end(worker.kill)
-        for real in {target.name == "real" for target in asked}:
-            worker.start(real)
+        worker.start(*asked)
         return cls(asked, worker, may_drop)
 
     def __enter__(self) -> Conversation:
@@ -67,6 +65,11 @@ class Conversation:
         fitting = [target for target in self._targets if self._fits(target, problem)]
         self._pending = [(target, self._worker.submit(problem, target)) for target in fitting]
 
+    @property
+    def asked(self) -> list[str]:
+        """The names of the targets that were asked."""
+        return [target.name for target, _ in self._pending]
+
     def _fits(self, target: Target, problem: Problem) -> bool:
         try:
             check_mesh(target, problem.mesh)
@@ -84,9 +87,10 @@ class Conversation:
         """
         from shardviz.compiler import Compiled
 
-        for target, pending in self._pending:
+        for number, (target, pending) in enumerate(self._pending):
+            others = [(other.name, each) for other, each in self._pending[number + 1 :]]
             try:
-                compiled = narrated(pending, target.name)
+                compiled = narrated(pending, target.name, others)
             except CompilerError as error:
                 compiled = Compiled(target.name, "error", error=error.message, hint=error.hint)
             if compiled.status == "error":
@@ -95,14 +99,7 @@ class Conversation:
                 self.exit_code = max(self.exit_code, ExitCode.QUESTION)
             if compiled.status != "ok" and not sys.stdout.isatty():
                 # Whoever sent stdout elsewhere is told here as well.
-                report(f"{compiled.target}: {compiled.error}", compiled.hint)
+                is_named = compiled.target in compiled.error.split()
+                lead = "" if is_named else f"{compiled.target}: "
+                report(f"{lead}{compiled.error}", compiled.hint)
             yield compiled
-
-
-def differences(plan: Plan, compiled: Compiled) -> tuple[Difference, ...]:
-    """Where an answer differs from the plan; nothing where there is no answer."""
-    from shardviz.compare import compare
-
-    if compiled.status != "ok":
-        return ()
-    return compare(plan, compiled.target, compiled.collectives, compiled.result_spec)

@@ -12,10 +12,6 @@ from shardviz.cli.group import Command
 from shardviz.errors import QuestionError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from shardviz.cli.asking import Conversation
-    from shardviz.cli.presenting import Manner
     from shardviz.cli.screen import Screen
     from shardviz.planner import Problem
 
@@ -31,6 +27,14 @@ EXAMPLES = (
     (
         "The plan's second step, round by round",
         "shardviz explain 'bd,df->bf' --specs 'XY,Y_' --sizes b=4,d=8,f=4 --step 2",
+    ),
+    (
+        "What two TPUs would run, beside simulated devices, with neither here",
+        "shardviz explain 'bd,df->bf' --specs 'XY,_Y' --target cpu,v2:2x2,v5e:2x4",
+    ),
+    (
+        "The program that a compiler makes of it",
+        "shardviz explain 'bd,df->bf' --specs 'XY,Y_->X_' --target cpu --hlo",
     ),
     (
         "In the scaling book's notation, without a compiler",
@@ -51,22 +55,17 @@ EXAMPLES = (
     metavar="[SPECS]",
     help="How the arrays are split: 'XY,Y_->X_'. Without a value, or left out: all ways, ranked.",
 )
-@click.option("--sizes", metavar="DIM=N,…", help="Every dimension's size; 1024, 2048, 8192, 128, … if none.")
+@options.sizes
 @options.dtype
 @click.option(
     "--target", default=DEFAULT_TARGETS, show_default=True, help="Who to ask; none asks the planner only."
 )
-@click.option(
-    "--axis-types",
-    type=click.Choice(["auto", "explicit"]),
-    default="auto",
-    show_default=True,
-    help="explicit: JAX's types carry the shardings.",
-)
+@options.axis_types
 @click.option(
     "--limit", type=options.Count(1), metavar="N", default=20, show_default=True, help="Lines of a ranking."
 )
 @click.option("--step", type=int, metavar="N", help="Step through the plan's step N, a collective.")
+@click.option("--hlo", "with_hlo", is_flag=True, help="Show each target's final program as well.")
 @options.algorithm
 @options.answers
 @options.timeout
@@ -85,6 +84,7 @@ def command(
     axis_types: Literal["auto", "explicit"],
     limit: int,
     step: int | None,
+    with_hlo: bool,
     algorithm: str | None,
     number: int | None,
     animate: bool,
@@ -100,11 +100,10 @@ def command(
     EINSUM is an einsum, a chain of them with semicolons, or a product as the scaling book writes it.
     """
     from shardviz.cli.asking import Conversation
+    from shardviz.cli.question import problem_from_options
 
     if specs == "":
         raise QuestionError("--specs is empty", "write 'XY,Y_->X_', or --specs alone to rank all ways")
-    if sizes is not None and not sizes.strip():
-        raise QuestionError("--sizes is empty", "write b=8,d=2048,f=8192, or leave out --sizes")
     ranked = specs == RANKED or (specs is None and "[" not in einsum)
     chosen = ctx.get_parameter_source("target") is not click.core.ParameterSource.DEFAULT
     if ranked and chosen and target != "none":
@@ -113,6 +112,15 @@ def command(
         raise QuestionError(
             "--step is a step of one plan, and a ranking has many", "give --specs 'XY,Y_->X_'"
         )
+
+    if with_hlo and (ranked or step is not None or target == "none"):
+        lacking = {
+            "give --specs 'XY,Y_->X_'": ranked,
+            "leave out --step": step is not None,
+            "ask a compiler, as with --target cpu": target == "none",
+        }
+        hint = " and ".join(what for what, is_lacking in lacking.items() if is_lacking)
+        raise QuestionError("--hlo shows what compilers make of one plan", hint)
 
     stepping = {
         "--algorithm": algorithm is not None,
@@ -128,23 +136,15 @@ def command(
             )
 
     def question() -> Problem:
-        from shardviz.notation import parse_mesh
-        from shardviz.planner import problem_from_text
-
-        return problem_from_text(
-            einsum,
-            mesh=parse_mesh(mesh, device_order),
-            specs=None if specs == RANKED else specs,
-            sizes=sizes or "",
-            dtype=dtype,
-            axis_types=axis_types,
-        )
+        given = None if specs == RANKED else specs
+        return problem_from_options(einsum, mesh, device_order, given, sizes, dtype, axis_types)
 
     if step is not None:
+        from shardviz.cli.plan_step import step_of_plan
         from shardviz.cli.presenting import Manner
 
         manner = Manner(number, animate, speed, compare, as_json, width, color)
-        return _step(question, step, algorithm, target if chosen else None, timeout, manner)
+        return step_of_plan(question, step, algorithm, target if chosen else None, timeout, manner)
     # The compilers' process loads JAX while this one reads the question and draws.
     with Conversation.begin("none" if ranked else target, timeout, may_drop=not chosen) as conversation:
         from shardviz.cli.screen import screen
@@ -154,7 +154,9 @@ def command(
         if ranked:
             _rank(problem, page, limit, as_json)
             return ExitCode.FINE
-        return _explain(problem, conversation, page, as_json)
+        from shardviz.cli.explaining import explain
+
+        return explain(problem, conversation, page, as_json, with_hlo)
 
 
 def _rank(problem: Problem, page: Screen, limit: int, as_json: bool) -> None:
@@ -167,67 +169,6 @@ def _rank(problem: Problem, page: Screen, limit: int, as_json: bool) -> None:
 
         print_json(ranking_document(candidates))
         return
-    from shardviz.render.ranking_view import ranking_view
+    from shardviz.render.plans.ranking_view import ranking_view
 
     page.show(ranking_view(problem, candidates, page.width, page.palette, limit))
-
-
-def _explain(problem: Problem, conversation: Conversation, page: Screen, as_json: bool) -> int:
-    from shardviz.cli.asking import differences
-    from shardviz.planner import plan
-
-    conversation.ask(problem)
-    planned = plan(problem)
-    if as_json:
-        from shardviz.cli.screen import print_json
-        from shardviz.render.documents import explain_document
-
-        compiled = tuple(conversation.answers())
-        found = [difference for each in compiled for difference in differences(planned, each)]
-        print_json(explain_document(planned, compiled, found))
-        return conversation.exit_code
-    from shardviz.render.explain_view import explain_view
-
-    page.show(explain_view(planned, page.width, page.palette))
-    for each in conversation.answers():
-        # Loaded while the compilers work, and not at all when none is asked.
-        from shardviz.render.target_view import target_view
-
-        page.show(target_view(each, differences(planned, each), problem, page.width, page.palette))
-    return conversation.exit_code
-
-
-def _step(
-    question: Callable[[], Problem],
-    number: int,
-    algorithm: str | None,
-    target: str | None,
-    timeout: float,
-    manner: Manner,
-) -> int:
-    """Step through one collective of the plan; JAX verifies it on the devices among the targets, if any."""
-    from shardviz.cli.judge import Judge
-    from shardviz.cli.presenting import present
-    from shardviz.compiler import parse_targets
-
-    asked = None
-    if target is not None:
-        names = [each.name for each in parse_targets(target)]
-        asked = next((name for name in ("real", "cpu") if name in names), "none")
-    manner.check(asked, "--target")
-    with Judge.begin("none" if manner.compare else asked, timeout, "--target") as judge:
-        from rich.text import Text
-
-        from shardviz.planner import plan
-        from shardviz.render.plan_view import step_lines
-        from shardviz.stepping.links import links_from_text
-        from shardviz.stepping.plan_step import question_of_step
-
-        planned = plan(question())
-        stepped = question_of_step(planned, number, algorithm)
-        heading = []
-        if not manner.as_json:
-            page = manner.page
-            heading = [*step_lines(planned, number, page.width, page.palette), Text()]
-        links = links_from_text(stepped.schedule.pattern.dims, None, None, None)
-        return present(stepped, links, judge, manner, heading)

@@ -15,10 +15,13 @@ from shardviz.cli import options
 
 COMMANDS = {
     "explain": "Which collectives a matmul needs, and which ones the compilers insert.",
+    "passes": "What a compiler does to shardings and collectives, pass by pass.",
+    "hlo": "Which collectives any compiled program has, from its text.",
     "layout": "Which slice of an array every device of a mesh holds, as a picture.",
     "step": "A collective round by round: who sends what to whom, value by value.",
     "translate": "One sharding in any notation, written in any other.",
-    "info": "Versions, and which targets can answer here.",
+    "targets": "Who can be asked: simulated devices, TPUs and GPUs; what installs them.",
+    "info": "Versions of all that an answer can depend on.",
 }
 """Every command, in the order people meet them, with its line in the list."""
 

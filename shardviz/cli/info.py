@@ -1,4 +1,4 @@
-"""`shardviz info`: versions, and who can answer here."""
+"""`shardviz info`: versions of all that an answer can depend on."""
 
 from __future__ import annotations
 
@@ -17,20 +17,18 @@ EXAMPLES = (
 @options.as_json
 @options.page
 def command(as_json: bool, width: int | None, color: str) -> None:
-    """Show the versions that answers depend on, and the targets that can be asked."""
-    from shardviz.compiler import TARGETS, installed_versions
+    """Show the versions that answers depend on; shardviz targets shows who can be asked."""
+    from shardviz.compiler import installed_versions
 
     versions = installed_versions()
-    installed = {name for name, _ in versions}
-    targets = [(each.name, each.description, {"jax", "jaxlib"} <= installed) for each in TARGETS.values()]
     if as_json:
         from shardviz.cli.screen import print_json
         from shardviz.render.documents import info_document
 
-        print_json(info_document(versions, targets))
+        print_json(info_document(versions))
         return
     from shardviz.cli.screen import screen
     from shardviz.render.info_view import info_view
 
     page = screen(width, color)
-    page.show(info_view(versions, targets, page.width))
+    page.show(info_view(versions, page.width))

@@ -1,4 +1,5 @@
-"""Ctrl-C ends the process at once, wherever it stands, and the compilers' processes with it.
+"""Ctrl-C ends the process at once, wherever it stands, and the compilers' processes with it; so does a
+terminal that closes, and whoever asks the process to end.
 
 Python's own way, an exception at the next instruction, may land inside an import and leave its lock held, so
 that a thread which needs the same module waits for ever.
@@ -18,13 +19,18 @@ if TYPE_CHECKING:
 CLEAR_LINE = "\r\x1b[2K"
 """Empties the terminal's line, where narration may stand."""
 
+_ENDING = ("SIGINT", "SIGTERM", "SIGHUP")
+"""Signals by name: not every system has all."""
+
 _last_acts: list[Callable[[], None]] = []
 
 
 def end_when_interrupted() -> None:
-    """From now on SIGINT ends this process with exit code 130; where it is ignored it stays so."""
-    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-        signal.signal(signal.SIGINT, _end)
+    """From now on SIGINT ends this process with exit code 130, SIGTERM with 143 and SIGHUP with 129; what is
+    ignored stays so."""
+    for number in (getattr(signal, name) for name in _ENDING if hasattr(signal, name)):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _end)
 
 
 def before_the_end(act: Callable[[], None]) -> None:
@@ -37,11 +43,11 @@ def end_undisturbed() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _end(_signal: int, _frame: object) -> None:
+def _end(number: int, _frame: object) -> None:
     try:
         for act in _last_acts:
             act()
         if os.isatty(2):
             os.write(2, CLEAR_LINE.encode())
     finally:
-        os._exit(ExitCode.INTERRUPTED)
+        os._exit(ExitCode.INTERRUPTED - signal.SIGINT + number)

@@ -45,11 +45,11 @@ class Judge:
         if on is None and find_spec("jax") is None:
             _note("JAX is not installed: nothing is verified")
             return cls(None, None, False)
-        from shardviz.compiler import Worker
+        from shardviz.compiler import TARGETS, Worker
 
         worker = Worker(timeout)
         before_the_end(worker.kill)
-        worker.start(on == "real")
+        worker.start(TARGETS[on or "cpu"])
         return cls(on or "cpu", worker, on is not None, option)
 
     def __enter__(self) -> Judge:

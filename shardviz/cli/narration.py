@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
@@ -21,8 +22,11 @@ PATIENCE_S = 0.5
 """Work that is done by then needs no words."""
 
 
-def narrated(pending: Pending[T], name: str) -> T:
-    """Wait for an answer; the line tells who is at work and for how long."""
+def narrated(pending: Pending[T], name: str, others: Sequence[tuple[str, Pending[T]]] = ()) -> T:
+    """Wait for an answer; the line tells who is at work and for how long.
+
+    `others` are waited for later: those without an answer are told after it, as many as the line holds.
+    """
     started = time.monotonic()
     narrate = sys.stderr.isatty()
     try:
@@ -30,13 +34,20 @@ def narrated(pending: Pending[T], name: str) -> T:
             try:
                 answer = pending.result(TICK_S if narrate else None)
             except TimeoutError:
-                stage = pending.stage or "waiting"
-                _rewrite(f"{name}: {stage} … {time.monotonic() - started:.1f} s")
+                words = f"{name}: {pending.stage or 'waiting'} … {time.monotonic() - started:.1f} s"
+                later = [other for other, each in others if not each.done()]
+                while later and len(words) + len(_then(later)) >= shutil.get_terminal_size().columns:
+                    later.pop()
+                _rewrite(words + _then(later))
             else:
                 return answer
     finally:
         if narrate:
             _rewrite("")
+
+
+def _then(names: Sequence[str]) -> str:
+    return f"; not ready: {', '.join(names)}" if names else ""
 
 
 @contextmanager

@@ -41,9 +41,19 @@ mesh = click.option(
 device_order = click.option(
     "--device-order",
     metavar="ID,…",
-    help="Device ids in the mesh's row-major order; 0, 1, 2, … if not given.",
+    help="Device ids in the mesh's order, or row-major; if none, as jax.make_mesh has it.",
 )
 dtype = click.option("--dtype", default="bf16", show_default=True, help="Element type, such as f32 or int8.")
+sizes = click.option(
+    "--sizes", metavar="DIM=N,…", help="Every dimension's size; 1024, 2048, 8192, 128, … if none."
+)
+axis_types = click.option(
+    "--axis-types",
+    type=click.Choice(["auto", "explicit"]),
+    default="auto",
+    show_default=True,
+    help="explicit: JAX's types carry the shardings.",
+)
 algorithm = click.option(
     "--algorithm", metavar="NAME", help="ring, bruck, halving-doubling, …; --compare lists them."
 )

@@ -95,7 +95,7 @@ def present(
         check_listed(walk)
     judge.ask(question)
     if manner.as_json:
-        from shardviz.render.step_document import step_document
+        from shardviz.render.rounds.step_document import step_document
 
         with working("stepping"):
             _ = walk.frames.after
@@ -105,8 +105,8 @@ def present(
         print_json(document)
         return judge.exit_code
     from shardviz.render.lines import sentence
-    from shardviz.render.step_view import step_view
-    from shardviz.render.verdict_lines import verdict_lines
+    from shardviz.render.rounds.step_view import step_view
+    from shardviz.render.rounds.verdict_lines import verdict_lines
 
     number = _played(walk, manner) if manner.play else manner.number
     page = manner.page
@@ -137,11 +137,11 @@ def _compare(question: CollectiveQuestion, links: Links, manner: Manner, heading
             skipped = left_out(pattern, links.topology)
         # Times are worked out when they are first looked at.
         if manner.as_json:
-            from shardviz.render.step_document import comparison_document
+            from shardviz.render.rounds.step_document import comparison_document
 
             document = comparison_document(walk, crossed, skipped)
         else:
-            from shardviz.render.comparison_view import comparison_view
+            from shardviz.render.rounds.comparison_view import comparison_view
 
             page = manner.page
             lines = comparison_view(walk, crossed, skipped, page.width, page.palette)
@@ -174,7 +174,7 @@ def check_listed(walk: Walk) -> None:
 def _played(walk: Walk, manner: Manner) -> int:
     """Play the frames, and return the number of the one at which the show ended."""
     from shardviz.cli.play import play
-    from shardviz.render.play_lines import Stage
+    from shardviz.render.rounds.play_lines import Stage
 
     @lru_cache(maxsize=1)
     def stage(width: int, height: int, palette: Palette) -> Stage:

@@ -54,9 +54,19 @@ CASES = [
     (("explain", "A[B_X, D * W[D]", "--target", "none"), "A[B_X, D * W[D]", ""),
     (("explain", "bd,df->bf", "--specs", "XY,Y_", "--target", "abacus"), "unknown target 'abacus'", "shardy"),
     (
-        ("explain", "bd,df->bf", "--specs", "XY,Y_", "--target", "v5e:2x4"),
-        "'v5e:2x4' is a TPU target",
-        "shardy",
+        ("explain", "bd,df->bf", "--specs", "XY,Y_", "--target", "cpu,v5e:0x4"),
+        "v5e has no axis of 0 at character 9 of 'cpu,v5e:0x4'",
+        "sizes are 1 or more",
+    ),
+    (
+        ("explain", "bd,df->bf", "--specs", "XY,Y_", "--target", "cpu,v5e:4x4"),
+        "v5e:4x4 has 16 devices, but the mesh X=2,Y=4 has 8",
+        "--mesh X=4,Y=4",
+    ),
+    (
+        (*EXPLAIN, "--specs", "XY,Y_", "--mesh", "X=1048576,Y=1024", "--device-order", "row-major"),
+        "an order of 1,073,741,824 devices is too long",
+        "at most 1,048,576",
     ),
     (("explain", "bd,df->bf", "--specs", "XY,Y_", "--target", ""), "target", ""),
     (
@@ -79,7 +89,7 @@ CASES = [
     (("translate", "A[I_X, J_X]"), "X", ""),
     (("translate", ""), "", ""),
     (("laiout",), "there is no command 'laiout'", "did you mean layout?"),
-    (("zzz",), "there is no command 'zzz'", "explain, layout, step, translate, info"),
+    (("zzz",), "there is no command 'zzz'", "translate, targets, info"),
     (("explain", "bd,df->bf", "--meesh", "X=2"), "no such option", "did you mean --mesh?"),
     (("explain",), "missing argument 'EINSUM'", "shardviz explain --help"),
     (("explain", "bd,df->bf", "more"), "more", "--help"),

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from shardviz.cli.entry import run
+from shardviz.compiler import parse_targets
 
 Capture = pytest.CaptureFixture[str]
 
@@ -171,8 +172,20 @@ def test_translate_axes_of_an_unknown_mesh(capsys: Capture) -> None:
 
 def test_info(capsys: Capture) -> None:
     out = printed(capsys, "info")
-    assert "shardy  ready" in out
+    assert "shardviz targets lists who can be asked" in out
     found = document(capsys, "info")
     assert {"python", "shardviz", "jax", "jaxlib"} <= set(found["versions"])
-    assert [each["target"] for each in found["targets"]] == ["shardy", "cpu", "real"]
-    assert all(each["available"] for each in found["targets"])
+
+
+def test_targets(capsys: Capture) -> None:
+    out = printed(capsys, "targets", "--width", "100")
+    assert "JAX alone  ready" in out
+    assert "v5e:2x4" in out
+    assert "pip install 'shardviz[cuda]'" in out or "jax-cuda12-plugin" in out
+    groups = {each["group"]: each for each in document(capsys, "targets")["groups"]}
+    assert [each["target"] for each in groups["jax"]["targets"]] == ["shardy", "cpu", "real"]
+    assert groups["tpu"]["available"] == ("libtpu" in groups["tpu"]["versions"])
+    assert groups["cuda"]["install"] == "pip install 'shardviz[cuda]'"
+    # What is listed can be given.
+    names = [each["target"] for group in groups.values() for each in group["targets"]]
+    assert [target.name for target in parse_targets(",".join(names))] == names

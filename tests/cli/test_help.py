@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from importlib import import_module
+from pathlib import Path
 
 import click
 import pytest
@@ -21,8 +22,15 @@ def command(name: str) -> Command:
 EXAMPLES = [line for name in COMMANDS for _, line in command(name).examples]
 
 
+PROGRAM = Path(__file__).parent.parent / "render" / "program.txt"
+
+
 @pytest.mark.parametrize("line", EXAMPLES)
-def test_example_runs(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_example_runs(
+    line: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "step.txt").write_bytes(PROGRAM.read_bytes())
     program, *words = shlex.split(line)
     assert program == "shardviz"
     assert run(words) == 0

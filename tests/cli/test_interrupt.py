@@ -71,6 +71,16 @@ def test_an_interrupt_at_any_moment(
         time.sleep(0.05)
 
 
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_other_ends_clean_up_as_well(number: signal.Signals, code: int) -> None:
+    program = (
+        "import signal, shardviz.cli.interrupt as i; i.end_when_interrupted();"
+        f"i.before_the_end(lambda: print('cleaned', flush=True)); signal.raise_signal({int(number)})"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (code, "cleaned\n")
+
+
 def test_where_interrupts_are_ignored_they_stay_so() -> None:
     program = (
         "import signal, shardviz.cli.interrupt as i; signal.signal(signal.SIGINT, signal.SIG_IGN);"

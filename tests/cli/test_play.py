@@ -9,6 +9,7 @@ import re
 import select
 import signal
 import struct
+import subprocess
 import sys
 import termios
 import time
@@ -20,18 +21,31 @@ from shardviz.cli.play import CLEAR_REST, ENTER, HOME, LEAVE, check_terminal
 from shardviz.errors import QuestionError
 
 WORDS = ("step", "psum", "--mesh", "i=4", "--on", "none", "--play")
+OWN_TERMINAL = (
+    "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0);"
+    "os.execv(sys.executable, [sys.executable, '-m', 'shardviz', *sys.argv[1:]])"
+)
+"""Makes standard input the terminal that signals of keys come from, then becomes the command."""
 
 
 class Terminal:
     """A command that has a terminal to itself."""
 
     def __init__(self, *words: str, lines: int = 24, columns: int = 80) -> None:
-        self.pid, self.screen = pty.fork()
-        if not self.pid:
-            # Sizes in the environment would stand for the terminal's own.
-            environ = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "LINES")}
-            environ["TERM"] = "xterm-256color"
-            os.execve(sys.executable, [sys.executable, "-m", "shardviz", *WORDS, *words], environ)
+        # Sizes in the environment would stand for the terminal's own.
+        environ = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "LINES")}
+        environ["TERM"] = "xterm-256color"
+        self.screen, inside = pty.openpty()
+        # Not pty.fork, which is not safe in a process where JAX has started its threads.
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", OWN_TERMINAL, *WORDS, *words],
+            stdin=inside,
+            stdout=inside,
+            stderr=inside,
+            start_new_session=True,
+            env=environ,
+        )
+        os.close(inside)
         self.resize(lines, columns)
         self.before = termios.tcgetattr(self.screen)
         self.said = ""
@@ -53,10 +67,9 @@ class Terminal:
         end = time.monotonic() + limit
         while True:
             self._read(0.05)
-            done, status = os.waitpid(self.pid, os.WNOHANG)
-            if done:
+            if (code := self.process.poll()) is not None:
                 self._read(0.05)
-                return os.waitstatus_to_exitcode(status)
+                return code
             assert time.monotonic() < end, self.said
 
     def _read(self, patience: float) -> None:
@@ -82,11 +95,8 @@ def opened() -> Iterator[list[Terminal]]:
     terminals: list[Terminal] = []
     yield terminals
     for terminal in terminals:
-        try:
-            os.kill(terminal.pid, signal.SIGKILL)
-            os.waitpid(terminal.pid, 0)
-        except (ProcessLookupError, ChildProcessError):
-            pass
+        terminal.process.kill()
+        terminal.process.wait()
         os.close(terminal.screen)
 
 
@@ -123,7 +133,7 @@ def test_an_interrupt_restores_the_terminal(how: str, opened: list[Terminal]) ->
     if how == "key":
         terminal.press("\x03")
     else:
-        os.kill(terminal.pid, signal.SIGINT)
+        terminal.process.send_signal(signal.SIGINT)
     assert terminal.exit_code() == 130
     terminal.check_restored()
     assert "Traceback" not in terminal.said
@@ -133,7 +143,7 @@ def test_an_end_from_outside_restores_the_terminal(opened: list[Terminal]) -> No
     terminal = Terminal("--speed", "0.01")
     opened.append(terminal)
     terminal.wait_for("round 0 of 6")
-    os.kill(terminal.pid, signal.SIGTERM)
+    terminal.process.send_signal(signal.SIGTERM)
     assert terminal.exit_code() == -signal.SIGTERM
     terminal.check_restored()
 

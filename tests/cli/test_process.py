@@ -146,7 +146,7 @@ def test_a_killed_compiler_is_one_clear_line(asking: subprocess.Popen[str]) -> N
     out, err = asking.communicate(timeout=30)
     assert asking.returncode == 3
     first, hint = err.splitlines()
-    assert first.startswith("shardviz: error: cpu: ")
+    assert first.startswith("shardviz: error: the cpu compiler was killed by SIGKILL")
     assert "SIGKILL" in first
     assert hint.startswith("hint: ")
     assert "Traceback" not in out + err

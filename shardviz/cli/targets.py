@@ -1,0 +1,34 @@
+"""`shardviz targets`: who can be asked, who of them can answer here, and what installs the others."""
+
+from __future__ import annotations
+
+import click
+
+from shardviz.cli import options
+from shardviz.cli.group import Command
+
+EXAMPLES = (
+    ("Every target, and the command that installs what is missing", "shardviz targets"),
+    ("For a script", "shardviz targets --json"),
+)
+
+
+@click.command(cls=Command, examples=EXAMPLES)
+@options.as_json
+@options.page
+def command(as_json: bool, width: int | None, color: str) -> None:
+    """List what --target takes: JAX alone, TPUs and GPUs that need not be here, and what each needs."""
+    from shardviz.compiler.groups import target_groups
+
+    groups = target_groups()
+    if as_json:
+        from shardviz.cli.screen import print_json
+        from shardviz.render.documents import targets_document
+
+        print_json(targets_document(groups))
+        return
+    from shardviz.cli.screen import screen
+    from shardviz.render.programs.targets_view import targets_view
+
+    page = screen(width, color)
+    page.show(targets_view(groups, page.width))

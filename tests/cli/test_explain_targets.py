@@ -1,0 +1,70 @@
+"""`shardviz explain` with several targets, their compilers really asked."""
+
+from __future__ import annotations
+
+import pytest
+
+from shardviz.cli.entry import run
+
+BOOK = ("explain", "bd,df->bf", "--specs", "XY,_Y->XY", "--sizes", "b=1024,d=2048,f=8192")
+
+
+def test_side_by_side_with_their_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*BOOK, "--target", "shardy,cpu,v5e:2x4", "--hlo", "--width", "80"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    lines = out.splitlines()
+    assert max(map(len, lines)) <= 80
+    rows = [
+        line.split()[0] for line in lines if line.startswith(("target", "shardy  ", "cpu  ", "v5e:2x4  "))
+    ]
+    assert rows == ["target", "shardy", "cpu", "v5e:2x4"]
+    assert "= shardy: as planned" in lines
+    assert any(line.startswith("≠ cpu: promoted_dtype: it computes bf16 as f32") for line in lines)
+    assert any(line.startswith("≠ v5e:2x4: collective_matmul: it takes the plan's") for line in lines)
+    assert any(line.startswith("v5e:2x4 placed: X along ") for line in lines)
+    programs = [line for line in lines if "'s program" in line]
+    assert [line.partition("'s")[0] for line in programs] == ["Shardy", "cpu", "v5e:2x4"]
+    start = lines.index(programs[0])
+    assert any("sdy.all_gather" in line for line in lines[start:])
+    assert any("collective-permute-start" in line for line in lines[lines.index(programs[2]) :])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--specs",),
+        ("--specs", "XY,Y_->X_", "--target", "none"),
+        ("--specs", "XY,Y_->X_", "--step", "2"),
+    ],
+)
+def test_a_program_needs_one_plan_and_a_compiler(
+    capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
+) -> None:
+    assert run(["explain", "bd,df->bf", *words, "--hlo"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("shardviz: error: --hlo shows what compilers make of one plan\nhint: ")
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (("--specs", "XY,Y_", "--target", "none"), "hint: ask a compiler, as with --target cpu\n"),
+        (("--specs", "--target", "cpu"), "hint: give --specs 'XY,Y_->X_'\n"),
+        (("--specs", "XY,Y_", "--step", "1", "--target", "cpu"), "hint: leave out --step\n"),
+    ],
+)
+def test_the_hint_names_what_is_lacking(
+    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], hint: str
+) -> None:
+    assert run(["explain", "bd,df->bf", *words, "--hlo"]) == 2
+    assert capsys.readouterr().err.endswith(hint)
+
+
+def test_a_target_that_fails_is_named_once(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shardviz.compiler.extras.find_spec", lambda _: None)
+    assert run([*BOOK, "--target", "h100:8"]) == 2
+    assert capsys.readouterr().err.count("h100:8") == 1

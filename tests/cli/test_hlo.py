@@ -1,0 +1,280 @@
+"""`shardviz hlo`: what compilers make of one model, files that are no program, and pipes."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shardviz.cli.entry import run
+from shardviz.cli.program_text import read_text
+from shardviz.errors import ShardvizError
+from shardviz.hlo import read_hlo
+from shardviz.hlo.listing import list_hlo
+from shardviz.notation import parse_mesh
+
+Capture = pytest.CaptureFixture[str]
+XY = parse_mesh("X=2,Y=4")
+PROGRAM = Path(__file__).parent.parent / "render" / "program.txt"
+SHARDVIZ = [sys.executable, "-m", "shardviz", "hlo"]
+MODEL = Path(__file__).with_name("two_layers.py")
+
+
+def document(capsys: Capture, *words: str) -> dict[str, Any]:
+    assert run(["hlo", *words, "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    found: dict[str, Any] = json.loads(out)
+    return found
+
+
+@pytest.fixture(scope="session", params=["cpu", "v5e:2x4"])
+def programs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """One model, its two layers in a loop and one after the other, as a compiler's final text."""
+    folder = tmp_path_factory.mktemp("programs")
+    command = [sys.executable, str(MODEL), request.param, str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+    return folder / "loop.txt", folder / "unrolled.txt"
+
+
+def test_counts_through_a_loop_are_those_of_the_unrolled_program(
+    programs: tuple[Path, Path], capsys: Capture
+) -> None:
+    loop, unrolled = (document(capsys, str(path), "--mesh", "X=2,Y=4") for path in programs)
+    assert " while(" in programs[0].read_text()
+    assert " while(" not in programs[1].read_text()
+    assert loop["totals"] == unrolled["totals"]
+    assert {op: total["count"] for op, total in loop["totals"].items()} == {"all-gather": 4, "all-reduce": 2}
+    assert {each["op"]: each["axes"] for each in loop["collectives"]} == {
+        "all-gather": ["X"],
+        "all-reduce": ["Y"],
+    }
+    lines = MODEL.read_text().splitlines()
+    for each in (*loop["collectives"], *unrolled["collectives"]):
+        file, _, number = each["source"].rpartition(":")
+        assert file == str(MODEL)
+        assert (
+            "einsum" in lines[int(number) - 1]
+            or "scan" in lines[int(number) - 1]
+            or "layer" in lines[int(number) - 1]
+        )
+
+
+def test_the_picture_joins_what_the_compiler_made_asynchronous(programs: tuple[Path, Path]) -> None:
+    """On a TPU the second layer's weights are gathered while the first layer multiplies; a CPU waits."""
+    for path in programs:
+        text = path.read_text()
+        module = read_hlo(text, XY)
+        listing = list_hlo(text, XY)
+        assert [each.collective.name for each in listing.spans] == [
+            each.name for each in module.collectives if each.is_async
+        ]
+        for span in listing.spans:
+            inside = [work for line in listing.lines[span.start : span.stop] for work in line.holds]
+            assert "convolution" in inside
+        marked = [line.collective for line in listing.lines if line.collective]
+        assert sorted(each.name for each in marked) == sorted(each.name for each in module.collectives)
+
+
+def test_for_a_person(capsys: Capture) -> None:
+    assert run(["hlo", str(PROGRAM), "--width", "80"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert out.splitlines()[0] == "jit_step  8 partitions, scheduled"
+    assert "all                    5  9,437,184        11,534,336  11 MiB" in out
+    assert "\nmodel.py:15\n" in out
+    assert run(["hlo", str(PROGRAM), "--width", "80", "--picture", "--mesh", "X=2,Y=4"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert "\n││  fusion.1 = bf16[512,1024] fusion: convolution(acts, w2)\n" in out
+
+
+def test_the_mesh_is_found_unless_it_is_given(capsys: Capture) -> None:
+    found = document(capsys, str(PROGRAM))
+    assert found["is_mesh_inferred"]
+    assert found["mesh"]["axis_sizes"] == [2, 4]
+    given = document(capsys, str(PROGRAM), "--mesh", "X=2,Y=4", "--device-order", "7,6,5,4,3,2,1,0")
+    assert not given["is_mesh_inferred"]
+    assert given["collectives"][2]["groups"] == [[7, 6, 5, 4], [3, 2, 1, 0]]
+
+
+def test_a_packed_file_and_windows_lines_are_read(tmp_path: Path, capsys: Capture) -> None:
+    text = PROGRAM.read_bytes()
+    whole = document(capsys, str(PROGRAM))
+    for name, data in (
+        ("packed.gz", gzip.compress(text)),
+        ("windows.txt", b"\xef\xbb\xbf" + text.replace(b"\n", b"\r\n")),
+        ("old-mac.txt", text.replace(b"\n", b"\r")),
+    ):
+        path = tmp_path / name
+        path.write_bytes(data)
+        assert document(capsys, str(path)) == whole
+
+
+def piped(data: bytes, *words: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run([*SHARDVIZ, *words], input=data, capture_output=True, timeout=60)
+
+
+def test_standard_input() -> None:
+    done = piped(PROGRAM.read_bytes(), "-", "--json")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert json.loads(done.stdout)["module"] == "jit_step"
+    done = piped(b"", "-")
+    assert done.returncode == 2
+    assert done.stderr.startswith(b"shardviz: error: standard input is empty\nhint: ")
+
+
+class Terminal(io.RawIOBase):
+    """What is typed, a line a read, then an end for each ctrl-D."""
+
+    def __init__(self, *lines: bytes) -> None:
+        self.lines = [*lines]
+        self.ends = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        line = self.lines.pop(0) if self.lines else b""
+        self.ends += not line
+        buffer[: len(line)] = line
+        return len(line)
+
+
+def test_one_end_of_input_is_enough_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    for lines in ((), (b"HloModule m\n",), (b"HloModule m\n", b"\n")):
+        terminal = Terminal(*lines)
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(terminal)))
+        with contextlib.suppress(ShardvizError):
+            assert read_text("-") == b"".join(lines).decode()
+        assert terminal.ends == 1
+
+
+def test_a_reader_that_leaves_early_hears_no_complaint(tmp_path: Path) -> None:
+    text = PROGRAM.read_text()
+    line = "  %collective-permute-done = "
+    path = tmp_path / "long.txt"
+    path.write_text(text.replace(line, "  %w = f32[2] negate(%acts)\n" * 5_000 + line))
+    command = [*SHARDVIZ, str(path), "--picture"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    assert process.stdout.readline().startswith("jit_step")
+    process.stdout.close()
+    assert process.wait(timeout=30) == 0
+    assert process.stderr.read() == ""
+    process.stderr.close()
+
+
+PROGRAM_BYTES = PROGRAM.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("data", "shown", "note"),
+    [
+        (PROGRAM_BYTES[: PROGRAM_BYTES.index(b"%all-gather-done =")], 3, "the text breaks off inside 'main'"),
+        (PROGRAM_BYTES[: PROGRAM_BYTES.index(b"ENTRY")], 1, "the text breaks off before its ENTRY"),
+        (
+            PROGRAM_BYTES.replace(b"replica_groups=[2,4]<=[8]", b"replica_groups=[2,4]<=[9]"),
+            2,
+            "line 31: 'all-reduce.1'",
+        ),
+        (PROGRAM_BYTES.replace(b"{{0,1}", b"{{0,99}"), 2, "'collective-permute-start' cannot be read"),
+        (PROGRAM_BYTES.replace(b"model.py", b"mod\xe9l.py"), 3, "not UTF-8 in"),
+        (gzip.compress(PROGRAM_BYTES)[:-9], 3, "breaks off"),
+    ],
+    ids=[
+        "cut off",
+        "without its entry",
+        "iota that does not multiply out",
+        "impossible id",
+        "latin-1",
+        "packed and cut off",
+    ],
+)
+def test_a_damaged_text_gives_what_can_be_read(
+    data: bytes, shown: int, note: str, tmp_path: Path, capsys: Capture
+) -> None:
+    path = tmp_path / "damaged.txt"
+    path.write_bytes(data)
+    whole = (shown == 3 and b"fusion.2" in data) or data.startswith(b"\x1f\x8b")
+    for words in ((), ("--json",), ("--picture",)):
+        assert run(["hlo", str(path), "--mesh", "X=2,Y=4", *words]) == (not whole)
+        out, err = capsys.readouterr()
+        assert note in err
+        *notes, last = err.splitlines()
+        assert all(line.startswith("shardviz: note: ") for line in notes)
+        assert last.startswith("shardviz: note: " if whole else "hint: ")
+        if words == ("--json",):
+            assert len(json.loads(out)["collectives"]) == shown
+        elif words == ("--picture",):
+            assert sum("▸" in line for line in out.splitlines()) == shown
+
+
+WRONG = {
+    "nothing": (b"", "is empty", "as_text"),
+    "blanks": (b" \n\n", "is empty", "as_text"),
+    "words": (b"once upon a time\n", "neither HLO nor StableHLO", "as_text"),
+    "an executable": (b"\x7fELF\x02\x01\x01\x00\x00" + bytes(range(256)) * 50, "is binary, not text", "dump"),
+    "UTF-16": (PROGRAM.read_text().encode("utf-16"), "is UTF-16", "iconv"),
+    "UTF-16 without a mark": (PROGRAM.read_text().encode("utf-16-le"), "is UTF-16", "iconv"),
+    "packed nonsense": (b"\x1f\x8bnonsense", "cannot", ""),
+    "a program on one line": (PROGRAM_BYTES.replace(b"\n", b" "), "no instruction on a line", "line ends"),
+    "a header alone": (b"HloModule x\n", "no instruction on a line", "as_text"),
+    "an impossible group": (
+        b"HloModule m, num_partitions=2\n\nENTRY %e {\n  %a = s8[] all-reduce(), replica_groups={{0,7}}\n}\n",
+        "line 4: 'a' cannot be read: there is no device 7 among the 2",
+        "as_text",
+    ),
+    "10 MB of brackets": (b"[" * 10_000_000, "neither HLO nor StableHLO", "as_text"),
+    "10 MB of braces": (b"{\n" * 5_000_000, "neither HLO nor StableHLO", "as_text"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_no_program_is_one_sentence_and_one_hint(name: str, tmp_path: Path, capsys: Capture) -> None:
+    data, said, hint = WRONG[name]
+    path = tmp_path / "file"
+    path.write_bytes(data)
+    refused(capsys, said, hint, str(path))
+
+
+def refused(capsys: Capture, said: str, hint: str, *words: str) -> None:
+    started = time.monotonic()
+    assert run(["hlo", *words]) == 2
+    assert time.monotonic() - started < 10
+    out, err = capsys.readouterr()
+    assert out == ""
+    first, *rest = err.splitlines()
+    assert first.startswith("shardviz: error: ")
+    assert said in first
+    assert len(rest) == 1
+    assert rest[0].startswith("hint: ")
+    assert hint in rest[0]
+    assert len(err) < 600
+
+
+def test_wrong_questions(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "module_1.jit_f.cpu_after_optimizations.txt").write_text("")
+    refused(capsys, "a file without a name", "standard input", "")
+    refused(capsys, "there is no file", "as_text", str(tmp_path / "missing"))
+    refused(capsys, "is a folder", "module_1.jit_f.cpu_after_optimizations.txt", str(tmp_path))
+    refused(capsys, "is binary", "dump", "/dev/zero")
+    refused(capsys, "cannot read", "", str(PROGRAM / "below"))
+    refused(
+        capsys, "runs on 8 devices, the mesh X=2,Y=2 has 4", "8 devices", str(PROGRAM), "--mesh", "X=2,Y=2"
+    )
+    refused(capsys, "different answers", "leave out", str(PROGRAM), "--picture", "--json")
+    refused(capsys, "--device-order", "--mesh", str(PROGRAM), "--device-order", "0,1")
+    mlir = tmp_path / "lowered.mlir"
+    mlir.write_text("module @m {\n  func.func public @main() {\n    return\n  }\n}\n")
+    refused(capsys, "not compiled yet", "compile()", str(mlir), "--picture")
