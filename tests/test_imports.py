@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -44,6 +45,7 @@ PURE = (
     "shardviz.stepping.question_text",
     "shardviz.stepping.walk",
     "shardviz.compiler",
+    "shardviz.testing",
 )
 
 
@@ -56,10 +58,34 @@ def test_the_client_of_the_compilers_loads_no_compiler() -> None:
     assert loaded_by("from shardviz.compiler import TARGETS, Worker, parse_targets") == set()
 
 
+TEXT = "HloModule m\n\nENTRY %main (x: f32[8]) -> f32[8] {\n  ROOT %x = f32[8]{0} parameter(0)\n}\n"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "from shardviz import *",
+        "shardviz.testing",
+        f"report = shardviz.read_hlo({TEXT!r}); assert report.collectives == ()",
+        f"shardviz.testing.assert_collectives(shardviz.read_hlo({TEXT!r}), others=0)",
+        "shardviz.explain('bd,df->bf', specs='XY,Y_', target='none')",
+        "shardviz.rank('bd,df->bf')",
+    ],
+)
+def test_the_python_interface_loads_no_more_than_it_needs(statement: str) -> None:
+    assert loaded_by(f"import shardviz; {statement}") == set()
+
+
+def test_showing_an_answer_loads_rich_and_no_compiler() -> None:
+    shown = "repr(shardviz.explain('bd,df->bf', specs='XY,Y_->X_', target='shardy'))"
+    assert loaded_by(f"import shardviz; {shown}") <= {"rich", "numpy"}
+
+
 def run(*words: str) -> str:
     return f"from shardviz.cli.entry import run; assert run({list(words)!r}) == 0"
 
 
+PROGRAM = str(Path(__file__).parent / "render" / "program.txt")
 QUESTION = ("explain", "bd,df->bf", "--specs", "XY,Y_->X_", "--target", "none")
 
 
@@ -69,6 +95,7 @@ QUESTION = ("explain", "bd,df->bf", "--specs", "XY,Y_->X_", "--target", "none")
         (("--help",), {"click"}),
         (("--version",), {"click"}),
         (("explain", "--help"), {"click"}),
+        (("passes", "--help"), {"click"}),
         (QUESTION, {"click", "rich"}),
         ((*QUESTION, "--json"), {"click", "rich"}),
         (("layout", "8x8", "--spec", "XY"), {"click", "rich"}),
@@ -76,6 +103,10 @@ QUESTION = ("explain", "bd,df->bf", "--specs", "XY,Y_->X_", "--target", "none")
         (("step", "--help"), {"click"}),
         (("step", "psum", "--mesh", "i=4", "--on", "none"), {"click", "rich", "numpy"}),
         (("info",), {"click", "rich"}),
+        (("hlo", "--help"), {"click"}),
+        (("hlo", PROGRAM, "--json"), {"click", "rich"}),
+        (("hlo", PROGRAM, "--picture"), {"click", "rich"}),
+        (("targets",), {"click", "rich"}),
     ],
 )
 def test_commands_load_what_they_need(words: tuple[str, ...], allowed: set[str]) -> None:

@@ -1,0 +1,9 @@
+"""What Python code asks of shardviz: the command line's answers as objects that print themselves.
+
+explain   an einsum's plan, and what the compilers make of it
+rank      every sharding of an einsum that is worth considering
+read_hlo  the collectives in a compiler's text
+inspect   the collectives in a jitted function of this process
+
+`shardviz` itself offers all of them; each is loaded when it is first used.
+"""

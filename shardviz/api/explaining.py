@@ -1,0 +1,135 @@
+"""`shardviz.explain`: the plan of an einsum, and what the compilers make of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from shardviz.api.meshes import MeshLike, as_mesh
+from shardviz.api.shown import Shown
+from shardviz.errors import QuestionError, quote
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from shardviz.compare import Difference
+    from shardviz.compiler import Compiled
+    from shardviz.planner import Plan, Problem
+    from shardviz.render.palette import Palette
+
+DEFAULT_MESH = "X=2,Y=4"
+DEFAULT_TARGET = "shardy,cpu"
+
+
+@dataclass(frozen=True, repr=False)
+class Explanation(Shown):
+    """What `shardviz explain` shows: the plan, each target's answer, and where they differ from the plan."""
+
+    plan: Plan
+    compiled: tuple[Compiled, ...]
+    differences: tuple[Difference, ...]
+
+    @property
+    def problem(self) -> Problem:
+        return self.plan.problem
+
+    def target(self, name: str) -> Compiled:
+        """The answer of one target; `QuestionError` for one that was not asked."""
+        for each in self.compiled:
+            if each.target == name:
+                return each
+        asked = ", ".join(each.target for each in self.compiled) or "nobody"
+        raise QuestionError(f"{name} was not asked", f"asked was {asked}")
+
+    def lines(self, width: int, palette: Palette) -> list[Text]:
+        from shardviz.render.plans.explain_view import explain_view
+        from shardviz.render.programs.answers_view import answers_view
+
+        answers = [
+            (each, [difference for difference in self.differences if difference.target == each.target])
+            for each in self.compiled
+        ]
+        return [
+            *explain_view(self.plan, width, palette),
+            *answers_view(answers, self.problem, width, palette),
+        ]
+
+    def document(self) -> dict[str, Any]:
+        from shardviz.render.documents import explain_document
+
+        return explain_document(self.plan, self.compiled, self.differences)
+
+
+def explain(
+    einsum: str,
+    *,
+    mesh: MeshLike = DEFAULT_MESH,
+    specs: str | None = None,
+    sizes: Mapping[str, int] | str | None = None,
+    dtype: str = "bf16",
+    target: str | Sequence[str] = DEFAULT_TARGET,
+    device_order: str | Sequence[int] | None = None,
+    axis_types: Literal["auto", "explicit"] = "auto",
+    timeout: float = 300.0,
+) -> Explanation:
+    """Which collectives an einsum needs on a mesh, and which ones the compilers insert.
+
+    `einsum` is an einsum, a chain of them with semicolons, or a product in the scaling book's notation,
+    which brings its own specs. `mesh` is text, sizes by axis, a shardviz Mesh or a jax Mesh. `sizes` are
+    elements by dimension. `target` is who to ask, as after ``--target``, or a list of such names; "none" asks
+    the planner only. `device_order` are device ids by row-major position. `timeout` is in seconds a target.
+
+    A compiler that refuses, or fails, has its reason in its answer. Raises `QuestionError` for a question
+    that cannot be read or does not fit, `TargetError` for targets that do not exist or cannot take it.
+    """
+    from shardviz.compare import differences
+    from shardviz.compiler import parse_targets
+    from shardviz.planner import plan
+
+    if not timeout > 0:
+        raise QuestionError(f"timeout={timeout} is no time", "give seconds, more than 0")
+    asked = parse_targets(target_text(target))
+    problem = problem_of(einsum, as_mesh(mesh, device_order), specs, sizes, dtype, axis_types)
+    if any(array.spec is None for array in problem.arguments):
+        raise QuestionError(
+            "nothing says how the arrays are split",
+            "give specs='XY,Y_->X_', or compare all ways with shardviz.rank(…)",
+        )
+    planned = plan(problem)
+    compiled: tuple[Compiled, ...] = ()
+    if asked:
+        from shardviz.api.shared_worker import ask
+
+        compiled = ask(problem, asked, timeout, may_refuse=target == DEFAULT_TARGET)
+    found = tuple(difference for each in compiled for difference in differences(planned, each))
+    return Explanation(planned, compiled, found)
+
+
+def target_text(target: str | Sequence[str]) -> str:
+    """The targets as after ``--target``. Raises `QuestionError` for what is no text and no list of texts."""
+    if isinstance(target, str):
+        return target
+    if isinstance(target, Sequence) and all(isinstance(name, str) for name in target):
+        return ",".join(target) or "none"
+    raise QuestionError(
+        f"{quote(repr(target))} is no target", "give text such as 'cpu,v5e:2x4', or a list of such names"
+    )
+
+
+def problem_of(
+    einsum: str,
+    mesh: Any,
+    specs: str | None,
+    sizes: Mapping[str, int] | str | None,
+    dtype: str,
+    axis_types: Literal["auto", "explicit"] = "auto",
+) -> Problem:
+    """The problem in the words of Python; raises what `problem_from_text` raises."""
+    from shardviz.planner import problem_from_text
+
+    if sizes is not None and not isinstance(sizes, str):
+        sizes = ",".join(f"{dim}={size}" for dim, size in sizes.items())
+    return problem_from_text(
+        einsum, mesh=mesh, specs=specs, sizes=sizes or "", dtype=dtype, axis_types=axis_types
+    )

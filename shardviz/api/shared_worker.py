@@ -1,0 +1,87 @@
+"""The compilers' process that all questions of this Python process share."""
+
+from __future__ import annotations
+
+import atexit
+import math
+import os
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from shardviz.errors import CompilerError, TargetError
+
+if TYPE_CHECKING:
+    from shardviz.compiler import Compiled, Pending, Target, Worker
+    from shardviz.planner import Problem
+
+_lock = threading.Lock()
+_workers: dict[int, Worker] = {}
+"""By process id: a fork has its parent's worker in memory, but not the threads that serve it."""
+
+
+def ask(
+    problem: Problem, targets: Sequence[Target], timeout: float, may_refuse: bool
+) -> tuple[Compiled, ...]:
+    """Each target's answer. Where a compiler failed, or took longer than `timeout` seconds, it says so.
+
+    The compilers stay loaded from one question to the next, until Python ends. `may_refuse`: nobody chose
+    the targets, so one that cannot hold the mesh says so as well. Raises `TargetError` for targets that
+    cannot take the problem.
+    """
+    from shardviz.compiler import Compiled
+
+    worker = _worker()
+    asked: list[Pending[Compiled] | Compiled] = []
+    try:
+        for target in targets:
+            try:
+                asked.append(worker.submit(problem, target))
+            except TargetError as error:
+                if not may_refuse:
+                    raise
+                asked.append(Compiled(target.name, "unavailable", error=error.message, hint=error.hint))
+        names = (target.name for target in targets)
+        return tuple(
+            each if isinstance(each, Compiled) else _answer(name, each, timeout)
+            for name, each in zip(names, asked, strict=True)
+        )
+    finally:
+        # An error, or an interrupt, leaves questions whose answers nobody waits for.
+        for each in asked:
+            if not isinstance(each, Compiled) and not each.done():
+                each.cancel()
+
+
+def _answer(target: str, pending: Pending[Compiled], timeout: float) -> Compiled:
+    from shardviz.compiler import Compiled
+
+    try:
+        return pending.result(min(timeout, threading.TIMEOUT_MAX))
+    except CompilerError as error:
+        return Compiled(target, "error", error=error.message, hint=error.hint)
+    except TimeoutError:
+        doing = f" while {pending.stage}" if pending.stage else ""
+        pending.cancel()
+        slow = f"{pending.subject} took longer than {timeout:g} s{doing} and was stopped"
+        return Compiled(target, "error", error=slow, hint="give it longer with a larger timeout")
+
+
+def _worker() -> Worker:
+    from shardviz.compiler import Worker
+
+    with _lock:
+        worker = _workers.get(os.getpid())
+        if worker is None:
+            # `ask` watches the time: one question may be given longer than another.
+            worker = _workers[os.getpid()] = Worker(math.inf)
+            if len(_workers) == 1:
+                atexit.register(_close)
+        return worker
+
+
+def _close() -> None:
+    """End this process's own worker, not the one of a parent that it was forked from."""
+    worker = _workers.pop(os.getpid(), None)
+    if worker is not None:
+        worker.close()

@@ -1,0 +1,93 @@
+"""For the tests of a code base on JAX: a change that adds a collective fails one.
+
+::
+
+    def test_the_layer_gathers_nothing():
+        shardviz.testing.assert_collectives(layer, weights, x, all_reduce=1, others=0)
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from types import EllipsisType
+from typing import Any
+
+from shardviz.errors import QuestionError
+
+Expected = int | EllipsisType | None
+"""Runs of an operation; ``...`` is any number of them, None leaves the operation to `others`."""
+
+
+def assert_collectives(
+    program: Any,
+    /,
+    *args: Any,
+    kwargs: Mapping[str, Any] | None = None,
+    all_gather: Expected = None,
+    all_reduce: Expected = None,
+    reduce_scatter: Expected = None,
+    all_to_all: Expected = None,
+    ragged_all_to_all: Expected = None,
+    collective_permute: Expected = None,
+    collective_broadcast: Expected = None,
+    others: int | None = None,
+) -> None:
+    """Check which collectives the compiler put into a program, and how often each runs.
+
+    `program` and its arguments are those of `shardviz.inspect`, its keyword arguments go into `kwargs`; it
+    is compiled for the devices of its arguments, and does not run. A `Report` of `shardviz.read_hlo` will
+    do as well.
+
+    Every number counts runs: a collective in a loop of four counts four times, a combined one of several
+    arrays once, a start and its done once. A collective matmul counts as the permutes that it is made of.
+    The operations are HLO's, as this compiler has left them: the CPU's has an all-reduce and a slice where
+    a GPU's has a reduce-scatter. Operations that are not named are not checked, unless `others` says how
+    often all of them run together; with ``others=0``, name those of any number with ``...``.
+
+    Raises `AssertionError` with what was expected, what was found, and where that stands in the source;
+    also where a loop of unknown length, or text that cannot be read, leaves a number open. Raises
+    `QuestionError` for a check of nothing, and what `shardviz.inspect` raises.
+    """
+    __tracebackhide__ = True
+    from shardviz.api.expectation import tallies, unmet
+    from shardviz.api.inspecting import inspect
+    from shardviz.api.report import Report
+
+    expected = {
+        "all-gather": all_gather,
+        "all-reduce": all_reduce,
+        "reduce-scatter": reduce_scatter,
+        "all-to-all": all_to_all,
+        "ragged-all-to-all": ragged_all_to_all,
+        "collective-permute": collective_permute,
+        "collective-broadcast": collective_broadcast,
+    }
+    named = {op: _number(op, given) for op, given in expected.items() if given is not None}
+    rest = None if others is None else _number("others", others)
+    if rest is None and all(number is None for number in named.values()):
+        raise QuestionError(
+            "no operation is named, so there is nothing to check",
+            "give all_gather=0, all_reduce=2, …, or others=0 for none at all",
+        )
+    report = program if isinstance(program, Report) else inspect(program, *args, **(kwargs or {}))
+    found = tallies(report.collectives, named, rest)
+    if unmet(found) or report.module.unread:
+        from shardviz.render.programs.expectation_view import expectation_text
+
+        raise AssertionError(expectation_text(report.module, report.mesh, found))
+
+
+def _number(op: str, given: Expected) -> int | None:
+    """The number, None for any. Raises `QuestionError` for what is no number of runs."""
+    if given is ...:
+        return None
+    try:
+        number = operator.index(given)  # type: ignore[arg-type]
+    except TypeError:
+        number = -1
+    if number < 0:
+        raise QuestionError(
+            f"{op.replace('-', '_')}={given!r} is no number of runs", "give 0, 1, 2, …, or ... for any number"
+        )
+    return number

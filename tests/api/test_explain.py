@@ -1,0 +1,165 @@
+"""`shardviz.explain` and `shardviz.rank` give what the command gives."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, cast
+
+import jax
+import numpy as np
+import pytest
+
+import shardviz
+from shardviz.cli.entry import run
+from shardviz.errors import QuestionError, TargetError
+
+EINSUM = "bd,df->bf"
+SIZES = {"b": 8, "d": 2048, "f": 8192}
+WORDS = ("explain", EINSUM, "--specs", "XY,Y_->X_", "--sizes", "b=8,d=2048,f=8192")
+
+
+@pytest.fixture(scope="module")
+def explanation() -> shardviz.Explanation:
+    return shardviz.explain(EINSUM, mesh="X=2,Y=4", specs="XY,Y_->X_", sizes=SIZES)
+
+
+def command(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert run((*WORDS, *words)) == 0
+    return capsys.readouterr().out
+
+
+def timeless(text: str) -> str:
+    return re.sub(r"[\d.]+ m?s\b", "0 s", text)
+
+
+def test_it_shows_what_the_command_shows(explanation, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "90")
+    assert timeless(repr(explanation)) == timeless(command(capsys, "--width", "90")).rstrip("\n")
+    assert str(explanation) == repr(explanation)
+
+
+def test_its_document_is_the_commands(explanation, capsys):
+    def without_time(document: dict[str, Any]) -> dict[str, Any]:
+        for target in document["targets"]:
+            del target["elapsed_s"]
+        return document
+
+    printed = json.loads(command(capsys, "--json"))
+    assert without_time(json.loads(json.dumps(explanation.document()))) == without_time(printed)
+
+
+def test_it_holds_the_objects(explanation):
+    assert [step.op for step in explanation.plan.steps] == ["einsum", "psum"]
+    assert [(each.op, each.axes) for each in explanation.target("shardy").collectives] == [
+        ("all-reduce", ("Y",))
+    ]
+    assert [each.code for each in explanation.differences] == ["promoted_dtype"]
+    with pytest.raises(QuestionError, match="v5e:2x4 was not asked"):
+        explanation.target("v5e:2x4")
+
+
+def test_three_targets_stand_side_by_side(explanation):
+    from shardviz.render.palette import PLAIN
+    from shardviz.render.programs.answers_view import answers_view
+
+    answers = [(each, ()) for each in (*explanation.compiled, explanation.compiled[0])]
+    lines = answers_view(answers, explanation.problem, 120, PLAIN)
+    assert lines[1].plain.split()[:2] == ["target", "time"]
+
+
+def test_a_mesh_is_text_or_an_object():
+    def asked(mesh: Any, **options: Any) -> Any:
+        return shardviz.explain(EINSUM, mesh=mesh, specs="XY,Y_", target="none", **options).problem.mesh
+
+    devices = np.array(jax.devices())
+    order = (7, 6, 5, 4, 3, 2, 1, 0)
+    backwards = shardviz.Mesh(("X", "Y"), (2, 4), order)
+    assert asked({"X": 2, "Y": 4}) == asked("X=2,Y=4")
+    assert asked("X=2,Y=4") == asked(shardviz.Mesh(("X", "Y"), (2, 4)))
+    assert asked(jax.sharding.Mesh(devices.reshape(2, 4), ("X", "Y"))) == asked("X=2,Y=4")
+    assert asked(jax.sharding.AbstractMesh((2, 4), ("X", "Y"))) == asked("X=2,Y=4")
+    assert asked(jax.sharding.Mesh(devices[::-1].reshape(2, 4), ("X", "Y"))) == backwards
+    assert (
+        asked("X=2,Y=4", device_order=order) == asked("X=2,Y=4", device_order="7,6,5,4,3,2,1,0") == backwards
+    )
+    # Devices 4 to 7 are numbered from 0, as those of a slice are.
+    assert asked(jax.sharding.Mesh(devices[7:3:-1].reshape(2, 2), ("X", "Y"))).device_order == (3, 2, 1, 0)
+
+
+def test_sizes_are_text_or_numbers():
+    def sizes(given: Any) -> Any:
+        problem = shardviz.explain(EINSUM, specs="XY,Y_", sizes=given, target="none").problem
+        return [array.shape for array in problem.arguments]
+
+    assert sizes(SIZES) == sizes("b=8,d=2048,f=8192") == sizes({"f": np.int64(8192), "b": 8, "d": 2048})
+    assert sizes(None) == [(1024, 2048), (2048, 8192)]
+
+
+def test_targets_are_text_or_a_list():
+    from shardviz.api.explaining import target_text
+
+    assert target_text(["cpu", "v5e:2x4"]) == target_text(("cpu", "v5e:2x4")) == "cpu,v5e:2x4"
+    assert target_text([]) == "none"
+    for wrong in (5, [5], None):
+        with pytest.raises(shardviz.ShardvizError) as caught:
+            shardviz.explain(EINSUM, specs="XY,Y_", target=cast("Any", wrong))
+        assert "is no target" in caught.value.message
+        assert "a list of such names" in caught.value.hint
+
+
+@pytest.mark.usefixtures("explanation")
+def test_the_compilers_stay_loaded():
+    from shardviz.api.shared_worker import _worker
+
+    before = _worker().pids()
+    shardviz.explain(EINSUM, specs="XY,Y_->X_", sizes="b=16,d=64,f=64", target="shardy")
+    assert before
+    assert _worker().pids() == before
+
+
+def test_a_slow_compiler_is_stopped_and_says_so():
+    found = shardviz.explain(EINSUM, specs="XY,Y_->X_", sizes="b=16,d=64,f=32", target="cpu", timeout=1e-4)
+    (compiled,) = found.compiled
+    assert compiled.status == "error"
+    assert re.fullmatch(
+        r"the cpu compiler took longer than 0\.0001 s( while .*)? and was stopped", compiled.error
+    )
+    assert compiled.hint == "give it longer with a larger timeout"
+    assert f"✗ {compiled.error}" in repr(found)
+
+
+def test_a_default_target_that_cannot_hold_the_mesh_says_so():
+    found = shardviz.explain(EINSUM, mesh="X=64,Y=64", specs="XY,Y_->X_")
+    assert [each.status for each in found.compiled] == ["ok", "unavailable"]
+    with pytest.raises(TargetError, match="4,096 devices"):
+        shardviz.explain(EINSUM, mesh="X=64,Y=64", specs="XY,Y_->X_", target="cpu")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "nothing says how the arrays are split"),
+        ({"specs": "XY"}, "1 spec for the 2 operands"),
+        ({"specs": "XY,Y_", "mesh": 8}, "'8' is not a mesh"),
+        ({"specs": "XY,Y_", "mesh": "X=0"}, "mesh axis X has the size 0"),
+        ({"specs": "XY,Y_", "device_order": [0, 1]}, "the device order names 2 devices"),
+        ({"specs": "XY,Y_", "sizes": {"b": "many"}}, "many"),
+        ({"specs": "XY,Y_", "timeout": 0}, "timeout=0 is no time"),
+        ({"specs": "XY,Y_", "timeout": float("nan")}, "timeout=nan is no time"),
+        ({"specs": "XY,Y_", "target": "cpo"}, "unknown target 'cpo'"),
+    ],
+)
+def test_bad_questions(options, message):
+    with pytest.raises(QuestionError, match=re.escape(message)) as raised:
+        shardviz.explain(EINSUM, **options)
+    assert raised.value.hint
+
+
+def test_a_ranking(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    found = shardviz.rank(EINSUM, mesh="X=2,Y=4")
+    assert run(("explain", EINSUM, "--mesh", "X=2,Y=4", "--specs", "--width", "100")) == 0
+    assert repr(found) == capsys.readouterr().out.rstrip("\n")
+    assert found.candidates[0].plan.wire_bytes == 0
+    assert found.document()["candidates"][0]["best"] is True

@@ -1,0 +1,232 @@
+"""`shardviz.inspect` on programs of this process, on eight simulated devices."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import os
+import platform
+import re
+import subprocess
+import sys
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+from jax.experimental import serialize_executable
+from jax.sharding import AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+import shardviz
+from shardviz.errors import QuestionError
+
+ROWS = ((3, 1, 4, 0), (5, 7, 2, 6))
+"""The device ids along Y of the fixture's mesh."""
+
+
+def auto(mesh):
+    return jax.sharding.Mesh(mesh.devices, mesh.axis_names, axis_types=(AxisType.Auto,) * 2)
+
+
+def given(mesh, *spec, shape=(8, 64)):
+    return jax.ShapeDtypeStruct(shape, jnp.float32, sharding=NamedSharding(mesh, P(*spec)))
+
+
+@jax.jit
+def sum_of_rows(x):
+    return x.sum(axis=1)
+
+
+def check_sum_of_rows(report):
+    (found,) = report.collectives
+    assert (found.op, found.axes, found.groups) == ("all-reduce", ("Y",), ROWS)
+    assert (found.bytes, found.count, report.notes) == (16, 1, ())
+    assert report.mesh == shardviz.Mesh(("X", "Y"), (2, 4), sum(ROWS, ()))
+    lines, first = inspect.getsourcelines(sum_of_rows.__wrapped__)
+    file, _, line = found.source.rpartition(":")
+    assert (file, "x.sum" in lines[int(line) - first]) == (__file__, True)
+
+
+def test_every_stage_of_a_program(mesh):
+    x = given(mesh, "X", "Y")
+    lowered = sum_of_rows.lower(x)
+    for program in (sum_of_rows.trace(x), lowered, lowered.compile()):
+        check_sum_of_rows(shardviz.inspect(program))
+    check_sum_of_rows(shardviz.inspect(sum_of_rows, x))
+    array = jax.device_put(np.ones((8, 64), np.float32), NamedSharding(mesh, P("X", "Y")))
+    check_sum_of_rows(shardviz.inspect(sum_of_rows, array))
+    # A plain function is jitted as it stands.
+    check_sum_of_rows(shardviz.inspect(sum_of_rows.__wrapped__, x))
+    check_sum_of_rows(shardviz.inspect(partial(sum_of_rows), x))
+
+
+def test_jit_of_a_library_on_top_of_jax(mesh):
+    """Equinox's and Flax's have stages of their own, with JAX's inside."""
+
+    class Compiled:
+        def __init__(self, compiled):
+            self.compiled = compiled
+
+    class Lowered:
+        def __init__(self, lowered):
+            self.lowered, self.as_text = lowered, lowered.as_text
+
+        def compile(self):
+            return Compiled(self.lowered.compile())
+
+    class Jitted:
+        def lower(self, *args):
+            return Lowered(sum_of_rows.lower(*args))
+
+    x = given(mesh, "X", "Y")
+    check_sum_of_rows(shardviz.inspect(Jitted(), x))
+    check_sum_of_rows(shardviz.inspect(Jitted().lower(x)))
+    check_sum_of_rows(shardviz.inspect(Jitted().lower(x).compile()))
+
+
+def test_a_program_out_of_a_cache(mesh):
+    stored = serialize_executable.serialize(sum_of_rows.lower(given(mesh, "X", "Y")).compile())
+    check_sum_of_rows(shardviz.inspect(serialize_executable.deserialize_and_load(*stored)))
+
+
+def test_a_mesh_that_only_the_results_tell(mesh):
+    """A shard_map's argument without a sharding: the compiler chooses one, without names."""
+    specs = {"in_specs": P("X", "Y"), "out_specs": P("X")}
+    mapped = jax.shard_map(lambda x: lax.psum(x, "Y"), mesh=auto(mesh), **specs)
+    (found,) = shardviz.inspect(jax.jit(mapped), np.ones((8, 64), np.float32)).collectives
+    assert (found.op, found.axes, found.groups) == ("all-reduce", ("Y",), ROWS)
+
+
+def test_donated_static_unused_and_named_arguments(mesh):
+    @partial(jax.jit, donate_argnums=0, static_argnums=2, static_argnames="how")
+    def step(state, _unused, power, *, scale, how):
+        return {"w": state["w"] * scale**power, "norm": getattr(jnp, how)(state["w"])}
+
+    array = jax.device_put(np.ones((8, 64), np.float32), NamedSharding(mesh, P("X", "Y")))
+    report = shardviz.inspect(step, {"w": array, "none": None}, 1.0, 2, scale=3.0, how="sum")
+    assert {axis for each in report.collectives for axis in each.axes} == {"X", "Y"}
+    assert {each.op for each in report.collectives} == {"all-reduce"}
+    assert not array.is_deleted()
+
+
+def test_layers_in_a_loop_count_like_layers_in_a_row(mesh):
+    @partial(jax.jit, static_argnums=2)
+    def model(x, weights, unroll):
+        def layer(x, w):
+            return jnp.tanh(lax.with_sharding_constraint(x, NamedSharding(mesh, P("X", None))) @ w), None
+
+        return lax.scan(layer, x, weights, unroll=unroll)[0]
+
+    mesh = auto(mesh)
+    x, weights = given(mesh, "X", "Y"), given(mesh, None, None, "Y", shape=(4, 64, 64))
+    counts = [
+        sum(each.count for each in shardviz.inspect(model, x, weights, unroll).collectives)
+        for unroll in (1, 4)
+    ]
+    assert counts[0] == counts[1] == 4
+
+
+def test_ids_that_are_not_numbered_from_zero():
+    mesh = jax.sharding.Mesh(np.array(jax.devices())[[6, 4, 7, 5]].reshape(2, 2), ("X", "data-parallel"))
+    report = shardviz.inspect(sum_of_rows, given(mesh, "X", "data-parallel"))
+    (found,) = report.collectives
+    assert (found.axes, found.groups) == (("data_parallel",), ((6, 4), (7, 5)))
+    assert report.mesh == shardviz.Mesh(("X", "data_parallel"), (2, 2), (2, 0, 3, 1))
+
+
+def test_several_meshes_are_told(mesh):
+    flat = jax.sharding.Mesh(mesh.devices.ravel(), ("all",), axis_types=(AxisType.Auto,))
+    program = jax.jit(lambda x: x.sum(axis=1), out_shardings=NamedSharding(flat, P()))
+    report = shardviz.inspect(program, given(auto(mesh), "X", "Y"))
+    assert report.notes == (
+        "this program has several meshes: X=2,Y=4 and all=8; axes are named after X=2,Y=4",
+    )
+    assert report.mesh.axis_names == ("X", "Y")
+
+
+def test_one_device_has_nothing_to_send():
+    report = shardviz.inspect(lambda x: x @ x, np.ones((8, 8), np.float32))
+    assert (report.collectives, report.given, report.notes) == ((), None, ())
+
+
+def test_a_pmap_has_the_mesh_of_its_axis():
+    mapped = jax.pmap(lambda x: lax.psum(x, "i"), axis_name="i")
+    (found,) = shardviz.inspect(mapped, np.ones((8, 4), np.float32)).collectives
+    assert (found.op, found.axes) == ("all-reduce", ("i",))
+
+
+class Unwilling:
+    def as_text(self):
+        return None
+
+    in_tree = out_tree = jax.tree.structure(())
+    input_shardings = output_shardings = ()
+
+
+@pytest.mark.parametrize(
+    ("program", "args", "message", "hint"),
+    [
+        ("HloModule m", (), "'HloModule m' is text, not a program", "shardviz.read_hlo"),
+        (3, (), "'3' is not a program", "lower("),
+        (None, (), "'None' is not a program", "lower("),
+        (jax.jit(lambda: 1).lower(), (1,), "a Lowered program has its arguments already", "jitted function"),
+        (Unwilling(), (), "this compiler shows no text of its programs", "CPU"),
+    ],
+    ids=["text", "number", "none", "arguments", "no text"],
+)
+def test_what_is_no_program(program, args, message, hint):
+    with pytest.raises(QuestionError, match=re.escape(message)) as raised:
+        shardviz.inspect(program, *args)
+    assert hint in raised.value.hint
+
+
+def test_what_jax_refuses_comes_through():
+    with pytest.raises(TypeError, match="missing 1 required positional argument"):
+        shardviz.inspect(sum_of_rows)
+    with pytest.raises(TypeError, match="abstract array") as raised:
+        shardviz.inspect(lambda x, how: getattr(x, how)(), 1.0, "sum")
+    assert "jit it yourself for static arguments" in raised.value.__notes__[-1]
+
+
+IN_A_SESSION = """
+import jax, jax.numpy as jnp, shardviz
+from jax.experimental import topologies
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+
+chips = topologies.get_topology_desc(platform="tpu", topology_name="v5e:2x4").devices
+mesh = jax.make_mesh((2, 4), ("X", "Y"), devices=chips, axis_types=(AxisType.Auto,) * 2)
+
+def split(*spec):
+    return NamedSharding(mesh, P(*spec))
+
+matmul = jax.jit(lambda a, w: a @ w, out_shardings=split("X", "Y"))
+a = jax.ShapeDtypeStruct((1024, 2048), jnp.bfloat16, sharding=split("X", "Y"))
+w = jax.ShapeDtypeStruct((2048, 8192), jnp.bfloat16, sharding=split(None, "Y"))
+report = shardviz.inspect(matmul, a, w)
+shardviz.testing.assert_collectives(report, all_gather=0, collective_permute=3, others=0)
+print(report.collectives[0].groups)
+"""
+
+
+ROWS_OF_CHIPS = ((0, 1, 2, 3), (7, 6, 5, 4))
+RIGHTWARDS, LEFTWARDS = (
+    sorted((row[i], row[(i + step) % 4]) for row in ROWS_OF_CHIPS for i in range(4)) for step in (1, -1)
+)
+
+
+@pytest.mark.skipif(
+    (sys.platform, platform.machine()) != ("linux", "x86_64"), reason="libtpu is for Linux on x86-64"
+)
+def test_a_program_for_a_tpu_that_is_not_here():
+    """The scaling book's collective matmul, compiled in a session of its own; ids as on the chips' torus."""
+    environment = {**os.environ, "TPU_SKIP_MDS_QUERY": "1", "JAX_PLATFORMS": "cpu"}
+    done = subprocess.run(
+        [sys.executable, "-c", IN_A_SESSION], env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    pairs = ast.literal_eval(done.stdout)
+    # The compiler sends along the torus's two rows, one of which the mesh runs through backwards.
+    assert sorted(pairs) in (RIGHTWARDS, LEFTWARDS)

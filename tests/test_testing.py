@@ -1,0 +1,197 @@
+"""`shardviz.testing.assert_collectives` on a layer of a model, on eight simulated devices."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+from jax.sharding import AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+import shardviz
+from shardviz.errors import QuestionError
+from shardviz.testing import assert_collectives
+
+MESH = jax.sharding.Mesh(np.array(jax.devices()).reshape(2, 4), ("X", "Y"), axis_types=(AxisType.Auto,) * 2)
+
+
+def placed(*spec):
+    return NamedSharding(MESH, P(*spec))
+
+
+def given(shape, *spec):
+    return jax.ShapeDtypeStruct(shape, jnp.float32, sharding=placed(*spec))
+
+
+X = given((16, 64), "X", None)
+W_IN, W_OUT = given((64, 128), None, "Y"), given((128, 64), "Y", None)
+
+
+@jax.jit
+def mlp(x, w_in, w_out):
+    return lax.with_sharding_constraint(jnp.tanh(x @ w_in) @ w_out, placed("X", None))
+
+
+@jax.jit
+def careless_mlp(x, w_in, w_out):
+    hidden = lax.with_sharding_constraint(jnp.tanh(x @ w_in), placed("X", None))
+    return lax.with_sharding_constraint(hidden @ w_out, placed("X", None))
+
+
+@jax.jit
+def stack(x, weights):
+    def layer(x, w):
+        return jnp.tanh(x @ lax.with_sharding_constraint(w, placed())), None
+
+    x = lax.scan(layer, x, weights)[0]
+    return lax.while_loop(lambda x: x.sum() < 3, lambda x: x + 1, x)
+
+
+STACK = given((16, 64), "X", None), given((3, 64, 64), None, "Y", None)
+
+
+def failure(program, *args, **expected):
+    with pytest.raises(AssertionError) as raised:
+        assert_collectives(program, *args, **expected)
+    return str(raised.value)
+
+
+def place(function, code):
+    """Where a line of a function stands, as a failure names it."""
+    lines, first = inspect.getsourcelines(function.__wrapped__)
+    (line,) = [first + number for number, line in enumerate(lines) if code in line]
+    path = Path(__file__)
+    return f"{path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path}:{line}"
+
+
+def test_what_is_as_expected_passes():
+    assert_collectives(mlp, X, W_IN, W_OUT, all_reduce=1, all_gather=0)
+    assert_collectives(mlp, X, W_IN, W_OUT, all_reduce=1, others=0)
+    assert_collectives(mlp, X, W_IN, W_OUT, all_reduce=..., others=0)
+    assert_collectives(mlp, X, W_IN, W_OUT, others=1)
+    assert_collectives(mlp, X, W_IN, kwargs={"w_out": W_OUT}, all_reduce=1)
+    assert_collectives(mlp.lower(X, W_IN, W_OUT), all_reduce=np.int64(1))
+    assert_collectives(shardviz.inspect(mlp, X, W_IN, W_OUT), all_reduce=1)
+
+
+def test_a_change_that_adds_an_all_gather_fails():
+    assert (
+        failure(careless_mlp, X, W_IN, W_OUT, all_reduce=1, all_gather=0)
+        == f"""\
+jit_careless_mlp, on the mesh X=2,Y=4, has other collectives than expected
+
+     operation   expected  found
+  ≠  all-gather         0  1
+     all-reduce         1  1
+
+all-gather:
+  all-gather over Y  f32[8,32]→[8,128]  4,096 bytes  3,072 sent  at {place(careless_mlp, "hidden = ")}"""
+    )
+
+
+def test_an_operation_that_is_missing():
+    assert (
+        failure(mlp, X, W_IN, W_OUT, reduce_scatter=1, all_gather=0)
+        == """\
+jit_mlp, on the mesh X=2,Y=4, has other collectives than expected
+
+     operation       expected  found
+     all-gather             0  0
+  ≠  reduce-scatter         1  0
+     all-reduce           any  1
+
+no reduce-scatter
+
+hint: a compiler for CPUs may leave an all-reduce and a slice where one for GPUs has a
+  reduce-scatter"""
+    )
+
+
+def test_others():
+    assert (
+        failure(mlp, X, W_IN, W_OUT, all_gather=..., others=0)
+        == f"""\
+jit_mlp, on the mesh X=2,Y=4, has other collectives than expected
+
+     operation   expected  found
+     all-gather       any  0
+  ≠  others             0  1
+
+others:
+  all-reduce over Y  f32[8,64]  2,048 bytes  3,072 sent  at {place(mlp, "@ w_out")}"""
+    )
+
+
+def test_loops_count_and_a_loop_of_unknown_length_cannot():
+    assert_collectives(stack, *STACK, all_gather=3)
+    scan, condition = place(stack, "scan"), place(stack, "while_loop")
+    assert (
+        failure(stack, *STACK, all_gather=1, all_reduce=2)
+        == f"""\
+jit_stack, on the mesh X=2,Y=4, has other collectives than expected
+
+     operation   expected  found
+  ≠  all-gather         1  3
+  ≠  all-reduce         2  1 in loops of unknown length
+
+all-gather:
+  all-gather over Y  f32[1,16,64]→[1,64,64]  16,384 bytes  12,288 sent  ×3
+    at {scan}
+
+all-reduce:
+  all-reduce over X  f32[]  4 bytes  4 sent  in a loop  at {condition}"""
+    )
+
+
+def test_many_collectives_are_cut_short():
+    def many(x):
+        for scale in range(25):
+            x = lax.psum_scatter(lax.all_gather(x * scale, "X", tiled=True), "X", tiled=True)
+        return x
+
+    mapped = jax.shard_map(many, mesh=MESH, in_specs=P("X"), out_specs=P("X"))
+    said = failure(mapped, jnp.ones((8, 8)), all_gather=0, others=...)
+    assert said.count("all-gather over X") <= 20
+
+
+def test_text_that_cannot_be_read_passes_no_test():
+    text = mlp.lower(X, W_IN, W_OUT).compile().as_text()
+    report = shardviz.read_hlo(text[: text.index("ROOT", text.index("ENTRY"))], "X=2,Y=4")
+    said = failure(report, all_gather=0)
+    assert said.startswith("jit_mlp, on the mesh X=2,Y=4, cannot be read in full\n")
+    assert "\nunread: the text breaks off inside " in said
+
+
+def test_pytest_shows_the_users_line():
+    with pytest.raises(AssertionError) as raised:
+        assert_collectives(mlp, X, W_IN, W_OUT, all_reduce=0)
+    shown = [entry for entry in raised.traceback if not entry.ishidden(raised)]
+    assert [Path(entry.path) for entry in shown] == [Path(__file__)]
+
+
+@pytest.mark.parametrize(
+    ("expected", "message"),
+    [
+        ({}, "no operation is named, so there is nothing to check"),
+        ({"all_gather": ...}, "no operation is named, so there is nothing to check"),
+        ({"all_gather": -1}, "all_gather=-1 is no number of runs"),
+        ({"all_gather": "none"}, "all_gather='none' is no number of runs"),
+        ({"all_gather": 0.5}, "all_gather=0.5 is no number of runs"),
+        ({"others": -1}, "others=-1 is no number of runs"),
+    ],
+)
+def test_a_check_of_nothing(expected, message):
+    with pytest.raises(QuestionError, match=re.escape(message)) as raised:
+        assert_collectives(mlp, X, W_IN, W_OUT, **expected)
+    assert raised.value.hint
+
+
+def test_an_operation_that_does_not_exist():
+    with pytest.raises(TypeError, match="all_gathers"):
+        assert_collectives(mlp, X, W_IN, W_OUT, all_gathers=0)
