@@ -47,6 +47,24 @@ PICTURES = {
             "shardviz step all_gather --mesh i=8 --algorithm bidirectional-ring",
         ],
     ),
+    "targets": (
+        110,
+        [
+            "shardviz explain 'bd,df->bf' --specs 'XY,_Y->XY' --sizes b=1024,d=2048,f=8192"
+            " --target cpu,v2:2x2,v5e:2x4,v5p:2x2x2"
+        ],
+    ),
+    "passes": (
+        104,
+        ["shardviz passes 'bd,df->bf' --specs 'XY,_Y->XY' --sizes b=1024,d=2048,f=8192 --target v5e:2x4"],
+    ),
+    "schedule": (
+        96,
+        [
+            "shardviz hlo tests/render/program.txt --mesh X=2,Y=4",
+            "shardviz hlo tests/render/program.txt --mesh X=2,Y=4 --picture",
+        ],
+    ),
     "algorithms": (
         96,
         ["shardviz step psum --mesh i=8 --shape 8x65536 --compare"],
@@ -108,6 +126,7 @@ def run(line: str, width: int) -> Text:
         stdout=subprocess.PIPE,
         text=True,
         check=True,
+        cwd=HERE.parent,
         env={**os.environ, "COLORTERM": "truecolor"},
     )
     return Text.assemble(("$ ", "bold green"), (line, "bold"), "\n\n", Text.from_ansi(done.stdout))

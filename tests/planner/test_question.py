@@ -139,7 +139,7 @@ BAD = [
     (
         "ab" * 5000,
         {},
-        f"an operand has more than 64 dimensions at character 65 of '{'ba' * 25}b'",
+        f"an operand has more than 64 dimensions at character 65 of '…{'ba' * 25}b…'",
         "fewer dimensions",
     ),
     ("a,b,c->abc", {}, "a third operand begins at character 4 of 'a,b,c->abc'", "ab,bc->ac; ac,cd->ad"),
