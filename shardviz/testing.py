@@ -40,10 +40,11 @@ def assert_collectives(
     do as well.
 
     Every number counts runs: a collective in a loop of four counts four times, a combined one of several
-    arrays once, a start and its done once. A collective matmul counts as the permutes that it is made of.
-    The operations are HLO's, as this compiler has left them: the CPU's has an all-reduce and a slice where
-    a GPU's has a reduce-scatter. Operations that are not named are not checked, unless `others` says how
-    often all of them run together; with ``others=0``, name those of any number with ``...``.
+    arrays once, a start and its done once, and of a conditional all branches count. A collective matmul
+    counts as the permutes that it is made of. The operations are HLO's, as this compiler has left them: the
+    CPU's has an all-reduce and a slice where a GPU's has a reduce-scatter. Operations that are not named are
+    not checked, unless `others` says how often all of them run together; with ``others=0``, name those of
+    any number with ``...``.
 
     Raises `AssertionError` with what was expected, what was found, and where that stands in the source;
     also where a loop of unknown length, or text that cannot be read, leaves a number open. Raises

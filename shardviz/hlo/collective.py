@@ -52,7 +52,8 @@ class Collective:
     None when there are too many to list. Shapes are per device; for a combined collective they are
     those of its first array and `arrays` counts them. `bytes` is the larger of a device's
     operand and result, all arrays together; `wire_bytes` what one device must send at least. `count` is
-    how often it runs, None when a loop's length is unknown. `source` is where in the user's program it
+    how often it runs, None when a loop's length is unknown; `in_branch`: where that branch of a conditional
+    is taken. `source` is where in the user's program it
     comes from, as the text says it ("file.py:12", else an op name), or "".
 
     `dim` is the dimension that is gathered, scattered or sliced, for an all-to-all the one that becomes
@@ -89,6 +90,7 @@ class Collective:
     overlapped: Sequence[Work] = ()
     algorithm: str = ""
     between_slices: bool = False
+    in_branch: bool = False
     standing: Standing | None = None
 
 

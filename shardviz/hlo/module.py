@@ -17,7 +17,7 @@ from shardviz.hlo.schedule.overlap import Schedules
 from shardviz.hlo.schedule.ring_matmuls import collective_matmuls
 from shardviz.hlo.schedule.rings import Permute
 from shardviz.hlo.schedule.slices import Crossings, slices_named
-from shardviz.hlo.text.call_graph import CallGraph, program_order, run_counts
+from shardviz.hlo.text.call_graph import CallGraph, in_branches, program_order, run_counts
 from shardviz.hlo.text.computation import Computations, line_at
 from shardviz.hlo.text.instruction import Instruction, parse_instruction
 from shardviz.hlo.text.instruction_origin import InstructionOrigins
@@ -85,7 +85,7 @@ def read_hlo(
     mesh's devices (`Mesh.device_order`); without one they are XLA's own numbers, positions in the
     module's device assignment. `infer` asks for the coarsest mesh that explains the groups where none is
     given. A collective in a loop counts as often as the loop is known to run, in a called computation once
-    for each call, in a branch once. A start and its done are one.
+    for each call, in a branch of a conditional once (`in_branch`). A start and its done are one.
 
     `origins` asks where each operand comes from, which takes longer. Of a program on several TPU slices
     the text is that of one slice; the mesh is that of all, and `slices` says on which slice each of its
@@ -164,7 +164,7 @@ class _Reader:
                 roots[home.start] = 1
             elif home.start not in called and self._lacks_callers():
                 roots[home.start] = 1 if not self.header and computations.entry is None else None
-        counts = run_counts(roots, calls)
+        counts, chosen = run_counts(roots, calls), in_branches(calls)
         records = Records(text, self.numbers, self.mesh)
         steps = Steps(text, computations)
         schedules = Schedules(steps, lines, homes, calls)
@@ -182,6 +182,7 @@ class _Reader:
                     home,
                     crossing,
                     count=counts.get(home_start, 0),
+                    in_branch=home_start in chosen,
                     source=source_of(instruction, self.frames),
                     origin=followed.of(instruction, home) if followed else None,
                     **schedules.of(instruction, home, position, crossing)._asdict(),

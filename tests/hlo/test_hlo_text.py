@@ -194,6 +194,7 @@ BODY = f"""%add (a: f32[], b: f32[]) -> f32[] {{
 def test_how_often(line, counts):
     found = read(f"  ROOT %r = f32[8] {line}", BODY)
     assert {collective.op: collective.count for collective in found.collectives} == counts
+    assert {collective.in_branch for collective in found.collectives} <= {line.startswith("conditional")}
 
 
 def test_two_calls_are_one_record_in_program_order():

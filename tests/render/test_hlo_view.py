@@ -286,3 +286,27 @@ def test_a_document_of_mlir_says_what_only_hlo_could() -> None:
     assert found["mesh"]["axis_names"] == ["X"]
     assert found["totals"]["all-gather"]["count"] == 1
     assert viewed(MLIR, 80, mesh=None).splitlines()[1] == "mesh X=2  2 devices"
+
+
+def test_branches_are_said_to_be_in_the_sums() -> None:
+    text = """
+HloModule m, num_partitions=8
+
+%add (a: f32[], b: f32[]) -> f32[] {
+  ROOT %s = f32[] add(%a, %b)
+}
+
+%yes (p: f32[8]) -> f32[8] {
+  ROOT %r = f32[8] all-reduce(%p), channel_id=1, replica_groups=[2,4]<=[8], use_global_device_ids=true, to_apply=%add
+}
+
+%no (p: f32[8]) -> f32[8] {
+  ROOT %p = f32[8] parameter(0)
+}
+
+ENTRY %main (c: pred[], p: f32[8]) -> f32[8] {
+  ROOT %r = f32[8] conditional(%c, %p, %p), true_computation=%yes, false_computation=%no
+}
+"""  # noqa: E501
+    assert "1 collective stands in branches of conditionals" in viewed(text, 100)
+    assert "branches" not in viewed(PROGRAM, 100)

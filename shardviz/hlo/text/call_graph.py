@@ -36,12 +36,16 @@ _CALLING = (
 
 
 class Call(NamedTuple):
-    """A place in the computation `caller` that runs `callee` `times` times (None: nobody knows)."""
+    """A place in the computation `caller` that runs `callee` `times` times (None: nobody knows).
+
+    A place that `chooses` is a conditional, which runs one of its branches.
+    """
 
     caller: int
     callee: int
     position: int
     times: int | None
+    chooses: bool = False
 
 
 class CallGraph:
@@ -79,7 +83,7 @@ class CallGraph:
                     if callee in starts and (times := self._times(position, name)) != 0:
                         caller = self._computations.around(position)
                         callers.add(caller)
-                        calls.append(Call(caller.start, callee, position, times))
+                        calls.append(Call(caller.start, callee, position, times, self._chooses(position)))
             pending = {caller for caller in callers - known if caller.name and not caller.is_entry}
             known |= callers
         return calls
@@ -125,6 +129,10 @@ class CallGraph:
             return 0
         return int(callee in names)
 
+    def _chooses(self, position: int) -> bool:
+        instruction, _ = self._lines.get(line_at(self._text, position)[0], (None, frozenset()))
+        return instruction is not None and instruction.opcode == "conditional"
+
     def _trips(self, start: int) -> int | None:
         if start not in self._inferred:
             self._inferred[start] = self._trip_counts.of(start)
@@ -148,6 +156,23 @@ def run_counts(roots: Mapping[int, int | None], calls: Iterable[Call]) -> dict[i
                 more = times(counts.get(caller, 0), call.times)
                 counts[call.callee] = _plus(counts.get(call.callee, 0), more)
     return counts
+
+
+def in_branches(calls: Iterable[Call]) -> set[int]:
+    """The computations that run in a branch of a conditional, directly or through others."""
+    outgoing: dict[int, list[int]] = defaultdict(list)
+    waiting = []
+    for call in calls:
+        outgoing[call.caller].append(call.callee)
+        if call.chooses:
+            waiting.append(call.callee)
+    found: set[int] = set()
+    while waiting:
+        computation = waiting.pop()
+        if computation not in found:
+            found.add(computation)
+            waiting += outgoing[computation]
+    return found
 
 
 def _callers_first(roots: Iterable[int], outgoing: dict[int, list[Call]]) -> list[int]:

@@ -29,7 +29,22 @@ def answers_view(
     answers: Sequence[tuple[Compiled, Sequence[Difference]]], problem: Problem, width: int, palette: Palette
 ) -> list[Text]:
     """Each target's answer, given with its differences from the plan, under a blank line."""
-    # Either is loaded when there are answers: whoever asks nobody but the planner needs none.
+    # All is loaded when there are answers: whoever asks nobody but the planner needs none.
+    from shardviz.render.axis_parts import parts_of_axes
+    from shardviz.render.lines import sentence
+
+    moved = [each for compiled, _ in answers for each in compiled.collectives]
+    notes = [
+        line
+        for words in parts_of_axes(moved, problem.mesh)
+        for line in sentence(words, width, 2, style="dim")
+    ]
+    return [*_answers(answers, problem, width, palette), *notes]
+
+
+def _answers(
+    answers: Sequence[tuple[Compiled, Sequence[Difference]]], problem: Problem, width: int, palette: Palette
+) -> list[Text]:
     if side_by_side([compiled.target for compiled, _ in answers]):
         from shardviz.render.programs.targets_table import targets_table
 

@@ -25,6 +25,7 @@ FOUND = "found in the text; name it yourself to see your axes"
 NO_COUNT = "a number of times that the text does not tell, in no sum"
 NOT_YET = "the partitioner, which inserts them, comes after this text: read that of the compiled program"
 MAY_COME = "the partitioner comes after this text and may insert more: the compiled program tells"
+BRANCHES = "in branches of conditionals, all of which the sums have; a run takes one branch of each"
 NOWHERE = "from no line of the program"
 
 
@@ -40,6 +41,7 @@ def hlo_view(
         *module_lines(module, given, width, palette),
         Text(),
         *_totals(module, totals(moving), width),
+        *_branches(moving, width),
     ]
     matmuls = module.collective_matmuls if isinstance(module, HloModule) else ()
     is_scheduled = isinstance(module, HloModule) and module.is_scheduled
@@ -115,6 +117,12 @@ def _totals(module: HloModule | ShardyModule, found: Sequence[Total], width: int
     if module.awaits_partitioner:
         lines += sentence(MAY_COME, width, style="dim")
     return lines
+
+
+def _branches(collectives: Sequence[Collective], width: int) -> list[Text]:
+    count = sum(each.in_branch for each in collectives)
+    stand = plural(count, "collective stands", "collectives stand")
+    return sentence(f"{stand} {BRANCHES}", width) if count else []
 
 
 def _total_cells(name: str, parts: Sequence[Total]) -> list[Text]:

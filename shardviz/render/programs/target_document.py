@@ -55,6 +55,7 @@ def collective_document(each: Collective) -> Document:
         "bytes": each.bytes,
         "wire_bytes": each.wire_bytes,
         "count": each.count,
+        "in_branch": each.in_branch,
         "source": each.source,
         "is_async": each.is_async,
         "overlapped": [{"name": work.name, "op": work.op, "cycles": work.cycles} for work in each.overlapped],
