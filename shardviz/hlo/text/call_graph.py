@@ -80,10 +80,13 @@ class CallGraph:
                 for position in sites.get(name, ()):
                     # A text may hold several modules: a name means the last one defined so far.
                     callee = named[name][max(0, bisect_right(named[name], position) - 1)]
-                    if callee in starts and (times := self._times(position, name)) != 0:
+                    if callee not in starts:
+                        continue
+                    times, chooses = self._runs(position, name)
+                    if times != 0:
                         caller = self._computations.around(position)
                         callers.add(caller)
-                        calls.append(Call(caller.start, callee, position, times, self._chooses(position)))
+                        calls.append(Call(caller.start, callee, position, times, chooses))
             pending = {caller for caller in callers - known if caller.name and not caller.is_entry}
             known |= callers
         return calls
@@ -103,8 +106,11 @@ class CallGraph:
                 position = following.end()
         return sites
 
-    def _times(self, position: int, callee: str) -> int | None:
-        """How often one run of the instruction at `position` runs `callee`; 0 when it only mentions it."""
+    def _runs(self, position: int, callee: str) -> tuple[int | None, bool]:
+        """How often one run of the instruction at `position` runs `callee`, and whether it may run another.
+
+        0 when it only mentions it.
+        """
         start, stop = line_at(self._text, position)
         if (
             self._text.startswith(" calls=%", position)
@@ -112,26 +118,22 @@ class CallGraph:
             and self._text.find(" fusion(", start, position) >= 0
         ):
             # Most calls are those of fusions.
-            return 1
+            return 1, False
         if start not in self._lines:
             found = parse_instruction(self._text[start:stop])
             called = [found.attributes[key] for key in _CALLING if key in found.attributes] if found else []
             self._lines[start] = found, frozenset(_NAME.findall(" ".join(called)))
         instruction, names = self._lines[start]
         if instruction is None or instruction.opcode in ("async-update", "async-done"):
-            return 0
+            return 0, False
         attributes = instruction.attributes
         if instruction.opcode == "while" and callee in (attributes.get("body"), attributes.get("condition")):
             written = _TRIP_COUNT.search(self._text, position, stop)
             trips = int(written[1]) if written else self._trips(start)
-            return None if trips is None else trips + (callee == attributes.get("condition"))
+            return None if trips is None else trips + (callee == attributes.get("condition")), False
         if "replica_groups" in attributes or "source_target_pairs" in attributes:
-            return 0
-        return int(callee in names)
-
-    def _chooses(self, position: int) -> bool:
-        instruction, _ = self._lines.get(line_at(self._text, position)[0], (None, frozenset()))
-        return instruction is not None and instruction.opcode == "conditional"
+            return 0, False
+        return int(callee in names), instruction.opcode == "conditional"
 
     def _trips(self, start: int) -> int | None:
         if start not in self._inferred:

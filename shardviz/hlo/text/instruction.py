@@ -24,6 +24,7 @@ _ATTRIBUTE = re.compile(
 """A key and its value; or a string, whose inside is none; or the rest of the line, which has no others."""
 _GROUPS = ("replica_groups", "source_target_pairs")
 _BARE = {'"': '"', "{": "}"}
+_MARKS = ('"', "{", "%")
 _NAME = re.compile(r"%([^\s,(){}=%]+)")
 _NAME_WITHOUT_SIGN = re.compile(r"([A-Za-z_][^\s=,(){}\[\]]*)\s*(?=[,)]|$)")
 
@@ -91,7 +92,7 @@ def _attributes(line: str, start: int) -> dict[str, str]:
     found: dict[str, str] = {}
     for key, value in _ATTRIBUTE.findall(line, start):
         if key and key not in found:
-            found[key] = value if key in _GROUPS else _bare(value)
+            found[key] = value if key in _GROUPS or value[:1] not in _MARKS else _bare(value)
     return found
 
 
