@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """0 fine, 1 a check failed, 2 the question was wrong, 3 a compiler failed, 130 interrupted."""
+    """0 fine, 1 a check failed, 2 a wrong question or damaged text, 3 a compiler failed, 130 interrupted."""
 
     FINE = 0
     CHECK_FAILED = 1

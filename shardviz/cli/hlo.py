@@ -49,7 +49,7 @@ def command(
     """Show which collectives the program in FILE has: how many, how large, along which axes, from which line.
 
     FILE holds HLO, StableHLO or Shardy text, as compiled.as_text() or XLA's dumps have it; - reads standard
-    input, and gzip is unpacked. Counts go through loops. What cannot be read is told, and makes it exit 1.
+    input, and gzip is unpacked. Counts go through loops. What cannot be read is told, and makes it exit 2.
     """
     from shardviz.cli.program_text import read_text
 
@@ -120,4 +120,4 @@ def _note(module: HloModule | ShardyModule) -> ExitCode:
     if not unread:
         return ExitCode.FINE
     click.echo(f"hint: {HINT}", err=True)
-    return ExitCode.CHECK_FAILED
+    return ExitCode.QUESTION
