@@ -19,6 +19,7 @@ from shardviz.hlo.schedule.rings import Permute
 from shardviz.hlo.schedule.slices import Crossings, slices_named
 from shardviz.hlo.text.call_graph import CallGraph, in_branches, program_order, run_counts
 from shardviz.hlo.text.computation import Computations, line_at
+from shardviz.hlo.text.elements import with_elements
 from shardviz.hlo.text.instruction import Instruction, parse_instruction
 from shardviz.hlo.text.instruction_origin import InstructionOrigins
 from shardviz.hlo.text.source import StackFrames, source_of
@@ -101,6 +102,7 @@ def read_hlo(
             0,
             hint="HLO begins with HloModule; print one with compiled.as_text()",
         )
+    text = with_elements(text)
     reader = _Reader(text, mesh, slices)
     if reader.computations.entry is None and _ANY_INSTRUCTION.search(text) is None:
         raise NotationError(

@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-os.environ.update(TPU_SKIP_MDS_QUERY="1", JAX_PLATFORMS="cpu")
+os.environ.update(TPU_SKIP_MDS_QUERY="1", ALLOW_MULTIPLE_LIBTPU_LOAD="1", JAX_PLATFORMS="cpu")
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
 
 import jax
