@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 
@@ -47,14 +48,10 @@ def promoted(comparison: Comparison) -> None:
         if BITS.get(one.dtype, 0) > BITS[planned] and (one.dtype[0] != "u" or planned[0] == "u")
     ]
     if wider:
-        one = max(wider, key=lambda one: one.bytes)
-        before = array_bytes((one.elements,), planned)
+        words, ratio = _in_another_dtype(wider, planned)
         also = f" (and {len(wider) - 1} more)" if len(wider) > 1 else ""
-        comparison.say(
-            "promoted_dtype",
-            f"{comparison.target} computes {planned} as {one.dtype}: its {one.op}{one.over} carries "
-            f"{one.bytes:,} bytes instead of {before:,}, {factor(one.bytes / before)}{also}.",
-        )
+        message = f"{comparison.target} computes {words}, {factor(ratio)}{also}."
+        comparison.say("promoted_dtype", message)
 
 
 def narrowed(comparison: Comparison) -> None:
@@ -66,14 +63,19 @@ def narrowed(comparison: Comparison) -> None:
         if _is_float(one.dtype) and _is_float(planned) and BITS[one.dtype] < BITS[planned] and one.pieces == 1
     ]
     if narrower:
-        one = max(narrower, key=lambda one: one.bytes)
-        before = array_bytes((one.elements,), planned)
+        words, _ = _in_another_dtype(narrower, planned)
         also = f" (and {len(narrower) - 1} more)" if len(narrower) > 1 else ""
-        comparison.say(
-            "narrowed_dtype",
-            f"{comparison.target} moves {planned} as {one.dtype}: its {one.op}{one.over} carries "
-            f"{one.bytes:,} bytes instead of {before:,}{also}.",
-        )
+        comparison.say("narrowed_dtype", f"{comparison.target} moves {words}{also}.")
+
+
+def _in_another_dtype(moved: Sequence[Transfer], planned: str) -> tuple[str, float]:
+    """What the largest of some transfers carries instead of the planned dtype, and how many times that is."""
+    one = max(moved, key=lambda each: each.bytes)
+    before = array_bytes((one.elements,), planned)
+    words = (
+        f"{planned} as {one.dtype}: its {one.op}{one.over} carries {one.bytes:,} bytes instead of {before:,}"
+    )
+    return words, one.bytes / before
 
 
 def _is_float(dtype: str) -> bool:

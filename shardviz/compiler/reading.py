@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from shardviz.compiler.compiled import Compiled
-from shardviz.compiler.machines import GpuNodes, TpuSlices
+from shardviz.compiler.machines import GpuNodes
 from shardviz.hardware.placement import Place, Placement
 from shardviz.hlo import read_hlo, read_shardy
 from shardviz.hlo.schedule.standing import with_standing
@@ -46,11 +46,9 @@ def read_output(output: Output, problem: Problem, target: Target, versions: Vers
         if spec is None and "sdy.mesh" not in output.text:
             spec = PartitionSpec.replicated(problem.result.rank)
         return replace(answer, collectives=shardy.collectives, result_spec=_as_asked(spec, problem))
-    mesh, placement, slices = problem.mesh, placement_of(output, target), None
-    if placement is not None:
-        mesh = replace(mesh, device_order=placement.ids)
-        if isinstance(target.machines, TpuSlices) and target.machines.slices > 1:
-            slices = [place.slice for place in placement.places]
+    placement = placement_of(output, target)
+    mesh = problem.mesh if placement is None else placement.on(problem.mesh)
+    slices = None if placement is None else placement.slices
     module = read_hlo(output.text, mesh, origins=True, slices=slices)
     partitioned: tuple[Collective, ...] = ()
     if output.partitioned:

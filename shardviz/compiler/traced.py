@@ -6,7 +6,7 @@ import re
 import shutil
 import tempfile
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -79,9 +79,7 @@ def read_traced(compiled: Compiled, folder: str, problem: Problem) -> Traced:
             f"the {compiled.target} compiler left no dump of its passes",
             "look at XLA_FLAGS: a flag of the user's may switch the dumps off",
         )
-    mesh, slices, placement = problem.mesh, None, compiled.placement
-    if placement is not None:
-        mesh = replace(mesh, device_order=placement.ids)
-        # A TPU's slices run a program each; GPUs have no torus, and the nodes one program.
-        slices = [place.slice for place in placement.places] if placement.torus else None
-    return Traced(compiled, read_passes(dumps, mesh, slices))
+    placement = compiled.placement
+    if placement is None:
+        return Traced(compiled, read_passes(dumps, problem.mesh))
+    return Traced(compiled, read_passes(dumps, placement.on(problem.mesh), placement.slices))

@@ -77,15 +77,11 @@ class Worker:
         """
         # Loaded only here: `start` comes first, and the child should load JAX at once.
         from shardviz.compiler.question import question_for
-        from shardviz.compiler.reading import read_output, unavailable
-        from shardviz.compiler.targets import check_axis_types, check_mesh
+        from shardviz.compiler.reading import read_output
 
-        check_axis_types(problem)
-        check_mesh(target, problem.mesh)
-        try:
-            check_installed(target)
-        except TargetError as error:
-            return settled(unavailable(target, error))
+        missing = _missing(problem, target)
+        if missing is not None:
+            return settled(missing)
         lane = self._lane(target.lane)
 
         def finish(output: Reply) -> Compiled:
@@ -116,16 +112,12 @@ class Worker:
         Raises `CompilerError` as well, where there is no room for the compiler's dumps.
         """
         from shardviz.compiler.question import question_for
-        from shardviz.compiler.reading import read_output, unavailable
-        from shardviz.compiler.targets import check_axis_types, check_mesh
+        from shardviz.compiler.reading import read_output
         from shardviz.compiler.traced import DumpFolders, Traced, read_traced
 
-        check_axis_types(problem)
-        check_mesh(target, problem.mesh)
-        try:
-            check_installed(target)
-        except TargetError as error:
-            return settled(Traced(unavailable(target, error)))
+        missing = _missing(problem, target)
+        if missing is not None:
+            return settled(Traced(missing))
         lane = self._lane(target.lane)
         with self._lock:
             folders = self._folders = self._folders or DumpFolders()
@@ -214,3 +206,20 @@ class Worker:
             self._answers[problem, answer.target, answer.versions] = answer
             while len(self._answers) > CACHED_ANSWERS:
                 del self._answers[next(iter(self._answers))]
+
+
+def _missing(problem: Problem, target: Target) -> Compiled | None:
+    """The answer of a target that is not installed, None where it is.
+
+    Raises `TargetError` for what `check_mesh` and `check_axis_types` refuse.
+    """
+    from shardviz.compiler.reading import unavailable
+    from shardviz.compiler.targets import check_axis_types, check_mesh
+
+    check_axis_types(problem)
+    check_mesh(target, problem.mesh)
+    try:
+        check_installed(target)
+    except TargetError as error:
+        return unavailable(target, error)
+    return None

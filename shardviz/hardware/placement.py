@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shardviz.sharding import Mesh
 
@@ -36,6 +36,16 @@ class Placement:
     places: tuple[Place, ...]
     torus: tuple[int, ...] = ()
     wrap: tuple[bool, ...] = ()
+
+    @property
+    def slices(self) -> tuple[int, ...] | None:
+        """The slice of each position, where TPU slices run a program each; GPUs' nodes run one together."""
+        found = tuple(place.slice for place in self.places)
+        return found if self.torus and len(set(found)) > 1 else None
+
+    def on(self, mesh: Mesh) -> Mesh:
+        """The mesh with its devices in the order in which they stand here."""
+        return replace(mesh, device_order=self.ids)
 
 
 @dataclass(frozen=True)
