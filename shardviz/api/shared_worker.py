@@ -30,6 +30,7 @@ def ask(
     cannot take the problem.
     """
     from shardviz.compiler import Compiled
+    from shardviz.compiler.compiled import without_answer
 
     worker = _worker()
     asked: list[Pending[Compiled] | Compiled] = []
@@ -40,7 +41,7 @@ def ask(
             except TargetError as error:
                 if not may_refuse:
                     raise
-                asked.append(Compiled(target.name, "unavailable", error=error.message, hint=error.hint))
+                asked.append(without_answer(target.name, error))
         names = (target.name for target in targets)
         return tuple(
             each if isinstance(each, Compiled) else _answer(name, each, timeout)
@@ -55,11 +56,12 @@ def ask(
 
 def _answer(target: str, pending: Pending[Compiled], timeout: float) -> Compiled:
     from shardviz.compiler import Compiled
+    from shardviz.compiler.compiled import without_answer
 
     try:
         return pending.result(min(timeout, threading.TIMEOUT_MAX))
     except CompilerError as error:
-        return Compiled(target, "error", error=error.message, hint=error.hint)
+        return without_answer(target, error)
     except TimeoutError:
         doing = f" while {pending.stage}" if pending.stage else ""
         pending.cancel()

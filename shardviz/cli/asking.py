@@ -85,14 +85,14 @@ class Conversation:
 
         Where a compiler failed, the reason stands in its answer's place, and `exit_code` remembers it.
         """
-        from shardviz.compiler import Compiled
+        from shardviz.compiler.compiled import without_answer
 
         for number, (target, pending) in enumerate(self._pending):
             others = [(other.name, each) for other, each in self._pending[number + 1 :]]
             try:
                 compiled = narrated(pending, target.name, others)
             except CompilerError as error:
-                compiled = Compiled(target.name, "error", error=error.message, hint=error.hint)
+                compiled = without_answer(target.name, error)
             if compiled.status == "error":
                 self.exit_code = ExitCode.COMPILER
             elif compiled.status == "unavailable":

@@ -70,17 +70,10 @@ class Judge:
         if self._worker is None or self._target is None:
             return
         from shardviz.compiler import TARGETS
-        from shardviz.stepping.device_numbers import MAX_COUNTED
+        from shardviz.stepping.judging import ask_jax
 
-        array = question.layout.array
         try:
-            if question.shards is None:
-                raise TargetError(
-                    f"the {array.elements:,} elements are followed without numbers",
-                    f"take an array of up to {MAX_COUNTED:,}, or --on none",
-                )
-            target, mesh = TARGETS[self._target], question.layout.mesh
-            self._pending = self._worker.run(question.operation, mesh, question.shards, target)
+            self._pending = ask_jax(self._worker, question, TARGETS[self._target])
         except TargetError as error:
             if self._chosen:
                 raise TargetError(error.message, self._reworded(error.hint)) from error
@@ -94,23 +87,16 @@ class Judge:
         if self._pending is None or self._target is None:
             return None
         from shardviz.cli.narration import narrated
-        from shardviz.collectives.judgement import judge
-        from shardviz.stepping.verdict import Verdict
+        from shardviz.stepping.judging import judged
 
         try:
-            ran = narrated(self._pending, self._target)
-            if ran.shards is None:
-                raise CompilerError(ran.error, ran.hint)
+            verdict = judged(walk.question, walk.frames, narrated(self._pending, self._target))
         except ShardvizError as error:
             if self._chosen:
                 hint = self._reworded(error.hint)
                 raise CompilerError(f"{self._target}: {error.message}", hint) from error
             _note(f"nothing is verified: {self._target}: {error.message}")
             return None
-        before, after = walk.frames.before, walk.frames.after
-        assert before is not None
-        assert after is not None
-        verdict = Verdict(ran, judge(walk.operation, walk.mesh, before, after, ran.shards))
         if not verdict.agrees:
             self.exit_code = ExitCode.CHECK_FAILED
         return verdict

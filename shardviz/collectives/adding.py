@@ -45,17 +45,20 @@ class Adding:
         for number, sends in enumerate(schedule, 1):
             self._play(number, sends.expanded(schedule.chunks))
 
-    def held(self, number: int) -> Held:
+    def held(self, number: int, member: int | None = None) -> Held:
         import numpy as np
 
         order, until = self._by_slot
+        if member is not None:
+            mine = slice(self._first_change[member], self._first_change[member + 1])
+            order, until = order[mine], until[mine]
         now = (self._since[order] <= number) & (number < until)
         change = order[now]
         slot = self._slot[change]
-        member, chunk = np.divmod(slot.astype(np.int64), self._chunks)
+        members, chunk = np.divmod(slot.astype(np.int64), self._chunks)
         needed = (self._last_use[change] > number) | (self._is_end[slot] & (self._current[slot] == change))
         arrived = (self._since[change] == number) & (number > 0)
-        return Held(member, chunk, self._datum[change], arrived, needed)
+        return Held(members, chunk, self._datum[change], arrived, needed)
 
     def final(self, member: Ints, chunk: Ints) -> Small:
         """The data at the end: there is one everywhere."""
@@ -82,6 +85,9 @@ class Adding:
             # The last one pushed is the first one taken.
             stack += [other, mine] if size[mine] > size[other] else [mine, other]
         return tuple(order)
+
+    def count(self, datum: int) -> int:
+        return int(self._sizes[datum])
 
     def _play(self, number: int, sends: Sends) -> None:
         """One round: all is read before anything is changed."""
@@ -137,6 +143,15 @@ class Adding:
         same = slot[order[1:]] == slot[order[:-1]]
         until[:-1][same] = self._since[order[1:]][same]
         return order, until
+
+    @cached_property
+    def _first_change(self) -> Ints:
+        """Where every member's changes begin among those ordered by slot, and where the last one's end."""
+        import numpy as np
+
+        order, _ = self._by_slot
+        members = np.arange(self._schedule.pattern.group_size + 1)
+        return self._slot[order].searchsorted(members * self._chunks)
 
     @cached_property
     def _is_end(self) -> Bools:

@@ -52,6 +52,11 @@ class Piece:
         return self._frames.trace.contributions(self.datum)
 
     @property
+    def count(self) -> int:
+        """How many contributions it contains."""
+        return self._frames.trace.count(self.datum)
+
+    @property
     def addends(self) -> tuple[Values, ...] | None:
         """The elements of each contribution; None in frames without numbers."""
         leaves = self._frames.trace.addends(self.datum)
@@ -72,22 +77,30 @@ class Frame:
         if number:
             self.phase, within = frames.schedule.phase(number)
             self.sends = self.phase.sends(within).expanded(frames.schedule.chunks)
-        self.held: Held = frames.trace.held(number)
-        """What all members hold, as arrays."""
         self._frames = frames
 
-    def pieces(self, member: int, group: int = 0) -> tuple[Piece, ...]:
-        """What a member of a group holds, ordered by chunk."""
-        held = self.held
-        first, last = held.member.searchsorted(member), held.member.searchsorted(member + 1)
-        mine = slice(first, last)
+    @cached_property
+    def held(self) -> Held:
+        """What all members hold, as arrays."""
+        return self._frames.trace.held(self.number)
+
+    def held_by(self, member: int) -> Held:
+        """What one member holds, as arrays."""
+        return self._frames.trace.held(self.number, member)
+
+    def pieces(self, member: int, group: int = 0, chunks: range | None = None) -> tuple[Piece, ...]:
+        """What a member of a group holds, ordered by chunk; of some `chunks` only, where they are given."""
+        held = self.held_by(member)
+        seen = slice(None)
+        if chunks is not None:
+            seen = slice(held.chunk.searchsorted(chunks.start), held.chunk.searchsorted(chunks.stop))
         return tuple(
             Piece(self._frames, group, *piece)
             for piece in zip(
-                held.chunk[mine].tolist(),
-                held.datum[mine].tolist(),
-                held.arrived[mine].tolist(),
-                held.needed[mine].tolist(),
+                held.chunk[seen].tolist(),
+                held.datum[seen].tolist(),
+                held.arrived[seen].tolist(),
+                held.needed[seen].tolist(),
                 strict=True,
             )
         )

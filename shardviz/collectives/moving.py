@@ -44,13 +44,15 @@ class Moving:
         for number, source, target in _blocks(schedule):
             self._play(number.astype(rounds), source, target)
 
-    def held(self, number: int) -> Held:
+    def held(self, number: int, member: int | None = None) -> Held:
         import numpy as np
 
-        slot = np.flatnonzero(self._arrival <= number)
-        member, chunk = np.divmod(slot, self._chunks)
+        chunks = self._chunks
+        mine = slice(None) if member is None else slice(member * chunks, (member + 1) * chunks)
+        slot = np.flatnonzero(self._arrival[mine] <= number) + (mine.start or 0)
+        holder, chunk = np.divmod(slot, chunks)
         arrived = (self._arrival[slot] == number) & (number > 0)
-        return Held(member, chunk, self._datum[chunk], arrived, self._last_use[slot] > number)
+        return Held(holder, chunk, self._datum[chunk], arrived, self._last_use[slot] > number)
 
     def final(self, member: Ints, chunk: Ints) -> Small:
         """The data at the end, -1 where there is none."""
@@ -64,6 +66,10 @@ class Moving:
 
     def addends(self, datum: int) -> tuple[int, ...]:
         return (datum,)
+
+    def count(self, datum: int) -> int:
+        del datum
+        return 1
 
     def _play(self, number: NDArray[Any], source: Ints, target: Ints) -> None:
         """Some rounds in order: the round's number, and the slots from which and to which each entry goes."""

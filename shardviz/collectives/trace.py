@@ -82,9 +82,9 @@ class Trace:
         """The sums in batches: (member's own, received) data of each. A batch needs only those before it."""
         return self._course.sums
 
-    def held(self, number: int) -> Held:
-        """What members hold after a round; 0 is before the first."""
-        return self._course.held(number)
+    def held(self, number: int, member: int | None = None) -> Held:
+        """What all members hold after a round, or one of them; 0 is before the first."""
+        return self._course.held(number, member)
 
     def final(self, member: Ints, chunk: Ints) -> Small:
         """The data at the end; `ScheduleError` where there is none."""
@@ -100,6 +100,10 @@ class Trace:
     def addends(self, datum: int) -> tuple[int, ...]:
         """The leaves that a datum is the sum of, in the order of the additions: itself, if it is a leaf."""
         return self._course.addends(datum)
+
+    def count(self, datum: int) -> int:
+        """Of how many leaves a datum is the sum: 1, if it is a leaf."""
+        return self._course.count(datum)
 
     def contributions(self, datum: int) -> tuple[int, ...]:
         """The members whose addends a datum contains, in the order of the additions."""

@@ -85,6 +85,11 @@ class ChildProcess:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
 
+    def wait(self, seconds: float) -> None:
+        """Wait until it is gone, at most so long."""
+        with suppress(subprocess.TimeoutExpired):
+            self._popen.wait(seconds)
+
     def bury(self) -> tuple[str, str]:
         """Kill it if need be and wait: how it ended ("was killed by SIGKILL"), and its last words."""
         self.kill()

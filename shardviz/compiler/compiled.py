@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from shardviz.errors import ShardvizError, TargetError
+
 if TYPE_CHECKING:
     from shardviz.hardware import Placement
     from shardviz.hlo import Collective, CollectiveMatmul
@@ -36,3 +38,9 @@ class Compiled:
     versions: tuple[tuple[str, str], ...] = ()
     collective_matmuls: tuple[CollectiveMatmul, ...] = ()
     placement: Placement | None = None
+
+
+def without_answer(target: str, error: ShardvizError) -> Compiled:
+    """In the place of an answer: "unavailable" for a `TargetError`, "error" for any other."""
+    status = "unavailable" if isinstance(error, TargetError) else "error"
+    return Compiled(target, status, error=error.message, hint=error.hint)

@@ -34,7 +34,10 @@ if TYPE_CHECKING:
 CANCEL_GRACE_S = 1.0
 """A cancelled request may still finish within this time: loading JAX again would take as long."""
 CLOSE_GRACE_S = 2.0
-"""Closing waits so long for the thread that serves the child."""
+"""Closing waits so long for the child to be gone."""
+THREAD_GRACE_S = 0.2
+"""And then so long for the thread that serves it, which may read an answer, or wait for ever: for an import
+that an interrupt left unfinished."""
 
 _UNKNOWN_FLAG = re.compile(r"unknown (?:command line )?flag", re.IGNORECASE)
 _TPU_FLAGS = "LIBTPU_INIT_ARGS"
@@ -83,15 +86,25 @@ class Lane:
             self._closed = True
             if self._current is not None:
                 self._current.fail(Cancelled("the worker was closed"))
-            if self._process is not None:
-                self._process.kill()
+            process = self._process
+            if process is not None:
+                process.kill()
         self._queue.put(None)
-        # The thread may wait for ever, for an import that an interrupt left unfinished.
-        self._thread.join(CLOSE_GRACE_S)
+        if process is not None:
+            process.wait(CLOSE_GRACE_S)
+        self._thread.join(THREAD_GRACE_S)
 
     def withdraw(self, pending: Pending[Any]) -> None:
-        """Stop the work on a cancelled request, if it has begun and does not end by itself soon."""
-        _timer(CANCEL_GRACE_S, self._stop, pending, "was cancelled")
+        """Stop the work on a cancelled request, if it has begun and does not end by itself soon.
+
+        A child that still loads JAX has not begun: it goes on, and `_converse` drops the request.
+        """
+
+        def stop() -> None:
+            if self._loaded:
+                self._stop(pending, "was cancelled")
+
+        _timer(CANCEL_GRACE_S, stop)
 
     def _serve(self) -> None:
         with suppress(Exception):  # the first request meets the same error and reports it
@@ -150,24 +163,38 @@ class Lane:
     def _converse(self, process: ChildProcess, pending: Pending[Any]) -> Reply:
         if not self._loaded:
             pending.progress("importing jax")
+            self._load(process)
+        if pending.done():
+            raise Cancelled(f"the request to {pending.subject} was cancelled")
         with suppress(BrokenPipeError):  # what it said before it ended is still to be read
             process.send(pending.request)
         while True:
-            match process.receive():
+            match self._received(process):
                 case Progress(stage):
                     pending.progress(stage)
-                case Ready(versions):
-                    self._loaded, self.versions = True, versions
-                case Broken(reason):
-                    self._bury()
-                    raise CompilerError(
-                        f"jax cannot be used here: {reason}",
-                        "python -c 'import jax; print(jax.devices())' should work first",
-                    )
                 case Output() | RunOutput() | About() as reply:
                     return reply
                 case other:
                     raise AssertionError(f"the child sent {other!r}")
+
+    def _load(self, process: ChildProcess) -> None:
+        """Wait until the child has loaded JAX."""
+        match self._received(process):
+            case Ready(versions):
+                self._loaded, self.versions = True, versions
+            case other:
+                raise AssertionError(f"the child sent {other!r}")
+
+    def _received(self, process: ChildProcess) -> object:
+        """What the child says next. Raises `CompilerError` where that is that it cannot go on."""
+        message = process.receive()
+        if isinstance(message, Broken):
+            self._bury()
+            raise CompilerError(
+                f"jax cannot be used here: {message.reason}",
+                "python -c 'import jax; print(jax.devices())' should work first",
+            )
+        return message
 
     def _death(self, pending: Pending[Any]) -> CompilerError:
         """The error for a request whose child has died under it."""

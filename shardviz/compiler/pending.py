@@ -39,6 +39,7 @@ class Pending(Generic[T]):
         self._settled = threading.Event()
         self._lock = threading.Lock()
         self._end: tuple[T] | ShardvizError | None = None
+        self._when_done: Callable[[], None] | None = None
 
     @property
     def subject(self) -> str:
@@ -62,6 +63,14 @@ class Pending(Generic[T]):
             raise self._end
         assert self._end is not None
         return self._end[0]
+
+    def when_done(self, callback: Callable[[], None]) -> None:
+        """Call `callback` once the end is there: at once if it is, else from the thread that brings it."""
+        with self._lock:
+            if not self._settled.is_set():
+                self._when_done = callback
+                return
+        callback()
 
     def cancel(self) -> None:
         """Withdraw the request: from now on `result` raises `Cancelled`, unless the end is there already."""
@@ -95,6 +104,8 @@ class Pending(Generic[T]):
             if self._on_end is not None:
                 self._on_end()
             self._settled.set()
+        if self._when_done is not None:
+            self._when_done()
 
 
 def settled(answer: T) -> Pending[T]:

@@ -17,7 +17,6 @@ from shardviz.sharding import PartitionSpec
 if TYPE_CHECKING:
     from shardviz.compiler.messages import Output, Spec, Versions
     from shardviz.compiler.targets import Target
-    from shardviz.errors import ShardvizError
     from shardviz.hlo import Collective
     from shardviz.planner.problem import Problem
 
@@ -62,11 +61,6 @@ def read_output(output: Output, problem: Problem, target: Target, versions: Vers
         collective_matmuls=module.collective_matmuls,
         placement=placement,
     )
-
-
-def unavailable(target: Target, error: ShardvizError) -> Compiled:
-    """The answer of a target that cannot be asked here."""
-    return Compiled(target.name, "unavailable", error=error.message, hint=error.hint)
 
 
 def placement_of(output: Output, target: Target) -> Placement | None:

@@ -213,7 +213,7 @@ def _missing(problem: Problem, target: Target) -> Compiled | None:
 
     Raises `TargetError` for what `check_mesh` and `check_axis_types` refuse.
     """
-    from shardviz.compiler.reading import unavailable
+    from shardviz.compiler.compiled import without_answer
     from shardviz.compiler.targets import check_axis_types, check_mesh
 
     check_axis_types(problem)
@@ -221,5 +221,5 @@ def _missing(problem: Problem, target: Target) -> Compiled | None:
     try:
         check_installed(target)
     except TargetError as error:
-        return unavailable(target, error)
+        return without_answer(target.name, error)
     return None

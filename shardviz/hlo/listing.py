@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from shardviz.hlo.collective import Collective
@@ -49,9 +49,11 @@ class Listing:
     module: HloModule
 
 
-def list_hlo(text: str, mesh: Mesh | None = None, *, infer: bool = False) -> Listing:
-    """HLO text as a listing; `infer` asks for a mesh where none is given. Raises what `read_hlo` raises."""
-    module = read_hlo(text, mesh, infer=infer)
+def list_hlo(
+    text: str, mesh: Mesh | None = None, *, infer: bool = False, slices: Sequence[int] | None = None
+) -> Listing:
+    """HLO text as a listing; `infer` and `slices` as in `read_hlo`. Raises what `read_hlo` raises."""
+    module = read_hlo(text, mesh, infer=infer, slices=slices)
     lines, spans = _Lister(text, module.collectives).listed()
     return Listing(lines, spans, module)
 

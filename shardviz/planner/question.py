@@ -10,6 +10,7 @@ from typing import Literal
 from shardviz.errors import NotationError, QuestionError, quote
 from shardviz.notation import (
     Einsum,
+    Product,
     SpecPart,
     parse_chain,
     parse_product,
@@ -51,16 +52,35 @@ def problem_from_text(
         einsums, names, given = _read_product(text, mesh, specs)
     else:
         given = None if specs is None else parse_specs(specs, mesh.axis_names)
-        einsums = parse_chain(text, _ellipsis_rank(text, given, parse_sizes(sizes)))
-        names = _names(einsums)
-    size = _sizes(einsums, sizes)
-    dtype = canonical_dtype(dtype)
+        einsums = parse_chain(text, ellipsis_rank(text, given, parse_sizes(sizes)))
+        names = usual_names(einsums)
     if given is None:
         given = tuple(SpecPart((None,) * len(einsum.operands)) for einsum in einsums)
     else:
         _check_fit(einsums, names, given, SpecPlaces(specs or ""))
+    return problem_from_parts(
+        einsums, names, given, mesh=mesh, sizes=sizes, dtype=dtype, axis_types=axis_types
+    )
+
+
+def problem_from_parts(
+    einsums: Sequence[Einsum],
+    names: Sequence[Names],
+    specs: Sequence[SpecPart],
+    *,
+    mesh: Mesh,
+    sizes: str = "",
+    dtype: str = "bf16",
+    axis_types: Literal["auto", "explicit"] = "auto",
+) -> Problem:
+    """The problem of einsums, the arrays' names and their specs, which fit one another in number and rank.
+
+    Raises `QuestionError` for sizes and axes that do not fit, as `problem_from_text` does.
+    """
+    size = dimension_sizes(einsums, sizes)
+    dtype = canonical_dtype(dtype)
     parts = []
-    for einsum, (operand_names, result_name), part in zip(einsums, names, given, strict=True):
+    for einsum, (operand_names, result_name), part in zip(einsums, names, specs, strict=True):
         rows = zip(
             (*operand_names, result_name),
             (*einsum.operands, einsum.result),
@@ -72,7 +92,8 @@ def problem_from_text(
             for name, dims, spec in rows
         )
         for array in arrays:
-            _check_divides(array, mesh, sizes)
+            for error in uneven_dims(array, mesh, sizes):
+                raise error
         parts.append(Contraction(einsum, arrays[:-1], arrays[-1]))
     return Problem(mesh, tuple(parts), axis_types)
 
@@ -89,7 +110,11 @@ def _read_product(
             f"{quote(text)} says how its arrays are split, and so do the specs {quote(specs)}",
             "give the specs once: in the brackets, or beside an einsum such as bd,df->bf",
         )
-    product = parse_product(text, mesh.axis_names)
+    return parts_of_product(parse_product(text, mesh.axis_names))
+
+
+def parts_of_product(product: Product) -> tuple[tuple[Einsum, ...], list[Names], tuple[SpecPart, ...]]:
+    """The einsums of a product, the names of their arrays, none of them twice, and their specs."""
     taken: set[str] = set()
     operands = [_unused(array.name, taken) for array in product.operands]
     result = _unused(product.result.name if product.result else "Out", taken)
@@ -109,7 +134,7 @@ def _read_product(
     return einsums, names, tuple(specs_of)
 
 
-def _names(einsums: Sequence[Einsum]) -> list[Names]:
+def usual_names(einsums: Sequence[Einsum]) -> list[Names]:
     """A and W, or A, W1, W2, … in a chain, whose intermediates are H1, H2, …; the last result is Out."""
     names: list[Names] = []
     previous = "A"
@@ -131,7 +156,7 @@ def _unused(name: str, taken: set[str]) -> str:
     return found
 
 
-def _ellipsis_rank(text: str, specs: tuple[SpecPart, ...] | None, sizes: dict[str, int]) -> int:
+def ellipsis_rank(text: str, specs: tuple[SpecPart, ...] | None, sizes: dict[str, int]) -> int:
     """How many dimensions ``...`` stands for: as many as have sizes, or as a spec has entries left."""
     if "..." not in text:
         return 0
@@ -193,7 +218,11 @@ def _check_fit(
                 )
 
 
-def _sizes(einsums: Sequence[Einsum], text: str) -> dict[str, int]:
+def dimension_sizes(einsums: Sequence[Einsum], text: str) -> dict[str, int]:
+    """Elements of every dimension: those in the text, or the defaults where it is empty.
+
+    Raises `NotationError` for text of another form, a dimension that no array has, and one without a size.
+    """
     dims = list(dict.fromkeys(dim for einsum in einsums for dim in einsum.dims))
     given = parse_sizes(text)
     for name in given:
@@ -218,8 +247,12 @@ def _sizes(einsums: Sequence[Einsum], text: str) -> dict[str, int]:
     return given
 
 
-def _check_divides(array: ShardedArray, mesh: Mesh, sizes: str) -> None:
-    """Raise `QuestionError` where the spec cuts a dimension into parts of different sizes."""
+def uneven_dims(array: ShardedArray, mesh: Mesh, sizes: str) -> Iterator[QuestionError]:
+    """An error for each dimension that the spec cuts into parts of different sizes.
+
+    A `NotationError` at its place in the text of the sizes, where it stands there. Raises `QuestionError`
+    for a spec that does not fit the array or the mesh.
+    """
     if array.spec is None:
         return
     array.spec.check(mesh, array.rank, array.name)
@@ -236,8 +269,9 @@ def _check_divides(array: ShardedArray, mesh: Mesh, sizes: str) -> None:
             )
             place = re.search(rf"(?<!\w){re.escape(dim)}\s*=", sizes)
             if place:
-                raise NotationError(problem, sizes, place.start(), place.end(), hint)
-            raise QuestionError(problem.rstrip(","), hint)
+                yield NotationError(problem, sizes, place.start(), place.end(), hint)
+            else:
+                yield QuestionError(problem.rstrip(","), hint)
 
 
 def _count(number: int, one: str, many: str = "") -> str:

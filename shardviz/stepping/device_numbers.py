@@ -75,7 +75,7 @@ def counted(count: int, dtype: str) -> Values:
         different = int(ml_dtypes.iinfo(element).max) + 1  # type: ignore[no-untyped-call]
     else:
         different = 2 ** (int(ml_dtypes.finfo(element).nmant) + 1)  # type: ignore[no-untyped-call]
-    return (np.arange(count) % different).astype(element)
+    return (np.arange(count) % min(different, max(1, count))).astype(element)
 
 
 def shards_of(values: Values, layout: Layout) -> Values:

@@ -79,7 +79,8 @@ def test_a_large_array_is_followed_without_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("dtype", "last"), [("pred", 1), ("s8", 127), ("u8", 255), ("bf16", 255), ("f8e4m3fn", 15), ("s32", 999)]
+    ("dtype", "last"),
+    [("pred", 1), ("s8", 127), ("u8", 255), ("bf16", 255), ("f8e4m3fn", 15), ("s32", 999), ("u64", 999)],
 )
 def test_numbers_start_over_where_the_dtype_cannot_tell_them_apart(dtype: str, last: int) -> None:
     values = counted(1000, dtype).astype(np.float64)

@@ -13,6 +13,7 @@ from jax.experimental import mesh_utils, topologies
 from shardviz.compiler.child.gpu_configs import target_config
 from shardviz.compiler.child.program import axis_types
 from shardviz.compiler.messages import Machine, Question
+from shardviz.compiler.slices import parts_by_slice
 from shardviz.errors import TargetError
 
 SUGGESTED = 4
@@ -81,10 +82,7 @@ def _place(sizes: tuple[int, ...], devices: list[Any]) -> Any:
     if slices == 1:
         names = tuple(f"a{axis}" for axis in range(len(sizes)))
         return jax.make_mesh(sizes, names, devices=devices).devices
-    across: list[int] = []
-    for size in sizes:
-        across.append(math.gcd(size, slices // math.prod(across)))
-    within = [size // part for size, part in zip(sizes, across, strict=True)]
+    within, across = parts_by_slice(sizes, slices)
     # The condition of jax.make_mesh.
     split = devices[0].device_kind in ("TPU v5 lite", "TPU v5e")
     return mesh_utils.create_hybrid_device_mesh(within, across, devices, allow_split_physical_axes=split)
