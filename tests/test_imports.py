@@ -45,6 +45,10 @@ PURE = (
     "shardviz.stepping.question_text",
     "shardviz.stepping.walk",
     "shardviz.compiler",
+    "shardviz.drafts.reading",
+    "shardviz.drafts.edits",
+    "shardviz.drafts.words",
+    "shardviz.drafts.saved",
     "shardviz.testing",
 )
 
@@ -56,6 +60,13 @@ def test_pure_rooms_load_the_standard_library_alone(module: str) -> None:
 
 def test_the_client_of_the_compilers_loads_no_compiler() -> None:
     assert loaded_by("from shardviz.compiler import TARGETS, Worker, parse_targets") == set()
+
+
+def test_reading_a_draft_loads_no_more() -> None:
+    shown = "summary(read(Draft())); command_line(Draft())"
+    names = ("draft", "Draft"), ("reading", "read"), ("summary", "summary"), ("words", "command_line")
+    imports = "; ".join(f"from shardviz.drafts.{module} import {name}" for module, name in names)
+    assert loaded_by(f"{imports}; {shown}") == set()
 
 
 TEXT = "HloModule m\n\nENTRY %main (x: f32[8]) -> f32[8] {\n  ROOT %x = f32[8]{0} parameter(0)\n}\n"

@@ -20,10 +20,11 @@ MAY_IMPORT = {
     "compare": {"sharding", "planner", "hlo"},
     "compiler": {"sharding", "notation", "planner", "collectives", "hardware", "hlo"},
     "stepping": {"sharding", "notation", "planner", "collectives", "hardware", "compiler"},
-    "render": {*PURE, "compiler"},
+    "drafts": {"sharding", "notation", "planner", "collectives", "stepping", "compiler"},
+    "render": {*PURE, "compiler", "drafts"},
     "api": {*PURE, "compiler", "render"},
     "testing": {"api", "render"},
-    "cli": {*PURE, "compiler", "render"},
+    "cli": {*PURE, "compiler", "drafts", "render"},
     "__main__": {"cli"},
     "__init__": {"api", "sharding", "testing"},
 }

@@ -1,0 +1,70 @@
+"""What goes wrong, said by the application: whole sentences, with its fields and keys for options."""
+
+from __future__ import annotations
+
+import re
+
+from shardviz.errors import ShardvizError
+
+_FIELDS = {
+    "algorithm": "algorithm",
+    "axis": "axis",
+    "axis-types": "axes",
+    "data": "data",
+    "device-order": "order",
+    "dtype": "dtype",
+    "mesh": "mesh",
+    "rank": "rank",
+    "round": "round",
+    "shape": "shape",
+    "sizes": "sizes",
+    "spec": "spec",
+    "specs": "specs",
+    "target": "targets",
+    "timeout": "time limit",
+    "topology": "links",
+}
+"""What the application calls the options of the command line."""
+_SAID_OTHERWISE = (
+    (re.compile(r",? or (?:leave out the comparison with )?--on none"), ""),
+    (re.compile(r": --on cpu\b"), ""),
+    (re.compile(r" with --(?:spec|axis)\b"), ""),
+    (re.compile(r"ask again to start it anew"), "press r to start it anew"),
+    (re.compile(r"give it longer with a larger --timeout"), "press r to ask again"),
+    (re.compile(r"ask the planner alone with --target none"), "set targets to none to ask the planner alone"),
+    (
+        re.compile(r"--device-order row-major places it by the ids"),
+        "set order to row-major to place it by the ids",
+    ),
+)
+"""What has no option's place in the application, or is done by a key."""
+_NAMES = "|".join(sorted(_FIELDS, key=len, reverse=True))
+_GIVEN = re.compile(rf"(?:\b(?:use|ask|add) |(?<=\bor ))--({_NAMES}) ")
+_NAMED = re.compile(rf"--({_NAMES})\b")
+_SMALL = re.compile(r"([a-z])(?:[a-z]+)?(?=[ ,;:]|$)")
+"""A word that may take a capital."""
+_SMALL_NAMES = re.compile(r"(?!a )[a-z]\b|(?:cpu|psum|pmean|pmax|pmin|ppermute|pbroadcast)\b")
+"""Dimensions and names that keep their small letter."""
+
+
+def as_sentence(text: str) -> str:
+    """A message or hint as a whole sentence; "" stays that.
+
+    >>> as_sentence("add --axis-types explicit")
+    'Set axes to explicit.'
+    """
+    # An example of what can be typed keeps its options.
+    own, mark, example = text.strip().partition("for example")
+    for wanted, words in _SAID_OTHERWISE:
+        own = wanted.sub(words, own)
+    own = _GIVEN.sub(lambda match: f"set {_FIELDS[match[1]]} to ", own)
+    own = _NAMED.sub(lambda match: _FIELDS[match[1]], own)
+    said = own + mark + example
+    if _SMALL.match(said) and not _SMALL_NAMES.match(said):
+        said = said[0].upper() + said[1:]
+    return said if not said or said.endswith((".", "!", "?", "…")) else f"{said}."
+
+
+def error_words(error: ShardvizError) -> str:
+    """An error and its hint, in sentences."""
+    return " ".join(filter(None, (as_sentence(error.message), as_sentence(error.hint))))

@@ -1,0 +1,77 @@
+"""Every example can be read, and shows what it claims."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from shardviz.collectives import Frames
+from shardviz.drafts.examples.catalogue import examples
+from shardviz.drafts.reading import read
+from shardviz.sharding import Layout
+
+EXAMPLES = examples()
+CLAIMS = ("collectives", "shard_shape", "holders", "result", "rounds")
+
+
+def array_named(scene, name):
+    """The array as the plan has it: a result that is open is split as the plan decides."""
+    parts = scene.problem.parts
+    array = next(each for part in parts for each in (*part.operands, part.result) if each.name == name)
+    if array.spec is not None:
+        return array
+    steps = [step for step in scene.plan.steps if step.array == name]
+    return array.with_spec(steps[-1].to_spec)
+
+
+def holders(layout):
+    """The devices of each part of the array, in order of the parts."""
+    found: dict[int, list[int]] = {}
+    for device in layout:
+        found.setdefault(device.shard, []).append(device.id)
+    return [",".join(map(str, sorted(found[shard]))) for shard in sorted(found)]
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.title)
+def test_it_shows_what_it_claims(example):
+    scene = read(example.draft)
+    claims = example.expect
+    assert scene.faults == ()
+    assert claims
+    assert set(claims) <= set(CLAIMS)
+    if "collectives" in claims:
+        found = [f"{step.op} {step.array} {','.join(step.axes)}" for step in scene.plan.collectives]
+        assert found == claims["collectives"]
+    for name, shape in claims.get("shard_shape", {}).items():
+        found = array_named(scene, name).shard_shape(scene.problem.mesh)
+        assert "x".join(map(str, found)) == shape
+    for name, devices in claims.get("holders", {}).items():
+        assert holders(Layout(array_named(scene, name), scene.problem.mesh)) == devices
+    if "result" in claims:
+        question = scene.collective
+        frames = Frames(question.schedule, question.operation, question.layout.mesh, question.shards)
+        after = frames.after
+        found = np.concatenate([after[position] for position in question.final_positions])
+        assert found.tolist() == claims["result"]
+    if "rounds" in claims:
+        assert scene.collective.schedule.rounds == claims["rounds"]
+
+
+def test_titles_tell_examples_apart_and_fit_a_small_terminal():
+    titles = [example.title for example in EXAMPLES]
+    assert len({*titles}) == len(titles)
+    assert max(map(len, titles)) <= 36
+    assert max(len(example.look) for example in EXAMPLES) <= 104
+
+
+def test_a_collective_of_its_own_opens_in_the_player():
+    assert all(example.screen == "step" for example in EXAMPLES if example.draft.collective is not None)
+
+
+def test_all_cases_and_collectives_of_the_textbook_are_there():
+    cases = {case.split()[1] for example in EXAMPLES for case in read(example.draft).plan.cases}
+    operations = {example.draft.collective.op for example in EXAMPLES if example.draft.collective}
+    planned = {step.op for example in EXAMPLES for step in read(example.draft).plan.collectives}
+    assert cases >= {"1", "2", "3", "4"}
+    assert operations >= {"all_gather", "psum", "psum_scatter", "all_to_all", "ppermute", "pmean"}
+    assert planned >= {"all_gather", "psum", "psum_scatter", "all_to_all"}

@@ -1,0 +1,112 @@
+"""Any text in any field, any edits in any order: nothing raises, and something valid is always shown."""
+
+from __future__ import annotations
+
+import time
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shardviz.drafts.document import from_document, to_document
+from shardviz.drafts.draft import Draft
+from shardviz.drafts.edits import (
+    add_axis,
+    assign,
+    clear,
+    cycle,
+    double_axis,
+    enter,
+    enter_axis,
+    halve_axis,
+    move_axis,
+    remove_axis,
+    rename_axis,
+    toggle_open,
+    toggle_unreduced,
+)
+from shardviz.drafts.parsing import sizes_of
+from shardviz.drafts.plain_text import one_line
+from shardviz.drafts.reading import read
+from shardviz.drafts.summary import summary
+from shardviz.drafts.words import command_line
+
+FIELDS = ("mesh", "einsum", "sizes", "dtype", "axis_types", "device_order", "targets", "collective")
+PIECES = (
+    *"XYbdf=,;_?()[]{}<>@/*'\" \n\\0248-…\x1b\ud800",
+    *(
+        "->",
+        "{U_",
+        "...",
+        "P('X', None)",
+        "Mesh('X': 2)",
+        "NamedSharding(",
+        "bf16[8@X,8]",
+        "A[I_X, J] * B[J, K]",
+    ),
+    *(
+        "shardviz ",
+        "explain ",
+        "step ",
+        "--mesh ",
+        "--specs ",
+        "bd,df->bf",
+        "XY,Y_->X_",
+        "X=2,Y=4",
+        "all_gather",
+    ),
+    *("cpu", "v5e:2x4", "{devices=[2,4]<=[8]}", "b d -> b2 d4", "99999999999999999999", "²", "data"),
+)
+TEXTS = st.one_of(st.text(max_size=30), st.lists(st.sampled_from(PIECES), max_size=8).map("".join))
+AXES = st.sampled_from(["X", "Y", "Z", "data", "", "["])
+SMALL = st.integers(-1, 4)
+EDITS = st.one_of(
+    st.tuples(st.just(enter), st.sampled_from(FIELDS), TEXTS),
+    st.tuples(st.just("row"), SMALL, TEXTS),
+    st.tuples(st.sampled_from([double_axis, halve_axis, remove_axis]), AXES),
+    st.tuples(st.just(add_axis), st.one_of(st.none(), TEXTS)),
+    st.tuples(st.sampled_from([rename_axis, enter_axis]), AXES, TEXTS),
+    st.tuples(st.just(move_axis), AXES, SMALL),
+    st.tuples(st.sampled_from([cycle, clear]), SMALL, SMALL),
+    st.tuples(st.just(assign), SMALL, SMALL, AXES),
+    st.tuples(st.just(toggle_open), SMALL),
+    st.tuples(st.just(toggle_unreduced), SMALL, AXES),
+)
+PATIENCE = 2.0
+"""Seconds that no edit may take, however slow the machine: a search that explodes takes minutes."""
+
+
+@given(st.lists(EDITS, max_size=6))
+@settings(max_examples=60, deadline=None)
+def test_nothing_that_is_done_to_a_draft_raises_or_hangs(edits):
+    draft = Draft()
+    scene = read(draft)
+    for edit, *arguments in edits:
+        began = time.monotonic()
+        if edit == "row":
+            number, text = arguments
+            draft = enter(draft, f"specs.{number % len(draft.specs)}", text)
+        else:
+            draft = edit(draft, *arguments)
+        scene = read(draft, scene)
+        assert time.monotonic() - began < PATIENCE
+        assert scene.draft == draft
+        assert len(scene.rows) == len(draft.specs)
+        assert all(fault.message and "\n" not in fault.message for fault in scene.faults)
+        assert read(scene.shown, scene).faults == ()
+        assert summary(scene)
+        assert command_line(draft)
+        assert from_document(to_document(draft)) == draft
+
+
+@given(st.sampled_from(FIELDS), TEXTS)
+@settings(max_examples=60, deadline=None)
+def test_text_with_a_fault_stays_as_it_was_typed(field, text):
+    entered = enter(Draft(), field, text)
+    scene = read(entered, read(Draft()))
+    faulty = {fault.field for fault in scene.faults}
+    if field in faulty - {"collective", "device_order"} and sizes_of(entered) is not None:
+        assert getattr(entered, field) == one_line(text) or field == "sizes"
+    if field == "sizes" and sizes_of(entered) is None:
+        assert entered.sizes == one_line(text)
+    if field != "collective":
+        assert enter(entered, field, getattr(entered, field)) == entered

@@ -1,0 +1,75 @@
+"""The problem on one line."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from shardviz.drafts.draft import Draft
+from shardviz.drafts.edits import enter
+from shardviz.drafts.reading import read
+from shardviz.drafts.summary import summary
+
+USUAL = Draft()
+
+
+def shown(draft):
+    """The parts of a line, the names of axes between ‹ and ›."""
+    parts = summary(read(draft, read(USUAL)))
+    return {
+        part.kind: "".join(f"‹{piece.text}›" if piece.axis else piece.text for piece in part.pieces)
+        for part in parts
+    }
+
+
+@pytest.mark.parametrize(
+    ("einsum", "expected"),
+    [
+        ("bd,df->bf", {"einsum": "bd,df->bf", "specs": "‹X›‹Y›,‹Y›_->‹X›_"}),
+        (
+            "bd,df->bf; bf,fd->bd",
+            {"einsum": "bd,df->bf; bf,fd->bd", "specs": "‹X›‹Y›,‹Y›_; ?,__->‹X›_"},
+        ),
+        (
+            "X[X_X, Y_Y] *_Y U[Y_Y, U]{U_X}",
+            {"einsum": "X[X_‹X›, Y_‹Y›] *_Y U[Y_‹Y›, U]{U_‹X›}"},
+        ),
+    ],
+)
+def test_axes_stand_apart(einsum, expected):
+    found = shown(enter(USUAL, "einsum", einsum))
+    assert {kind: found[kind] for kind in ("einsum", "specs") if kind in found} == expected
+
+
+def test_the_other_fields():
+    assert shown(USUAL) | {"einsum": "", "specs": ""} == {
+        "einsum": "",
+        "specs": "",
+        "mesh": "‹X=2› ‹Y=4›",
+        "dtype": "bf16",
+        "targets": "shardy,cpu",
+    }
+    draft = replace(
+        USUAL,
+        sizes="b=8,d=8,f=8",
+        axis_types="explicit",
+        device_order="7 6 5 4 3 2 1 0",
+        mesh="U=2,data=4",
+        specs=("U data", "data _", "U _{U_( data )}"),
+    )
+    assert shown(enter(draft, "collective", "psum")) == {
+        "collective": "psum",
+        "einsum": "bd,df->bf",
+        "specs": "‹U› ‹data›,‹data› _->‹U›_{U_( ‹data› )}",
+        "mesh": "‹U=2› ‹data=4›",
+        "device order": "order 7 6 5 4 3 2 1 0",
+        "sizes": "b=8 d=8 f=8",
+        "dtype": "bf16",
+        "axis types": "explicit",
+        "targets": "shardy,cpu",
+    }
+
+
+def test_a_draft_with_faults_shows_the_last_valid_one():
+    assert shown(replace(USUAL, specs=("Q", "", "["), targets="[")) == shown(USUAL)
