@@ -6,12 +6,14 @@ import os
 import shlex
 import subprocess
 import sys
+from collections.abc import Sequence
 from io import StringIO
 from pathlib import Path
 
 from rich.console import Console
-from rich.terminal_theme import TerminalTheme
 from rich.text import Text
+
+from shardviz.render.svg import svg
 
 HERE = Path(__file__).parent
 MATMUL = "shardviz explain 'bd,df->bf' --mesh X=2,Y=4"
@@ -72,51 +74,6 @@ PICTURES = {
 }
 """Columns and command lines of each picture."""
 
-THEME = TerminalTheme(
-    (17, 18, 26),
-    (214, 218, 232),
-    [
-        (54, 58, 79),
-        (237, 135, 150),
-        (166, 218, 149),
-        (238, 212, 159),
-        (138, 173, 244),
-        (198, 160, 246),
-        (139, 213, 202),
-        (184, 192, 224),
-    ],
-)
-
-ASPECT = 0.602
-"""Width of a character over its height in DejaVu Sans Mono; others are within a hundredth of it."""
-
-TEMPLATE = """\
-<svg class="{unique_id}" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
-<style>
-.{unique_id}-matrix {{
-    font-family: "Fira Code", "JetBrains Mono", "DejaVu Sans Mono", Menlo, Consolas, monospace;
-    font-size: {char_height}px;
-    line-height: {line_height}px;
-}}
-{styles}
-</style>
-<defs>
-<clipPath id="{unique_id}-clip-terminal">
-<rect x="0" y="0" width="{terminal_width}" height="{terminal_height}"/>
-</clipPath>
-{lines}
-</defs>
-{chrome}
-<g transform="translate({terminal_x}, {terminal_y})" clip-path="url(#{unique_id}-clip-terminal)">
-{backgrounds}
-<g class="{unique_id}-matrix" xml:space="preserve">
-{matrix}
-</g>
-</g>
-</svg>
-"""
-"""Rich's own page without the fonts that it loads from elsewhere."""
-
 
 def run(line: str, width: int) -> Text:
     """A prompt with the command line, and what the command prints."""
@@ -147,12 +104,23 @@ def make(name: str) -> None:
         if number:
             console.print()
         console.print(run(line, width))
-    svg = console.export_svg(
-        title="", theme=THEME, code_format=TEMPLATE, font_aspect_ratio=ASPECT, unique_id=f"shardviz-{name}"
-    )
-    (HERE / f"{name}.svg").write_text(svg, encoding="utf-8")
+    (HERE / f"{name}.svg").write_text(svg(console, name), encoding="utf-8")
+
+
+def make_all(names: Sequence[str]) -> None:
+    """Write the pictures of these names, all of them without any."""
+    os.environ["TEXTUAL_COLOR_SYSTEM"] = "truecolor"
+    from screens import SCREENS, draw
+
+    from shardviz.compiler import Worker
+
+    with Worker() as worker:
+        for name in names or (*PICTURES, *SCREENS):
+            if name in PICTURES:
+                make(name)
+            else:
+                (HERE / f"{name}.svg").write_text(draw(name, worker), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    for wanted in sys.argv[1:] or PICTURES:
-        make(wanted)
+    make_all(sys.argv[1:])

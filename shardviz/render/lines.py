@@ -75,7 +75,7 @@ def records(rows: Sequence[Sequence[Text]], width: int, indent: int = 0) -> list
     blanks where it has them.
     """
     lines = []
-    room = width - indent - GAP
+    room = max(width - indent - GAP, 1)
     for row in rows:
         pieces = [piece for cell in row for piece in _pieces(cell, room)]
         line = Text(" " * indent)

@@ -8,6 +8,7 @@ a shard its glyph and the numbers of its devices.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache, lru_cache
 
 from rich.style import Style
 
@@ -38,7 +39,7 @@ class Palette:
         name = name.partition(":")[0]
         if name not in mesh.axis_names:
             return Style(bold=True)
-        return Style(color=self.axes[mesh.axis_names.index(name) % len(self.axes)], bold=True)
+        return _letters(self.axes[_places(mesh.axis_names, len(self.axes))[name]])
 
     def shard(self, number: int) -> Style:
         """The style of a shard's cell.
@@ -47,7 +48,32 @@ class Palette:
         that is a power of two or as wide as the palette.
         """
         turn = len(self.shards)
-        return Style(color=self.ink, bgcolor=self.shards[(number + number // turn) % turn])
+        return _cell(self.ink, self.shards[(number + number // turn) % turn])
+
+
+@lru_cache(maxsize=64)
+def _places(names: tuple[str, ...], count: int) -> dict[str, int]:
+    """Which of `count` colours each axis has: by its name, so that it stays when others come, go or move.
+
+    Where two names want one colour, the later in the alphabet has the next that is free.
+    """
+    places: dict[str, int] = {}
+    for name in sorted(names):
+        wanted = (sum(name.upper().encode()) - ord("X")) % count
+        free = ((wanted + step) % count for step in range(count))
+        places[name] = next((place for place in free if place not in places.values()), wanted)
+    return places
+
+
+@cache
+def _letters(colour: str) -> Style:
+    return Style(color=colour, bold=True)
+
+
+@cache
+def _cell(ink: str, ground: str) -> Style:
+    # Making a style takes as long as drawing a cell with it.
+    return Style(color=ink, bgcolor=ground)
 
 
 TRUECOLOR = Palette(
@@ -84,6 +110,20 @@ TRUECOLOR = Palette(
     ink="#0b0b10",
 )
 """For terminals with 24-bit colour; Rich takes the nearest of 256 where there are only those."""
+
+ON_LIGHT = replace(
+    TRUECOLOR,
+    # The same hues at lightness 0.53: at least 4.5:1 against #fbfaf7.
+    axes=("#026ebe", "#a94e00", "#048322", "#9f3e9a", "#81690b", "#017b82", "#ba3441", "#7650c1"),
+)
+"""For pages that are known to be light."""
+
+ON_WHITE = replace(
+    TRUECOLOR,
+    # At lightness 0.45: at least 7:1 against white.
+    axes=("#055797", "#883c00", "#036819", "#852381", "#675305", "#066167", "#9e122b", "#6037a7"),
+)
+"""For a projector in a bright room."""
 
 ANSI = Palette(
     axes=("blue", "red", "green", "magenta", "cyan", "yellow"),

@@ -46,6 +46,15 @@ def test_axes_are_readable_on_dark_and_on_light(background: str) -> None:
     assert min(contrast(background, axis) for axis in TRUECOLOR.axes) >= 2.4
 
 
+def test_an_axis_keeps_its_colour_when_others_come_go_or_move() -> None:
+    alone = {name: TRUECOLOR.axis(Mesh((name,), (2,)), name) for name in ("X", "Y", "Z", "i", "j")}
+    for names in (("X", "Y"), ("Y", "X"), ("Z", "X", "Y"), ("j", "i")):
+        mesh = Mesh(names, (2,) * len(names))
+        assert {name: TRUECOLOR.axis(mesh, name) for name in names} == {name: alone[name] for name in names}
+    many = Mesh(tuple("ABCDEFGH"), (2,) * 8)
+    assert len({TRUECOLOR.axis(many, name).color for name in many.axis_names}) == 8
+
+
 def test_an_axis_has_one_colour_everywhere() -> None:
     mesh = Mesh(("X", "Y"), (2, 4))
     assert TRUECOLOR.axis(mesh, "Y:(2)2") == TRUECOLOR.axis(mesh, "Y")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from shardviz.notation import Context, parse_mesh, read_sharding
-from shardviz.render.layouts.holders import holders, sum_labels
+from shardviz.render.layouts.holders import Copies
 from shardviz.render.layouts.layout_view import layout_view
 from shardviz.render.layouts.picture import notes, picture, repetition
 from shardviz.render.palette import ANSI, GLYPHS, PLAIN, TRUECOLOR, Palette
@@ -328,7 +328,7 @@ def test_every_cell_names_the_devices_that_hold_its_block(layout: Layout) -> Non
         key = (layout.block(position), layout.partial(position))
         held.setdefault(key, []).append(layout.mesh.device_id(position))
     for (block, partial), ids in held.items():
-        found = holders(layout, block, partial)
+        found = Copies(layout).holders(block, partial)
         assert found.first == tuple(sorted(ids))
         assert (found.last, found.count) == (max(ids), len(ids))
         assert next(found.labels()) == ",".join(map(str, sorted(ids)))
@@ -336,15 +336,21 @@ def test_every_cell_names_the_devices_that_hold_its_block(layout: Layout) -> Non
 
 def test_labels_grow_shorter() -> None:
     layout = layout_of((8, 8), "X=4,Y=16", "Y _")
-    assert list(holders(layout, (0, 0)).labels()) == ["0,16,32,48", "0,16,…,48", "4 devices", "0…48", "×4"]
+    assert list(Copies(layout).holders((0, 0)).labels()) == [
+        "0,16,32,48",
+        "0,16,…,48",
+        "4 devices",
+        "0…48",
+        "×4",
+    ]
     layout = layout_of((8, 8), "X=4,Y=16", "X _")
-    assert list(holders(layout, (1, 0)).labels())[1:] == ["16–31", "16 devices", "16…31", "×16"]
+    assert list(Copies(layout).holders((1, 0)).labels())[1:] == ["16–31", "16 devices", "16…31", "×16"]
     layout = layout_of((8, 8), "X=4,Y=2", "A[b, d]{U_X}")
-    assert list(sum_labels(layout, (0, 0), 4)) == ["(0,1)+(2,3)+(4,5)+(6,7)", "(0,1)+…+(6,7)", "Σ4"]
+    assert list(Copies(layout).labels((0, 0))) == ["(0,1)+(2,3)+(4,5)+(6,7)", "(0,1)+…+(6,7)", "Σ4"]
 
 
 def test_holders_of_a_huge_mesh_are_not_listed() -> None:
     layout = layout_of((8, 8), "X=1048576,Y=1048576", "_ _")
-    found = holders(layout, (0, 0))
+    found = Copies(layout).holders((0, 0))
     assert (found.first[:3], found.last, found.count) == ((0, 1, 2), 2**40 - 1, 2**40)
     assert next(found.labels()) == f"0–{2**40 - 1}"

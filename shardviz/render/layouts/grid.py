@@ -203,12 +203,13 @@ def _row(cells: Sequence[Cell | None], widths: list[int], elided: bool, glyphs: 
         if cell is None:
             line.append(("⋮" if elided and width > ELISION else "…").center(width), DIM)
         else:
-            line.append_text(_cell_text(cell, width, glyphs))
+            line.append(cell_text(cell, width, glyphs), cell.style)
         line.append("│", DIM)
     return line
 
 
-def _cell_text(cell: Cell, width: int, glyphs: bool) -> Text:
+def cell_text(cell: Cell, width: int, glyphs: bool) -> str:
+    """What stands in a cell of so many columns, to be shown in the cell's style."""
     name = f"{cell.glyph} " if glyphs else ""
     label = (name + cell.fitting(width - 2 - len(name)))[:width]
     if cell.partial and len(label) <= width - 2:
@@ -220,4 +221,4 @@ def _cell_text(cell: Cell, width: int, glyphs: bool) -> Text:
         # The number stays readable: padding replaces only blanks.
         real = min(round(width * (1 - cell.padding)), width - 1)
         text = text[:real] + "".join(PADDING if c in (" ", PARTIAL) else c for c in text[real:])
-    return Text(text, cell.style)
+    return text

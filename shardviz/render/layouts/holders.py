@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 
 from shardviz.sharding import Layout
 
 LISTED = 64
 """Up to so many devices are looked at one by one; of more, the first few and the last."""
+FEW = 8
+EVERYTHING = 10**6
+"""Room for any label."""
 
 
 @dataclass(frozen=True)
@@ -22,13 +27,16 @@ class Holders:
     last: int
     count: int
 
-    def labels(self) -> Iterator[str]:
-        """Ways to write them, the longest first: ``0,1,2,3``, ``0–3``, ``4 devices``, ``0…3``, ``×4``."""
-        if self.count == len(self.first):
+    def labels(self, room: int = EVERYTHING) -> Iterator[str]:
+        """Ways to write them, the longest first: ``0,1,2,3``, ``0–3``, ``4 devices``, ``0…3``, ``×4``.
+
+        The list of all may be missing where it cannot fit into `room`.
+        """
+        if self.count == len(self.first) and 2 * self.count - 1 <= room:
             yield ",".join(map(str, self.first))
         if self.count > 2:
             start, step = self.first[0], self.first[1] - self.first[0]
-            regular = all(b - a == step for a, b in zip(self.first, self.first[1:], strict=False))
+            regular = all(b - a == step for a, b in pairwise(self.first))
             regular = regular and self.last == start + step * (self.count - 1)
             if regular and step == 1:
                 yield f"{start}–{self.last}"
@@ -40,43 +48,82 @@ class Holders:
             yield f"×{self.count}"
 
 
-def holders(layout: Layout, block: tuple[int, ...], partial: int = 0) -> Holders:
-    """The devices that hold a block (an index per dimension) and, of an unreduced array, a partial sum."""
-    mesh, spec = layout.mesh, layout.spec
-    coordinates: dict[str, int] = {}
-    for axes, index in zip((*spec.dims, spec.unreduced), (*block, partial), strict=True):
-        for axis in reversed(axes):
-            index, coordinates[axis] = divmod(index, mesh.axis_size(axis))
-    strides, stride = {}, 1
-    for axis, size in zip(reversed(mesh.axis_names), reversed(mesh.axis_sizes), strict=True):
-        strides[axis] = stride
-        stride *= size
-    base = sum(strides[axis] * coordinate for axis, coordinate in coordinates.items())
-    free = [axis for axis in reversed(mesh.axis_names) if axis not in coordinates]
-    count = layout.replicas
+@dataclass(frozen=True)
+class Copies:
+    """Where the blocks of a layout are held: one is found without a look at the others."""
 
-    def device(number: int) -> int:
-        position = base
-        for axis in free:
-            number, coordinate = divmod(number, mesh.axis_size(axis))
-            position += strides[axis] * coordinate
-        return mesh.device_id(position)
+    layout: Layout
 
-    if count <= LISTED:
-        ids = sorted(map(device, range(count)))
-        return Holders(tuple(ids), ids[-1], count)
-    return Holders(tuple(map(device, range(8))), device(count - 1), count)
+    def position(self, block: tuple[int, ...], partial: int = 0) -> int:
+        """The row-major position of the first device that holds a block and, unreduced, a partial sum."""
+        mesh, spec = self.layout.mesh, self.layout.spec
+        position = 0
+        for axes, index in zip((*spec.dims, spec.unreduced), (*block, partial), strict=True):
+            for axis in reversed(axes):
+                index, coordinate = divmod(index, mesh.axis_size(axis))
+                position += self._strides[axis] * coordinate
+        return position
 
+    @cached_property
+    def offsets(self) -> tuple[int, ...]:
+        """From the position of a block's first holder to those of all, in order.
 
-def sum_labels(layout: Layout, block: tuple[int, ...], partials: int) -> Iterator[str]:
-    """Ways to write a block whose value is a sum over devices: ``0+1+2+3``, ``(0,4)+…+(3,7)``, ``Σ4``."""
+        Of more than `LISTED`, the first few and the last.
+        """
+        count = self.layout.replicas
+        if count <= LISTED:
+            return tuple(map(self._offset, range(count)))
+        return (*map(self._offset, range(FEW)), self._offset(count - 1))
 
-    def addend(partial: int) -> str:
-        label = next(holders(layout, block, partial).labels())
+    def holders(self, block: tuple[int, ...], partial: int = 0) -> Holders:
+        """The devices that hold a block (an index per dimension) and, unreduced, a partial sum of it."""
+        base, mesh, count = self.position(block, partial), self.layout.mesh, self.layout.replicas
+        ids = [mesh.device_id(base + offset) for offset in self.offsets]
+        if count <= LISTED:
+            ids.sort()
+            return Holders(tuple(ids), ids[-1], count)
+        return Holders(tuple(ids[:-1]), ids[-1], count)
+
+    def labels(self, block: tuple[int, ...], room: int = EVERYTHING) -> Iterator[str]:
+        """Ways to write who holds a block, the longest first; the devices of a pending sum are joined by +.
+
+        As `Holders.labels`, or ``0+1+2+3``, ``(0,4)+…+(3,7)``, ``Σ4``. What cannot fit into `room` may be
+        missing.
+        """
+        partials = self.partials
+        if partials == 1:
+            yield from self.holders(block).labels(room)
+            return
+        if partials <= LISTED and 2 * partials - 1 <= room:
+            yield "+".join(self._addend(block, partial) for partial in range(partials))
+        if partials > 2:
+            yield f"{self._addend(block, 0)}+…+{self._addend(block, partials - 1)}"
+        yield f"Σ{partials}"
+
+    @cached_property
+    def partials(self) -> int:
+        """How many partial sums make a block; 1 unless the array is unreduced."""
+        return self.layout.mesh.group_size(self.layout.spec.unreduced)
+
+    def _addend(self, block: tuple[int, ...], partial: int) -> str:
+        label = next(self.holders(block, partial).labels())
         return f"({label})" if "," in label else label
 
-    if partials <= LISTED:
-        yield "+".join(map(addend, range(partials)))
-    if partials > 2:
-        yield f"{addend(0)}+…+{addend(partials - 1)}"
-    yield f"Σ{partials}"
+    @cached_property
+    def _strides(self) -> dict[str, int]:
+        mesh = self.layout.mesh
+        strides, stride = {}, 1
+        for axis, size in zip(reversed(mesh.axis_names), reversed(mesh.axis_sizes), strict=True):
+            strides[axis] = stride
+            stride *= size
+        return strides
+
+    def _offset(self, number: int) -> int:
+        """That of the copy of this number: the free axes' coordinates count in the mesh's order."""
+        mesh, spec = self.layout.mesh, self.layout.spec
+        offset = 0
+        for axis in reversed(mesh.axis_names):
+            if axis not in (*spec.axes, *spec.unreduced):
+                number, coordinate = divmod(number, mesh.axis_size(axis))
+                offset += self._strides[axis] * coordinate
+        return offset

@@ -5,8 +5,27 @@ from __future__ import annotations
 from shardviz.planner.plan import Plan
 from shardviz.sharding import ShardedArray
 
+Parts = list[tuple[tuple[ShardedArray, ...], ShardedArray]]
+"""Operands and result of every part of a chain."""
 
-def decided_parts(plan: Plan) -> list[tuple[tuple[ShardedArray, ...], ShardedArray]]:
+
+def einsum_parts(plan: Plan) -> Parts:
+    """The operands as each einsum takes them, and its result as it leaves it, often as partial sums."""
+    specs = {array.name: array.spec for part in plan.problem.parts for array in part.operands}
+    taken: Parts = []
+    for step in plan.steps:
+        if step.op == "einsum":
+            part = plan.problem.parts[len(taken)]
+            operands = tuple(
+                operand if spec is None else operand.with_spec(spec)
+                for operand, spec in ((each, specs[each.name]) for each in part.operands)
+            )
+            taken.append((operands, part.result.with_spec(step.to_spec)))
+        specs[step.array] = step.to_spec
+    return taken
+
+
+def decided_parts(plan: Plan) -> Parts:
     """Operands and result of every part, with the plan's spec wherever the compiler may choose.
 
     A result is shown as its einsum and the reduction after it leave it.

@@ -22,7 +22,7 @@ def plan_view(plan: Plan, width: int, palette: Palette) -> list[Text]:
     for case, meaning in CASES.items():
         if any(case in named for named in plan.cases):
             lines += sentence(f"{case}: {meaning}", width, 1, style="dim")
-    rows = [_step_cells(number, step, plan, palette) for number, step in enumerate(plan.steps, 1)]
+    rows = [step_cells(number, step, plan, palette) for number, step in enumerate(plan.steps, 1)]
     aligned = columns(rows, width, 1, RIGHT)
     for row, step in zip(rows, plan.steps, strict=True):
         lines += records([row], width, 1) if aligned is None else [aligned.pop(0)]
@@ -33,7 +33,7 @@ def plan_view(plan: Plan, width: int, palette: Palette) -> list[Text]:
 def step_lines(plan: Plan, number: int, width: int, palette: Palette) -> list[Text]:
     """One step of the plan, numbered as there, with its reason."""
     step = plan.steps[number - 1]
-    lines = records([_step_cells(number, step, plan, palette)], width, 1)
+    lines = records([step_cells(number, step, plan, palette)], width, 1)
     return [*lines, *sentence(step.reason, width, 4)]
 
 
@@ -48,7 +48,8 @@ def totals(plan: Plan) -> str:
     return f"{plural(count, 'collective')}; each device sends at least {sent}"
 
 
-def _step_cells(number: int, step: Step, plan: Plan, palette: Palette) -> list[Text]:
+def step_cells(number: int, step: Step, plan: Plan, palette: Palette) -> list[Text]:
+    """Number, op, the array as the step leaves it, and of a collective the bytes and those sent."""
     mesh = plan.problem.mesh
     cells = [Text(f"{number}"), _op(step, mesh, palette), _becomes(step, plan, palette)]
     if step.op not in LOCAL_OPS:

@@ -11,12 +11,12 @@ from shardviz.planner.plan import Plan
 from shardviz.planner.problem import Problem
 from shardviz.render.caption import caption_cells
 from shardviz.render.layouts.picture import Picture, notes, picture, repetition
+from shardviz.render.layouts.sheet import SIGN_WIDTH
 from shardviz.render.lines import sentence, table
 from shardviz.render.palette import Palette
-from shardviz.render.plans.decided import decided_parts
+from shardviz.render.plans.numbering import count_of, numbered_parts
 from shardviz.sharding import Layout, Mesh
 
-SIGN_WIDTH = 5
 LIMITS = (1000, 48, 40, 32, 26)
 """Widths that pictures are squeezed to, one after the other, to stand side by side."""
 
@@ -38,22 +38,13 @@ def mesh_text(mesh: Mesh, palette: Palette) -> Text:
 def question_view(plan: Plan, width: int, palette: Palette) -> list[Text]:
     """Every part of the chain: the pictures of its arrays, then a line of words for each."""
     lines: list[Text] = []
-    first = 0
-    seen: dict[str, int] = {}
-    for operands, result in decided_parts(plan):
-        layouts = [Layout(array, plan.problem.mesh) for array in (*operands, result)]
-        numbers = []
-        for layout in layouts:
-            # An intermediate keeps its colours where the next part uses it: it is the same data.
-            key = f"{layout.array.name} {layout.spec}"
-            if key not in seen:
-                seen[key] = first
-                first += layout.num_shards // plan.problem.mesh.group_size(layout.spec.unreduced)
-            numbers.append(seen[key])
+    parts = numbered_parts(plan)
+    for part in parts:
         lines += [Text()] if lines else []
-        lines += pictures(layouts, numbers, width, palette)
-    arrays = {str(layout): layout for layout in _layouts(plan)}
-    lines += [*repetition(first, palette), Text()]
+        layouts, firsts = zip(*part, strict=True)
+        lines += pictures(layouts, firsts, width, palette)
+    lines += [*repetition(count_of(parts), palette), Text()]
+    arrays = {str(layout): layout for part in parts for layout, _ in part}
     lines += table([caption_cells(layout, palette) for layout in arrays.values()], width)
     for layout in arrays.values():
         for note in notes(layout):
@@ -111,11 +102,3 @@ def _beside(drawn: Sequence[Picture], signs: Sequence[str]) -> list[Text]:
     for row in rows:
         row.rstrip()
     return rows
-
-
-def _layouts(plan: Plan) -> list[Layout]:
-    return [
-        Layout(array, plan.problem.mesh)
-        for operands, result in decided_parts(plan)
-        for array in (*operands, result)
-    ]

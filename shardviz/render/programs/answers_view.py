@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from shardviz.planner.problem import Problem
     from shardviz.render.palette import Palette
 
+    Answers = Sequence[tuple[Compiled, Sequence[Difference]]]
+
 FEW = 2
 """So many targets may stand one after another."""
 
@@ -26,9 +28,12 @@ def side_by_side(targets: Sequence[str]) -> bool:
 
 
 def answers_view(
-    answers: Sequence[tuple[Compiled, Sequence[Difference]]], problem: Problem, width: int, palette: Palette
+    answers: Answers, problem: Problem, width: int, palette: Palette, asked: Sequence[str] = ()
 ) -> list[Text]:
-    """Each target's answer, given with its differences from the plan, under a blank line."""
+    """Each target's answer, given with its differences from the plan, under a blank line.
+
+    `asked` are the names of all targets, where more answers than these are to come.
+    """
     # All is loaded when there are answers: whoever asks nobody but the planner needs none.
     from shardviz.render.axis_parts import parts_of_axes
     from shardviz.render.lines import sentence
@@ -39,13 +44,12 @@ def answers_view(
         for words in parts_of_axes(moved, problem.mesh)
         for line in sentence(words, width, 2, style="dim")
     ]
-    return [*_answers(answers, problem, width, palette), *notes]
+    names = asked or [compiled.target for compiled, _ in answers]
+    return [*_answers(answers, problem, width, palette, side_by_side(names)), *notes]
 
 
-def _answers(
-    answers: Sequence[tuple[Compiled, Sequence[Difference]]], problem: Problem, width: int, palette: Palette
-) -> list[Text]:
-    if side_by_side([compiled.target for compiled, _ in answers]):
+def _answers(answers: Answers, problem: Problem, width: int, palette: Palette, in_table: bool) -> list[Text]:
+    if in_table:
         from shardviz.render.programs.targets_table import targets_table
 
         return targets_table(answers, problem, width, palette)

@@ -167,11 +167,16 @@ def _op(collective: Collective, mesh: Mesh, palette: Palette) -> Text:
     if collective.axes:
         return text.append(" over ").append_text(axes_text(collective.axes, mesh, palette)).append(between)
     if collective.groups:
-        pairs = collective.op in ("collective-permute", "send", "recv")
-        shown = [_group(group, "→" if pairs else ",") for group in collective.groups[:MAX_GROUPS]]
-        more = len(collective.groups) - len(shown)
-        text.append(f" {' '.join(shown)}" + (f" +{more:,}" if more else ""))
+        text.append(f" {groups_text(collective.groups, collective.op, MAX_GROUPS)}")
     return text.append(between)
+
+
+def groups_text(groups: Sequence[tuple[int, ...]], op: str, most: int) -> str:
+    """At most `most` groups of an operation: ``{0,1} {2,3} +6``, ``{0→1} {1→2} +6`` for a permute."""
+    pairs = op in ("collective-permute", "send", "recv")
+    shown = [_group(group, "→" if pairs else ",") for group in groups[:most]]
+    more = len(groups) - len(shown)
+    return " ".join(shown) + (f" +{more:,}" if more else "")
 
 
 def _group(ids: tuple[int, ...], separator: str) -> str:

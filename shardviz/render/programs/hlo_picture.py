@@ -63,14 +63,15 @@ class HloPicture:
         line = self.listing.lines[number]
         text = self._under_way(number)
         if line.collective is not None:
-            text.append(MARK, self._style(line.collective))
+            text.append(MARK, collective_style(line.collective, self._mesh, self._palette))
         else:
             text.append(" ")
         text.append(" " * (1 + 2 * min(line.depth // 2, MAX_INDENT)))
         if line.is_head:
             return _fitting(text.append_text(printable_line(_head(line))), self._width)
         text.append_text(printable_line(_instruction(line)))
-        tail = self._facts(line.collective) if line.collective is not None else self._end(line)
+        collective = line.collective
+        tail = self._end(line) if collective is None else facts(collective, self._mesh, self._palette)
         room = max(self._width - tail.cell_len, self._width // 2)
         return _fitting(_fitting(text, room).append_text(tail), self._width)
 
@@ -84,36 +85,38 @@ class HloPicture:
                 text.append(" ")
             else:
                 glyph = "┌" if number == span.start else "└" if number == span.stop else "│"
-                text.append(glyph, self._style(span.collective))
+                text.append(glyph, collective_style(span.collective, self._mesh, self._palette))
         if len(self._columns) < self._gutter:
             places, counts = self._hidden
             place = bisect_right(places, number) - 1
             text.append(MORE if place >= 0 and counts[place] else " ", "dim")
         return text
 
-    def _facts(self, collective: Collective) -> Text:
-        """``  over X  2 MiB  ×2``."""
-        facts = Text()
-        if collective.axes:
-            facts.append("  over ").append_text(axes_text(collective.axes, self._mesh, self._palette))
-        if collective.between_slices:
-            facts.append("  between slices")
-        facts.append(f"  {human_bytes(collective.bytes)}")
-        if collective.count != 1:
-            facts.append("  in a loop" if collective.count is None else f"  ×{collective.count:,}", "bold")
-        return facts
-
     def _end(self, line: ListedLine) -> Text:
         """Which collective a line ends, where its operands do not say so."""
         begun = None if line.ends is None else self.listing.lines[line.ends]
         if begun is None or begun.collective is None or begun.name in line.operand_names:
             return Text()
-        return Text.assemble("  ends ", (printable(begun.name), self._style(begun.collective)))
+        style = collective_style(begun.collective, self._mesh, self._palette)
+        return Text.assemble("  ends ", (printable(begun.name), style))
 
-    def _style(self, collective: Collective | None) -> Style:
-        if collective is None or not collective.axes:
-            return Style(bold=True)
-        return self._palette.axis(self._mesh, collective.axes[0])
+
+def facts(collective: Collective, mesh: Mesh, palette: Palette) -> Text:
+    """What stands after a collective's line: ``  over X  2 MiB  ×2``."""
+    text = Text()
+    if collective.axes:
+        text.append("  over ").append_text(axes_text(collective.axes, mesh, palette))
+    if collective.between_slices:
+        text.append("  between slices")
+    text.append(f"  {human_bytes(collective.bytes)}")
+    if collective.count != 1:
+        text.append("  in a loop" if collective.count is None else f"  ×{collective.count:,}", "bold")
+    return text
+
+
+def collective_style(collective: Collective, mesh: Mesh, palette: Palette) -> Style:
+    """The colour of a collective: that of the first of its axes."""
+    return palette.axis(mesh, collective.axes[0]) if collective.axes else Style(bold=True)
 
 
 def _head(line: ListedLine) -> Text:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -39,7 +40,7 @@ def passes_view(
     for number, stage in enumerate(traced.stages, 1):
         lines += [Text(), *stage_view(stage, number, problem, width, palette)]
         if number in diffs:
-            lines += _diff_lines(stage, width)
+            lines += diff_lines(stage.diff(), width)
     return lines
 
 
@@ -118,10 +119,10 @@ def _collectives_lines(stage: Stage, mesh: Mesh, width: int, palette: Palette) -
     return lines
 
 
-def _diff_lines(stage: Stage, width: int) -> list[Text]:
+def diff_lines(diff: Sequence[str], width: int) -> list[Text]:
     """The diff with its long lines cut: the whole of it is in the JSON document."""
     lines = []
-    for line in stage.diff():
+    for line in diff:
         style = {"+": "bold", "-": "dim", "@": "italic"}.get(line[:1], "")
         shown = line if len(line) <= width - INDENT else f"{line[: width - INDENT - 1]}…"
         lines.append(Text.assemble(" " * INDENT, (shown, style)))

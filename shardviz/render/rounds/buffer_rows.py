@@ -53,6 +53,9 @@ class BufferRows:
         self._pieces = schedule.pattern.pieces(schedule.chunks)
         self._empty = empty_chunks(walk)
         self._wanted = frozenset(self._columns)
+        self._within = None
+        if self._columns and not self._slots:
+            self._within = range(min(self._columns), max(self._columns) + 1)
         sends = frame.sends
         self._naming = Naming(
             self._slots,
@@ -65,7 +68,7 @@ class BufferRows:
         """A member's row."""
         chosen: dict[int, Piece] = {}
         passing: list[Piece] = []
-        for piece in self._frame.pieces(member, group):
+        for piece in self._frame.pieces(member, group, self._within):
             if self._ended and not piece.needed:
                 continue
             if not self._slots and piece.chunk not in self._wanted:
@@ -82,7 +85,7 @@ class BufferRows:
             self._cell(chosen[column], group) if column in chosen else None for column in self._columns
         )
         waiting = tuple(self._cell(piece, group) for piece in passing)
-        return BufferRow(cells, tuple(cell for cell in waiting if not cell.empty), self._sent(group, member))
+        return BufferRow(cells, tuple(cell for cell in waiting if not cell.empty), self.sent(group, member))
 
     def _column(self, member: int, chunk: int) -> int | None:
         """The column of a chunk on a member; None for one that only passes through."""
@@ -111,7 +114,7 @@ class BufferRows:
     def _style(self, chunk: int, group: int) -> Style:
         return chunk_style(self._palette, self._walk.schedule.chunks, chunk, group)
 
-    def _sent(self, group: int, member: int) -> str:
+    def sent(self, group: int, member: int) -> str:
         """What a member has just sent: ``α→1``, ``2 chunks→1 α→3``, but for empty chunks."""
         sends = self._frame.sends
         if sends is None or not self._moving:

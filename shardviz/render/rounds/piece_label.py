@@ -128,7 +128,7 @@ class Naming:
 
 def piece_cell(piece: Piece, name: str, style: Style, naming: Naming) -> Cell:
     """A piece of the chunk `name` in its colour."""
-    count = len(piece.contributions)
+    count = piece.count
     partial = count < naming.members
     summed = count > 1 and (partial or (naming.added and piece.arrived))
     many = f"{'Σ' if naming.combined == '+' else 'of '}{count}" if summed else ""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
 
 from rich.text import Text
 
@@ -12,7 +13,7 @@ from shardviz.render.lines import GLUE, sentence
 from shardviz.render.palette import PARTIAL, Palette
 from shardviz.render.rounds.buffer_picture import NOTHING, BufferPicture, Shape
 from shardviz.render.rounds.chunk_names import chunk_name
-from shardviz.render.rounds.piece_label import ARRIVED, EMPTY, FORMS
+from shardviz.render.rounds.piece_label import ARRIVED, EMPTY, FORMS, Cell
 from shardviz.stepping.walk import Walk
 
 SEPARATOR = "   "
@@ -33,7 +34,25 @@ def legend_lines(
 
 def legend(walk: Walk, drawn: Sequence[BufferPicture], shape: Shape | None = None) -> str:
     """``▸ has just arrived   ╱ partial sum``: an entry for each mark that is there."""
-    return SEPARATOR.join(entry.replace(" ", GLUE) for entry in _entries(walk, drawn, shape))
+    return marks(walk, [(picture, shape or picture.shape) for picture in drawn])
+
+
+class Drawn(Protocol):
+    """What is told about pictures with cells: see `BufferPicture`."""
+
+    @property
+    def cells(self) -> Iterable[Cell]: ...
+    @property
+    def vacant(self) -> bool: ...
+    @property
+    def passing(self) -> bool: ...
+    @property
+    def sent(self) -> str: ...
+
+
+def marks(walk: Walk, drawn: Sequence[tuple[Drawn, Shape]], count: int = 0) -> str:
+    """`legend`, of anything that is drawn in a shape; `count` is the sum that is named, 0 for the largest."""
+    return SEPARATOR.join(entry.replace(" ", GLUE) for entry in _entries(walk, drawn, count))
 
 
 def after_words(walk: Walk) -> Iterator[str]:
@@ -56,13 +75,8 @@ def _padded(walk: Walk) -> bool:
     return any(int(cuts.sizes[walk.held_chunks(member, True)].sum()) < elements for member in range(size))
 
 
-def _entries(walk: Walk, drawn: Sequence[BufferPicture], shape: Shape | None) -> Iterator[str]:
-    shapes = [shape or picture.shape for picture in drawn]
-    pairs = [
-        (cell, FORMS[each.form])
-        for picture, each in zip(drawn, shapes, strict=True)
-        for cell in picture.cells
-    ]
+def _entries(walk: Walk, drawn: Sequence[tuple[Drawn, Shape]], count: int) -> Iterator[str]:
+    pairs = [(cell, FORMS[shape.form]) for picture, shape in drawn for cell in picture.cells]
     full = [(cell, form) for cell, form in pairs if not cell.empty]
     combined = {"pmax": "largest", "pmin": "smallest"}.get(walk.operation.name, "")
     if any(cell.arrived and cell.needed for cell, _ in full):
@@ -72,16 +86,17 @@ def _entries(walk: Walk, drawn: Sequence[BufferPicture], shape: Shape | None) ->
     counts = [COUNT.search(cell.label(form) or "") for cell, form in full if cell.count]
     most = max((int(found[1]) for found in counts if found), default=0)
     if most:
+        most = count or most
         yield f"of {most} the {combined} of {most}" if combined else f"Σ{most} the sum of {most}"
     if any(not cell.needed for cell, _ in full):
         yield "( ) no longer needed"
-    if any(picture.vacant for picture in drawn):
+    if any(picture.vacant for picture, _ in drawn):
         yield f"{NOTHING} not here"
     if any(cell.empty for cell, _ in pairs):
         yield f"{EMPTY} empty"
-    if any(picture.passing for picture in drawn):
+    if any(picture.passing for picture, _ in drawn):
         yield "│ waiting to go on"
-    for picture, each in zip(drawn, shapes, strict=True):
+    for picture, each in drawn:
         arrow = ARROW.match(picture.sent) if each.sent_at is not None else None
         if arrow:
             yield f"{arrow[0].strip()} sent {arrow[1]} to device {arrow[2]}"

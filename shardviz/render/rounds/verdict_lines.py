@@ -37,3 +37,28 @@ def verdict_lines(verdict: Verdict, mesh: Mesh, width: int) -> list[Text]:
     for note in (judgement.note, ran.note):
         lines += sentence(note, width, 2, style="dim") if note else []
     return lines
+
+
+def short_verdict(verdict: Verdict, mesh: Mesh, width: int, most: int) -> list[Text]:
+    """The same in up to `most` lines, the verdict first: as much as they have room for."""
+    ran, judgement = verdict.ran, verdict.judgement
+    jax = f"JAX {dict(ran.versions).get('jax', '')}".strip()
+    kind = "simulated CPU device" if ran.target == "cpu" else f"{ran.target} device"
+    judges = (f"{jax} on {plural(mesh.size, kind)}", jax)
+    count = f"{judgement.differing:,} of {plural(judgement.values, 'value')}"
+    if judgement.verdict == "equal":
+        said = [f"every value equal: {judge}" for judge in judges]
+    elif judgement.verdict == "rounding":
+        by = f"by rounding, at most {plural(judgement.ulps, 'ulp')}"
+        said = [f"{count} differ {by}, as another order of the additions gives: {judges[0]}"]
+        said += [f"{count} differ {by}: {judge}" for judge in judges]
+    else:
+        where = ""
+        if judgement.device is not None:
+            index = ", ".join(map(str, judgement.index))
+            where = f", on device {mesh.device_id(judgement.device)} at [{index}] {judgement.ours} here, "
+            where += f"{judgement.theirs} there"
+        said = [f"{count} differ from {jax}{where}", f"{count} differ from {jax}"]
+    lead = "✓ " if verdict.agrees else "✗ "
+    ways = [sentence(words, width, lead=lead) for words in said]
+    return next((way for way in ways if len(way) <= most), ways[-1][:most])

@@ -1,0 +1,119 @@
+"""Names, specs, dtypes and meshes as JAX code writes them."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Iterable
+
+from shardviz.errors import plural
+from shardviz.sharding import Mesh, PartitionSpec
+
+WIDE = frozenset(("s64", "u64", "f64", "c128"))
+"""Types that JAX has only with 64-bit types enabled."""
+_FAMILIES = {"bf": "bfloat", "s": "int", "u": "uint", "f": "float", "c": "complex"}
+_DTYPE = re.compile(rf"({'|'.join(_FAMILIES)})(\d*)(\w*)")
+_TAKEN = {
+    *(
+        "jax",
+        "jnp",
+        "np",
+        "re",
+        "mesh",
+        "place",
+        "program",
+        "compiled",
+        "jitted",
+        "lowered",
+        "module",
+        "passes",
+    ),
+    *(
+        "line",
+        "order",
+        "devices",
+        "placed",
+        "found",
+        "collective",
+        "shard",
+        "error",
+        "print",
+        "sorted",
+        "str",
+        "P",
+    ),
+    *("AxisType", "NamedSharding", "AbstractMesh", "PassManager", "Exception", "SystemExit"),
+    *("os", "topologies", "mesh_utils", "GPU"),
+}
+"""What the programs themselves name."""
+
+
+def spec_code(spec: PartitionSpec) -> str:
+    """``P("X", None)``."""
+    return str(spec).replace("'", '"')
+
+
+def dtype_code(dtype: str) -> str:
+    """``jnp.bfloat16`` for HLO's ``bf16``."""
+    if dtype == "pred":
+        return "jnp.bool_"
+    match = _DTYPE.fullmatch(dtype)
+    assert match is not None, dtype
+    family, bits, form = match.groups()
+    return f"jnp.{_FAMILIES[family]}{bits}{'_' if form else ''}{form}"
+
+
+def names_code(names: Iterable[str]) -> dict[str, str]:
+    """A Python name for each array: its own where that is one and free."""
+    found: dict[str, str] = {}
+    for name in names:
+        spelled = re.sub(r"\W", "_", name)
+        if not spelled.isidentifier():
+            spelled = f"array_{spelled}"
+        while keyword.iskeyword(spelled) or spelled in _TAKEN or spelled in found.values():
+            spelled += "_"
+        found[name] = spelled
+    return found
+
+
+def tuple_code(items: Iterable[object]) -> str:
+    """``(2,)``, ``("X", "Y")``: a tuple with double quotes."""
+    return str(tuple(items)).replace("'", '"')
+
+
+def wide_code(dtype: str) -> list[str]:
+    """The line that enables 64-bit types, where the dtype is one."""
+    return ['jax.config.update("jax_enable_x64", True)'] if dtype in WIDE else []
+
+
+def devices_code(count: int, dtype: str) -> list[str]:
+    """Lines that set up so many simulated devices."""
+    return [
+        f"# {plural(count, 'simulated device')}. Where there are real ones, leave these lines out.",
+        'jax.config.update("jax_platforms", "cpu")',
+        f'jax.config.update("jax_num_cpu_devices", {count})',
+        *wide_code(dtype),
+    ]
+
+
+def mesh_code(mesh: Mesh, axis_types: str, devices: str = "") -> list[str]:
+    """Lines that make the mesh; `axis_types` is "Auto" or "Explicit", `devices` the name of a list of them,
+    or empty for those that JAX finds."""
+    sizes, names = tuple_code(mesh.axis_sizes), tuple_code(mesh.axis_names)
+    if mesh.device_order is None:
+        given = f", devices={devices}" if devices else ""
+        return [f"mesh = jax.make_mesh({sizes}, {names}, {_types(mesh, axis_types)}{given})"]
+    return [
+        f"order = {list(mesh.device_order)}",
+        f"placed = np.array({devices or 'jax.devices()'})[order].reshape({sizes})",
+        placed_mesh_code(mesh, axis_types),
+    ]
+
+
+def placed_mesh_code(mesh: Mesh, axis_types: str) -> str:
+    """The line that makes a mesh of the devices as `placed` has them."""
+    return f"mesh = jax.sharding.Mesh(placed, {tuple_code(mesh.axis_names)}, {_types(mesh, axis_types)})"
+
+
+def _types(mesh: Mesh, axis_types: str) -> str:
+    return f"axis_types=(AxisType.{axis_types},) * {len(mesh.axis_names)}"

@@ -1,0 +1,196 @@
+"""What is known of one cell: its data, its devices, where they stand, and who else holds the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from shardviz.errors import plural
+from shardviz.render.caption import axes_text
+from shardviz.render.layouts.cells import Cells, DeviceCells, Spot
+from shardviz.render.layouts.grid import DIM
+from shardviz.render.layouts.holders import LISTED, Holders
+from shardviz.render.layouts.picture import notes
+from shardviz.render.lines import columns, records, sentence
+from shardviz.render.palette import glyph
+from shardviz.render.units import human_bytes, times
+
+if TYPE_CHECKING:
+    from shardviz.hardware import Placement
+    from shardviz.sharding import Layout
+
+AXES = ("x", "y", "z")
+PLACES = 16
+"""Devices of one cell whose places are told."""
+
+
+class Ground:
+    """Where the devices of a mesh stand on a target, in words."""
+
+    def __init__(self, target: str, placement: Placement) -> None:
+        self.target = target
+        self.placement = placement
+        self._has_cores = bool(placement.torus) and any(place.core for place in placement.places)
+        self._has_slices = any(place.slice != placement.places[0].slice for place in placement.places)
+
+    def words(self, position: int, device: int) -> str:
+        """``x1 y2`` of a torus, with core and slice where there are several; ``GPU 3 of node 1``.
+
+        If the target numbers its devices otherwise, so that it is not `device` there, that is told.
+        """
+        place, there = self.placement.places[position], self.placement.ids[position]
+        number = f" (device {there})" if there != device else ""
+        if not self.placement.torus:
+            return f"GPU {place.core}" + f" of node {place.slice}" * self._has_slices + number
+        words = " ".join(f"{axis}{at}" for axis, at in zip(AXES, place.coords, strict=False))
+        words += f" core {place.core}" * self._has_cores + f" slice {place.slice}" * self._has_slices
+        return words + number
+
+
+def held_lines(
+    cells: Cells, spot: Spot, width: int, grounds: Sequence[Ground] = (), awaited: Sequence[str] = ()
+) -> list[Text]:
+    """A cell in words: the slice and its bytes, the devices, their places on each target, notes.
+
+    `awaited` are targets whose places are not known before they have answered.
+    """
+    position = cells.position(spot)
+    is_device = isinstance(cells, DeviceCells)
+    rows = [_data(cells, spot)]
+    rows.append(_device(cells, position) if is_device else _devices(cells, spot))
+    if is_device:
+        rows += _others(cells, spot, position)
+    if cells.copies.partials > 1:
+        rows += _sum(cells, spot, position if is_device else None, width)
+    shown = [position] if is_device else list(islice(_positions(cells, spot), PLACES))
+    count = 1 if is_device else cells.layout.replicas * cells.copies.partials
+    rows += [_places(ground, cells, shown, count) for ground in grounds]
+    rows += [[Text(name, DIM), Text("its chip, once this has answered", DIM)] for name in awaited]
+    indent = max(label.cell_len for label, *_ in rows) + 2
+    lines: list[Text] = []
+    for label, *words in rows:
+        for place, line in enumerate(records([words], width - indent)):
+            line.rstrip()
+            start = label if not place else Text()
+            # What goes on is not indented any further: the labels' column does that.
+            rest = line[2:] if place else line
+            lines.append(Text.assemble(start, " " * (indent - start.cell_len), rest))
+    for note in notes(cells.layout):
+        lines += sentence(note, width, style="dim")
+    return lines
+
+
+def device_lines(arrays: Sequence[Cells], position: int, width: int) -> list[Text]:
+    """What the device at a position holds of each array, a line for each; none where they are too long."""
+    return columns([_data(cells, cells.spot(position)) for cells in arrays], width) or []
+
+
+def _data(cells: Cells, spot: Spot) -> list[Text]:
+    """The glyph, the array, its slice in every dimension, and the shape and bytes on each device."""
+    layout = cells.layout
+    number = cells.number(spot)
+    bounds = layout.slices(cells.block(spot))
+    name = Text.assemble(
+        (f" {glyph(number)} ", cells.palette.shard(number)), " ", (layout.array.name, "bold")
+    )
+    slices = [f"{dim} {start}:{stop}" for dim, (start, stop) in zip(layout.array.dims, bounds, strict=True)]
+    shape = tuple(stop - start for start, stop in bounds)
+    padded = f", padded to {times(layout.shard_shape)}" * (shape != layout.shard_shape)
+    size = f"{times(shape)} {layout.array.dtype}{padded}, {human_bytes(layout.bytes_per_device)}"
+    return [name, *([Text(", ".join(slices), "bold")] if slices else []), Text(size)]
+
+
+def _device(cells: Cells, position: int) -> list[Text]:
+    """One device and its mesh coordinates."""
+    number = Text(str(cells.layout.mesh.device_id(position)), "bold")
+    return [Text("device", DIM), number, _coordinates(cells, position, set())]
+
+
+def _devices(cells: Cells, spot: Spot) -> list[Text]:
+    """All devices of a block, and the mesh coordinates that they have: ``X0 Y0–3``."""
+    layout, copies = cells.layout, cells.copies
+    block = cells.block(spot)
+    position = copies.position(block)
+    count = layout.replicas * copies.partials
+    if count == 1:
+        return _device(cells, position)
+    free = {name for name in layout.mesh.axis_names if name not in layout.spec.axes}
+    place = _coordinates(cells, position, free)
+    if copies.partials > 1:
+        return [Text("mesh", DIM), place]
+    held = copies.holders(block)
+    return [Text("devices", DIM), Text(_ids(held), "bold"), place, Text(plural(count, "copy", "copies"))]
+
+
+def _others(cells: Cells, spot: Spot, position: int) -> list[list[Text]]:
+    """Who holds the same data as a device."""
+    layout = cells.layout
+    if layout.replicas == 1:
+        return [] if cells.copies.partials > 1 else [[Text("also on", DIM), Text("no other device")]]
+    held = cells.copies.holders(cells.block(spot), layout.partial(position))
+    ids = _ids(held, without=layout.mesh.device_id(position))
+    return [[Text("also on", DIM), Text(ids), Text(plural(layout.replicas, "copy", "copies"))]]
+
+
+def _sum(cells: Cells, spot: Spot, position: int | None, width: int) -> list[list[Text]]:
+    """Whose values are to be added up, and which of them a device has."""
+    layout, copies = cells.layout, cells.copies
+    over = [axis for axis in layout.mesh.axis_names if axis in layout.spec.unreduced]
+    axes = axes_text(over, layout.mesh, cells.palette)
+    labels = list(copies.labels(cells.block(spot)))
+    members = next((label for label in labels if len(label) <= width * 2 // 3), labels[-1])
+    which = f"partial sum {_number(layout, over, position) + 1} of " if position is not None else ""
+    part = Text(f"{which}{copies.partials}" + " partial sums" * (not which) + " over ").append_text(axes)
+    return [[Text("holds", DIM), part], [Text("the sum", DIM), Text(members)]]
+
+
+def _number(layout: Layout, axes: Sequence[str], position: int) -> int:
+    """Which one of the devices along `axes` a position is."""
+    coords = dict(zip(layout.mesh.axis_names, layout.mesh.coords(position), strict=True))
+    number = 0
+    for axis in axes:
+        number = number * layout.mesh.axis_size(axis) + coords[axis]
+    return number
+
+
+def _places(ground: Ground, cells: Cells, positions: Sequence[int], count: int) -> list[Text]:
+    """Where devices stand on a target."""
+    words = [ground.words(position, cells.layout.mesh.device_id(position)) for position in positions]
+    if count == 1 and ground.placement.torus:
+        words = [f"chip {words[0]}"]
+    more = ["…"] if count > len(words) else []
+    return [Text(ground.target, DIM), *map(Text, words), *map(Text, more)]
+
+
+def _coordinates(cells: Cells, position: int, free: set[str]) -> Text:
+    """``X0 Y0–3``: the mesh coordinates of a position, with all that the `free` axes have."""
+    mesh = cells.layout.mesh
+    words = []
+    for axis, at, size in zip(mesh.axis_names, mesh.coords(position), mesh.axis_sizes, strict=True):
+        space = " " if len(axis) > 1 else ""
+        where = f"0–{size - 1}" if axis in free and size > 1 else str(at)
+        words.append(Text(f"{axis}{space}{where}", cells.palette.axis(mesh, axis)))
+    return Text(" ").join(words)
+
+
+def _positions(cells: Cells, spot: Spot) -> Iterable[int]:
+    """Positions of the devices of a block, the copies of each partial sum one after another."""
+    copies = cells.copies
+    block = cells.block(spot)
+    offsets = copies.offsets if cells.layout.replicas <= LISTED else copies.offsets[:-1]
+    for partial in range(copies.partials):
+        base = copies.position(block, partial)
+        for offset in offsets:
+            yield base + offset
+
+
+def _ids(held: Holders, without: int | None = None) -> str:
+    """``0, 1, 2, 3``; of many the first ones and the last."""
+    ids = [id_ for id_ in held.first if id_ != without]
+    if held.count <= PLACES:
+        return ", ".join(map(str, ids))
+    last = [held.last] if held.last != without else []
+    return ", ".join(map(str, ids[:6])) + ", …, " + ", ".join(map(str, last or ids[-1:]))

@@ -1,0 +1,205 @@
+"""The fields of a problem under one another, and where each of their cells stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from rich.cells import chop_cells
+from rich.style import Style
+from rich.text import Text
+
+from shardviz.drafts.draft import Fault
+from shardviz.drafts.wording import as_sentence
+from shardviz.render.lines import GAP, sentence
+from shardviz.render.palette import Palette
+from shardviz.render.problems.cells import Cell, FieldRow
+from shardviz.render.programs.foreign_text import printable
+from shardviz.sharding import Mesh
+
+GUTTER = 2
+"""Columns before the labels, in which the cursor's line has its mark."""
+MARK = "›"
+LABELS = 8
+MAX_LABELS = 14
+"""Columns of the labels and the blank after them: at least, and at most where arrays have long names."""
+MAX_LINES = 5
+"""Lines that one text takes at most; all of it is there when it is edited."""
+BREAKS = " ,;"
+"""A long text goes on below after one of these, if there is one in the second half of the line."""
+DIM = Style(dim=True)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a cell stands: columns `left` to `right` of line `y`. A long text has a place on each line."""
+
+    cell: Cell
+    y: int
+    left: int
+    right: int
+
+
+@dataclass(frozen=True)
+class Typing:
+    """What is being typed into a field: its value is left blank, and below stand notes on the text.
+
+    They take at least `lines` lines, so that the fields below do not jump at each key.
+    """
+
+    field: str
+    faults: tuple[Fault, ...] = ()
+    hint: str = ""
+    lines: int = 0
+
+
+class FieldsPicture:
+    """A canvas of rows of cells, `width` columns wide, with blank lines between groups if `height` allows.
+
+    `cursor` is the cell that stands out; changing it needs no new picture. What is being typed stands on line
+    `typing_line` from `value_column` on, with `typing_notes` lines of notes below.
+    """
+
+    def __init__(
+        self,
+        rows: Sequence[FieldRow],
+        width: int,
+        height: int,
+        mesh: Mesh,
+        palette: Palette,
+        typing: Typing | None = None,
+    ) -> None:
+        self.width = width
+        self.cursor: Cell | None = None
+        self.has_focus = True
+        self.value_column = GUTTER + _label_width(rows)
+        self._mesh, self._palette, self._typing = mesh, palette, typing
+        for has_gaps in (True, False):
+            self.places: list[Place] = []
+            self.typing_line = self.typing_notes = 0
+            self._lines: list[Text] = []
+            for number, row in enumerate(rows):
+                if has_gaps and number and row.group != rows[number - 1].group:
+                    self._lines.append(Text())
+                self._draw(row)
+            if len(self._lines) <= height:
+                break
+        self.height = len(self._lines)
+
+    def line(self, y: int, left: int, right: int) -> Text:
+        """Columns `left` to `right` of a line, with the cursor if it is there."""
+        line = self._lines[y]
+        here = [place for place in self.places if place.y == y and place.cell == self.cursor]
+        if here:
+            line = line.copy()
+            for place in here:
+                line.stylize("reverse not dim" if self.has_focus else "underline", place.left, place.right)
+            is_first = here[0] == next(place for place in self.places if place.cell == self.cursor)
+            line = Text(MARK if self.has_focus and is_first else " ") + line[1:]
+        return line[left:right] if left or line.cell_len > right else line
+
+    def _draw(self, row: FieldRow) -> None:
+        cells = list(row.cells)
+        if row.is_array:
+            name = self._text(cells[0])
+            name.truncate(self.value_column - GUTTER - 1, overflow="ellipsis")
+            line = self._begin(name, cells.pop(0))
+        else:
+            line = self._begin(Text(row.label, DIM))
+        if self._typing and self._typing.field == row.field:
+            self.typing_line = len(self._lines)
+            self._lines.append(line)
+            self._explain(self._typing.faults, self._typing.hint)
+            missing = self.typing_line + 1 + self._typing.lines - len(self._lines)
+            self._lines += [Text() for _ in range(missing)]
+            self.typing_notes = len(self._lines) - self.typing_line - 1
+            return
+        line = self._put(line, cells)
+        self._lines.append(self._at_the_end(line, row.remarks))
+        self._explain(row.faults)
+
+    def _begin(self, label: Text, cell: Cell | None = None) -> Text:
+        """A line with its label, as wide as the labels are."""
+        if cell:
+            self.places.append(Place(cell, len(self._lines), GUTTER, GUTTER + len(label)))
+        line = Text(" " * GUTTER).append_text(label)
+        line.pad_right(self.value_column - line.cell_len)
+        return line
+
+    def _put(self, line: Text, cells: Sequence[Cell]) -> Text:
+        """Cells side by side, on as many lines as they need; the last line is given back."""
+        is_first = True
+        for cell in cells:
+            for piece in self._pieces(cell):
+                if not is_first and line.cell_len + GAP + piece.cell_len > self.width:
+                    line = self._wrap(line)
+                elif not is_first:
+                    line.append(" " * GAP)
+                is_first = False
+                self.places.append(Place(cell, len(self._lines), len(line), len(line) + len(piece)))
+                line.append_text(piece)
+        return line
+
+    def _at_the_end(self, line: Text, remarks: Sequence[str]) -> Text:
+        """A line with the first remark that fits, or the last one below it."""
+        room = self.width - line.cell_len - GAP
+        remark = next((remark for remark in remarks if not remark or len(remark) <= room), None)
+        if remark is None and remarks:
+            remark, line = remarks[-1], self._wrap(line)
+        if not remark:
+            return line
+        line.append(" " * max(self.width - line.cell_len - len(remark), 0))
+        return line.append(remark, DIM)
+
+    def _wrap(self, line: Text) -> Text:
+        self._lines.append(line)
+        return Text(" " * self.value_column)
+
+    def _explain(self, faults: Sequence[Fault], hint: str = "") -> None:
+        """What is wrong with the field above, or what can be typed there."""
+        for fault in faults:
+            self._say(printable(as_sentence(fault.message)), GUTTER, "✗ ", "bold")
+            self._say(printable(as_sentence(fault.hint)), GUTTER + GAP, style=DIM)
+        if not faults:
+            self._say(hint, GUTTER + GAP, style=DIM)
+
+    def _say(self, text: str, indent: int, lead: str = "", style: str | Style = "") -> None:
+        """A sentence; letters of two columns may need a cut besides those between words."""
+        for line in sentence(text, self.width, indent, lead, style):
+            cuts = accumulate(map(len, chop_cells(line.plain, self.width)))
+            self._lines += line.divide([cut for cut in cuts if cut < len(line)])
+
+    def _pieces(self, cell: Cell) -> Iterator[Text]:
+        """The cell's text in pieces that fit on a line each."""
+        text, room = self._text(cell), self.width - self.value_column
+        for number in range(MAX_LINES):
+            if text.cell_len <= room:
+                yield text
+                return
+            stop = len(chop_cells(text.plain, room)[0])
+            if number == MAX_LINES - 1:
+                yield text[: stop - 1].append("…")
+                return
+            place = max(text.plain.rfind(char, stop // 2, stop) for char in BREAKS) + 1
+            yield text[: place or stop]
+            text = text[place or stop :]
+
+    def _text(self, cell: Cell) -> Text:
+        if cell.kind == "array":
+            return Text(printable(cell.text), "bold")
+        # An order of 65,536 devices is long: no more of it than can be shown.
+        shown = printable(cell.text[: MAX_LINES * self.width])
+        text = Text(shown, DIM if cell.is_default else "")
+        between = "," if any(len(axis) > 1 for axis in cell.axes) else ""
+        is_braced = between and cell.kind == "dim"
+        axes = (Text(axis, self._palette.axis(self._mesh, axis)) for axis in cell.axes)
+        text.append("{" if is_braced else "").append_text(Text(between).join(axes))
+        text.append("}" if is_braced else "")
+        style = self._palette.axis(self._mesh, cell.axes[0]) if cell.kind == "axis" else ""
+        return text.append(cell.after, style)
+
+
+def _label_width(rows: Sequence[FieldRow]) -> int:
+    names = [len(row.cells[0].text) for row in rows if row.is_array]
+    return min(max([LABELS, *(length + 1 for length in names)]), MAX_LABELS)

@@ -1,0 +1,71 @@
+"""The problem on one line, cut so that what matters most stays."""
+
+from __future__ import annotations
+
+from rich.text import Text
+
+from shardviz.drafts.draft import Fault
+from shardviz.drafts.scene import Scene
+from shardviz.drafts.summary import Part, summary
+from shardviz.render.palette import Palette
+from shardviz.render.programs.foreign_text import printable
+from shardviz.sharding import Mesh
+
+WIDE = 80
+"""Columns from which on the parts stand further apart."""
+NAMES = {"axis_types": "axis types", "device_order": "device order"}
+MORE = "…"
+LEAST = 12
+"""Columns that a part has at least."""
+
+
+def headline(scene: Scene, width: int, palette: Palette) -> Text:
+    """``bd,df->bf   XY,Y_->X_   X=2 Y=4   bf16   shardy,cpu`` in at most `width` columns.
+
+    A draft with faults has the line of the last one without, and the fields that are wrong at the end.
+    """
+    said = _complaint(scene)
+    gap = " " * (3 if width >= WIDE else 2)
+    line = _cut(scene, width - (said.cell_len + len(gap) if said else 0), gap, palette)
+    if said:
+        line.append(" " * max(width - line.cell_len - said.cell_len, 0)).append_text(said)
+        line.truncate(width, overflow="ellipsis")
+    return line
+
+
+def _cut(scene: Scene, width: int, gap: str, palette: Palette) -> Text:
+    """As many parts as fit, each cut to a third of the line if not all do."""
+    texts = [_part_text(part, scene.problem.mesh, palette, width) for part in summary(scene)]
+    if sum(text.cell_len + len(gap) for text in texts) - len(gap) > width:
+        for text in texts:
+            text.truncate(max(width // 3, LEAST), overflow="ellipsis")
+    line = Text()
+    for number, text in enumerate(texts):
+        rest = len(gap) + len(MORE) if number + 1 < len(texts) else 0
+        if number and line.cell_len + len(gap) + text.cell_len + rest > width:
+            return line.append(f"{gap}{MORE}")
+        line.append(gap * bool(number)).append_text(text)
+    return line
+
+
+def _part_text(part: Part, mesh: Mesh, palette: Palette, width: int) -> Text:
+    """A part in its colours; of a piece that is longer than the line no more than can be shown."""
+    style = {"einsum": "bold", "collective": "bold", "mesh": "", "specs": ""}.get(part.kind, "dim")
+    text = Text(style=style)
+    for piece in part.pieces:
+        shown = printable(piece.text[: max(width, LEAST) + 1])
+        text.append(shown, palette.axis(mesh, piece.axis) if piece.axis else "")
+    return text
+
+
+def _complaint(scene: Scene) -> Text:
+    """``✗ spec of W`` where the field is wrong, ``✗ mesh +2`` where two others are, too."""
+    if not scene.faults:
+        return Text()
+    first, *others = scene.faults
+    return Text(f"✗ {_name(first, scene)}{f' +{len(others)}' if others else ''}", "bold")
+
+
+def _name(fault: Fault, scene: Scene) -> str:
+    name, _, number = fault.field.partition(".")
+    return f"spec of {scene.rows[int(number)].name}" if number else NAMES.get(name, name)

@@ -1,0 +1,43 @@
+"""The targets on one line: who has answered, who is at it, who waits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.text import Text
+
+CHOSEN = "❯"
+GAP = 2
+
+
+@dataclass(frozen=True)
+class TargetTab:
+    """A target on the strip: its `sign` ("✓", "✗", "·" or one that turns), and `words` of its state."""
+
+    name: str
+    sign: str
+    words: str = ""
+
+
+def target_strip(tabs: Sequence[TargetTab], chosen: int, width: int) -> Text:
+    """All targets, with as many words as fit; where the names do not, the chosen one and its number."""
+    for worded in (range(len(tabs)), (chosen,), ()):
+        text = Text()
+        for number, tab in enumerate(tabs):
+            text.append(" " * (GAP if number else 0))
+            text.append_text(_tab(tab, number == chosen, number in worded))
+        if text.cell_len <= width:
+            return text
+    text = Text.assemble((f"{chosen + 1}/{len(tabs)} ", "dim")).append_text(_tab(tabs[chosen], True, True))
+    text.truncate(width, overflow="ellipsis")
+    return text
+
+
+def _tab(tab: TargetTab, is_chosen: bool, with_words: bool) -> Text:
+    text = Text.assemble((f"{CHOSEN} " if is_chosen else "  ", "bold"))
+    text.append(tab.name, "bold" if is_chosen else "")
+    text.append(f" {tab.sign}", "" if is_chosen else "dim")
+    if with_words and tab.words:
+        text.append(f" {tab.words}", "dim")
+    return text

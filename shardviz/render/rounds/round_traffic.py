@@ -1,0 +1,180 @@
+"""What moves in one round: from and to every member, and over every link."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from shardviz.hardware.loads import link_loads
+from shardviz.hardware.routes import Leg, legs
+from shardviz.hardware.topology import Switch, Torus
+from shardviz.render.rounds.empty_chunks import carried
+from shardviz.stepping.walk import Walk
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from shardviz.collectives import Sends
+
+    Ints = NDArray[np.int64]
+    Bools = NDArray[np.bool_]
+
+MAX_FOLLOWED = 2**15
+"""Messages between others than neighbours of which every link tells what they carry; of more it tells only
+how many go over it."""
+
+
+@dataclass(frozen=True)
+class Moves:
+    """Entry k are the `span` consecutive chunks from `first[k]` on, counted modulo all `chunks`, which go to
+    or come from member `others[k]`."""
+
+    first: Ints
+    others: Ints
+    span: int
+    chunks: int
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    @property
+    def listed(self) -> list[int]:
+        """All the chunks, each once."""
+        every = ((first + step) % self.chunks for first in self.first.tolist() for step in range(self.span))
+        return list(dict.fromkeys(every))
+
+
+class RoundTraffic:
+    """Round `number` of a walk, of which 0 moves nothing; empty chunks are left out.
+
+    Messages take the ways of `hardware.routes`. The switch is the member after the last.
+    """
+
+    def __init__(self, walk: Walk, number: int) -> None:
+        self._topology = walk.links.topology
+        self._size = walk.schedule.pattern.group_size
+        self._all = walk.schedule.chunks
+        self._sends = carried(walk, walk.schedule.round(number)) if number else None
+        self._found: dict[tuple[int, int], list[int] | int] = {}
+
+    def sent(self, member: int) -> Moves:
+        """What a member sends."""
+        return self._moves(_of(self._by_sender, member), True)
+
+    def received(self, member: int) -> Moves:
+        """What a member receives."""
+        return self._moves(_of(self._by_receiver, member), False)
+
+    def chunks(self, origin: int, target: int) -> list[int] | int:
+        """The chunks on the link from one member to its neighbour; of too many messages how many go there."""
+        if self._sends is None:
+            return []
+        if (origin, target) not in self._found:
+            self._found[origin, target] = self._chunks(self._sends, origin, target)
+        return self._found[origin, target]
+
+    def _chunks(self, sends: Sends, origin: int, target: int) -> list[int] | int:
+        if isinstance(self._topology, Switch):
+            moves = self.sent(origin) if target == self._size else self.received(target)
+        elif self._is_direct:
+            mine = _of(self._by_sender, origin)
+            moves = self._moves(mine[sends.dst[mine] == target], True)
+        elif len(sends) > MAX_FOLLOWED:
+            return int(self._loads[self._link(origin, target)])
+        else:
+            moves = self._moves(self._on(origin, target).nonzero()[0], True)
+        return moves.listed
+
+    def _moves(self, entries: Ints, sending: bool) -> Moves:
+        if self._sends is None:
+            return Moves(entries, entries, 1, self._all)
+        others = self._sends.dst if sending else self._sends.src
+        return Moves(self._sends.chunk[entries], others[entries], self._sends.span, self._all)
+
+    @cached_property
+    def _by_sender(self) -> tuple[Ints, Ints]:
+        return _ordered(None if self._sends is None else self._sends.src, self._size)
+
+    @cached_property
+    def _by_receiver(self) -> tuple[Ints, Ints]:
+        return _ordered(None if self._sends is None else self._sends.dst, self._size)
+
+    @cached_property
+    def _legs(self) -> dict[int, Leg]:
+        assert self._sends is not None
+        assert isinstance(self._topology, Torus)
+        return {leg.axis: leg for leg in legs(self._topology, self._sends.src, self._sends.dst)}
+
+    @cached_property
+    def _is_direct(self) -> bool:
+        """Whether every message goes from a member to its neighbour."""
+        import numpy as np
+
+        hops = [abs(leg.hops) for leg in self._legs.values()]
+        return not hops or bool((np.sum(hops, axis=0) == 1).all())
+
+    def _on(self, origin: int, target: int) -> Bools:
+        """Which messages go over a link of a torus."""
+        import numpy as np
+
+        assert self._sends is not None
+        assert isinstance(self._topology, Torus)
+        axis, up = self._direction(origin, target)
+        leg = self._legs.get(axis)
+        if leg is None:
+            return np.zeros(len(self._sends), dtype=bool)
+        size, stride = self._topology.dims[axis], self._topology.stride(axis)
+        place = origin // stride % size
+        passed, hops = (place - leg.begin, leg.hops) if up else (leg.begin - place, -leg.hops)
+        on_line = (leg.outer == origin // (stride * size)) & (leg.inner == origin % stride)
+        found: Bools = on_line & (passed % size < hops)
+        return found
+
+    def _direction(self, origin: int, target: int) -> tuple[int, bool]:
+        """The axis along which two neighbours are linked, and whether the way leads up."""
+        assert isinstance(self._topology, Torus)
+        for axis, size in enumerate(self._topology.dims):
+            stride = self._topology.stride(axis)
+            step = target // stride % size - origin // stride % size
+            if step:
+                return axis, step in ((1,) if size == 2 else (1, 1 - size))
+        raise ValueError(f"{origin} and {target} are no neighbours")
+
+    def _link(self, origin: int, target: int) -> int:
+        """The number of a link of a torus."""
+        assert isinstance(self._topology, Torus)
+        axis, up = self._direction(origin, target)
+        size, stride = self._topology.dims[axis], self._topology.stride(axis)
+        low = origin if up else target
+        place = low // (stride * size) * self._topology.segments(axis) + low // stride % size
+        return self._topology.first_link(axis, up) + place * stride + low % stride
+
+    @cached_property
+    def _loads(self) -> Ints:
+        """Messages on every link."""
+        import numpy as np
+
+        assert self._sends is not None
+        pairs = np.sort(self._sends.src * self._size + self._sends.dst)
+        pairs = pairs[np.append(True, pairs[1:] != pairs[:-1])]
+        src, dst = np.divmod(pairs, self._size)
+        return link_loads(self._topology, src, dst, np.ones_like(pairs))
+
+
+def _of(ordered: tuple[Ints, Ints], member: int) -> Ints:
+    """The entries of a member."""
+    order, first = ordered
+    return order[first[member] : first[member + 1]]
+
+
+def _ordered(members: Ints | None, size: int) -> tuple[Ints, Ints]:
+    """The entries in the order of their members, and where those of each member begin."""
+    import numpy as np
+
+    first = np.zeros(size + 1, dtype=np.int64)
+    if members is None:
+        return np.zeros(0, dtype=np.int64), first
+    first[1:] = np.bincount(members, minlength=size).cumsum()
+    return np.argsort(members, kind="stable"), first
