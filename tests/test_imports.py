@@ -124,6 +124,13 @@ def test_commands_load_what_they_need(words: tuple[str, ...], allowed: set[str])
     assert loaded_by(run(*words)) <= allowed
 
 
+def test_the_first_screen_loads_textual_and_no_other_screen() -> None:
+    opened = "from shardviz.tui.app import ShardvizApp; ShardvizApp(); import shardviz.tui.layout.pane, sys"
+    assert loaded_by(opened) == {"textual", "rich"}
+    panes = "sorted(name for name in sys.modules if name.endswith('.pane'))"
+    assert loaded_by(f"{opened}; assert {panes} == ['shardviz.tui.layout.pane', 'shardviz.tui.pane']")
+
+
 def test_the_compilers_are_not_loaded_here_even_when_they_are_asked() -> None:
     words = ("explain", "bd,df->bf", "--specs", "XY,Y_->X_", "--target", "shardy")
     assert not loaded_by(run(*words), COMPILERS)

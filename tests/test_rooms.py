@@ -24,7 +24,8 @@ MAY_IMPORT = {
     "render": {*PURE, "compiler", "drafts"},
     "api": {*PURE, "compiler", "render"},
     "testing": {"api", "render"},
-    "cli": {*PURE, "compiler", "drafts", "render"},
+    "tui": {*PURE, "compiler", "drafts", "render"},
+    "cli": {*PURE, "compiler", "drafts", "render", "tui"},
     "__main__": {"cli"},
     "__init__": {"api", "sharding", "testing"},
 }

@@ -19,8 +19,17 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
     from shardviz.cli.streams import open_standard_streams
 
     open_standard_streams()
-    from shardviz.cli.entry import run
-
-    code = run(args)
+    code = _open_or_run(sys.argv[1:] if args is None else args)
     end_undisturbed()
     sys.exit(code)
+
+
+def _open_or_run(args: Sequence[str]) -> int:
+    """Without a word, the application where there is a terminal for it: it needs no command line's reader."""
+    from shardviz.cli.opening import no_terminal, open_app
+
+    if not args and not no_terminal():
+        return open_app()
+    from shardviz.cli.entry import run
+
+    return run(args)

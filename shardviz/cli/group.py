@@ -14,6 +14,7 @@ import click
 from shardviz.cli import options
 
 COMMANDS = {
+    "tui": "The application: build a mesh, split the arrays, watch what happens.",
     "explain": "Which collectives a matmul needs, and which ones the compilers insert.",
     "passes": "What a compiler does to shardings and collectives, pass by pass.",
     "hlo": "Which collectives any compiled program has, from its text.",

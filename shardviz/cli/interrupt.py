@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 
 from shardviz.cli.exit_code import ExitCode
 
 TYPE_CHECKING = False  # what `typing` has under this name, without the time to load it
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import NoReturn
 
 CLEAR_LINE = "\r\x1b[2K"
 """Empties the terminal's line, where narration may stand."""
@@ -41,6 +43,16 @@ def before_the_end(act: Callable[[], None]) -> None:
 def end_undisturbed() -> None:
     """From now on an interrupt is ignored: all is said, and the exit code stands."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def end_at_once(code: int) -> NoReturn:
+    """End this process with all written that was said; threads that are still at work are not waited for."""
+    end_undisturbed()
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:
+        os._exit(code)
 
 
 def _end(number: int, _frame: object) -> None:

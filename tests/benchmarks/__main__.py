@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import collectives
 import differences
+import first_frame
+import frames
 import layouts
 import reading
 import startup
 import targets
 
-for benchmark in (startup, targets, layouts, collectives, reading, differences):
+for benchmark in (
+    startup,
+    first_frame,
+    frames,
+    targets,
+    layouts,
+    collectives,
+    reading,
+    differences,
+):
     benchmark.report()

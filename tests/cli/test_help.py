@@ -11,6 +11,7 @@ import pytest
 
 from shardviz.cli.entry import run
 from shardviz.cli.group import COMMANDS, Command
+from shardviz.cli.opening import no_terminal
 
 
 def command(name: str) -> Command:
@@ -36,7 +37,8 @@ def test_example_runs(
     assert run(words) == 0
     out, err = capsys.readouterr()
     assert out
-    assert err == ""
+    # Nobody watches the application here: it says so, and helps.
+    assert err == ("" if words[0] != "tui" else f"shardviz: note: {no_terminal()}\n")
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -1,0 +1,77 @@
+"""Pictures of the application itself: opened at a size, driven by keys, drawn as it stands."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any
+
+from shardviz.compiler import Worker
+from shardviz.drafts.options import draft_from_options
+from shardviz.tui.app import ShardvizApp
+from shardviz.tui.dialogs.exports import screen_svg
+
+WIDE, SMALL = (120, 36), (40, 15)
+PATIENCE = 6000
+"""Looks at a screen that waits for a compiler, a hundredth of a second each."""
+MLP: dict[str, Any] = {"einsum": "In[B_X, D_Y] * W[D_Y, F] -> Out[B_X, F]", "sizes": "B=8,D=2048,F=8192"}
+TPU: dict[str, Any] = {
+    "einsum": "bd,df->bf",
+    "specs": "XY,_Y->XY",
+    "sizes": "b=1024,d=2048,f=8192",
+    "target": "v5e:2x4",
+}
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One screen of the application.
+
+    `problem` are options of `shardviz tui`; `keys` are pressed once every target in `awaited` has answered,
+    and the picture is drawn once it shows `shows`. `from_compiler`: it depends on the compilers' versions.
+    """
+
+    screen: str
+    problem: dict[str, Any] = field(default_factory=dict)
+    keys: tuple[str, ...] = ()
+    size: tuple[int, int] = WIDE
+    awaited: tuple[str, ...] = ()
+    shows: str = ""
+    from_compiler: bool = False
+
+
+SCREENS = {
+    "tui-layout": Picture("layout", MLP, ("p", "right", "m")),
+    "tui-plan": Picture("plan", MLP, awaited=("shardy", "cpu"), from_compiler=True),
+    "tui-step": Picture("step", {**MLP, "sizes": "B=4,D=8,F=8"}, ("right", "right"), shows="✓"),
+    "tui-compiler": Picture("compiler", TPU, ("j",), awaited=("v5e:2x4",), from_compiler=True),
+    "tui-small": Picture("layout", MLP, ("right",), SMALL),
+}
+
+
+def draw(name: str, worker: Worker) -> str:
+    """The SVG of a picture. Raises `TimeoutError` where a target does not answer."""
+    return asyncio.run(_draw(name, SCREENS[name], worker))
+
+
+async def _draw(name: str, picture: Picture, worker: Worker) -> str:
+    app = ShardvizApp(draft_from_options(**picture.problem), picture.screen, worker)
+    async with app.run_test(size=picture.size) as pilot:
+        for _ in range(PATIENCE):
+            await pilot.pause(0.01)
+            answers = app.desk.answers
+            if {*picture.awaited} <= {each for each in answers if answers[each].state == "answered"}:
+                break
+            app.desk.ask_now()
+        else:
+            raise TimeoutError(f"{name}: no answer from {picture.awaited}")
+        # A screen loads what it needs beside itself.
+        await app.workers.wait_for_complete()
+        await pilot.pause()
+        await pilot.press(*picture.keys)
+        for _ in range(PATIENCE):
+            await pilot.pause(0.01)
+            strips = app.screen._compositor.render_strips()
+            if any(picture.shows in strip.text for strip in strips):
+                return screen_svg(strips, name)
+        raise TimeoutError(f"{name}: no {picture.shows!r}")

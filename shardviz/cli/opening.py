@@ -1,0 +1,44 @@
+"""Opens the application, where there is a terminal for it. Loads no more than that needs."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from shardviz.cli.exit_code import ExitCode
+
+TYPE_CHECKING = False  # what `typing` has under this name, without the time to load it
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+    from shardviz.drafts.draft import Draft
+
+
+def open_app(draft: Draft | None = None, screen: str = "layout") -> NoReturn:
+    """Open the application, and end the process when it is left."""
+    import asyncio
+
+    from shardviz.cli.interrupt import before_the_end, end_at_once
+    from shardviz.cli.terminal import giving_back
+    from shardviz.tui.app import ShardvizApp
+
+    app = ShardvizApp(draft, screen)
+    before_the_end(app.kill_compilers)
+    # Last: until then the application may still draw.
+    before_the_end(giving_back())
+    # A loop of its own: the one that `run` makes by itself waits for whatever a thread still reads.
+    app.run(loop=asyncio.new_event_loop())
+    end_at_once(app.return_code or ExitCode.FINE)
+
+
+def no_terminal() -> str:
+    """Why the application cannot be opened here; empty where it can."""
+    term = os.environ.get("TERM", "")
+    if term in ("", "dumb"):
+        said = "TERM is dumb" if term else "TERM is not set"
+        return f"the application needs a terminal that can place its letters; {said}"
+    streams = (("input", sys.stdin), ("output", sys.stdout), ("error", sys.stderr))
+    missing = [name for name, stream in streams if stream is None or not stream.isatty()]
+    if missing:
+        return f"the application needs a terminal, and standard {missing[0]} is none"
+    return ""

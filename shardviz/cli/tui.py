@@ -1,0 +1,86 @@
+"""`shardviz tui`: the application, on a problem in the words of `shardviz explain`."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import click
+
+from shardviz.cli import options
+from shardviz.cli.exit_code import ExitCode
+from shardviz.cli.group import Command
+from shardviz.cli.opening import no_terminal, open_app
+from shardviz.errors import QuestionError
+
+SCREENS = ("layout", "plan", "step", "compiler")
+EXAMPLES = (
+    ("The application, on the problem that it begins with", "shardviz tui"),
+    (
+        "On a problem, in the words of explain",
+        "shardviz tui 'bd,df->bf' --specs 'XY,Y_->X_' --target cpu,v5e:2x4",
+    ),
+    ("In the scaling book's notation, on its plan", "shardviz tui 'A[I_X, J_Y] * B[J_Y, K]' --screen plan"),
+    ("Where the last session was left", "shardviz tui --last"),
+)
+
+
+@click.command(cls=Command, examples=EXAMPLES)
+@click.argument("einsum", required=False)
+@options.mesh
+@options.device_order
+@click.option("--specs", metavar="SPECS", help="How the arrays are split: 'XY,Y_->X_'.")
+@options.sizes
+@options.dtype
+@click.option("--target", default="shardy,cpu", show_default=True, help="Who is asked.")
+@options.axis_types
+@click.option(
+    "--screen", type=click.Choice(SCREENS), default="layout", show_default=True, help="What is shown first."
+)
+@click.option("--last", is_flag=True, help="Go on where the last session was left.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    einsum: str | None,
+    mesh: str,
+    device_order: str | None,
+    specs: str | None,
+    sizes: str | None,
+    dtype: str,
+    target: str,
+    axis_types: Literal["auto", "explicit"],
+    screen: str,
+    last: bool,
+) -> int:
+    """Open the application: build a mesh, split the arrays of EINSUM, watch what happens."""
+    if reason := no_terminal():
+        click.echo(ctx.get_help())
+        click.echo(f"shardviz: note: {reason}", err=True)
+        return ExitCode.FINE
+    chosen = {
+        name
+        for name in ctx.params
+        if ctx.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
+    }
+    if last:
+        from shardviz.drafts.saved import load_session
+
+        if others := chosen - {"last", "screen"}:
+            named = "EINSUM" if "einsum" in others else f"--{min(others).replace('_', '-')}"
+            raise QuestionError(f"--last opens a problem, and so does {named}", "leave out one of them")
+        session = load_session()
+        if session is None:
+            raise QuestionError("there is no last session", "leave out --last to begin a new one")
+        return open_app(session.draft, screen if "screen" in chosen else session.screen)
+    from shardviz.drafts.options import draft_from_options
+
+    draft = draft_from_options(
+        einsum,
+        mesh=mesh if "mesh" in chosen else None,
+        device_order=device_order,
+        specs=specs,
+        sizes=sizes,
+        dtype=dtype,
+        axis_types=axis_types,
+        target=target,
+    )
+    return open_app(draft, screen)

@@ -1,0 +1,47 @@
+"""The palette: every command of the registry, found by typing a part of its name."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.content import Content
+from textual.markup import escape
+
+from shardviz.tui.command import Command
+from shardviz.tui.editor import as_editor
+from shardviz.tui.registry import AREAS, COMMANDS
+
+FOUND = [command for command in COMMANDS if command.name != "command_palette"]
+"""All but the one that opens the palette itself."""
+
+
+class CommandSearch(Provider):
+    """Offers the commands of all screens; one of another screen puts that on first."""
+
+    async def discover(self) -> Hits:
+        for command in FOUND:
+            yield DiscoveryHit(_shown(command), self._run(command), _name(command), escape(command.help))
+
+    async def search(self, query: str) -> Hits:
+        matcher = self.matcher(query)
+        for command in FOUND:
+            score = matcher.match(_name(command))
+            if score > 0:
+                title = matcher.highlight(_name(command))
+                yield Hit(score, title, self._run(command), _name(command), escape(command.help))
+
+    def _run(self, command: Command) -> partial[Any]:
+        return partial(as_editor(self.app).run_command, command)
+
+
+def _name(command: Command) -> str:
+    """``Compiler: Next target  (n)``: what is looked through."""
+    area = "" if command.area == "app" else f"{AREAS[command.area].lstrip('1234 ')}: "
+    key = f"  ({command.key_text})" if command.key_text else ""
+    return f"{area}{command.title}{key}"
+
+
+def _shown(command: Command) -> Content:
+    return Content(_name(command))

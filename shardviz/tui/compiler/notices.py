@@ -1,0 +1,56 @@
+"""What stands in the pane where there is no program: why not, and what can be done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from shardviz.drafts.wording import as_sentence
+from shardviz.render.lines import sentence
+from shardviz.render.programs.foreign_text import printable_line
+from shardviz.render.programs.target_view import error_lines
+from shardviz.render.programs.targets_table import targets_table
+from shardviz.render.programs.wait_lines import wait_lines
+from shardviz.tui.answers.spoken import spoken
+from shardviz.tui.answers.waits import wait_of
+
+if TYPE_CHECKING:
+    from shardviz.errors import ShardvizError
+    from shardviz.planner import Problem
+    from shardviz.render.palette import Palette
+    from shardviz.tui.answers.answer import Answer
+
+NOBODY = "No compiler is asked: name targets in the problem, such as shardy,cpu."
+
+
+def notice(answer: Answer | None, width: int) -> list[Text]:
+    """Why a target shows no program."""
+    if answer is None:
+        return sentence(NOBODY, width)
+    if answer.compiled is not None and answer.compiled.status != "ok":
+        return [printable_line(line) for line in error_lines(spoken(answer.compiled), width, 0)]
+    return sentence(answer.target.description, width, style="dim")
+
+
+def fault_lines(fault: ShardvizError, width: int) -> list[Text]:
+    """A sentence and its hint."""
+    said, hint = as_sentence(fault.message), as_sentence(fault.hint)
+    lines = [*sentence(said, width, lead="✗ "), *sentence(hint, width, 2, style="dim")]
+    return [printable_line(line) for line in lines]
+
+
+def all_answers(
+    answers: Mapping[str, Answer], problem: Problem, width: int, palette: Palette, moving: bool
+) -> list[Text]:
+    """The table of all answers that are here, with their reasons, and who is still at it."""
+    here = [
+        (spoken(each.compiled), each.differences) for each in answers.values() if each.compiled is not None
+    ]
+    lines = targets_table(here, problem, width, palette)[1:] if here else []
+    waits = [wait_of(each) for each in answers.values() if each.compiled is None]
+    missing = wait_lines(waits, width, moving)
+    if not answers:
+        return sentence(NOBODY, width)
+    return [printable_line(line) for line in [*lines, *[Text()] * bool(lines and missing), *missing]]

@@ -1,0 +1,339 @@
+"""The compiler screen: a target's program, how its compiler got there, and the targets side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from shlex import join
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+from textual import work
+from textual.app import ComposeResult
+from textual.message import Message
+from textual.widgets import Static
+
+from shardviz.errors import ShardvizError, TargetError
+from shardviz.render.listings.program import Program, read_program
+from shardviz.render.programs.target_strip import target_strip
+from shardviz.tui.command import Command, bindings
+from shardviz.tui.compiler.commands import COMPILER, SEARCHING
+from shardviz.tui.compiler.headings import program_heading
+from shardviz.tui.compiler.notices import all_answers, fault_lines, notice
+from shardviz.tui.compiler.passes import Passes
+from shardviz.tui.compiler.program_box import ProgramBox
+from shardviz.tui.compiler.status import TURNS_S, tab
+from shardviz.tui.pane import Pane
+
+if TYPE_CHECKING:
+    from textual.timer import Timer
+
+    from shardviz.compiler import Compiled
+    from shardviz.drafts.scene import Scene
+    from shardviz.hlo.passes.stage import Stage
+    from shardviz.sharding import Mesh
+    from shardviz.tui.answers.answer import Answer
+
+
+class CompilerPane(Pane):
+    """The targets, the slider, and below them what they choose: a program, a stage of the passes, or a table.
+
+    An answer to the problem before stays, dim, until there is one to the problem on screen.
+    """
+
+    area = "compiler"
+    BINDINGS = bindings(COMPILER)
+    DEFAULT_CSS = """
+    CompilerPane > Static { height: 1; }
+    """
+
+    class ProgramRead(Message):
+        """A program was read, or cannot be."""
+
+        def __init__(self, compiled: Compiled, program: Program | ShardvizError) -> None:
+            super().__init__()
+            self.compiled, self.program = compiled, program
+
+    class Compared(Message):
+        """The texts of a stage were compared."""
+
+        def __init__(self, passes: Passes, stage: Stage, diff: tuple[str, ...]) -> None:
+            super().__init__()
+            self.passes, self.stage, self.diff = passes, stage, diff
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._scene: Scene | None = None
+        self._answers: Mapping[str, Answer] = {}
+        self._chosen = ""
+        self._programs: dict[str, Program | ShardvizError] = {}
+        self._reading: Compiled | None = None
+        self._passes: dict[str, Passes] = {}
+        self._with_diff = False
+        self._is_table = False
+        self._clock: Timer | None = None
+
+    def compose(self) -> ComposeResult:
+        yield Static(id="targets")
+        yield Static(id="slider")
+        yield ProgramBox()
+
+    @property
+    def box(self) -> ProgramBox:
+        """What stands below targets and slider."""
+        return self.query_one(ProgramBox)
+
+    @property
+    def passes(self) -> Passes:
+        """The slider of the chosen target."""
+        return self._passes.setdefault(self._chosen, Passes())
+
+    @property
+    def commands(self) -> Sequence[Command]:
+        idle = set() if self._answers else {"earlier", "later", "diff", "table", "ask"}
+        if len(self._answers) < 2:
+            idle |= {"next_target", "previous_target"}
+        if not self.program_text():
+            idle |= {"next_collective", "previous_collective", "search", "fold"}
+        return [command for command in COMPILER if command.name not in idle]
+
+    @property
+    def typing(self) -> Sequence[Command]:
+        return SEARCHING if self.box.is_searching else ()
+
+    @property
+    def _moving(self) -> bool:
+        """Whether something may turn while one waits."""
+        return self.app.animation_level != "none"
+
+    def program_text(self) -> str:
+        """The text of the chosen target's program, empty where there is none."""
+        program = self._programs.get(self._chosen)
+        return program.compiled.text if isinstance(program, Program) else ""
+
+    def command_words(self) -> str:
+        if self._is_table or self._scene is None or not self._chosen:
+            return ""
+        from shardviz.drafts.words import words
+
+        _, *asked = words(replace(self._scene.shown, targets=self._chosen))
+        if self.passes.back:
+            return join(["shardviz", "passes", *asked])
+        return join(["shardviz", "explain", *asked, "--hlo"])
+
+    def jax_code(self) -> str:
+        answer = self._answers.get(self._chosen)
+        if self._is_table or self._scene is None or answer is None:
+            return ""
+        compiled = answer.compiled
+        if compiled is not None and compiled.status == "unavailable":
+            raise TargetError(compiled.error, compiled.hint)
+        from shardviz.render.code.problem_code import problem_code
+
+        return problem_code(self._scene.problem, answer.target)
+
+    def on_mount(self) -> None:
+        self._clock = self.set_interval(TURNS_S if self._moving else 1.0, self._tick, pause=True)
+
+    def show_scene(self, scene: Scene) -> None:
+        self._scene = scene
+        self.show_answers(self.editor.desk.answers)
+
+    def show_answers(self, answers: Mapping[str, Answer]) -> None:
+        self._answers = answers
+        if self._chosen not in answers:
+            compilers = [name for name in answers if name != "shardy"]
+            self._chosen = next(iter(compilers or answers), "")
+        self._programs = {name: each for name, each in self._programs.items() if name in answers}
+        self._passes = {name: each for name, each in self._passes.items() if name in answers}
+        self._draw()
+
+    def on_program_view_resized(self) -> None:
+        self._draw()
+
+    def on_show(self) -> None:
+        self._draw()
+
+    def _draw(self) -> None:
+        """Draw everything, and find out what is to be read or asked for that."""
+        answer = self._answers.get(self._chosen)
+        if self._scene is None or not self.size.width:
+            return
+        if answer is not None and self.passes.back:
+            self.passes.follow(self.editor.desk.traced(self._chosen), self._scene.problem)
+        self._read_what_is_new()
+        self._draw_status()
+        self._draw_box()
+        self.tell_commands()
+        if self._clock is not None:
+            under_way = self.passes.is_under_way or any(a.state == "asked" for a in self._answers.values())
+            self._clock.resume() if under_way else self._clock.pause()
+
+    def _tick(self) -> None:
+        """Time has passed for what is under way."""
+        if self.display:
+            self._draw_status()
+            if not self.box.is_program:
+                self._draw_box()
+        elif self._clock is not None:
+            self._clock.pause()
+
+    def _draw_status(self) -> None:
+        """The lines above the page."""
+        width, moves = self.size.width, self._moving
+        names = [*self._answers]
+        strip = Text()
+        if self._chosen in names:
+            tabs = [tab(each, moves) for each in self._answers.values()]
+            strip = target_strip(tabs, names.index(self._chosen), width)
+        self.query_one("#targets", Static).update(strip, layout=False)
+        slider = self.passes.slider(width, moves)
+        slider.truncate(width, overflow="ellipsis")
+        self.query_one("#slider", Static).update(slider, layout=False)
+        self.query_one("#slider").display = bool(names) and not self._is_table
+        self.box.title(self._heading())
+
+    def _heading(self) -> Text:
+        """What the page below shows, and what is not yet there."""
+        if self._scene is None or not self._answers:
+            return Text()
+        if self._is_table:
+            return Text("all targets side by side", "bold")
+        answer = self._answers[self._chosen]
+        if self.passes.back:
+            words = self.passes.words(self._scene.problem)
+            return Text.assemble((f"the passes of {self._chosen}", "bold"), ("  " + words, "dim"))
+        return program_heading(answer, self._programs.get(self._chosen), self.box.folded, self.size.width)
+
+    def _draw_box(self) -> None:
+        """The table, a stage, the program, or why there is none."""
+        if self._scene is None:
+            return
+        box, width, palette, problem = self.box, self.box.view.room, self.palette, self._scene.problem
+        answer = self._answers.get(self._chosen)
+        if self._is_table and self._answers:
+            box.show_lines(all_answers(self._answers, problem, width, palette, self._moving), "table")
+            return
+        if self.passes.back:
+            stage = self.passes.stage
+            if self._with_diff and stage is not None and id(stage) not in self.passes.diffs:
+                self._compare(self.passes, stage)
+            lines, pointed = self.passes.lines(self._with_diff, width, palette)
+            is_old = self.passes.is_old(problem)
+            box.show_lines(lines, (self._chosen, self.passes.back, len(pointed)), pointed, is_old)
+            return
+        program = self._programs.get(self._chosen)
+        failed = answer is not None and answer.compiled is not None and answer.compiled.status != "ok"
+        if answer is None or failed or program is None:
+            box.show_lines(notice(answer, width), ("notice", self._chosen))
+        elif isinstance(program, Program):
+            box.show_program(program, palette, program.compiled is not answer.compiled)
+        else:
+            box.show_lines(fault_lines(program, width), ("fault", self._chosen))
+
+    def _read_what_is_new(self) -> None:
+        """Have the chosen target's program read, where that is not done or under way."""
+        answer, program = self._answers.get(self._chosen), self._programs.get(self._chosen)
+        compiled = answer.compiled if answer is not None else None
+        if compiled is None or compiled.status != "ok" or self._scene is None:
+            return
+        known = program.compiled if isinstance(program, Program) else None
+        if compiled is not known and compiled is not self._reading:
+            self._reading = compiled
+            self._read(compiled, self._scene.problem.mesh)
+
+    @work(thread=True, exclusive=True, group="read")
+    def _read(self, compiled: Compiled, mesh: Mesh) -> None:
+        try:
+            program: Program | ShardvizError = read_program(compiled, mesh)
+        except ShardvizError as error:
+            program = error
+        self.post_message(self.ProgramRead(compiled, program))
+
+    def on_compiler_pane_program_read(self, event: ProgramRead) -> None:
+        if event.compiled is self._reading:
+            self._programs[event.compiled.target] = event.program
+            if isinstance(event.program, Program):
+                self._reading = None
+            self._draw()
+
+    @work(thread=True, exclusive=True, group="compare")
+    def _compare(self, passes: Passes, stage: Stage) -> None:
+        self.post_message(self.Compared(passes, stage, stage.diff()))
+
+    def on_compiler_pane_compared(self, event: Compared) -> None:
+        event.passes.diffs[id(event.stage)] = event.diff
+        self._draw()
+
+    def _show(self, *, table: bool = False) -> None:
+        self._is_table = table
+        self._draw()
+
+    def _next_target(self, step: int) -> None:
+        names = [*self._answers]
+        if names:
+            self._chosen = names[(names.index(self._chosen) + step) % len(names)]
+        self._show()
+
+    def action_next_target(self) -> None:
+        self._next_target(1)
+
+    def action_previous_target(self) -> None:
+        self._next_target(-1)
+
+    def action_earlier(self) -> None:
+        self.passes.move(-1)
+        self._show()
+
+    def action_later(self) -> None:
+        self.passes.move(1)
+        self._show()
+
+    def action_diff(self) -> None:
+        self._with_diff = not self._with_diff
+        self._show()
+
+    def action_table(self) -> None:
+        self._show(table=not self._is_table)
+
+    def action_ask(self) -> None:
+        self.editor.desk.ask_now(self._chosen)
+
+    def _to_program(self) -> bool:
+        """Show the program; False where there is none."""
+        if self.passes.back or self._is_table:
+            self.passes.back = 0
+            self._show()
+        return self.box.is_program
+
+    def action_next_collective(self) -> None:
+        if self._to_program():
+            self.box.to_collective(1)
+
+    def action_previous_collective(self) -> None:
+        if self._to_program():
+            self.box.to_collective(-1)
+
+    def action_search(self) -> None:
+        if self._to_program():
+            self.box.open_search()
+
+    def action_fold(self) -> None:
+        self.box.folded = not self.box.folded
+        self._to_program()
+        self._draw()
+
+    def action_move(self, step: int) -> None:
+        self.box.view.move(step)
+
+    def action_page(self, step: int) -> None:
+        self.box.view.move(step * max(1, self.box.view.size.height - 1))
+
+    def action_first_line(self) -> None:
+        self.box.view.move_to(0)
+
+    def action_last_line(self) -> None:
+        self.box.view.move_to(self.box.view.canvas.height - 1)
+
+    def action_sideways(self, step: int) -> None:
+        self.box.view.sideways(step)

@@ -1,0 +1,109 @@
+"""Where the slider of a target stands, and what is known of its passes."""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from shardviz.compiler.compiled import without_answer
+from shardviz.render.lines import sentence
+from shardviz.render.programs.pass_slider import pass_slider
+from shardviz.render.programs.passes_view import diff_lines
+from shardviz.render.programs.stage_list import stage_list
+from shardviz.render.programs.target_view import error_lines
+from shardviz.render.programs.wait_lines import spinner
+from shardviz.tui.answers.spoken import spoken
+from shardviz.tui.compiler.status import state_words
+
+if TYPE_CHECKING:
+    from shardviz.hlo.passes.stage import Stage
+    from shardviz.planner import Problem
+    from shardviz.render.palette import Palette
+    from shardviz.tui.answers.answer import TracedAnswer
+
+ONCE_MORE = "The compiler is asked once more, to write down what each of its passes does."
+FROM_HERE = Text.assemble(("← its passes   ", "dim"), ("◉ program", "bold"))
+
+
+class Passes:
+    """The passes of one target. `back` counts stages from the program, where the slider begins.
+
+    `diffs` has the differences that were made so far, by stage. The stages of the problem before stay until
+    there are others.
+    """
+
+    def __init__(self) -> None:
+        self.back = 0
+        self.diffs: dict[int, tuple[str, ...]] = {}
+        self._known: TracedAnswer | None = None
+        self._stages: tuple[Stage, ...] = ()
+        self._problem: Problem | None = None
+
+    def follow(self, known: TracedAnswer, problem: Problem) -> None:
+        """More may be known of the passes for the problem on screen."""
+        self._known = known
+        if known.state in ("answered", "failed"):
+            stages = known.traced.stages if known.traced is not None else ()
+            if stages is not self._stages:
+                self._stages, self._problem, self.diffs = stages, problem, {}
+            self.back = min(self.back, max(1, len(stages)))
+
+    def move(self, step: int) -> None:
+        """Some stages on; the first is as far back as it goes."""
+        most = max(1, len(self._stages))
+        self.back = max(0, min(self.back - step, most))
+
+    @property
+    def stage(self) -> Stage | None:
+        """The stage at which the slider stands; None at the program, or while nothing is known."""
+        return self._stages[-self.back] if self.back and self._stages else None
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether the compiler is being asked."""
+        return self._known is not None and self._known.state == "asked"
+
+    def slider(self, width: int, moving: bool) -> Text:
+        """The line of dots."""
+        if self._stages:
+            return pass_slider([each.kind for each in self._stages], len(self._stages) - self.back, width)
+        if self.is_under_way and self._known is not None:
+            sign = spinner(monotonic() - self._known.since, moving)
+            return Text.assemble(f"{sign} following the passes", ("   ○ program", "dim"))
+        return FROM_HERE.copy()
+
+    def is_old(self, problem: Problem) -> bool:
+        """Whether the stages are those of another problem."""
+        return bool(self._stages) and problem != self._problem
+
+    def words(self, problem: Problem) -> str:
+        """What is to be said of stages that are not those of the problem on screen, or not there yet."""
+        said = ["of the problem before"] if self.is_old(problem) else []
+        if self._known is not None and (state := state_words(self._known)):
+            said.append(state)
+        return "; ".join(said)
+
+    def lines(self, with_diff: bool, width: int, palette: Palette) -> tuple[list[Text], range]:
+        """The stages, one in full, and which lines are its; or why there are none."""
+        if self.stage is None or self._problem is None:
+            return self._silence(width), range(0)
+        diff: list[Text] = []
+        if with_diff:
+            made = self.diffs.get(id(self.stage))
+            diff = [Text("    comparing…", "dim")] if made is None else diff_lines(made, width)
+        chosen = len(self._stages) - self.back
+        return stage_list(self._stages, chosen, self._problem, width, palette, diff)
+
+    def _silence(self, width: int) -> list[Text]:
+        known = self._known
+        if known is None:
+            return []
+        if known.error is not None:
+            return error_lines(spoken(without_answer(known.target.name, known.error)), width, 0)
+        if known.traced is not None and known.traced.compiled.status != "ok":
+            return error_lines(spoken(known.traced.compiled), width, 0)
+        if known.traced is not None:
+            return sentence("The compiler left nothing to follow: the program has one device.", width)
+        return sentence(ONCE_MORE, width, style="dim")

@@ -1,0 +1,1 @@
+"""Screens above the screen: help, examples, code, export, the command line."""

@@ -1,0 +1,74 @@
+"""What the dialogs have in common: a window above the screen, with a title and a line of keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widget import Widget
+from textual.widgets import Static
+
+from shardviz.tui.command import Command, bindings
+from shardviz.tui.editor import Editor, as_editor
+from shardviz.tui.key_footer import KeyFooter
+
+CLOSE = Command("dialog", "close", ("escape", "q"), "Close", "Back to the screen.", "close", "esc")
+
+WIDTHS = [(0, "-narrow"), (72, "-wide"), (100, "-broad")]
+HEIGHTS = [(0, "-low"), (20, "-high")]
+"""Classes by the columns and lines of the terminal."""
+
+
+class Dialog(ModalScreen[None]):
+    """A window that `esc` closes; on a small terminal it takes all of it.
+
+    Subclasses say what is in it (`content`) and which commands it has. One of the class `fitted` is as high
+    as its content and lets the screen below be seen; the others hide it, which spares drawing it with each
+    key.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings([CLOSE])
+    HORIZONTAL_BREAKPOINTS = WIDTHS
+    VERTICAL_BREAKPOINTS = HEIGHTS
+    DEFAULT_CSS = """
+    Dialog, Dialog:ansi { align: center middle; background: $background; }
+    Dialog.fitted { background: $background 60%; }
+    Dialog.fitted:ansi { background: transparent; }
+    Dialog > #window { width: 100%; height: 100%; background: $background; padding: 0 1; }
+    Dialog.-wide.-high > #window, Dialog.-broad.-high > #window {
+        width: 94%; max-width: 120; height: 92%; border: round $primary;
+    }
+    Dialog.-wide.-high.fitted > #window, Dialog.-broad.-high.fitted > #window {
+        height: auto; max-width: 90; max-height: 92%;
+    }
+    Dialog.-wide.-high.fitted KeyFooter, Dialog.-broad.-high.fitted KeyFooter { dock: none; }
+    Dialog .title { height: 1; text-style: bold; color: $primary; }
+    Dialog.-high .title { height: 2; }
+    Dialog KeyFooter { height: 1; }
+    Dialog.-high KeyFooter { margin-top: 1; }
+    """
+    title_text = ""
+    commands: ClassVar[Sequence[Command]] = (CLOSE,)
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="window"):
+            yield Static(Text(self.title_text, no_wrap=True, overflow="ellipsis"), classes="title")
+            yield from self.content()
+            yield KeyFooter(self.commands)
+
+    def content(self) -> Sequence[Widget]:
+        """The widgets between the title and the keys."""
+        return ()
+
+    def action_close(self) -> None:
+        self.dismiss()
+
+    @property
+    def editor(self) -> Editor:
+        """The application."""
+        return as_editor(self.app)

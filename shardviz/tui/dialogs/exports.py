@@ -1,0 +1,76 @@
+"""What an export writes: the screen as a picture or as text, its problem as JSON or as a program."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.segment import Segment, Segments
+from textual.strip import Strip
+
+from shardviz.render.documents import explain_document
+from shardviz.render.svg import svg
+
+if TYPE_CHECKING:
+    from shardviz.tui.editor import Editor
+    from shardviz.tui.pane import Pane
+
+
+@dataclass(frozen=True)
+class Export:
+    """One form: the ending of its files, its name, what is in it, and the text when it is asked for.
+
+    `text` raises `ShardvizError` where the screen has no such form.
+    """
+
+    suffix: str
+    name: str
+    about: str
+    text: Callable[[], str]
+
+
+def exports_of(app: Editor, pane: Pane) -> tuple[Export, ...]:
+    """All forms of the screen as it stands now, without what a dialog covers later."""
+    strips = app.screen_stack[0]._compositor.render_strips()
+    return (
+        Export("svg", "SVG", "the screen, in colour", lambda: screen_svg(strips, pane.area)),
+        Export("txt", "Text", "the screen, as text", lambda: _plain(strips)),
+        Export("json", "JSON", "what it shows, for programs", lambda: _document(app, pane)),
+        Export("py", "Python", "its JAX code, runs as it is", app.jax_code),
+    )
+
+
+def screen_svg(strips: Sequence[Strip], name: str) -> str:
+    """Lines of a screen as one SVG file; `name` sets its styles apart from other pictures' on a page."""
+    console = Console(
+        width=max(strip.cell_length for strip in strips),
+        file=io.StringIO(),
+        force_terminal=True,
+        color_system="truecolor",
+        record=True,
+        legacy_windows=False,
+        _environ={},
+    )
+    lines = (segment for strip in strips for segment in (*strip, Segment.line()))
+    console.print(Segments(lines), end="")
+    return svg(console, name)
+
+
+def _plain(strips: Sequence[Strip]) -> str:
+    return "\n".join(strip.text.rstrip() for strip in strips).rstrip() + "\n"
+
+
+def _document(app: Editor, pane: Pane) -> str:
+    document = pane.document()
+    if document is None:
+        answers = app.desk.answers.values()
+        document = explain_document(
+            app.scene.plan,
+            [answer.compiled for answer in answers if answer.compiled is not None],
+            [difference for answer in answers for difference in answer.differences],
+        )
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"

@@ -1,0 +1,183 @@
+"""The state of the application: a draft with undo, what is seen of it, the compilers, the kept session."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from abc import abstractmethod
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from textual.app import App
+from textual.message import Message
+
+from shardviz.drafts.draft import Draft
+from shardviz.drafts.history import History
+from shardviz.drafts.reading import first_scene, read
+from shardviz.tui.last_session import LastSession
+from shardviz.tui.themes import next_theme, palette_of, set_up_themes
+
+if TYPE_CHECKING:
+    from textual.notifications import SeverityLevel
+    from textual.timer import Timer
+
+    from shardviz.compiler import Worker
+    from shardviz.drafts.examples.catalogue import Example
+    from shardviz.drafts.scene import Scene
+    from shardviz.render.palette import Palette
+    from shardviz.tui.answers.desk import Desk
+    from shardviz.tui.command import Command
+
+KEEP_AFTER_S = 0.5
+"""How long after the last edit the session is kept."""
+
+
+class Editor(App[None]):
+    """What panel, screens and dialogs know of the application.
+
+    `scene` is what is on screen; `edit` puts another draft there, `show` what is still being typed. `desk`
+    asks the compilers. `step_number` is the step of the plan that was opened last, from 1; 0 where none was.
+    """
+
+    class AnswersChanged(Message):
+        """A target's answer has changed."""
+
+    def __init__(
+        self, draft: Draft | None = None, screen: str = "layout", worker: Worker | None = None
+    ) -> None:
+        # Without colours the terminal's own are taken, since grey ones would tell nothing either.
+        super().__init__(ansi_color="NO_COLOR" in os.environ or None)
+        set_up_themes(self)
+        self.history = History(draft or Draft())
+        self.scene: Scene = first_scene(self.history.draft)
+        self._worker = worker
+        self._last = LastSession()
+        self._keeping: Timer | None = None
+        self._shown = screen
+        self.step_number = 0
+
+    @cached_property
+    def desk(self) -> Desk:
+        """Who asks the compilers: loaded behind the first frame."""
+        from shardviz.tui.answers.desk import Desk
+
+        return Desk(lambda: self.post_message(self.AnswersChanged()), self._worker)
+
+    def kill_compilers(self) -> None:
+        """Kill the compilers' processes, for a signal handler: nothing is waited for."""
+        if "desk" in vars(self):
+            self.desk.kill()
+
+    @property
+    def palette(self) -> Palette:
+        """The colours of the terminal and the theme."""
+        return palette_of(self)
+
+    @abstractmethod
+    def show_scene(self) -> None:
+        """Draw `scene`."""
+
+    @abstractmethod
+    async def action_show(self, name: str) -> None:
+        """Put one of the four screens on the right."""
+
+    @abstractmethod
+    async def run_command(self, command: Command) -> None:
+        """Run a command from wherever one is, on its own screen."""
+
+    @abstractmethod
+    def jax_code(self) -> str:
+        """The JAX program of what is on screen. Raises `ShardvizError` where it would be too large to run."""
+
+    async def open_example(self, example: Example) -> None:
+        """Put an example on screen, as one step of undo, and the screen that shows it best."""
+        self.edit(example.draft)
+        self.step_number = 0
+        await self.action_show(example.screen)
+
+    async def show_step(self, number: int) -> None:
+        """Open a collective of the plan, by the number of its step, on the step screen."""
+        self.step_number = number
+        await self.action_show("step")
+
+    def on_unmount(self) -> None:
+        self._keep_session()
+        self.desk.close()
+
+    def _keep_session(self) -> None:
+        """Keep what is on screen for the next time, unless nothing was ever changed."""
+        if self.history.draft != Draft():
+            self._last.keep(self.history.draft, self._shown)
+
+    def _keep_soon(self) -> None:
+        """Keep it after a pause in typing, away from the screen's thread."""
+        if self._keeping is not None:
+            self._keeping.stop()
+        self._keeping = self.set_timer(KEEP_AFTER_S, lambda: self.run_worker(self._keep_session, thread=True))
+
+    async def action_restore(self) -> None:
+        last = await asyncio.to_thread(lambda: self._last.last)
+        if last is None:
+            words = self._last.problem or "There is no last session."
+            self.notify(words, severity="warning", markup=False)
+            return
+        self.edit(last.draft)
+        await self.action_show(last.screen)
+
+    def begin(self) -> None:
+        """After the first frame: the compilers' process starts behind it."""
+        self.desk.start()
+        self.desk.ask(self.scene)
+        self.run_worker(self._last.load, thread=True)
+
+    def edit(self, draft: Draft) -> None:
+        """Put another draft on screen, as one step of undo."""
+        if self.history.push(draft) or self.scene.draft != self.history.draft:
+            self._read()
+
+    def action_undo(self) -> None:
+        if self.history.undo():
+            self._read()
+
+    def action_redo(self) -> None:
+        if self.history.redo():
+            self._read()
+
+    def _read(self) -> None:
+        self.show(read(self.history.draft, self.scene))
+
+    def show(self, scene: Scene) -> None:
+        """Put a scene on screen; that of a draft which is still being typed is no step of undo."""
+        problem = self.scene.problem, self.scene.targets
+        self.scene = scene
+        self._keep_soon()
+        if (self.scene.problem, self.scene.targets) != problem:
+            self.desk.ask(self.scene)
+        self.show_scene()
+
+    def action_cancel(self) -> None:
+        if self.desk.cancel():
+            self.notify("The compilers are stopped; r asks again.", markup=False)
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = False,
+    ) -> None:
+        """Say something in passing, in place of what was said before."""
+        self.clear_notifications()
+        super().notify(message, title=title, severity=severity, timeout=timeout, markup=markup)
+
+    def action_next_theme(self) -> None:
+        self.theme = next_theme(self.theme)
+        self.show_scene()
+
+
+def as_editor(app: App[Any]) -> Editor:
+    """The application of a widget, by its own type."""
+    assert isinstance(app, Editor)
+    return app

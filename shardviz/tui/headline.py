@@ -1,0 +1,37 @@
+"""The top line: the problem in the user's notation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+from textual.widget import Widget
+
+from shardviz.render.palette import PLAIN, Palette
+from shardviz.render.problems.headline import headline
+
+if TYPE_CHECKING:
+    from shardviz.drafts.scene import Scene
+
+
+class Headline(Widget):
+    """``bd,df->bf   XY,Y_->X_   X=2 Y=4   bf16   v5e:2x4``, and what is wrong."""
+
+    DEFAULT_CSS = """
+    Headline { height: 1; padding: 0 1 0 2; background: $panel; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._scene: Scene | None = None
+        self._palette: Palette = PLAIN
+
+    def show_scene(self, scene: Scene, palette: Palette) -> None:
+        """Draw another scene."""
+        self._scene, self._palette = scene, palette
+        self.refresh()
+
+    def render(self) -> Text:
+        return (
+            Text() if self._scene is None else headline(self._scene, self.content_size.width, self._palette)
+        )

@@ -1,0 +1,76 @@
+"""The picture of all arrays, and the cursor in it."""
+
+from __future__ import annotations
+
+from rich.text import Text
+from textual import events
+from textual.geometry import Region
+from textual.message import Message
+
+from shardviz.render.layouts.sheet import Cursor, PointedSheet, Sheet
+from shardviz.tui.lines_view import LinesView
+
+
+class CellsView(LinesView, inherit_bindings=False):
+    """Shows a sheet; the view follows the cursor."""
+
+    class Pointed(Message):
+        """A cell was pointed at with the mouse."""
+
+        def __init__(self, cursor: Cursor) -> None:
+            super().__init__()
+            self.cursor = cursor
+
+    def point(self, sheet: Sheet, cursor: Cursor) -> None:
+        """Show a sheet with the cursor at a cell, and bring that into view."""
+        before = self.canvas
+        canvas = PointedSheet(sheet, cursor, focused=self.has_focus)
+        if isinstance(before, PointedSheet) and before.sheet is sheet:
+            self.canvas = canvas
+            self._redraw(before, canvas)
+        else:
+            self.show(canvas)
+        self._follow()
+
+    def watch_has_focus(self, has_focus: bool) -> None:
+        """The cursor stands out while keys move it."""
+        super().watch_has_focus(has_focus)
+        if isinstance(self.canvas, PointedSheet):
+            self.canvas = PointedSheet(self.canvas.sheet, self.canvas.cursor, focused=has_focus)
+            self.refresh_lines(self.canvas.sheet.place_of(self.canvas.cursor)[1])
+
+    def draw_line(self, row: int, left: int, right: int) -> Text:
+        """The first line that is seen names the columns, where those above it are out of sight."""
+        if row == self.scroll_offset.y and isinstance(self.canvas, PointedSheet):
+            heading = self.canvas.sheet.heading(row, left, right)
+            if heading is not None:
+                return heading
+        return super().draw_line(row, left, right)
+
+    def on_resize(self) -> None:
+        """Less may be seen now: not less than the cursor."""
+        self._follow()
+
+    def _follow(self) -> None:
+        if not isinstance(self.canvas, PointedSheet):
+            return
+        around = Region(*self.canvas.sheet.around(self.canvas.cursor))
+        self.scroll_to_region(around, animate=False, force=True)
+
+    def on_click(self, event: events.Click) -> None:
+        """Point at the cell under the mouse."""
+        if isinstance(self.canvas, PointedSheet):
+            left, top = self.scroll_offset
+            self.post_message(self.Pointed(self.canvas.sheet.cursor_at(event.x + left, event.y + top)))
+
+    def _redraw(self, before: PointedSheet, after: PointedSheet) -> None:
+        """Draw the lines again that differ: the cursor's, and all seen ones where other data are marked."""
+        sheet = before.sheet
+        old, new = before.cursor, after.cursor
+        if sheet.cells(old).data(old.spot) == sheet.cells(new).data(new.spot) or not (
+            sheet.repeats(old) or sheet.repeats(new)
+        ):
+            self.refresh_lines(sheet.place_of(old)[1])
+            self.refresh_lines(sheet.place_of(new)[1])
+        else:
+            self.refresh()

@@ -1,0 +1,54 @@
+"""Where the devices of the mesh stand on the targets, as far as it is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from shardviz.render.layouts.held import Ground
+
+if TYPE_CHECKING:
+    from shardviz.compiler import Target
+    from shardviz.hardware import Placement
+    from shardviz.sharding import Mesh
+    from shardviz.tui.answers.answer import Answer
+
+
+def grounds_of(targets: Iterable[Target], answers: Mapping[str, Answer], mesh: Mesh) -> list[Ground]:
+    """As the compilers have placed the mesh; on GPUs, whose order JAX leaves as it is, before they answer."""
+    found = []
+    for target in targets:
+        answer = answers.get(target.name)
+        compiled = answer.compiled if answer is not None else None
+        placement = compiled.placement if compiled is not None else None
+        if placement is None and target.lane == "cuda":
+            placement = _on_gpus(target, mesh)
+        # An answer may be to the problem before.
+        if placement is not None and len(placement.ids) == mesh.size:
+            found.append(Ground(target.name, placement))
+    return found
+
+
+def awaited(
+    targets: Iterable[Target], answers: Mapping[str, Answer], grounds: Iterable[Ground], mesh: Mesh
+) -> list[str]:
+    """The targets that place the mesh once they have answered."""
+    known = {ground.target for ground in grounds}
+    fitting = (each for each in targets if each.machines is not None and each.max_devices == mesh.size)
+    open_ = (each.name for each in fitting if not _is_over(answers.get(each.name)))
+    return [name for name in open_ if name not in known]
+
+
+def _is_over(answer: Answer | None) -> bool:
+    return answer is not None and answer.compiled is not None
+
+
+def _on_gpus(target: Target, mesh: Mesh) -> Placement | None:
+    from shardviz.compiler.machines import GpuNodes
+    from shardviz.hardware.placement import Place, Placement
+
+    machines = target.machines
+    if not isinstance(machines, GpuNodes) or machines.devices != mesh.size:
+        return None
+    ids = tuple(map(mesh.device_id, range(mesh.size)))
+    return Placement(ids, tuple(Place((), id_ % machines.gpus, id_ // machines.gpus) for id_ in ids))

@@ -1,0 +1,227 @@
+"""The layout screen: the arrays as grids of cells, and the cell under the cursor in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+from textual import events
+from textual.app import ComposeResult
+from textual.widgets import Static
+
+from shardviz.drafts.wording import as_sentence
+from shardviz.errors import ShardvizError
+from shardviz.render.caption import caption_cells
+from shardviz.render.layouts.cells import BlockCells, Cells, DeviceCells, Spot
+from shardviz.render.layouts.held import Ground, device_lines, held_lines
+from shardviz.render.layouts.picture import repetition
+from shardviz.render.layouts.sheet import Cursor, Sheet, arrange
+from shardviz.render.lines import columns, sentence
+from shardviz.render.plans.decided import decided_parts, einsum_parts
+from shardviz.render.plans.numbering import Numbered, count_of, numbered_parts
+from shardviz.tui.command import bindings
+from shardviz.tui.layout.cells_view import CellsView
+from shardviz.tui.layout.commands import LAYOUT
+from shardviz.tui.layout.grounds import awaited, grounds_of
+from shardviz.tui.lines_view import TextLines
+from shardviz.tui.pane import Pane
+
+if TYPE_CHECKING:
+    from shardviz.drafts.scene import Scene
+    from shardviz.tui.answers.answer import Answer
+
+BESIDE = 120
+"""Columns from which on the words stand beside the picture, and how many they have there."""
+WORDS_WIDTH = 44
+WORDS_HEIGHT = ((16, 5), (26, 6))
+"""Lines for the words under the picture when that is laid out, by the lines of the screen up to which it is
+so."""
+ROOMY_WORDS = 8
+
+
+class LayoutPane(Pane):
+    """Which device holds what: by blocks of the arrays, or by devices of the mesh."""
+
+    area = "layout"
+    BINDINGS = bindings(LAYOUT)
+    DEFAULT_CSS = """
+    LayoutPane #words { height: 1fr; }
+    LayoutPane.beside { layout: horizontal; }
+    LayoutPane.beside #words { width: 44; height: 100%; padding: 0 0 0 2; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._scene: Scene | None = None
+        self._parts: list[list[Numbered]] = []
+        self._answers: Mapping[str, Answer] = {}
+        self._grounds: Sequence[Ground] = ()
+        self._awaited: Sequence[str] = ()
+        self._shares: Sequence[Text] = ()
+        self._by_device = False
+        self._at_einsum = False
+        self.sheet = Sheet([], 0)
+        self.cursor = Cursor(0, Spot(0, 0, 0))
+
+    def compose(self) -> ComposeResult:
+        yield CellsView(id="cells")
+        yield Static(id="words", markup=False)
+
+    def show_scene(self, scene: Scene) -> None:
+        self._scene = scene
+        try:
+            self._parts = numbered_parts(scene.plan, einsum_parts if self._at_einsum else decided_parts)
+        except ShardvizError as error:
+            self._parts = []
+            self._complain(error)
+            return
+        self._find_grounds()
+        self._arrange()
+
+    def show_answers(self, answers: Mapping[str, Answer]) -> None:
+        self._answers = answers
+        self._find_grounds()
+        self._show_words()
+
+    def on_resize(self, _event: events.Resize) -> None:
+        self._arrange()
+
+    def on_cells_view_pointed(self, message: CellsView.Pointed) -> None:
+        self._point(message.cursor)
+
+    def action_view(self) -> None:
+        """By array or by device; the cursor stays with its device."""
+        if not self.sheet.arrays:
+            return
+        position = self._cells.position(self.cursor.spot)
+        self._by_device = not self._by_device
+        self._arrange()
+        self._point(Cursor(self.cursor.array, self._cells.spot(position)))
+
+    def action_moment(self) -> None:
+        """The arrays as they are given and wanted, or as the einsum takes and leaves them."""
+        if self._scene is not None:
+            self._at_einsum = not self._at_einsum
+            self.show_scene(self._scene)
+
+    def action_next_array(self, step: int) -> None:
+        """The cursor to the first cell of the next array, or the one before."""
+        if self.sheet.arrays:
+            array = (self.cursor.array + step) % len(self.sheet.arrays)
+            self._point(Cursor(array, Spot(0, 0, 0)))
+
+    def action_move(self, right: int, down: int) -> None:
+        """The cursor one cell on."""
+        if self.sheet.arrays:
+            self._point(self.sheet.moved(self.cursor, right, down))
+
+    def action_row_end(self, side: int) -> None:
+        """The cursor to the first or the last cell of its row."""
+        if self.sheet.arrays:
+            column = 0 if side < 0 else self._cells.last.column
+            self._point(Cursor(self.cursor.array, self.cursor.spot._replace(column=column)))
+
+    def action_page(self, side: int) -> None:
+        """The cursor as many lines up or down as are seen."""
+        if self.sheet.arrays:
+            x, y, width = self.sheet.place_of(self.cursor)
+            target = y + side * max(1, self._view.size.height - 2)
+            self._point(self.sheet.cursor_at(x + width // 2, min(max(target, 0), self.sheet.height - 1)))
+
+    @property
+    def _view(self) -> CellsView:
+        return self.query_one(CellsView)
+
+    @property
+    def _cells(self) -> Cells:
+        return self.sheet.cells(self.cursor)
+
+    def _arrange(self) -> None:
+        """Lay all arrays out for the size that the screen has."""
+        width, height = self.size
+        if not self._parts or not width:
+            return
+        beside = width >= BESIDE
+        self.set_class(beside, "beside")
+        kind = DeviceCells if self._by_device else BlockCells
+        parts = [[kind(layout, self.palette, first) for layout, first in part] for part in self._parts]
+        words = next((lines for most, lines in WORDS_HEIGHT if height <= most), ROOMY_WORDS)
+        if beside:
+            self.sheet = arrange(parts, width - WORDS_WIDTH, height)
+        else:
+            self.sheet = arrange(parts, width, height - words)
+        self._find_shares()
+        array = min(self.cursor.array, len(self.sheet.arrays) - 1)
+        last = self.sheet.arrays[array].plate.cells.last
+        self._point(Cursor(array, Spot(*map(min, self.cursor.spot, last))))
+
+    def _point(self, cursor: Cursor) -> None:
+        self.cursor = cursor
+        self._show_words()
+        self._view.point(self.sheet, cursor)
+
+    def _find_grounds(self) -> None:
+        if self._scene is not None:
+            targets = self._scene.targets
+            self._grounds = grounds_of(targets, self._answers, self._scene.problem.mesh)
+            self._awaited = awaited(targets, self._answers, self._grounds, self._scene.problem.mesh)
+
+    def _show_words(self) -> None:
+        if not self.sheet.arrays:
+            return
+        width = self._words_width
+        lines = [self._heading(width)]
+        lines += held_lines(self._cells, self.cursor.spot, width, self._grounds, self._awaited)
+        self._share_height(len(lines))
+        lines += [Text(), *(self._of_device(width) if self._by_device else self._shares)]
+        self.query_one("#words", Static).update(Text("\n").join(lines), layout=False)
+
+    def _share_height(self, words: int) -> None:
+        """The picture has what it needs, as far as the words under it leave it that; at least a half."""
+        height = self.size.height
+        if self.has_class("beside"):
+            self._view.styles.height = "100%"
+            return
+        lines = self.sheet.height + (self.sheet.width > self.size.width)
+        self._view.styles.height = min(lines, max(height - words, height // 2))
+
+    def _of_device(self, width: int) -> list[Text]:
+        """What the cursor's device holds of the other arrays."""
+        here = self._cells
+        others = {str(cells.layout): cells for cells in self.sheet.all_cells}
+        others.pop(str(here.layout))
+        lines = device_lines([*others.values()], here.position(self.cursor.spot), width)
+        return [Text("and of the other arrays", "dim"), *lines] if lines else []
+
+    def _find_shares(self) -> None:
+        """A line for each array, where there is room: its shape, and what of it a device holds."""
+        layouts = {str(layout): layout for part in self._parts for layout, _ in part}
+        rows = [caption_cells(layout, self.palette) for layout in layouts.values()]
+        self._shares = [
+            *(columns(rows, self._words_width) or ()),
+            *repetition(count_of(self._parts), self.palette),
+        ]
+
+    @property
+    def _words_width(self) -> int:
+        return WORDS_WIDTH - 2 if self.has_class("beside") else self.size.width
+
+    def _heading(self, width: int) -> Text:
+        """``by array, at the einsum ───────── v by device``."""
+        now, other = ("by device", "by array") if self._by_device else ("by array", "by device")
+        now += ", at the einsum" * self._at_einsum
+        key = f"{' m as given ' * self._at_einsum} v {other}"
+        return Text.assemble((f"{now} ", "bold"), ("─" * (width - len(now) - 1 - len(key)) + key, "dim"))
+
+    def _complain(self, error: ShardvizError) -> None:
+        """A sentence in place of the picture."""
+        self.sheet = Sheet([], 0)
+        width = max(self.size.width, 20)
+        lines = [
+            *sentence(as_sentence(error.message), width),
+            *sentence(as_sentence(error.hint), width, style="dim"),
+        ]
+        self._view.styles.height = "1fr"
+        self._view.show(TextLines(lines))
+        self.query_one("#words", Static).update("")

@@ -1,0 +1,86 @@
+"""What the four screens have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.containers import Vertical
+
+from shardviz.tui.command import Command, CommandsChanged
+from shardviz.tui.editor import Editor, as_editor
+from shardviz.tui.registry import COMMANDS
+
+if TYPE_CHECKING:
+    from shardviz.drafts.scene import Scene
+    from shardviz.render.palette import Palette
+    from shardviz.render.programs.target_document import Document
+    from shardviz.tui.answers.answer import Answer
+
+
+class Pane(Vertical):
+    """One of the four screens. `area` is its name in the registry.
+
+    `show_scene` and `show_answers` are called when the pane comes on screen, and, while it is there, whenever
+    something has changed.
+    """
+
+    area: ClassVar[str]
+
+    def __init__(self, id: str | None = None) -> None:
+        super().__init__(id=id or self.area)
+        self._told: Sequence[Command] = ()
+
+    def show_scene(self, scene: Scene) -> None:
+        """Draw another scene."""
+
+    def show_answers(self, answers: Mapping[str, Answer]) -> None:
+        """Draw the targets' answers, by target name, in the order of the draft."""
+
+    @property
+    def commands(self) -> Sequence[Command]:
+        """Those of the screen's commands that do something now; `CommandsChanged` says when they change."""
+        return [command for command in COMMANDS if command.area == self.area]
+
+    def tell_commands(self) -> None:
+        """Send `CommandsChanged` where `commands` are others than last time."""
+        commands = self.commands
+        if commands != self._told:
+            self._told = commands
+            self.post_message(CommandsChanged())
+
+    @property
+    def typing(self) -> Sequence[Command]:
+        """The commands that work while text is typed on the screen; empty while none is.
+
+        Every other key is text then. Moving the focus into a field and out of it needs no `CommandsChanged`.
+        """
+        return ()
+
+    def command_words(self) -> str:
+        """The command line that shows the same; empty where it is that of the draft."""
+        return ""
+
+    def jax_code(self) -> str:
+        """The JAX program of what the pane shows; empty where it is that of the draft's problem.
+
+        Raises `ShardvizError` where it would not run.
+        """
+        return ""
+
+    def document(self) -> Document | None:
+        """The JSON document of what the pane shows; None where it is that of the draft's problem.
+
+        Raises `ShardvizError` for one that would be too long.
+        """
+        return None
+
+    @property
+    def editor(self) -> Editor:
+        """The application."""
+        return as_editor(self.app)
+
+    @property
+    def palette(self) -> Palette:
+        """The colours of the terminal and the theme."""
+        return self.editor.palette

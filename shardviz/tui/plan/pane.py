@@ -1,0 +1,209 @@
+"""The plan screen: the steps with their reasons, and what every target inserted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+from textual import work
+from textual.app import ComposeResult
+from textual.containers import Horizontal
+from textual.events import Resize
+from textual.message import Message
+from textual.worker import get_current_worker
+
+from shardviz.errors import ShardvizError
+from shardviz.planner.plan import LOCAL_OPS
+from shardviz.render.plans.steps_picture import StepsPicture
+from shardviz.stepping.step_cost import StepCost, step_cost
+from shardviz.tui.command import Command, bindings
+from shardviz.tui.lines_view import LinesView, TextLines
+from shardviz.tui.pane import Pane
+from shardviz.tui.plan.commands import PLAN
+from shardviz.tui.plan.steps_view import StepsView
+from shardviz.tui.plan.target_lines import TargetLines
+
+if TYPE_CHECKING:
+    from shardviz.drafts.scene import Scene
+    from shardviz.planner import Plan
+    from shardviz.tui.answers.answer import Answer
+
+WIDE = 110
+"""Columns from which on the targets stand beside the plan; on fewer they stand below it."""
+GAP = 3
+ANSWER_LINES = 4
+"""What is left to a target's answer below the plan, before reasons of steps are cut."""
+TICK_S = 0.1
+
+
+class PlanPane(Pane):
+    """Steps, one of them chosen; and the targets' answers, as they arrive."""
+
+    area = "plan"
+    BINDINGS = bindings(PLAN)
+    DEFAULT_CSS = f"""
+    PlanPane LinesView {{ overflow-x: hidden; }}
+    PlanPane #targets {{ display: none; margin-left: {GAP}; }}
+    PlanPane.beside #targets {{ display: block; }}
+    """
+
+    class Costed(Message):
+        """What the collectives of a plan cost, by the number of the step."""
+
+        def __init__(self, plan: Plan, costs: Mapping[int, StepCost]) -> None:
+            super().__init__()
+            self.plan = plan
+            self.costs = costs
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.chosen = 1
+        """The number of the chosen step, from 1."""
+        self._scene: Scene | None = None
+        self._answers: Mapping[str, Answer] = {}
+        self._targets = TargetLines()
+        self._picture: tuple[tuple[object, ...], StepsPicture] | None = None
+        self._costed: Plan | None = None
+        self._costs: Mapping[int, StepCost] = {}
+        self._place = range(0)
+
+    def compose(self) -> ComposeResult:
+        with Horizontal():
+            yield StepsView(id="steps")
+            yield LinesView(id="targets")
+
+    @property
+    def commands(self) -> Sequence[Command]:
+        idle = set() if self._answers else {"ask_now"}
+        if self._scene is None or self._scene.plan.steps[self.chosen - 1].op in LOCAL_OPS:
+            idle.add("open_step")
+        return [command for command in PLAN if command.name not in idle]
+
+    def on_mount(self) -> None:
+        self._clock = self.set_interval(TICK_S, self._tick, pause=True)
+
+    def on_resize(self, event: Resize) -> None:
+        self.set_class(event.size.width >= WIDE, "beside")
+        self._draw()
+
+    def on_show(self) -> None:
+        self._draw()
+
+    def show_scene(self, scene: Scene) -> None:
+        if self._scene is None or not _same_step(self._scene.plan, scene.plan, self.chosen):
+            self.chosen = _first_collective(scene.plan)
+            self._steps.scroll_home(animate=False)
+        self._scene = scene
+        self._answers = self.editor.desk.answers
+        if scene.plan is not self._costed:
+            self._costed, self._costs = scene.plan, {}
+            self._count(scene.plan)
+        self._draw()
+
+    def show_answers(self, answers: Mapping[str, Answer]) -> None:
+        self._answers = answers
+        self._draw()
+
+    def on_plan_pane_costed(self, message: Costed) -> None:
+        if message.plan is self._costed:
+            self._costs = message.costs
+            self._draw()
+
+    def action_previous_step(self) -> None:
+        if self.chosen > 1 and self._steps.scroll_offset.y <= self._place.start:
+            self._choose(self.chosen - 1)
+        else:
+            self._steps.scroll_up(animate=False)
+
+    def action_next_step(self) -> None:
+        if self._scene is not None and self.chosen < len(self._scene.plan.steps):
+            self._choose(self.chosen + 1)
+        else:
+            self._steps.scroll_down(animate=False)
+
+    async def action_open_step(self) -> None:
+        if self._scene is None:
+            return
+        step = self._scene.plan.steps[self.chosen - 1]
+        if step.op in LOCAL_OPS:
+            self.notify(f"Step {self.chosen}, {step.op}, sends nothing that could be played.", markup=False)
+        else:
+            await self.editor.show_step(self.chosen)
+
+    def action_ask_now(self) -> None:
+        self.editor.desk.ask_now()
+
+    @property
+    def _steps(self) -> StepsView:
+        return self.query_one("#steps", StepsView)
+
+    def _choose(self, number: int) -> None:
+        self.chosen = number
+        self._draw()
+        self._bring_in()
+
+    def _bring_in(self) -> None:
+        self.call_after_refresh(lambda: self._steps.bring_in(self._place))
+
+    @work(thread=True, exclusive=True, group="costs")
+    def _count(self, plan: Plan) -> None:
+        """Work out what the collectives cost: for a large mesh that takes a while."""
+        costs = {}
+        for number, step in enumerate(plan.steps, 1):
+            if get_current_worker().is_cancelled:
+                return
+            if step.op in LOCAL_OPS:
+                continue
+            try:
+                costs[number] = step_cost(plan, number)
+            except ShardvizError:
+                # Too large to be followed round by round: the plan itself says what must be sent.
+                continue
+        self.post_message(self.Costed(plan, costs))
+
+    def _tick(self) -> None:
+        if self.display:
+            self._draw()
+        else:
+            self._clock.pause()
+
+    def _draw(self) -> None:
+        scene, (width, height) = self._scene, self.size
+        if scene is None or not width:
+            return
+        self.tell_commands()
+        beside = self.has_class("beside")
+        # The last columns are a gap and the scroll bar.
+        room = (width - GAP) // 2 - 2 if beside else width - 2
+        moving = self.app.animation_level != "none"
+        targets = self._targets.lines(self._answers, scene.problem, room, self.palette, moving)
+        limit = height if beside else max(height // 2, height - 1 - ANSWER_LINES * len(self._answers))
+        lines, self._place = self._drawn(scene.plan, room).lines(self.chosen, self._costs, limit)
+        if beside:
+            self.query_one("#targets", LinesView).show(TextLines(targets))
+        else:
+            lines += [Text(), *targets]
+        self._steps.show(TextLines(lines))
+        if any(answer.state == "asked" for answer in self._answers.values()):
+            self._clock.resume()
+        else:
+            self._clock.pause()
+
+    def _drawn(self, plan: Plan, width: int) -> StepsPicture:
+        """The picture of a plan: what does not change with the choice is drawn once."""
+        key = plan, width, self.palette
+        if self._picture is None or any(a is not b for a, b in zip(self._picture[0], key, strict=True)):
+            self._picture = key, StepsPicture(*key)
+        return self._picture[1]
+
+
+def _first_collective(plan: Plan) -> int:
+    """The number of the first step that sends something; 1 where none does."""
+    return next((number for number, step in enumerate(plan.steps, 1) if step.op not in LOCAL_OPS), 1)
+
+
+def _same_step(before: Plan, after: Plan, number: int) -> bool:
+    """Whether a step does to the same array what the step of that number did."""
+    steps = [plan.steps[number - 1] for plan in (before, after) if number <= len(plan.steps)]
+    return len(steps) == 2 and (steps[0].op, steps[0].array) == (steps[1].op, steps[1].array)

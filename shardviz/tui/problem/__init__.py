@@ -1,0 +1,1 @@
+"""The problem panel: mesh, einsum, sizes, dtype, arrays, targets."""

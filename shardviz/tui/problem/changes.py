@@ -1,0 +1,117 @@
+"""What each key makes of the draft, by the cell that it is pressed on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
+
+from shardviz.drafts import edits
+from shardviz.drafts.draft import Draft
+from shardviz.render.plans.decided import decided_parts
+from shardviz.render.problems.cells import Cell, Kind, default_sizes
+
+if TYPE_CHECKING:
+    from shardviz.drafts.scene import Scene
+    from shardviz.sharding import PartitionSpec
+
+CHOICES = {
+    "dtype": ("bf16", "f32", "f16", "f8e4m3fn", "s8"),
+    "axis_types": ("auto", "explicit"),
+}
+"""What fields of few words cycle through."""
+MAX_LETTERS = 4
+"""Letters of axes that the footer names."""
+WORKS_ON: dict[str, tuple[Kind, ...]] = {
+    "edit": ("text", "axis", "array", "dim", "sums", "choice"),
+    "cycle": ("dim", "array", "choice", "text"),
+    "assign": ("dim", "array", "sums"),
+    "clear": ("dim", "sums"),
+    "double": ("axis",),
+    "halve": ("axis",),
+    "remove_axis": ("axis",),
+    "move_axis(-1)": ("axis",),
+    "move_axis(1)": ("axis",),
+}
+"""The kinds of cells on which a command does something; commands that are not here need no cell."""
+
+
+def works_on(command: str, cell: Cell, scene: Scene) -> bool:
+    """Whether a command does something to a cell."""
+    if command in WORKS_ON and cell.kind not in WORKS_ON[command]:
+        return False
+    if command == "cycle" and cell.kind == "text":
+        return cell.field in CHOICES
+    if command == "cycle" and cell.kind == "array":
+        return cell.row < len(scene.rows) and scene.rows[cell.row].role != "operand"
+    return True
+
+
+def text_of(cell: Cell, scene: Scene) -> str:
+    """The text that one edits: an axis with its size, or the whole field."""
+    draft = scene.draft
+    if cell.kind == "axis":
+        return f"{cell.axes[0]}{cell.after}"
+    if cell.field.startswith("specs."):
+        return draft.specs[cell.row]
+    if cell.field == "sizes":
+        return draft.sizes or default_sizes(scene)
+    text: str = getattr(draft, cell.field)
+    return text
+
+
+def entered(draft: Draft, cell: Cell, text: str) -> Draft:
+    """Another text in place of that of a cell; an axis without a text is removed."""
+    if cell.kind != "axis":
+        return edits.enter(draft, cell.field, text)
+    if not text.strip():
+        return edits.remove_axis(draft, cell.axes[0])
+    return edits.enter_axis(draft, cell.axes[0], text)
+
+
+def cycled(draft: Draft, cell: Cell, scene: Scene) -> Draft:
+    """The next choice for a cell."""
+    if cell.kind == "dim":
+        return edits.cycle(draft, cell.row, cell.number)
+    if cell.kind in ("array", "choice"):
+        return edits.toggle_open(draft, cell.row, planned_spec(cell.row, scene))
+    choices = CHOICES[cell.field]
+    place = choices.index(cell.text) + 1 if cell.text in choices else 0
+    return edits.enter(draft, cell.field, choices[place % len(choices)])
+
+
+def planned_spec(row: int, scene: Scene) -> PartitionSpec | None:
+    """How the plan splits an array; None where the plan is not that of the draft."""
+    if scene.faults:
+        return None
+    arrays = [array for operands, result in decided_parts(scene.plan) for array in (*operands, result)]
+    return arrays[row].spec
+
+
+def assigned(draft: Draft, cell: Cell, axis: str) -> Draft:
+    """A mesh axis more for a dimension, or for the axes over which an array is a pending sum."""
+    if cell.kind == "dim":
+        return edits.assign(draft, cell.row, cell.number, axis)
+    return edits.toggle_unreduced(draft, cell.row, axis)
+
+
+def cleared(draft: Draft, cell: Cell) -> Draft:
+    """No axis for a dimension, or no pending sum."""
+    if cell.kind == "dim":
+        return edits.clear(draft, cell.row, cell.number)
+    for axis in cell.axes:
+        draft = edits.toggle_unreduced(draft, cell.row, axis)
+    return draft
+
+
+def letters_of(axis_names: Sequence[str]) -> dict[str, str]:
+    """The mesh axes by the letters that mean them: an axis of that name, or the only one that begins so."""
+    firsts = Counter(name[0] for name in axis_names)
+    alone = {name[0]: name for name in axis_names if firsts[name[0]] == 1}
+    return alone | {name: name for name in axis_names if len(name) == 1}
+
+
+def letters_text(letters: Collection[str]) -> str:
+    """Letters for the footer: ``X Y``, or, where there are many, ``S T U V …``."""
+    shown = [*letters][:MAX_LETTERS]
+    return " ".join(shown if len(shown) == len(letters) else [*shown, "…"])

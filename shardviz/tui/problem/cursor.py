@@ -1,0 +1,63 @@
+"""The cursor among the cells of a picture of fields."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from shardviz.render.problems.cells import Cell, FieldRow
+from shardviz.render.problems.fields_picture import Place
+
+
+@dataclass(frozen=True)
+class Cursor:
+    """Cell `index` of the row of `field`; what stands there may change, the cursor stays."""
+
+    field: str = "mesh"
+    index: int = 0
+
+
+def cell_at(rows: Sequence[FieldRow], cursor: Cursor) -> Cell:
+    """The cell under the cursor, or, where that is gone, the nearest before it."""
+    row = next((row for row in rows if row.field == cursor.field), None)
+    if row is None:
+        row = [row for row in rows if row.is_array or not cursor.field.startswith("specs.")][-1]
+    return row.cells[min(cursor.index, len(row.cells) - 1)]
+
+
+def cursor_on(rows: Sequence[FieldRow], cell: Cell) -> Cursor:
+    """The cursor that stands on a cell of the rows."""
+    row = next(row for row in rows if row.field == cell.field)
+    return Cursor(cell.field, row.cells.index(cell))
+
+
+def moved(places: Sequence[Place], cell: Cell, direction: str) -> Cell:
+    """The cell next to another: "up" and "down" the nearest on another line, "left" and "right" in its field.
+
+    At the edge it is the same cell.
+    """
+    if direction in ("left", "right"):
+        cells = list(dict.fromkeys(place.cell for place in places if place.cell.field == cell.field))
+        number = cells.index(cell) + (1 if direction == "right" else -1)
+        return cells[number] if 0 <= number < len(cells) else cell
+    own = [place for place in places if place.cell == cell]
+    start, is_up = own[0 if direction == "up" else -1], direction == "up"
+    beyond = [place for place in places if (place.y < start.y if is_up else place.y > start.y)]
+    if not beyond:
+        return cell
+    nearest = max(place.y for place in beyond) if is_up else min(place.y for place in beyond)
+    line = [place for place in beyond if place.y == nearest]
+    return min(line, key=lambda place: _distance(place, start)).cell
+
+
+def _distance(place: Place, start: Place) -> int:
+    """Columns between where two cells begin; none if the first is above or below the other."""
+    if place.left <= start.left < place.right:
+        return 0
+    return abs(place.left - start.left)
+
+
+def place_at(places: Sequence[Place], x: int, y: int) -> Place | None:
+    """What stands in a column of a line, or is nearest on that line."""
+    line = [place for place in places if place.y == y]
+    return min(line, key=lambda place: max(place.left - x, x - place.right + 1, 0), default=None)

@@ -1,0 +1,244 @@
+"""The problem's fields: a cursor on their cells, single keys that change them, and text for everything."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.geometry import Region
+
+from shardviz.drafts import edits
+from shardviz.drafts.parsing import mesh_of
+from shardviz.drafts.reading import read
+from shardviz.render.problems.cells import Cell, FieldRow, field_rows, mesh_in
+from shardviz.render.problems.fields_picture import FieldsPicture
+from shardviz.tui.command import Command, CommandsChanged, bindings
+from shardviz.tui.editor import Editor, as_editor
+from shardviz.tui.problem import changes
+from shardviz.tui.problem.commands import PROBLEM, TYPING
+from shardviz.tui.problem.cursor import Cursor, cell_at, cursor_on, moved, place_at
+from shardviz.tui.problem.entry import Entry
+from shardviz.tui.problem.fields_view import FieldsView
+
+if TYPE_CHECKING:
+    from shardviz.drafts.scene import Scene
+
+
+class ProblemPanel(Vertical):
+    """The fields of the draft, beside the screen or in its place."""
+
+    DEFAULT_CSS = """
+    ProblemPanel { layers: fields entry; background: $surface; }
+    ProblemPanel Entry { layer: entry; }
+    """
+    BINDINGS = bindings(PROBLEM)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cursor = Cursor()
+        self._rows: list[FieldRow] = []
+        self.picture: FieldsPicture | None = None
+        self._entry = Entry(self._end_typing)
+
+    def compose(self) -> ComposeResult:
+        yield FieldsView()
+
+    def on_mount(self) -> None:
+        self.watch(self.view, "scroll_y", self._place_entry, init=False)
+
+    @property
+    def editor(self) -> Editor:
+        """The application."""
+        return as_editor(self.app)
+
+    @property
+    def view(self) -> FieldsView:
+        """What has the focus when no text is typed."""
+        return self.query_one(FieldsView)
+
+    @property
+    def is_typing(self) -> bool:
+        """Whether the text of a field is being typed."""
+        return self._entry.is_open
+
+    @property
+    def scene(self) -> Scene:
+        return self.editor.scene
+
+    @property
+    def cell(self) -> Cell:
+        """The cell under the cursor."""
+        return cell_at(self._rows or field_rows(self.scene), self.cursor)
+
+    @property
+    def commands(self) -> list[Command]:
+        """The commands that do something to the cell under the cursor; the axes by their letters."""
+        cell, scene, axes = self.cell, self.scene, changes.letters_text(self.letters)
+        return [
+            replace(command, shown=axes) if command.name == "assign" else command
+            for command in PROBLEM
+            if changes.works_on(command.name, cell, scene) and (axes or command.name != "assign")
+        ]
+
+    @property
+    def typing(self) -> Sequence[Command]:
+        """The commands that work while text is typed; empty while none is."""
+        return TYPING if self.is_typing else ()
+
+    @property
+    def letters(self) -> dict[str, str]:
+        """The axes by the letters that mean them to the cell under the cursor, before any other command."""
+        if not changes.works_on("assign", self.cell, self.scene):
+            return {}
+        return changes.letters_of(mesh_in(self.scene).axis_names)
+
+    def show_scene(self, scene: Scene) -> None:
+        """Draw another scene."""
+        self._rows = field_rows(scene)
+        self._draw()
+
+    def on_resize(self) -> None:
+        self._draw()
+
+    def on_descendant_focus(self) -> None:
+        self._mark_cursor()
+
+    def on_descendant_blur(self) -> None:
+        self._mark_cursor()
+
+    def _draw(self) -> None:
+        """Draw the fields for the panel's size; the last column is the scrollbar's."""
+        width, height = self.size
+        if not self._rows or not width:
+            return
+        typing = self._entry.typing(self.scene) if self.is_typing else None
+        palette = self.editor.palette
+        self.picture = FieldsPicture(self._rows, width - 1, height, mesh_in(self.scene), palette, typing)
+        if self.is_typing:
+            self._entry.notes = self.picture.typing_notes
+        self.view.show(self.picture)
+        self._mark_cursor()
+
+    def _mark_cursor(self) -> None:
+        """Show where the cursor is, and scroll there."""
+        picture = self.picture
+        if picture is None:
+            return
+        picture.cursor, picture.has_focus = self.cell, self.view.has_focus
+        lines = [place.y for place in picture.places if place.cell == picture.cursor]
+        if self.is_typing:
+            lines = [picture.typing_line, picture.typing_line + picture.typing_notes]
+        region = Region(0, lines[0], 1, lines[-1] - lines[0] + 1)
+        self.view.scroll_to_region(region, animate=False, force=True)
+        self.view.refresh()
+        self._place_entry()
+        self.post_message(CommandsChanged())
+
+    def _place_entry(self) -> None:
+        if self.is_typing and self.picture:
+            left, line = self.picture.value_column, self.picture.typing_line
+            self._entry.styles.offset = left, line - round(self.view.scroll_y)
+            self._entry.styles.width = self.size.width - 1 - left
+
+    def on_fields_view_picked(self, event: FieldsView.Picked) -> None:
+        place = place_at(self.picture.places, event.x, event.y) if self.picture else None
+        if place is not None:
+            self._put_cursor(place.cell)
+            if event.is_double:
+                self.call_next(self.action_edit)
+
+    def action_move(self, direction: str) -> None:
+        if self.picture and not self.is_typing:
+            self._put_cursor(moved(self.picture.places, self.cell, direction))
+
+    def _put_cursor(self, cell: Cell) -> None:
+        self.cursor = cursor_on(self._rows, cell)
+        self._mark_cursor()
+
+    def takes(self, event: events.Key) -> bool:
+        """Whether a key that nobody has consumed is one for the panel, before it means anything else.
+
+        That is the letter of an axis, and text which was typed before the input was there to take it.
+        """
+        if self.is_typing and event.is_printable and event.character:
+            self._entry.type_in(event.character)
+            return True
+        if self.is_typing:
+            return self._entry.ends_with(event)
+        axis = self.letters.get(event.character or "")
+        if axis is None:
+            return False
+        self.editor.edit(changes.assigned(self.scene.draft, self.cell, axis))
+        return True
+
+    def _works(self, command: str) -> bool:
+        return not self.is_typing and changes.works_on(command, self.cell, self.scene)
+
+    async def action_assign(self) -> None:
+        """From the palette, where no letter is pressed: as text."""
+        if self._works("assign"):
+            await self.action_edit()
+
+    def action_cycle(self) -> None:
+        if self._works("cycle"):
+            self.editor.edit(changes.cycled(self.scene.draft, self.cell, self.scene))
+
+    def action_clear(self) -> None:
+        if self._works("clear"):
+            self.editor.edit(changes.cleared(self.scene.draft, self.cell))
+
+    def action_double(self) -> None:
+        if self._works("double"):
+            self.editor.edit(edits.double_axis(self.scene.draft, *self.cell.axes))
+
+    def action_halve(self) -> None:
+        if self._works("halve"):
+            self.editor.edit(edits.halve_axis(self.scene.draft, *self.cell.axes))
+
+    def action_add_axis(self) -> None:
+        if self._works("add_axis"):
+            self.cursor = Cursor("mesh", len(mesh_in(self.scene).axis_names))
+            self.editor.edit(edits.add_axis(self.scene.draft))
+
+    def action_remove_axis(self) -> None:
+        if self._works("remove_axis"):
+            self.editor.edit(edits.remove_axis(self.scene.draft, *self.cell.axes))
+
+    def action_move_axis(self, places: int) -> None:
+        if self._works(f"move_axis({places})"):
+            axis = self.cell.axes[0]
+            draft = edits.move_axis(self.scene.draft, axis, places)
+            mesh = mesh_of(draft)
+            if mesh is not None:
+                self.cursor = Cursor("mesh", mesh.axis_names.index(axis))
+            self.editor.edit(draft)
+
+    async def action_edit(self) -> None:
+        """Lay an input over the field under the cursor."""
+        if not self._entry.is_open:
+            if not self._entry.is_attached:
+                await self.mount(self._entry)
+            self._entry.open(self.cell, self.scene)
+            self._draw()
+
+    def on_input_changed(self) -> None:
+        """Each key: the draft is tried, and shown if it can be read, else what was there before the text.
+
+        No step of undo yet.
+        """
+        if self._entry.is_open:
+            self.editor.show(read(self._entry.draft, self._entry.before))
+
+    def _end_typing(self, keep: bool) -> None:
+        """Keep the text as one step of undo, or go back to the scene before it."""
+        if self.screen.focused is self._entry:
+            self.screen.set_focus(self.view)
+        if keep:
+            self.editor.edit(self._entry.draft)
+            self._draw()
+        else:
+            self.editor.show(read(self.editor.history.draft, self._entry.before))

@@ -1,0 +1,227 @@
+"""Which collective is played: a step of the plan or one of its own, by which algorithm, on which links."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
+
+from shardviz.errors import ShardvizError
+from shardviz.planner.plan import LOCAL_OPS
+
+if TYPE_CHECKING:
+    from shardviz.drafts.scene import Scene
+    from shardviz.hardware import Placement, Topology
+    from shardviz.render.layouts.held import Ground
+    from shardviz.stepping.links import Links
+    from shardviz.stepping.question import CollectiveQuestion
+
+LARGE = 2**14
+"""Sends of a schedule from which on it is worked out beside the screen."""
+KINDS = ("torus", "ring", "line", "switch")
+
+
+class Chosen:
+    """The choice, as far as a scene allows it. `fault` says why there is no collective, where that is one."""
+
+    def __init__(self) -> None:
+        self.step = 0
+        """The step of the plan, from 1; 0 for the first that sends anything."""
+        self.base: CollectiveQuestion | None = None
+        """The collective by its usual algorithm."""
+        self.topology: str | None = None
+        """The kind of links that a person has chosen; None for those of a target, or a ring or a torus."""
+        self.fault: ShardvizError | None = None
+        self._algorithm: str | None = None
+        self._scene: Scene | None = None
+        self._of: tuple[object, ...] = ()
+        self._questions: dict[str | None, CollectiveQuestion] = {}
+        self._grounds: list[Ground] = []
+        self._placed: dict[tuple[object, ...], tuple[Placement, Topology | None]] = {}
+        """What was found, with the placement, whose identity stands in the key."""
+
+    @property
+    def collectives(self) -> list[int]:
+        """The steps of the plan that send anything."""
+        if self._scene is None:
+            return []
+        return [place for place, step in enumerate(self._scene.plan.steps, 1) if step.op not in LOCAL_OPS]
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it belongs to no plan."""
+        return self._scene is not None and self._scene.collective is not None
+
+    def look(self, scene: Scene) -> Literal["same", "alike", "other"]:
+        """Find the collective in a scene.
+
+        "same": it is the one before; "alike": the same operation on the same array, otherwise split or
+        sized; "other": another one, by its usual algorithm and on its usual links.
+        """
+        from shardviz.stepping.plan_step import question_of_step
+
+        self._scene = scene
+        numbers = self.collectives
+        if self.step not in numbers:
+            self.step = numbers[0] if numbers else 0
+        # Questions hold arrays, so they are told apart by identity.
+        of = (id(scene.collective),) if scene.collective is not None else (scene.plan, self.step)
+        if of == self._of:
+            return "same"
+        before, self._of, self.base, self.fault, self._questions = self.base, of, None, None, {}
+        try:
+            if scene.collective is not None:
+                self.base = scene.collective
+            elif self.step:
+                self.base = question_of_step(scene.plan, self.step)
+        except ShardvizError as error:
+            self.fault = error
+        if before is not None and self.base is not None and _alike(before, self.base):
+            return "alike"
+        self._algorithm = self.topology = None
+        return "other"
+
+    @property
+    def question(self) -> CollectiveQuestion | None:
+        """The collective by the chosen algorithm; by the usual one where that does not suit it any more.
+
+        It is the same object every time, since that is how a verdict on it is found.
+        """
+        if self.base is None:
+            return None
+        if self._algorithm not in self._questions:
+            try:
+                self._questions[self._algorithm] = with_algorithm(self.base, self._algorithm)
+            except ShardvizError:
+                self._algorithm = None
+                self._questions[None] = self.base
+        return self._questions[self._algorithm]
+
+    def next_algorithm(self, steps: int) -> None:
+        """Choose the algorithm so many further on among those that can do it. Raises `QuestionError`."""
+        from shardviz.collectives import schedules_for
+
+        if self.base is None:
+            return
+        names = [schedule.algorithm for schedule in schedules_for(self.base.schedule.pattern)]
+        now = self._algorithm or self.base.schedule.algorithm
+        place = names.index(now) if now in names else 0
+        self._algorithm = names[(place + steps) % len(names)]
+
+    def stand_on(self, grounds: Iterable[Ground]) -> bool:
+        """Take the links of the first target on which the group's neighbours are linked; whether they are
+        others than before."""
+        before = self._placement
+        self._grounds = [*grounds]
+        return self._placement != before
+
+    @property
+    def links(self) -> Links:
+        """What joins the group. Raises `QuestionError` where it is too large, or no collective is there."""
+        from shardviz.hardware import Wire
+        from shardviz.stepping.links import Links
+
+        return Links(self._topology(self.topology), Wire())
+
+    @property
+    def links_of(self) -> str:
+        """The target whose links they are; empty where they are assumed."""
+        return "" if self.topology is not None or self._placement is None else self._placement[0]
+
+    def next_links(self) -> None:
+        """Choose the next of the target's links, a torus, a ring, a line and a switch. Raises
+        `QuestionError`."""
+        kinds: dict[Topology, str | None] = {}
+        for kind in (None, *KINDS):
+            kinds.setdefault(self._topology(kind), kind)
+        ways = [*kinds.values()]
+        self.topology = ways[(ways.index(self.topology) + 1) % len(ways)] if self.topology in ways else None
+
+    def _topology(self, kind: str | None) -> Topology:
+        from shardviz.hardware import topology_for
+
+        assert self.base is not None
+        if kind is None and self._placement is not None:
+            return self._placement[1]
+        return topology_for(kind, self.base.schedule.pattern.dims)
+
+    @property
+    def _placement(self) -> tuple[str, Topology] | None:
+        """The first target on which the group's neighbours are linked, and how."""
+        from shardviz.stepping.placed_links import placed_topology
+
+        if self.base is None:
+            return None
+        mesh, axes = self.base.layout.mesh, self.base.operation.axes
+        for ground in self._grounds:
+            if len(ground.placement.ids) != mesh.size:
+                continue
+            key = (id(ground.placement), mesh, axes)
+            if key not in self._placed:
+                found = placed_topology(ground.placement, mesh, axes)
+                self._placed[key] = ground.placement, found
+            topology = self._placed[key][1]
+            if topology is not None:
+                return ground.target, topology
+        return None
+
+    def next_step(self, steps: int) -> None:
+        """Choose the collective of the plan so many further on."""
+        numbers = self.collectives
+        if numbers:
+            place = numbers.index(self.step) if self.step in numbers else 0
+            self.step = numbers[(place + steps) % len(numbers)]
+
+    @property
+    def command_line(self) -> str:
+        """The command that shows the same; empty where nothing is shown."""
+        from shardviz.drafts.words import words
+
+        if self._scene is None or self.base is None:
+            return ""
+        found = words(self._scene.shown, "step" if self.is_own else "explain")
+        if not self.is_own:
+            found += ["--step", str(self.step)]
+        elif kind := self._kind:
+            found += ["--topology", kind]
+        if self._algorithm is not None:
+            if "--algorithm" in found:
+                place = found.index("--algorithm")
+                del found[place : place + 2]
+            found += ["--algorithm", self._algorithm]
+        return shlex.join(["shardviz", *found])
+
+    @property
+    def _kind(self) -> str:
+        """What the command line calls the links; empty for its usual ones and those without a word."""
+        from shardviz.hardware import topology_for
+
+        assert self.base is not None
+        dims = self.base.schedule.pattern.dims
+        shown = self._topology(self.topology)
+        same = (kind for kind in (None, *KINDS) if topology_for(kind, dims) == shown)
+        return next(same, None) or ""
+
+
+def is_large(question: CollectiveQuestion) -> bool:
+    """Whether working it out takes longer than a key press may."""
+    schedule = question.schedule
+    if not schedule.rounds:
+        return False
+    middle = schedule.round((schedule.rounds + 1) // 2)
+    return schedule.rounds * max(1, len(middle)) * middle.span > LARGE
+
+
+def with_algorithm(question: CollectiveQuestion, algorithm: str | None) -> CollectiveQuestion:
+    """The same by another algorithm; None is the one that it has. Raises `QuestionError`."""
+    from shardviz.collectives import schedule_for
+
+    if algorithm is None or algorithm == question.schedule.algorithm:
+        return question
+    pattern = question.schedule.pattern
+    return replace(question, schedule=schedule_for(algorithm, pattern, None, question.operation.name))
+
+
+def _alike(one: CollectiveQuestion, other: CollectiveQuestion) -> bool:
+    return one.operation == other.operation and one.layout.array.name == other.layout.array.name

@@ -1,0 +1,164 @@
+"""A small form for a collective of one's own: what `shardviz step` would be asked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal, VerticalScroll
+from textual.message import Message
+from textual.widgets import Input, Static
+
+from shardviz.drafts.draft import CollectiveDraft
+from shardviz.drafts.wording import as_sentence
+from shardviz.errors import ShardvizError
+from shardviz.tui.editor import as_editor
+
+if TYPE_CHECKING:
+    from shardviz.drafts.scene import Scene
+    from shardviz.sharding import Mesh
+
+FIELDS: tuple[str, ...] = ("op", "axis", "data", "shape", "spec", "dtype", "algorithm")
+PARTS = {"operation": "op"}
+"""Fields that a message calls otherwise."""
+PARAMETERS = {
+    "pieces": "",
+    "gather_dimension": "all_gather",
+    "scatter_dimension": "psum_scatter",
+    "split_axis": "all_to_all",
+    "concat_axis": "all_to_all",
+    "perm": "ppermute",
+    "source": "pbroadcast",
+    "send_sizes": "ragged_all_to_all",
+    "untiled": "",
+}
+HINTS = {
+    "op": "all_gather, psum, psum_scatter, all_to_all, ppermute, …",
+    "axis": "all axes of the mesh",
+    "data": "0, 1, 2, …",
+    "shape": "one dimension",
+    "spec": "dimension 0 over all axes",
+    "dtype": "s32, or f32 for fractions",
+    "algorithm": "the usual one",
+    "pieces": "as the algorithm has it",
+    "perm": "(0,1),(1,2)",
+    "send_sizes": "1,2;0,3",
+    "untiled": "yes: devices get a dimension of their own",
+}
+
+
+class CollectiveForm(VerticalScroll):
+    """A line for each field; enter plays it, esc leaves all as it was."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        ("escape", "leave", "Leave"),
+        ("up", "app.focus_previous", "Up"),
+        ("down", "app.focus_next", "Down"),
+    ]
+    DEFAULT_CSS = """
+    CollectiveForm { height: 1fr; }
+    CollectiveForm #form-title { height: 1; margin: 0 0 1 0; }
+    CollectiveForm Horizontal { height: 1; }
+    CollectiveForm Horizontal Static { width: 18; }
+    CollectiveForm Input { width: 1fr; }
+    CollectiveForm .fault { height: auto; padding: 0 0 0 2; color: $text-error; }
+    """
+
+    class Done(Message):
+        """The form may be closed."""
+
+    _filled: CollectiveDraft | None = None
+
+    def compose(self) -> ComposeResult:
+        yield Static(Text("Another collective", "bold"), id="form-title")
+        for name in (*FIELDS, *PARAMETERS):
+            with Horizontal(id=f"row-{name}"):
+                yield Static(Text(name.replace("_", " ")))
+                yield Input(id=f"field-{name}", placeholder=HINTS.get(name, "0"), compact=True)
+            fault = Static(id=f"fault-{name}", classes="fault", markup=False)
+            fault.display = False
+            yield fault
+
+    @property
+    def first_field(self) -> Input:
+        return self.query_one("#field-op", Input)
+
+    def show_scene(self, scene: Scene) -> None:
+        """The collective of a scene; what somebody is writing stays while that is the same."""
+        if not self.display:
+            return
+        collective = scene.draft.collective or CollectiveDraft()
+        if collective != self._filled:
+            self._filled = collective
+            values = {name: getattr(collective, name) for name in FIELDS} | dict(collective.parameters)
+            with self.prevent(Input.Changed):
+                for name in (*FIELDS, *PARAMETERS):
+                    self.query_one(f"#field-{name}", Input).value = values.get(name, "")
+        self._check()
+
+    @property
+    def collective(self) -> CollectiveDraft:
+        """What stands in the fields."""
+        texts = {name: self.query_one(f"#field-{name}", Input).value.strip() for name in FIELDS}
+        parameters = [(name, self.query_one(f"#field-{name}", Input).value.strip()) for name in PARAMETERS]
+        return CollectiveDraft(**texts, parameters=tuple(each for each in parameters if each[1]))
+
+    def on_input_changed(self, _event: Input.Changed) -> None:
+        self._check()
+
+    def on_input_submitted(self, _event: Input.Submitted) -> None:
+        app = as_editor(self.app)
+        if self._check():
+            app.edit(replace(app.history.draft, collective=self.collective))
+            self.post_message(self.Done())
+
+    def action_leave(self) -> None:
+        self.post_message(self.Done())
+
+    def _check(self) -> bool:
+        """Say what is wrong, at its field; whether nothing is."""
+        app = as_editor(self.app)
+        collective = self.collective
+        for name, op in PARAMETERS.items():
+            row = self.query_one(f"#row-{name}")
+            row.display = op in ("", collective.op) or bool(self.query_one(f"#field-{name}", Input).value)
+        wrong = ""
+        mesh = app.scene.problem.mesh
+        error = _error(collective, mesh)
+        if error is not None:
+            part, _, rest = error.message.partition(": ")
+            wrong = PARTS.get(part, part)
+            if wrong not in (*FIELDS, *PARAMETERS):
+                wrong, rest = _culprit(collective, mesh), error.message
+            self.query_one(f"#fault-{wrong}", Static).update(
+                Text(f"✗ {as_sentence(rest)} {as_sentence(error.hint)}".rstrip())
+            )
+        for name in (*FIELDS, *PARAMETERS):
+            self.query_one(f"#fault-{name}").display = name == wrong
+        return not wrong
+
+
+def _error(collective: CollectiveDraft, mesh: Mesh) -> ShardvizError | None:
+    from shardviz.drafts.collective_question import collective_question
+
+    try:
+        collective_question(collective, mesh)
+    except ShardvizError as error:
+        return error
+    return None
+
+
+def _culprit(collective: CollectiveDraft, mesh: Mesh) -> str:
+    """The field without which all would be well, of those that clash; else the operation."""
+    for name in FIELDS[:0:-1]:
+        emptied: dict[str, Any] = {name: ""}
+        if getattr(collective, name) and _error(replace(collective, **emptied), mesh) is None:
+            return name
+    for parameter in collective.parameters:
+        others = tuple(each for each in collective.parameters if each != parameter)
+        if _error(replace(collective, parameters=others), mesh) is None:
+            return parameter[0]
+    return "op"

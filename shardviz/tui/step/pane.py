@@ -1,0 +1,395 @@
+"""The step screen: a collective of the plan, or any other, round by round."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, ClassVar
+
+from rich.text import Text
+from textual import events, work
+from textual.app import ComposeResult
+from textual.message import Message
+from textual.timer import Timer
+from textual.widgets import Static
+
+from shardviz.drafts.wording import as_sentence, error_words
+from shardviz.errors import ShardvizError
+from shardviz.render.lines import sentence
+from shardviz.tui.command import Command, CommandsChanged, bindings
+from shardviz.tui.lines_view import TextLines
+from shardviz.tui.pane import Pane
+from shardviz.tui.step.chosen import Chosen, is_large
+from shardviz.tui.step.commands import FORM, STEP
+from shardviz.tui.step.form import CollectiveForm
+from shardviz.tui.step.player import Player
+from shardviz.tui.step.round_view import RoundView
+
+if TYPE_CHECKING:
+    from shardviz.drafts.scene import Scene
+    from shardviz.render.layouts.held import Ground
+    from shardviz.render.programs.target_document import Document
+    from shardviz.stepping.links import Links
+    from shardviz.stepping.question import CollectiveQuestion
+    from shardviz.tui.answers.answer import Answer, Verification
+    from shardviz.tui.step.page import Page, View
+    from shardviz.tui.step.stepped import Stepped
+
+PAN = 16
+"""Columns."""
+
+
+class StepPane(Pane):
+    """The player."""
+
+    area = "step"
+    BINDINGS = bindings(STEP)
+    DEFAULT_CSS = """
+    StepPane #step-head, StepPane #step-foot { height: auto; width: 1fr; }
+    StepPane.other RoundView, StepPane.other #step-head, StepPane.other #step-foot { display: none; }
+    """
+
+    class Ready(Message):
+        """A collective has been worked out beside the screen."""
+
+        def __init__(self, ticket: int, found: Stepped | ShardvizError) -> None:
+            super().__init__()
+            self.ticket, self.found = ticket, found
+
+    class Loaded(Message):
+        """What the first picture needs has been loaded beside the screen."""
+
+    is_loaded: ClassVar = False
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.player = Player()
+        self.stepped: Stepped | None = None
+        self.chosen = Chosen()
+        self._scene: Scene | None = None
+        self._answers: Mapping[str, Answer] = {}
+        self._group = 0
+        self._view: View = "devices"
+        self._page: Page | None = None
+        self._fault: ShardvizError | None = None
+        self._ticket = 0
+        self._timer: Timer | None = None
+        self._lines: dict[str, int] = {}
+        """How many lines stand above and below the picture."""
+
+    def compose(self) -> ComposeResult:
+        yield Static(id="step-head", markup=False)
+        yield RoundView()
+        yield CollectiveForm()
+        yield Static(id="step-foot", markup=False)
+
+    def on_mount(self) -> None:
+        self.query_one(CollectiveForm).display = False
+
+    def show_scene(self, scene: Scene) -> None:
+        # On a page of its own: the theme may be another.
+        self._scene, self._page = scene, None
+        if self.editor.step_number:
+            # It was chosen on another screen.
+            self.chosen.step, self.editor.step_number = self.editor.step_number, 0
+            if scene.collective is not None:
+                self.call_next(self.action_back_to_plan)
+        self.query_one(CollectiveForm).show_scene(scene)
+        self._choose()
+
+    def show_answers(self, answers: Mapping[str, Answer]) -> None:
+        # The verdict on the numbers comes with the compilers' answers.
+        self._answers = answers
+        if self._scene is None or not self.is_loaded:
+            return
+        if self.chosen.stand_on(self._grounds(self._scene)) and self.chosen.topology is None:
+            self._load(self.player.fraction)
+        else:
+            self._draw_foot()
+
+    def _grounds(self, scene: Scene) -> Sequence[Ground]:
+        """Where the targets that have answered have placed the mesh."""
+        from shardviz.tui.layout.grounds import grounds_of
+
+        return grounds_of(scene.targets, self._answers, scene.problem.mesh)
+
+    @property
+    def commands(self) -> Sequence[Command]:
+        idle = {"play", "round", "algorithm", "view"} if self.chosen.question is None else set()
+        if self.chosen.is_own or len(self.chosen.collectives) < 2:
+            idle.add("collective")
+        return [command for command in STEP if command.name.partition("(")[0] not in idle]
+
+    @property
+    def typing(self) -> Sequence[Command]:
+        return FORM if self.has_class("other") else ()
+
+    def choose(self, number: int) -> None:
+        """Play the collective of a step of the plan, from 1."""
+        self.chosen.step = number
+        self._choose()
+
+    def on_resize(self, _event: events.Resize) -> None:
+        self._page = None
+        self.call_after_refresh(self._draw)
+
+    def command_words(self) -> str:
+        return self.chosen.command_line
+
+    def jax_code(self) -> str:
+        from shardviz.render.code.collective_code import collective_code
+
+        return "" if self.stepped is None else collective_code(self.stepped.drawn.question)
+
+    def document(self) -> Document | None:
+        return None if self.stepped is None else self.stepped.document()
+
+    def action_play(self) -> None:
+        self.player.toggle()
+        self._keep_time()
+        self._draw()
+
+    def action_round(self, steps: int) -> None:
+        self._go(self.player.number + steps)
+
+    def action_first(self) -> None:
+        self._go(0)
+
+    def action_last(self) -> None:
+        self._go(self.player.rounds)
+
+    def action_speed(self, steps: int) -> None:
+        self.player.faster(steps)
+        self._keep_time()
+        self._draw_head()
+
+    def action_view(self) -> None:
+        self._view = "table" if self._view == "devices" else "devices"
+        self._page = None
+        self._draw()
+
+    def action_algorithm(self, steps: int) -> None:
+        try:
+            self.chosen.next_algorithm(steps)
+        except ShardvizError as error:
+            self.notify(error_words(error), markup=False)
+            return
+        self._load(self.player.fraction)
+
+    def action_links(self) -> None:
+        if self.stepped is not None:
+            self.chosen.next_links()
+            self._load(self.player.fraction)
+
+    def action_ask_now(self) -> None:
+        self.editor.desk.ask_now()
+        self._draw()
+
+    def action_group(self, steps: int) -> None:
+        if self.stepped is not None:
+            self._group = (self._group + steps) % len(self.stepped.walk.groups)
+            self._page = None
+            self._draw()
+
+    def action_pan(self, steps: int) -> None:
+        self.query_one(RoundView).scroll_relative(x=steps * PAN, animate=False)
+
+    def action_collective(self, steps: int) -> None:
+        if self.chosen.is_own:
+            self.notify("O goes back to the collectives of the plan.", markup=False)
+            return
+        self.chosen.next_step(steps)
+        self._choose()
+
+    def action_other(self) -> None:
+        form = self.query_one(CollectiveForm)
+        form.display = not form.display
+        self.set_class(form.display, "other")
+        form.show_scene(self.editor.scene)
+        (form.first_field if form.display else self.query_one(RoundView)).focus()
+
+    def action_back_to_plan(self) -> None:
+        from dataclasses import replace
+
+        self.editor.edit(replace(self.editor.history.draft, collective=None))
+
+    def on_collective_form_done(self) -> None:
+        self.action_other()
+
+    def on_step_pane_ready(self, message: Ready) -> None:
+        if message.ticket == self._ticket:
+            self._take(message.found)
+
+    def tick(self) -> None:
+        """One round on, while it plays."""
+        if self.player.playing and self.display:
+            self.player.tick()
+            if not self.player.playing:
+                self._keep_time()
+            self._draw()
+
+    def _go(self, number: int) -> None:
+        self.player.go(number)
+        self._keep_time()
+        self._draw()
+
+    def _keep_time(self) -> None:
+        """A timer at the player's speed while it plays, else none."""
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+        if self.player.playing:
+            self._timer = self.set_interval(1 / self.player.speed, self.tick)
+
+    def _choose(self) -> None:
+        """Play what the scene has of the choice; what is the same goes on."""
+        if self._scene is None:
+            return
+        if not self.is_loaded:
+            self._draw()
+            self._load_modules(self._scene)
+            return
+        found = self.chosen.look(self._scene)
+        moved = self.chosen.stand_on(self._grounds(self._scene)) and self.chosen.topology is None
+        if found == "same" and moved:
+            self._load(self.player.fraction)
+            return
+        if found == "same":
+            self._draw()
+            return
+        if found == "other":
+            self._group = 0
+            self.player.playing = False
+        self._load(self.player.fraction if found == "alike" else 0.0)
+
+    def _load(self, fraction: float) -> None:
+        """Work out the chosen collective, at a part of its rounds; a large one beside the screen."""
+        self._ticket += 1
+        self.post_message(CommandsChanged())
+        self._page, self._fault = None, self.chosen.fault
+        question = self.chosen.question
+        self.player.load(0 if question is None else question.schedule.rounds, fraction)
+        self._keep_time()
+        links = None if question is None else self._links()
+        if question is None or links is None or is_large(question):
+            self.stepped = None
+            self._draw()
+            if question is not None and links is not None:
+                self._work_out(question, links, self._ticket)
+            return
+        self._take(worked_out(question, links))
+
+    def _links(self) -> Links | None:
+        """What joins the devices; None where they are too many."""
+        try:
+            return self.chosen.links
+        except ShardvizError as error:
+            self._fault = error
+            return None
+
+    @work(thread=True, group="step", exclusive=True)
+    def _work_out(self, question: CollectiveQuestion, links: Links, ticket: int) -> None:
+        self.post_message(self.Ready(ticket, worked_out(question, links)))
+
+    @work(thread=True, group="step", exclusive=True)
+    def _load_modules(self, scene: Scene) -> None:
+        """Do once, beside the screen, what takes long the first time."""
+        from shardviz.tui.layout import grounds
+        from shardviz.tui.step import page
+
+        del page, grounds
+        chosen = Chosen()
+        chosen.look(scene)
+        question = chosen.question
+        if question is not None and not is_large(question):
+            with suppress(ShardvizError):
+                worked_out(question, chosen.links)
+        self.post_message(self.Loaded())
+
+    def on_step_pane_loaded(self) -> None:
+        StepPane.is_loaded = True
+        self._choose()
+
+    def _take(self, found: Stepped | ShardvizError) -> None:
+        if isinstance(found, ShardvizError):
+            self.stepped, self._fault = None, found
+        else:
+            self.stepped = found
+            self._group = min(self._group, len(found.walk.groups) - 1)
+        self._page = None
+        self._draw()
+
+    def _draw(self) -> None:
+        width = self.size.width
+        if not width:
+            return
+        if self.stepped is None:
+            self._draw_words(width)
+            return
+        if self._page is None or self._page.palette is not self.palette:
+            self._page = self._new_page(self.stepped)
+        self._draw_head()
+        self._draw_foot()
+        view = self.query_one(RoundView)
+        view.show(self._page.canvas(self.player.number))
+
+    def _new_page(self, stepped: Stepped, verdict: int = 1) -> Page:
+        from shardviz.tui.step.page import Page
+
+        lead = "" if self.chosen.is_own else f"step {self.chosen.step}  "
+        palette, links_of = self.palette, self.chosen.links_of
+        return Page(stepped, self._view, self._group, *self.size, palette, lead, links_of, verdict)
+
+    def _draw_head(self) -> None:
+        if self._page is not None:
+            player = self.player
+            speed = f"{player.speed:g}/s" if player.playing else ""
+            lines = self._page.head(player.number, speed)
+            self._put("#step-head", lines)
+
+    def _draw_foot(self) -> None:
+        if self._page is None or self.stepped is None:
+            return
+        verification = self._verification()
+        lines = self._page.foot(self.player.number, verification)
+        verdict = len(self._page.verdict(verification))
+        if verdict != self._page.verdict_lines:
+            # The picture makes room for a longer verdict.
+            self._page = self._new_page(self.stepped, verdict)
+            self.query_one(RoundView).show(self._page.canvas(self.player.number))
+        self._put("#step-foot", lines)
+
+    def _put(self, name: str, lines: list[Text]) -> None:
+        """Show lines; the screen is laid out again only where they are more or fewer than before."""
+        changed = self._lines.get(name) != len(lines)
+        self._lines[name] = len(lines)
+        self.query_one(name, Static).update(Text("\n").join(lines), layout=changed)
+
+    def _verification(self) -> Verification | None:
+        """What JAX says of the numbers that are shown; None where there are none."""
+        assert self.stepped is not None
+        question = self.stepped.drawn.question
+        return None if question.shards is None else self.editor.desk.verified(question)
+
+    def _draw_words(self, width: int) -> None:
+        """Why there is no picture."""
+        self._put("#step-foot", [])
+        self._put("#step-head", [])
+        if self._fault is not None:
+            words = [as_sentence(self._fault.message), as_sentence(self._fault.hint)]
+        elif self.chosen.base is not None or not self.is_loaded:
+            words = ["Working out who sends what to whom …"]
+        else:
+            words = ["No collective: nothing is sent.", "o plays any other."]
+        lines = [line for each in words for line in sentence(each, width)]
+        self.query_one(RoundView).show(TextLines(lines))
+
+
+def worked_out(question: CollectiveQuestion, links: Links) -> Stepped | ShardvizError:
+    """A collective ready to be played, or why it cannot be."""
+    from shardviz.tui.step.stepped import stepped
+
+    try:
+        return stepped(question, links)
+    except ShardvizError as error:
+        return error

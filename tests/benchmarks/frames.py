@@ -1,0 +1,130 @@
+"""Frames: the time of the application's own thread from a key to lines that are ready to be written."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Sequence
+
+from textual import events
+from timing import line
+
+from shardviz.drafts.draft import CollectiveDraft, Draft
+from shardviz.tui.app import ShardvizApp
+
+SIZE = (120, 36)
+ROUNDS = 20
+PATIENCE_S = 2.0
+"""Every key below changes something; a frame that takes longer counts as this long."""
+BUDGET_MS = ((512, 16), (65_536, 60))
+Frame = tuple[str, int, float]
+"""What was done, on how many devices, and the median of milliseconds."""
+
+
+class Silent:
+    """A worker that is asked nothing."""
+
+    def start(self, *targets):
+        """Nothing is started."""
+
+
+class Watched(ShardvizApp):
+    """The application, which tells when a frame is ready; nothing is written."""
+
+    def __init__(self, draft: Draft, screen: str) -> None:
+        super().__init__(draft, screen, Silent())
+        self.drawn = asyncio.Event()
+
+    def _display(self, _screen, renderable):
+        if hasattr(renderable, "render_segments"):
+            renderable.render_segments(self.console)
+            self.drawn.set()
+
+
+def frames(draft: Draft, screen: str, keys: Sequence[str], first: Sequence[str] = ()) -> float:
+    """Median milliseconds of a frame after each of the keys in turn, once the `first` ones were pressed."""
+
+    async def session() -> list[float]:
+        taken = []
+        app = Watched(draft, screen)
+        async with app.run_test(size=SIZE) as pilot:
+            await pilot.pause()
+            next(widget for widget in app.pane.query("*") if widget.focusable).focus()
+            await app.workers.wait_for_complete()
+            await pilot.press(*first)
+            await pilot.pause()
+            for _ in range(ROUNDS):
+                for key in keys:
+                    app.drawn.clear()
+                    start = time.thread_time()
+                    app.post_message(events.Key(key, None))
+                    try:
+                        await asyncio.wait_for(app.drawn.wait(), PATIENCE_S)
+                    except TimeoutError:
+                        taken.append(PATIENCE_S * 1e3)
+                        continue
+                    taken.append((time.thread_time() - start) * 1e3)
+                    await pilot.pause()
+        return taken
+
+    return statistics.median(asyncio.run(session()))
+
+
+def layout() -> list[Frame]:
+    """The cursor over the cells of a matrix, by array and by device."""
+    found = []
+    for mesh, devices in (("X=16,Y=32", 512), ("X=256,Y=256", 65_536)):
+        draft = Draft(mesh=mesh, targets="none")
+        moves = [*["right"] * 6, *["down"] * 6, *["left"] * 3, *["up"] * 3, "end", "home"]
+        found.append(("layout: the cursor moves, by array", devices, frames(draft, "layout", moves)))
+        moves = ["v", *moves, "v"]
+        found.append(("layout: the cursor moves, by device", devices, frames(draft, "layout", moves)))
+    return found
+
+
+def step() -> list[Frame]:
+    """Rounds of collectives over all devices, and over groups of them."""
+    meshes = (("X=512", "X=8,Y=64", 512), ("X=65536", "X=256,Y=256", 65_536))
+    found = []
+    for one, two, devices in meshes:
+        for mesh, collective in (
+            (one, CollectiveDraft("all_gather")),
+            (two, CollectiveDraft("psum")),
+            (two, CollectiveDraft("psum", "X")),
+        ):
+            draft = Draft(mesh=mesh, specs=("__",) * 3, targets="none", collective=collective)
+            what = f"step: a round of {collective.op} on {mesh}, {collective.axis or 'all'}"
+            found.append((what, devices, frames(draft, "step", ["right", "left"] * 4)))
+    return found
+
+
+def edit() -> list[Frame]:
+    """An axis on and off a dimension, with each screen beside the problem."""
+    found = []
+    for mesh, devices in (("X=16,Y=32", 512), ("X=256,Y=256", 65_536)):
+        draft = Draft(mesh=mesh, targets="none")
+        for screen in ("layout", "plan"):
+            taken = frames(draft, screen, ["space"] * 4, first=("p", *["down"] * 4))
+            found.append((f"an edit: to the new picture on {screen}", devices, taken))
+    return found
+
+
+def report() -> None:
+    # The application keeps its session when it ends: not where a person's is.
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["XDG_STATE_HOME"] = folder
+        _report()
+
+
+def _report() -> None:
+    for screen in (layout, step, edit):
+        for name, devices, milliseconds in screen():
+            budget = next(most for size, most in BUDGET_MS if devices <= size)
+            line(f"{name}, {devices:,} devices", f"{milliseconds:.1f} ms", f"{budget} ms")
+
+
+if __name__ == "__main__":
+    report()

@@ -1,0 +1,115 @@
+"""`shardviz tui` and `shardviz` alone: in a terminal, where there is none, and when they are ended."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+
+import pytest
+
+from shardviz.cli.entry import run
+from shardviz.cli.opening import no_terminal
+
+SHARDVIZ = [sys.executable, "-m", "shardviz"]
+LEFT = "\x1b[?1049l"
+"""What brings back the terminal's first screen."""
+PATIENCE_S = 60.0
+
+
+class Terminal:
+    """A program in a terminal of its own, and all that it has drawn."""
+
+    def __init__(self, words, **environment):
+        environment = {**os.environ, "TERM": "xterm-256color", **environment}
+        self._file, its_end = pty.openpty()
+        fcntl.ioctl(its_end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        streams = {"stdin": its_end, "stdout": its_end, "stderr": its_end}
+        self.process = subprocess.Popen(words, env=environment, start_new_session=True, **streams)
+        os.close(its_end)
+        self.drawn = ""
+
+    def until(self, text):
+        while text not in self.drawn:
+            assert select.select([self._file], [], [], PATIENCE_S)[0], self.drawn[-2000:]
+            self.drawn += os.read(self._file, 65536).decode(errors="replace")
+
+    def type(self, keys):
+        os.write(self._file, keys.encode())
+
+    def exit_code(self):
+        """Read to the end, and how it ended."""
+        try:
+            while select.select([self._file], [], [], PATIENCE_S)[0]:
+                self.drawn += os.read(self._file, 65536).decode(errors="replace")
+        except OSError:
+            pass  # the terminal is closed
+        os.close(self._file)
+        return self.process.wait(PATIENCE_S)
+
+
+@pytest.mark.parametrize("words", [[], ["tui", "bd,df->bf", "--specs", "X_,_Y", "--target", "none"]])
+def test_it_opens_in_a_terminal_and_leaves_it_as_it_was(words, tmp_path):
+    terminal = Terminal([*SHARDVIZ, *words], XDG_STATE_HOME=str(tmp_path))
+    terminal.until("bd,df->bf")
+    terminal.type("q")
+    assert terminal.exit_code() == 0
+    assert LEFT in terminal.drawn
+    assert "Traceback" not in terminal.drawn
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_signal_gives_the_terminal_back(number, code, tmp_path):
+    terminal = Terminal(SHARDVIZ, XDG_STATE_HOME=str(tmp_path))
+    terminal.until("bd,df->bf")
+    terminal.process.send_signal(number)
+    assert terminal.exit_code() == code
+    assert terminal.drawn.rindex(LEFT) > terminal.drawn.rindex("bd,df->bf")
+
+
+@pytest.mark.parametrize("words", [[], ["tui"]])
+def test_without_a_terminal_there_is_help(words):
+    done = subprocess.run([*SHARDVIZ, *words], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0
+    assert done.stdout.startswith("Usage:")
+
+
+@pytest.mark.parametrize(
+    ("term", "said"), [("dumb", "TERM is dumb"), ("", "TERM is not set"), (None, "TERM is not set")]
+)
+def test_why_a_terminal_is_none(term, said, monkeypatch):
+    monkeypatch.delenv("TERM", raising=False)
+    if term is not None:
+        monkeypatch.setenv("TERM", term)
+    assert no_terminal().endswith(said)
+
+
+def test_a_terminal_that_places_nothing_gets_help(tmp_path):
+    terminal = Terminal(SHARDVIZ, TERM="dumb", XDG_STATE_HOME=str(tmp_path))
+    assert terminal.exit_code() == 0
+    assert "Usage:" in terminal.drawn
+    assert LEFT not in terminal.drawn
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--last"], "there is no last session"),
+        (["bd,df->bf", "--last"], "--last opens a problem, and so does EINSUM"),
+        (["--mesh", "X=2", "--last"], "--last opens a problem, and so does --mesh"),
+        (["bd,df->?"], "bd,df->?"),
+        (["bd,df->bf", "--specs", "XZ,__"], "unknown mesh axis"),
+        (["--target", "v9:2x2"], "v9"),
+    ],
+)
+def test_what_cannot_be_opened_is_said(words, message, capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr("shardviz.cli.tui.no_terminal", lambda: "")
+    assert run(["tui", *words]) == 2
+    assert message in capsys.readouterr().err

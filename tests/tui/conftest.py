@@ -1,0 +1,123 @@
+"""The application in a terminal of any size that nobody sees, driven by keys and read as text."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+# Read when Textual is loaded: the same colours in every terminal that runs the tests.
+os.environ["TEXTUAL_COLOR_SYSTEM"] = "truecolor"
+os.environ.pop("NO_COLOR", None)
+# A frame is drawn as soon as there is something to draw.
+os.environ["TEXTUAL_FPS"] = "1000"
+
+import textual.app
+import textual.pilot
+from textual.pilot import Pilot
+
+from shardviz.compiler import Worker
+from shardviz.compiler.messages import AskAbout
+from shardviz.compiler.pending import Pending
+from shardviz.drafts.draft import Draft
+from shardviz.tui.app import ShardvizApp
+
+FRAME_S = 0.002
+"""Longer than what a frame waits for."""
+
+
+async def at_rest(*_):
+    """Wait until the application has done all that it can do now.
+
+    Textual's own way is to see whether the process takes time, in steps of 20 ms, after every key: that is
+    slower, and on a busy machine a guess.
+    """
+    ready = asyncio.get_running_loop()._ready
+    rounds = 0
+    while rounds != 1:
+        await asyncio.sleep(FRAME_S)
+        rounds = 1
+        while ready:
+            await asyncio.sleep(0)
+            rounds += 1
+
+
+textual.app.wait_for_idle = textual.pilot.wait_for_idle = at_rest
+
+SNAPSHOTS = Path(__file__).parent / "snapshots"
+SIZES = {"small": (40, 15), "usual": (80, 24), "wide": (120, 36)}
+"""The sizes at which every screen is looked at."""
+PATIENCE = 2000
+"""Looks at a condition before a test gives up; each lets the application do all that waits."""
+
+Script = Callable[[Pilot], Awaitable[None]]
+
+
+class Mute:
+    """A worker that never answers: for tests of all that does not need a compiler."""
+
+    def start(self, *_):
+        """Nothing is started."""
+
+    def submit(self, *_):
+        return Pending(AskAbout(), lambda reply: reply, lambda _: None)
+
+    trace = run = submit
+
+
+def text_of(app: ShardvizApp) -> str:
+    """What is on screen, without colours and without blanks at the ends of lines."""
+    strips = app.screen._compositor.render_strips()
+    return "\n".join("".join(segment.text for segment in strip).rstrip() for strip in strips)
+
+
+def drive(
+    script: Script,
+    size: tuple[int, int] = SIZES["wide"],
+    draft: Draft | None = None,
+    screen: str = "layout",
+    worker: object = None,
+) -> None:
+    """Open the application and run a script on it; without a worker no compiler answers."""
+
+    async def session() -> None:
+        app = ShardvizApp(draft, screen, worker or Mute())
+        async with app.run_test(size=size) as pilot:
+            await pilot.pause()
+            await script(pilot)
+
+    asyncio.run(session())
+
+
+async def until(pilot: Pilot, condition: Callable[[], object]) -> None:
+    """Let the application go on until a condition holds."""
+    for _ in range(PATIENCE):
+        if condition():
+            return
+        await pilot.pause(0.01)
+    raise AssertionError(f"never came to be:\n{text_of(pilot.app)}")
+
+
+def check_snapshot(name: str, text: str) -> None:
+    """Compare with the file of that name, or write it where SHARDVIZ_SNAPSHOTS=write asks for that."""
+    path = SNAPSHOTS / f"{name}.txt"
+    if os.environ.get("SHARDVIZ_SNAPSHOTS") == "write":
+        path.write_text(text + "\n", encoding="utf-8")
+    assert path.read_text(encoding="utf-8") == text + "\n"
+
+
+@pytest.fixture(scope="session")
+def worker():
+    """The real compilers, shared by all tests of a process."""
+    with Worker() as shared:
+        yield shared
+
+
+@pytest.fixture(autouse=True)
+def state_home(tmp_path, monkeypatch):
+    """A state directory of its own for every test."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    return tmp_path

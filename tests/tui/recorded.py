@@ -1,0 +1,93 @@
+"""A worker whose answers are written down: programs that are the same with every compiler."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from shardviz.compiler import Compiled, Traced
+from shardviz.compiler.pending import settled
+from shardviz.hlo import Collective, read_hlo, read_shardy
+from shardviz.hlo.mlir.tensor_splits import TensorSplit
+from shardviz.hlo.passes.stage import Stage
+from shardviz.notation import parse_mesh
+from tests.tui.conftest import Mute
+
+MESH = parse_mesh("X=2,Y=4")
+PROGRAM = Path(__file__).parents[1].joinpath("render", "program.txt").read_text(encoding="utf-8")
+SHARDY = """\
+module @jit_program attributes {mhlo.num_partitions = 8 : i32} {
+  sdy.mesh @mesh = <["X"=2, "Y"=4]>
+  func.func public @main(%arg0: tensor<8x2048xbf16>, %arg1: tensor<2048x8192xbf16>) -> tensor<8x8192xbf16> {
+    %0 = stablehlo.dot_general %arg0, %arg1, contracting_dims = [1] x [0] : tensor<8x8192xbf16>
+    %1 = sdy.all_reduce {"Y"} %0 out_sharding=<@mesh, [{"X"}, {}]> : tensor<8x8192xbf16>
+
+    return %1 : tensor<8x8192xbf16>
+  }
+}
+#loc1 = loc("somewhere")
+"""
+REFUSAL = "the v5e:2x4 compiler was killed by SIGSEGV while it was compiling {U_Y}"
+HINT = "ask again to start it anew"
+ROWS = ((0, 1, 2, 3), (4, 5, 6, 7))
+EARLY = Collective(
+    "all-reduce", "all-reduce", ("Y",), ROWS, (4, 8192), (4, 8192), "bf16", 65536, 98304, group_size=4
+)
+LATE = replace(EARLY, dtype="f32", bytes=131072, wire_bytes=196608)
+PROMOTED = "all-reduce over Y: bf16 became f32, 65,536 bytes became 131,072"
+STAGES = (
+    Stage(
+        "input",
+        "the program as it was written",
+        "shardy before_propagation",
+        (),
+        (),
+        (TensorSplit("0", "argument", (8, 2048), "bf16", None, (("X",), ("Y",))),),
+    ),
+    Stage(
+        "propagation",
+        "Shardy decides how 1 tensor is split",
+        "shardy after_propagation",
+        (),
+        (),
+        (TensorSplit("%0", "dot", (8, 8192), "bf16", None, (("X",), ())),),
+    ),
+    Stage("partitioner", "the partitioner inserts an all-reduce", "spmd-partitioning", (), (EARLY,)),
+    Stage(
+        "rewrite",
+        PROMOTED,
+        "all-reduce-promotion",
+        (EARLY,),
+        (LATE,),
+        before_text="HloModule a\n%x = bf16[4]{0} all-reduce(%y)\n",
+        after_text="HloModule a\n%x = f32[4]{0} all-reduce(%y)\n",
+        changes=(PROMOTED,),
+    ),
+    Stage("schedule", "the final schedule: an all-reduce", "cpu_after_optimizations", (LATE,), (LATE,)),
+)
+
+
+def shardy_answer() -> Compiled:
+    """Shardy's answer, in no time."""
+    return Compiled("shardy", "ok", read_shardy(SHARDY, MESH).collectives, text=SHARDY, elapsed_s=0.012)
+
+
+def cpu_answer(text: str = PROGRAM) -> Compiled:
+    """The answer of the CPU's compiler: a program with a loop and with collectives that overlap."""
+    module = read_hlo(text, MESH, origins=True)
+    return Compiled("cpu", "ok", module.collectives, text=text, elapsed_s=0.213)
+
+
+class Recorded(Mute):
+    """Shardy and the CPU's compiler answer at once, the TPU's dies, and any other says nothing."""
+
+    def submit(self, problem, target, on_progress=None):
+        if target.name == "v5e:2x4":
+            return settled(Compiled(target.name, "error", error=REFUSAL, hint=HINT))
+        known = {"shardy": shardy_answer, "cpu": cpu_answer}.get(target.name)
+        return settled(known()) if known else super().submit(problem, target, on_progress)
+
+    def trace(self, problem, target, on_progress=None):
+        if target.name == "cpu":
+            return settled(Traced(cpu_answer(), STAGES))
+        return super().submit(problem, target, on_progress)

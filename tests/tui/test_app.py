@@ -1,0 +1,137 @@
+"""The application as a whole: from start to the compiled program by keys, at any size, through errors."""
+
+from __future__ import annotations
+
+import pytest
+
+from shardviz.drafts.draft import Draft
+from shardviz.drafts.saved import load_session
+from shardviz.tui.registry import AREAS, COMMANDS
+from tests.tui.conftest import SIZES, check_snapshot, drive, text_of, until
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_the_first_screen(size):
+    async def script(pilot):
+        check_snapshot(f"app-{size}", text_of(pilot.app))
+
+    drive(script, SIZES[size])
+
+
+class Keys:
+    """Presses keys, and counts them."""
+
+    def __init__(self, pilot):
+        self.pilot, self.pressed = pilot, 0
+
+    async def __call__(self, *keys):
+        for key in keys:
+            await self.pilot.press(key)
+            self.pressed += 1
+        await self.pilot.pause()
+        return text_of(self.pilot.app)
+
+
+def test_from_start_to_the_compiled_program_in_under_25_keys(worker):
+    async def script(pilot):
+        keys, app = Keys(pilot), pilot.app
+        await keys("x", *"scat", "enter")
+        seen = await keys("p", "+")
+        assert "A[I_X, J_Y] * B[J_Y, K] -> C[I_X, K_Y]   X=4 Y=2" in seen
+        seen = await keys("1")
+        assert "A[I_X, J_Y]" in seen
+        assert "device  0  X0 Y0" in seen
+        seen = await keys("2")
+        assert "2  psum_scatter C over Y" in seen
+        await keys("enter")
+        await until(pilot, lambda: "psum_scatter over Y" in text_of(app))
+        assert "round 0 of 1" in text_of(app)
+        seen = await keys("right")
+        assert "round 1 of 1" in seen
+        assert "AFTER" in seen
+        await keys("4")
+        await until(pilot, lambda: "all-reduce" in text_of(app) and "ENTRY" in text_of(app))
+        assert keys.pressed < 25
+
+    drive(script, worker=worker)
+
+
+@pytest.mark.parametrize("area", AREAS)
+def test_every_command_runs_wherever_one_is(area):
+    async def script(pilot):
+        app = pilot.app
+        for command in COMMANDS:
+            if command.area == area and command.name != "quit":
+                await app.run_command(command)
+                await pilot.pause()
+                assert app.is_running
+                assert text_of(app).strip()
+                while len(app.screen_stack) > 1:
+                    app.pop_screen()
+
+    drive(script, SIZES["usual"])
+
+
+def test_a_window_may_change_its_size_at_any_time():
+    async def script(pilot):
+        app = pilot.app
+        await pilot.press("3", "space")
+        for size in ((40, 15), (200, 60), (30, 8), (80, 24), (120, 36)):
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+            await until(pilot, lambda lines=size[1]: text_of(app).count("\n") + 1 == lines)
+            lines = text_of(app).split("\n")
+            assert max(map(len, lines)) <= size[0]
+            assert ("needs" in text_of(app)) == (size == (30, 8))
+        assert "round" in text_of(app)
+
+    drive(script, draft=Draft(sizes="b=4,d=8,f=8"))
+
+
+@pytest.mark.parametrize("mesh", ["X=2,Y=4", "X=32,Y=16", "X=256,Y=256"])
+@pytest.mark.parametrize("screen", ["layout", "plan", "step"])
+def test_meshes_of_any_size_open(mesh, screen):
+    async def script(pilot):
+        await pilot.press("p", "right", "p", "right", "down")
+        await pilot.pause()
+        assert mesh.replace(",", " ") in text_of(pilot.app)
+
+    drive(script, draft=Draft(mesh=mesh), screen=screen)
+
+
+def test_an_error_stands_in_its_field_and_the_picture_stays():
+    async def script(pilot):
+        app = pilot.app
+        await pilot.press("down", "enter", *"[b", "enter")
+        await pilot.pause()
+        assert app.scene.faults
+        assert "✗" in text_of(app)
+        assert app.scene.problem.arguments[0].shape == (1024, 2048)
+        assert "α 0" in text_of(app)
+        await pilot.press("u")
+        await pilot.pause()
+        assert not app.scene.faults
+        assert "✗" not in text_of(app)
+
+    drive(script)
+
+
+def test_the_last_session_comes_back():
+    async def first(pilot):
+        await pilot.press("+", "2")
+        await pilot.pause()
+
+    async def second(pilot):
+        app = pilot.app
+        restore = next(command for command in COMMANDS if command.name == "restore")
+        await app.run_command(restore)
+        await pilot.pause()
+        assert app.scene.draft.mesh == "X=4,Y=4"
+        assert app.pane.area == "plan"
+        await pilot.press("u")
+        await pilot.pause()
+        assert app.scene.draft == Draft()
+
+    drive(first)
+    assert load_session().draft.mesh == "X=4,Y=4"
+    drive(second)

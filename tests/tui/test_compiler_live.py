@@ -1,0 +1,54 @@
+"""The compiler screen with the compilers themselves; libtpu is in the `test` extra, so it must be there."""
+
+from __future__ import annotations
+
+import pytest
+
+from shardviz.compiler.extras import EXTRAS
+from shardviz.drafts.draft import Draft
+from tests.tui.conftest import drive, text_of, until
+
+SIZES = "b=8,d=128,f=256"
+
+
+def play(script, worker, targets):
+    async def session(pilot):
+        pilot.app.pane.box.view.focus()
+        await script(pilot)
+
+    drive(session, draft=Draft(targets=targets, sizes=SIZES), screen="compiler", worker=worker)
+
+
+def has(pilot, *words):
+    return lambda: all(word in text_of(pilot.app) for word in words)
+
+
+def test_cpu_and_shardy(worker):
+    async def script(pilot):
+        await until(pilot, has(pilot, "cpu ✓", "ENTRY main", "all-reduce over Y", "▸"))
+        await pilot.press("left")
+        await until(pilot, has(pilot, "● partitioner", "◉ schedule", "the final schedule: an all-reduce"))
+        await pilot.press("left", "d")
+        await until(pilot, has(pilot, "all-reduce over Y: bf16 became f32", "@@"))
+        await pilot.press("N")
+        await until(pilot, has(pilot, "❯ shardy ✓", '= sdy.all_reduce {"Y"}', "over Y"))
+        await pilot.press("left", "left", "left")
+        await until(pilot, has(pilot, "◉ input", "argument", "XY"))
+
+    play(script, worker, "shardy,cpu")
+
+
+@pytest.mark.skipif(not EXTRAS["tpu"].installable, reason="libtpu is for Linux on x86-64")
+def test_a_tpu_that_is_not_here(worker):
+    async def script(pilot):
+        await until(pilot, lambda: pilot.app.desk.answers)
+        await pilot.press("r")
+        await until(
+            pilot, has(pilot, "❯ v5e:2x4 ✓", "ENTRY main", "all-reduce over Y", "devices {0,1,2,3} {7,6,5,4}")
+        )
+        await pilot.press("f")
+        await until(pilot, has(pilot, "all of the text", "{1,0:T("))
+        await pilot.press("f", "left")
+        await until(pilot, has(pilot, "◉ schedule", "● partitioner"))
+
+    play(script, worker, "v5e:2x4")

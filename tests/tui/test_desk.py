@@ -1,0 +1,240 @@
+"""The desk: what is asked when, what is kept, and compilers that die."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+from shardviz.compiler import Worker
+from shardviz.compiler.messages import AskAbout
+from shardviz.compiler.pending import Pending
+from shardviz.drafts.draft import Draft
+from shardviz.drafts.reading import read
+from shardviz.stepping.plan_step import question_of_step
+from shardviz.tui.answers import clerk
+from shardviz.tui.answers.desk import Desk
+
+PATIENCE_S = 60
+
+
+def scene(number=1, targets="shardy,cpu", **fields):
+    """A problem of its own for every number."""
+    sizes = f"b={8 * number},d=64,f=64"
+    return read(Draft(**{"sizes": sizes, "targets": targets, **fields}))
+
+
+class Watched(Desk):
+    """A desk, and who waits until something is known there."""
+
+    def __init__(self, worker=None):
+        self.changed = threading.Condition()
+        super().__init__(self.tell, worker)
+
+    def tell(self):
+        with self.changed:
+            self.changed.notify_all()
+
+    def until(self, condition):
+        end = time.monotonic() + PATIENCE_S
+        while not condition():
+            assert time.monotonic() < end, self.answers
+            with self.changed:
+                self.changed.wait(0.05)
+
+    def state(self, target):
+        return self.answers[target].state
+
+    def compiled(self, target):
+        self.until(lambda: self.state(target) == "answered")
+        return self.answers[target].compiled
+
+
+class Held:
+    """A worker whose answers the test gives; it counts the requests."""
+
+    def __init__(self):
+        self.requests = []
+        self.pendings = []
+        self.withdrawn = []
+
+    def submit(self, problem, target, on_progress=None):
+        pending = Pending(AskAbout(), lambda reply: reply, self.withdrawn.append)
+        self.requests.append((target.name, problem))
+        self.pendings.append(pending)
+        on_progress("compiling")
+        return pending
+
+
+@pytest.fixture
+def held():
+    worker = Held()
+    desk = Watched(worker)
+    yield desk, worker
+    desk.close()
+
+
+@pytest.fixture
+def real(worker):
+    desk = Watched(worker)
+    yield desk
+    desk.close()
+
+
+def test_targets_answer_with_what_differs_from_the_plan(real):
+    real.ask(scene())
+    assert real.compiled("shardy").status == real.compiled("cpu").status == "ok"
+    assert real.answers["shardy"].differences == ()
+    assert [each.code for each in real.answers["cpu"].differences] == ["promoted_dtype"]
+    assert [*real.answers] == ["shardy", "cpu"]
+
+
+def test_of_twenty_edits_the_first_and_the_last_are_asked(held):
+    desk, worker = held
+    desk.ask(scene(1, "shardy"))
+    desk.until(lambda: worker.requests)
+    for number in range(2, 21):
+        desk.ask(scene(number, "shardy"))
+    assert desk.answers["shardy"].state == "waiting"
+    worker.pendings[0].cancel()
+    desk.until(lambda: desk.state("shardy") == "asked")
+    assert worker.requests == [("shardy", scene(number).problem) for number in (1, 20)]
+
+
+def test_what_is_typed_fast_reaches_a_slow_compiler_once(real, monkeypatch):
+    asked = []
+    submit = real.worker.submit
+
+    def counting(problem, target, told):
+        asked.append(target.name)
+        return submit(problem, target, told)
+
+    monkeypatch.setattr(real.worker, "submit", counting)
+    for typed in [scene(number) for number in range(40, 60)]:
+        real.ask(typed)
+    assert real.compiled("cpu").collectives[0].operand_shape == (8 * 59 // 2, 64)
+    assert asked.count("cpu") == 1
+
+
+def test_what_was_known_before_an_edit_is_there_at_once_after_it_is_undone(real):
+    real.ask(scene())
+    real.compiled("cpu")
+    before = real.answers
+    real.ask(scene(2))
+    real.ask(scene())
+    assert real.answers == before
+
+
+def test_an_old_question_may_end_but_not_hold_up_the_next_for_long(held, monkeypatch):
+    desk, worker = held
+    monkeypatch.setattr(clerk, "PATIENCE_S", 0.0)
+    desk.ask(scene(1, "v5e:2x4"))
+    desk.ask_now()
+    desk.until(lambda: worker.pendings)
+    desk.ask(scene(2, "v5e:2x4"))
+    assert worker.withdrawn == []
+    desk.ask_now()
+    desk.until(lambda: len(worker.pendings) == 2)
+    assert worker.withdrawn == worker.pendings[:1]
+
+
+def test_cancelling_stops_all_and_asking_now_goes_on(held):
+    desk, worker = held
+    desk.ask(scene())
+    desk.until(lambda: desk.state("shardy") == "asked")
+    assert desk.cancel()
+    assert [each.state for each in desk.answers.values()] == ["cancelled", "cancelled"]
+    desk.until(lambda: worker.withdrawn)
+    assert not desk.cancel()
+    desk.ask_now("shardy")
+    desk.until(lambda: len(worker.requests) == 2)
+    assert (desk.state("shardy"), desk.state("cpu")) == ("asked", "cancelled")
+
+
+def test_a_target_that_cannot_answer_says_why_and_what_would_help(real, monkeypatch):
+    monkeypatch.setattr("shardviz.compiler.extras.find_spec", lambda _: None)
+    monkeypatch.setattr("shardviz.tui.answers.desk.PAUSE_S", 0.0)
+    real.ask(scene(1, "h100:8,v5e:4x4"))
+    missing, misfit = real.compiled("h100:8"), real.compiled("v5e:4x4")
+    assert (missing.status, misfit.status) == ("unavailable", "unavailable")
+    assert (missing.error, missing.hint) == (
+        "h100:8 needs the GPU compiler, JAX's CUDA plugin, which is not installed",
+        "pip install 'shardviz[cuda]'",
+    )
+    assert misfit.error == "v5e:4x4 has 16 devices, but the mesh X=2,Y=4 has 8"
+    assert "v5e:2x4" in misfit.hint
+
+
+def test_what_jax_refuses_is_an_answer(real):
+    real.ask(scene(1, "shardy", specs=("XY", "Y_", "X_{U_Y}")))
+    refused = real.compiled("shardy")
+    assert refused.status == "unavailable"
+    assert "Auto axes" in refused.error
+    assert "explicit" in refused.hint
+
+
+def test_passes_are_kept_with_the_problem(real):
+    real.ask(scene(1, "shardy"))
+    real.until(lambda: real.traced("shardy").state == "answered")
+    traced = real.traced("shardy").traced
+    assert traced.stages
+    real.ask(scene(2, "shardy"))
+    assert real.traced("shardy").traced is not traced
+    real.ask(scene(1, "shardy"))
+    assert real.traced("shardy").traced is traced
+
+
+def test_jax_says_whether_a_collective_is_right(real):
+    question = question_of_step(scene().plan, 2)
+    real.until(lambda: real.verified(question).state == "answered")
+    assert real.verified(question).verdict.agrees
+
+
+def test_where_there_are_no_numbers_jax_is_silent(real):
+    question = question_of_step(read(Draft()).plan, 2)
+    real.until(lambda: real.verified(question).state == "failed")
+    assert real.verified(question).silence == (
+        "not verified by JAX: the 8,388,608 elements are followed without numbers"
+    )
+
+
+def test_a_worker_that_is_killed_five_times_leaves_sentences_and_then_answers():
+    desk = Watched()
+    try:
+        for number in range(1, 6):
+            desk.ask(scene(number, "shardy"))
+            desk.until(lambda: desk.answers["shardy"].stage and desk.worker.pids())
+            os.kill(desk.worker.pids()[0], signal.SIGKILL)
+            killed = desk.compiled("shardy")
+            assert killed.status == "error"
+            assert killed.error == "the shardy compiler was killed by SIGKILL while importing jax"
+            assert killed.hint.startswith("ask again")
+        desk.ask_now()
+        assert desk.compiled("shardy").status == "ok"
+        # In the middle of a compilation, as `q` may come.
+        desk.ask(scene(7, "cpu"))
+        desk.until(lambda: desk.answers["cpu"].stage == "compiling")
+        (pid,) = desk.worker.pids()
+    finally:
+        begun = time.monotonic()
+        desk.close()
+    assert time.monotonic() - begun < 1
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+def test_a_question_that_is_cancelled_while_jax_loads_does_not_load_it_again(monkeypatch):
+    monkeypatch.setattr("shardviz.compiler.lane.CANCEL_GRACE_S", 0.0)
+    with Worker() as worker:
+        desk = Watched(worker)
+        desk.ask(scene(1, "shardy"))
+        desk.until(lambda: desk.answers["shardy"].stage == "importing jax")
+        pids = worker.pids()
+        assert desk.cancel()
+        desk.ask(scene(2, "shardy"))
+        assert desk.compiled("shardy").status == "ok"
+        assert worker.pids() == pids
+        desk.close()

@@ -1,0 +1,256 @@
+"""What opens above the screens: help, examples, code, export, command line. By keys, at three sizes."""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+import pytest
+from textual.widgets import Input
+
+from shardviz.drafts.draft import CollectiveDraft, Draft
+from shardviz.drafts.examples.catalogue import examples
+from shardviz.drafts.options import draft_from_options
+from shardviz.tui.dialogs.exports import exports_of
+from shardviz.tui.dialogs.help import help_lines
+from shardviz.tui.registry import COMMANDS
+from tests.tui.conftest import SIZES, check_snapshot, drive, text_of, until
+
+DIALOGS = {"help": "question_mark", "examples": "x", "code": "c", "export": "e", "command-line": "y"}
+
+
+@pytest.fixture(autouse=True)
+def empty_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def window_of(app):
+    """What is in the dialog's window."""
+    left, top, width, height = app.screen.query_one("#window").region
+    lines = text_of(app).split("\n")[top : top + height]
+    return "\n".join(line[left : left + width].rstrip() for line in lines)
+
+
+def words_of(app):
+    """The words in the dialog's window, however they wrap."""
+    return " ".join(window_of(app).replace("│", " ").split())
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_dialogs_as_they_look(size):
+    async def script(pilot):
+        for name, key in DIALOGS.items():
+            await pilot.press(key)
+            await pilot.pause()
+            check_snapshot(f"dialog-{name}-{size}", window_of(pilot.app))
+            await pilot.press("escape")
+            assert len(pilot.app.screen_stack) == 1
+
+    drive(script, SIZES[size], screen="plan")
+
+
+def test_help_has_every_key_of_the_screen_and_scrolls():
+    said = "\n".join(line.plain for line in help_lines(("plan", "problem"), 100))
+    for command in COMMANDS:
+        if command.area in ("plan", "problem", "app"):
+            assert f"  {command.title}" in said
+    assert "Side by side" not in said
+
+    async def script(pilot):
+        await pilot.press("question_mark", "end")
+        await pilot.pause(0.3)
+        assert "Leave shardviz." in window_of(pilot.app)
+        await pilot.press("question_mark")
+        assert len(pilot.app.screen_stack) == 1
+
+    drive(script, SIZES["small"], screen="plan")
+
+
+def test_an_example_is_found_by_typing_and_is_one_step_of_undo():
+    async def script(pilot):
+        before = pilot.app.history.draft
+        await pilot.press("x", *"shift", "down", "up", "enter")
+        await pilot.pause()
+        chosen = next(each for each in examples() if "shift" in f"{each.title} {each.look}".lower())
+        assert pilot.app.history.draft == chosen.draft
+        assert pilot.app.pane.area == chosen.screen
+        await pilot.press("u")
+        assert pilot.app.history.draft == before
+
+    drive(script, screen="plan")
+
+
+def test_words_that_no_example_has_leave_the_menu_open():
+    async def script(pilot):
+        before = pilot.app.history.draft
+        await pilot.press("x", "left_square_bracket", *"red", "right_square_bracket", "enter")
+        await pilot.pause()
+        assert "[red]" in window_of(pilot.app)
+        assert "No example has these words" in window_of(pilot.app)
+        await pilot.press("escape")
+        assert pilot.app.history.draft == before
+
+    drive(script, screen="plan")
+
+
+def test_a_collectives_example_opens_in_the_player_with_its_code():
+    async def script(pilot):
+        await pilot.press("x", *"transposition", "enter")
+        await until(pilot, lambda: pilot.app.pane.area == "step" and pilot.app.pane.stepped)
+        assert "jax.lax.all_to_all(" in pilot.app.jax_code()
+        texts = {export.suffix: export.text() for export in exports_of(pilot.app, pilot.app.pane)}
+        document = json.loads(texts["json"])
+        assert (document["op"], len(document["rounds"])) == ("all_to_all", 3)
+        await pilot.press("y")
+        assert pilot.app.clipboard.startswith("shardviz step all_to_all ")
+
+    drive(script, screen="plan")
+
+
+def test_code_is_copied_and_saved(empty_folder):
+    async def script(pilot):
+        await pilot.press("c", "y")
+        code = pilot.app.clipboard
+        assert code == pilot.app.jax_code()
+        compile(code, "code", "exec")
+        await pilot.press("s", "enter")
+        await pilot.pause()
+        assert (empty_folder / "shardviz-plan.py").read_text() == code
+        assert len(pilot.app.screen_stack) == 1
+
+    drive(script, screen="plan")
+
+
+def test_code_is_that_of_the_target_on_screen():
+    async def script(pilot):
+        await until(pilot, lambda: pilot.app.desk.answers)
+        assert "jax_num_cpu_devices" in pilot.app.jax_code()
+        await pilot.press("n")
+        assert "AbstractMesh" in pilot.app.jax_code()
+        await pilot.press("w")
+        assert "jax_num_cpu_devices" in pilot.app.jax_code()
+
+    drive(script, screen="compiler")
+
+
+def test_code_that_cannot_be_run_is_said_to_be():
+    async def script(pilot):
+        await pilot.press("c")
+        await pilot.pause()
+        assert len(pilot.app.screen_stack) == 1
+        # Said as a sentence, once, however often one asks.
+        await pilot.press("c", "c")
+        await pilot.pause()
+        (said,) = pilot.app._notifications
+        assert "too much to simulate. Use up to 2,048 devices, and smaller arrays." in said.message
+
+    drive(script, draft=Draft(mesh="X=64,Y=64", collective=CollectiveDraft("psum")), screen="step")
+
+
+DOCUMENTS = {"1": "problem", "2": "problem", "3": "rounds", "4": "problem"}
+"""What the JSON of each screen has."""
+
+
+def test_every_form_has_its_text():
+    async def script(pilot):
+        for key, part in DOCUMENTS.items():
+            await pilot.press(key)
+            if key == "3":
+                await until(pilot, lambda: pilot.app.pane.stepped)
+            (text,) = [each.text() for each in exports_of(pilot.app, pilot.app.pane) if each.suffix == "json"]
+            assert part in json.loads(text), key
+        await pilot.press("2")
+        await pilot.pause()
+        seen = text_of(pilot.app)
+        texts = {export.suffix: export.text() for export in exports_of(pilot.app, pilot.app.pane)}
+        assert texts["txt"].rstrip("\n") == seen.rstrip()
+        assert texts["svg"].startswith("<svg")
+        assert "bd,df-&gt;bf" in texts["svg"]
+        assert json.loads(texts["json"])["problem"]["einsum"] == "bd,df->bf"
+        assert texts["py"] == pilot.app.jax_code()
+
+    drive(script, screen="plan")
+
+
+def test_a_file_is_written_under_a_free_name_and_over_another_only_when_asked_twice(empty_folder):
+    (empty_folder / "shardviz-plan.txt").write_text("mine")
+
+    async def script(pilot):
+        await pilot.press("e", "down")
+        assert "shardviz-plan-2.txt" in window_of(pilot.app)
+        pilot.app.screen.query_one(Input).value = "shardviz-plan.txt"
+        await pilot.press("enter")
+        await pilot.pause()
+        assert "enter again to overwrite" in words_of(pilot.app)
+        assert (empty_folder / "shardviz-plan.txt").read_text() == "mine"
+        await pilot.press("enter")
+        await pilot.pause()
+        assert "psum" in (empty_folder / "shardviz-plan.txt").read_text()
+        assert [path.name for path in empty_folder.iterdir()] == ["shardviz-plan.txt"]
+        assert len(pilot.app.screen_stack) == 1
+
+    drive(script, screen="plan")
+
+
+def test_the_ending_chooses_the_form_and_the_form_the_ending():
+    async def script(pilot):
+        await pilot.press("e")
+        field = pilot.app.screen.query_one(Input)
+        field.value = "mine.json"
+        await pilot.pause()
+        assert "▸ JSON" in window_of(pilot.app)
+        await pilot.press("down")
+        assert field.value == "mine.py"
+        await pilot.press("down", "up", "up")
+        assert field.value == "mine.json"
+
+    drive(script, screen="plan")
+
+
+UNWRITABLE = {
+    "": "✗ The file has no name. Type one, such as layout.svg.",
+    "nowhere/a.svg": "No such file or directory. Use another name or folder.",
+    ".": "'.' is a folder",
+    "[bold]" + "a" * 300 + ".svg": "'[bold]aaa",
+    "a\0b.svg": "is no name of a file",
+}
+
+
+def test_what_cannot_be_written_is_said_in_the_dialog():
+    async def script(pilot):
+        await pilot.press("e")
+        for name, said in UNWRITABLE.items():
+            pilot.app.screen.query_one(Input).value = name
+            await pilot.press("enter")
+            await pilot.pause()
+            assert said in words_of(pilot.app)
+        assert len(pilot.app.screen_stack) == 2
+
+    drive(script, screen="plan")
+
+
+def test_escape_stops_the_compilers_and_says_so():
+    async def script(pilot):
+        await until(pilot, lambda: pilot.app.desk.answers)
+        await pilot.press("escape")
+        assert {answer.state for answer in pilot.app.desk.answers.values()} == {"cancelled"}
+        assert "r asks again" in " ".join(note.message for note in pilot.app._notifications)
+
+    drive(script, screen="plan")
+
+
+def test_the_command_line_is_copied_and_shown_in_lines_that_a_shell_joins():
+    draft = draft_from_options(
+        "be,ef->bf; bf,fg->bg", mesh="axis=4", specs="axis _, _ axis; ?, _ axis", sizes="b=64,e=64,f=64,g=64"
+    )
+
+    async def script(pilot):
+        await pilot.press("y")
+        await pilot.pause()
+        words = shlex.split(pilot.app.clipboard)
+        assert words[:2] == ["shardviz", "explain"]
+        shown = window_of(pilot.app).split("\n\n")[0].split("\n", 1)[1]
+        assert shlex.split(shown.replace("\\\n", " ")) == words
+
+    drive(script, SIZES["small"], draft=draft, screen="plan")

@@ -1,0 +1,226 @@
+"""The layout screen: the picture, the cursor in it, and its cell in words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from shardviz.compiler import Compiled, parse_targets
+from shardviz.drafts.draft import Draft
+from shardviz.drafts.edits import enter
+from shardviz.hardware.placement import Place, Placement
+from shardviz.render.layouts.cells import Spot
+from shardviz.tui.answers.answer import Answer
+from shardviz.tui.layout.commands import LAYOUT
+from shardviz.tui.layout.pane import LayoutPane
+from tests.tui.conftest import SIZES, check_snapshot, drive, text_of
+
+NONE = Draft(targets="none")
+POD = Draft(mesh="X=256,Y=256", targets="none")
+
+
+def pane_text(app) -> str:
+    """What the screen shows, without the problem and the keys."""
+    region = app.pane.region
+    lines = text_of(app).splitlines()[region.y : region.bottom]
+    return "\n".join(line[region.x : region.right].rstrip() for line in lines)
+
+
+def lay_out(script, size=SIZES["wide"], draft=NONE):
+    """Run a script on the layout screen of an application, which has the focus."""
+
+    async def focused(pilot):
+        if not pilot.app.pane.display:
+            await pilot.press("p")
+        pilot.app.pane.query_one("#cells").focus()
+        await pilot.pause()
+        await script(pilot)
+
+    drive(focused, size, draft, "layout")
+
+
+@pytest.mark.parametrize(("name", "keys"), [("arrays", ["right"]), ("devices", ["v", "down", "right"])])
+@pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
+def test_it_looks_like_this(size, name, keys, request):
+    async def script(pilot):
+        await pilot.press(*keys)
+        await pilot.pause()
+        check_snapshot(f"layout-{name}-{request.node.callspec.id.split('-')[0]}", pane_text(pilot.app))
+
+    lay_out(script, size)
+
+
+def test_very_wide_the_words_stand_beside_the_picture():
+    async def script(pilot):
+        first = pane_text(pilot.app).splitlines()[0]
+        assert first.startswith("A[b_X, d_Y]")
+        assert "by array" in first
+
+    lay_out(script, (200, 60))
+
+
+WALK = [
+    ("right", 0, (0, 0, 1)),
+    ("down", 0, (0, 1, 1)),
+    ("end", 0, (0, 1, 3)),
+    ("right", 1, (0, 1, 0)),
+    ("pagedown", 1, (0, 3, 0)),
+    ("up", 1, (0, 2, 0)),
+    ("pageup", 1, (0, 0, 0)),
+    ("left", 0, (0, 0, 3)),
+    ("home", 0, (0, 0, 0)),
+    ("n", 1, (0, 0, 0)),
+    ("N", 0, (0, 0, 0)),
+    ("N", 2, (0, 0, 0)),
+    ("v", 2, (0, 0, 0)),
+    ("m", 2, (0, 0, 0)),
+]
+
+
+def test_keys_move_the_cursor():
+    async def script(pilot):
+        for key, array, spot in WALK:
+            await pilot.press(key)
+            assert (key, *pilot.app.pane.cursor) == (key, array, spot)
+            assert pane_text(pilot.app).count("▸") == 1
+
+    lay_out(script)
+
+
+def test_these_are_all_commands_of_the_screen():
+    assert {key for command in LAYOUT for key in command.keys} == {key for key, *_ in WALK}
+    for command in LAYOUT:
+        assert hasattr(LayoutPane, f"action_{command.name.partition('(')[0]}")
+
+
+def test_by_device_the_cursor_stays_with_its_device():
+    async def script(pilot):
+        await pilot.press("down", "right", "right")
+        assert "device  6  X1 Y2" in pane_text(pilot.app)
+        await pilot.press("v")
+        assert "device   6  X1 Y2" in pane_text(pilot.app)
+        assert "and of the other arrays" in pane_text(pilot.app)
+        await pilot.press("n", "v")
+        assert "devices  0, 4  X0–1 Y0  2 copies" in pane_text(pilot.app)
+
+    lay_out(script)
+
+
+def test_a_click_moves_the_cursor():
+    async def script(pilot):
+        there = pilot.app.pane.sheet.cursor_at(60, 6)
+        x, y, _ = pilot.app.pane.sheet.place_of(there)
+        await pilot.click("#cells", offset=(x + 1, y))
+        await pilot.pause()
+        assert pilot.app.pane.cursor == there
+        assert pane_text(pilot.app).splitlines()[y][x] == "▸"
+
+    lay_out(script)
+
+
+def test_after_an_edit_the_cursor_is_where_it_was_if_that_is_still_there():
+    async def script(pilot):
+        await pilot.press("down", "right", "right", "right")
+        pilot.app.edit(enter(NONE, "mesh", "X=2,Y=2"))
+        await pilot.pause()
+        assert pilot.app.pane.cursor == (0, Spot(0, 1, 1))
+        assert "▸δ 3◂" in pane_text(pilot.app)
+        pilot.app.edit(replace(NONE, einsum="b,->b", specs=("X", "()", "X")))
+        await pilot.pause()
+        assert "▸" in pane_text(pilot.app)
+
+    lay_out(script)
+
+
+def test_what_cannot_be_drawn_is_said_and_keys_do_no_harm():
+    sizes = ",".join(f"{dim}=2" for dim in "abcdefghi")
+    many = Draft(einsum="abcdefghi,->abcdefghi", specs=("_" * 9, "()", "_" * 9), sizes=sizes, targets="none")
+
+    async def script(pilot):
+        assert "A has 9 dimensions. Layouts show up to 8." in " ".join(pane_text(pilot.app).split())
+        await pilot.press(*[key for command in LAYOUT for key in command.keys])
+        pilot.app.edit(NONE)
+        await pilot.pause()
+        assert "α 0" in pane_text(pilot.app)
+
+    lay_out(script, draft=many)
+
+
+def test_65536_devices_scroll():
+    async def script(pilot):
+        await pilot.press("v", "end", *["pagedown"] * 4, "left")
+        text = pane_text(pilot.app)
+        assert "▸" in text
+        assert "Y254" in text.splitlines()[0]
+        cursor = pilot.app.pane.cursor
+        row, column = cursor.spot[1:]
+        assert f"X{row} Y{column}" in text
+        assert f"X{row} " in next(line for line in text.splitlines() if "▸" in line)
+
+    lay_out(script, SIZES["small"], POD)
+
+
+def test_in_a_smaller_window_the_cursor_is_still_seen():
+    async def script(pilot):
+        await pilot.press("N", "down")
+        for size in ((40, 15), (60, 20), (120, 36), (200, 60)):
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+            assert pilot.app.pane.cursor == (2, Spot(0, 1, 0))
+            if pilot.app.pane.display:
+                assert "▸ξ 4,5,6,7◂" in pane_text(pilot.app)
+
+    lay_out(script)
+
+
+V5E = Placement(
+    (0, 1, 3, 2, 4, 5, 7, 6), tuple(Place((i // 4, i % 4)) for i in range(8)), (2, 4), (False,) * 2
+)
+
+
+def test_the_place_on_a_target_is_told_once_it_has_answered():
+    draft = Draft(targets="v5e:2x4,h100:8")
+    (target, _) = parse_targets(draft.targets)
+
+    async def script(pilot):
+        await pilot.press("down", "right", "right")
+        assert "v5e:2x4  its chip, once this has answered" in pane_text(pilot.app)
+        assert "h100:8   GPU 6" in pane_text(pilot.app)
+        compiled = Compiled(target.name, "ok", placement=V5E)
+        pilot.app.pane.show_answers({target.name: Answer(target, "answered", compiled=compiled)})
+        await pilot.pause()
+        assert "v5e:2x4  chip x1 y2 (device 7)" in pane_text(pilot.app)
+
+    lay_out(script, draft=draft)
+
+
+def test_an_answer_to_another_mesh_places_nothing():
+    draft = Draft(mesh="X=2,Y=2", targets="v5e:2x4")
+    (target,) = parse_targets(draft.targets)
+
+    async def script(pilot):
+        compiled = Compiled(target.name, "ok", placement=V5E)
+        pilot.app.pane.show_answers({target.name: Answer(target, "answered", compiled=compiled)})
+        await pilot.pause()
+        # Nor does one whose mesh is another say that it will.
+        assert "chip" not in pane_text(pilot.app)
+
+    lay_out(script, draft=draft)
+
+
+def test_at_the_einsum_operands_have_been_moved_and_results_are_partial_sums():
+    async def script(pilot):
+        pilot.app.action_problem()
+        await pilot.press("m", "n", "n")
+        text = text_of(pilot.app)
+        assert "Out[b_X, f]{U_Y}" in text
+        assert "4 partial sums over Y" in text
+        assert "m as given" in text
+        await pilot.press("m")
+        assert "{U_Y}" not in text_of(pilot.app)
+        pilot.app.edit(Draft(specs=("X_", "X_", "X_")))
+        await pilot.press("m")
+        assert "A[b, d_X]" in text_of(pilot.app)
+
+    drive(script, draft=Draft())

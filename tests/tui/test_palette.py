@@ -1,0 +1,62 @@
+"""One registry: the palette finds every command, the footer shows what fits, the README has the table."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from shardviz.tui.command_search import FOUND, CommandSearch
+from shardviz.tui.key_table import key_table
+from shardviz.tui.registry import AREAS, COMMANDS
+from tests.tui.conftest import SIZES, drive, text_of, until
+
+README = Path(__file__).parents[2] / "README.md"
+
+
+def test_the_palette_finds_every_command_by_its_title_and_runs_it_on_its_screen():
+    async def script(pilot):
+        search = CommandSearch(pilot.app.screen)
+        offered = [hit async for hit in search.discover()]
+        assert len(offered) == len(FOUND) == len(COMMANDS) - 1
+        for command in FOUND:
+            runs = [hit.command.args async for hit in search.search(command.title)]
+            assert (command,) in runs
+        command = next(each for each in COMMANDS if (each.area, each.name) == ("compiler", "table"))
+        await pilot.app.run_command(command)
+        assert pilot.app.pane.area == "compiler"
+        await pilot.press("ctrl+p", *"exam")
+        await until(pilot, lambda: "Examples" in text_of(pilot.app))
+        await pilot.press("enter")
+        await until(pilot, lambda: "type to find" in text_of(pilot.app))
+
+    drive(script)
+
+
+@pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
+def test_the_footer_shows_help_first_and_whole_words_and_a_click_presses_the_key(size):
+    async def script(pilot):
+        line = text_of(pilot.app).split("\n")[-1]
+        shown = [f"{each.key_text} {each.footer}" for each in pilot.app.commands if each.footer]
+        assert line.startswith("? help")
+        fitting = line.split("  ")
+        assert fitting == shown[: len(fitting)]
+        assert len(fitting) >= 3
+        await pilot.click("KeyFooter", offset=(1, 0))
+        await pilot.pause()
+        assert "Help:" in text_of(pilot.app)
+
+    drive(script, size)
+
+
+def test_every_command_has_an_area_a_title_and_a_sentence():
+    for command in COMMANDS:
+        assert command.area in AREAS
+        assert command.title
+        assert re.fullmatch(r"[A-Z/←→↑↓`].*\.", command.help), command.help
+
+
+def test_the_readme_has_the_table_of_keys():
+    table = README.read_text(encoding="utf-8").split("<!-- keys -->\n")[1]
+    assert table == key_table()

@@ -1,0 +1,176 @@
+"""The plan screen: steps to choose from, and the targets' answers beside them as they arrive."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from shardviz.compiler.pending import settled
+from shardviz.drafts.draft import Draft
+from shardviz.drafts.edits import enter
+from shardviz.errors import CompilerError
+from shardviz.render.programs.wait_lines import SPINNER
+from shardviz.tui.answers import waits
+from shardviz.tui.plan.pane import PlanPane
+from tests.tui.conftest import SIZES, Mute, check_snapshot, drive, text_of, until
+
+DRAFTS = {
+    "usual": Draft(),
+    "many": Draft(targets="shardy,cpu,v5e:4x4"),
+    "four": Draft(mesh="X=4,Y=4", specs=("XY", "YX", "XY"), targets="shardy"),
+}
+
+
+class Timeless:
+    """The real compilers, each of which takes a quarter of a second by its own account."""
+
+    def __init__(self, worker):
+        self.worker = worker
+
+    def start(self, *targets):
+        self.worker.start(*targets)
+
+    def submit(self, problem, target, _told):
+        return settled(replace(self.worker.ask(problem, target), elapsed_s=0.25))
+
+
+def all_here(app):
+    answers = app.desk.answers
+    return answers and all(each.state == "answered" for each in answers.values()) and app.pane._costs
+
+
+@pytest.mark.parametrize(
+    ("size", "draft"),
+    [("small", "usual"), ("usual", "usual"), ("wide", "usual"), ("wide", "many"), ("wide", "four")],
+)
+def test_it_looks_like_this(size, draft, worker):
+    async def script(pilot):
+        pilot.app.pane.query_one("#steps").focus()
+        await until(pilot, lambda: all_here(pilot.app))
+        await pilot.pause()
+        check_snapshot(f"plan-{draft}-{size}", text_of(pilot.app))
+
+    drive(script, SIZES[size], DRAFTS[draft], "plan", Timeless(worker))
+
+
+def test_very_wide_the_targets_stand_beside_the_plan(worker):
+    async def script(pilot):
+        await until(pilot, lambda: all_here(pilot.app))
+        await pilot.pause()
+        line = next(line for line in text_of(pilot.app).splitlines() if "case 3" in line)
+        assert "shardy" in line
+
+    drive(script, (200, 60), Draft(), "plan", Timeless(worker))
+
+
+@pytest.mark.parametrize("size", ["small", "usual"])
+def test_the_arrows_choose_a_step_and_bring_it_on_screen(size):
+    async def script(pilot):
+        pane = pilot.app.pane
+        pane.query_one("#steps").focus()
+        assert pane.chosen == 1
+        for number in (2, 3, 4):
+            await pilot.press("down")
+            await until(pilot, lambda number=number: f"▌ {number}  " in text_of(pilot.app))
+            assert pane.chosen == number
+        await pilot.press("up", "up", "up")
+        await until(pilot, lambda: "▌ 1  all_gather A" in text_of(pilot.app))
+        await pilot.press("home")
+        await until(pilot, lambda: "case 3 over Y, case 4 over X" in text_of(pilot.app))
+
+    drive(script, SIZES[size], DRAFTS["four"], "plan")
+
+
+def test_down_at_the_last_step_goes_on_to_the_targets(worker):
+    async def script(pilot):
+        pilot.app.pane.query_one("#steps").focus()
+        await until(pilot, lambda: all_here(pilot.app))
+        assert "= as planned" not in text_of(pilot.app)
+        while "= as planned" not in text_of(pilot.app):
+            assert pilot.app.pane.query_one("#steps").max_scroll_y > 0
+            await pilot.press("down")
+        await pilot.press("up")
+        assert pilot.app.pane.chosen == 2
+
+    drive(script, SIZES["small"], Draft(targets="shardy"), "plan", Timeless(worker))
+
+
+def test_the_first_collective_is_chosen_and_stays_so_while_its_plan_does():
+    async def script(pilot):
+        app = pilot.app
+        pane = app.pane
+        assert (pane.chosen, app.scene.plan.steps[1].op) == (2, "psum")
+        app.edit(enter(app.history.draft, "sizes", "b=64,d=64,f=64"))
+        assert pane.chosen == 2
+        app.edit(replace(app.history.draft, specs=("_X", "__", "__")))
+        assert (pane.chosen, app.scene.plan.steps[0].op) == (1, "all_gather")
+
+    drive(script, draft=Draft(), screen="plan")
+
+
+def test_enter_plays_a_collective_and_says_of_another_step_that_nothing_is_sent(monkeypatch):
+    async def script(pilot):
+        app = pilot.app
+        app.pane.query_one("#steps").focus()
+        said = []
+        monkeypatch.setattr(app.pane, "notify", lambda words, **_: said.append(words))
+        await pilot.press("up", "enter")
+        await until(pilot, lambda: said == ["Step 1, einsum, sends nothing that could be played."])
+        assert isinstance(app.pane, PlanPane)
+        assert "play" not in text_of(app).splitlines()[-1]
+        await pilot.press("down")
+        assert "enter play" in text_of(app).splitlines()[-1]
+        await pilot.press("enter")
+        await until(pilot, lambda: app.pane.area == "step" and "psum over Y" in text_of(app))
+
+    drive(script, screen="plan")
+
+
+def test_r_asks_what_waits_and_what_was_cancelled():
+    async def script(pilot):
+        app = pilot.app
+        app.pane.query_one("#steps").focus()
+        states = lambda: [each.state for each in app.desk.answers.values()]  # noqa: E731
+        await until(pilot, lambda: "v5e:2x4  waits for a pause in typing; r asks now" in text_of(app))
+        await pilot.press("r")
+        await until(pilot, lambda: states() == ["asked"])
+        await pilot.press("escape")
+        await until(pilot, lambda: "cancelled; r asks again" in text_of(app))
+        await pilot.press("r")
+        await until(pilot, lambda: states() == ["asked"])
+
+    drive(script, draft=Draft(targets="v5e:2x4"), screen="plan")
+
+
+def test_who_waits_sees_for_how_long_and_nothing_turns_where_nothing_may(monkeypatch):
+    async def script(pilot):
+        app = pilot.app
+        app.animation_level = "none"
+        await until(pilot, lambda: "… shardy  asked" in text_of(app))
+        since = app.desk.answers["shardy"].since
+        monkeypatch.setattr(waits, "time", SimpleNamespace(monotonic=lambda: since + 65.04))
+        await until(pilot, lambda: "… shardy  asked  65.0 s" in text_of(app))
+        assert not set(SPINNER) & set(text_of(app))
+
+    drive(script, draft=Draft(targets="shardy"), screen="plan")
+
+
+def test_without_targets_nobody_is_asked():
+    async def script(pilot):
+        await until(pilot, lambda: "No targets: no compiler is asked." in text_of(pilot.app))
+
+    drive(script, draft=Draft(targets="none"), screen="plan")
+
+
+def test_a_compiler_that_dies_leaves_a_sentence():
+    class Dying(Mute):
+        def submit(self, *_):
+            raise CompilerError("the shardy compiler was killed by SIGKILL", "ask again to start it anew")
+
+    async def script(pilot):
+        await until(pilot, lambda: "✗ The shardy compiler was killed by SIGKILL" in text_of(pilot.app))
+        assert "Press r to start it anew." in text_of(pilot.app)
+
+    drive(script, draft=Draft(targets="shardy"), screen="plan", worker=Dying())

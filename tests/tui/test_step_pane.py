@@ -1,0 +1,355 @@
+"""The step screen, by its keys."""
+
+from __future__ import annotations
+
+from threading import Event
+
+import pytest
+from textual.widgets import Input
+
+from shardviz.drafts.draft import CollectiveDraft, Draft
+from shardviz.tui.step.commands import STEP
+from shardviz.tui.step.pane import StepPane
+from shardviz.tui.step.round_view import RoundView
+from shardviz.tui.step.stepped import stepped
+from tests.tui.conftest import SIZES, check_snapshot, drive, text_of, until
+
+SMALL = Draft(sizes="b=8,d=16,f=8")
+TWO_STEPS = Draft(specs=("_Y", "XY", "X_"), sizes="b=8,d=16,f=8")
+"""A plan of an all-gather, an einsum and more."""
+
+
+def play(keys, check, draft=SMALL, size=SIZES["wide"], worker=None):
+    """Press keys on the step screen, then look at the pane."""
+
+    async def script(pilot):
+        pane = pilot.app.pane
+        assert isinstance(pane, StepPane)
+        pane.query_one(RoundView).focus()
+        await until(pilot, lambda: is_ready(pane))
+        await pilot.press(*keys)
+        await until(pilot, lambda: is_ready(pane))
+        await pilot.pause()
+        check(pane)
+
+    drive(script, size, draft, "step", worker)
+
+
+def is_ready(pane) -> bool:
+    """Whether all is loaded and worked out."""
+    return pane.is_loaded and (pane.stepped is not None or pane.chosen.question is None)
+
+
+def round_of(pane) -> str:
+    return str(pane.query_one("#step-head").content).splitlines()[1]
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_a_round_of_the_plan(name):
+    play(["right"] * 2, lambda pane: check_snapshot(f"step-{name}", text_of(pane.app)), size=SIZES[name])
+
+
+def test_the_last_round_says_what_everyone_has():
+    def check(pane):
+        assert "AFTER  bf16[4,8] a device   FINAL RESULT  bf16[8,8] P('X', None)" in text_of(pane.app)
+        assert pane.player.number == pane.player.rounds == 6
+
+    play(["end"], check)
+
+
+def test_playing_goes_on_by_itself_and_stops_at_the_last_round():
+    def check(pane):
+        for number in range(1, 7):
+            assert pane.player.playing
+            pane.tick()
+            assert pane.player.number == number
+        assert not pane.player.playing
+        pane.tick()
+        assert round_of(pane).startswith("round 6 of 6")
+
+    play(["space"], check)
+
+
+def test_the_timer_runs_at_the_speed_until_paused():
+    async def script(pilot):
+        pane = pilot.app.pane
+        pane.query_one(RoundView).focus()
+        await pilot.press("plus", "plus", "plus", "plus", "space")
+        assert "16/s" in round_of(pane)
+        await until(pilot, lambda: pane.player.number > 1)
+        await pilot.press("space")
+        number = pane.player.number
+        await pilot.press("minus")
+        assert (pane.player.number, pane.player.speed) == (number, 8.0)
+        assert pane._timer is None
+
+    draft = Draft(mesh="X=64", specs=("__",) * 3, collective=CollectiveDraft("psum"))
+    drive(script, draft=draft, screen="step")
+
+
+def test_resizing_while_it_plays_keeps_the_round():
+    async def script(pilot):
+        pane = pilot.app.pane
+        pane.query_one(RoundView).focus()
+        await pilot.press("right", "minus", "minus", "space")
+        for size in SIZES.values():
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+            assert pane.player.playing
+            assert pane.player.number == 1
+            assert "round 1 of 6" in text_of(pilot.app)
+
+    drive(script, draft=SMALL, screen="step")
+
+
+def test_another_algorithm_is_at_the_same_part_of_the_way():
+    def check(pane):
+        assert pane.stepped.walk.schedule.algorithm == "bidirectional-ring"
+        assert (pane.player.number, pane.player.rounds) == (2, 4)
+        assert pane.command_words().endswith("--step 2 --algorithm bidirectional-ring")
+        pane.action_algorithm(-1)
+        assert pane.stepped.walk.schedule.algorithm == "ring"
+
+    play(["right"] * 3 + ["a"], check)
+
+
+def test_collectives_of_the_plan_follow_one_another():
+    def check(pane):
+        first, *others = pane.chosen.collectives
+        assert others
+        assert pane.chosen.step == others[0]
+        pane.action_collective(-1)
+        assert pane.chosen.step == first
+
+    play(["n"], check, TWO_STEPS)
+
+
+def test_a_step_that_was_chosen_elsewhere_is_opened():
+    async def script(pilot):
+        app = pilot.app
+        number = app.pane.chosen.collectives[-1]
+        await app.show_step(number)
+        assert app.pane.chosen.step == number
+        app.pane.action_collective(1)
+        await app.show_step(number)
+        assert app.pane.chosen.step == number
+
+    drive(script, draft=TWO_STEPS, screen="step")
+
+
+def test_the_round_stays_when_sizes_change_and_goes_with_the_collective():
+    from dataclasses import replace
+
+    def check(pane):
+        pane.editor.edit(replace(SMALL, sizes="b=16,d=16,f=16"))
+        assert pane.player.number == 3
+        pane.editor.edit(replace(SMALL, specs=("XY", "Y_", "XY")))
+        assert pane.stepped.walk.operation.name == "psum_scatter"
+        assert pane.player.number == 0
+
+    play(["right"] * 3, check)
+
+
+def test_a_plan_without_collectives_says_so():
+    def check(pane):
+        text = text_of(pane.app)
+        assert "No collective: nothing is sent." in text
+        assert "o plays any other." in text
+        assert pane.command_words() == ""
+
+    play(["space", "right", "a", "n", "l", "g", "v", "end"], check, Draft(specs=("X_", "__", "X_")))
+
+
+def test_links_are_a_ring_a_line_or_a_switch():
+    def check(pane):
+        found = []
+        for _ in range(4):
+            found.append(str(pane.stepped.walk.links.topology))
+            pane.action_links()
+        assert found == ["ring of 4", "line of 4", "switch with 4", "ring of 4"]
+
+    play([], check)
+
+
+def test_the_table_has_a_row_for_every_device():
+    play(["v", "right"], lambda pane: check_snapshot("step-table", text_of(pane.app)))
+
+
+def test_groups_are_shown_one_at_a_time():
+    def check(pane):
+        text = text_of(pane.app)
+        assert "┌ 4  X1 Y0" in text
+        assert "group 2 of 2" in text
+        pane.action_group(-1)
+        assert pane._group == 0
+
+    play(["g"], check)
+
+
+def test_a_large_picture_scrolls():
+    def check(pane):
+        view = pane.query_one(RoundView)
+        assert view.scroll_offset.x == 16
+        assert view.scroll_offset.y > 0
+        pane.action_pan(-1)
+        assert view.scroll_target_x == 0
+
+    draft = Draft(mesh="X=8,Y=64", collective=CollectiveDraft("all_gather"))
+    play(["greater_than_sign", "pagedown"], check, draft)
+
+
+def test_65536_devices_open_and_step():
+    def check(pane):
+        assert round_of(pane).startswith("round 1 of 1,020")
+        assert "too many chunks to follow who holds which" in text_of(pane.app)
+        assert "┌ 256  X1 Y0" in text_of(pane.app)
+
+    play(["right"], check, Draft(mesh="X=256,Y=256", specs=("__",) * 3, collective=CollectiveDraft("psum")))
+
+
+def test_what_takes_long_is_worked_out_beside_the_screen(monkeypatch):
+    gate = Event()
+
+    def later(*arguments):
+        gate.wait(60)
+        return stepped(*arguments)
+
+    monkeypatch.setattr("shardviz.tui.step.stepped.stepped", later)
+
+    async def script(pilot):
+        pane = pilot.app.pane
+        assert pane.stepped is None
+        assert "Working out" in text_of(pilot.app)
+        gate.set()
+        await until(pilot, lambda: pane.stepped is not None)
+        await pilot.pause()
+        assert "round 0 of 1,022" in text_of(pilot.app)
+
+    draft = Draft(mesh="X=512", specs=("__",) * 3, collective=CollectiveDraft("psum"))
+    drive(script, draft=draft, screen="step")
+
+
+def test_any_other_collective_is_played():
+    async def script(pilot):
+        app, pane = pilot.app, pilot.app.pane
+        pane.query_one(RoundView).focus()
+        await pilot.press("o")
+        field = app.focused
+        assert isinstance(field, Input)
+        text = text_of(app)
+        assert "Another collective" in text
+        assert "round 0" not in text
+        assert "enter play it  esc back" in text.splitlines()[-1]
+        field.value = ""
+        await pilot.press(*"all_to_all", "tab", "Y", "enter")
+        assert pane.stepped.walk.operation.name == "all_to_all"
+        assert pane.command_words() == "shardviz step all_to_all --axis Y"
+        assert "columns: the device it goes to" in text_of(app)
+        await pilot.press("n", "O")
+        assert pane.stepped.walk.operation.name == "psum"
+        app.action_undo()
+        assert pane.stepped.walk.operation.name == "all_to_all"
+
+    drive(script, draft=SMALL, screen="step")
+
+
+NONSENSE = (
+    ("op", "psum [bold]", "✗ There is no operation 'psum [bold]'."),
+    ("op", "", "✗ There is no operation ''."),
+    ("axis", "Q", "'Q'"),
+    ("data", "1,[/],3", "'1,[/],3'"),
+    ("shape", "4x4\n5", "imension 0 has"),
+    ("spec", "[/]", "ound '/'"),
+    ("algorithm", "rong", "id you mean ring?"),
+    ("dtype", "{U_Y}", "{U_Y}"),
+)
+
+
+def test_nonsense_is_said_at_its_field_and_the_picture_stays():
+    async def script(pilot):
+        app, pane = pilot.app, pilot.app.pane
+        pane.query_one(RoundView).focus()
+        before = pane.stepped
+        await pilot.press("o")
+        form = pane.query_one("CollectiveForm")
+        for field, text, said in NONSENSE:
+            entry = form.query_one(f"#field-{field}", Input)
+            usual, entry.value = entry.value, text
+            entry.focus()
+            await pilot.press("enter")
+            fault = form.query_one(f"#fault-{field}")
+            assert fault.display
+            assert said in str(fault.content)
+            assert entry.value == text
+            entry.value = usual
+        assert pane.stepped is before
+        assert app.history.draft == SMALL
+        await pilot.press("escape")
+        assert not form.display
+        assert "round 0 of 6" in text_of(app)
+
+    drive(script, draft=SMALL, screen="step")
+
+
+def test_jax_confirms_every_value(worker):
+    async def script(pilot):
+        app = pilot.app
+        assert "… JAX computes the same" in text_of(app)
+        await until(pilot, lambda: "✓ every value equal: JAX" in text_of(app))
+
+    drive(script, draft=SMALL, screen="step", worker=worker)
+
+
+def test_the_code_is_that_of_the_collective():
+    play([], lambda pane: compile(pane.jax_code(), "step", "exec"))
+
+
+def test_every_command_has_a_key_that_runs_it_at_any_time():
+    async def script(pilot):
+        pane = pilot.app.pane
+        for command in STEP:
+            pane.query_one(RoundView).focus()
+            before = pane.stepped
+            assert command.keys
+            assert await pilot.app.run_action(command.name, pane)
+            await pilot.press(command.keys[0])
+            if pane.has_class("other"):
+                pane.action_other()
+            await pilot.pause()
+            assert pane.stepped is not None, (command, before)
+
+    drive(script, draft=TWO_STEPS, screen="step")
+
+
+def test_what_scrolls_leaves_a_column_for_the_scrollbar():
+    def check(pane):
+        view = pane.query_one(RoundView)
+        assert view.canvas.height > view.size.height
+        assert view.canvas.width <= view.size.width
+
+    draft = Draft("X=8", "d,de->e", ("X", "X_", "_"), "d=64,e=64")
+    play(["a"] * 3, check, draft, SIZES["usual"])
+
+
+def test_the_first_time_it_says_that_it_is_at_work(monkeypatch):
+    monkeypatch.setattr(StepPane, "is_loaded", False)
+
+    async def script(pilot):
+        await pilot.app.action_show("step")
+        assert StepPane.is_loaded or "Working out" in text_of(pilot.app)
+        await until(pilot, lambda: is_ready(pilot.app.pane))
+
+    drive(script, draft=SMALL)
+
+
+def test_another_theme_gives_axes_its_colours_at_once():
+    async def script(pilot):
+        view = pilot.app.pane.query_one(RoundView)
+        before = view.canvas.line(0, 0, 40)
+        pilot.app.action_next_theme()
+        await pilot.pause()
+        after = view.canvas.line(0, 0, 40)
+        assert after.plain == before.plain
+        assert after.spans != before.spans
+
+    drive(script, draft=SMALL, screen="step")
