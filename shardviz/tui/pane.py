@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.containers import Vertical
+from textual.worker import Worker, WorkerState
 
 from shardviz.tui.command import Command, CommandsChanged
 from shardviz.tui.editor import Editor, as_editor
@@ -27,9 +28,18 @@ class Pane(Vertical):
 
     area: ClassVar[str]
 
-    def __init__(self, id: str | None = None) -> None:
-        super().__init__(id=id or self.area)
+    def __init__(self) -> None:
+        super().__init__(id=self.area)
         self._told: Sequence[Command] = ()
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """A thread of the screen that fails unforeseen ends its own work, not the application."""
+        if event.state is WorkerState.ERROR:
+            error = event.worker.error
+            words = (
+                f"{self.area.capitalize()} failed: {error!r}. That is a defect of shardviz; the rest goes on."
+            )
+            self.editor.notify(words, severity="error", timeout=30)
 
     def show_scene(self, scene: Scene) -> None:
         """Draw another scene."""

@@ -116,6 +116,22 @@ def test_an_error_stands_in_its_field_and_the_picture_stays():
     drive(script)
 
 
+def test_a_thread_of_a_screen_that_fails_leaves_the_application_alive(monkeypatch):
+    def broken(*_):
+        raise RuntimeError("unforeseen")
+
+    async def script(pilot):
+        app = pilot.app
+        monkeypatch.setattr("shardviz.tui.plan.pane.step_cost", broken)
+        await pilot.press("2")
+        await until(pilot, lambda: any("Plan failed:" in note.message for note in app._notifications))
+        await pilot.press("1")
+        await pilot.pause()
+        assert "α 0" in text_of(app)
+
+    drive(script)
+
+
 def test_the_last_session_comes_back():
     async def first(pilot):
         await pilot.press("+", "2")

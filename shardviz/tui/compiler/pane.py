@@ -61,8 +61,8 @@ class CompilerPane(Pane):
             super().__init__()
             self.passes, self.stage, self.diff = passes, stage, diff
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self) -> None:
+        super().__init__()
         self._scene: Scene | None = None
         self._answers: Mapping[str, Answer] = {}
         self._chosen = ""
@@ -242,7 +242,7 @@ class CompilerPane(Pane):
             self._reading = compiled
             self._read(compiled, self._scene.problem.mesh)
 
-    @work(thread=True, exclusive=True, group="read")
+    @work(thread=True, exit_on_error=False, exclusive=True, group="read")
     def _read(self, compiled: Compiled, mesh: Mesh) -> None:
         try:
             program: Program | ShardvizError = read_program(compiled, mesh)
@@ -257,7 +257,7 @@ class CompilerPane(Pane):
                 self._reading = None
             self._draw()
 
-    @work(thread=True, exclusive=True, group="compare")
+    @work(thread=True, exit_on_error=False, exclusive=True, group="compare")
     def _compare(self, passes: Passes, stage: Stage) -> None:
         self.post_message(self.Compared(passes, stage, stage.diff()))
 

@@ -146,7 +146,7 @@ class PlanPane(Pane):
     def _bring_in(self) -> None:
         self.call_after_refresh(lambda: self._steps.bring_in(self._place))
 
-    @work(thread=True, exclusive=True, group="costs")
+    @work(thread=True, exit_on_error=False, exclusive=True, group="costs")
     def _count(self, plan: Plan) -> None:
         """Work out what the collectives cost: for a large mesh that takes a while."""
         costs = {}

@@ -61,8 +61,8 @@ class StepPane(Pane):
 
     is_loaded: ClassVar = False
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self) -> None:
+        super().__init__()
         self.player = Player()
         self.stepped: Stepped | None = None
         self.chosen = Chosen()
@@ -287,11 +287,11 @@ class StepPane(Pane):
             self._fault = error
             return None
 
-    @work(thread=True, group="step", exclusive=True)
+    @work(thread=True, exit_on_error=False, group="step", exclusive=True)
     def _work_out(self, question: CollectiveQuestion, links: Links, ticket: int) -> None:
         self.post_message(self.Ready(ticket, worked_out(question, links)))
 
-    @work(thread=True, group="step", exclusive=True)
+    @work(thread=True, exit_on_error=False, group="step", exclusive=True)
     def _load_modules(self, scene: Scene) -> None:
         """Do once, beside the screen, what takes long the first time."""
         from shardviz.tui.layout import grounds
