@@ -27,9 +27,10 @@ def test_every_frame_fits_the_screen(
     walk_of: WalkOf, question: tuple[object, ...], width: int, height: int
 ) -> None:
     walk = walk_of(*question)
-    for number in range(len(walk.frames)):
-        for palette in (PLAIN, TRUECOLOR):
-            lines = Stage(walk, width, height, palette).lines(number)
+    for palette in (PLAIN, TRUECOLOR):
+        stage = Stage(walk, width, height, palette)
+        for number in range(len(walk.frames)):
+            lines = stage.lines(number)
             assert len(lines) == height
             assert max(line.cell_len for line in lines) <= width
 
