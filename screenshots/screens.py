@@ -9,7 +9,7 @@ from typing import Any
 from shardviz.compiler import Worker
 from shardviz.drafts.options import draft_from_options
 from shardviz.tui.app import ShardvizApp
-from shardviz.tui.dialogs.exports import screen_svg
+from shardviz.tui.dialogs.exports import screen_svg, strips_of
 
 WIDE, SMALL = (120, 36), (40, 15)
 PATIENCE = 6000
@@ -71,7 +71,7 @@ async def _draw(name: str, picture: Picture, worker: Worker) -> str:
         await pilot.press(*picture.keys)
         for _ in range(PATIENCE):
             await pilot.pause(0.01)
-            strips = app.screen._compositor.render_strips()
+            strips = strips_of(app.screen)
             if any(picture.shows in strip.text for strip in strips):
                 return screen_svg(strips, name)
         raise TimeoutError(f"{name}: no {picture.shows!r}")

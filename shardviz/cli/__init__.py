@@ -26,10 +26,11 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
 
 def _open_or_run(args: Sequence[str]) -> int:
     """Without a word, the application where there is a terminal for it: it needs no command line's reader."""
-    from shardviz.cli.opening import no_terminal, open_app
+    if not args:
+        from shardviz.cli.opening import no_terminal, open_app
 
-    if not args and not no_terminal():
-        return open_app()
+        if not no_terminal():
+            open_app()
     from shardviz.cli.entry import run
 
     return run(args)

@@ -201,14 +201,9 @@ class ShardvizApp(Editor):
 
     def jax_code(self) -> str:
         """The JAX program of what is on screen. Raises `ShardvizError` where it would be too large to run."""
-        from shardviz.render.code.collective_code import collective_code
         from shardviz.render.code.problem_code import problem_code
 
-        if code := self.pane.jax_code():
-            return code
-        if self._shown == "step" and self.scene.collective is not None:
-            return collective_code(self.scene.collective)
-        return problem_code(self.scene.problem)
+        return self.pane.jax_code() or problem_code(self.scene.problem)
 
     def action_code(self) -> None:
         from shardviz.tui.dialogs.code import CodeDialog
@@ -218,7 +213,7 @@ class ShardvizApp(Editor):
         except ShardvizError as error:
             from shardviz.drafts.wording import error_words
 
-            self.notify(error_words(error), severity="warning", markup=False)
+            self.notify(error_words(error), severity="warning")
 
     def action_export(self, suffix: str = "svg") -> None:
         from shardviz.tui.dialogs.export import ExportDialog

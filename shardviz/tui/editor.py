@@ -119,7 +119,7 @@ class Editor(App[None]):
         last = await asyncio.to_thread(lambda: self._last.last)
         if last is None:
             words = self._last.problem or "There is no last session."
-            self.notify(words, severity="warning", markup=False)
+            self.notify(words, severity="warning")
             return
         self.edit(last.draft)
         await self.action_show(last.screen)
@@ -157,7 +157,7 @@ class Editor(App[None]):
 
     def action_cancel(self) -> None:
         if self.desk.cancel():
-            self.notify("The compilers are stopped; r asks again.", markup=False)
+            self.notify("The compilers are stopped; r asks again.")
 
     def notify(
         self,

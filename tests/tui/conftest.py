@@ -24,6 +24,7 @@ from shardviz.compiler.messages import AskAbout
 from shardviz.compiler.pending import Pending
 from shardviz.drafts.draft import Draft
 from shardviz.tui.app import ShardvizApp
+from shardviz.tui.dialogs.exports import strips_of
 
 FRAME_S = 0.002
 """Longer than what a frame waits for."""
@@ -70,8 +71,7 @@ class Mute:
 
 def text_of(app: ShardvizApp) -> str:
     """What is on screen, without colours and without blanks at the ends of lines."""
-    strips = app.screen._compositor.render_strips()
-    return "\n".join("".join(segment.text for segment in strip).rstrip() for strip in strips)
+    return "\n".join(strip.text.rstrip() for strip in strips_of(app.screen))
 
 
 def drive(

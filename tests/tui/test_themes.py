@@ -9,6 +9,7 @@ from textual.app import App
 from textual.color import Color
 
 from shardviz.render.palette import ANSI, ON_LIGHT, PLAIN, TRUECOLOR
+from shardviz.tui.dialogs.exports import strips_of
 from shardviz.tui.themes import (
     DARK,
     LIGHT,
@@ -98,7 +99,7 @@ def test_t_draws_every_screen_in_the_colours_of_the_theme():
     light = {RichColor.parse(color).triplet for color in (*ON_LIGHT.axes, *ON_LIGHT.shards)}
 
     def colors_of(app):
-        strips = app.screen._compositor.render_strips()
+        strips = strips_of(app.screen)
         styles = [segment.style for strip in strips for segment in strip if segment.style]
         return {color.triplet for style in styles for color in (style.color, style.bgcolor) if color}
 

@@ -17,8 +17,8 @@ from shardviz.render.layouts.plate import LEFT, POINTED, Fit, Plate, Pointer, fi
 
 SIGN_WIDTH = 5
 """Columns between arrays, with the sign in their middle."""
-ROOMY, BRIEF, BARE = range(3)
-"""Places in what `fits` gives."""
+ROOMY, BRIEF = range(2)
+"""The first places in what `fits` gives, from which a narrower one may be taken."""
 
 Shelves = list[list[tuple[Plate, str]]]
 """Plates beside one another, each with the sign before it, and below one another."""

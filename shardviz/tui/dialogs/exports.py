@@ -6,7 +6,7 @@ import io
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.segment import Segment, Segments
@@ -16,6 +16,8 @@ from shardviz.render.documents import explain_document
 from shardviz.render.svg import svg
 
 if TYPE_CHECKING:
+    from textual.screen import Screen
+
     from shardviz.tui.editor import Editor
     from shardviz.tui.pane import Pane
 
@@ -35,13 +37,18 @@ class Export:
 
 def exports_of(app: Editor, pane: Pane) -> tuple[Export, ...]:
     """All forms of the screen as it stands now, without what a dialog covers later."""
-    strips = app.screen_stack[0]._compositor.render_strips()
+    strips = strips_of(app.screen_stack[0])
     return (
         Export("svg", "SVG", "the screen, in colour", lambda: screen_svg(strips, pane.area)),
         Export("txt", "Text", "the screen, as text", lambda: _plain(strips)),
         Export("json", "JSON", "what it shows, for programs", lambda: _document(app, pane)),
         Export("py", "Python", "its JAX code, runs as it is", app.jax_code),
     )
+
+
+def strips_of(screen: Screen[Any]) -> list[Strip]:
+    """The lines of a screen as they stand. The one place that asks Textual's compositor, which is its own."""
+    return screen._compositor.render_strips()
 
 
 def screen_svg(strips: Sequence[Strip], name: str) -> str:

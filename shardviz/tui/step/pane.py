@@ -139,7 +139,9 @@ class StepPane(Pane):
     def jax_code(self) -> str:
         from shardviz.render.code.collective_code import collective_code
 
-        return "" if self.stepped is None else collective_code(self.stepped.drawn.question)
+        # What is still worked out has its program already, where it is a collective of its own.
+        question = self.editor.scene.collective if self.stepped is None else self.stepped.drawn.question
+        return "" if question is None else collective_code(question)
 
     def document(self) -> Document | None:
         return None if self.stepped is None else self.stepped.document()
