@@ -167,6 +167,19 @@ def test_the_slider_goes_through_all_stages():
     play(script)
 
 
+def test_keys_typed_before_the_stages_are_there_count():
+    async def script(pilot):
+        for _ in range(3):
+            pilot.app.pane.action_earlier()
+        await until(pilot, lambda: cursor_line(pilot)[:1] == "3")
+        for _ in range(9):
+            pilot.app.pane.action_earlier()
+        pilot.app.pane.action_later()
+        assert cursor_line(pilot)[:1] == "2"
+
+    play(script)
+
+
 def test_a_stage_whose_compiler_says_nothing_leads_back():
     async def script(pilot):
         await press(pilot, "N", "left")

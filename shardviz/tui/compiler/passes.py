@@ -51,9 +51,10 @@ class Passes:
             self.back = min(self.back, max(1, len(stages)))
 
     def move(self, step: int) -> None:
-        """Some stages on; the first is as far back as it goes."""
-        most = max(1, len(self._stages))
-        self.back = max(0, min(self.back - step, most))
+        """Some stages on; the first is as far back as it goes, which `follow` sees to once they are known."""
+        self.back = max(0, self.back - step)
+        if self._stages:
+            self.back = min(self.back, len(self._stages))
 
     @property
     def stage(self) -> Stage | None:
