@@ -20,11 +20,8 @@ WHOLE = 8 * 3 * 5 * 7 * 16
     ("topology_name", "wire"),
     [
         (None, Wire()),
-        (None, Wire(0.0)),
         ("line", Wire(1e-5, 1e9)),
-        ("switch", Wire()),
         ("switch", Wire(1e-5, 1e9)),
-        ("ring", Wire()),
         ("ring", Wire(0.0)),
     ],
 )
@@ -70,10 +67,9 @@ def test_lower_bounds_and_ties(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("kind", "dims"),
     [
-        ("all_reduce", (16, 16)),
         ("all_reduce", (8, 8, 8)),
         ("all_to_all", (8, 8, 8)),
-        ("all_reduce", (2,) * 10),
+        ("all_reduce", (2,) * 8),
     ],
 )
 def test_large_comparisons_end(kind: str, dims: tuple[int, ...]) -> None:

@@ -171,7 +171,7 @@ def test_keys_typed_before_the_stages_are_there_count():
     async def script(pilot):
         for _ in range(3):
             pilot.app.pane.action_earlier()
-        await until(pilot, lambda: cursor_line(pilot)[:1] == "3")
+        await until(pilot, lambda: "❯ 3" in text_of(pilot.app))
         for _ in range(9):
             pilot.app.pane.action_earlier()
         pilot.app.pane.action_later()
