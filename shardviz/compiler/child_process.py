@@ -23,7 +23,7 @@ LOG_BYTES = 32_768
 _NOISE = b"Refusing to write"
 """XLA says so of the binary parts of a dump to stdout (child/xla.py asks for such dumps)."""
 
-_PROGRAM = (
+PROGRAM = (
     "import sys; sys.path.append(sys.argv[3]); "
     "from shardviz.compiler.child.main import main; main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[4])"
 )
@@ -43,7 +43,7 @@ class ChildProcess:
                     sys.executable,
                     "-P",
                     "-c",
-                    _PROGRAM,
+                    PROGRAM,
                     str(to_child_read),
                     str(to_parent_write),
                     root,

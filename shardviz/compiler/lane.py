@@ -15,6 +15,7 @@ from shardviz.compiler.last_words import last_words
 from shardviz.compiler.messages import (
     About,
     Broken,
+    LayoutOutput,
     Output,
     Progress,
     Question,
@@ -172,7 +173,7 @@ class Lane:
             match self._received(process):
                 case Progress(stage):
                     pending.progress(stage)
-                case Output() | RunOutput() | About() as reply:
+                case Output() | RunOutput() | LayoutOutput() | About() as reply:
                     return reply
                 case other:
                     raise AssertionError(f"the child sent {other!r}")

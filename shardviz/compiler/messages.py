@@ -93,6 +93,18 @@ class RunCollective:
 
 
 @dataclass(frozen=True)
+class AskLayout:
+    """To the child: which elements of an array every device of a mesh holds."""
+
+    explicit: ClassVar[bool] = False
+    target: str
+    axis_names: tuple[str, ...]
+    axis_sizes: tuple[int, ...]
+    device_order: tuple[int, ...] | None
+    array: Array
+
+
+@dataclass(frozen=True)
 class AskAbout:
     """To the child: which versions run, and which devices they find."""
 
@@ -162,6 +174,20 @@ class RunOutput:
 
 
 @dataclass(frozen=True)
+class LayoutOutput:
+    """From the child: what `NamedSharding.shard_shape` and `devices_indices_map` say of an array.
+
+    `devices` has for each mesh position the device's id and (start, stop) of every dimension; `bits` are
+    those of one element. `error` has JAX's words where it refused, and then nothing else is there.
+    """
+
+    shard_shape: tuple[int, ...] = ()
+    bits: int = 0
+    devices: tuple[tuple[int, tuple[tuple[int, int], ...]], ...] = ()
+    error: str = ""
+
+
+@dataclass(frozen=True)
 class About:
     """From the child: its versions, JAX's default platform, and the devices as (kind, count)."""
 
@@ -170,5 +196,5 @@ class About:
     devices: tuple[tuple[str, int], ...]
 
 
-Request = Question | RunCollective | AskAbout
-Reply = Output | RunOutput | About
+Request = Question | RunCollective | AskLayout | AskAbout
+Reply = Output | RunOutput | LayoutOutput | About

@@ -5,13 +5,13 @@ from __future__ import annotations
 from string import ascii_letters
 from typing import TYPE_CHECKING
 
-from shardviz.compiler.messages import Array, Part, Question, Spec
+from shardviz.compiler.messages import Array, AskLayout, Part, Question, Spec
 
 if TYPE_CHECKING:
     from shardviz.compiler.targets import Target
     from shardviz.notation.einsum import Einsum
     from shardviz.planner.problem import Problem
-    from shardviz.sharding import ShardedArray
+    from shardviz.sharding import Mesh, ShardedArray
 
 
 def question_for(problem: Problem, target: Target) -> Question:
@@ -26,6 +26,17 @@ def question_for(problem: Problem, target: Target) -> Question:
     return Question(
         target.name, mesh.axis_names, mesh.axis_sizes, mesh.device_order, explicit, parts, machine
     )
+
+
+def layout_request(array: ShardedArray, mesh: Mesh) -> AskLayout:
+    """What the child must know to say what every device holds of an array.
+
+    Raises `TargetError` for a mesh of more devices than can be simulated.
+    """
+    from shardviz.compiler.targets import TARGETS, check_mesh
+
+    check_mesh(TARGETS["cpu"], mesh)
+    return AskLayout("cpu", mesh.axis_names, mesh.axis_sizes, mesh.device_order, _array(array))
 
 
 def subscripts(einsum: Einsum) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from shardviz.compiler.environments import environment_for
 from shardviz.compiler.extras import check_installed
 from shardviz.compiler.lane import Lane
-from shardviz.compiler.messages import About, AskAbout, Output, Reply, RunOutput
+from shardviz.compiler.messages import About, AskAbout, LayoutOutput, Output, Reply, RunOutput
 from shardviz.compiler.pending import Cancelled, Pending, settled
 from shardviz.errors import TargetError
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from shardviz.compiler.targets import LaneName, Target
     from shardviz.compiler.traced import DumpFolders, Traced
     from shardviz.planner.problem import Problem
-    from shardviz.sharding import Mesh
+    from shardviz.sharding import Mesh, ShardedArray
 
 TIME_LIMIT_S = 300.0
 CACHED_ANSWERS = 512
@@ -157,6 +157,22 @@ class Worker:
             return ran(output, mesh, target.name, lane.versions)
 
         pending: Pending[Ran] = Pending(request, finish, lane.withdraw, on_progress)
+        lane.submit(pending)
+        return pending
+
+    def layout(self, array: ShardedArray, mesh: Mesh) -> Pending[LayoutOutput]:
+        """Ask JAX which elements of an array, of which the spec is decided, the devices of a mesh hold.
+
+        Raises `TargetError` for a mesh of more devices than can be simulated.
+        """
+        from shardviz.compiler.question import layout_request
+
+        def finish(output: Reply) -> LayoutOutput:
+            assert isinstance(output, LayoutOutput)
+            return output
+
+        lane = self._lane("simulated")
+        pending: Pending[LayoutOutput] = Pending(layout_request(array, mesh), finish, lane.withdraw)
         lane.submit(pending)
         return pending
 

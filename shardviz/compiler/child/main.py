@@ -11,7 +11,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 from shardviz.compiler.channel import Channel
-from shardviz.compiler.messages import Broken, Progress, Question, Ready, Request, RunCollective
+from shardviz.compiler.messages import AskLayout, Broken, Progress, Question, Ready, Request, RunCollective
 
 if TYPE_CHECKING:
     from shardviz.compiler.targets import LaneName
@@ -51,10 +51,14 @@ def _serve(channel: Channel, inbox: SimpleQueue[Request], lane: LaneName) -> Non
             case Question() as question:
                 channel.send(answer(question, report))
             case RunCollective() as request:
-                # Imported late: only this request needs it.
+                # Imported late, as the next: only this request needs it.
                 from shardviz.compiler.child.collective import run
 
                 channel.send(run(request, report))
+            case AskLayout() as asked:
+                from shardviz.compiler.child.layout import layout
+
+                channel.send(layout(asked))
             case _:
                 channel.send(about(lane))
 

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from shardviz.compiler.messages import Array, Part, Question, RunCollective, Spec
+from shardviz.compiler.messages import Array, AskLayout, Part, Question, RunCollective, Spec
 from shardviz.errors import CompilerError
 
 WIDE = frozenset(("s64", "u64", "f64", "c128"))
@@ -56,9 +56,7 @@ class Program:
 
     def sharding(self, spec: Spec) -> Any:
         """The spec as a `NamedSharding` on this mesh."""
-        entries = (axes[0] if len(axes) == 1 else axes or None for axes in spec.dims)
-        unreduced = {"unreduced": set(spec.unreduced)} if spec.unreduced else {}
-        return NamedSharding(self.mesh, P(*entries, **unreduced))
+        return named_sharding(self.mesh, spec)
 
     def _argument(self, array: Array) -> Any:
         spec = array.spec
@@ -111,7 +109,14 @@ class Program:
             self.typeof.append((array.name, str(jax.typeof(value))))
 
 
-def axis_types(question: Question | RunCollective) -> tuple[Any, ...]:
+def named_sharding(mesh: Any, spec: Spec) -> Any:
+    """The spec as a `NamedSharding` on a mesh."""
+    entries = (axes[0] if len(axes) == 1 else axes or None for axes in spec.dims)
+    unreduced = {"unreduced": set(spec.unreduced)} if spec.unreduced else {}
+    return NamedSharding(mesh, P(*entries, **unreduced))
+
+
+def axis_types(question: Question | RunCollective | AskLayout) -> tuple[Any, ...]:
     """The type of every mesh axis, as the meshes of JAX take them."""
     return (AxisType.Explicit if question.explicit else AxisType.Auto,) * len(question.axis_names)
 

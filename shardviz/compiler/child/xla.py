@@ -16,7 +16,7 @@ import numpy as np
 
 from shardviz.compiler.child.backend import simulate
 from shardviz.compiler.child.program import Program, axis_types, spec_of
-from shardviz.compiler.messages import Output, Question, RunCollective
+from shardviz.compiler.messages import AskLayout, Output, Question, RunCollective
 from shardviz.compiler.targets import MAX_CPU_DEVICES
 from shardviz.errors import CompilerError, TargetError
 
@@ -27,13 +27,13 @@ _WANTED = re.compile(r"spmd-partitioning|after_codegen")
 """What is read of a dump of all passes."""
 
 
-def simulated_mesh(question: Question | RunCollective) -> Any:
+def simulated_mesh(question: Question | RunCollective | AskLayout) -> Any:
     """A JAX mesh of simulated CPU devices."""
     simulate(math.prod(question.axis_sizes))
     return _mesh(question)
 
 
-def real_mesh(question: Question | RunCollective) -> Any:
+def real_mesh(question: Question | RunCollective | AskLayout) -> Any:
     """A JAX mesh of the devices that JAX finds; `TargetError` when they are too few."""
     wanted, found = math.prod(question.axis_sizes), len(_devices())
     if found < wanted:
@@ -73,7 +73,7 @@ def _devices() -> list[Any]:
         ) from error
 
 
-def _mesh(question: Question | RunCollective) -> Any:
+def _mesh(question: Question | RunCollective | AskLayout) -> Any:
     devices = np.array(jax.devices()[: math.prod(question.axis_sizes)], dtype=object)
     if question.device_order is not None:
         devices = devices[list(question.device_order)]
