@@ -10,6 +10,7 @@ parsing              what edits can read of a draft
 history              undo and redo
 words                draft → the words of a command line
 options, lines       the options of a command line, and its whole text → draft
+table                the same options in a file → draft
 summary              the parts of the top line
 book_text, pieces    products and specs as text, their mesh axes apart
 plain_text           any text on one line that a terminal can show

@@ -13,6 +13,8 @@ from shardviz.errors import QuestionError, quote
 SCHEMA = "shardviz-draft/1"
 MAX_TEXT = 20_000
 """Characters of all texts of a draft together."""
+MAX_SPECS = 1000
+"""Specs of a draft, which may have more of them than arrays."""
 
 
 class UnknownVersion(QuestionError):
@@ -54,13 +56,25 @@ def from_document(document: object) -> Draft:
     specs = document["specs"]
     if not isinstance(specs, list):
         raise QuestionError(f"specs are a list, not {_kind(specs)}", _HINT)
+    if len(specs) > MAX_SPECS:
+        raise QuestionError(f"the problem has {len(specs):,} specs", f"at most {MAX_SPECS:,} are read")
     texts["specs"] = tuple(_text(spec, f"specs.{number}") for number, spec in enumerate(specs))
     collective = document["collective"]
     draft = Draft(**texts, collective=None if collective is None else _collective(collective))
-    length = sum(map(len, (*draft.specs, *(text for text in texts.values() if isinstance(text, str)))))
+    length = sum(_length(document[name]) for name in known)
     if length > MAX_TEXT:
         raise QuestionError(f"the problem has {length:,} characters", f"at most {MAX_TEXT:,} are read")
     return draft
+
+
+def _length(document: object) -> int:
+    """Characters of all texts in it."""
+    if isinstance(document, str):
+        return len(document)
+    inner = (
+        document.values() if isinstance(document, Mapping) else document if isinstance(document, list) else ()
+    )
+    return sum(map(_length, inner))
 
 
 def _collective(document: object) -> CollectiveDraft:

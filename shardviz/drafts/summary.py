@@ -14,7 +14,21 @@ if TYPE_CHECKING:
     from shardviz.drafts.scene import Scene
 
 Kind = Literal[
-    "einsum", "specs", "mesh", "device order", "dtype", "sizes", "axis types", "targets", "collective"
+    "einsum",
+    "specs",
+    "mesh",
+    "device order",
+    "dtype",
+    "sizes",
+    "axis types",
+    "targets",
+    "collective",
+    "axis",
+    "data",
+    "shape",
+    "spec",
+    "algorithm",
+    "parameter",
 ]
 
 
@@ -34,7 +48,7 @@ def summary(scene: Scene) -> tuple[Part, ...]:
     """``bd,df->bf``, ``XY,Y_->X_``, ``X=2 Y=4``, ``bf16`` and the targets, of the draft that is shown.
 
     A product that was written in brackets has its subscripts, and no specs beside it. Device order, sizes and
-    axis types are there where they are not the usual ones, a collective of its own comes first.
+    axis types are there where they are not the usual ones.
     """
     draft = scene.shown
     usual = Draft()
@@ -47,8 +61,30 @@ def summary(scene: Scene) -> tuple[Part, ...]:
     if draft.axis_types != usual.axis_types:
         parts.append(Part("axis types", (Piece(draft.axis_types),)))
     parts.append(Part("targets", (Piece(draft.targets),)))
-    if draft.collective is not None:
-        parts.insert(0, Part("collective", (Piece(draft.collective.op),)))
+    return tuple(parts)
+
+
+def collective_summary(scene: Scene) -> tuple[Part, ...]:
+    """``all_gather``, ``i=4``, ``3,9,5,2``, ``ring`` of a collective of its own, none of the problem.
+
+    What was left to its default is not there, but for the algorithm. Empty where there is no such collective.
+    """
+    draft, question = scene.shown, scene.collective
+    if draft.collective is None or question is None:
+        return ()
+    own = draft.collective
+    parts = [Part("collective", (Piece(own.op),)), Part("mesh", _mesh(scene))]
+    fields: tuple[tuple[Kind, str, str], ...] = (
+        ("device order", "order ", draft.device_order),
+        ("axis", "along ", own.axis),
+        ("data", "", own.data),
+        ("shape", "shape ", own.shape),
+        ("spec", "split ", own.spec),
+        ("dtype", "", own.dtype),
+        ("algorithm", "", question.schedule.algorithm),
+        *(("parameter", f"{name} ", value) for name, value in own.parameters),
+    )
+    parts += [Part(kind, (Piece(f"{lead}{text.strip()}"),)) for kind, lead, text in fields if text.strip()]
     return tuple(parts)
 
 

@@ -21,30 +21,10 @@ def question_of_step(plan: Plan, number: int, algorithm: str | None = None) -> C
     Each device's addend of a pending sum is its own. An `algorithm` of None is the usual one. Raises
     `QuestionError` for a step that does not exist or sends nothing.
     """
-    from shardviz.planner.plan import LOCAL_OPS
-    from shardviz.sharding import Layout, ShardedArray
-
-    collectives = [place for place, step in enumerate(plan.steps, 1) if step.op not in LOCAL_OPS]
-    if not 1 <= number <= len(plan.steps):
-        raise QuestionError(
-            f"the plan has no step {number}: it has {len(plan.steps)}", _which(plan, collectives)
-        )
-    step = plan.steps[number - 1]
-    if number not in collectives:
-        raise QuestionError(f"step {number} is {step.op}, which sends nothing", _which(plan, collectives))
+    step = _collective(plan, number)
     mesh = plan.problem.mesh
     check_size(mesh)
-    array = next(
-        array
-        for part in plan.problem.parts
-        for array in (*part.operands, part.result)
-        if array.name == step.array
-    ).with_spec(step.from_spec)
-    # A plan pads a dimension that does not divide, as the compiler does.
-    shape = tuple(
-        size * parts for size, parts in zip(array.shard_shape(mesh), step.from_spec.parts(mesh), strict=True)
-    )
-    before = Layout(ShardedArray(array.name, array.dims, shape, step.dtype, step.from_spec), mesh)
+    before = _before(plan, step)
     operation = _operation(step, before)
     operation.check(before.shard_shape, step.dtype, mesh.group_size(step.axes))
     schedule = schedule_for_operation(operation, mesh, algorithm, None)
@@ -56,6 +36,45 @@ def question_of_step(plan: Plan, number: int, algorithm: str | None = None) -> C
     return CollectiveQuestion(
         operation, before, str(step.from_spec), schedule, shards, *final, counted=counted
     )
+
+
+def operation_of_step(plan: Plan, number: int) -> Operation:
+    """The collective of step `number`, from 1, with JAX's parameters. Raises as `question_of_step`."""
+    step = _collective(plan, number)
+    return _operation(step, _before(plan, step))
+
+
+def _collective(plan: Plan, number: int) -> Step:
+    """The step with that number, which sends something."""
+    from shardviz.planner.plan import LOCAL_OPS
+
+    collectives = [place for place, step in enumerate(plan.steps, 1) if step.op not in LOCAL_OPS]
+    if not 1 <= number <= len(plan.steps):
+        raise QuestionError(
+            f"the plan has no step {number}: it has {len(plan.steps)}", _which(plan, collectives)
+        )
+    step = plan.steps[number - 1]
+    if number not in collectives:
+        raise QuestionError(f"step {number} is {step.op}, which sends nothing", _which(plan, collectives))
+    return step
+
+
+def _before(plan: Plan, step: Step) -> Layout:
+    """What every device holds before the step."""
+    from shardviz.sharding import Layout, ShardedArray
+
+    mesh = plan.problem.mesh
+    array = next(
+        array
+        for part in plan.problem.parts
+        for array in (*part.operands, part.result)
+        if array.name == step.array
+    ).with_spec(step.from_spec)
+    # A plan pads a dimension that does not divide, as the compiler does.
+    shape = tuple(
+        size * parts for size, parts in zip(array.shard_shape(mesh), step.from_spec.parts(mesh), strict=True)
+    )
+    return Layout(ShardedArray(array.name, array.dims, shape, step.dtype, step.from_spec), mesh)
 
 
 def _final(step: Step, before: Layout) -> tuple[str, tuple[int, ...]]:

@@ -9,12 +9,12 @@ import pytest
 from shardviz.drafts.draft import Draft
 from shardviz.drafts.edits import enter
 from shardviz.drafts.reading import read
-from shardviz.drafts.summary import summary
+from shardviz.drafts.summary import collective_summary, summary
 
 USUAL = Draft()
 
 
-def shown(draft):
+def shown(draft, summary=summary):
     """The parts of a line, the names of axes between ‹ and ›."""
     parts = summary(read(draft, read(USUAL)))
     return {
@@ -58,8 +58,7 @@ def test_the_other_fields():
         mesh="U=2,data=4",
         specs=("U data", "data _", "U _{U_( data )}"),
     )
-    assert shown(enter(draft, "collective", "psum")) == {
-        "collective": "psum",
+    assert shown(draft) == {
         "einsum": "bd,df->bf",
         "specs": "‹U› ‹data›,‹data› _->‹U›_{U_( ‹data› )}",
         "mesh": "‹U=2› ‹data=4›",
@@ -69,6 +68,22 @@ def test_the_other_fields():
         "axis types": "explicit",
         "targets": "shardy,cpu",
     }
+
+
+def test_a_collective_of_its_own():
+    draft = enter(USUAL, "collective", "ppermute")
+    assert draft.collective is not None
+    own = replace(draft.collective, axis="Y", data="3,9,5,2", spec="Y", parameters=(("perm", "(0,1)"),))
+    assert shown(replace(draft, collective=own), collective_summary) == {
+        "collective": "ppermute",
+        "mesh": "‹X=2› ‹Y=4›",
+        "axis": "along Y",
+        "data": "3,9,5,2",
+        "spec": "split Y",
+        "algorithm": "direct",
+        "parameter": "perm (0,1)",
+    }
+    assert shown(USUAL, collective_summary) == {}
 
 
 def test_a_draft_with_faults_shows_the_last_valid_one():

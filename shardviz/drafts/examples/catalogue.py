@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any
 
-from shardviz.drafts.draft import CollectiveDraft, Draft
-from shardviz.drafts.options import draft_from_options
+from shardviz.drafts.draft import Draft
+from shardviz.drafts.table import draft_from_table
 
 DOCUMENTS = (
     "matmul_cases",
@@ -22,7 +22,6 @@ DOCUMENTS = (
     "scaling_book",
 )
 """The tables, in the order of the menu."""
-_PROBLEM = ("einsum", "mesh", "specs", "sizes", "dtype", "axis_types")
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ class Example:
     @cached_property
     def draft(self) -> Draft:
         """The fields, with a collective of its own where the example is about one."""
-        return _draft(self.entry)
+        return draft_from_table(self.entry)
 
 
 @cache
@@ -63,15 +62,3 @@ def examples() -> tuple[Example, ...]:
 
 def _table(name: str) -> dict[str, Any]:
     return tomllib.loads((files(__package__) / f"{name}.toml").read_text(encoding="utf-8"))
-
-
-def _draft(entry: Mapping[str, Any]) -> Draft:
-    if "collective" in entry:
-        given = dict(entry["collective"])
-        parameters = tuple(given.pop("parameters", {}).items())
-        collective = CollectiveDraft(**given, parameters=parameters)
-        return replace(draft_from_options(mesh=entry["mesh"]), collective=collective)
-    given = {name: entry[name] for name in _PROBLEM if name in entry}
-    if "targets" in entry:
-        given["target"] = entry["targets"]
-    return draft_from_options(**given)

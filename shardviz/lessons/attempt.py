@@ -1,0 +1,101 @@
+"""Where a learner stands in a lesson: a value, of which every step makes another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
+
+from shardviz.drafts.draft import Draft
+from shardviz.lessons.lesson import Lesson, Prediction
+
+Kind = Literal["see", "predict", "reveal", "explain", "change", "code"]
+UNKNOWN = "I don't know"
+"""What may be answered to every question."""
+
+
+class Stage(NamedTuple):
+    """A part of a lesson; `number` is that of the prediction, from 0."""
+
+    kind: Kind
+    number: int = 0
+
+
+def stages(lesson: Lesson) -> tuple[Stage, ...]:
+    """See, then each prediction with its reveal, explain, change, code."""
+    asked = (
+        Stage(kind, number) for number, _ in enumerate(lesson.predictions) for kind in ("predict", "reveal")
+    )
+    return (Stage("see"), *asked, Stage("explain"), Stage("change"), Stage("code"))
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A lesson, the stage at which a learner is, and what was done so far.
+
+    `answers` has the choice of each prediction, None where it was not answered yet. `draft` is the sandbox,
+    as it stands. `hints` counts those that were shown. `is_solved` stays once the goal was met.
+    """
+
+    lesson: Lesson
+    place: int
+    answers: tuple[str | None, ...]
+    draft: Draft
+    hints: int = 0
+    is_solved: bool = False
+
+    @property
+    def stage(self) -> Stage:
+        return stages(self.lesson)[self.place]
+
+    @property
+    def prediction(self) -> Prediction | None:
+        """The prediction of a predict or a reveal stage."""
+        kind, number = self.stage
+        return self.lesson.predictions[number] if kind in ("predict", "reveal") else None
+
+    @property
+    def shown(self) -> Draft:
+        """The problem that is on screen at this stage."""
+        if self.prediction is not None:
+            return self.prediction.draft
+        return self.draft if self.stage.kind in ("change", "code") else self.lesson.setup
+
+    @property
+    def may_go_on(self) -> bool:
+        """Whether `next` leads on: a prediction has to be answered, if only with `UNKNOWN`, a goal met."""
+        kind, number = self.stage
+        if kind == "predict":
+            return self.answers[number] is not None
+        return self.is_solved if kind == "change" else kind != "code"
+
+    def next(self) -> Attempt:
+        """The next stage, where one may go on."""
+        return replace(self, place=self.place + 1) if self.may_go_on else self
+
+    def back(self) -> Attempt:
+        """The stage before; the first where there is none."""
+        return replace(self, place=max(0, self.place - 1))
+
+    def answer(self, choice: str) -> Attempt:
+        """Answer the prediction at which one stands."""
+        kind, number = self.stage
+        if kind != "predict":
+            return self
+        return replace(self, answers=(*self.answers[:number], choice, *self.answers[number + 1 :]))
+
+    def hint(self) -> Attempt:
+        """Show one more hint."""
+        return replace(self, hints=min(self.hints + 1, len(self.lesson.hints)))
+
+    def edited(self, draft: Draft, is_met: bool) -> Attempt:
+        """The sandbox was changed; `is_met`: it meets the goal now."""
+        return replace(self, draft=draft, is_solved=self.is_solved or is_met)
+
+    def reset(self) -> Attempt:
+        """The sandbox as the lesson set it up."""
+        return replace(self, draft=self.lesson.setup)
+
+
+def begin(lesson: Lesson) -> Attempt:
+    """A lesson from its first stage."""
+    return Attempt(lesson, 0, (None,) * len(lesson.predictions), lesson.setup)

@@ -1,0 +1,136 @@
+"""Whether a lesson keeps its word: what its author has to mend, key by key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from shardviz.drafts.draft import Draft
+from shardviz.drafts.reading import first_scene
+from shardviz.errors import ShardvizError
+from shardviz.lessons.goal import first_difference, read_spec, wanted_mesh
+from shardviz.lessons.lesson import Lesson, Prediction
+from shardviz.lessons.measures import answer_of, measured
+from shardviz.lessons.measures.subject import array_named, scene_of
+from shardviz.lessons.table import shown_key
+
+if TYPE_CHECKING:
+    from shardviz.drafts.scene import Scene
+
+
+@dataclass(frozen=True)
+class Complaint:
+    """A key of the lesson's file (``predict.2.wrong``), and what is wrong with it."""
+
+    key: str
+    reason: str
+
+
+def complaints(lesson: Lesson) -> list[Complaint]:
+    """All that is wrong with a lesson, in the order of its file; none where it keeps its word.
+
+    The start does not meet the goal and the solution does, by changing what may change; every wrong answer is
+    one of its question's kind, wrong, and unlike the others; every screen has something to show.
+    """
+    return list(_complaints(lesson))
+
+
+def _complaints(lesson: Lesson) -> Iterator[Complaint]:
+    setup = _scene(lesson.setup)
+    if isinstance(setup, ShardvizError):
+        fault = first_scene(lesson.setup).faults[0]
+        yield Complaint(f"setup.{fault.field.partition('.')[0]}", _words(setup))
+        return
+    yield from _screen("screen", lesson.screen, setup)
+    for number, prediction in enumerate(lesson.predictions, 1):
+        yield from _prediction(f"predict.{number}", prediction, lesson.screen)
+    yield from _goal(lesson, setup)
+    if lesson.program:
+        try:
+            compile(lesson.program, "program", "exec", dont_inherit=True)
+        except (SyntaxError, ValueError) as error:
+            line = getattr(error, "lineno", None)
+            yield Complaint("program", f"line {line}: {getattr(error, 'msg', error)}")
+
+
+def _prediction(key: str, prediction: Prediction, screen: str) -> Iterator[Complaint]:
+    scene = _scene(prediction.draft)
+    if isinstance(scene, ShardvizError):
+        yield Complaint(f"{key}.with", _words(scene))
+        return
+    try:
+        answer = answer_of(prediction)
+    except ShardvizError as error:
+        yield Complaint(f"{key}.ask", _words(error))
+        return
+    if prediction.before:
+        yield from _screen(f"{key}.before", prediction.before, scene)
+    if prediction.screen != screen:
+        yield from _screen(f"{key}.screen", prediction.screen, scene)
+    known: dict[str, str] = {}
+    for wrong in prediction.wrong:
+        place = f"{key}.wrong.{shown_key(wrong)}"
+        try:
+            shown = answer.shown(wrong)
+        except ShardvizError as error:
+            yield Complaint(place, _words(error))
+            continue
+        if answer.is_same(wrong):
+            yield Complaint(place, f"it is right: the answer is {answer.text}")
+        elif shown in known:
+            yield Complaint(place, f"it says the same as {known[shown]}")
+        known.setdefault(shown, shown_key(wrong))
+
+
+def _goal(lesson: Lesson, setup: Scene) -> Iterator[Complaint]:
+    solution = _scene(lesson.solution)
+    if isinstance(solution, ShardvizError):
+        yield Complaint("solution", _words(solution))
+        return
+    found = list(_parts_of_goal(lesson, solution))
+    yield from found
+    if found:
+        return
+    if first_difference(lesson.goal, lesson, setup) is None:
+        yield Complaint("goal", "the start meets it already")
+    difference = first_difference(lesson.goal, lesson, solution)
+    if difference is not None:
+        yield Complaint("goal", f"the solution does not meet it: {difference}")
+
+
+def _parts_of_goal(lesson: Lesson, solution: Scene) -> Iterator[Complaint]:
+    """What cannot be asked at all, whatever the sandbox is."""
+    goal = lesson.goal
+    for name, text in (goal.holds or {}).items():
+        try:
+            read_spec(text, wanted_mesh(lesson), array_named(solution, name))
+        except ShardvizError as error:
+            yield Complaint(f"goal.holds.{shown_key(name)}", _words(error))
+    for ask, limit in (goal.at_most or {}).items():
+        try:
+            measured(ask, solution).read(limit)
+        except ShardvizError as error:
+            yield Complaint(f"goal.at_most.{shown_key(ask)}", _words(error))
+    ends = None if goal.ends is None else _scene(goal.ends)
+    if isinstance(ends, ShardvizError):
+        yield Complaint("goal.ends", _words(ends))
+
+
+def _screen(key: str, screen: str, scene: Scene) -> Iterator[Complaint]:
+    if screen == "step" and scene.collective is None and not scene.plan.collectives:
+        yield Complaint(
+            key, "there is nothing to step through: no collective is set, and the plan sends nothing"
+        )
+
+
+def _scene(draft: Draft) -> Scene | ShardvizError:
+    """The scene of a draft, or its first fault."""
+    try:
+        return scene_of(draft)
+    except ShardvizError as error:
+        return error
+
+
+def _words(error: ShardvizError) -> str:
+    return f"{error.message} ({error.hint})" if error.hint else error.message

@@ -1,0 +1,110 @@
+"""The lessons that come with shardviz, in order, and how one is found."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+from shardviz.errors import quote
+from shardviz.lessons.lesson import Lesson
+from shardviz.lessons.reading import MAX_TEXT, read_lesson
+from shardviz.lessons.table import LessonError
+
+_LOOK = "look at its path"
+
+
+def course() -> tuple[Lesson, ...]:
+    """All lessons that can be read."""
+    return tuple(each for each in _read_all() if isinstance(each, Lesson))
+
+
+def faults() -> tuple[LessonError, ...]:
+    """What is wrong with the files that `course` leaves out."""
+    return tuple(each for each in _read_all() if isinstance(each, LessonError))
+
+
+def following(lesson: Lesson) -> Lesson | None:
+    """The lesson of the course that comes after one; None after the last, and after a file of one's own."""
+    later = range(lesson.number + 1, len(file_names()) + 1) if lesson.number else ()
+    for number in later:
+        with suppress(LessonError):
+            return _lesson(number)
+    return None
+
+
+def lesson_names() -> tuple[str, ...]:
+    """The names of all lessons, without reading them."""
+    return tuple(name.split("-", 1)[1].removesuffix(".toml") for name in file_names())
+
+
+def find(text: str, may_read_files: bool = True) -> Lesson:
+    """The lesson of a number, a name, or the path of a file that ends in ``.toml``.
+
+    Raises `LessonError` for one that there is not, and for a file that is no lesson, or may not be read.
+    """
+    wanted = text.strip()
+    if wanted.endswith(".toml"):
+        if not may_read_files:
+            raise LessonError("", "", "files cannot be opened here", "take a lesson of the course")
+        return read_file(Path(wanted))
+    names = lesson_names()
+    if wanted.isascii() and wanted.isdigit():
+        if not 1 <= int(wanted[:9]) <= len(names):
+            number = wanted if len(wanted) < 10 else quote(wanted, 20)
+            reason = f"there is no lesson {number}: the course has {len(names)}"
+            raise LessonError("", "", reason, "shardviz lesson lists them")
+        return _lesson(int(wanted))
+    if wanted not in names:
+        from difflib import get_close_matches
+
+        named_so = (name for name in names if wanted and wanted in name)
+        near = [*named_so, *get_close_matches(wanted, names, 1, 0.6)]
+        hint = f"did you mean {near[0]}?" if near else "shardviz lesson lists them"
+        raise LessonError("", "", f"there is no lesson {quote(wanted, 40)}", hint)
+    return _lesson(names.index(wanted) + 1)
+
+
+def read_file(path: Path) -> Lesson:
+    """The lesson of a file. Raises `LessonError` as `read_lesson` does, and where it cannot be read."""
+    name = path.name or str(path)
+    try:
+        if path.exists() and not path.is_file():
+            raise LessonError(name, "", "it is no file", _LOOK)
+        with path.open("rb") as file:
+            content = file.read(4 * MAX_TEXT + 1)
+        if len(content) > 4 * MAX_TEXT:
+            reason, hint = f"it has more than {4 * MAX_TEXT:,} bytes", f"a lesson has at most {MAX_TEXT:,}"
+            raise LessonError(name, "", reason, f"{hint} characters")
+        text = content.decode("utf-8")
+    except UnicodeDecodeError:
+        raise LessonError(name, "", "it is no text in UTF-8", "save it in that encoding") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise LessonError(name, "", f"it cannot be read: {reason}", _LOOK) from None
+    return read_lesson(text, path.name)
+
+
+@cache
+def _lesson(number: int) -> Lesson:
+    name = file_names()[number - 1]
+    return read_lesson((files("shardviz.lessons") / name).read_text(encoding="utf-8"), name, number)
+
+
+@cache
+def _read_all() -> tuple[Lesson | LessonError, ...]:
+    read: list[Lesson | LessonError] = []
+    for number, _ in enumerate(file_names(), 1):
+        try:
+            read.append(_lesson(number))
+        except LessonError as error:
+            read.append(error)
+    return tuple(read)
+
+
+@cache
+def file_names() -> tuple[str, ...]:
+    """The files of the course, in order."""
+    found = (entry.name for entry in files("shardviz.lessons").iterdir())
+    return tuple(sorted(name for name in found if name.endswith(".toml")))

@@ -1,0 +1,186 @@
+"""What of a lesson JAX can say too, and whether it says the same. Nobody is asked here: answers are given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from shardviz import compare
+from shardviz.errors import QuestionError, quote
+from shardviz.lessons.jax_answers import MEASURES, OF_ONE_ARRAY, Held, said, sent
+from shardviz.lessons.measures import compute
+from shardviz.lessons.measures.subject import array_named, collective_of, scene_of
+from shardviz.sharding import Layout
+
+if TYPE_CHECKING:
+    from shardviz.drafts.draft import Draft
+    from shardviz.drafts.scene import Scene
+    from shardviz.lessons.lesson import Lesson
+    from shardviz.lessons.measures.answer import Answer
+    from shardviz.planner import Plan
+    from shardviz.sharding import Mesh, ShardedArray
+    from shardviz.stepping.question import CollectiveQuestion
+    from shardviz.stepping.verdict import Verdict
+
+OF_PLANS = ("collectives", "count", "line", "sent")
+"""Measures of what a plan sends."""
+OF_ROUNDS = ("rounds", "sends_to", "held")
+"""Measures of a collective's rounds, of which JAX knows only where they lead."""
+SAME_MOVES = compare.SAME_TRAFFIC | {"promoted_dtype", "narrowed_dtype", "padded"}
+"""Codes of differences with which the same collectives run over the same axes."""
+
+
+class Partitioned(compare.Answer, Protocol):
+    """A partitioner's answer; `error` says why there is none."""
+
+    @property
+    def error(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class ArraysQuestion:
+    """Which elements every device of `mesh` holds of `arrays`. What JAX says of them must give `answer`, the
+    one to the measure `ask`; without a measure, each array's whole layout must be ours."""
+
+    key: str
+    mesh: Mesh
+    arrays: tuple[ShardedArray, ...]
+    ask: str = ""
+    answer: Answer | None = None
+
+    def disagreement(self, held: Sequence[Held]) -> str:
+        """What JAX says otherwise; empty where it agrees."""
+        if refusals := [each.error for each in held if each.error]:
+            return f"JAX refuses it: {refusals[0]}"
+        if self.answer is not None:
+            theirs = said(self.ask, self.mesh, held)
+            assert theirs is not None
+            return "" if _is_same(self.answer, theirs) else _otherwise(self.answer, theirs)
+        for array, each in zip(self.arrays, held, strict=True):
+            ours = [(device.id, device.slices) for device in Layout(array, self.mesh)]
+            for (device, slices), (_, theirs_slices) in zip(ours, each.devices, strict=True):
+                if slices != theirs_slices:
+                    return f"device {device} holds {slices} of {array.name}; JAX gives it {theirs_slices}"
+        return ""
+
+
+@dataclass(frozen=True)
+class RunQuestion:
+    """A collective that JAX runs on the same numbers. With an `answer`, what it leaves on the device with the
+    id `device` must give that."""
+
+    key: str
+    question: CollectiveQuestion
+    device: int = 0
+    answer: Answer | None = None
+
+    def disagreement(self, verdict: Verdict) -> str:
+        """What JAX's numbers say otherwise; empty where they are ours."""
+        mesh, found = self.question.layout.mesh, verdict.judgement
+        if not verdict.agrees:
+            where = "" if found.device is None else f"; device {mesh.device_id(found.device)} first"
+            return f"JAX ends with {found.theirs or found.note} where ours is {found.ours}{where}"
+        if self.answer is None:
+            return ""
+        assert verdict.ran.shards is not None
+        position = [mesh.device_id(each) for each in range(mesh.size)].index(self.device)
+        theirs = ", ".join(f"{value:.6g}" for value in verdict.ran.shards[position].reshape(-1).tolist())
+        return "" if _is_same(self.answer, theirs) else _otherwise(self.answer, theirs)
+
+
+@dataclass(frozen=True)
+class PlanQuestion:
+    """A plan of which Shardy, or XLA for simulated devices, must insert the same collectives; they must give
+    `answer`, the one to the measure `ask`. Of ``result_spec`` only the result's split is asked."""
+
+    key: str
+    plan: Plan
+    ask: str = ""
+    answer: Answer | None = None
+
+    def disagreement(self, answers: Sequence[Partitioned]) -> str:
+        """Why none of the answers agrees; empty where one does."""
+        reasons = [self._reason(answer) for answer in answers]
+        return "" if not all(reasons) else "; ".join(dict.fromkeys(reasons))
+
+    def _reason(self, answer: Partitioned) -> str:
+        if answer.status != "ok":
+            return f"{answer.target} gives no answer: {answer.error}"
+        if self.answer is not None and self.ask.split()[0] == "result_spec":
+            spec = answer.result_spec
+            if spec is not None and _is_same(self.answer, str(spec)):
+                return ""
+            return f"the answer is {self.answer.text}; {answer.target} leaves the result as {spec}"
+        differences = compare.differences(self.plan, answer)
+        if found := [one for one in differences if one.code not in SAME_MOVES]:
+            return found[0].message.rstrip(".")
+        theirs = None if differences or self.answer is None else sent(self.ask, answer.collectives)
+        if theirs is None or self.answer is None or _is_same(self.answer, theirs):
+            return ""
+        return _otherwise(self.answer, theirs)
+
+
+JaxQuestion = ArraysQuestion | RunQuestion | PlanQuestion
+
+
+def jax_questions(lesson: Lesson) -> list[JaxQuestion]:
+    """What JAX can be asked about a lesson whose answers can be computed: each prediction's answer as far as
+    JAX knows it, the collectives of setup and solution, what the goal wants to be held and to be sent."""
+    found: list[JaxQuestion] = []
+    for number, prediction in enumerate(lesson.predictions, 1):
+        found += _of_measure(f"predict.{number}.ask", prediction.ask, prediction.draft)
+    for key, draft in (("setup.collective", lesson.setup), ("solution.collective", lesson.solution)):
+        found += _of_run(key, scene_of(draft).collective)
+    solution = scene_of(lesson.solution)
+    for name in lesson.goal.holds or ():
+        found += _of_arrays(f"goal.holds.{name}", solution, [array_named(solution, name)])
+    if lesson.goal.collectives is not None:
+        found.append(PlanQuestion("goal.collectives", solution.plan))
+    return found
+
+
+def _of_measure(key: str, ask: str, draft: Draft) -> Iterator[JaxQuestion]:
+    name, *arguments = ask.split()
+    scene = scene_of(draft)
+    answer = compute(ask, draft)
+    if name in MEASURES:
+        arrays = scene.problem.arguments
+        if name in OF_ONE_ARRAY and arguments:
+            arrays = (array_named(scene, arguments[0]),)
+        yield from _of_arrays(key, scene, arrays, ask, answer)
+    elif name == "result":
+        yield from _of_run(key, collective_of(scene), int(arguments[0]), answer)
+    elif name in OF_ROUNDS:
+        yield from _of_run(key, collective_of(scene))
+    elif name == "result_spec" or (name in OF_PLANS and scene.collective is None):
+        yield PlanQuestion(key, scene.plan, ask, answer)
+
+
+def _of_arrays(
+    key: str, scene: Scene, arrays: Sequence[ShardedArray], ask: str = "", answer: Answer | None = None
+) -> Iterator[ArraysQuestion]:
+    """Nothing where JAX's layouts refuse one of the arrays: partial sums, and parts of different sizes."""
+    mesh = scene.problem.mesh
+    layouts = [Layout(array, mesh) for array in arrays]
+    if not any(layout.uneven or layout.spec.unreduced for layout in layouts):
+        yield ArraysQuestion(key, mesh, tuple(arrays), ask, answer)
+
+
+def _of_run(
+    key: str, question: CollectiveQuestion | None, device: int = 0, answer: Answer | None = None
+) -> Iterator[RunQuestion]:
+    """Nothing where there is no collective, or none with numbers."""
+    if question is not None and question.shards is not None:
+        yield RunQuestion(key, question, device, answer)
+
+
+def _is_same(answer: Answer, text: str) -> bool:
+    try:
+        return answer.is_same(text)
+    except QuestionError:
+        return False
+
+
+def _otherwise(answer: Answer, theirs: str) -> str:
+    return f"the answer is {answer.text}; JAX gives {quote(theirs, 100)}"

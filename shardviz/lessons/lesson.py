@@ -1,0 +1,73 @@
+"""What a lesson is: something to see, to predict and to change, in the words of its file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from shardviz.drafts.draft import Draft
+
+SHOWN = ("layout", "plan", "step", "compiler")
+"""The screens that a lesson can show."""
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """A question with a computed answer.
+
+    `ask` is a measure with its arguments: ``"shard_shape A"``. `wrong` has a sentence for each likely wrong
+    answer. `draft` is the problem that is asked about, the lesson's own or a variation of it. `before` is the
+    screen that may be seen while one predicts (empty: none, so that nothing gives the answer away), `screen`
+    the one that shows the answer.
+    """
+
+    question: str
+    ask: str
+    wrong: Mapping[str, str]
+    draft: Draft
+    before: str
+    screen: str
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What the sandbox has to become: every condition that is not None holds.
+
+    `mesh` is a mesh text; `holds` has a spec text for an array's name: each device must hold what it would
+    hold under that spec on the goal's mesh. `collectives` is what the plan may send, "op array axes" each.
+    `ends` is a draft whose collective leaves on every device what is wanted. `at_most` has an upper limit for
+    a measure: ``{"shard_bytes A": "1 MiB"}``. `axis_types` is "auto" or "explicit". Fields of the draft that
+    are not in `may_change` have to stay as the lesson set them up.
+    """
+
+    text: str
+    mesh: str | None = None
+    holds: Mapping[str, str] | None = None
+    collectives: tuple[str, ...] | None = None
+    ends: Draft | None = None
+    at_most: Mapping[str, str] | None = None
+    axis_types: str | None = None
+    may_change: tuple[str, ...] = ("specs",)
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """One lesson. `name` is its file's name without number and ending, `number` its place in the course, from
+    1, or 0 for a file of its own.
+
+    `see` has at most 60 words and is read beside `screen`. `program` is a JAX program that runs as it is;
+    empty where the code of what was seen is generated from the last state.
+    """
+
+    name: str
+    number: int
+    title: str
+    see: str
+    screen: str
+    setup: Draft
+    predictions: tuple[Prediction, ...]
+    explain: str
+    goal: Goal
+    hints: tuple[str, ...]
+    solution: Draft
+    program: str = ""

@@ -1,0 +1,107 @@
+"""A collective round by round: who sends to whom, what is held, what comes out, and what it takes at least.
+
+It is the draft's own, or the only one of its plan.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from shardviz.errors import QuestionError
+from shardviz.lessons.measures.answer import Answer
+from shardviz.lessons.measures.kinds import BYTES, DEVICES, NUMBER, NUMBERS, whole_number
+from shardviz.lessons.measures.subject import position_of, walk_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from shardviz.drafts.scene import Scene
+    from shardviz.sharding import Mesh
+    from shardviz.stepping.walk import Walk
+
+
+def rounds(scene: Scene) -> Answer:
+    """How many rounds it takes."""
+    return NUMBER.answer(walk_of(scene).schedule.rounds)
+
+
+def sends_to(scene: Scene, device: str, number: str) -> Answer:
+    """To which devices a device sends in a round."""
+    walk = walk_of(scene)
+    position = position_of(walk.mesh, device)
+    sends = walk.schedule.round(whole_number(number))
+    group, member = walk.places[position]
+    to = {int(other) for other in sends.dst[sends.src == member]}
+    return DEVICES.answer(tuple(sorted(walk.mesh.device_id(walk.groups[group][other]) for other in to)))
+
+
+def held(scene: Scene, device: str, number: str) -> Answer:
+    """The numbers that a device holds after a round and still needs, in the order of the chunks."""
+    walk = walk_of(scene)
+    round_ = whole_number(number)
+    if round_:
+        walk.schedule.phase(round_)
+    _numbers(walk)
+    group, member = walk.places[position_of(walk.mesh, device)]
+    pieces = [piece for piece in walk.frames[round_].pieces(member, group) if piece.needed]
+    found = [value for piece in pieces if piece.values is not None for value in _plain(piece.values).tolist()]
+    return NUMBERS.answer(tuple(found))
+
+
+def result(scene: Scene, device: str) -> Answer:
+    """The numbers with which a device ends."""
+    mesh = walk_of(scene).mesh
+    number = mesh.device_id(position_of(mesh, device))
+    return NUMBERS.answer(tuple(results_of(scene)[number].reshape(-1).tolist()))
+
+
+def least_sent(scene: Scene) -> Answer:
+    """The fewest bytes with which any algorithm can do."""
+    return BYTES.answer(walk_of(scene).bound.wire_bytes)
+
+
+def least_rounds(scene: Scene) -> Answer:
+    """The fewest rounds with which any algorithm can do that sends one message at a time."""
+    return NUMBER.answer(walk_of(scene).bound.rounds)
+
+
+def results_of(scene: Scene) -> NDArray[np.float64]:
+    """The numbers with which every device ends, by the devices' numbers: (devices, *shape of a result).
+
+    Raises `QuestionError` where no numbers are followed.
+    """
+    walk = walk_of(scene)
+    return _by_device(walk.mesh, _numbers(walk))
+
+
+def operands_of(scene: Scene) -> NDArray[np.float64]:
+    """The numbers with which every device begins, as `results_of` has those with which it ends."""
+    walk = walk_of(scene)
+    if walk.question.shards is None:
+        raise _no_numbers()
+    return _by_device(walk.mesh, walk.question.shards)
+
+
+def _by_device(mesh: Mesh, by_position: NDArray[Any]) -> NDArray[np.float64]:
+    values = _plain(by_position)
+    found = values.copy()
+    found[[mesh.device_id(position) for position in range(mesh.size)]] = values
+    return found
+
+
+def _numbers(walk: Walk) -> NDArray[Any]:
+    after = walk.frames.after
+    if after is None:
+        raise _no_numbers()
+    return after
+
+
+def _no_numbers() -> QuestionError:
+    return QuestionError("no numbers are followed here", "give the collective data, or a smaller array")
+
+
+def _plain(values: NDArray[Any]) -> NDArray[np.float64]:
+    if values.dtype.kind == "c":
+        raise QuestionError("complex numbers cannot be asked for", "take another dtype")
+    return values.astype("float64")

@@ -1,0 +1,81 @@
+"""What measures look at: the arrays, devices and collectives of a draft's scene."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from shardviz.drafts.draft import Draft
+from shardviz.drafts.reading import read
+from shardviz.errors import QuestionError, quote
+from shardviz.lessons.measures.kinds import whole_number
+
+if TYPE_CHECKING:
+    from shardviz.drafts.scene import Scene
+    from shardviz.sharding import Layout, Mesh, ShardedArray
+    from shardviz.stepping.question import CollectiveQuestion
+    from shardviz.stepping.walk import Walk
+
+
+@lru_cache(maxsize=32)  # the predictions of a lesson ask about few drafts, again and again
+def scene_of(draft: Draft) -> Scene:
+    """The scene of a draft without faults; raises the first one as a `ShardvizError`."""
+    return read(draft)
+
+
+def array_named(scene: Scene, name: str) -> ShardedArray:
+    """An array as it is split: as the problem says, or as the plan decides.
+
+    An intermediate is as the einsum that makes it leaves it. Raises `QuestionError` for another name.
+    """
+    arrays = [each for part in scene.problem.parts for each in (*part.operands, part.result)]
+    known = list(dict.fromkeys(array.name for array in arrays))
+    found = next((array for array in arrays if array.name == name), None)
+    if found is None:
+        raise QuestionError(f"there is no array {quote(name, 30)}", f"there are {', '.join(known)}")
+    if found.spec is not None:
+        return found
+    if name == scene.problem.result.name:
+        return found.with_spec(scene.plan.result_spec)
+    steps = [step for step in scene.plan.steps if step.array == name]
+    return found.with_spec(steps[-1].to_spec)
+
+
+def layout_named(scene: Scene, name: str) -> Layout:
+    """The layout of an array on the scene's mesh."""
+    from shardviz.sharding import Layout
+
+    return Layout(array_named(scene, name), scene.problem.mesh)
+
+
+def position_of(mesh: Mesh, text: str) -> int:
+    """The place in the mesh of the device with a number; raises `QuestionError` for none of its devices."""
+    device = whole_number(text)
+    if device >= mesh.size:
+        raise QuestionError(f"there is no device {device}", f"they go from 0 to {mesh.size - 1}")
+    return device if mesh.device_order is None else mesh.device_order.index(device)
+
+
+def collective_of(scene: Scene) -> CollectiveQuestion:
+    """The collective of the draft, or else the only one of its plan. Raises `QuestionError`."""
+    from shardviz.planner.plan import LOCAL_OPS
+    from shardviz.stepping.plan_step import question_of_step
+
+    if scene.collective is not None:
+        return scene.collective
+    sent = [number for number, step in enumerate(scene.plan.steps, 1) if step.op not in LOCAL_OPS]
+    if len(sent) != 1:
+        raise QuestionError(
+            f"the plan has {len(sent)} collectives, and one is asked about",
+            "give the setup a collective, or take a problem whose plan has one",
+        )
+    return question_of_step(scene.plan, sent[0])
+
+
+def walk_of(scene: Scene) -> Walk:
+    """`collective_of`, step by step."""
+    from shardviz.stepping.links import links_from_text
+    from shardviz.stepping.walk import Walk
+
+    question = collective_of(scene)
+    return Walk(question, links_from_text(question.schedule.pattern.dims, None, None, None))

@@ -1,0 +1,199 @@
+"""What a learner has solved, and where each lesson was left: kept in the platform's state directory."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+from shardviz.drafts.document import from_document, to_document
+from shardviz.drafts.plain_text import one_line
+from shardviz.drafts.state_file import StateError, locked, read_state, set_aside, state_path, write_state
+from shardviz.errors import QuestionError, quote
+from shardviz.lessons.attempt import Attempt, begin, stages
+from shardviz.lessons.lesson import Lesson
+
+NAME = "progress.json"
+SCHEMA = "shardviz-progress/1"
+MAX_ANSWER = 300
+"""Characters of an answer."""
+
+Entry = dict[str, Any]
+"""What is kept of a lesson: ``solved``, and ``attempt``, that one of it was left as, or null."""
+
+
+class Progress:
+    """The progress of one learner. `notice` is what the learner has to be told, if anything.
+
+    Without a `path` it is forgotten with the process: that of a guest, and where the file cannot be used.
+    """
+
+    def __init__(
+        self, path: Path | None = None, entries: Mapping[str, Entry] | None = None, notice: str = ""
+    ) -> None:
+        self.path, self.notice = path, notice
+        self._entries = dict(entries or {})
+
+    def is_solved(self, lesson: Lesson) -> bool:
+        """Whether its goal was ever met."""
+        return bool(self._entries.get(_key(lesson), {}).get("solved"))
+
+    def left(self, lesson: Lesson) -> Attempt | None:
+        """The attempt as it was left; None where there is none, or its lesson has changed since."""
+        entry = self._entries.get(_key(lesson))
+        if entry is None or entry["attempt"] is None:
+            return None
+        try:
+            return _attempt(entry["attempt"], lesson, entry["solved"])
+        except QuestionError:
+            return None
+
+    def attempt(self, lesson: Lesson) -> Attempt:
+        """The attempt as it was left, or one that begins; solved lessons stay open."""
+        return self.left(lesson) or replace(begin(lesson), is_solved=self.is_solved(lesson))
+
+    def save(self, attempt: Attempt) -> None:
+        """Keep where an attempt stands. What others have saved meanwhile stays.
+
+        Raises `StateError` where that cannot be; also to say that the file was damaged meanwhile, which loses
+        nothing that is known here.
+        """
+        key = _key(attempt.lesson)
+        solved = attempt.is_solved or self.is_solved(attempt.lesson)
+        self._entries[key] = entry = {"solved": solved, "attempt": _document(attempt)}
+        if self.path is None:
+            return
+        with locked(self.path):
+            entries, damage = _read_again(self.path, self._entries)
+            entries[key] = entry | {"solved": solved or bool(entries.get(key, {}).get("solved"))}
+            write_state(self.path, {"schema": SCHEMA, "lessons": entries})
+            self._entries = entries
+        if damage is not None:
+            raise damage
+
+    def reset(self, lesson: Lesson | None = None) -> int:
+        """Forget a lesson, or all of them; how many there were. Raises `StateError`."""
+        if self.path is None:
+            entries = self._entries
+            count = _forget(entries, lesson)
+        else:
+            with locked(self.path):
+                entries, _ = _read_again(self.path, self._entries)
+                count = _forget(entries, lesson)
+                if count:
+                    write_state(self.path, {"schema": SCHEMA, "lessons": entries})
+        self._entries = entries
+        return count
+
+
+def load() -> Progress:
+    """The learner's progress. A damaged file is set aside, which `notice` says; a file that cannot be read,
+    or that another version wrote, stays, and nothing is kept beside it."""
+    path = state_path(NAME)
+    try:
+        return Progress(path, _read(path))
+    except _Unusable as error:
+        return Progress(None, notice=f"{error.message}: progress is not kept; {error.hint}")
+    except StateError as error:
+        return Progress(path, notice=f"{error.message}; {error.hint}")
+
+
+def of_guest() -> Progress:
+    """A progress that is forgotten with the process, and reads and writes no file."""
+    return Progress()
+
+
+class _Unusable(StateError):
+    """A file that is not damaged, and that this shardviz must leave as it is."""
+
+
+def _read(path: Path) -> dict[str, Entry]:
+    """Raises `_Unusable`, and `StateError` for a damaged file, which is gone then."""
+    before = path.exists()
+    try:
+        document = read_state(path)
+    except StateError as error:
+        if before and not path.exists():
+            raise
+        raise _Unusable(error.message, error.hint) from None
+    if document is None:
+        return {}
+    schema = document.get("schema") if isinstance(document, dict) else None
+    if isinstance(schema, str) and schema != SCHEMA and schema.startswith("shardviz-progress/"):
+        raise _Unusable(
+            f"your progress was saved as {quote(schema, 40)}, and this shardviz reads {SCHEMA}",
+            "open it with the shardviz that saved it",
+        )
+    lessons = document.get("lessons") if isinstance(document, dict) else None
+    if schema != SCHEMA or not isinstance(lessons, dict) or not all(map(_is_entry, lessons.values())):
+        raise set_aside(path, "it holds no progress")
+    return cast(dict[str, Entry], lessons)
+
+
+def _read_again(path: Path, known: dict[str, Entry]) -> tuple[dict[str, Entry], StateError | None]:
+    """What the file says now; what is known where it was damaged meanwhile, and the error that says so."""
+    try:
+        return _read(path), None
+    except _Unusable:
+        raise
+    except StateError as error:
+        return dict(known), error
+
+
+def _is_entry(value: object) -> bool:
+    return (
+        isinstance(value, dict)
+        and value.keys() == {"solved", "attempt"}
+        and isinstance(value["solved"], bool)
+        and (value["attempt"] is None or isinstance(value["attempt"], dict))
+    )
+
+
+def _forget(entries: dict[str, Entry], lesson: Lesson | None) -> int:
+    names = list(entries) if lesson is None else [_key(lesson)]
+    return sum(entries.pop(name, None) is not None for name in names)
+
+
+def _key(lesson: Lesson) -> str:
+    """A lesson of the course has its name; a file of its own may not take that."""
+    return lesson.name if lesson.number else f"{lesson.name}.toml"
+
+
+def _document(attempt: Attempt) -> dict[str, Any]:
+    return {
+        "of": _print(attempt.lesson),
+        "stage": attempt.place,
+        "answers": list(attempt.answers),
+        "hints": attempt.hints,
+        "draft": to_document(attempt.draft),
+    }
+
+
+def _attempt(document: Mapping[str, Any], lesson: Lesson, is_solved: bool) -> Attempt:
+    """Raises `QuestionError` for a document of another lesson, or of none."""
+    if document.keys() != {"of", "stage", "answers", "hints", "draft"} or document["of"] != _print(lesson):
+        raise QuestionError("the lesson has changed since")
+    place, answers, hints = document["stage"], document["answers"], document["hints"]
+    if not (_is_count(place, len(stages(lesson)) - 1) and _is_count(hints, len(lesson.hints))):
+        raise QuestionError("there is no such stage")
+    if not isinstance(answers, list) or len(answers) != len(lesson.predictions):
+        raise QuestionError("there are other questions")
+    if not all(answer is None or _is_line(answer) for answer in answers):
+        raise QuestionError("an answer is a line of text")
+    return Attempt(lesson, place, tuple(answers), from_document(document["draft"]), hints, is_solved)
+
+
+def _is_count(value: object, most: int) -> bool:
+    return type(value) is int and 0 <= value <= most
+
+
+def _is_line(value: object) -> bool:
+    return isinstance(value, str) and len(value) <= MAX_ANSWER and one_line(value) == value
+
+
+def _print(lesson: Lesson) -> str:
+    """Tells a lesson from the same with other questions, another problem or another goal."""
+    asked = [(each.ask, each.draft, sorted(each.wrong)) for each in lesson.predictions]
+    return hashlib.sha256(repr((lesson.setup, asked, lesson.goal)).encode()).hexdigest()[:16]

@@ -1,0 +1,96 @@
+"""Whether a lesson keeps its word: each way in which it may not, by its key."""
+
+from __future__ import annotations
+
+import pytest
+
+from shardviz.lessons.checking import Complaint, complaints
+from shardviz.lessons.course import course
+
+COLLECTIVE_GOAL = 'holds = { A = "A[I, J_Y]" }\ncollectives = ["psum C Y"]'
+
+
+@pytest.mark.parametrize("lesson", course(), ids=lambda lesson: lesson.name)
+def test_every_lesson_of_the_course_keeps_its_word(lesson):
+    assert complaints(lesson) == []
+
+
+def test_a_lesson_that_is_right(lesson_of):
+    assert complaints(lesson_of()) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "key", "reason"),
+    [
+        ({"slices A 5": "slice A 5"}, "predict.1.ask", "there is no measure 'slice' (did you mean slices?)"),
+        (
+            {"slices A 5": "slices Z 5"},
+            "predict.1.ask",
+            "there is no array 'Z' (there are A, B, C)",
+        ),
+        (
+            {'wrong."0:4, 0:16"': 'wrong."[4:8, 0:16]"'},
+            "predict.1.wrong.'[4:8, 0:16]'",
+            "it is right: the answer is 4:8, 0:16",
+        ),
+        (
+            {'wrong."0:4, 0:16"': 'wrong."half"'},
+            "predict.1.wrong.half",
+            "'half' are no slices (write for example 4:8, 0:16)",
+        ),
+        (
+            {'wrong."0:4, 0:16"': 'wrong."4:8,0:8"'},
+            "predict.1.wrong.'4:8, 0:8'",
+            "it says the same as '4:8,0:8'",
+        ),
+        (
+            {'screen = "layout"': 'screen = "step"'},
+            "screen",
+            "there is nothing to step through: no collective is set, and the plan sends nothing",
+        ),
+        (
+            {'ask = "slices A 5"': 'ask = "slices A 5"\nbefore = "step"'},
+            "predict.1.before",
+            "there is nothing to step through: no collective is set, and the plan sends nothing",
+        ),
+        (
+            {'with.specs = "XY,Y_->X_"': 'with.specs = "XY,Y->X_"'},
+            "predict.2.with",
+            "1 dimensions, but the array has 2",
+        ),
+        ({'"A[I, J_Y]"': '"A[I, J_Q]"'}, "goal.holds.A", "unknown mesh axis 'Q'"),
+        ({"holds = { A =": "holds = { Z ="}, "goal.holds.Z", "there is no array 'Z' (there are A, B, C)"),
+        ({COLLECTIVE_GOAL: 'at_most.devices = "many"'}, "goal.at_most.devices", "'many' is no whole number"),
+        ({COLLECTIVE_GOAL: 'ends.data = "1,"'}, "goal.ends", "data: expected another number"),
+        (
+            {'"_Y,Y_->__"': '"_X,Y_->__"'},
+            "goal",
+            "the solution does not meet it: device 0 holds columns 0:8 of A; the goal wants 0:4",
+        ),
+        ({COLLECTIVE_GOAL: 'holds = { A = "X_" }'}, "goal", "the start meets it already"),
+        (
+            {'specs = "_Y,Y_->__"': 'specs = "_Y,Y_->__"\ndtype = "s8"'},
+            "goal",
+            "the solution does not meet it: the dtype is s8; the goal keeps f32",
+        ),
+        (
+            {'collectives = ["psum C Y"]': 'collectives = ["psum C Y", "all_to_all C Y"]'},
+            "goal",
+            "the solution does not meet it: the plan sends nothing more; the goal wants to exchange parts",
+        ),
+        ({"print(1)": "print(1"}, "program", "line 1: '(' was never closed"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_key(lesson_of, changes, key, reason):
+    found = complaints(lesson_of(changes))
+    assert [(each.key, each.reason.startswith(reason)) for each in found][:1] == [(key, True)], found
+
+
+def test_a_setup_with_a_fault_is_the_only_complaint(lesson_of):
+    lesson = lesson_of(
+        {'[[predict]]\nquestion = "Which': '[setup.collective]\nop = "sum"\n[[predict]]\nquestion = "Which'}
+    )
+    (complaint,) = complaints(lesson)
+    assert complaint.key == "setup.collective"
+    assert complaint.reason.startswith("operation: there is no operation 'sum'")
+    assert isinstance(complaint, Complaint)

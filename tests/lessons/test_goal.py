@@ -1,0 +1,220 @@
+"""The sandbox against the goal: any equivalent sharding passes, of any other the first difference is said."""
+
+from __future__ import annotations
+
+import pytest
+
+from shardviz.drafts.reading import first_scene, read
+from shardviz.drafts.table import draft_from_table
+from shardviz.lessons.goal import first_difference
+from shardviz.lessons.lesson import Goal, Lesson
+
+MATMUL = {
+    "einsum": "A[I, J] * B[J, K] -> C[I, K]",
+    "mesh": "X=2,Y=4",
+    "sizes": "I=8,J=16,K=8",
+    "specs": "X_,__->X_",
+}
+EVERYTHING = ("mesh", "device_order", "einsum", "specs", "sizes", "dtype", "axis_types")
+
+
+def lesson_for(setup, **goal):
+    draft = draft_from_table(setup)
+    goal.setdefault("may_change", EVERYTHING)
+    return Lesson("x", 1, "X", "See.", "layout", draft, (), "So.", Goal("Do.", **goal), (), draft)
+
+
+def difference(setup, changes, **goal):
+    lesson = lesson_for(setup, **goal)
+    return first_difference(lesson.goal, lesson, read(draft_from_table(setup | changes)))
+
+
+@pytest.mark.parametrize(
+    ("changes", "found"),
+    [
+        ({"specs": "X_,__"}, "device 0 holds rows 0:4 of A; the goal wants 0:8"),
+        ({"specs": "_X,__"}, "device 0 holds columns 0:8 of A; the goal wants 0:4"),
+        ({"specs": "__,__"}, "device 0 holds columns 0:16 of A; the goal wants 0:4"),
+        ({"specs": "_Y,__"}, None),
+        ({"mesh": "X=2,Z=1,Y=4", "specs": "_(ZY),Z_"}, None),
+        ({"mesh": "a=2,b=2,c=2", "specs": "_ (bc), _ _"}, None),
+        ({"mesh": "Y=4,X=2", "specs": "_Y,__"}, "device 1 holds columns 0:4 of A; the goal wants 4:8"),
+        ({"mesh": "Y=4,X=2", "specs": "_Y,__", "device_order": "0,4,1,5,2,6,3,7"}, None),
+        (
+            {"device_order": "1,0,2,3,4,5,6,7", "specs": "_Y,__"},
+            "device 0 holds columns 4:8 of A; the goal wants 0:4",
+        ),
+        ({"mesh": "X=2,Y=2", "specs": "_Y,__"}, "the mesh has 4 devices; the goal wants 8"),
+        ({"einsum": "Z[I, J] * B[J, K] -> C[I, K]"}, "There is no array 'A'"),
+    ],
+)
+def test_who_holds_what(changes, found):
+    for text in ("_Y", "P(None, 'Y')", "A[I, J_Y]", "I J/Y"):
+        assert difference(MATMUL, changes, holds={"A": text}) == found
+
+
+def test_other_ranks_and_partial_sums_are_said_in_their_words():
+    one = {"einsum": "i->i", "mesh": "X=4", "specs": "X->X", "sizes": "i=8"}
+    assert difference(one, {}, holds={"A": "_"}) == "device 0 holds elements 0:2 of A; the goal wants 0:8"
+    three = {"einsum": "abc->abc", "mesh": "X=4", "specs": "__X->__X", "sizes": "a=8,b=8,c=8"}
+    assert difference(three, {}, holds={"A": "_X_"}) == "device 0 holds b 0:8 of A; the goal wants 0:2"
+    partial = MATMUL | {"specs": "_Y,Y_->__{U_Y}"}
+    wants = "device 0 holds a partial sum of C; the goal wants the whole sum"
+    assert difference(partial, {}, holds={"C": "__"}) == wants
+    assert difference(partial, {"specs": "_Y,Y_->__"}, holds={"C": "__{U_Y}"}) == (
+        "device 0 holds the whole sum of C; the goal wants a partial one"
+    )
+    assert difference(partial, {"specs": "_Y,Y_->__"}, holds={"C": "__"}) is None
+
+
+def test_a_result_that_is_open_is_as_the_plan_leaves_it():
+    assert difference(MATMUL, {"specs": "X_,__"}, holds={"C": "X_"}) is None
+    assert difference(MATMUL, {"specs": "X_,__"}, holds={"C": "_X"}) is not None
+
+
+@pytest.mark.parametrize(
+    ("specs", "wanted", "found"),
+    [
+        ("X_,__", (), None),
+        ("_Y,Y_->__", ("psum C Y",), None),
+        ("(XY)_,__->__", ("all_gather C Y,X",), None),
+        ("_Y,__", (), "step 3 sums C over Y; the goal wants nothing to be sent"),
+        ("_Y,Y_->__", ("all_gather A Y",), "step 2 sums C over Y; the goal wants to gather A over Y"),
+        ("X_,__", ("psum C Y",), "the plan sends nothing; the goal wants to sum C over Y"),
+        (
+            "_Y,Y_->__",
+            ("psum C Y", "all_to_all C X"),
+            "the plan sends nothing more; the goal wants to exchange parts of C over X",
+        ),
+        (
+            "_Y,Y_->Y_",
+            ("all_gather A Y",),
+            "step 2 sums and scatters C over Y; the goal wants to gather A over Y",
+        ),
+    ],
+)
+def test_what_is_sent(specs, wanted, found):
+    assert difference(MATMUL, {"specs": specs}, collectives=wanted) == found
+
+
+SUM = {"mesh": "X=4", "collective": {"op": "psum", "data": "1,2,3,4,5,6,7,8"}}
+
+
+def result_difference(changed, wanted, **mesh):
+    ends = draft_from_table(SUM | mesh | {"collective": SUM["collective"] | wanted})
+    collective = SUM["collective"] | changed
+    return difference(SUM, {"collective": collective}, ends=ends, may_change=("collective",))
+
+
+def test_with_what_a_collective_ends():
+    assert result_difference({}, {}) is None
+    assert result_difference({"algorithm": "direct"}, {}) is None
+    assert (
+        result_difference({"data": "8,7,6,5,4,3,2,1"}, {}) == "device 0 begins with 8, 7; the goal keeps 1, 2"
+    )
+    assert result_difference({"op": "all_gather"}, {}) == (
+        "device 0 ends with 1, 2, 3, 4, 5, 6, 7, 8; the goal wants 16, 20"
+    )
+    assert result_difference({"shape": "8x1"}, {}) == "each device ends with the shape 2×1; the goal wants 2"
+
+
+def test_no_collective_where_one_is_wanted():
+    lesson = lesson_for(SUM, ends=draft_from_table(SUM), may_change=("collective",))
+    without = read(draft_from_table({"mesh": "X=4"}))
+    assert first_difference(lesson.goal, lesson, without) == "No collective is set, and the goal wants one"
+
+
+@pytest.mark.parametrize(
+    ("goal", "changes", "found"),
+    [
+        (
+            {"at_most": {"shard_bytes A": "64 B"}},
+            {"dtype": "f32"},
+            "each device holds 256 B of A; the goal allows 64 B",
+        ),
+        ({"at_most": {"shard_bytes A": "1 KiB"}}, {"dtype": "f32"}, None),
+        ({"at_most": {"shard_bytes": "1 B"}}, {}, "each device holds 384 B; the goal allows 1 B"),
+        (
+            {"at_most": {"count psum": "0"}},
+            {"specs": "_Y,Y_->__"},
+            "the plan has 1 psum; the goal allows 0",
+        ),
+        ({"at_most": {"rounds": "1"}}, {}, "The plan has 0 collectives, and one is asked about"),
+        ({"axis_types": "explicit"}, {}, "the axes are auto; the goal wants them explicit"),
+        ({"axis_types": "explicit"}, {"axis_types": "explicit"}, None),
+        ({"mesh": "X=4,Y=2"}, {}, "the mesh is X=2,Y=4; the goal wants X=4,Y=2"),
+        ({"mesh": "X=4,Y=2"}, {"mesh": "X=4,Z=1,Y=2"}, None),
+    ],
+)
+def test_limits_axis_types_and_the_mesh(goal, changes, found):
+    assert difference(MATMUL, changes, **goal) == found
+
+
+@pytest.mark.parametrize(
+    ("may_change", "changes", "found"),
+    [
+        (("specs",), {"mesh": "X=4,Y=2"}, "the mesh is X=4,Y=2; the goal keeps X=2,Y=4"),
+        (("specs",), {"mesh": "X=2,Z=1,Y=4"}, None),
+        (
+            ("specs",),
+            {"device_order": "1,0,2,3,4,5,6,7"},
+            "the devices stand in another order; the goal keeps the one that they had",
+        ),
+        (("specs",), {"device_order": "row-major"}, None),
+        (
+            ("specs",),
+            {"einsum": "A[I, J] * D[J, K] -> C[I, K]"},
+            "the einsum is A[I, J] D[J, K] -> C[I, K]; the goal keeps A[I, J] B[J, K] -> C[I, K]",
+        ),
+        (("specs",), {"sizes": "I=8,J=32,K=8"}, "A has the shape 8×32; the goal keeps 8×16"),
+        (("specs",), {"dtype": "f32"}, "the dtype is f32; the goal keeps bf16"),
+        (("specs",), {"axis_types": "explicit"}, "the axes are explicit; the goal keeps them auto"),
+        (("specs",), {"targets": "none"}, None),
+        (("mesh",), {"specs": "_X,__->X_"}, "device 0 holds rows 0:8 of A; the goal keeps 0:4"),
+        (("mesh",), {"mesh": "X=4,Y=2"}, None),
+        (("mesh",), {"specs": "X_,__"}, None),
+        (
+            ("mesh", "specs"),
+            {"mesh": "X=2,Y=2", "device_order": "3,2,1,0"},
+            "the devices stand in another order; the goal keeps the one that they had",
+        ),
+    ],
+)
+def test_what_had_to_stay(may_change, changes, found):
+    assert difference(MATMUL, changes, collectives=(), may_change=may_change) == found
+
+
+def test_beside_a_collective_the_problem_may_be_any():
+    assert result_difference({}, {}) is None
+    other = {"mesh": "X=8", "collective": SUM["collective"]}
+    lesson = lesson_for(SUM, collectives=(), may_change=("collective",))
+    assert first_difference(lesson.goal, lesson, read(draft_from_table(other))) == (
+        "the mesh is X=8; the goal keeps X=4"
+    )
+    setup = MATMUL | {"mesh": "X=2,Y=4", "collective": {"op": "psum", "axis": "X", "data": "1,2,3,4,5,6,7,8"}}
+    assert difference(setup, {"dtype": "f32"}, collectives=(), may_change=("collective",)) is None
+    found = difference(setup, {"dtype": "f32"}, collectives=(), may_change=("specs",))
+    assert found == "the dtype is f32; the goal keeps bf16"
+
+
+def test_a_fault_comes_first():
+    lesson = lesson_for(MATMUL, holds={"A": "_Y"})
+    draft = draft_from_table(MATMUL)
+    faulty = type(draft)(**{**vars(draft), "specs": ("_Q", "__", "X_")})
+    assert first_difference(lesson.goal, lesson, first_scene(faulty)).startswith("Unknown mesh axis 'Q'")
+
+
+def test_512_devices_are_compared_at_once():
+    setup = MATMUL | {"mesh": "X=16,Y=32", "sizes": "I=512,J=512,K=512"}
+    assert difference(setup, {"specs": "_Y,Y_->X_"}, holds={"A": "_Y", "B": "Y_", "C": "X_"}) is None
+    assert difference(setup, {"specs": "_Y,Y_->X_"}, holds={"C": "Y_"}) == (
+        "device 0 holds rows 0:32 of C; the goal wants 0:16"
+    )
+
+
+def test_too_many_devices_are_not_compared():
+    # On so many that even a list of their numbers would not fit into memory.
+    size = 2**20
+    setup = {"einsum": "ij->ij", "mesh": f"X={size},Y={size}", "specs": "__", "sizes": f"i={size},j={size}"}
+    found = difference(setup, {}, holds={"A": "XY"}, may_change=("specs",))
+    assert found == f"{size**2:,} devices are too many to compare one by one"

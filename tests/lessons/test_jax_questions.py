@@ -1,0 +1,141 @@
+"""What of a lesson is asked of JAX, and that an answer which differs is told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from shardviz.collectives import Frames
+from shardviz.compiler import Compiled, Ran
+from shardviz.compiler.messages import LayoutOutput
+from shardviz.lessons.jax_answers import MEASURES, said
+from shardviz.lessons.jax_questions import ArraysQuestion, PlanQuestion, RunQuestion, jax_questions
+from shardviz.lessons.measures import compute
+from shardviz.lessons.measures.kinds import NUMBER, NUMBERS
+from shardviz.lessons.measures.subject import scene_of
+from shardviz.lessons.reading import read_lesson
+from shardviz.notation import parse_mesh
+from shardviz.sharding import Layout
+from shardviz.stepping.judging import judged
+
+LESSON = """
+title = "Rows"
+see = "An array over devices."
+screen = "layout"
+explain = "Its rows are split."
+[setup]
+mesh = "X=2,Y=2"
+einsum = "A[I_X, J] * B[J, K] -> C[I_X, K]"
+sizes = "I=8,J=4,K=2"
+dtype = "f32"
+[[predict]]
+question = "Which part does device 2 hold?"
+ask = "slices A 2"
+wrong."0:4, 0:4" = "That is device 0's."
+[[predict]]
+question = "What is sent?"
+ask = "collectives"
+wrong."psum C X" = "Nothing is summed."
+[[predict]]
+question = "In which case is it?"
+ask = "case"
+wrong."2" = "The contracted dimension is whole."
+[goal]
+text = "Split the columns."
+holds = { A = "_X" }
+[solution]
+einsum = "A[I, J_X] * B[J, K] -> C[I, K]"
+"""
+COLLECTIVE = """
+title = "A sum"
+see = "Two numbers."
+screen = "step"
+explain = "They are added."
+[setup]
+mesh = "i=2"
+[setup.collective]
+op = "psum"
+data = "3,4"
+[[predict]]
+question = "What does device 0 end with?"
+ask = "result 0"
+wrong."3" = "That is its own."
+[goal]
+text = "Gather."
+ends = { op = "all_gather" }
+[solution]
+collective = { op = "all_gather" }
+"""
+
+
+def held(layout: Layout) -> LayoutOutput:
+    return LayoutOutput(layout.shard_shape, 32, tuple((each.id, each.slices) for each in layout))
+
+
+def test_what_jax_can_be_asked():
+    asked = jax_questions(read_lesson(LESSON, "rows.toml"))
+    assert [(question.key, type(question)) for question in asked] == [
+        ("predict.1.ask", ArraysQuestion),
+        ("predict.2.ask", PlanQuestion),
+        ("goal.holds.A", ArraysQuestion),
+    ]
+
+
+@pytest.mark.parametrize("place", [0, 2])
+def test_a_layout_that_differs_is_told(place):
+    question = jax_questions(read_lesson(LESSON, "rows.toml"))[place]
+    (array,) = question.arrays
+    ours = held(Layout(array, question.mesh))
+    assert question.disagreement([ours]) == ""
+    devices = [(device, ((4, 8), (0, 4)) if device < 2 else ((0, 4), (0, 4))) for device, _ in ours.devices]
+    told = question.disagreement([replace(ours, devices=tuple(devices))])
+    assert "device 0 holds" in told or told == "the answer is 4:8, 0:4; JAX gives '0:4, 0:4'"
+    assert question.disagreement([LayoutOutput(error="no")]) == "JAX refuses it: no"
+
+
+def test_one_of_the_partitioners_has_to_send_the_same():
+    question = jax_questions(read_lesson(LESSON, "rows.toml"))[1]
+    same, silent = Compiled("cpu", "ok"), Compiled("shardy", "error", error="no")
+    assert question.disagreement([silent, same]) == ""
+    assert question.disagreement([silent]) == "shardy gives no answer: no"
+    other = replace(question, plan=scene_of(read_lesson(LESSON, "rows.toml").solution).plan)
+    assert "gets by without the plan's all-reduce over X" in other.disagreement([same])
+
+
+def test_what_a_partitioner_sends_gives_the_answer():
+    text = LESSON.replace('"collectives"', '"sent"').replace('"psum C X"', '"1 B"')
+    question = jax_questions(read_lesson(text, "rows.toml"))[1]
+    assert question.disagreement([Compiled("shardy", "ok")]) == ""
+    wrong = replace(question, answer=NUMBER.answer(7))
+    assert wrong.disagreement([Compiled("shardy", "ok")]) == "the answer is 7; JAX gives '0 B'"
+
+
+def test_numbers_that_differ_are_told():
+    question = jax_questions(read_lesson(COLLECTIVE, "sum.toml"))[0]
+    assert isinstance(question, RunQuestion)
+    asked = question.question
+    frames = Frames(asked.schedule, asked.operation, asked.layout.mesh, asked.shards)
+
+    def told(number, answer=question.answer):
+        ran = Ran("cpu", "ok", np.full((2, 1), number, asked.shards.dtype))
+        return replace(question, answer=answer).disagreement(judged(asked, frames, ran))
+
+    assert told(7) == ""
+    assert told(8) == "JAX ends with 8 where ours is 7; device 0 first"
+    assert told(7, NUMBERS.answer((5.0,))) == "the answer is 5; JAX gives '7'"
+
+
+ASKED = ["devices", "device X=1,Y=0", "coordinates 3", "shard_shape A", "slices A 3", "holders A 3"]
+ASKED += ["replicas A", "bytes A", "shard_bytes A", "shard_bytes"]
+
+
+def test_jax_answers_are_written_as_measures_read_them():
+    lesson = read_lesson(LESSON, "rows.toml")
+    problem = scene_of(lesson.setup).problem
+    assert {ask.split()[0] for ask in ASKED} == MEASURES
+    for ask in ASKED:
+        arrays = problem.arguments if ask == "shard_bytes" else problem.arguments[:1]
+        told = said(ask, parse_mesh("X=2,Y=2"), [held(Layout(array, problem.mesh)) for array in arrays])
+        assert compute(ask, lesson.setup).is_same(told), ask

@@ -1,0 +1,201 @@
+"""What predictions ask for: answers that the engine computes, and texts that say the same."""
+
+from __future__ import annotations
+
+import pytest
+
+from shardviz.drafts.table import draft_from_table
+from shardviz.errors import QuestionError
+from shardviz.lessons.lesson import Prediction
+from shardviz.lessons.measures import MEASURES, choices, compute
+
+MATMUL = draft_from_table(
+    {
+        "einsum": "A[I_X, J_Y] * B[J, K] -> C[I_X, K]",
+        "mesh": "X=2,Y=4",
+        "sizes": "I=8,J=8,K=8",
+        "dtype": "f32",
+    }
+)
+TURNED = draft_from_table(
+    {"einsum": "ij->ij", "specs": "X_->X_", "mesh": "X=4", "device_order": "3,2,1,0", "sizes": "i=8,j=2"}
+)
+CHAIN = draft_from_table(
+    {
+        "einsum": "bx,xy->by; by,yz->bz",
+        "specs": "_Y,Y_; ?,_Y->_Y",
+        "mesh": "X=2,Y=4",
+        "sizes": "b=8,x=8,y=8,z=8",
+    }
+)
+SUM = draft_from_table(
+    {"mesh": "i=4", "collective": {"op": "psum", "data": "3,1,4,1,5,9,2,6,5,3,5,8,9,7,1,2"}}
+)
+GATHER = draft_from_table(
+    {
+        "mesh": "X=4",
+        "device_order": "3,2,1,0",
+        "collective": {"op": "all_gather", "data": "3,9,5,2", "algorithm": "ring"},
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("ask", "draft", "answer"),
+    [
+        ("devices", MATMUL, "8"),
+        ("axis_size Y", MATMUL, "4"),
+        ("device X=1,Y=2", MATMUL, "6"),
+        ("device X=0", TURNED, "3"),
+        ("coordinates 6", MATMUL, "X=1, Y=2"),
+        ("coordinates 0", TURNED, "X=3"),
+        ("shard_shape A", MATMUL, "4×2"),
+        ("slices A 5", MATMUL, "4:8, 2:4"),
+        ("slices A 0", TURNED, "6:8, 0:2"),
+        ("holders C 5", MATMUL, "4, 5, 6, 7"),
+        ("holders A 3", TURNED, "3"),
+        ("replicas C", MATMUL, "4"),
+        ("bytes A", MATMUL, "256 B"),
+        ("shard_bytes A", MATMUL, "32 B"),
+        ("shard_bytes", MATMUL, "288 B"),
+        ("spelled A book", MATMUL, "A[I_X, J_Y]"),
+        ("spelled A pspec", MATMUL, "P('X', 'Y')"),
+        ("spelled A einshard", MATMUL, "I J -> I2 J4"),
+        ("spelled A shardlib", MATMUL, "I/X J/Y"),
+        ("spelled A string", MATMUL, "XY"),
+        ("result_spec", CHAIN, "_Y"),
+        ("result_spec book", MATMUL, "C[I_X, K]"),
+        ("collectives", MATMUL, "all_gather A over Y"),
+        ("collectives", CHAIN, "psum H1 over Y"),
+        ("collectives", SUM, "nothing"),
+        ("count all_gather", MATMUL, "1"),
+        ("count psum", MATMUL, "0"),
+        ("case", MATMUL, "2"),
+        ("line psum", CHAIN, "1"),
+        ("line all_gather", MATMUL, "1"),
+        ("sent", MATMUL, "96 B"),
+        ("sent", SUM, "24 B"),
+        ("longer 1e9 1e12", MATMUL, "multiplying"),
+        ("rounds", SUM, "6"),
+        ("rounds", MATMUL, "3"),
+        ("hops", SUM, "1"),
+        ("hops", MATMUL, "1"),
+        ("sends_to 2 1", SUM, "3"),
+        ("sends_to 0 1", GATHER, "3"),
+        ("held 2 0", SUM, "5, 3, 5, 8"),
+        ("held 2 1", SUM, "10, 5, 8"),
+        ("held 2 4", SUM, "20, 12"),
+        ("held 3 0", GATHER, "3"),
+        ("held 3 1", GATHER, "3, 2"),
+        ("result 2", SUM, "22, 20, 12, 17"),
+        ("least_sent", SUM, "24 B"),
+        ("least_rounds", SUM, "2"),
+    ],
+)
+def test_the_answer_is_computed(ask, draft, answer):
+    found = compute(ask, draft)
+    assert found.text == answer
+    assert found.is_same(answer)
+    assert found.shown(answer) == answer
+
+
+def test_every_measure_is_computed_here():
+    table = next(m for m in test_the_answer_is_computed.pytestmark if m.name == "parametrize").args[1]
+    assert {ask.split()[0] for ask, _, _ in table} == MEASURES.keys()
+
+
+@pytest.mark.parametrize(
+    ("ask", "draft", "same", "other"),
+    [
+        ("devices", MATMUL, ["8", " 8 "], ["16"]),
+        ("coordinates 6", MATMUL, ["Y=2 X=1", "X=1,Y=2"], ["X=2, Y=1"]),
+        ("shard_shape A", MATMUL, ["4x2", "4, 2", "(4, 2)"], ["2x4", "4x2x1"]),
+        ("slices A 5", MATMUL, ["4:8,2:4", "[4:8, 2:4]"], ["4:8"]),
+        ("holders C 5", MATMUL, ["7,6,5,4", "4, 5, 6 and 7"], ["5"]),
+        ("bytes B", TURNED, [], []),
+        ("shard_bytes A", MATMUL, ["32", "32 bytes", "0.03125 KiB"], ["32 KiB", "32 kB"]),
+        ("spelled A book", MATMUL, ["XY", "P('X','Y')", "I/X J/Y", "I J -> I2 J4"], ["YX", "A[I_XY, J]"]),
+        (
+            "collectives",
+            MATMUL,
+            ["all_gather A Y", "all_gather A over Y"],
+            [
+                "nothing",
+                "all_gather A X",
+                "all_gather A Y; psum C Y",
+                "all_gather A over Y, then psum C over Y",
+            ],
+        ),
+        ("result 2", SUM, ["22 20 12 17", "22.0,20,12,17"], ["20, 22, 12, 17", "nothing"]),
+        ("sends_to 2 1", SUM, ["3"], ["nobody", "1, 3"]),
+    ],
+)
+def test_texts_that_mean_the_same_are_the_same_answer(ask, draft, same, other):
+    if not same:
+        with pytest.raises(QuestionError, match="there is no array 'B'"):
+            compute(ask, draft)
+        return
+    answer = compute(ask, draft)
+    assert {answer.shown(text) for text in same} == {answer.text}
+    assert [text for text in other if answer.is_same(text)] == []
+
+
+@pytest.mark.parametrize(
+    ("ask", "draft", "message", "hint"),
+    [
+        ("", MATMUL, "there is no measure ''", "there are devices"),
+        ("shard_shap A", MATMUL, "there is no measure 'shard_shap'", "did you mean shard_shape?"),
+        ("slices A", MATMUL, "slices does not take 'A'", "write for example slices A 5"),
+        ("devices 3", MATMUL, "devices does not take '3'", "write for example devices"),
+        ("slices A 8", MATMUL, "there is no device 8", "they go from 0 to 7"),
+        ("slices A five", MATMUL, "'five' is no whole number", "write for example 8"),
+        ("slices Z 0", MATMUL, "there is no array 'Z'", "there are A, B, C"),
+        ("axis_size Z", MATMUL, "unknown mesh axis 'Z'", "this mesh has the axes X, Y"),
+        ("device X=1", MATMUL, "a device has a place on every axis", "name X, Y"),
+        ("device X=1,Y=9", MATMUL, "there is no Y=9", "Y has 4 places"),
+        ("spelled A jax", MATMUL, "there is no notation 'jax'", "there are book"),
+        ("count gather", MATMUL, "no plan has 'gather'", "did you mean all_gather?"),
+        ("case", CHAIN, "this is not one case alone, but case 3 over Y; case 1", "take one einsum"),
+        ("line psum", MATMUL, "the plan has no psum", "ask for another operation"),
+        ("rounds", TURNED, "the plan has 0 collectives, and one is asked about", "give the setup"),
+        ("held 2 7", SUM, "there is no round 7: ring has 6 here", "rounds go from 1 to 6"),
+    ],
+)
+def test_what_cannot_be_asked_is_said(ask, draft, message, hint):
+    with pytest.raises(QuestionError) as caught:
+        compute(ask, draft)
+    assert caught.value.message == message
+    assert caught.value.hint.startswith(hint)
+
+
+def test_texts_of_another_kind_are_refused():
+    for ask, draft in (
+        ("devices", MATMUL),
+        ("slices A 5", MATMUL),
+        ("bytes A", MATMUL),
+        ("collectives", MATMUL),
+    ):
+        for text in ("", "many", "1e3", "-1", "٣", "9" * 1000 + " parsecs"):
+            with pytest.raises(QuestionError):
+                compute(ask, draft).read(text)
+
+
+@pytest.mark.parametrize(
+    ("ask", "draft", "wrong", "order"),
+    [
+        ("shard_shape A", MATMUL, ["8x8", "4x8"], ["4×2", "4x8", "8x8"]),
+        ("bytes A", MATMUL, ["1 KiB", "32"], ["32", "256 B", "1 KiB"]),
+        ("collectives", MATMUL, ["psum C Y", "nothing"], ["nothing", "all_gather A over Y", "psum C Y"]),
+    ],
+)
+def test_the_order_of_the_choices_does_not_depend_on_which_is_right(ask, draft, wrong, order):
+    for texts in (wrong, wrong[::-1]):
+        prediction = Prediction("?", ask, dict.fromkeys(texts, "no"), draft, "", "layout")
+        assert choices(prediction) == tuple(order)
+
+
+def test_a_large_mesh_is_no_matter():
+    draft = draft_from_table(
+        {"mesh": "X=64,Y=64", "einsum": "ij->ij", "specs": "XY", "sizes": "i=4096,j=4096"}
+    )
+    assert compute("slices A 4095", draft).text == "4032:4096, 4032:4096"
