@@ -1,12 +1,18 @@
-"""Set up once for all tests: JAX, where a test imports it, sees eight simulated CPU devices."""
+"""Set up once for all tests: what JAX and Textual read when a test first imports them."""
 
 from __future__ import annotations
 
 import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
 from itertools import product
 
 import pytest
 
+# Eight simulated devices.
 _DEVICES = "--xla_force_host_platform_device_count=8"
 
 os.environ["JAX_PLATFORMS"] = "cpu"
@@ -14,8 +20,35 @@ os.environ["XLA_FLAGS"] = " ".join(
     [flag for flag in os.environ.get("XLA_FLAGS", "").split() if "device_count" not in flag] + [_DEVICES]
 )
 
+# The same colours in every terminal, and a frame as soon as there is something to draw.
+os.environ["TEXTUAL_COLOR_SYSTEM"] = "truecolor"
+os.environ["TEXTUAL_FPS"] = "1000"
+os.environ.pop("NO_COLOR", None)
+
 MATRIX_SPECS = ("__", "X_", "Y_", "_X", "_Y", "XY", "YX", "(XY)_", "(YX)_", "_(XY)", "_(YX)")
 """Every way to split a matrix over two axes: each on a dimension or on none, in either order."""
+
+
+@pytest.fixture(scope="session")
+def printed_by(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Mapping[str, str]], dict[str, str]]:
+    """What programs print, by name: each runs in a fork of a fresh process that has imported JAX, no more."""
+
+    def printed(programs: Mapping[str, str]) -> dict[str, str]:
+        from shardviz.cli.lessons import runner as script
+
+        paths = []
+        for code in programs.values():
+            paths.append(tmp_path_factory.mktemp("program") / "program.py")
+            paths[-1].write_text(code, encoding="utf-8")
+        runner = [sys.executable, "-P", script.__file__]
+        lines = "".join(f"{path}\n" for path in paths)
+        ran = subprocess.run(runner, input=lines, capture_output=True, text=True, timeout=240, check=True)
+        for path, code in zip(paths, ran.stdout.split(), strict=True):
+            assert code == "0", (path.parent / "err").read_text(encoding="utf-8")
+        said = [(path.parent / "out").read_text(encoding="utf-8") for path in paths]
+        return dict(zip(programs, said, strict=True))
+
+    return printed
 
 
 @pytest.fixture(scope="session")
@@ -23,3 +56,19 @@ def matmul_specs() -> list[str]:
     """All 1,452 specs for a matmul on two axes: 11 for each operand, 11 or the compiler's choice after."""
     results = ("", *(f"->{spec}" for spec in MATRIX_SPECS))
     return [f"{a},{w}{result}" for a, w, result in product(MATRIX_SPECS, MATRIX_SPECS, results)]
+
+
+@pytest.fixture
+def server_that_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`shardviz serve` listens at any free port, and is interrupted as soon as it could serve."""
+    pytest.importorskip("textual_serve", reason="the extra serve is not installed")
+    from shardviz.serve import ports
+    from shardviz.serve.server import Server
+
+    async def interrupted(_: Server, listening: socket.socket) -> int:
+        listening.close()
+        return signal.SIGINT
+
+    listen = ports.listen
+    monkeypatch.setattr(ports, "listen", lambda host, _: listen(host, 0))
+    monkeypatch.setattr(Server, "serve", interrupted)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+from html import escape
+
 from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 
@@ -25,7 +28,7 @@ THEME = TerminalTheme(
 """Colours for what has none of its own: background, foreground, and the eight of a terminal."""
 
 _PAGE = """\
-<svg class="{unique_id}" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
+<svg class="{unique_id}" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg"%s
 <style>
 .{unique_id}-matrix {{
     font-family: "Fira Code", "JetBrains Mono", "DejaVu Sans Mono", Menlo, Consolas, monospace;
@@ -52,8 +55,38 @@ _PAGE = """\
 """Rich's own page without the fonts that it loads from elsewhere."""
 
 
-def svg(console: Console, name: str) -> str:
-    """What a console with `record=True` has printed; `name` sets its styles apart from other pictures'."""
-    return console.export_svg(
-        title="", theme=THEME, code_format=_PAGE, font_aspect_ratio=ASPECT, unique_id=f"shardviz-{name}"
+def recorder(width: int) -> Console:
+    """A console of so many columns that prints nowhere and keeps what is printed, in all colours."""
+    return Console(
+        width=width,
+        file=io.StringIO(),
+        force_terminal=True,
+        color_system="truecolor",
+        record=True,
+        legacy_windows=False,
+        _environ={},
     )
+
+
+def svg(console: Console, name: str, title: str = "", words: str = "") -> str:
+    """What a `recorder` has printed; `name` sets its styles apart from other pictures'.
+
+    `title` and `words` are what those have who do not see it: its name, and all that it tells.
+    """
+    return console.export_svg(
+        title="",
+        theme=THEME,
+        code_format=_PAGE % _described(title, words, f"shardviz-{name}"),
+        font_aspect_ratio=ASPECT,
+        unique_id=f"shardviz-{name}",
+    )
+
+
+def _described(title: str, words: str, name: str) -> str:
+    """The end of the first tag with a title and a description after it; nothing without a title."""
+    if not title:
+        return ">"
+    parts = {"title": title, "desc": words}
+    told = "\n".join(f'<{part} id="{name}-{part}">{escape(text)}</{part}>' for part, text in parts.items())
+    labels = " ".join(f"{name}-{part}" for part in parts)
+    return f' role="img" aria-labelledby="{labels}">\n{told}'.replace("{", "{{").replace("}", "}}")

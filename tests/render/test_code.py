@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -64,20 +62,9 @@ PROGRAMS = {
 
 
 @pytest.fixture(scope="module")
-def printed():
-    """What each program prints, all of them run side by side."""
-    running = {
-        name: subprocess.Popen(
-            [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        for name, code in PROGRAMS.items()
-    }
-    said = {}
-    for name, process in running.items():
-        out, errors = process.communicate(timeout=120)
-        assert process.returncode == 0, errors
-        said[name] = out
-    return said
+def printed(printed_by):
+    """What each program prints."""
+    return printed_by(PROGRAMS)
 
 
 def collectives_in(text):

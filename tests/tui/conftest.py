@@ -6,15 +6,9 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
-
-# Read when Textual is loaded: the same colours in every terminal that runs the tests.
-os.environ["TEXTUAL_COLOR_SYSTEM"] = "truecolor"
-os.environ.pop("NO_COLOR", None)
-# A frame is drawn as soon as there is something to draw.
-os.environ["TEXTUAL_FPS"] = "1000"
-
 import textual.app
 import textual.pilot
 from textual.pilot import Pilot
@@ -80,11 +74,12 @@ def drive(
     draft: Draft | None = None,
     screen: str = "layout",
     worker: object = None,
+    **others: Any,
 ) -> None:
     """Open the application and run a script on it; without a worker no compiler answers."""
 
     async def session() -> None:
-        app = ShardvizApp(draft, screen, worker or Mute())
+        app = ShardvizApp(draft, screen, worker or Mute(), **others)
         async with app.run_test(size=size) as pilot:
             await pilot.pause()
             await script(pilot)

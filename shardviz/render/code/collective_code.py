@@ -9,8 +9,16 @@ from typing import TYPE_CHECKING
 from shardviz.compiler.ran import UNSAFE
 from shardviz.compiler.targets import MAX_CPU_DEVICES
 from shardviz.errors import QuestionError
+from shardviz.render.code.printed_code import printed_code
 from shardviz.render.code.ragged_code import ragged_code, table_code
-from shardviz.render.code.spelling import devices_code, dtype_code, mesh_code, spec_code, tuple_code
+from shardviz.render.code.spelling import (
+    axes_code,
+    devices_code,
+    dtype_code,
+    mesh_code,
+    spec_code,
+    tuple_code,
+)
 from shardviz.sharding import PartitionSpec
 
 if TYPE_CHECKING:
@@ -18,6 +26,8 @@ if TYPE_CHECKING:
 
 MAX_LISTED = 64
 """Devices whose results are printed."""
+MAX_PRINTED = 2**16
+"""Numbers of all results; of more the first and the last are printed."""
 MAX_WRITTEN = 4096
 """Numbers that the code itself may list."""
 MAX_BYTES = 2**31
@@ -26,11 +36,12 @@ WIDTH = 92
 """Of the longest lines that need not be longer."""
 
 
-def collective_code(question: CollectiveQuestion) -> str:
-    """A complete program that runs the collective on its numbers, and prints what is left on each device.
+def collective_code(question: CollectiveQuestion, about: str = "") -> str:
+    """A complete program that runs the collective on its numbers.
 
-    The addends of a pending sum stand along an extra dimension in front. Raises `QuestionError` for a mesh
-    or an array too large for simulated devices.
+    It prints the collective that was compiled, and what is left on each device; `about` is a comment above
+    the numbers. The addends of a pending sum stand along an extra dimension in front. Raises `QuestionError`
+    for a mesh or an array too large for simulated devices.
     """
     layout = question.layout
     mesh = layout.mesh
@@ -47,7 +58,7 @@ def collective_code(question: CollectiveQuestion) -> str:
         [*_imports(question), ""],
         [*devices_code(mesh.size, layout.array.dtype), ""],
         [*mesh_code(mesh, "Auto"), ""],
-        [*_numbers(question), "", ""],
+        [*[f"# {about}"] * bool(about), *_numbers(question), "", ""],
         [*_program(question), "", ""],
         _run(question),
     ]
@@ -55,7 +66,7 @@ def collective_code(question: CollectiveQuestion) -> str:
 
 
 def _imports(question: CollectiveQuestion) -> list[str]:
-    lines = ["import jax", "import jax.numpy as jnp"]
+    lines = ["import re", "", "import jax", "import jax.numpy as jnp"]
     if question.layout.mesh.device_order is not None:
         lines.append("import numpy as np")
     return [*lines, "from jax.sharding import AxisType", "from jax.sharding import PartitionSpec as P"]
@@ -120,8 +131,7 @@ def _number(value: object) -> str:
 def _program(question: CollectiveQuestion) -> list[str]:
     """The function of one device's shard, and what it needs before it."""
     operation = question.operation
-    shard = "shard[0]" if question.layout.spec.unreduced else "shard"
-    axes = f'"{operation.axes[0]}"' if len(operation.axes) == 1 else tuple_code(operation.axes)
+    shard, axes = shard_code(question), axes_code(operation.axes)
     before: list[str] = []
     if operation.name == "pbroadcast":
         before = ["# On GPUs this is jax.lax.pbroadcast, which JAX has not on CPUs."]
@@ -147,10 +157,21 @@ def _parameters(question: CollectiveQuestion) -> str:
     return "".join(written)
 
 
+def shard_code(question: CollectiveQuestion) -> str:
+    """A device's own shard, as the function that `shard_map` calls has it."""
+    return "shard[0]" if question.layout.spec.unreduced else "shard"
+
+
+def into_code(question: CollectiveQuestion) -> str:
+    """The spec by which `shard_map` cuts `x` into shards."""
+    spec = question.layout.spec
+    addends = (spec.unreduced,) if spec.unreduced else ()
+    return spec_code(PartitionSpec((*addends, *spec.dims)))
+
+
 def _run(question: CollectiveQuestion) -> list[str]:
     layout = question.layout
-    addends = (layout.spec.unreduced,) if layout.spec.unreduced else ()
-    into = spec_code(PartitionSpec((*addends, *layout.spec.dims)))
+    into = into_code(question)
     out = question.final_spec.replace("'", '"')
     if not out:
         out = spec_code(PartitionSpec((layout.mesh.axis_names,)))
@@ -159,7 +180,11 @@ def _run(question: CollectiveQuestion) -> list[str]:
     lines = [call]
     if len(call) > WIDTH:
         lines = ["mapped = jax.shard_map(", f"    program, mesh=mesh, {specs}, check_vma=False", ")"]
-    lines.append("result = jax.jit(mapped)(x)")
+    lines += ["compiled = jax.jit(mapped).lower(x).compile()", "", *printed_code(), ""]
+    lines.append("result = compiled(x)")
+    if _results(question) > MAX_PRINTED:
+        ends = '"from", result.ravel()[0], "to", result.ravel()[-1]'
+        return [*lines, f'print("final result:", result.shape, {ends})']
     if layout.mesh.size <= MAX_LISTED:
         data = "shard.data.tolist()" if question.final_spec else "shard.data[0].tolist()"
         lines += [
@@ -167,3 +192,9 @@ def _run(question: CollectiveQuestion) -> list[str]:
             f'    print(f"device {{shard.device.id}}:", {data})',
         ]
     return [*lines, 'print("final result:", result.tolist())']
+
+
+def _results(question: CollectiveQuestion) -> int:
+    """Numbers that all devices end with, or start with, where these are more."""
+    layout, members = question.layout, question.schedule.pattern.group_size
+    return layout.mesh.size * math.prod(question.operation.larger(layout.shard_shape, members))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from shardviz.compiler.question import subscripts
 from shardviz.compiler.targets import MAX_CPU_DEVICES, TARGETS, check_mesh
 from shardviz.errors import plural
-from shardviz.render.code.refusals import is_uneven, may_be_refused, needs_explicit
+from shardviz.render.code.laptop import runs_on_a_laptop
+from shardviz.render.code.printed_code import printed_code
+from shardviz.render.code.refusals import may_be_refused, needs_explicit
 from shardviz.render.code.setting import setting_for
 from shardviz.render.code.shardy_code import shardy_passes_code
 from shardviz.render.code.spelling import dtype_code, names_code, spec_code
@@ -19,14 +20,8 @@ if TYPE_CHECKING:
     from shardviz.planner.problem import Contraction, Problem
     from shardviz.sharding import PartitionSpec, ShardedArray
 
-MAX_BYTES = 2**28
-"""What the devices may hold together for arrays to be made and the program to be run."""
-MAX_MULTIPLICATIONS = 2**36
-"""Work of a second or so on a laptop."""
 MAX_LISTED = 16
 """Devices whose part of the result is printed."""
-
-_COLLECTIVES = "all-gather|all-reduce|reduce-scatter|all-to-all|collective-permute"
 
 
 def problem_code(problem: Problem, target: Target | None = None) -> str:
@@ -43,7 +38,7 @@ def problem_code(problem: Problem, target: Target | None = None) -> str:
         target = TARGETS["cpu" if problem.mesh.size <= MAX_CPU_DEVICES else "shardy"]
     check_mesh(target, problem.mesh)
     setting = setting_for(target, problem)
-    run = setting.has_devices and _is_small(problem)
+    run = setting.has_devices and runs_on_a_laptop(problem)
     guarded = may_be_refused(problem, target)
     parts = [
         [f'"""{_title(problem, target)}"""', ""],
@@ -144,11 +139,7 @@ def _compiled(problem: Problem, guarded: bool) -> list[str]:
         *_guarded(f"compiled = jitted.lower({_arguments(problem)}).compile()", guarded),
         "",
         'print("the result is split as", compiled.output_shardings)',
-        f'collective = r" ({_COLLECTIVES})(-start)?\\("',
-        'print("collectives:")',
-        "for line in compiled.as_text().splitlines():",
-        "    if re.search(collective, line):",
-        '        print(line.partition(", metadata=")[0].strip())',
+        *printed_code(),
     ]
 
 
@@ -197,19 +188,3 @@ def _names(problem: Problem) -> dict[str, str]:
 
 def _spec(array: ShardedArray) -> str:
     return spec_code(array.decided_spec)
-
-
-def _is_small(problem: Problem) -> bool:
-    """Whether a laptop can hold the arrays on all devices, and multiply them."""
-    if any(array.decided_spec.unreduced for array in problem.arguments) or is_uneven(problem):
-        return False
-    arrays = [*problem.arguments, *(part.result for part in problem.parts)]
-    held = sum(
-        array.nbytes if array.spec is None else array.bytes_per_device(problem.mesh) * problem.mesh.size
-        for array in arrays
-    )
-    work = 0
-    for part in problem.parts:
-        sizes = dict(pair for array in part.operands for pair in zip(array.dims, array.shape, strict=True))
-        work += math.prod(sizes.values())
-    return held <= MAX_BYTES and work <= MAX_MULTIPLICATIONS

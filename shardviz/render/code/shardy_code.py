@@ -35,8 +35,8 @@ def shardy_passes_code() -> list[str]:
         "    ):",
         '        PassManager.parse(f"builtin.module({passes})").run(module.operation)',
         "",
-        'print("collectives:")',
-        "for line in str(module).splitlines():",
-        '    if "= sdy." in line:',
-        "        print(line.strip())",
+        'sent = [line for line in str(module).splitlines() if "= sdy." in line]',
+        'print("collectives:" if sent else "collectives: none, nothing is sent")',
+        "for line in sent:",
+        "    print(line.strip())",
     ]

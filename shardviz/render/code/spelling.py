@@ -37,6 +37,7 @@ _TAKEN = {
         "collective",
         "shard",
         "error",
+        "sent",
         "print",
         "sorted",
         "str",
@@ -44,6 +45,7 @@ _TAKEN = {
     ),
     *("AxisType", "NamedSharding", "AbstractMesh", "PassManager", "Exception", "SystemExit"),
     *("os", "topologies", "mesh_utils", "GPU"),
+    *("rng", "ones", "shape_of", "mapped", "placed", "found"),
 }
 """What the programs themselves name."""
 
@@ -79,6 +81,11 @@ def names_code(names: Iterable[str]) -> dict[str, str]:
 def tuple_code(items: Iterable[object]) -> str:
     """``(2,)``, ``("X", "Y")``: a tuple with double quotes."""
     return str(tuple(items)).replace("'", '"')
+
+
+def axes_code(axes: tuple[str, ...]) -> str:
+    """``"X"``, ``("X", "Y")``: the axes of a collective."""
+    return f'"{axes[0]}"' if len(axes) == 1 else tuple_code(axes)
 
 
 def wide_code(dtype: str) -> list[str]:

@@ -18,16 +18,22 @@ RIGHT = frozenset({3, 4})
 
 def plan_view(plan: Plan, width: int, palette: Palette) -> list[Text]:
     """The case, the steps with their reasons, and what a device sends in all."""
-    lines = sentence("; ".join(plan.cases), width, lead="plan  ", style="bold")
-    for case, meaning in CASES.items():
-        if any(case in named for named in plan.cases):
-            lines += sentence(f"{case}: {meaning}", width, 1, style="dim")
+    lines = case_lines(plan, width)
     rows = [step_cells(number, step, plan, palette) for number, step in enumerate(plan.steps, 1)]
     aligned = columns(rows, width, 1, RIGHT)
     for row, step in zip(rows, plan.steps, strict=True):
         lines += records([row], width, 1) if aligned is None else [aligned.pop(0)]
         lines += sentence(step.reason, width, 4)
     return [*lines, *sentence(totals(plan), width, 1)]
+
+
+def case_lines(plan: Plan, width: int) -> list[Text]:
+    """Which case of the textbook each part is, and what that means."""
+    lines = sentence("; ".join(plan.cases), width, lead="plan  ", style="bold")
+    for case, meaning in CASES.items():
+        if any(case in named for named in plan.cases):
+            lines += sentence(f"{case}: {meaning}", width, 1, style="dim")
+    return lines
 
 
 def step_lines(plan: Plan, number: int, width: int, palette: Palette) -> list[Text]:

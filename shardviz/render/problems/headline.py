@@ -1,4 +1,4 @@
-"""The problem on one line, cut so that what matters most stays."""
+"""The problem, or a collective of its own, on one line, cut so that what matters most stays."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from rich.text import Text
 
 from shardviz.drafts.draft import Fault
 from shardviz.drafts.scene import Scene
-from shardviz.drafts.summary import Part, summary
+from shardviz.drafts.summary import Part, collective_summary, summary
 from shardviz.render.palette import Palette
 from shardviz.render.programs.foreign_text import printable
 from shardviz.sharding import Mesh
@@ -19,23 +19,25 @@ LEAST = 12
 """Columns that a part has at least."""
 
 
-def headline(scene: Scene, width: int, palette: Palette) -> Text:
+def headline(scene: Scene, width: int, palette: Palette, of_collective: bool = False) -> Text:
     """``bd,df->bf   XY,Y_->X_   X=2 Y=4   bf16   shardy,cpu`` in at most `width` columns.
 
-    A draft with faults has the line of the last one without, and the fields that are wrong at the end.
+    `of_collective`: ``all_gather   i=4   3,9,5,2   ring`` instead, where there is a collective of its own. A
+    draft with faults has the line of the last one without, and the fields that are wrong at the end.
     """
     said = _complaint(scene)
     gap = " " * (3 if width >= WIDE else 2)
-    line = _cut(scene, width - (said.cell_len + len(gap) if said else 0), gap, palette)
+    parts = (of_collective and collective_summary(scene)) or summary(scene)
+    line = _cut(parts, scene.problem.mesh, width - (said.cell_len + len(gap) if said else 0), gap, palette)
     if said:
         line.append(" " * max(width - line.cell_len - said.cell_len, 0)).append_text(said)
         line.truncate(width, overflow="ellipsis")
     return line
 
 
-def _cut(scene: Scene, width: int, gap: str, palette: Palette) -> Text:
+def _cut(parts: tuple[Part, ...], mesh: Mesh, width: int, gap: str, palette: Palette) -> Text:
     """As many parts as fit, each cut to a third of the line if not all do."""
-    texts = [_part_text(part, scene.problem.mesh, palette, width) for part in summary(scene)]
+    texts = [_part_text(part, mesh, palette, width) for part in parts]
     if sum(text.cell_len + len(gap) for text in texts) - len(gap) > width:
         for text in texts:
             text.truncate(max(width // 3, LEAST), overflow="ellipsis")

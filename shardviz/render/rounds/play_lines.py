@@ -21,9 +21,13 @@ STOP = "any key stops"
 
 
 class Stage:
-    """All frames of a walk on one page: what they have in common is worked out once."""
+    """All frames of a walk on one page: what they have in common is worked out once.
 
-    def __init__(self, walk: Walk, width: int, height: int, palette: Palette) -> None:
+    `ending` says how the show is ended; empty where nothing ends it.
+    """
+
+    def __init__(self, walk: Walk, width: int, height: int, palette: Palette, ending: str = STOP) -> None:
+        self._ending = ending
         self.walk, self.width, self.height, self.palette = walk, width, height, palette
         self._top = headline(walk, width, palette)
         # A blank line, two of progress, another blank line; the columns' names.
@@ -52,7 +56,8 @@ class Stage:
         drawn = [self._picture(number) for number in seen]
         shape = common_shape(drawn)
         words = legend(self.walk, drawn, shape)
-        return shape, sentence(f"{words}   {STOP}" if words else STOP, self.width, style="dim")
+        said = "   ".join(filter(None, (words, self._ending)))
+        return shape, sentence(said, self.width, style="dim")
 
     def _picture(self, number: int) -> BufferPicture:
         frame = self.walk.frames[number]

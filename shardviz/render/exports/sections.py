@@ -1,0 +1,127 @@
+"""What an export shows, in parts that each have a heading: lines of a page, as wide as it is."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from rich.text import Text
+
+from shardviz.errors import QuestionError
+from shardviz.planner import Problem, plan
+from shardviz.planner.plan import Plan, Step
+from shardviz.render.exports.film import film, frame_names
+from shardviz.render.exports.subject import Subject
+from shardviz.render.layouts.layout_view import layout_view
+from shardviz.render.lines import sentence
+from shardviz.render.palette import Palette
+from shardviz.render.plans.numbering import count_of, numbered_parts
+from shardviz.render.plans.plan_view import case_lines, plan_view, step_lines, totals
+from shardviz.render.plans.question_view import headline, pictures, question_view
+from shardviz.sharding import Layout, ShardedArray
+from shardviz.stepping.walk import Walk
+
+Blocks = tuple[str, tuple[tuple[str, ...], ...]]
+"""An array, and how each of its dimensions is cut."""
+
+TALL = 36
+"""Lines of a round's picture at most, where nothing else bounds them."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """`heading` is for those who jump from part to part, or hear the page; `lines` tell all without it."""
+
+    heading: str
+    lines: list[Text]
+
+
+def sections(subject: Subject, width: int, palette: Palette) -> list[Section]:
+    """The parts in their order, of at least one line each.
+
+    Raises `QuestionError` for too many rounds, and for a program, which has no picture.
+    """
+    shown = subject.shown
+    if isinstance(shown, Walk):
+        return _rounds(shown, width, palette)
+    if isinstance(shown, Layout):
+        return [Section("Layout", layout_view(shown, width, palette))]
+    if isinstance(shown, Plan):
+        return _steps(shown, width, palette)
+    if isinstance(shown, Problem):
+        return _question(shown, width, palette)
+    raise QuestionError("a program of its own has no picture", "take it as python or as a notebook")
+
+
+def _question(problem: Problem, width: int, palette: Palette) -> list[Section]:
+    """How the arrays are split, then what that needs."""
+    planned = plan(problem)
+    arrays = [*headline(problem, width, palette), Text(), *question_view(planned, width, palette)]
+    return [Section("Arrays", arrays), Section("Plan", plan_view(planned, width, palette))]
+
+
+def _steps(planned: Plan, width: int, palette: Palette) -> list[Section]:
+    """The case, each step with its reason and the arrays before and after it, and what all of them cost."""
+    case = [*headline(planned.problem, width, palette), *case_lines(planned, width)]
+    drawn = _StepPictures(planned, width, palette)
+    steps = []
+    for number, step in enumerate(planned.steps, 1):
+        lines = [*step_lines(planned, number, width, palette), Text(), *drawn.lines(step)]
+        steps.append(Section(f"Step {number}: {step.op}", lines))
+    return [Section("Plan", case), *steps, Section("In all", sentence(totals(planned), width, 1))]
+
+
+def _rounds(walk: Walk, width: int, palette: Palette) -> list[Section]:
+    """What all frames begin with, once; then every frame without that."""
+    frames = film(walk, width, TALL, palette)
+    columns = [{line.plain.strip() for line in lines} for lines in zip(*frames, strict=False)]
+    top = next((place for place, lines in enumerate(columns) if len(lines) > 1), 1)
+    # A table stands apart from its notes by as many blank lines as a terminal has: here one is enough.
+    blank = {place for place, lines in enumerate(columns) if lines == {""}}
+    gap = {place for place in blank if place - 1 in blank}
+    rounds = [
+        Section(name.capitalize(), [frame[place] for place in range(top, len(frame)) if place not in gap])
+        for name, frame in zip(frame_names(walk.schedule.rounds), frames, strict=True)
+    ]
+    return [Section("Collective", _without_end(frames[0][:top])), *rounds]
+
+
+def _without_end(lines: list[Text]) -> list[Text]:
+    """Without blank lines at the end."""
+    while lines and not lines[-1].plain.strip():
+        lines = lines[:-1]
+    return lines
+
+
+class _StepPictures:
+    """The arrays of one step after another; a block keeps its colour and glyph as long as it is the same."""
+
+    def __init__(self, planned: Plan, width: int, palette: Palette) -> None:
+        self._mesh, self._width, self._palette = planned.problem.mesh, width, palette
+        parts = numbered_parts(planned)
+        self._arrays: dict[str, ShardedArray] = {}
+        """Every array, split as the steps so far have left it."""
+        self._firsts: dict[Blocks, int] = {}
+        for layout, first in (numbered for part in parts for numbered in part):
+            self._arrays.setdefault(layout.array.name, layout.array)
+            self._firsts.setdefault(_blocks(layout), first)
+        self._next = count_of(parts)
+
+    def lines(self, step: Step) -> list[Text]:
+        """Operands and result of an einsum, else the array before and after the step."""
+        changed = self._arrays[step.array]
+        before = [self._arrays[name] for name in step.operands] or [changed.with_spec(step.from_spec)]
+        self._arrays[step.array] = after = changed.with_spec(step.to_spec)
+        layouts = [Layout(array, self._mesh) for array in (*before, after)]
+        return pictures(layouts, [self._first(layout) for layout in layouts], self._width, self._palette)
+
+    def _first(self, layout: Layout) -> int:
+        """The number of the first block; partial sums have that of the block that they add up to."""
+        if _blocks(layout) not in self._firsts:
+            self._firsts[_blocks(layout)] = self._next
+            self._next += math.prod(layout.parts)
+        return self._firsts[_blocks(layout)]
+
+
+def _blocks(layout: Layout) -> Blocks:
+    return layout.array.name, layout.spec.dims

@@ -1,0 +1,93 @@
+"""What pictures, pages and recordings show."""
+
+from __future__ import annotations
+
+import pytest
+
+from shardviz.errors import QuestionError
+from shardviz.notation import parse_mesh
+from shardviz.planner import plan, problem_from_text
+from shardviz.render.exports.film import MAX_ROUNDS, film
+from shardviz.render.exports.sections import sections
+from shardviz.render.exports.subject import Program, Subject
+from shardviz.render.palette import PLAIN
+
+PLAN = """\
+bd,df->bf  mesh X=2, Y=4, 8 devices
+plan  case 3 over Y
+ case 3: an axis splits a summed dimension alike; textbook: multiply, then add the partial sums
+
+ 1  einsum bd,df->bf  → Out[b_X, f]{U_Y}
+    Every device multiplies its A[4×4] by its W[4×8] without moving a byte, but it sums only its 1/4
+    of d: the result is a partial sum over Y.
+
+A[b_X, d_Y]                    ·  W[d_Y, f]       →  Out[b_X, f]{U_Y}
+     d 16
+      Y0    Y1    Y2    Y3              f 8               f 8
+b 8 ┌─────┬─────┬─────┬─────┐     d 16 ┌───────┐     b 8 ┌─────────────┐
+ X0 │ α 0 │ β 1 │ γ 2 │ δ 3 │       Y0 │ ι 0,4 │      X0 │╱ ν 0+1+2+3 ╱│
+    ├─────┼─────┼─────┼─────┤          ├───────┤         ├─────────────┤
+ X1 │ ε 4 │ ζ 5 │ η 6 │ θ 7 │       Y1 │ κ 1,5 │      X1 │╱ ξ 4+5+6+7 ╱│
+    └─────┴─────┴─────┴─────┘          ├───────┤         └─────────────┘
+                                    Y2 │ λ 2,6 │
+                                       ├───────┤
+                                    Y3 │ μ 3,7 │
+                                       └───────┘
+
+ 2  psum Out over Y  → Out[b_X, f]  64 bytes  96 sent
+    Each of the 4 devices along Y holds a partial sum of Out: add them up and give every device the
+    total; each sends at least 2·3/4 of 64 bytes = 96.
+
+Out[b_X, f]{U_Y}     →  Out[b_X, f]
+     f 8                     f 8
+b 8 ┌─────────────┐     b 8 ┌───────────┐
+ X0 │╱ ν 0+1+2+3 ╱│      X0 │ ν 0,1,2,3 │
+    ├─────────────┤         ├───────────┤
+ X1 │╱ ξ 4+5+6+7 ╱│      X1 │ ξ 4,5,6,7 │
+    └─────────────┘         └───────────┘
+
+ 1 collective; each device sends at least 96 bytes"""
+
+
+def text(parts):
+    return "\n\n".join("\n".join(line.plain for line in part.lines) for part in parts)
+
+
+def test_each_step_of_a_plan_shows_its_arrays_before_and_after():
+    mesh, sizes = parse_mesh("X=2,Y=4"), "b=8,d=16,f=8"
+    problem = problem_from_text("bd,df->bf", specs="XY,Y_->X_", mesh=mesh, sizes=sizes)
+    assert text(sections(Subject(plan(problem), ""), 100, PLAIN)) == PLAN
+
+
+@pytest.mark.parametrize("width", [40, 100])
+def test_no_line_is_wider_than_the_page(subject, width):
+    parts = sections(subject, width, PLAIN)
+    assert all(part.heading and part.lines for part in parts)
+    assert max(line.cell_len for part in parts for line in part.lines) <= width
+
+
+def test_a_section_for_every_round(ring):
+    names = [part.heading for part in sections(ring, 80, PLAIN)]
+    assert names == ["Collective", "Before any round", *(f"Round {number} of 6" for number in range(1, 7))]
+
+
+@pytest.mark.parametrize(("width", "height"), [(40, 15), (120, 36)])
+@pytest.mark.parametrize("mesh", ["i=1", "i=16", "X=3,Y=5"])
+def test_every_frame_fits_the_terminal(walk_of, mesh, width, height):
+    size = {"i=1": 1, "i=16": 16, "X=3,Y=5": 15}[mesh]
+    walk = walk_of("all_gather", mesh, range(size), "torus" if "," in mesh else "ring")
+    frames = film(walk, width, height, PLAIN)
+    assert len(frames) == walk.schedule.rounds + 1
+    assert max(map(len, frames)) <= height
+    assert max(line.cell_len for frame in frames for line in frame) <= width
+
+
+def test_more_rounds_than_anybody_looks_at_are_refused_at_once(walk_of):
+    walk = walk_of("psum", "i=65536", 65536)
+    with pytest.raises(QuestionError, match=f"ring has 131,070 rounds here, and {MAX_ROUNDS} can be drawn"):
+        sections(Subject(walk, ""), 100, PLAIN)
+
+
+def test_a_program_has_no_picture():
+    with pytest.raises(QuestionError, match="has no picture"):
+        sections(Subject(Program("print()"), ""), 100, PLAIN)
