@@ -7,13 +7,11 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
-from io import StringIO
 from pathlib import Path
 
-from rich.console import Console
 from rich.text import Text
 
-from shardviz.render.svg import svg
+from shardviz.render.svg import recorder, svg
 
 HERE = Path(__file__).parent
 MATMUL = "shardviz explain 'bd,df->bf' --mesh X=2,Y=4"
@@ -92,14 +90,7 @@ def run(line: str, width: int) -> Text:
 def make(name: str) -> None:
     """Run the commands of one picture and write it."""
     width, lines = PICTURES[name]
-    console = Console(
-        record=True,
-        width=width,
-        file=StringIO(),
-        force_terminal=True,
-        color_system="truecolor",
-        legacy_windows=False,
-    )
+    console = recorder(width)
     for number, line in enumerate(lines):
         if number:
             console.print()

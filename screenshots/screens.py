@@ -8,6 +8,7 @@ from typing import Any
 
 from shardviz.compiler import Worker
 from shardviz.drafts.options import draft_from_options
+from shardviz.lessons.course import find
 from shardviz.tui.app import ShardvizApp
 from shardviz.tui.dialogs.exports import screen_svg, strips_of
 
@@ -27,8 +28,9 @@ TPU: dict[str, Any] = {
 class Picture:
     """One screen of the application.
 
-    `problem` are options of `shardviz tui`; `keys` are pressed once every target in `awaited` has answered,
-    and the picture is drawn once it shows `shows`. `from_compiler`: it depends on the compilers' versions.
+    `problem` are options of `shardviz tui`, `lesson` is the name of a lesson; `keys` are pressed once every
+    target in `awaited` has answered, and the picture is drawn once it shows `shows`. `from_compiler`: it
+    depends on the compilers' versions.
     """
 
     screen: str
@@ -38,6 +40,7 @@ class Picture:
     awaited: tuple[str, ...] = ()
     shows: str = ""
     from_compiler: bool = False
+    lesson: str = ""
 
 
 SCREENS = {
@@ -46,6 +49,15 @@ SCREENS = {
     "tui-step": Picture("step", {**MLP, "sizes": "B=4,D=8,F=8"}, ("right", "right"), shows="✓"),
     "tui-compiler": Picture("compiler", TPU, ("j",), awaited=("v5e:2x4",), from_compiler=True),
     "tui-small": Picture("layout", MLP, ("right",), SMALL),
+    "lesson-predict": Picture("layout", lesson="four-cases", keys=("n", "down")),
+    "lesson-reveal": Picture(
+        "step", lesson="all-gather-hop-by-hop", keys=("n", "down", "enter", "right", "right"), shows="✓ every"
+    ),
+    "lesson-change": Picture(
+        "layout",
+        lesson="rows-columns-replicas",
+        keys=("n", *("enter", "n") * 3, "n", "h", *("down",) * 4, "right", "backspace"),
+    ),
 }
 
 
@@ -55,7 +67,11 @@ def draw(name: str, worker: Worker) -> str:
 
 
 async def _draw(name: str, picture: Picture, worker: Worker) -> str:
-    app = ShardvizApp(draft_from_options(**picture.problem), picture.screen, worker)
+    lesson = find(picture.lesson) if picture.lesson else None
+    # A lesson is opened as by a guest: how far anybody has come in it is not in the picture.
+    app = ShardvizApp(
+        draft_from_options(**picture.problem), picture.screen, worker, lesson is not None, lesson
+    )
     async with app.run_test(size=picture.size) as pilot:
         for _ in range(PATIENCE):
             await pilot.pause(0.01)

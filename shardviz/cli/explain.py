@@ -12,6 +12,8 @@ from shardviz.cli.group import Command
 from shardviz.errors import QuestionError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from shardviz.cli.screen import Screen
     from shardviz.planner import Problem
 
@@ -102,9 +104,7 @@ def command(
     from shardviz.cli.asking import Conversation
     from shardviz.cli.question import problem_from_options
 
-    if specs == "":
-        raise QuestionError("--specs is empty", "write 'XY,Y_->X_', or --specs alone to rank all ways")
-    ranked = specs == RANKED or (specs is None and "[" not in einsum)
+    ranked = is_ranking(einsum, specs)
     chosen = ctx.get_parameter_source("target") is not click.core.ParameterSource.DEFAULT
     if ranked and chosen and target != "none":
         click.echo("shardviz: note: a ranking asks the planner only, not --target", err=True)
@@ -122,18 +122,8 @@ def command(
         hint = " and ".join(what for what, is_lacking in lacking.items() if is_lacking)
         raise QuestionError("--hlo shows what compilers make of one plan", hint)
 
-    stepping = {
-        "--algorithm": algorithm is not None,
-        "--round": number is not None,
-        "--play": animate,
-        "--speed": speed is not None,
-        "--compare": compare,
-    }
-    for option, given in stepping.items():
-        if given and step is None:
-            raise QuestionError(
-                f"{option} is about the rounds of one collective", "choose one of the plan with --step N"
-            )
+    if step is None:
+        refuse_stepping(ctx.params)
 
     def question() -> Problem:
         given = None if specs == RANKED else specs
@@ -157,6 +147,29 @@ def command(
         from shardviz.cli.explaining import explain
 
         return explain(problem, conversation, page, as_json, with_hlo)
+
+
+def is_ranking(einsum: str, specs: str | None) -> bool:
+    """Whether all ways to split the arrays are asked about. Raises `QuestionError` for empty specs."""
+    if specs == "":
+        raise QuestionError("--specs is empty", "write 'XY,Y_->X_', or --specs alone to rank all ways")
+    return specs == RANKED or (specs is None and "[" not in einsum)
+
+
+def refuse_stepping(given: Mapping[str, object]) -> None:
+    """Raise `QuestionError` for options about the rounds of a collective, where none is chosen."""
+    stepping = {
+        "--algorithm": given["algorithm"] is not None,
+        "--round": given["number"] is not None,
+        "--play": given["animate"],
+        "--speed": given["speed"] is not None,
+        "--compare": given["compare"],
+    }
+    for option, is_given in stepping.items():
+        if is_given:
+            raise QuestionError(
+                f"{option} is about the rounds of one collective", "choose one of the plan with --step N"
+            )
 
 
 def _rank(problem: Problem, page: Screen, limit: int, as_json: bool) -> None:

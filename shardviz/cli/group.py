@@ -15,12 +15,14 @@ from shardviz.cli import options
 
 COMMANDS = {
     "tui": "The application: build a mesh, split the arrays, watch what happens.",
+    "lesson": "The course: see, predict, change; how shardings work, lesson by lesson.",
     "explain": "Which collectives a matmul needs, and which ones the compilers insert.",
     "passes": "What a compiler does to shardings and collectives, pass by pass.",
     "hlo": "Which collectives any compiled program has, from its text.",
     "layout": "Which slice of an array every device of a mesh holds, as a picture.",
     "step": "A collective round by round: who sends what to whom, value by value.",
     "translate": "One sharding in any notation, written in any other.",
+    "export": "Any of this as a program, a notebook, a picture, a page or a recording.",
     "targets": "Who can be asked: simulated devices, TPUs and GPUs; what installs them.",
     "info": "Versions of all that an answer can depend on.",
 }

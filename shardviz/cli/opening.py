@@ -12,17 +12,27 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from shardviz.drafts.draft import Draft
+    from shardviz.lessons.attempt import Attempt
+    from shardviz.lessons.lesson import Lesson
 
 
-def open_app(draft: Draft | None = None, screen: str = "layout") -> NoReturn:
-    """Open the application, and end the process when it is left."""
+def open_app(
+    draft: Draft | None = None,
+    screen: str = "layout",
+    lesson: Lesson | Attempt | None = None,
+    present: bool = False,
+) -> NoReturn:
+    """Open the application, in a lesson if one is given, and end the process when it is left.
+
+    A lesson opens where it was left, an attempt where its sender was; with `present` it is shown to a class.
+    """
     import asyncio
 
     from shardviz.cli.interrupt import before_the_end, end_at_once
     from shardviz.cli.terminal import giving_back
     from shardviz.tui.app import ShardvizApp
 
-    app = ShardvizApp(draft, screen)
+    app = ShardvizApp(draft, screen, lesson=lesson, present=present)
     before_the_end(app.kill_compilers)
     # Last: until then the application may still draw.
     before_the_end(giving_back())

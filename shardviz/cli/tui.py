@@ -21,6 +21,7 @@ EXAMPLES = (
     ),
     ("In the scaling book's notation, on its plan", "shardviz tui 'A[I_X, J_Y] * B[J_Y, K]' --screen plan"),
     ("Where the last session was left", "shardviz tui --last"),
+    ("What somebody has sent (y makes such a string)", "shardviz tui --from shardviz1-Fb_FN6uuBQA"),
 )
 
 
@@ -37,6 +38,8 @@ EXAMPLES = (
     "--screen", type=click.Choice(SCREENS), default="layout", show_default=True, help="What is shown first."
 )
 @click.option("--last", is_flag=True, help="Go on where the last session was left.")
+@click.option("--from", "shared", metavar="STRING", help="Open what STRING says: a shared problem or lesson.")
+@click.option("--json", "as_json", is_flag=True, help="With --from: print what STRING says.")
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -50,23 +53,30 @@ def command(
     axis_types: Literal["auto", "explicit"],
     screen: str,
     last: bool,
+    shared: str | None,
+    as_json: bool,
 ) -> int:
     """Open the application: build a mesh, split the arrays of EINSUM, watch what happens."""
-    if reason := no_terminal():
-        click.echo(ctx.get_help())
-        click.echo(f"shardviz: note: {reason}", err=True)
-        return ExitCode.FINE
     chosen = {
         name
         for name in ctx.params
         if ctx.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
     }
+    if as_json and shared is None:
+        raise QuestionError(
+            "--json prints what a shared string says", "add --from STRING, or leave out --json"
+        )
+    if shared is not None:
+        _check_alone("--from", chosen - {"shared", "screen", "as_json"})
+        return _open_shared(ctx, shared, screen if "screen" in chosen else None, as_json)
+    if reason := no_terminal():
+        click.echo(ctx.get_help())
+        click.echo(f"shardviz: note: {reason}", err=True)
+        return ExitCode.FINE
     if last:
         from shardviz.drafts.saved import load_session
 
-        if others := chosen - {"last", "screen"}:
-            named = "EINSUM" if "einsum" in others else f"--{min(others).replace('_', '-')}"
-            raise QuestionError(f"--last opens a problem, and so does {named}", "leave out one of them")
+        _check_alone("--last", chosen - {"last", "screen"})
         session = load_session()
         if session is None:
             raise QuestionError("there is no last session", "leave out --last to begin a new one")
@@ -84,3 +94,32 @@ def command(
         target=target,
     )
     return open_app(draft, screen)
+
+
+def _check_alone(option: str, others: set[str]) -> None:
+    """Raise `QuestionError` where something else says as well what to open."""
+    if others:
+        named = "EINSUM" if "einsum" in others else f"--{min(others).replace('_', '-')}"
+        raise QuestionError(f"{option} opens a problem, and so does {named}", "leave out one of them")
+
+
+def _open_shared(ctx: click.Context, string: str, screen: str | None, as_json: bool) -> int:
+    """Open what a shared string says, on another screen where one is given, or print it."""
+    from shardviz.drafts.share import from_string, to_shared_document
+
+    shared = from_string(string)
+    if as_json:
+        from shardviz.cli.screen import print_json
+
+        print_json({"schema": "shardviz/1", "shared": to_shared_document(shared)})
+        return ExitCode.FINE
+    attempt = None
+    if shared.lesson:
+        from shardviz.lessons.sharing import attempt_of
+
+        attempt = attempt_of(shared)
+    if reason := no_terminal():
+        click.echo(ctx.get_help())
+        click.echo(f"shardviz: note: {reason}", err=True)
+        return ExitCode.FINE
+    return open_app(None if attempt else shared.draft, screen or shared.screen, lesson=attempt)

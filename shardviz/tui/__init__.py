@@ -7,6 +7,7 @@ layout/    1  who holds what
 plan/      2  the steps, and what each target inserted
 step/      3  the player
 compiler/  4  the targets' programs and passes
+lesson/    a lesson: its words, its questions, its goal, in the places of these
 answers/   the questions to the compilers, and their answers as they arrive
 dialogs/   what opens above all that: help, examples, code, export
 """

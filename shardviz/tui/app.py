@@ -25,6 +25,13 @@ if TYPE_CHECKING:
     from textual.command import Provider
     from textual.dom import DOMNode
 
+    from shardviz.compiler import Worker
+    from shardviz.drafts.draft import Draft
+    from shardviz.drafts.share import Shared
+    from shardviz.lessons.attempt import Attempt
+    from shardviz.lessons.lesson import Lesson
+    from shardviz.tui.lesson.widgets import Side
+
 
 PANES = {"layout": "LayoutPane", "plan": "PlanPane", "step": "StepPane", "compiler": "CompilerPane"}
 """The screens' classes by area, each in the module `pane` of its folder, loaded when it is first shown."""
@@ -49,9 +56,11 @@ class ShardvizApp(Editor):
     .behind > KeyFooter { visibility: hidden; }
     Headline { height: 1; }
     KeyFooter { height: 1; dock: bottom; }
-    ProblemPanel { width: 36; margin: 0 1 0 0; }
+    ProblemPanel, Guide { width: 36; margin: 0 1 0 0; }
+    Guide.presented { width: 45%; }
     .tall #body { margin: 1 0; }
-    .narrow ProblemPanel { width: 1fr; margin: 0; }
+    .narrow ProblemPanel, .narrow Guide { width: 1fr; margin: 0; }
+    .lesson.low ScreenTabs, .lesson.low.sandbox Headline { display: none; }
     #body > * { min-width: 36; min-height: 6; }
     """
     BINDINGS = bindings(APP)
@@ -59,7 +68,28 @@ class ShardvizApp(Editor):
     COMMANDS: ClassVar = {command_search}
     TITLE = "shardviz"
 
-    _is_at_problem = False
+    is_left = False
+    """Whether the keys go to the left: to the problem, or to what a lesson has in its place."""
+
+    def __init__(
+        self,
+        draft: Draft | None = None,
+        screen: str = "layout",
+        worker: Worker | None = None,
+        is_guest: bool = False,
+        lesson: Lesson | Attempt | None = None,
+        present: bool = False,
+    ) -> None:
+        """Open on a draft, or in a lesson: to learn, where it was left, or to `present` it to a class.
+
+        Of an attempt that somebody has sent, stage and sandbox are taken over.
+        """
+        if lesson is not None:
+            from shardviz.lessons.attempt import Attempt
+
+            screen = (lesson.lesson if isinstance(lesson, Attempt) else lesson).screen
+        super().__init__(draft, screen, worker, is_guest)
+        self._opening, self._is_presenting = lesson, present
 
     @property
     def pane(self) -> Pane:
@@ -79,42 +109,76 @@ class ShardvizApp(Editor):
             yield new_pane(self._shown)
         yield KeyFooter()
 
-    def on_mount(self) -> None:
-        self._is_at_problem = self.size.width >= WIDE and self._shown == "layout"
+    async def on_mount(self) -> None:
+        self.is_left = not self.is_narrow and self._shown == "layout"
         self._arrange()
         self.show_scene()
+        if self._opening is not None:
+            await self.open_lesson(self._opening, self._is_presenting)
         self.call_after_refresh(self.begin)
 
+    @property
+    def is_narrow(self) -> bool:
+        """Whether there is room for the problem or the screen, not for both."""
+        return self.size.width < WIDE
+
+    @property
+    def left(self) -> ProblemPanel | Side:
+        """The problem, or what a lesson has in its place."""
+        return (self.lesson and self.lesson.left) or self.panel
+
+    @property
+    def right(self) -> Pane | Side:
+        """The screen that is shown, or what a lesson has in its place."""
+        return (self.lesson and self.lesson.right) or self.pane
+
     def show_scene(self) -> None:
-        main = self.screen_stack[0]
-        main.query_one(Headline).show_scene(self.scene, self.palette)
+        self._show_headline()
         self.panel.show_scene(self.scene)
         self.pane.show_scene(self.scene)
+        if self.lesson is not None:
+            self.lesson.show_scene(self.scene)
         self._show_keys()
+
+    def _show_headline(self) -> None:
+        """Above the player stands what it plays."""
+        line = self.screen_stack[0].query_one(Headline)
+        line.show_scene(self.scene, self.palette, of_collective=self._shown == "step")
 
     @property
     def commands(self) -> list[Command]:
-        """The commands that work now: help, those of the part with the focus, those that work everywhere."""
-        part = self.panel if self._is_at_problem else self.pane
+        """The commands that work now: help, the lesson's, those of the part with the focus, those that work
+        everywhere."""
+        part = self.left if self.is_left else self.right
         if part.typing:
             return list(part.typing)
-        taken = self.panel.letters.keys() if self._is_at_problem else ()
-        free = (command.without(taken) for command in (APP[0], *part.commands, *APP[1:]))
+        letters = self.panel.letters.keys() if part is self.panel else set()
+        everywhere = [APP[0], *part.commands, *APP[1:]]
+        if self.lesson is not None:
+            everywhere = self.lesson.commands_among(everywhere)
+        free = (command.without(letters) for command in everywhere)
         return [command for command in free if command is not None]
 
     def _show_keys(self) -> None:
         main = self.screen_stack[0]
-        main.query_one(ScreenTabs).show(self._shown, self._is_at_problem)
+        left = "Problem" if self.left is self.panel else "Lesson"
+        main.query_one(ScreenTabs).show(self._shown, self.is_left, left)
         main.query_one(KeyFooter).show_commands(self.commands)
 
     async def on_key(self, event: events.Key) -> None:
         """A letter may name an axis; a key that means nothing to the problem goes to the screen beside it."""
         if len(self.screen_stack) > 1:
             return
-        if self._is_at_problem and self.panel.takes(event):
+        part = self.left if self.is_left else self.right
+        if part is self.panel and self.panel.takes(event):
             event.prevent_default()
             return
-        if not self._is_at_problem or self.panel.is_typing or event.key in self.screen.active_bindings:
+        meant = self.lesson.command_of(event) if self.lesson is not None and not part.typing else None
+        if meant is not None:
+            event.prevent_default()
+            await self.run_action(meant.name, self)
+            return
+        if not self.is_left or self.panel.is_typing or event.key in self.screen.active_bindings:
             return
         if not self.pane.display:
             return
@@ -132,37 +196,63 @@ class ShardvizApp(Editor):
         # The focus may still move while the application ends.
         focused = self.screen_stack[0].focused if self.screen_stack else None
         if focused is not None:
-            self._is_at_problem = self.panel in focused.ancestors_with_self
+            self.is_left = self.left in focused.ancestors_with_self
             self._show_keys()
 
     def action_problem(self) -> None:
         """To the problem, or back from it to the screen."""
-        self._is_at_problem = not self._is_at_problem
+        if self.lesson is None or self.lesson.turn:
+            self.face(not self.is_left)
+
+    def face(self, is_left: bool) -> None:
+        """Have the keys go to the left or to the right."""
+        self.is_left = is_left
         self._arrange()
+        self._show_keys()
 
     def _arrange(self) -> None:
-        """Problem and screen side by side, or the one with the focus alone in a narrow window."""
-        is_wide, main = self.size.width >= WIDE, self.screen_stack[0]
-        main.set_class(not is_wide, "narrow")
+        """Left and right side by side, or the one with the focus alone in a narrow window."""
+        main, left, right = self.screen_stack[0], self.left, self.right
+        main.set_class(self.is_narrow, "narrow")
         main.set_class(self.size.height >= TALL, "tall")
-        self.panel.display = is_wide or self._is_at_problem
-        self.pane.display = is_wide or not self._is_at_problem
-        part = self.panel if self._is_at_problem else self.pane
+        main.set_class(self.lesson is not None, "lesson")
+        part = left if self.is_left else right
+        shown = {part} if self.is_narrow else {left, right}
+        for widget in main.query_one("#body").children:
+            widget.display = widget in shown
         if main.focused is None or part not in main.focused.ancestors_with_self:
             main.set_focus(next((widget for widget in part.query("*") if widget.focusable), None))
 
     def on_resize(self, event: events.Resize) -> None:
         if not is_too_small(*event.size):
             self.call_next(self._arrange)
+            if self.lesson is not None:
+                self.call_next(self.lesson.draw)
         elif not isinstance(self.screen, TooSmall):
             self.push_screen(TooSmall())
 
     def on_editor_answers_changed(self) -> None:
-        if self.screen_stack:  # an answer may come while the application ends
-            self.pane.show_answers(self.desk.answers)
+        # An answer may come while the application ends, and its screens are gone.
+        if self.screen_stack and (shown := self.screen_stack[0].query(f"#{self._shown}")):
+            shown.first(Pane).show_answers(self.desk.answers)
 
     async def action_show(self, name: str) -> None:
-        """Put one of the four screens on the right."""
+        """Put one of the four screens on the right, and the keys there."""
+        if self._is_kept_back(name):
+            return
+        await self.put_on(name)
+        self.face(is_left=False)
+
+    def _is_kept_back(self, area: str = "") -> bool:
+        """Whether a lesson keeps a screen back for now, or, without one, what would show the answer; it says
+        why."""
+        why = self.lesson.refusal(area) if self.lesson is not None else ""
+        if why:
+            self.notify(why)
+        return bool(why)
+
+    async def put_on(self, name: str) -> None:
+        """Make one of the four screens the one that is shown."""
         body = self.screen_stack[0].query_one("#body")
         self.pane.display = False
         self._shown = name
@@ -170,42 +260,73 @@ class ShardvizApp(Editor):
             self.pane.display = True
         else:
             await body.mount(new_pane(name))
+        self._show_headline()
         self.pane.show_scene(self.scene)
         self.pane.show_answers(self.desk.answers)
-        self._is_at_problem = False
-        self._arrange()
-        self._show_keys()
 
     async def run_command(self, command: Command) -> None:
         """Run a command from wherever one is, on its own screen."""
         widget: DOMNode = self
         if command.area in PANES:
             await self.action_show(command.area)
+            if self.right is not self.pane or self._shown != command.area:
+                return
             widget = self.pane
         elif command.area == "problem":
-            if not self._is_at_problem:
+            if not self.is_left:
                 self.action_problem()
             widget = self.panel
+        elif command.area == "lesson" and self.lesson is None:
+            self.notify("No lesson is open; L lists them.")
+            return
+        if widget is self.panel and self.left is not self.panel:
+            self.notify("The problem opens with the sandbox, later in the lesson.")
+            return
         await self.run_action(command.name, widget)
 
     def action_help(self) -> None:
         from shardviz.tui.dialogs.help import HelpDialog
 
         areas = (self._shown, "problem")
-        self.push_screen(HelpDialog(areas[::-1] if self._is_at_problem else areas))
+        lesson = ("lesson",) if self.lesson is not None else ()
+        self.push_screen(HelpDialog((*lesson, *(areas[::-1] if self.is_left else areas))))
 
     def action_examples(self) -> None:
         from shardviz.tui.dialogs.examples import ExamplesDialog
 
         self.push_screen(ExamplesDialog())
 
+    def action_lessons(self) -> None:
+        from shardviz.tui.lesson.course import LessonsDialog
+
+        self.push_screen(LessonsDialog())
+
+    async def open_lesson(self, lesson: Lesson | Attempt, is_presented: bool = False) -> None:
+        from shardviz.tui.lesson.opening import open_lesson
+
+        await open_lesson(self, lesson, is_presented)
+
+    async def action_lesson(self, what: str) -> None:
+        """A command of the lesson that is open."""
+        if self.lesson is not None:
+            await self.lesson.do(what)
+
+    def shared(self) -> Shared:
+        """What is on screen, for somebody else to open."""
+        from shardviz.drafts.share import Shared
+
+        return self.lesson.shared() if self.lesson is not None else Shared(self.scene.draft, self._shown)
+
     def jax_code(self) -> str:
         """The JAX program of what is on screen. Raises `ShardvizError` where it would be too large to run."""
         from shardviz.render.code.problem_code import problem_code
 
-        return self.pane.jax_code() or problem_code(self.scene.problem)
+        program = self.lesson.program if self.lesson is not None else ""
+        return program or self.pane.jax_code() or problem_code(self.scene.problem)
 
     def action_code(self) -> None:
+        if self._is_kept_back():
+            return
         from shardviz.tui.dialogs.code import CodeDialog
 
         try:
@@ -216,19 +337,34 @@ class ShardvizApp(Editor):
             self.notify(error_words(error), severity="warning")
 
     def action_export(self, suffix: str = "svg") -> None:
+        if self._is_kept_back():
+            return
+        if self.is_guest:
+            self.notify(
+                "A visitor's session writes no files; c shows the code, y copies it.", severity="warning"
+            )
+            return
         from shardviz.tui.dialogs.export import ExportDialog
         from shardviz.tui.dialogs.exports import exports_of
 
         self.push_screen(ExportDialog(exports_of(self, self.pane), f"shardviz-{self._shown}", suffix))
 
-    def action_command_line(self) -> None:
+    def command_words(self) -> str:
         from shardviz.drafts.words import command_line
-        from shardviz.tui.dialogs.command_line import CommandLineDialog
 
         draft = self.scene.shown
         is_collective = self._shown == "step" and draft.collective is not None
-        usual = command_line(draft, "step" if is_collective else "explain")
-        self.push_screen(CommandLineDialog(self.pane.command_words() or usual))
+        return self.pane.command_words() or command_line(draft, "step" if is_collective else "explain")
+
+    def action_command_line(self) -> None:
+        from shardviz.tui.dialogs.command_line import CommandLineDialog
+
+        words = self.lesson.command_words if self.lesson is not None else ""
+        if words or not self._is_kept_back():
+            shared = self.shared()
+            self.push_screen(CommandLineDialog(words or self.command_words(), shared))
+            if self.lesson is not None and not shared.lesson:
+                self.notify("The lesson's file is not in the string, only its problem is.")
 
 
 def new_pane(area: str) -> Pane:

@@ -12,6 +12,7 @@ APP = (
     Command("app", "show('compiler')", ("4",), "Compiler", "What the compilers make of it."),
     Command("app", "problem", ("p",), "Problem", "To the problem and back.", "problem"),
     Command("app", "examples", ("x",), "Examples", "Problems to begin with.", "examples"),
+    Command("app", "lessons", ("L",), "Lessons", "The course, and how far you are.", "lessons"),
     Command("app", "undo", ("u", "ctrl+z"), "Undo", "Take the last edit back.", "undo"),
     Command("app", "redo", ("U", "ctrl+y"), "Redo", "Do again what was undone."),
     Command("app", "code", ("c",), "Code", "The JAX code that builds what is on screen.", "code"),

@@ -13,10 +13,10 @@ from textual.message import Message
 class Command:
     """Something that a person can do, with a key or from the palette.
 
-    `name` is the action: ``action_<name>`` of the widget of `area` ("app", "problem", "layout", "plan",
-    "step" or "compiler"). `keys` are Textual's names of keys, the first the one that is shown, as `shown`
-    where that is clearer. `title` names it in palette and help, `help` is a sentence. `footer` is its word in
-    the footer; empty where it does not appear there.
+    `name` is the action: ``action_<name>`` of the widget of `area` ("problem", "layout", "plan", "step" or
+    "compiler"), or of the application ("app", "lesson"). `keys` are Textual's names of keys, the first the
+    one that is shown, as `shown` where that is clearer. `title` names it in palette and help, `help` is a
+    sentence. `footer` is its word in the footer; empty where it does not appear there.
     """
 
     area: str

@@ -24,9 +24,13 @@ if TYPE_CHECKING:
     from shardviz.compiler import Worker
     from shardviz.drafts.examples.catalogue import Example
     from shardviz.drafts.scene import Scene
+    from shardviz.lessons.attempt import Attempt
+    from shardviz.lessons.lesson import Lesson
     from shardviz.render.palette import Palette
     from shardviz.tui.answers.desk import Desk
     from shardviz.tui.command import Command
+    from shardviz.tui.lesson.mode import LessonMode
+    from shardviz.tui.lesson.record import Record
 
 KEEP_AFTER_S = 0.5
 """How long after the last edit the session is kept."""
@@ -37,13 +41,19 @@ class Editor(App[None]):
 
     `scene` is what is on screen; `edit` puts another draft there, `show` what is still being typed. `desk`
     asks the compilers. `step_number` is the step of the plan that was opened last, from 1; 0 where none was.
+    `lesson` is the lesson that is open, whose sandbox `history` is then; None where none is.
+    `is_guest`: a visitor uses it from elsewhere, who has no business with the files of this machine.
     """
 
     class AnswersChanged(Message):
         """A target's answer has changed."""
 
     def __init__(
-        self, draft: Draft | None = None, screen: str = "layout", worker: Worker | None = None
+        self,
+        draft: Draft | None = None,
+        screen: str = "layout",
+        worker: Worker | None = None,
+        is_guest: bool = False,
     ) -> None:
         # Without colours the terminal's own are taken, since grey ones would tell nothing either.
         super().__init__(ansi_color="NO_COLOR" in os.environ or None)
@@ -55,6 +65,8 @@ class Editor(App[None]):
         self._keeping: Timer | None = None
         self._shown = screen
         self.step_number = 0
+        self.is_guest = is_guest
+        self.lesson: LessonMode | None = None
 
     @cached_property
     def desk(self) -> Desk:
@@ -62,6 +74,18 @@ class Editor(App[None]):
         from shardviz.tui.answers.desk import Desk
 
         return Desk(lambda: self.post_message(self.AnswersChanged()), self._worker)
+
+    @cached_property
+    def record(self) -> Record:
+        """The learner's progress: loaded with the first lesson."""
+        from shardviz.tui.lesson.record import Record
+
+        return Record(self.is_guest)
+
+    def tell_record(self) -> None:
+        """Say what the learner has to know of the progress, if anything."""
+        if problem := self.record.taken_problem():
+            self.notify(problem, severity="warning", timeout=15)
 
     def kill_compilers(self) -> None:
         """Kill the compilers' processes, for a signal handler: nothing is waited for."""
@@ -86,14 +110,29 @@ class Editor(App[None]):
         """Run a command from wherever one is, on its own screen."""
 
     @abstractmethod
+    def command_words(self) -> str:
+        """The command line that shows the same as the screen."""
+
+    @abstractmethod
     def jax_code(self) -> str:
         """The JAX program of what is on screen. Raises `ShardvizError` where it would be too large to run."""
 
     async def open_example(self, example: Example) -> None:
-        """Put an example on screen, as one step of undo, and the screen that shows it best."""
+        """Put an example on screen, as one step of undo, and the screen that shows it best; a lesson ends."""
+        await self.leave_lesson()
         self.edit(example.draft)
         self.step_number = 0
         await self.action_show(example.screen)
+
+    async def leave_lesson(self) -> None:
+        """Back to the problem of one's own, as it was, where a lesson is open; L leads back to that."""
+        if self.lesson is not None:
+            await self.lesson.leave()
+            self.notify("The lesson is left as it stands; L goes on with it.")
+
+    @abstractmethod
+    async def open_lesson(self, lesson: Lesson | Attempt, is_presented: bool = False) -> None:
+        """Go on with a lesson where it was left, or open an attempt at one as it is."""
 
     async def show_step(self, number: int) -> None:
         """Open a collective of the plan, by the number of its step, on the step screen."""
@@ -102,12 +141,17 @@ class Editor(App[None]):
 
     def on_unmount(self) -> None:
         self._keep_session()
+        if "record" in vars(self):
+            self.record.close()
         self.desk.close()
 
     def _keep_session(self) -> None:
-        """Keep what is on screen for the next time, unless nothing was ever changed."""
-        if self.history.draft != Draft():
-            self._last.keep(self.history.draft, self._shown)
+        """Keep what is on screen for the next time, unless nothing was ever changed; in a lesson, what was
+        there before it."""
+        own = self.lesson.own if self.lesson is not None else None
+        draft, screen = (self.history.draft, self._shown) if own is None else (own.history.draft, own.area)
+        if draft != Draft() and not self.is_guest:
+            self._last.keep(draft, screen)
 
     def _keep_soon(self) -> None:
         """Keep it after a pause in typing, away from the screen's thread."""
@@ -116,19 +160,28 @@ class Editor(App[None]):
         self._keeping = self.set_timer(KEEP_AFTER_S, lambda: self.run_worker(self._keep_session, thread=True))
 
     async def action_restore(self) -> None:
+        if self.is_guest:
+            self.notify("A visitor's session is not kept; y copies it as a string.", severity="warning")
+            return
         last = await asyncio.to_thread(lambda: self._last.last)
         if last is None:
             words = self._last.problem or "There is no last session."
             self.notify(words, severity="warning")
             return
+        await self.leave_lesson()
         self.edit(last.draft)
         await self.action_show(last.screen)
 
     def begin(self) -> None:
         """After the first frame: the compilers' process starts behind it."""
         self.desk.start()
+        self.ask()
+        if not self.is_guest:
+            self.run_worker(self._last.load, thread=True)
+
+    def ask(self) -> None:
+        """Ask the compilers about what is on screen."""
         self.desk.ask(self.scene)
-        self.run_worker(self._last.load, thread=True)
 
     def edit(self, draft: Draft) -> None:
         """Put another draft on screen, as one step of undo."""
@@ -152,7 +205,7 @@ class Editor(App[None]):
         self.scene = scene
         self._keep_soon()
         if (self.scene.problem, self.scene.targets) != problem:
-            self.desk.ask(self.scene)
+            self.ask()
         self.show_scene()
 
     def action_cancel(self) -> None:
@@ -174,7 +227,8 @@ class Editor(App[None]):
 
     def action_next_theme(self) -> None:
         self.theme = next_theme(self.theme)
-        self.show_scene()
+        # The theme's variables are the new ones only after this.
+        self.call_after_refresh(self.show_scene)
 
 
 def as_editor(app: App[Any]) -> Editor:

@@ -1,4 +1,4 @@
-"""The top line: the problem in the user's notation."""
+"""The top line: the problem in the user's notation, or the collective of its own that is played."""
 
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ class Headline(Widget):
         super().__init__()
         self._scene: Scene | None = None
         self._palette: Palette = PLAIN
+        self._of_collective = False
 
-    def show_scene(self, scene: Scene, palette: Palette) -> None:
-        """Draw another scene."""
-        self._scene, self._palette = scene, palette
+    def show_scene(self, scene: Scene, palette: Palette, of_collective: bool) -> None:
+        """Draw another scene: its problem, or its collective if that is what the screen shows."""
+        self._scene, self._palette, self._of_collective = scene, palette, of_collective
         self.refresh()
 
     def render(self) -> Text:
-        return (
-            Text() if self._scene is None else headline(self._scene, self.content_size.width, self._palette)
-        )
+        if self._scene is None:
+            return Text()
+        return headline(self._scene, self.content_size.width, self._palette, self._of_collective)

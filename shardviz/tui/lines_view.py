@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from rich.segment import Segment
 from rich.style import Style
@@ -12,14 +12,8 @@ from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-
-class Canvas(Protocol):
-    """Lines of text of a known size; `line` draws columns `left` to `right` of one, at constant cost."""
-
-    width: int
-    height: int
-
-    def line(self, y: int, left: int, right: int) -> Text: ...
+if TYPE_CHECKING:
+    from shardviz.render.canvas import Canvas
 
 
 class TextLines:

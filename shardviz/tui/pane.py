@@ -14,8 +14,11 @@ from shardviz.tui.registry import COMMANDS
 
 if TYPE_CHECKING:
     from shardviz.drafts.scene import Scene
+    from shardviz.lessons.pointing import Place
+    from shardviz.planner import Plan
     from shardviz.render.palette import Palette
     from shardviz.render.programs.target_document import Document
+    from shardviz.stepping.walk import Walk
     from shardviz.tui.answers.answer import Answer
 
 
@@ -43,6 +46,9 @@ class Pane(Vertical):
 
     def show_scene(self, scene: Scene) -> None:
         """Draw another scene."""
+
+    def begin(self, place: Place) -> None:
+        """Begin where a lesson points, whatever was looked at before."""
 
     def show_answers(self, answers: Mapping[str, Answer]) -> None:
         """Draw the targets' answers, by target name, in the order of the draft."""
@@ -77,6 +83,10 @@ class Pane(Vertical):
         Raises `ShardvizError` where it would not run.
         """
         return ""
+
+    def exported(self) -> Plan | Walk | None:
+        """What a page or a notebook of the pane shows; None where it is the draft's problem."""
+        return None
 
     def document(self) -> Document | None:
         """The JSON document of what the pane shows; None where it is that of the draft's problem.

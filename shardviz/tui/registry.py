@@ -6,11 +6,12 @@ from shardviz.tui.app_commands import APP
 from shardviz.tui.command import Command
 from shardviz.tui.compiler.commands import COMPILER
 from shardviz.tui.layout.commands import LAYOUT
+from shardviz.tui.lesson.commands import LESSON
 from shardviz.tui.plan.commands import PLAN
 from shardviz.tui.problem.commands import PROBLEM
 from shardviz.tui.step.commands import STEP
 
-COMMANDS: tuple[Command, ...] = (*APP, *PROBLEM, *LAYOUT, *PLAN, *STEP, *COMPILER)
+COMMANDS: tuple[Command, ...] = (*APP, *PROBLEM, *LAYOUT, *PLAN, *STEP, *COMPILER, *LESSON)
 
 AREAS = {
     "app": "Everywhere",
@@ -19,5 +20,6 @@ AREAS = {
     "plan": "2 Plan",
     "step": "3 Step",
     "compiler": "4 Compiler",
+    "lesson": "Lesson",
 }
 """What the parts of the application are called."""

@@ -26,12 +26,13 @@ class ScreenTabs(Widget):
     def __init__(self) -> None:
         super().__init__()
         self._area = SCREENS[0]
-        self._at_problem = False
+        self._left = "Problem"
+        self._at_left = False
         self._places: list[tuple[int, int, str]] = []
 
-    def show(self, area: str, at_problem: bool) -> None:
-        """Mark the screen that is shown, and the problem where the keys go there."""
-        self._area, self._at_problem = area, at_problem
+    def show(self, area: str, at_left: bool, left: str) -> None:
+        """Mark the screen that is shown, and, if the keys go there, what is on the left, of that title."""
+        self._area, self._at_left, self._left = area, at_left, left
         self.refresh()
 
     def render(self) -> Text:
@@ -41,10 +42,10 @@ class ScreenTabs(Widget):
         for area in (PROBLEM, *SCREENS):
             action = PROBLEM if area == PROBLEM else f"show('{area}')"
             command = next(each for each in APP if each.name == action)
-            title = command.title if width >= SHORT or area != PROBLEM else ""
+            title = command.title if area != PROBLEM else self._left if width >= SHORT else ""
             text = f"{command.key_text} {title}".rstrip()
             text = f" {text} " if width >= ROOMY else text
-            is_shown = self._at_problem if area == PROBLEM else area == self._area
+            is_shown = self._at_left if area == PROBLEM else area == self._area
             start = line.cell_len
             shown = "bold reverse" if width >= ROOMY else "bold underline"
             line.append(text, shown if is_shown else "dim")

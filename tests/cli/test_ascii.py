@@ -20,7 +20,7 @@ def test_every_stand_in_is_one_character_and_columns_stay() -> None:
 
 
 def test_marks_differ_from_one_another_and_from_arrows() -> None:
-    marks = [STAND_INS[mark] for mark in "▸★→·–╱"]
+    marks = [STAND_INS[mark] for mark in "▸★→·–╱○◐●"]
     assert len(set(marks)) == len(marks)
 
 

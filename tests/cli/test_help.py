@@ -9,9 +9,11 @@ from pathlib import Path
 import click
 import pytest
 
+import shardviz
 from shardviz.cli.entry import run
 from shardviz.cli.group import COMMANDS, Command
 from shardviz.cli.opening import no_terminal
+from shardviz.lessons.course import file_names
 
 
 def command(name: str) -> Command:
@@ -24,21 +26,29 @@ EXAMPLES = [line for name in COMMANDS for _, line in command(name).examples]
 
 
 PROGRAM = Path(__file__).parent.parent / "render" / "program.txt"
+LESSON = Path(shardviz.__file__).parent / "lessons" / file_names()[0]
 
 
+@pytest.mark.usefixtures("server_that_ends")
 @pytest.mark.parametrize("line", EXAMPLES)
 def test_example_runs(
     line: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     (tmp_path / "step.txt").write_bytes(PROGRAM.read_bytes())
+    (tmp_path / "my-lesson.toml").write_bytes(LESSON.read_bytes())
     program, *words = shlex.split(line)
     assert program == "shardviz"
     assert run(words) == 0
     out, err = capsys.readouterr()
     assert out
-    # Nobody watches the application here: it says so, and helps.
-    assert err == ("" if words[0] != "tui" else f"shardviz: note: {no_terminal()}\n")
+    # Nobody watches the application here: it says so, and helps, or prints the lesson.
+    if words[0] == "serve":
+        assert err.startswith("shardviz: note: 10 visitors at a time; Ctrl-C ends it\n")
+        return
+    opens = words[0] == "tui" or words[:2] == ["lesson", "4"]
+    assert err == ("" if not opens else f"shardviz: note: {no_terminal()}\n")
 
 
 @pytest.mark.parametrize("name", COMMANDS)

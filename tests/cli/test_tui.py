@@ -16,6 +16,7 @@ import pytest
 
 from shardviz.cli.entry import run
 from shardviz.cli.opening import no_terminal
+from shardviz.lessons.course import course
 
 SHARDVIZ = [sys.executable, "-m", "shardviz"]
 LEFT = "\x1b[?1049l"
@@ -62,6 +63,17 @@ def test_it_opens_in_a_terminal_and_leaves_it_as_it_was(words, tmp_path):
     assert terminal.exit_code() == 0
     assert LEFT in terminal.drawn
     assert "Traceback" not in terminal.drawn
+
+
+def test_a_lesson_opens_where_it_was_left(tmp_path):
+    environment = {"XDG_STATE_HOME": str(tmp_path)}
+    lesson = course()[1]
+    for keys, shown in (("n", lesson.title), ("", "Predict 1")):
+        terminal = Terminal([*SHARDVIZ, "lesson", lesson.name], **environment)
+        terminal.until(shown)
+        terminal.type(f"{keys}q")
+        assert terminal.exit_code() == 0
+        assert LEFT in terminal.drawn
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from html import escape
 
 import pytest
 from textual.widgets import Input
@@ -11,6 +12,7 @@ from textual.widgets import Input
 from shardviz.drafts.draft import CollectiveDraft, Draft
 from shardviz.drafts.examples.catalogue import examples
 from shardviz.drafts.options import draft_from_options
+from shardviz.drafts.share import Shared, from_string
 from shardviz.tui.dialogs.exports import exports_of
 from shardviz.tui.dialogs.help import help_lines
 from shardviz.tui.registry import COMMANDS
@@ -38,7 +40,10 @@ def words_of(app):
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_dialogs_as_they_look(size):
+def test_dialogs_as_they_look(size, monkeypatch):
+    # What a string packs depends on the zlib that Python was built with.
+    monkeypatch.setattr("shardviz.tui.dialogs.command_line.to_string", lambda _: "shardviz1-and-what-it-says")
+
     async def script(pilot):
         for name, key in DIALOGS.items():
             await pilot.press(key)
@@ -148,8 +153,25 @@ def test_code_that_cannot_be_run_is_said_to_be():
     drive(script, draft=Draft(mesh="X=64,Y=64", collective=CollectiveDraft("psum")), screen="step")
 
 
+def test_a_plan_that_cannot_be_run_by_hand_names_the_screens_that_have_another_program():
+    async def script(pilot):
+        await pilot.press("c")
+        await pilot.pause()
+        (said,) = pilot.app._notifications
+        assert "Use f32, bf16 or s32, or press c on 1 or 4 for jit's program." in said.message
+        await pilot.press("1", "c")
+        await pilot.pause()
+        assert "bd,df->bf on the mesh" in window_of(pilot.app)
+
+    drive(script, draft=Draft(dtype="f8e4m3fn"), screen="plan")
+
+
 DOCUMENTS = {"1": "problem", "2": "problem", "3": "rounds", "4": "problem"}
 """What the JSON of each screen has."""
+TITLES = {"1": "bd,df", "2": "The plan of bd,df", "3": "psum over Y", "4": "bd,df"}
+"""How its page begins."""
+PROGRAMS = {"1": "jax.jit(program", "2": "jax.lax.psum(Out", "3": "def by_hand", "4": "jax.jit(program"}
+"""What its code has: jit's program, the plan by hand, or the rounds by hand."""
 
 
 def test_every_form_has_its_text():
@@ -158,8 +180,16 @@ def test_every_form_has_its_text():
             await pilot.press(key)
             if key == "3":
                 await until(pilot, lambda: pilot.app.pane.stepped)
-            (text,) = [each.text() for each in exports_of(pilot.app, pilot.app.pane) if each.suffix == "json"]
-            assert part in json.loads(text), key
+            texts = {each.suffix: each.text() for each in exports_of(pilot.app, pilot.app.pane)}
+            assert part in json.loads(texts["json"]), key
+            assert ("cast" in texts) == (key == "3")
+            title, command = TITLES[key], escape(pilot.app.command_words())
+            assert f"<h1>{title}" in texts["html"]
+            assert f"<code>{command}</code>" in texts["html"]
+            cells = json.loads(texts["ipynb"])["cells"]
+            code, last = pilot.app.jax_code().split(), "".join(cells[-1]["source"]).split()
+            assert code[-len(last) :] == last
+            assert PROGRAMS[key] in pilot.app.jax_code()
         await pilot.press("2")
         await pilot.pause()
         seen = text_of(pilot.app)
@@ -238,6 +268,23 @@ def test_escape_stops_the_compilers_and_says_so():
         assert "r asks again" in " ".join(note.message for note in pilot.app._notifications)
 
     drive(script, screen="plan")
+
+
+def test_what_is_on_screen_is_copied_as_a_string_that_opens_it():
+    draft = draft_from_options("A[B_X, D_Y] * W[D_Y, F] -> Out[B_X, F]", sizes="B=8,D=16,F=32")
+
+    async def script(pilot):
+        await pilot.press("y", "s")
+        await pilot.pause()
+        words = shlex.split(pilot.app.clipboard)
+        assert words[:3] == ["shardviz", "tui", "--from"]
+        assert from_string(words[3]) == Shared(draft, "plan")
+        shown = window_of(pilot.app)
+        start = shown.index("shardviz tui --from")
+        in_lines = shown[start : shown.index("\n\n", start)]
+        assert from_string(shlex.split(in_lines)[3]) == Shared(draft, "plan")
+
+    drive(script, SIZES["small"], draft=draft, screen="plan")
 
 
 def test_the_command_line_is_copied_and_shown_in_lines_that_a_shell_joins():

@@ -8,10 +8,10 @@ import pytest
 from textual.widgets import Input
 
 from shardviz.drafts.draft import CollectiveDraft, Draft
+from shardviz.stepping.stepped import stepped
 from shardviz.tui.step.commands import STEP
 from shardviz.tui.step.pane import StepPane
 from shardviz.tui.step.round_view import RoundView
-from shardviz.tui.step.stepped import stepped
 from tests.tui.conftest import SIZES, check_snapshot, drive, text_of, until
 
 SMALL = Draft(sizes="b=8,d=16,f=8")
@@ -111,6 +111,18 @@ def test_another_algorithm_is_at_the_same_part_of_the_way():
         assert pane.stepped.walk.schedule.algorithm == "ring"
 
     play(["right"] * 3 + ["a"], check)
+
+
+def test_the_algorithm_of_a_collective_of_its_own_belongs_to_the_problem():
+    def check(pane):
+        assert pane.editor.history.draft.collective.algorithm == "bidirectional-ring"
+        assert (pane.player.number, pane.player.rounds) == (1, 2)
+        pane.app.action_undo()
+        assert pane.editor.history.draft.collective.algorithm == ""
+        assert pane.stepped.walk.schedule.algorithm == "ring"
+
+    draft = Draft(mesh="i=4", specs=("__",) * 3, collective=CollectiveDraft("all_gather", data="3,9,5,2"))
+    play(["right", "right", "a"], check, draft)
 
 
 def test_collectives_of_the_plan_follow_one_another():
@@ -214,7 +226,7 @@ def test_what_takes_long_is_worked_out_beside_the_screen(monkeypatch):
         gate.wait(60)
         return stepped(*arguments)
 
-    monkeypatch.setattr("shardviz.tui.step.stepped.stepped", later)
+    monkeypatch.setattr("shardviz.stepping.stepped.stepped", later)
 
     async def script(pilot):
         pane = pilot.app.pane

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.style import Style
 from rich.text import Text
 from textual.events import Click
 from textual.message import Message
 
-from shardviz.tui.lines_view import Canvas, LinesView, TextLines
+from shardviz.tui.lines_view import LinesView, TextLines
+
+if TYPE_CHECKING:
+    from shardviz.render.canvas import Canvas
 
 CURSOR, MATCH = "❯", "•"
 MARGIN = 1

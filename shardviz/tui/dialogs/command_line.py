@@ -1,4 +1,4 @@
-"""The command line that shows the same as the screen: copied, and here to be selected."""
+"""What is on screen, for others: as a command line that prints it, and as one that opens it as it stands."""
 
 from __future__ import annotations
 
@@ -6,46 +6,88 @@ import shlex
 from collections.abc import Sequence
 
 from rich.text import Text
+from textual.containers import VerticalScroll
 from textual.widget import Widget
 from textual.widgets import Static
 
+from shardviz.drafts.share import Shared, to_string
+from shardviz.drafts.wording import error_words
+from shardviz.errors import QuestionError
 from shardviz.tui.command import Command, bindings
 from shardviz.tui.dialogs.dialog import CLOSE, Dialog
 
-COPY = Command("dialog", "copy", ("y",), "Copy", "Copy it again.", "copy again")
-SAID = "Copied, where the terminal lets programs copy; else select it here."
+COPY = Command("dialog", "copy", ("y",), "Copy", "Copy the command line again.", "copy")
+STRING = Command(
+    "dialog", "copy_string", ("s",), "Copy string", "Copy the line that opens it.", "copy string"
+)
+WHERE = ", where the terminal lets programs copy; else select it here."
+COPIED = f"The command line is copied{WHERE}"
+STRING_COPIED = f"The line with the string is copied{WHERE}"
+OPENS = "shardviz tui --from"
 
 
 class CommandLineDialog(Dialog):
-    """Copies the line when it opens, and shows it."""
+    """Copies the command line when it opens; `s` copies what opens the same screen elsewhere."""
 
     title_text = "The same on the command line"
-    commands = (COPY, CLOSE)
-    BINDINGS = bindings([COPY])
+    commands = (COPY, STRING, CLOSE)
+    BINDINGS = bindings([COPY, STRING])
     DEFAULT_CSS = """
-    CommandLineDialog #line { height: auto; padding: 0 0 1 0; }
+    CommandLineDialog VerticalScroll { height: auto; max-height: 1fr; }
+    CommandLineDialog .line { height: auto; padding: 0 0 1 0; }
+    CommandLineDialog .about { height: 1; text-style: bold; }
     CommandLineDialog #said { height: auto; color: $foreground; text-style: dim; }
     """
 
-    def __init__(self, words: str) -> None:
+    def __init__(self, words: str, shared: Shared) -> None:
         super().__init__(classes="fitted")
         self._words = words
+        self._problem = ""
+        try:
+            self._string = to_string(shared)
+        except QuestionError as error:
+            self._string, self._problem = "", error_words(error)
 
     def content(self) -> Sequence[Widget]:
-        return [Static(id="line"), Static(Text(SAID), id="said")]
+        return [
+            VerticalScroll(
+                Static(id="line", classes="line"),
+                Static(Text("To open it as it stands, elsewhere", no_wrap=True), classes="about"),
+                Static(id="string", classes="line"),
+                Static(id="said"),
+            )
+        ]
 
     def on_mount(self) -> None:
+        self.query_one(VerticalScroll).focus()
         self.action_copy()
 
     def on_resize(self) -> None:
         self.call_after_refresh(self._draw)
 
     def _draw(self) -> None:
-        line = self.query_one("#line", Static)
+        line, string = self.query_one("#line", Static), self.query_one("#string", Static)
         line.update(Text(wrapped_command(self._words, max(20, line.size.width)), no_wrap=True))
+        shown = self._problem or wrapped_string(self._string, max(20, string.size.width))
+        string.update(Text(shown, no_wrap=not self._problem))
 
     def action_copy(self) -> None:
         self.app.copy_to_clipboard(self._words)
+        self.query_one("#said", Static).update(Text(COPIED))
+
+    def action_copy_string(self) -> None:
+        if self._string:
+            self.app.copy_to_clipboard(f"{OPENS} {self._string}")
+            self.query_one("#said", Static).update(Text(STRING_COPIED))
+
+
+def wrapped_string(string: str, width: int) -> str:
+    """The line that opens a shared string. Over several lines it is in quotes, since a line break inside does
+    not matter then: what is selected on screen can be pasted."""
+    if len(OPENS) + 1 + len(string) <= width:
+        return f"{OPENS} {string}"
+    text = f"{OPENS} '{string}'"
+    return "\n".join(text[start : start + width] for start in range(0, len(text), width))
 
 
 def wrapped_command(words: str, width: int) -> str:

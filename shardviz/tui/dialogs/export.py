@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,10 +13,10 @@ from textual.widgets import Input, Static
 
 from shardviz.drafts.wording import error_words
 from shardviz.errors import ShardvizError
+from shardviz.render.exports.writing import free_name, target_path, write_file
 from shardviz.tui.command import Command, bindings
 from shardviz.tui.dialogs.dialog import Dialog
 from shardviz.tui.dialogs.exports import Export
-from shardviz.tui.dialogs.files import free_name, target_path, write_file
 
 NEXT = Command("dialog", "form(1)", ("down",), "Form", "The next form.", "form", "↑↓")
 PREVIOUS = Command("dialog", "form(-1)", ("up",), "Form", "The form before.")
@@ -79,7 +80,7 @@ class ExportDialog(Dialog):
     def _write(self, event: Input.Submitted) -> None:
         try:
             path = target_path(event.value)
-            if path.exists() and path != self._confirmed:
+            if os.path.lexists(path) and path != self._confirmed:
                 self._confirmed = path
                 self._say(f"{path} is there already: enter again to overwrite it.", "$warning")
                 return
@@ -101,7 +102,7 @@ class ExportDialog(Dialog):
         for export in self._exports:
             chosen = export.suffix == self._suffix
             style = "bold" if chosen else ""
-            lines.append(f"{'▸' if chosen else ' '} {export.name:<7}", style)
+            lines.append(f"{'▸' if chosen else ' '} {export.name:<10}", style)
             lines.append(f"{export.about}\n", "" if chosen else "dim")
         lines.rstrip()
         self.query_one("#forms", Static).update(lines)

@@ -1,19 +1,22 @@
-"""What an export writes: the screen as a picture or as text, its problem as JSON or as a program."""
+"""What an export writes: the screen as a picture or as text, what it shows as a page, data or a program."""
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
 from rich.segment import Segment, Segments
 from textual.strip import Strip
 
 from shardviz.render.documents import explain_document
-from shardviz.render.svg import svg
+from shardviz.render.exports.cast import cast
+from shardviz.render.exports.html import html
+from shardviz.render.exports.notebook import notebook
+from shardviz.render.exports.subject import Program, Subject, title_of
+from shardviz.render.svg import recorder, svg
+from shardviz.stepping.walk import Walk
 
 if TYPE_CHECKING:
     from textual.screen import Screen
@@ -38,12 +41,18 @@ class Export:
 def exports_of(app: Editor, pane: Pane) -> tuple[Export, ...]:
     """All forms of the screen as it stands now, without what a dialog covers later."""
     strips = strips_of(app.screen_stack[0])
-    return (
+    forms = [
         Export("svg", "SVG", "the screen, in colour", lambda: screen_svg(strips, pane.area)),
         Export("txt", "Text", "the screen, as text", lambda: _plain(strips)),
-        Export("json", "JSON", "what it shows, for programs", lambda: _document(app, pane)),
-        Export("py", "Python", "its JAX code, runs as it is", app.jax_code),
-    )
+        Export("html", "HTML", "a page for browsers", lambda: html(_subject(app, pane))),
+        Export("json", "JSON", "what it shows, as data", lambda: _document(app, pane)),
+        Export("py", "Python", "its JAX code, to run", app.jax_code),
+        Export("ipynb", "Notebook", "its JAX code, for Jupyter", lambda: _notebook(app, pane)),
+    ]
+    if isinstance(pane.exported(), Walk):
+        record = Export("cast", "Cast", "a recording for asciinema", lambda: cast(_subject(app, pane)))
+        forms.insert(3, record)
+    return tuple(forms)
 
 
 def strips_of(screen: Screen[Any]) -> list[Strip]:
@@ -53,15 +62,7 @@ def strips_of(screen: Screen[Any]) -> list[Strip]:
 
 def screen_svg(strips: Sequence[Strip], name: str) -> str:
     """Lines of a screen as one SVG file; `name` sets its styles apart from other pictures' on a page."""
-    console = Console(
-        width=max(strip.cell_length for strip in strips),
-        file=io.StringIO(),
-        force_terminal=True,
-        color_system="truecolor",
-        record=True,
-        legacy_windows=False,
-        _environ={},
-    )
+    console = recorder(max(strip.cell_length for strip in strips))
     lines = (segment for strip in strips for segment in (*strip, Segment.line()))
     console.print(Segments(lines), end="")
     return svg(console, name)
@@ -69,6 +70,18 @@ def screen_svg(strips: Sequence[Strip], name: str) -> str:
 
 def _plain(strips: Sequence[Strip]) -> str:
     return "\n".join(strip.text.rstrip() for strip in strips).rstrip() + "\n"
+
+
+def _subject(app: Editor, pane: Pane) -> Subject:
+    """What the pane shows."""
+    shown = pane.exported() or app.scene.problem
+    return Subject(shown, title_of(shown), app.command_words())
+
+
+def _notebook(app: Editor, pane: Pane) -> str:
+    """The program of the pane, cell by cell."""
+    subject = _subject(app, pane)
+    return notebook(replace(subject, shown=Program(app.jax_code())))
 
 
 def _document(app: Editor, pane: Pane) -> str:

@@ -35,6 +35,11 @@ READING = {
         "The program that a compiler made, its collectives marked; to the left its passes, from Shardy's"
         " propagation to the final schedule. Slower targets answer after a pause in typing."
     ),
+    "lesson": (
+        "First something to see, then questions: predict, and the answer shows beside the picture, in which"
+        " you can move (p goes there and back). Then change the sandbox until its goal is met. Nothing goes"
+        " on by itself. Before a class: larger letters are the terminal's business, mostly ctrl and +."
+    ),
 }
 """How to read each part, in a sentence or two."""
 

@@ -29,6 +29,7 @@ from shardviz.tui.pane import Pane
 
 if TYPE_CHECKING:
     from shardviz.drafts.scene import Scene
+    from shardviz.lessons.pointing import Place
     from shardviz.tui.answers.answer import Answer
 
 BESIDE = 120
@@ -61,6 +62,8 @@ class LayoutPane(Pane):
         self._shares: Sequence[Text] = ()
         self._by_device = False
         self._at_einsum = False
+        self._begins_at: Place | None = None
+        """Where the cursor goes as soon as the screen has a size."""
         self.sheet = Sheet([], 0)
         self.cursor = Cursor(0, Spot(0, 0, 0))
 
@@ -77,6 +80,10 @@ class LayoutPane(Pane):
             self._complain(error)
             return
         self._find_grounds()
+        self._arrange()
+
+    def begin(self, place: Place) -> None:
+        self._begins_at = place
         self._arrange()
 
     def show_answers(self, answers: Mapping[str, Answer]) -> None:
@@ -152,9 +159,20 @@ class LayoutPane(Pane):
         else:
             self.sheet = arrange(parts, width, height - words)
         self._find_shares()
+        if self._begins_at is not None:
+            place, self._begins_at = self._begins_at, None
+            self._point(self._cursor_at(place))
+            return
         array = min(self.cursor.array, len(self.sheet.arrays) - 1)
         last = self.sheet.arrays[array].plate.cells.last
         self._point(Cursor(array, Spot(*map(min, self.cursor.spot, last))))
+
+    def _cursor_at(self, place: Place) -> Cursor:
+        """The device's cell in the array of that name, or in the first."""
+        cells = self.sheet.all_cells
+        names = [each.layout.array.name for each in cells]
+        array = names.index(place.array) if place.array in names else 0
+        return Cursor(array, cells[array].spot(place.position))
 
     def _point(self, cursor: Cursor) -> None:
         self.cursor = cursor

@@ -13,7 +13,7 @@ from textual.events import Resize
 from textual.message import Message
 from textual.worker import get_current_worker
 
-from shardviz.errors import ShardvizError
+from shardviz.errors import QuestionError, ShardvizError
 from shardviz.planner.plan import LOCAL_OPS
 from shardviz.render.plans.steps_picture import StepsPicture
 from shardviz.stepping.step_cost import StepCost, step_cost
@@ -26,6 +26,7 @@ from shardviz.tui.plan.target_lines import TargetLines
 
 if TYPE_CHECKING:
     from shardviz.drafts.scene import Scene
+    from shardviz.lessons.pointing import Place
     from shardviz.planner import Plan
     from shardviz.tui.answers.answer import Answer
 
@@ -67,6 +68,8 @@ class PlanPane(Pane):
         self._costed: Plan | None = None
         self._costs: Mapping[int, StepCost] = {}
         self._place = range(0)
+        self._begins = False
+        """Whether the chosen step has to be brought into view as soon as the screen has a size."""
 
     def compose(self) -> ComposeResult:
         with Horizontal():
@@ -86,9 +89,27 @@ class PlanPane(Pane):
     def on_resize(self, event: Resize) -> None:
         self.set_class(event.size.width >= WIDE, "beside")
         self._draw()
+        if self._begins:
+            self._begins = False
+            self._bring_in()
 
     def on_show(self) -> None:
         self._draw()
+
+    def jax_code(self) -> str:
+        if self._scene is None:
+            return ""
+        from shardviz.render.code.plan_code import plan_code
+
+        try:
+            return plan_code(self._scene.plan)
+        except QuestionError as error:
+            raise QuestionError(
+                error.message, f"{error.hint}, or press c on 1 or 4 for jit's program"
+            ) from None
+
+    def exported(self) -> Plan | None:
+        return None if self._scene is None else self._scene.plan
 
     def show_scene(self, scene: Scene) -> None:
         if self._scene is None or not _same_step(self._scene.plan, scene.plan, self.chosen):
@@ -100,6 +121,11 @@ class PlanPane(Pane):
             self._costed, self._costs = scene.plan, {}
             self._count(scene.plan)
         self._draw()
+
+    def begin(self, place: Place) -> None:
+        if self._scene is not None:
+            self._begins = not self.size.width
+            self._choose(_first_about(self._scene.plan, place))
 
     def show_answers(self, answers: Mapping[str, Answer]) -> None:
         self._answers = answers
@@ -201,6 +227,14 @@ class PlanPane(Pane):
 def _first_collective(plan: Plan) -> int:
     """The number of the first step that sends something; 1 where none does."""
     return next((number for number, step in enumerate(plan.steps, 1) if step.op not in LOCAL_OPS), 1)
+
+
+def _first_about(plan: Plan, place: Place) -> int:
+    """The number of the first step with the operation or the array of a place, where there is one."""
+    for number, step in enumerate(plan.steps, 1):
+        if place.operation == step.op or (place.array and place.array == step.array):
+            return number
+    return _first_collective(plan)
 
 
 def _same_step(before: Plan, after: Plan, number: int) -> bool:

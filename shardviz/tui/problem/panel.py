@@ -111,9 +111,11 @@ class ProblemPanel(Vertical):
         self._mark_cursor()
 
     def _draw(self) -> None:
-        """Draw the fields for the panel's size; the last column is the scrollbar's."""
+        """Draw the fields for the panel's size, which is none while it is hidden; the last column is the
+        scrollbar's."""
         width, height = self.size
         if not self._rows or not width:
+            self.picture = None
             return
         typing = self._entry.typing(self.scene) if self.is_typing else None
         palette = self.editor.palette

@@ -11,11 +11,13 @@ from shardviz.errors import ShardvizError
 from shardviz.planner.plan import LOCAL_OPS
 
 if TYPE_CHECKING:
+    from shardviz.drafts.draft import Draft
     from shardviz.drafts.scene import Scene
     from shardviz.hardware import Placement, Topology
     from shardviz.render.layouts.held import Ground
     from shardviz.stepping.links import Links
     from shardviz.stepping.question import CollectiveQuestion
+    from shardviz.stepping.stepped import Stepped
 
 LARGE = 2**14
 """Sends of a schedule from which on it is worked out beside the screen."""
@@ -98,6 +100,13 @@ class Chosen:
                 self._questions[None] = self.base
         return self._questions[self._algorithm]
 
+    def group_of(self, position: int) -> int:
+        """The number of the group that the device at a place of the mesh does it with, from 0."""
+        if self.base is None:
+            return 0
+        groups = self.base.layout.mesh.groups(self.base.operation.axes)
+        return next((number for number, group in enumerate(groups) if position in group), 0)
+
     def next_algorithm(self, steps: int) -> None:
         """Choose the algorithm so many further on among those that can do it. Raises `QuestionError`."""
         from shardviz.collectives import schedules_for
@@ -108,6 +117,16 @@ class Chosen:
         now = self._algorithm or self.base.schedule.algorithm
         place = names.index(now) if now in names else 0
         self._algorithm = names[(place + steps) % len(names)]
+
+    def settled(self, draft: Draft) -> Draft | None:
+        """The draft with the chosen algorithm in its own collective, to which it then belongs; None where a
+        collective of the plan is played, or the draft has faults."""
+        own = draft.collective
+        if own is None or self._algorithm is None or self._scene is None or self._scene.faults:
+            return None
+        algorithm, self._algorithm = self._algorithm, None
+        kept = tuple(each for each in own.parameters if each[0] != "pieces")
+        return replace(draft, collective=replace(own, algorithm=algorithm, parameters=kept))
 
     def stand_on(self, grounds: Iterable[Ground]) -> bool:
         """Take the links of the first target on which the group's neighbours are linked; whether they are
@@ -211,6 +230,16 @@ def is_large(question: CollectiveQuestion) -> bool:
         return False
     middle = schedule.round((schedule.rounds + 1) // 2)
     return schedule.rounds * max(1, len(middle)) * middle.span > LARGE
+
+
+def worked_out(question: CollectiveQuestion, links: Links) -> Stepped | ShardvizError:
+    """A collective ready to be played, or why it cannot be."""
+    from shardviz.stepping.stepped import stepped
+
+    try:
+        return stepped(question, links)
+    except ShardvizError as error:
+        return error
 
 
 def with_algorithm(question: CollectiveQuestion, algorithm: str | None) -> CollectiveQuestion:

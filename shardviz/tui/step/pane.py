@@ -19,7 +19,7 @@ from shardviz.render.lines import sentence
 from shardviz.tui.command import Command, CommandsChanged, bindings
 from shardviz.tui.lines_view import TextLines
 from shardviz.tui.pane import Pane
-from shardviz.tui.step.chosen import Chosen, is_large
+from shardviz.tui.step.chosen import Chosen, is_large, worked_out
 from shardviz.tui.step.commands import FORM, STEP
 from shardviz.tui.step.form import CollectiveForm
 from shardviz.tui.step.player import Player
@@ -27,13 +27,15 @@ from shardviz.tui.step.round_view import RoundView
 
 if TYPE_CHECKING:
     from shardviz.drafts.scene import Scene
+    from shardviz.lessons.pointing import Place
     from shardviz.render.layouts.held import Ground
     from shardviz.render.programs.target_document import Document
+    from shardviz.render.rounds.player_page import Page, View
     from shardviz.stepping.links import Links
     from shardviz.stepping.question import CollectiveQuestion
+    from shardviz.stepping.stepped import Stepped
+    from shardviz.stepping.walk import Walk
     from shardviz.tui.answers.answer import Answer, Verification
-    from shardviz.tui.step.page import Page, View
-    from shardviz.tui.step.stepped import Stepped
 
 PAN = 16
 """Columns."""
@@ -97,6 +99,10 @@ class StepPane(Pane):
         self.query_one(CollectiveForm).show_scene(scene)
         self._choose()
 
+    def begin(self, place: Place) -> None:
+        self._group, self._page = self.chosen.group_of(place.position), None
+        self._go(0)
+
     def show_answers(self, answers: Mapping[str, Answer]) -> None:
         # The verdict on the numbers comes with the compilers' answers.
         self._answers = answers
@@ -124,11 +130,6 @@ class StepPane(Pane):
     def typing(self) -> Sequence[Command]:
         return FORM if self.has_class("other") else ()
 
-    def choose(self, number: int) -> None:
-        """Play the collective of a step of the plan, from 1."""
-        self.chosen.step = number
-        self._choose()
-
     def on_resize(self, _event: events.Resize) -> None:
         self._page = None
         self.call_after_refresh(self._draw)
@@ -137,14 +138,23 @@ class StepPane(Pane):
         return self.chosen.command_line
 
     def jax_code(self) -> str:
+        if self.stepped is not None:
+            from shardviz.render.code.rounds_code import rounds_code
+
+            return rounds_code(self.stepped.drawn)
+        # What is still worked out has its program already, where it is a collective of its own.
         from shardviz.render.code.collective_code import collective_code
 
-        # What is still worked out has its program already, where it is a collective of its own.
-        question = self.editor.scene.collective if self.stepped is None else self.stepped.drawn.question
+        question = self.editor.scene.collective
         return "" if question is None else collective_code(question)
 
+    def exported(self) -> Walk | None:
+        return None if self.stepped is None else self.stepped.walk
+
     def document(self) -> Document | None:
-        return None if self.stepped is None else self.stepped.document()
+        from shardviz.tui.step.document import whole_document
+
+        return None if self.stepped is None else whole_document(self.stepped.walk)
 
     def action_play(self) -> None:
         self.player.toggle()
@@ -176,7 +186,10 @@ class StepPane(Pane):
         except ShardvizError as error:
             self.notify(error_words(error), markup=False)
             return
-        self._load(self.player.fraction)
+        if (draft := self.chosen.settled(self.editor.history.draft)) is not None:
+            self.editor.edit(draft)
+        else:
+            self._load(self.player.fraction)
 
     def action_links(self) -> None:
         if self.stepped is not None:
@@ -296,10 +309,11 @@ class StepPane(Pane):
     @work(thread=True, exit_on_error=False, group="step", exclusive=True)
     def _load_modules(self, scene: Scene) -> None:
         """Do once, beside the screen, what takes long the first time."""
+        from shardviz.render.rounds import player_page
         from shardviz.tui.layout import grounds
-        from shardviz.tui.step import page
+        from shardviz.tui.step import verdict
 
-        del page, grounds
+        del player_page, grounds, verdict
         chosen = Chosen()
         chosen.look(scene)
         question = chosen.question
@@ -332,11 +346,10 @@ class StepPane(Pane):
             self._page = self._new_page(self.stepped)
         self._draw_head()
         self._draw_foot()
-        view = self.query_one(RoundView)
-        view.show(self._page.canvas(self.player.number))
+        self.query_one(RoundView).show(self._page.canvas(self.player.number))
 
     def _new_page(self, stepped: Stepped, verdict: int = 1) -> Page:
-        from shardviz.tui.step.page import Page
+        from shardviz.render.rounds.player_page import Page
 
         lead = "" if self.chosen.is_own else f"step {self.chosen.step}  "
         palette, links_of = self.palette, self.chosen.links_of
@@ -346,18 +359,18 @@ class StepPane(Pane):
         if self._page is not None:
             player = self.player
             speed = f"{player.speed:g}/s" if player.playing else ""
-            lines = self._page.head(player.number, speed)
-            self._put("#step-head", lines)
+            self._put("#step-head", self._page.head(player.number, speed))
 
     def _draw_foot(self) -> None:
-        if self._page is None or self.stepped is None:
-            return
-        verification = self._verification()
-        lines = self._page.foot(self.player.number, verification)
-        verdict = len(self._page.verdict(verification))
-        if verdict != self._page.verdict_lines:
+        if self._page is None or self.stepped is None or not self.size.width:
+            return  # A pane that a lesson hides has no room, and draws itself again when it is shown.
+        from shardviz.tui.step.verdict import verdict_of
+
+        verdict = verdict_of(self._verification(), self.stepped.walk.mesh, self.size.width)
+        lines = self._page.foot(self.player.number, verdict)
+        if len(verdict) != self._page.verdict_lines:
             # The picture makes room for a longer verdict.
-            self._page = self._new_page(self.stepped, verdict)
+            self._page = self._new_page(self.stepped, len(verdict))
             self.query_one(RoundView).show(self._page.canvas(self.player.number))
         self._put("#step-foot", lines)
 
@@ -385,13 +398,3 @@ class StepPane(Pane):
             words = ["No collective: nothing is sent.", "o plays any other."]
         lines = [line for each in words for line in sentence(each, width)]
         self.query_one(RoundView).show(TextLines(lines))
-
-
-def worked_out(question: CollectiveQuestion, links: Links) -> Stepped | ShardvizError:
-    """A collective ready to be played, or why it cannot be."""
-    from shardviz.tui.step.stepped import stepped
-
-    try:
-        return stepped(question, links)
-    except ShardvizError as error:
-        return error

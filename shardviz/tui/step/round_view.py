@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
 from textual.binding import BindingType
 from textual.geometry import Region
 
-from shardviz.tui.lines_view import Canvas, LinesView
+from shardviz.tui.lines_view import LinesView
+
+if TYPE_CHECKING:
+    from shardviz.render.canvas import Canvas
 
 
 class RoundView(LinesView, inherit_bindings=False):

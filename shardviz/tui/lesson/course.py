@@ -1,0 +1,85 @@
+"""The list of lessons: what is solved, what was begun, and a word on each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+from textual import on
+from textual.containers import Vertical
+from textual.widget import Widget
+from textual.widgets import OptionList, Static
+from textual.widgets.option_list import Option
+
+from shardviz.drafts.wording import error_words
+from shardviz.errors import ShardvizError
+from shardviz.lessons.course import course
+from shardviz.render.lessons.course_list import Entry, course_line
+from shardviz.tui.command import Command
+from shardviz.tui.dialogs.dialog import CLOSE, Dialog
+
+if TYPE_CHECKING:
+    from shardviz.lessons.lesson import Lesson
+
+OPEN = Command("dialog", "open", ("enter",), "Open", "Go on with the lesson.", "open")
+CHOOSE = Command("dialog", "choose", (), "Choose", "From lesson to lesson.", "choose", "↑↓")
+
+
+class LessonsDialog(Dialog):
+    """Arrows choose, `enter` goes on with a lesson where it was left."""
+
+    title_text = "Lessons"
+    commands = (OPEN, CHOOSE, CLOSE)
+    DEFAULT_CSS = """
+    LessonsDialog OptionList { border: none; padding: 0; background: transparent; height: 1fr; }
+    LessonsDialog OptionList { scrollbar-size: 1 1; }
+    LessonsDialog #about { height: auto; max-height: 4; padding-top: 1; }
+    LessonsDialog.-low #about { max-height: 3; padding-top: 0; }
+    LessonsDialog #choice { height: 1fr; layout: vertical; }
+    LessonsDialog.-broad.-high #choice { layout: horizontal; }
+    LessonsDialog.-broad.-high OptionList { width: 60; height: 100%; }
+    LessonsDialog.-broad.-high #about { width: 1fr; max-height: 100%; padding: 0 0 0 3; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lessons: tuple[Lesson, ...] = ()
+
+    def content(self) -> Sequence[Widget]:
+        return [
+            Vertical(OptionList(markup=False, compact=True), Static(id="about", markup=False), id="choice")
+        ]
+
+    async def on_mount(self) -> None:
+        choices = self.query_one(OptionList)
+        choices.focus()
+        try:
+            self._lessons = course()
+        except ShardvizError as error:
+            self.query_one("#about", Static).update(Text(error_words(error)))
+            return
+        entries = await self.editor.record.entries(self._lessons)
+        choices.add_options([Option(_one_line(entry)) for entry in entries])
+        open_now = self.editor.lesson.classroom.lesson if self.editor.lesson is not None else None
+        unsolved = (place for place, entry in enumerate(entries) if entry.state != "solved")
+        first = self._lessons.index(open_now) if open_now in self._lessons else next(unsolved, 0)
+        choices.highlighted = first
+        self.editor.tell_record()
+
+    @on(OptionList.OptionHighlighted)
+    def _describe(self, event: OptionList.OptionHighlighted) -> None:
+        lesson = self._lessons[event.option_index]
+        text = Text.assemble((f"{lesson.title}\n", "bold"), lesson.goal.text)
+        self.query_one("#about", Static).update(text)
+
+    @on(OptionList.OptionSelected)
+    async def _open(self, event: OptionList.OptionSelected) -> None:
+        self.dismiss()
+        await self.editor.open_lesson(self._lessons[event.option_index])
+
+
+def _one_line(entry: Entry) -> Text:
+    line = course_line(entry)
+    line.no_wrap, line.overflow = True, "ellipsis"
+    return line

@@ -1,0 +1,146 @@
+"""What a lesson puts on screen: its line, the goal, its words, the curtain before an answer, the code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+from textual.app import App, ComposeResult
+from textual.containers import Vertical
+from textual.widget import Widget
+from textual.widgets import Static
+
+from shardviz.drafts.wording import as_sentence
+from shardviz.render.code.highlighted import highlighted
+from shardviz.render.lessons.bar import bar
+from shardviz.render.lessons.guide_lines import Inks, guide_page
+from shardviz.render.lessons.strip import strip_lines
+from shardviz.tui.lines_view import LinesView, TextLines
+from shardviz.tui.themes import code_style_of
+
+if TYPE_CHECKING:
+    from shardviz.tui.command import Command
+    from shardviz.tui.lesson.classroom import Classroom
+
+CURTAIN = "Predict first: the answer shows here."
+CURTAIN_OF_CLASS = "The answer shows here."
+LOW, TALL = 20, 30
+"""Lines of the terminal from which on there is room for the tabs, and for a long goal with its hint."""
+
+
+class LessonBar(Widget):
+    """``3  Rows, columns, replicas      ●●◉○○○○○  Predict``."""
+
+    DEFAULT_CSS = """
+    LessonBar { height: 1; padding: 0 1 0 2; background: $panel; color: $primary; }
+    """
+
+    def __init__(self, classroom: Classroom) -> None:
+        super().__init__()
+        self.classroom = classroom
+
+    def render(self) -> Text:
+        return bar(self.classroom.attempt, self.content_size.width)
+
+
+class GoalStrip(Static):
+    """The goal above the sandbox, what is still different, and a hint."""
+
+    DEFAULT_CSS = """
+    GoalStrip { height: auto; padding: 0 1 0 2; background: $surface; }
+    """
+
+    def __init__(self, classroom: Classroom) -> None:
+        super().__init__(markup=False)
+        self.classroom = classroom
+
+    def draw(self) -> None:
+        """For the terminal's size; its own is not known before it is drawn."""
+        room, height = self.classroom, self.app.size.height
+        most = 8 if height >= TALL else 5
+        difference = room.difference and as_sentence(room.difference)
+        width = self.app.size.width - 3
+        lines = strip_lines(
+            room.attempt, difference, room.hint, room.is_hint_asked, width, most, inks_of(self.app)
+        )
+        self.update(Text("\n").join(lines))
+
+
+def inks_of(app: App[object]) -> Inks:
+    """The theme's colours for headings and for what is right; bold alone where there are no colours."""
+    if app.no_color:
+        return Inks()
+    colours = app.theme_variables
+    return Inks(*(f"bold {rich_colour(colours[name])}" for name in ("primary", "success")))
+
+
+def rich_colour(name: str) -> str:
+    """A colour of a theme as Rich calls it: ``ansi_green`` is its ``green``."""
+    return name.removeprefix("ansi_")
+
+
+class Side(Vertical):
+    """What takes the place of the problem or of a screen; it has no keys but the lesson's."""
+
+    commands: Sequence[Command] = ()
+    typing: Sequence[Command] = ()
+
+
+class Guide(Side):
+    """What is read beside the picture."""
+
+    DEFAULT_CSS = """
+    Guide { padding: 0 0 0 2; }
+    Guide.presented { padding: 1 2 0 3; }
+    """
+
+    def __init__(self, classroom: Classroom) -> None:
+        super().__init__(classes="presented" if classroom.is_presented else "")
+        self.classroom = classroom
+
+    def compose(self) -> ComposeResult:
+        yield LinesView()
+
+    def on_resize(self) -> None:
+        self.draw()
+
+    def draw(self) -> None:
+        """The words of the stage; of a page that does not fit, the part that matters."""
+        view, room = self.query_one(LinesView), self.classroom
+        width, height = self.content_size
+        if width < 2:
+            return
+        inks = inks_of(self.app)
+        page = guide_page(room.attempt, room.told, width, height, inks, room.is_presented)
+        is_long = len(page.lines) > height
+        if is_long:  # the last column is the scrollbar's
+            page = guide_page(room.attempt, room.told, width - 1, height, inks, room.is_presented)
+        view.show(TextLines(page.lines))
+        view.scroll_to(y=page.at if is_long else 0, animate=False, force=True)
+
+
+class Curtain(Side):
+    """Hides what would give the answer away."""
+
+    DEFAULT_CSS = """
+    Curtain { align: center middle; background: $surface; }
+    Curtain Static { width: auto; text-style: dim; }
+    """
+
+    def __init__(self, is_presented: bool) -> None:
+        super().__init__()
+        self._text = CURTAIN_OF_CLASS if is_presented else CURTAIN
+
+    def compose(self) -> ComposeResult:
+        yield Static(self._text, markup=False)
+
+
+class CodePage(Side):
+    """The JAX code of what was made, in the place of the screen."""
+
+    def compose(self) -> ComposeResult:
+        yield LinesView()
+
+    def show(self, code: str) -> None:
+        self.query_one(LinesView).show(TextLines(highlighted(code, code_style_of(self.app))))

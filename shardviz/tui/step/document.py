@@ -1,0 +1,16 @@
+"""The JSON document of the collective on the step screen."""
+
+from __future__ import annotations
+
+from shardviz.errors import QuestionError
+from shardviz.render.programs.target_document import Document
+from shardviz.render.rounds.step_document import step_document
+from shardviz.stepping.walk import Walk
+
+
+def whole_document(walk: Walk) -> Document:
+    """Every number and every send of a collective. Raises `QuestionError` for a long one."""
+    if walk.unlisted:
+        words = f"the document would list {walk.unlisted}"
+        raise QuestionError(words, "take a smaller mesh or array")
+    return step_document(walk, None)

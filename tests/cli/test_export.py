@@ -1,0 +1,239 @@
+"""`shardviz export`: the words of other commands, in formats that need no shardviz."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from shardviz.cli.entry import run
+from shardviz.cli.export import FORMS, written
+from shardviz.cli.export_words import Asked
+from shardviz.drafts.draft import CollectiveDraft, Draft
+from shardviz.drafts.options import draft_from_options
+from shardviz.drafts.reading import read
+from shardviz.drafts.share import Shared, to_string
+from shardviz.errors import QuestionError
+from shardviz.lessons.attempt import begin
+from shardviz.lessons.course import course, find
+from shardviz.render.exports.subject import Program, Subject
+from shardviz.render.exports.writing import write_file
+
+KINDS = {
+    "all_gather": "all-gather",
+    "psum": "all-reduce",
+    "psum_scatter": "reduce-scatter",
+    "all_to_all": "all-to-all",
+}
+COLLECTIVE = re.compile(rf" ({'|'.join(KINDS.values())})(?:-start)?\(.*replica_groups=({{{{.*?}}}})")
+README = "explain 'bd,df->bf' --mesh X=2,Y=4 --specs 'XY,Y_->X_' --sizes b=8,d=2048,f=8192"
+SHOWN = {
+    README: draft_from_options("bd,df->bf", mesh="X=2,Y=4", specs="XY,Y_->X_", sizes="b=8,d=2048,f=8192"),
+    "lesson gather-layer-by-layer": find("gather-layer-by-layer").solution,
+    "lesson column-then-row --as plan": find("column-then-row").solution,
+    "lesson detective --as plan": find("detective").solution,
+}
+"""What shardviz shows for some words."""
+SANDBOX = to_string(Shared(begin(find("detective")).draft, "plan", "detective", 99))
+"""A lesson that is not solved yet."""
+EXPLAIN = "explain 'bd,df->bf' --specs 'XY,Y_->X_' --sizes b=8,d=16,f=4"
+WORDS = {
+    "problem": EXPLAIN,
+    "plan": f"{EXPLAIN} --as plan",
+    "step of a plan": f"{EXPLAIN} --step 2",
+    "rounds": f"--as rounds {EXPLAIN}",
+    "collective": "step all_gather --mesh i=4 --data 3,9,5,2",
+    "negative": "step all_gather --mesh i=2 --data -3,-9",
+    "layout": "layout 8x16 --spec XY --width 60",
+    "lesson": "lesson 7",
+    "shared": f"--from {to_string(Shared(SHOWN[README], 'plan'))}",
+    "shared step": f"--from {to_string(Shared(Draft(collective=CollectiveDraft('psum')), 'step'))}",
+}
+
+
+@pytest.fixture
+def exported(capsys):
+    def export(form, words):
+        assert run(["export", form, *shlex.split(words)]) == 0
+        out, err = capsys.readouterr()
+        assert err == ""
+        return out
+
+    return export
+
+
+def test_scripts_print_the_collectives_that_shardviz_shows(exported, printed_by):
+    for words, out in printed_by({words: exported("python", words) for words in SHOWN}).items():
+        plan = read(SHOWN[words]).plan
+        shown = [(KINDS[step.op], listed(plan.problem.mesh.groups(step.axes))) for step in plan.collectives]
+        assert shown, words
+        assert sorted(COLLECTIVE.findall(out)) == sorted(shown), words
+
+
+def listed(groups):
+    """Groups of devices as HLO writes them."""
+    return "{%s}" % ",".join("{%s}" % ",".join(map(str, group)) for group in groups)  # noqa: UP031
+
+
+def test_every_lesson_becomes_a_program(exported):
+    for lesson in course():
+        code = exported("python", f"lesson {lesson.number}")
+        compile(code, lesson.name, "exec")
+        assert "pip install" in code
+
+
+@pytest.mark.parametrize(
+    ("form", "words"),
+    [
+        *(("python", words) for words in WORDS.values()),
+        *((form, WORDS[name]) for form in FORMS[1:] for name in ("problem", "lesson")),
+        ("svg", WORDS["layout"]),
+        ("html", WORDS["plan"]),
+        ("cast", WORDS["rounds"]),
+    ],
+)
+def test_every_format_of_everything(exported, form, words):
+    text = exported(form, words)
+    assert text.endswith("\n")
+    if form == "python":
+        compile(text, "script", "exec")
+    elif form == "notebook":
+        assert json.loads(text)["nbformat"] == 4
+    elif form == "svg":
+        assert ElementTree.fromstring(text).tag == "{http://www.w3.org/2000/svg}svg"
+    elif form == "html":
+        assert text.startswith("<!doctype html>")
+    else:
+        header, *events = map(json.loads, text.splitlines())
+        assert header["version"] == 2
+        assert events
+
+
+def test_what_is_exported_is_what_the_words_say(exported):
+    assert "jax.jit(program, out_shardings" in exported("python", WORDS["problem"])
+    assert 'jax.lax.psum(Out, "Y")' in exported("python", WORDS["plan"])
+    assert "as bidirectional-ring does it" in exported(
+        "python", f"{EXPLAIN} --as rounds --algorithm bidirectional-ring"
+    )
+    for name in ("step of a plan", "rounds"):
+        assert "def by_hand(shard):" in exported("python", WORDS[name])
+    assert "x = jnp.array([-3, -9], dtype=jnp.int32)" in exported("python", WORDS["negative"])
+    assert "sharding.devices_indices_map(shape)" in exported("python", WORDS["layout"])
+    tpu = exported("python", f"{EXPLAIN} --target v5e:2x4")
+    assert '"v5e:2x4", platform="tpu"' in tpu
+    assert 'pip install -U "jax[tpu]"' in tpu
+    assert f"# In a terminal: shardviz {README}\n" in exported("python", README)
+    title = json.loads(exported("cast", f"--from {SANDBOX}").splitlines()[0])["title"]
+    assert title.startswith("Lesson 17: Detective")
+    assert "jax.lax.all_gather" in exported("python", f"--as plan --from {SANDBOX}")
+    assert 'W4 = place((8192, 2048), P(None, "Y"))' in exported("python", "--as start lesson 17")
+    assert "jax.lax.all_gather" not in exported("python", "--as plan lesson 17")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "explain --bogus",
+        "explain",
+        "explain 'bd,df->bf' --specs ''",
+        "explain 'bd,df->bf' --specs XY,Y_ --limit x",
+        "layout 8x16",
+        "layout 8x16 --spec XQ",
+        "layout 8y16 --spec XY",
+        "step all_gathr",
+        "step psum --mesh i=4 --data 1,2,3 --on none",
+        "step psum --mesh i=4 --topology moon --on none",
+        "lesson nowhere",
+    ],
+)
+def test_a_wrong_word_is_told_as_the_command_tells_it(words, capsys):
+    code = run(shlex.split(words))
+    alone = capsys.readouterr()
+    assert code == 2
+    assert run(["export", "python", *shlex.split(words)]) == 2
+    assert capsys.readouterr() == alone
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("python", "an export is of one thing: a command or a share string"),
+        (f"python {WORDS['shared']} {EXPLAIN}", "an export is of one thing: a command or a share string"),
+        ("pdf step psum", "'pdf' is not one of 'python'"),
+        ("python hlo x.txt", "'hlo' is no command that can be exported"),
+        ("python 'bd,df->bf'", "'bd,df->bf' is no command that can be exported"),
+        ("python explain 'bd,df->bf'", "a ranking is many plans, and an export shows one"),
+        (
+            f"python {EXPLAIN} --target cpu,v5e:2x4",
+            "a program is compiled for one target, not for cpu, v5e:2x4",
+        ),
+        (f"svg {EXPLAIN} --step 1", "step 1 is einsum, which sends nothing"),
+        (f"svg {EXPLAIN} --step 2 --as plan", "--step is one step, and --as plan is all of them"),
+        ("svg step psum --as plan", "step has no plan to choose"),
+        (f"svg {EXPLAIN} --as start", "explain has no start to choose"),
+        (f"svg --from {SANDBOX} --as start", "a share string is of a lesson as it stands"),
+        ("svg explain 'bd,df->bf' --specs X_,_Y --as rounds", "this plan has no collectives"),
+        (f"svg {EXPLAIN} --algorithm ring", "--algorithm is about the rounds of one collective"),
+        (f"python {EXPLAIN} --hlo", "--hlo chooses what a terminal shows, and an export has all of it"),
+        ("svg step psum --round 1", "--round chooses what a terminal shows, and an export has all of it"),
+        ("svg lesson 7 --present", "--present chooses what a terminal shows"),
+        ("python lesson 1 2", "an export shows one lesson"),
+        ("python lesson", "an export shows one lesson"),
+        (f"svg --from {to_string(Shared(Draft(), lesson='nope'))}", "there is no lesson 'nope'"),
+        ("python --from shardviz1-AAAA", "the shared string was cut or altered on its way"),
+        ("python step psum --force", "--force is about a file, and none is named"),
+        ("python step psum -o .", "'.' is a folder"),
+        ("python step psum -o no/such/folder.py", "cannot be written: No such file or directory"),
+        ("python layout 7x16 --spec X_", "JAX places no array that its axes do not divide"),
+    ],
+)
+def test_what_cannot_be_exported_is_one_sentence(words, message, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run(["export", *shlex.split(words)]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert message in err
+    assert err.count("\n") == 2
+    assert err.splitlines()[1].startswith("hint: ")
+
+
+def test_a_program_of_its_own_has_no_picture():
+    asked = Asked(Subject(Program("print(1)\n"), "one"))
+    assert written(asked, "python").endswith("print(1)\n")
+    with pytest.raises(QuestionError, match="svg is a picture, and a program of its own has none"):
+        written(asked, "svg")
+
+
+def test_a_file_that_exists_is_kept_unless_it_may_go(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    file = Path("gather.py")
+    file.write_text("mine")
+    words = ["export", "python", "step", "all_gather", "-o", "gather.py"]
+    assert run(words) == 2
+    assert "there is a file 'gather.py' already" in capsys.readouterr().err
+    assert file.read_text() == "mine"
+    assert run([*words, "--force"]) == 0
+    assert capsys.readouterr().out == f"gather.py: {file.stat().st_size:,} bytes\n"
+    assert file.read_text().startswith('"""all_gather over X, Y')
+    assert [path.name for path in tmp_path.iterdir()] == ["gather.py"]
+
+
+def test_a_hyphen_is_standard_output_and_a_pipe_or_device_is_never_replaced(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = ["export", "python", "step", "all_gather", "-o"]
+    assert run([*words, "-"]) == 0
+    assert capsys.readouterr().out.startswith('"""all_gather over X, Y')
+    os.mkfifo("pipe")
+    Path("link").symlink_to("pipe")
+    for name in ("pipe", "link"):
+        assert run([*words, name, "--force"]) == 2
+        assert "is a device or a pipe, no file" in capsys.readouterr().err
+        assert Path(name).is_fifo()
+    with pytest.raises(QuestionError, match="is a device or a pipe, no file"):
+        write_file(Path("link"), "")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "pipe"]

@@ -1,0 +1,124 @@
+"""`shardviz lesson --check`: the whole course against JAX, and lessons that do not keep their word."""
+
+from __future__ import annotations
+
+import json
+
+from shardviz.cli.entry import run
+from shardviz.cli.lessons import judge
+from shardviz.lessons import jax_questions
+from shardviz.lessons.course import file_names
+from shardviz.lessons.measures import compute
+
+RIGHT = """
+title = "Rows"
+see = "An array over devices."
+screen = "layout"
+explain = "Its rows are split."
+hints = ["Think of columns."]
+[setup]
+mesh = "X=2,Y=2"
+einsum = "A[I_X, J] * B[J, K] -> C[I_X, K]"
+sizes = "I=8,J=4,K=2"
+dtype = "f32"
+[[predict]]
+question = "Which part does device 2 hold?"
+ask = "slices A 2"
+wrong."0:4, 0:4" = "That is device 0's."
+[goal]
+text = "Split the columns."
+holds = { A = "_X" }
+[solution]
+einsum = "A[I, J_X] * B[J, K] -> C[I, K]"
+"""
+PROGRAM = """program = '''
+import os
+print("devices" in os.environ.get("XLA_FLAGS", ""))
+'''
+[setup]"""
+FAILS = """program = '''
+raise ValueError("no devices")
+'''
+[setup]"""
+BROKEN = {
+    "missing": ('title = "Rows"\n', "", "title: it is missing"),
+    "type": ('"Think of columns."', "3", "hints.1: it is a number, not a text"),
+    "unknown": ('dtype = "f32"', 'dtpye = "f32"', "setup.dtpye: there is no such key (did you mean dtype?)"),
+    "reach": ('"_X"', '"_Y"', "goal: the solution does not meet it: device 1 holds columns 0:2 of A"),
+    "start": ('"_X"', '"X_"', "goal: the start meets it already"),
+    "right": ('"0:4, 0:4"', '"[4:8, 0:4]"', "predict.1.wrong.'[4:8, 0:4]': it is right"),
+    "toml": ("[setup]", "[setup", "it is no TOML: "),
+    "long": ("Split the columns.", "Split the columns. " * 20, "80x24: goal.text takes more than 2 lines"),
+    "fails": ("[setup]", FAILS, "program: it ended with 1: ValueError: no devices"),
+}
+
+
+def lesson(folder, name, old="", new=""):
+    path = folder / f"{name}.toml"
+    assert old in RIGHT
+    path.write_text(RIGHT.replace(old, new, 1) if old else RIGHT, encoding="utf-8")
+    return str(path)
+
+
+def test_the_course_keeps_its_word(capsys):
+    # The slowest of the command line: some 15 s of CPU, most of it for the programs, one after another.
+    assert run(["lesson", "--check"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition(": ")[0] for line in lines[:-1]] == [*file_names()]
+    assert all("right, JAX agrees" in line for line in lines[:-1])
+    assert lines[-1] == f"{len(file_names())} lessons, nothing to complain about"
+
+
+def test_each_broken_lesson_is_told_with_file_key_and_reason(tmp_path, capsys):
+    files = {name: lesson(tmp_path, name, old, new) for name, (old, new, _) in BROKEN.items()}
+    well = lesson(tmp_path, "well", "[setup]", PROGRAM)
+    assert run(["lesson", "--check", *files.values(), well, "nowhere.toml"]) == 1
+    out, err = capsys.readouterr()
+    lines = out.splitlines()
+    for name, (_, _, reason) in BROKEN.items():
+        assert any(line.startswith(f"{files[name]}: {reason}") for line in lines), out
+    assert f"{well}: right, JAX agrees 2 times, its program runs" in lines
+    assert any(line.startswith("nowhere.toml: it cannot be read: No such file") for line in lines)
+    assert lines[-1] == f"{len(lines) - 2} complaints about {len(files) + 1} lessons of {len(files) + 2}"
+    assert err == ""
+
+
+def test_an_answer_that_jax_does_not_give_is_told(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(jax_questions, "compute", lambda _, draft: compute("slices A 0", draft))
+    assert run(["lesson", "--check", "--json", lesson(tmp_path, "rows")]) == 1
+    document = json.loads(capsys.readouterr().out)
+    (told,) = document["lessons"]
+    reason = "the answer is 0:4, 0:4; JAX gives '4:8, 0:4'"
+    assert told["complaints"] == [{"key": "predict.1.ask", "reason": reason}]
+    assert told["asked_of_jax"] == ["predict.1.ask", "goal.holds.A"]
+
+
+def test_without_jax_the_rest_is_checked(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(judge, "find_spec", lambda _: None)
+    path = lesson(tmp_path, "fails", "[setup]", FAILS)
+    assert run(["lesson", "--check", path]) == 0
+    out, err = capsys.readouterr()
+    assert out == f"{path}: right\n1 lesson, nothing to complain about\n"
+    assert err == "shardviz: note: JAX was not asked, and no program ran: JAX is not installed\n"
+
+
+ENDS = {
+    "print(1)": "",
+    "x = 1": "it prints nothing",
+    "import sys; sys.exit(3)": "it ended with 3",
+    "print(input())": "it ended with 1: EOFError: EOF when reading a line",
+    "while True: print(100_000 * 'x')": "it prints more than 16,000,000 bytes",
+    "import os, signal; os.kill(os.getppid(), 9); signal.pause()": "it ended the process that runs it",
+    "import os; print(os.listdir())": "",
+}
+
+
+def test_how_programs_end():
+    with judge.Programs({}) as programs:
+        told = {program: programs.start(program) for program in ENDS}
+        assert {program: end.result() for program, end in told.items()} == ENDS
+
+
+def test_a_program_that_does_not_end_is_stopped():
+    with judge.Programs({}, 0.2) as programs:
+        assert programs.start("import time; time.sleep(60)").result() == "it was stopped after 0.2 s"

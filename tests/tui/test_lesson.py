@@ -1,0 +1,363 @@
+"""A lesson in the application: every stage by keyboard, undo, hints, the list, and what stays as it was."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from shardviz.drafts.draft import Draft
+from shardviz.drafts.edits import enter
+from shardviz.drafts.examples.catalogue import examples
+from shardviz.drafts.saved import load_session
+from shardviz.drafts.share import Shared
+from shardviz.lessons.attempt import UNKNOWN, Stage, begin, stages
+from shardviz.lessons.course import course, find
+from shardviz.lessons.lesson import SHOWN
+from shardviz.lessons.measures.subject import scene_of
+from shardviz.lessons.progress import load
+from shardviz.lessons.reading import read_lesson
+from shardviz.lessons.sharing import attempt_at, shared_of
+from shardviz.tui.app_commands import APP
+from shardviz.tui.dialogs.help import help_lines
+from shardviz.tui.lesson.classroom import Classroom, opened
+from shardviz.tui.lesson.commands import LESSON
+from shardviz.tui.registry import COMMANDS
+from tests.lessons.conftest import TEXT
+from tests.tui.conftest import SIZES, check_snapshot, drive, text_of, until
+
+ROWS = read_lesson(TEXT, "rows.toml")
+
+
+async def press(pilot, *keys):
+    await pilot.press(*keys)
+    await pilot.pause()
+    return text_of(pilot.app)
+
+
+def notes(app):
+    """What is said in passing."""
+    return "".join(note.message for note in app._notifications)
+
+
+def at(kind, lesson, number=0):
+    """A lesson at one of its stages, as somebody sends it; nothing before it was known."""
+    place = stages(lesson).index(Stage(kind, number))
+    return attempt_at(lesson, Shared(lesson.setup, lesson.screen, lesson.name, place))
+
+
+def test_a_whole_lesson_by_keyboard():
+    async def script(pilot):
+        app = pilot.app
+        check_snapshot("lessons-usual", await press(pilot, "L", "home", "down"))
+        seen = await press(pilot, "enter")
+        assert "2  One axis, one dimension" in seen
+        assert "n next" in seen
+        check_snapshot("lesson-predict-usual", await press(pilot, "n"))
+        # Nothing is answered by going on, and neither a screen nor the code gives the answer away.
+        assert "Predict 1 of 2" in await press(pilot, "n", "2", "p", "c", "e")
+        seen = await press(pilot, "y")
+        assert "shardviz lesson 2" in seen
+        assert "explain" not in seen
+        seen = await press(pilot, "escape", "down", "down", "enter")
+        check_snapshot("lesson-reveal-usual", seen)
+        assert notes(app) == ""
+        assert "✗ You said 4×16." in seen
+        assert "✓ It is 2×16." in seen
+        assert "4 rows are half of 8" in seen
+        assert "β 1,5" in seen
+        seen = await press(pilot, "n", "up", "enter")
+        assert "✓ It is 2:4, 0:16." in seen
+        assert app.lesson.classroom.attempt.answers == ("4×16", UNKNOWN)
+        assert "A subscript cuts one dimension" in await press(pilot, "n")
+        seen = await press(pilot, "n")
+        check_snapshot("lesson-change-usual", seen)
+        assert "Goal  Give each device all 8 rows of A" in seen
+        assert "✗ Device 0 holds rows 0:4 of A; the goal wants 0:8." in seen
+        assert "n next" not in seen
+        seen = await press(pilot, "n", "h")
+        assert "The goal is not met yet; h gives a hint." in notes(app)
+        assert "Hint 1 of 3" in seen
+        assert app.lesson.classroom.kind == "change"
+        seen = await press(pilot, *["down"] * 4, "backspace", "Y")
+        assert "✗ Device 0 holds rows 0:2" in seen
+        seen = await press(pilot, "u")
+        assert "✗ Device 0 holds columns 0:16 of A; the goal wants 0:4." in seen
+        seen = await press(pilot, "right", "Y")
+        assert "✓ The goal is met. n goes on." in seen
+        assert "✓ solved" in seen
+        seen = await press(pilot, "n")
+        assert "import jax" in seen
+        assert "n opens the next lesson: Rows" in seen
+        seen = await press(pilot, "n")
+        assert "3  Rows, columns, replicas" in seen
+        assert app.lesson.classroom.kind == "see"
+        # The problem of one's own is as it was.
+        seen = await press(pilot, "Q")
+        assert "bd,df->bf" in seen
+        assert "Rows, columns" not in seen
+        assert (app.scene.draft.mesh, app.pane.area) == ("X=4,Y=4", "layout")
+        await press(pilot, "u")
+        assert app.scene.draft == Draft()
+
+    async def with_own_problem(pilot):
+        await press(pilot, "+")
+        await script(pilot)
+
+    drive(with_own_problem, SIZES["usual"])
+    assert load_session() is None or load_session().draft.einsum == "bd,df->bf"
+    assert load().is_solved(find("2"))
+    assert not load().is_solved(find("3"))
+
+
+def test_a_lesson_in_a_small_terminal():
+    async def script(pilot):
+        for name, keys in {"predict": "n", "reveal": "enter", "change": "nnn"}.items():
+            check_snapshot(f"lesson-{name}-small", await press(pilot, *([keys] if keys == "enter" else keys)))
+        # The last hint gives its place to the goal again.
+        assert "Hint 1 of 3" in await press(pilot, "h")
+        assert "Goal  Give" in await press(pilot, "h", "h", "h")
+        check_snapshot("lessons-small", await press(pilot, "L"))
+
+    lesson = replace(find("2"), predictions=find("2").predictions[:1])
+    drive(script, SIZES["small"], lesson=begin(lesson))
+
+
+@pytest.mark.parametrize("lesson", course(), ids=lambda lesson: lesson.name)
+def test_every_lesson_goes_from_end_to_end(lesson):
+    room = Classroom(opened(lesson), begin(lesson))
+    seen = []
+    while room.kind != "code":
+        seen.append(room.attempt.stage)
+        assert room.screen in SHOWN
+        if room.kind == "change":
+            assert not room.may_go_on
+            room.look_at(scene_of(lesson.setup))
+            assert room.difference
+            room.history.push(lesson.solution)
+            room.look_at(scene_of(lesson.solution))
+        if room.kind == "predict":
+            room.answer()
+        else:
+            assert room.may_go_on
+            room.next()
+    assert seen == [*stages(lesson)[:-1]]
+
+
+def test_a_collective_is_changed_in_its_picture():
+    lesson = find("all-gather-hop-by-hop")
+
+    async def script(pilot):
+        seen = await press(pilot, "right", "right")
+        assert "round 2 of 3" in seen
+        # The answer begins with a round of its own.
+        await press(pilot, *"nn", "enter")
+        assert "round 0 of 3" in await press(pilot, "home")
+        await pilot.app.open_lesson(at("change", lesson))
+        seen = await press(pilot)
+        assert "bd,df" not in seen
+        assert "a  plays it by the next algorithm" in seen
+        seen = await press(pilot, "a")
+        assert "all_gather  i=4  3,9,5,2  bidirectional-ring" in seen
+        assert "✓ The goal is met" in seen
+        assert "import jax" in await press(pilot, "n")
+
+    drive(script, SIZES["usual"], lesson=begin(lesson), screen="step")
+
+
+ANSWERS = {
+    # The plan's step, and the array and the position of the layout's cursor.
+    ("detective", 0): ("all_gather", 0, 0),
+    ("mesh-and-axes", 0): ("", 0, 6),
+    ("rows-columns-replicas", 1): ("", 1, 0),
+}
+
+
+def test_an_answer_begins_where_it_is_to_be_seen():
+    async def script(pilot):
+        app = pilot.app
+        for (name, number), (op, array, position) in ANSWERS.items():
+            await app.open_lesson(at("reveal", find(name), number))
+            await pilot.pause()
+            if op:
+                assert app.scene.plan.steps[app.pane.chosen - 1].op == op
+            else:
+                cells = app.pane.sheet.cells(app.pane.cursor)
+                assert (app.pane.cursor.array, cells.position(app.pane.cursor.spot)) == (array, position)
+
+    drive(script, SIZES["usual"])
+
+
+def test_a_lesson_is_left_and_found_again_where_it_was():
+    lesson = find("2")
+
+    async def first(pilot):
+        await press(pilot, "n", "enter")
+        await pilot.app.open_lesson(at("change", lesson))
+        await press(pilot, "h", *["down"] * 4, "backspace")
+
+    async def second(pilot):
+        app = pilot.app
+        await press(pilot, "L", "home", "down", "enter")
+        attempt = app.lesson.classroom.attempt
+        # What was sent took none of the learner's own answers.
+        assert (attempt.stage.kind, attempt.hints, attempt.answers) == ("change", 1, (first_choice, UNKNOWN))
+        assert app.scene.draft.specs[0] == "__"
+        seen = await press(pilot, "R")
+        assert "rows 0:4 of A" in seen
+        assert "columns 0:16 of A" in await press(pilot, "u")
+        assert "Why" in await press(pilot, "B")
+        # A sandbox that is sent is a step of undo away from the learner's own.
+        await app.open_lesson(at("change", lesson))
+        assert "rows 0:4 of A" in await press(pilot)
+        assert "columns 0:16 of A" in await press(pilot, "u")
+
+    first_choice = opened(lesson).told[0].choices[0]
+    drive(first, SIZES["usual"], lesson=begin(lesson))
+    drive(second, SIZES["usual"])
+
+
+def test_letters_are_text_while_text_is_typed_and_axes_where_an_axis_is_so_named():
+    async def script(pilot):
+        app = pilot.app
+        await press(pilot, "down", "down", "enter", *",nBhQ")
+        assert app.scene.draft.sizes == ",nBhQ"
+        await press(pilot, "escape")
+        app.edit(replace(app.scene.draft, mesh="X=2,Y=4,n=2"))
+        await press(pilot, "down", "down", "right", "n")
+        assert app.scene.draft.specs[0] == "Xn"
+        assert app.lesson.classroom.kind == "change"
+
+    drive(script, SIZES["usual"], lesson=at("change", ROWS))
+
+
+def test_keys_of_the_lesson_win_over_those_of_the_screen_and_others_reach_it():
+    async def script(pilot):
+        await press(pilot, "2", "n")
+        assert pilot.app.lesson.classroom.kind == "predict"
+        await press(pilot, "enter", "n")
+        # A question beside the plan shows the plan alone.
+        seen = await press(pilot, "1")
+        assert "That would show the answer" in notes(pilot.app)
+        assert "einsum" in seen
+        await press(pilot, "enter", "1", "v")
+        assert "v by array" in text_of(pilot.app)
+
+    drive(script, SIZES["usual"], lesson=begin(ROWS))
+
+
+def test_every_command_runs_where_the_answer_is_hidden_and_shows_nothing_of_it():
+    async def script(pilot):
+        app = pilot.app
+        await app.lesson.do("next")
+        first = {command.area: command for command in reversed(COMMANDS)}
+        for command in (*APP, *LESSON, *first.values()):
+            if command.name in ("quit", "restore", "lesson('leave')", "lesson('answer')"):
+                continue
+            await app.run_command(command)
+            if len(app.screen_stack) > 1:
+                await pilot.pause()
+                app.pop_screen()
+            assert app.lesson.classroom.kind in ("see", "predict")
+            if app.lesson.classroom.kind == "see":
+                await app.lesson.do("next")
+        seen = await press(pilot)
+        assert "Which part of A does device 5" in seen
+        assert "Predict first: the answer" in seen
+        assert app.scene.draft == ROWS.setup
+
+    drive(script, lesson=begin(ROWS))
+
+
+def test_for_a_class_the_answer_waits_for_space_and_nothing_is_kept(state_home):
+    async def script(pilot):
+        app = pilot.app
+        assert app.theme == "shardviz-projector"
+        seen = await press(pilot, "n", "enter", "down")
+        assert "Which part of A does" in seen
+        assert "4:8, 0:8" in seen
+        assert UNKNOWN not in seen
+        assert "▸" not in seen
+        seen = await press(pilot, "space")
+        assert "✓ It is 4:8, 0:16." in seen
+        assert "You said" not in seen
+        # A teacher may leave the goal to the class.
+        await app.open_lesson(at("change", ROWS))
+        await press(pilot, "n")
+        assert app.lesson.classroom.kind == "code"
+        await press(pilot, "Q")
+        assert app.theme == "shardviz-dark"
+
+    drive(script, SIZES["usual"], lesson=at("predict", ROWS), present=True)
+    assert list(state_home.rglob("progress*")) == []
+
+
+def test_a_lesson_that_somebody_sent_opens_at_its_stage_and_an_example_ends_it():
+    lesson = find("2")
+    shared = replace(shared_of(at("change", lesson), "layout"), draft=enter(lesson.setup, "specs.0", "__"))
+
+    async def script(pilot):
+        app = pilot.app
+        assert app.lesson.classroom.kind == "change"
+        assert app.scene.draft.specs[0] == "__"
+        assert app.shared() == shared
+        assert "columns 0:16 of A" in text_of(app)
+        await app.open_example(examples()[0])
+        assert app.lesson is None
+        await press(pilot, "u")
+        assert app.scene.draft == Draft()
+
+    drive(script, SIZES["usual"], lesson=attempt_at(lesson, shared))
+
+
+def test_a_lesson_that_asks_for_what_there_is_not_is_not_opened():
+    broken = read_lesson(TEXT.replace("slices A 5", "slices Q 5"), "rows.toml")
+
+    async def script(pilot):
+        assert pilot.app.lesson is None
+        assert "Q" in notes(pilot.app)
+        assert "bd,df->bf" in text_of(pilot.app)
+
+    drive(script, SIZES["usual"], lesson=begin(broken))
+
+
+def test_damaged_progress_is_said_and_a_lesson_opens(state_home):
+    path = state_home / "shardviz" / "progress.json"
+    path.parent.mkdir()
+    path.write_text("[")
+
+    async def script(pilot):
+        await press(pilot, "L")
+        await until(pilot, lambda: "was damaged" in notes(pilot.app))
+        assert "1  Mesh and axes" in await press(pilot, "enter")
+
+    drive(script, SIZES["usual"])
+    assert path.with_name("progress.json.damaged").exists()
+
+
+def test_a_guest_leaves_no_trace(state_home):
+    async def script(pilot):
+        await press(pilot, "n", "enter", "Q", "L")
+        assert "at Answer" in text_of(pilot.app)
+
+    drive(script, SIZES["usual"], lesson=begin(find("2")), is_guest=True)
+    assert list(state_home.rglob("*.json")) == []
+
+
+def test_help_has_every_key_of_a_lesson():
+    said = "\n".join(line.plain for line in help_lines(("lesson", "layout"), 100))
+    for command in LESSON:
+        assert f"  {command.title}" in said
+
+
+def test_a_window_may_change_its_size_in_a_lesson():
+    async def script(pilot):
+        app = pilot.app
+        for size in ((40, 15), (30, 8), (120, 36)):
+            await pilot.resize_terminal(*size)
+            await until(pilot, lambda lines=size[1]: text_of(app).count("\n") + 1 == lines)
+            await pilot.pause()
+            assert max(map(len, text_of(app).split("\n"))) <= size[0]
+            assert ("Goal" in text_of(app)) == (size != (30, 8))
+
+    drive(script, SIZES["usual"], lesson=at("change", ROWS))
