@@ -27,6 +27,7 @@ THEIRS = re.compile(r" --hlo\b| --diff \d")
 """What only they can show."""
 
 
+@pytest.mark.usefixtures("server_that_ends")
 @pytest.mark.parametrize("line", LINES)
 def test_a_recipe_is_answered(line, capsys, monkeypatch):
     monkeypatch.chdir(ROOT)

@@ -26,7 +26,8 @@ MAY_IMPORT = {
     "api": {*PURE, "compiler", "render"},
     "testing": {"api", "render"},
     "tui": {*PURE, "compiler", "drafts", "lessons", "render"},
-    "cli": {*PURE, "compiler", "drafts", "lessons", "render", "tui"},
+    "serve": {"compiler", "drafts", "lessons", "tui"},
+    "cli": {*PURE, "compiler", "drafts", "lessons", "render", "tui", "serve"},
     "__main__": {"cli"},
     "__init__": {"api", "sharding", "testing"},
 }

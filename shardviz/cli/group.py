@@ -23,6 +23,7 @@ COMMANDS = {
     "step": "A collective round by round: who sends what to whom, value by value.",
     "translate": "One sharding in any notation, written in any other.",
     "export": "Any of this as a program, a notebook, a picture, a page or a recording.",
+    "serve": "The application in a browser, for a class on this machine or network.",
     "targets": "Who can be asked: simulated devices, TPUs and GPUs; what installs them.",
     "info": "Versions of all that an answer can depend on.",
 }

@@ -1,0 +1,108 @@
+"""`shardviz serve`: the application in a browser, for a class."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+
+import click
+
+from shardviz.cli.exit_code import ExitCode
+from shardviz.cli.group import Command
+from shardviz.errors import QuestionError
+
+SESSIONS = 10
+IDLE_MINUTES = 60
+EXAMPLES = (
+    ("On this machine alone, at http://127.0.0.1:8000", "shardviz serve"),
+    ("A class on this network: everybody begins with lesson 4", "shardviz serve --host 0.0.0.0 --lesson 4"),
+)
+
+
+@click.command(cls=Command, examples=EXAMPLES)
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address or name to listen at.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0 is any free one."
+)
+@click.option(
+    "--sessions",
+    type=click.IntRange(1, 200),
+    default=SESSIONS,
+    show_default=True,
+    help="Visitors at a time; each needs 50 MB, and 200 MB more with compilers.",
+)
+@click.option("--lesson", metavar="LESSON", help="Begin with this lesson: its number or name.")
+@click.option("--from", "shared", metavar="STRING", help="Begin with a shared problem or lesson.")
+def command(host: str, port: int, sessions: int, lesson: str | None, shared: str | None) -> int:
+    """Serve the application to browsers, on this machine unless told otherwise.
+
+    Visitors have the whole application but files, and of the compilers Shardy and XLA for simulated
+    devices. A session ends with its page, or after 60 minutes without a key.
+    """
+    _check_installed()
+    words = [_beginning(lesson, shared)]
+    from shardviz.serve.ports import listen
+    from shardviz.serve.server import Rules, Server
+
+    listening = listen(host, port)
+    bound, port = listening.getsockname()[:2]
+    is_open = bound in ("0.0.0.0", "::")
+    for name in _open_names() if is_open else [_in_url(bound)]:
+        click.echo(f"http://{name}:{port}/")
+    click.echo(f"shardviz: note: {sessions} visitors at a time; Ctrl-C ends it", err=True)
+    if not _is_local(bound):
+        click.echo(
+            "shardviz: note: no password: whoever reaches this machine over its network can take a place",
+            err=True,
+        )
+    server = Server(Rules(words, host, sessions, IDLE_MINUTES * 60))
+    number = asyncio.run(server.serve(listening))
+    # Ctrl-C is how it is meant to end.
+    return ExitCode.FINE if number == signal.SIGINT else ExitCode.INTERRUPTED - signal.SIGINT + number
+
+
+def _check_installed() -> None:
+    from importlib.util import find_spec
+
+    if os.name != "posix":
+        raise QuestionError("shardviz serve needs Linux or macOS", "on Windows, start it in WSL")
+    if find_spec("textual_serve") is None or find_spec("aiohttp") is None:
+        raise QuestionError(
+            "shardviz serve needs textual-serve, which is not installed", "pip install 'shardviz[serve]'"
+        )
+
+
+def _beginning(lesson: str | None, shared: str | None) -> str:
+    """What every visitor sees first, as a string. Raises `QuestionError` for what there is not."""
+    from shardviz.drafts.draft import Draft
+    from shardviz.drafts.share import Shared, from_string, to_string
+    from shardviz.lessons.sharing import attempt_of
+
+    if lesson is not None and shared is not None:
+        raise QuestionError("--lesson and --from both say how to begin", "leave out one of them")
+    if lesson is not None:
+        from shardviz.lessons.course import find
+
+        found = find(lesson, may_read_files=False)
+        return to_string(Shared(found.setup, found.screen, found.name))
+    begin = from_string(shared) if shared is not None else Shared(Draft())
+    if begin.lesson:
+        attempt_of(begin)
+    return to_string(begin)
+
+
+def _is_local(address: str) -> bool:
+    return address == "::1" or address.startswith("127.")
+
+
+def _open_names() -> list[str]:
+    """Under what others reach this machine: its address, and its name where the network knows that."""
+    from shardviz.serve.origins import own_address
+
+    return [name for name in (own_address(), socket.gethostname()) if name]
+
+
+def _in_url(address: str) -> str:
+    return f"[{address}]" if ":" in address else address

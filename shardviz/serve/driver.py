@@ -1,0 +1,78 @@
+"""How a visitor's application talks to the server: keys come in, pictures go out, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NoReturn
+
+from textual import events, messages
+from textual.drivers.web_driver import WebDriver
+from textual.message import Message
+
+PATIENCE_S = 4.0
+"""How long the application may take to end by itself."""
+MAX_REASON = 300
+"""Characters of what the server is told of an error."""
+
+
+class VisitorDriver(WebDriver):
+    """Textual's driver for the web without its ways to hand out files and open links.
+
+    The process ends with the server's pipe, however the server ends.
+    """
+
+    def run_input_thread(self) -> None:
+        super().run_input_thread()
+        self._end_soon()
+
+    def stop_application_mode(self) -> None:
+        """The server is told by `say_end`, when it is known how the application has ended."""
+        self.exit_event.set()
+        self._input_reader.close()
+
+    def process_message(self, message: Message) -> None:
+        """What is typed never says how large the terminal is: the server does, within its limits."""
+        if not isinstance(message, (events.Resize, messages.InBandWindowResize)):
+            super().process_message(message)
+
+    def on_meta(self, packet_type: str, payload: dict[str, object]) -> None:
+        if packet_type == "quit":
+            self._end_soon()
+        elif packet_type in ("resize", "focus", "blur"):
+            super().on_meta(packet_type, payload)
+
+    def open_url(self, url: str, new_tab: bool = True) -> None:
+        """A visitor opens links in a browser."""
+
+    def deliver_binary(self, *_args: Any, **_named: Any) -> None:
+        """A visitor gets no files."""
+
+    def _end_soon(self) -> None:
+        """End the application, and the process where that takes too long."""
+        with suppress(RuntimeError):  # the application's loop may have ended already
+            self._app.post_message(messages.ExitApp())
+        timer = threading.Timer(PATIENCE_S, leave, (1,))
+        timer.daemon = True
+        timer.start()
+
+
+def say_end(error: Exception | None) -> None:
+    """Tell the server that the application has ended, and why where it has failed."""
+    said = {"type": "exit"}
+    if error is not None:
+        said = {"type": "failed", "reason": f"{type(error).__name__}: {error}"[:MAX_REASON]}
+    packet = json.dumps(said).encode()
+    with suppress(OSError):  # the server may have gone
+        os.write(1, b"M%s%s" % (len(packet).to_bytes(4, "big"), packet))
+
+
+def leave(code: int) -> NoReturn:
+    """End the process, whatever still computes in it, and its folder with it: the server, which would remove
+    that as well, may have been killed."""
+    with suppress(OSError):
+        Path.cwd().rmdir()
+    os._exit(code)

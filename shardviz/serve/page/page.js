@@ -1,0 +1,34 @@
+"use strict";
+// By the codes with which the server closes a session.
+const REASONS = {
+  1006: "The connection to the server was lost.",
+  1009: "More came at once than a session takes.",
+  4000: "The server was stopped.",
+  4001: "No key came for a long time.",
+  4002: "The application failed; the server's terminal says why.",
+};
+window.WebSocket = class extends WebSocket {
+  constructor(address) {
+    super(address);
+    this.addEventListener("close", ({ code }) => {
+      document.querySelector(".ended .reason").textContent = REASONS[code] ?? "It was left.";
+    });
+  }
+};
+// textual.js connects when the page has loaded, to the address that it finds here.
+document.addEventListener("DOMContentLoaded", () => {
+  const { body } = document;
+  const terminal = document.getElementById("terminal");
+  terminal.dataset.sessionWebsocketUrl = location.origin.replace(/^http/, "ws") + "/ws";
+  const takeKeys = () => {
+    if (!body.classList.contains("-closed")) terminal.querySelector("textarea")?.focus();
+  };
+  addEventListener("focus", takeKeys);
+  new MutationObserver(async () => {
+    takeKeys();
+    if (!body.classList.contains("-closed")) return;
+    body.querySelector(".ended a").focus();
+    // Where the last place was taken meanwhile, the server's own page says so.
+    if (!body.classList.contains("-loaded") && (await fetch("/")).status === 503) location.reload();
+  }).observe(body, { attributeFilter: ["class"] });
+});

@@ -1,0 +1,237 @@
+"""The pages and the websockets: how many visitors there may be, and when a session ends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import signal
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from importlib.resources import files
+from pathlib import Path
+
+import textual_serve
+from aiohttp import WSCloseCode, WSMsgType, web
+
+from shardviz.serve.connections import allow_descriptors, new_connection
+from shardviz.serve.notes import Notes
+from shardviz.serve.origins import is_our_host, is_same_origin
+from shardviz.serve.session import Session, within
+
+MAX_MESSAGE = 256 * 1024
+"""Bytes of one message of a browser: of what is pasted at once. A larger one ends the session."""
+BYTES_AHEAD, BYTES_PER_S = 2 * MAX_MESSAGE, 16 * 1024
+"""What a browser may send at once, and how much more each second, which a mouse that never rests stays below.
+More ends the session: what is held back instead would keep the place of somebody who has long gone."""
+HEARTBEAT_S = 15.0
+"""How often a browser is asked whether it is still there; a dead one is noticed within one and a half times
+that."""
+CLOSING_S = 1.0
+"""How long a browser may take to agree that a session ends."""
+IDLE_CONNECTION_S = 15.0
+"""How long a connection that is no visitor's may say nothing."""
+ENDED, IDLE = 4000, 4001
+"""Why the server closes a websocket, by the codes that are for applications."""
+
+_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-cache",
+    "Server": "shardviz",
+}
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; font-src 'self'; "
+    "img-src 'self' data:; connect-src 'self' ws://{host} wss://{host}; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
+)
+"""Nothing is loaded from elsewhere, nothing is sent elsewhere, and no other page may hold this one."""
+_UNKNOWN_NAME = (
+    "This server is not known under that name. Use its address, or serve it as that name: "
+    "shardviz serve --host NAME\n"
+)
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """`words` are those of the visitors' command, `host` the name that was asked for, `sessions` how many
+    there may be at a time, `idle_s` the seconds without a key after which one ends."""
+
+    words: Sequence[str]
+    host: str = "127.0.0.1"
+    sessions: int = 10
+    idle_s: float = 3600.0
+
+
+class Server:
+    """Serves the application; every visitor has a process of their own."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+        self._notes = Notes()
+        self._visits: dict[Session, web.WebSocketResponse] = {}
+        self._visitors: set[asyncio.BaseProtocol] = set()
+
+    async def serve(self, listening: socket.socket) -> int:
+        """Serve until a signal ends it, whose number is returned; by then every visitor's process is gone."""
+        loop, ended = asyncio.get_running_loop(), asyncio.Event()
+        numbers: list[int] = []
+
+        def end(number: int) -> None:
+            numbers.append(number)
+            ended.set()
+
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, end, number)
+        async with self.serving(listening):
+            await ended.wait()
+        return numbers[0]
+
+    @asynccontextmanager
+    async def serving(self, listening: socket.socket) -> AsyncIterator[None]:
+        """Serve as long as the context lasts."""
+        logging.getLogger("aiohttp").addHandler(logging.NullHandler())
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(self._notes.say_of_loop)
+        allow_descriptors(self._rules.sessions)
+        runner = web.AppRunner(
+            self._application(),
+            access_log=None,
+            shutdown_timeout=1.0,
+            keepalive_timeout=IDLE_CONNECTION_S,
+            # A visitor who is gone is gone at once, whatever the server waits for.
+            handler_cancellation=True,
+        )
+        await runner.setup()
+        assert runner.server is not None
+        accept = partial(new_connection, runner.server, self._visitors)
+        accepting = await loop.create_server(accept, sock=listening)
+        try:
+            yield
+        finally:
+            accepting.close()
+            await runner.cleanup()
+
+    def _application(self) -> web.Application:
+        """The pages and their rules."""
+        app = web.Application(middlewares=[self._check])
+        static = Path(textual_serve.__file__).parent / "static"
+        app.router.add_get("/", self._page)
+        app.router.add_get("/ws", self._visit)
+        app.router.add_static("/static", static)
+        app.router.add_static("/page", str(files("shardviz.serve") / "page"))
+        app.on_shutdown.append(self._close)
+        return app
+
+    @web.middleware
+    async def _check(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+        """Refuse what comes from another page, or under a name that is not this machine's."""
+        if not is_our_host(request.host, self._rules.host):
+            return web.Response(status=421, text=_UNKNOWN_NAME)
+        if request.path == "/ws" and not is_same_origin(request.headers.get("Origin", ""), request.host):
+            return web.Response(status=403, text="Only the server's own page may open a session.\n")
+        try:
+            response = await handler(request)
+        except web.HTTPException as error:
+            response = web.Response(status=error.status, text=f"{error.reason}\n")
+        if not response.prepared:
+            response.headers.update(_HEADERS)
+            response.headers["Content-Security-Policy"] = _POLICY.format(host=request.host)
+        return response
+
+    async def _page(self, _request: web.Request) -> web.StreamResponse:
+        if self._is_full:
+            return self._full()
+        return _html("index.html")
+
+    @property
+    def _is_full(self) -> bool:
+        return len(self._visits) >= self._rules.sessions
+
+    def _full(self) -> web.Response:
+        response = _html("full.html", str(self._rules.sessions))
+        response.set_status(503)
+        response.headers["Retry-After"] = "10"
+        return response
+
+    async def _visit(self, request: web.Request) -> web.StreamResponse:
+        if self._is_full:
+            return self._full()
+        websocket = web.WebSocketResponse(timeout=CLOSING_S, heartbeat=HEARTBEAT_S, max_msg_size=MAX_MESSAGE)
+        websocket.headers.update(_HEADERS)
+        session = Session(self._rules.words, websocket, self._notes)
+        self._visits[session] = websocket
+        self._visitors.add(request.protocol)
+        try:
+            await websocket.prepare(request)
+            await session.start(_number(request, "width", 80), _number(request, "height", 24))
+            await self._listen(websocket, session)
+        finally:
+            # A task that is cancelled must not leave the process behind.
+            self._visitors.discard(request.protocol)
+            await asyncio.shield(self._end(session))
+        return websocket
+
+    async def _end(self, session: Session) -> None:
+        await session.stop()
+        self._visits.pop(session, None)
+
+    async def _listen(self, websocket: web.WebSocketResponse, session: Session) -> None:
+        """Pass on what is typed, until the visitor leaves, sends what no page does, or nothing for long."""
+        loop = asyncio.get_running_loop()
+        budget, counted, due = float(BYTES_AHEAD), loop.time(), loop.time() + self._rules.idle_s
+        while True:
+            try:
+                message = await websocket.receive(timeout=max(0.0, due - loop.time()))
+            except TimeoutError:
+                await websocket.close(code=IDLE)
+                return
+            if message.type != WSMsgType.TEXT:
+                return
+            now = loop.time()
+            budget = min(BYTES_AHEAD, budget + (now - counted) * BYTES_PER_S) - len(message.data)
+            counted = now
+            if budget < 0:
+                await websocket.close(code=WSCloseCode.MESSAGE_TOO_BIG)
+                return
+            match _read(message.data):
+                case ["stdin", str(typed)]:
+                    due = now + self._rules.idle_s
+                    await session.send_bytes(typed.encode("utf-8", "replace"))
+                case ["resize", {"width": int(width), "height": int(height)}]:
+                    await session.set_terminal_size(width, height)
+                case ["ping", str(data)]:
+                    await websocket.send_json(["pong", data[:32]])
+                case ["focus"]:
+                    await session.focus()
+                case ["blur"]:
+                    await session.blur()
+                case _:
+                    return
+
+    async def _close(self, _app: web.Application) -> None:
+        """End all sessions at once."""
+        closing = [websocket.close(code=ENDED) for websocket in self._visits.values()]
+        ending = [self._end(session) for session in self._visits]
+        await asyncio.gather(*closing, *ending, return_exceptions=True)
+
+
+def _html(name: str, number: str = "") -> web.Response:
+    text = (files("shardviz.serve") / "page" / name).read_text(encoding="utf-8")
+    return web.Response(text=text.replace("{number}", number), content_type="text/html")
+
+
+def _read(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _number(request: web.Request, name: str, usual: int) -> int:
+    text = request.query.get(name, "")
+    return within(int(text), (1, 9999)) if text.isascii() and text.isdigit() and len(text) < 5 else usual

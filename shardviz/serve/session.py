@@ -1,0 +1,136 @@
+"""One visitor's process, as the server sees it: started, talked to, ended with all that belongs to it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import signal
+import sys
+import tempfile
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Sequence
+from contextlib import suppress
+
+from aiohttp.web import WebSocketResponse
+from textual_serve.app_service import AppService
+from textual_serve.download_manager import DownloadManager
+
+from shardviz.serve.driver import PATIENCE_S
+from shardviz.serve.notes import Notes
+
+KILL_AFTER_S = PATIENCE_S + 2
+"""How long a process may take to end; it ends by itself before that, with its compilers."""
+COLUMNS, LINES = (20, 400), (5, 200)
+"""The smallest and the largest picture, whatever a browser asks for."""
+_DRIVER = "shardviz.serve.driver:VisitorDriver"
+_PASSED = re.compile(
+    r"PATH|HOME|LANG|LC_\w+|TZ|VIRTUAL_ENV|PYTHON(PATH|HOME|USERBASE|UTF8)|(LD|DYLD)_LIBRARY_PATH|XLA_FLAGS"
+)
+"""Variables that Python and the compilers need; the rest may be secrets, or change what a visitor sees."""
+FAILED = 4002
+"""Why a session's websocket is closed when its process could not go on (server.py has the other codes)."""
+
+
+class Session(AppService):
+    """textual-serve's service without a shell: the words of its command go to no interpreter.
+
+    The process leads a session of its own, in an empty folder of its own that goes with it.
+    """
+
+    def __init__(self, words: Sequence[str], websocket: WebSocketResponse, notes: Notes) -> None:
+        super().__init__(
+            "",
+            write_bytes=websocket.send_bytes,
+            write_str=websocket.send_str,
+            close=self._close,
+            download_manager=DownloadManager(),
+        )
+        self._words = words
+        self._websocket = websocket
+        self._notes = notes
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._is_ending = False
+
+    async def _close(self) -> None:
+        await self._websocket.close()
+
+    def _build_environment(self, width: int = 80, height: int = 24) -> dict[str, str]:
+        assert self._folder is not None
+        passed = {name: value for name, value in os.environ.items() if _PASSED.fullmatch(name)}
+        return passed | {
+            "TEXTUAL_DRIVER": _DRIVER,
+            "TEXTUAL_COLOR_SYSTEM": "truecolor",
+            "COLUMNS": str(within(width, COLUMNS)),
+            "ROWS": str(within(height, LINES)),
+            "TMPDIR": self._folder.name,
+            "XDG_STATE_HOME": self._folder.name,
+        }
+
+    async def _open_app_process(self, width: int = 80, height: int = 24) -> Process:
+        self._folder = tempfile.TemporaryDirectory(prefix="shardviz-visitor-", ignore_cleanup_errors=True)
+        # -P keeps the current directory off the path.
+        self._process = process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-P", "-m", "shardviz.serve.visitor", *self._words),
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=PIPE,
+            env=self._build_environment(width, height),
+            cwd=self._folder.name,
+            start_new_session=True,
+        )
+        self._stdin = process.stdin
+        return process
+
+    async def set_terminal_size(self, width: int, height: int) -> None:
+        await super().set_terminal_size(within(width, COLUMNS), within(height, LINES))
+
+    async def run(self) -> None:
+        """Pass on pictures until there are no more; a process that is killed does not say that it ends."""
+        await super().run()
+        assert self._process is not None
+        assert self._process.stdout is not None
+        if self._process.stdout.at_eof() and not self._websocket.closed:
+            await self._fail("its process died")
+
+    async def on_meta(self, data: bytes) -> None:
+        """The application says nothing but that it has ended, and what went wrong."""
+        match json.loads(data):
+            case {"type": "failed", "reason": str(reason)}:
+                await self._fail(reason)
+            case {"type": "exit"}:
+                await self._close()
+
+    async def _fail(self, reason: str) -> None:
+        if not self._is_ending:
+            self._notes.say(f"a visitor's session failed: {reason}")
+        await self._websocket.close(code=FAILED)
+
+    async def on_packed(self, payload: bytes) -> None:
+        """Files are not handed out."""
+
+    async def stop(self) -> None:
+        """End the process: asked first, then killed. Returns when it is gone, and its folder with it."""
+        self._is_ending = True
+        process = self._process
+        if process is None:
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(KILL_AFTER_S):
+                await self.send_meta({"type": "quit"})
+                await process.wait()
+        if process.returncode is None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        if self._folder is not None:
+            self._folder.cleanup()
+
+
+def within(value: int, limits: tuple[int, int]) -> int:
+    """The nearest value between two limits."""
+    return min(max(value, limits[0]), limits[1])

@@ -1,0 +1,161 @@
+"""What visitors can do, that nothing of them stays, and what the command line says."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from shardviz.cli.entry import run
+from shardviz.compiler.targets import parse_targets
+from shardviz.drafts.draft import Draft
+from shardviz.drafts.share import Shared, to_string
+from shardviz.errors import TargetError
+from shardviz.serve.driver import say_end
+from shardviz.serve.notes import Notes
+from shardviz.serve.ports import listen
+from shardviz.serve.server import ENDED
+from shardviz.serve.session import FAILED, Session
+from shardviz.serve.visitor import VisitorsWorker
+from tests.serve.conftest import PATIENCE_S, descendants, serving, until, until_async, visit
+
+PICTURE = "X=2  Y=4        8 devices"
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are looked for in /proc")
+
+
+def test_keys_change_the_picture_but_not_its_size(url):
+    async def script():
+        async with visit(url) as visitor:
+            await visitor.until("A[b_X, d_Y]")
+            await visitor.press(*["\x1b[B"] * 4, "\x7f")
+            await visitor.until("A[b, d_Y]")
+            await visitor.resize(10**9, 30, shown=(400, 30))
+            # What a terminal says of its own size, typed.
+            await visitor.press("\x1b[48;99999;99999;1;1t", "x")
+            await visitor.until("type to find")
+
+    asyncio.run(script())
+
+
+def test_a_visitor_has_no_files(url):
+    async def script():
+        async with visit(url) as visitor:
+            await visitor.until(PICTURE)
+            await visitor.press("e")
+            await visitor.until("writes no files")
+            await visitor.press("\x10")
+            await visitor.until("Search for commands")
+            for said in ("Screenshot", "Maximize", "Keys and help panel"):
+                assert said not in visitor.text
+            await visitor.press("last session", "\r")
+            await visitor.until("is not kept")
+
+    asyncio.run(script())
+
+
+def test_a_visitor_has_only_the_compilers_that_need_no_hardware():
+    with VisitorsWorker() as worker, pytest.raises(TargetError, match="cannot ask v5e"):
+        worker.submit(None, *parse_targets("v5e:2x4"))
+
+
+def test_an_application_that_fails_says_why(capfdbinary):
+    class Closed:
+        send_bytes = send_str = None
+
+        async def close(self, code):
+            assert code == FAILED
+
+    say_end(ValueError("two\nlines"))
+    packet = capfdbinary.readouterr().out
+    asyncio.run(Session([], Closed(), Notes()).on_meta(packet[5:]))
+    said = capfdbinary.readouterr().err
+    assert said == b"shardviz: note: a visitor's session failed: ValueError: two lines\n"
+
+
+def test_a_process_that_dies_is_said_and_an_interrupt_ends_the_others():
+    with serving() as (server, url):
+
+        async def script():
+            async with visit(url) as first, visit(url) as second:
+                await first.until(PICTURE)
+                await second.until(PICTURE)
+                os.kill(min(descendants(server.pid)), signal.SIGKILL)
+                for visitor in (first, second):
+                    visitor.end = asyncio.create_task(visitor.ended())
+                done, _ = await asyncio.wait([first.end, second.end], return_when=asyncio.FIRST_COMPLETED)
+                assert done.pop().result() == FAILED
+                server.send_signal(signal.SIGINT)
+                assert {await first.end, await second.end} == {FAILED, ENDED}
+
+        asyncio.run(script())
+        assert server.wait(PATIENCE_S) == 0
+        assert not descendants(server.pid)
+        assert server.stderr.read().splitlines()[1:] == [
+            "shardviz: note: a visitor's session failed: its process died"
+        ]
+
+
+def test_all_begin_with_what_the_teacher_says_and_nothing_stays_of_a_server_that_is_killed():
+    shared = to_string(Shared(Draft(mesh="Z=4", specs=("__", "__", "__")), "compiler"))
+    with serving("--from", f" `{shared}`\n") as (server, url):
+
+        async def script():
+            async with visit(url) as visitor:
+                await visitor.until("Z=4")
+                # The visitor's process, and the compilers' that the screen has asked for.
+                await until_async(lambda: len(descendants(server.pid)) == 2)
+                started.update(descendants(server.pid))
+                folders.update(Path(f"/proc/{pid}/cwd").resolve() for pid in started)
+                server.kill()
+                await visitor.ended()
+
+        started: set[int] = set()
+        folders: set[Path] = set()
+        asyncio.run(script())
+        until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in started))
+        assert not any(folder.exists() for folder in folders)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--host", "no.such.host.invalid"], "there is no host 'no.such.host.invalid'"),
+        (["--host", "192.0.2.1"], "'192.0.2.1' cannot be served from"),
+        (["--lesson", "99"], "there is no lesson 99"),
+        (["--lesson", "/etc/passwd.toml"], "files cannot be opened here"),
+        (["--lesson", "1", "--from", "x"], "--lesson and --from both say how to begin"),
+        (["--from", "shardviz1-x"], "cut or altered"),
+        (["--port", "65536"], "65536"),
+        (["--sessions", "0"], "0"),
+    ],
+)
+def test_what_cannot_be_served_is_said_in_one_line(words, said, capsys):
+    assert run(["serve", *words]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert said in err
+    assert err.splitlines()[1].startswith("hint: ")
+
+
+def test_a_port_in_use_is_said_with_the_next_free_one(capsys):
+    with listen("127.0.0.1", 0) as taken:
+        port = taken.getsockname()[1]
+        assert run(["serve", "--port", str(port)]) == 2
+    said, hint = capsys.readouterr().err.splitlines()
+    assert said == f"shardviz: error: port {port} of 127.0.0.1 is in use"
+    free = int(hint.rpartition(" ")[2])
+    assert hint == f"hint: the next free one is {free}: --port {free}"
+    listen("127.0.0.1", free).close()
+
+
+def test_without_its_extra_it_says_what_installs_it(monkeypatch, capsys):
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    assert run(["serve"]) == 2
+    assert capsys.readouterr().err.splitlines() == [
+        "shardviz: error: shardviz serve needs textual-serve, which is not installed",
+        "hint: pip install 'shardviz[serve]'",
+    ]
