@@ -13,6 +13,8 @@ import pytest
 
 from shardviz.cli.entry import run
 from shardviz.cli.group import COMMANDS
+from shardviz.drafts.reading import read
+from shardviz.drafts.share import from_string
 from shardviz.notation import NOTATIONS
 
 ROOT = Path(__file__).parent.parent
@@ -34,6 +36,10 @@ def test_a_recipe_is_answered(line, capsys, monkeypatch):
     words = shlex.split(THEIRS.sub("", line), comments=True)[1:]
     assert run([*words, *QUICKLY.get(words[0], [])]) == 0
     assert capsys.readouterr().out
+
+
+def test_the_shared_string_is_a_problem_without_faults():
+    assert read(from_string(re.search(r"--from (shardviz1-\S+)", README)[1]).draft).faults == ()
 
 
 def test_the_python_code_runs(tmp_path):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from shardviz.drafts.draft import Draft
 from shardviz.drafts.reading import first_scene
 from shardviz.errors import ShardvizError
+from shardviz.lessons.differences.kept import kept_difference
 from shardviz.lessons.goal import first_difference, read_spec, wanted_mesh
 from shardviz.lessons.lesson import Lesson, Prediction
 from shardviz.lessons.measures import answer_of, measured
@@ -94,6 +95,10 @@ def _goal(lesson: Lesson, setup: Scene) -> Iterator[Complaint]:
         return
     if first_difference(lesson.goal, lesson, setup) is None:
         yield Complaint("goal", "the start meets it already")
+    changed = kept_difference(setup, solution, lesson.goal.may_change)
+    if changed is not None:
+        yield Complaint("goal.may_change", f"the solution changes what is not in it: {changed}")
+        return
     difference = first_difference(lesson.goal, lesson, solution)
     if difference is not None:
         yield Complaint("goal", f"the solution does not meet it: {difference}")

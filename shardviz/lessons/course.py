@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -83,7 +84,7 @@ def read_file(path: Path) -> Lesson:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise LessonError(name, "", f"it cannot be read: {reason}", _LOOK) from None
-    return read_lesson(text, path.name)
+    return replace(read_lesson(text, path.name), source=str(path.resolve()))
 
 
 @cache

@@ -53,7 +53,7 @@ class Goal:
 @dataclass(frozen=True)
 class Lesson:
     """One lesson. `name` is its file's name without number and ending, `number` its place in the course, from
-    1, or 0 for a file of its own.
+    1, or 0 for a file of its own, which has the path `source`.
 
     `see` has at most 60 words and is read beside `screen`. `program` is a JAX program that runs as it is;
     empty where the code of what was seen is generated from the last state.
@@ -71,3 +71,4 @@ class Lesson:
     hints: tuple[str, ...]
     solution: Draft
     program: str = ""
+    source: str = ""

@@ -157,8 +157,8 @@ def _forget(entries: dict[str, Entry], lesson: Lesson | None) -> int:
 
 
 def _key(lesson: Lesson) -> str:
-    """A lesson of the course has its name; a file of its own may not take that."""
-    return lesson.name if lesson.number else f"{lesson.name}.toml"
+    """A lesson of the course has its name; a file of its own, which may have the same name, has its path."""
+    return lesson.name if lesson.number else lesson.source or f"{lesson.name}.toml"
 
 
 def _document(attempt: Attempt) -> dict[str, Any]:

@@ -153,11 +153,15 @@ class ShardvizApp(Editor):
         if part.typing:
             return list(part.typing)
         letters = self.panel.letters.keys() if part is self.panel else set()
-        everywhere = [APP[0], *part.commands, *APP[1:]]
+        everywhere = [APP[0], *part.commands, *(each for each in APP[1:] if self._may(each))]
         if self.lesson is not None:
             everywhere = self.lesson.commands_among(everywhere)
         free = (command.without(letters) for command in everywhere)
         return [command for command in free if command is not None]
+
+    def _may(self, command: Command) -> bool:
+        """Whether who sits here may use it: a visitor has no files."""
+        return not (self.is_guest and command.name in ("export", "restore"))
 
     def _show_keys(self) -> None:
         main = self.screen_stack[0]

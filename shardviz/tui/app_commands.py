@@ -16,7 +16,7 @@ APP = (
     Command("app", "undo", ("u", "ctrl+z"), "Undo", "Take the last edit back.", "undo"),
     Command("app", "redo", ("U", "ctrl+y"), "Redo", "Do again what was undone."),
     Command("app", "code", ("c",), "Code", "The JAX code that builds what is on screen.", "code"),
-    Command("app", "export", ("e",), "Export", "The screen as SVG, text, JSON or Python.", "export"),
+    Command("app", "export", ("e",), "Export", "The screen as a picture, page, data or code.", "export"),
     Command("app", "command_line", ("y",), "Command line", "The same as a command line, copied.", "copy"),
     Command("app", "cancel", ("escape",), "Cancel", "Stop asking the compilers.", "", "esc"),
     Command("app", "restore", (), "Last session", "Open what was on screen when shardviz was last left."),

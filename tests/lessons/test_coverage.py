@@ -20,37 +20,50 @@ ROWS = [
     if line.startswith("| ") and not line.startswith("| code")
 ]
 EXAMPLES = {example.title: example for example in examples()}
-KINDS = re.compile(r"(lesson|example|command) `([^`]+)`")
+LESSONS = {lesson.name: lesson for lesson in course()}
+KINDS = re.compile(r"(lesson|program|example|command) `([^`]+)`")
+PLACES = [place for row in ROWS for place in KINDS.findall(row[2])]
 QUICKLY = {"explain": ["--target", "none"], "step": ["--on", "none"]}
 
 
+@pytest.fixture(scope="module")
+def printed(printed_by):
+    """What the lessons' programs print, by lesson."""
+    return printed_by({name: LESSONS[name].program for kind, name in PLACES if kind == "program"})
+
+
 def asked(kind, name):
-    """The words that ask for what a place shows."""
-    if kind == "lesson":
-        return ["lesson", name, "--json"]
+    """The words that ask for what a place shows, without compilers unless it names one."""
     if kind == "command":
-        return shlex.split(name)[1:]
-    draft = EXAMPLES[name].draft
-    return words(draft, "step" if draft.collective is not None else "explain")
+        found = shlex.split(name)[1:]
+    else:
+        draft = EXAMPLES[name].draft
+        found = words(draft, "explain" if draft.collective is None else "step")
+    if kind == "command" and "--target" in found:
+        return found
+    return [*found, *QUICKLY.get(found[0], [])]
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
-def test_it_is_seen_there(row, capsys):
+def test_it_is_seen_there(row, capsys, request):
     _what, shows, where = row
     places = KINDS.findall(where)
     assert places
     assert KINDS.sub("", where).strip("; ") == ""
     for kind, name in places:
-        words = asked(kind, name)
-        if "--target" not in words or kind == "example":
-            words += QUICKLY.get(words[0], [])
-        assert run(words) == 0
-        answer = capsys.readouterr().out
-        if kind != "lesson":
-            missing = [text for text in re.findall("`([^`]+)`", shows) if text not in answer]
-            assert not missing, f"{missing} in\n{answer}"
+        if kind == "lesson":
+            continue
+        if kind == "program":
+            answer = request.getfixturevalue("printed")[name]
+        else:
+            assert run(asked(kind, name)) == 0
+            answer = capsys.readouterr().out
+        sought = re.findall("`([^`]+)`", shows)
+        assert sought
+        missing = [text for text in sought if text not in answer]
+        assert not missing, f"{missing} in\n{answer}"
 
 
 def test_every_lesson_and_every_example_is_in_the_table():
-    named = {name for row in ROWS for kind, name in KINDS.findall(row[2]) if kind != "command"}
-    assert {lesson.name for lesson in course()} | EXAMPLES.keys() == named
+    assert LESSONS.keys() == {name for kind, name in PLACES if kind == "lesson"}
+    assert EXAMPLES.keys() == {name for kind, name in PLACES if kind == "example"}

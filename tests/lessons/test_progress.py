@@ -109,6 +109,9 @@ def test_a_lesson_that_has_changed_begins_anew_and_stays_solved(path, lessons, l
     assert load().left(replace(lesson, title="Otherwise")) is not None
     own = replace(lesson_of(), name="lesson-1")
     assert not load().is_solved(own)
+    load().save(half_done(own).edited(own.solution, True))
+    assert load().is_solved(own)
+    assert not load().is_solved(replace(own, source="/elsewhere/lesson-1.toml"))
     assert path.exists()
 
 

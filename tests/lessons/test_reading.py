@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from shardviz.drafts.draft import CollectiveDraft
@@ -152,7 +154,7 @@ def test_a_file_of_ones_own_that_is_no_lesson(tmp_path, content, reason):
 def test_a_file_of_ones_own(tmp_path, lesson_text):
     path = tmp_path / "mine.toml"
     path.write_text(lesson_text, encoding="utf-8")
-    assert find(str(path)) == read_lesson(lesson_text, "mine.toml")
+    assert find(str(path)) == replace(read_lesson(lesson_text, "mine.toml"), source=str(path))
     assert (find(str(path)).name, find(str(path)).number) == ("mine", 0)
     with pytest.raises(LessonError, match="files cannot be opened here"):
         find(str(path), may_read_files=False)

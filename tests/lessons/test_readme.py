@@ -17,7 +17,8 @@ from shardviz.render.lessons.fits import fits
 
 README = (files("shardviz.lessons") / "README.md").read_text(encoding="utf-8")
 EXAMPLE = re.search("```toml\n(.*?)```", README, re.DOTALL)[1]
-ELSEWHERE = {"name", "number", "predictions", "setup", "goal", "solution", "draft", "wrong", "parameters"}
+ELSEWHERE = {"predictions", "setup", "goal", "solution", "draft", "wrong", "parameters"}
+ELSEWHERE |= {"name", "number", "source"}
 """Fields that no key of their own has, or one in brackets, or with more behind it."""
 
 

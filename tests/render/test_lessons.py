@@ -119,9 +119,12 @@ def test_texts_that_do_not_fit_are_named():
         predictions=(replace(LESSON.predictions[0], wrong=wrong), LESSON.predictions[1]),
     )
     said = "\n".join(fits(lesson))
-    for part in ("title", "Why takes", "Answer 1 of 2, after the answer '4:8, 0:8'", "goal.text", "hints.2"):
+    for part in ("title", "explain takes", "predict.1 after the answer '4:8, 0:8'", "goal.text", "hints.2"):
         assert part in said
-    assert "See" not in said
+    assert "see" not in said
+    asking = (replace(LESSON.predictions[0], question=long), LESSON.predictions[1])
+    (only,) = fits(replace(LESSON, predictions=asking))
+    assert only.startswith("predict.1.question ")
     assert "hints.1" not in said
 
 

@@ -32,8 +32,8 @@ def layout_difference(
         device = _first(held, want)
         if device is not None:
             (start, stop), (want_start, want_stop) = held[device], want[device]
-            what = f"{_dim_words(array, dim)} {start:,}:{stop:,} of {array.name}"
-            found.append((device, f"holds {what}; the goal {verb} {want_start:,}:{want_stop:,}"))
+            what = f"{_dim_words(array, dim)} {start}:{stop} of {array.name}"
+            found.append((device, f"holds {what}; the goal {verb} {want_start}:{want_stop}"))
     sums, want_sums = map(sums_by_device, layouts)
     device = _first(sums, want_sums)
     if device is not None:

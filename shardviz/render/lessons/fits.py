@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from shardviz.lessons.attempt import UNKNOWN, Attempt, begin, stages
+from shardviz.lessons.attempt import UNKNOWN, Attempt, Stage, begin, stages
 from shardviz.lessons.lesson import Lesson
-from shardviz.render.lessons.guide_lines import Told, guide_page, heading, told_of
+from shardviz.render.lessons.guide_lines import Told, guide_page, told_of
 from shardviz.render.lines import sentence
 
 COLUMNS, LINES = 80, 24
@@ -32,19 +32,30 @@ def _title(lesson: Lesson) -> Iterator[str]:
 def _stages(lesson: Lesson) -> Iterator[str]:
     width, height = GUIDE
     attempt = begin(lesson)
+    too_long: set[int] = set()
     for place, stage in enumerate(stages(lesson)):
         at = replace(attempt, place=place)
-        if stage.kind == "change":
+        # A question that is too long is so again above each answer.
+        if stage.kind == "change" or (stage.kind == "reveal" and stage.number in too_long):
             continue
         for said, told in _tellings(at):
-            told_of = replace(at, answers=(said,) * len(lesson.predictions))
-            page = guide_page(told_of, told, width, height)
-            where = f"{heading(at)}, after the answer {said!r}," if stage.kind == "reveal" else heading(at)
+            answered = replace(at, answers=(said,) * len(lesson.predictions))
+            page = guide_page(answered, told, width, height)
+            where = _key(stage, said)
             widest = max(line.cell_len for line in page.lines)
+            if stage.kind == "predict" and (widest > width or len(page.lines) > height):
+                too_long.add(stage.number)
             if widest > width:
                 yield f"{where} has a word of {widest} columns; {width} fit"
             elif len(page.lines) > height:
                 yield f"{where} takes {len(page.lines)} lines of {width} columns; {height} fit"
+
+
+def _key(stage: Stage, said: str | None) -> str:
+    """The key of the file that a stage shows."""
+    if stage.kind == "predict":
+        return f"predict.{stage.number + 1}.question with its choices"
+    return stage.kind if said is None else f"predict.{stage.number + 1} after the answer {said!r}"
 
 
 def _tellings(attempt: Attempt) -> Iterator[tuple[str | None, Told]]:

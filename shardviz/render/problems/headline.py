@@ -35,6 +35,21 @@ def headline(scene: Scene, width: int, palette: Palette, of_collective: bool = F
     return line
 
 
+def chain_lines(scene: Scene, palette: Palette) -> list[Text]:
+    """A chain of einsums with its specs, one einsum a line, however long; no line for one alone."""
+    mesh = scene.problem.mesh
+    texts = {part.kind: _part_text(part, mesh, palette, len(part.text)) for part in summary(scene)}
+    written = [texts[kind].split("; ") for kind in ("einsum", "specs") if kind in texts]
+    if len(written[0]) < 2:
+        return []
+    widest = max(text.cell_len for text in written[0])
+    lines = []
+    for number, (einsum, *specs) in enumerate(zip(*written, strict=True), 1):
+        einsum.pad_right(widest - einsum.cell_len)
+        lines.append(Text("   ").join([Text(str(number)), einsum, *specs]))
+    return lines
+
+
 def _cut(parts: tuple[Part, ...], mesh: Mesh, width: int, gap: str, palette: Palette) -> Text:
     """As many parts as fit, each cut to a third of the line if not all do."""
     texts = [_part_text(part, mesh, palette, width) for part in parts]

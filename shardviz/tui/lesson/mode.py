@@ -12,6 +12,7 @@ from shardviz.drafts.wording import error_words
 from shardviz.errors import ShardvizError
 from shardviz.lessons.attempt import Attempt
 from shardviz.lessons.sharing import shared_of
+from shardviz.render.problems.headline import chain_lines
 from shardviz.tui.lesson.classroom import NOT_REVEALED, Classroom
 from shardviz.tui.lesson.commands import LESSON
 from shardviz.tui.lesson.widgets import LOW, CodePage, Curtain, GoalStrip, Guide, LessonBar, Side
@@ -209,6 +210,7 @@ class LessonMode:
         self._strip.display = self.classroom.kind == "change"
         self._strip.draw()
         self._guide.draw()
+        self._curtain.show(chain_lines(self.app.scene, self.app.palette))
         main = self.app.screen_stack[0]
         main.set_class(self.app.size.height < LOW, "low")
         main.set_class(self.classroom.kind == "change", "sandbox")

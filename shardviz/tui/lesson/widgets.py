@@ -121,19 +121,22 @@ class Guide(Side):
 
 
 class Curtain(Side):
-    """Hides what would give the answer away."""
+    """Hides what would give the answer away; a chain of einsums stands on it, which the line above cuts."""
 
     DEFAULT_CSS = """
     Curtain { align: center middle; background: $surface; }
-    Curtain Static { width: auto; text-style: dim; }
+    Curtain Static { width: auto; max-width: 100%; text-wrap: nowrap; text-overflow: ellipsis; }
     """
 
     def __init__(self, is_presented: bool) -> None:
         super().__init__()
-        self._text = CURTAIN_OF_CLASS if is_presented else CURTAIN
+        self._words = Text(CURTAIN_OF_CLASS if is_presented else CURTAIN, "dim")
 
     def compose(self) -> ComposeResult:
-        yield Static(self._text, markup=False)
+        yield Static()
+
+    def show(self, chain: list[Text]) -> None:
+        self.query_one(Static).update(Text("\n").join([*chain, *[Text()] * bool(chain), self._words]))
 
 
 class CodePage(Side):
