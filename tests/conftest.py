@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -27,6 +28,27 @@ os.environ.pop("NO_COLOR", None)
 
 MATRIX_SPECS = ("__", "X_", "Y_", "_X", "_Y", "XY", "YX", "(XY)_", "(YX)_", "_(XY)", "_(YX)")
 """Every way to split a matrix over two axes: each on a dimension or on none, in either order."""
+
+_COLLECTIVE = re.compile(
+    r" (all-gather|all-reduce|reduce-scatter|all-to-all|collective-permute)(?:-start)?\(.*"
+    r"(replica_groups|source_target_pairs)=(.*?)(?:, \w+=.*)?$",
+    re.MULTILINE,
+)
+"""One in a line of HLO, with its groups, however the release of jaxlib writes them, or its pairs."""
+
+
+@pytest.fixture(scope="session")
+def collectives_in() -> Callable[[str], list[tuple[str, tuple[tuple[int, ...], ...]]]]:
+    """Kind, and groups or pairs, of each collective in HLO, sorted: independent ones have no order."""
+    from shardviz.hlo.groups.group_text import parse_pairs, parse_replica_groups
+
+    def found(text: str) -> list[tuple[str, tuple[tuple[int, ...], ...]]]:
+        return sorted(
+            (kind, parse_replica_groups(ids, 0).expand() if key == "replica_groups" else parse_pairs(ids))
+            for kind, key, ids in _COLLECTIVE.findall(text)
+        )
+
+    return found
 
 
 @pytest.fixture(scope="session")

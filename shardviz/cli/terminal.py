@@ -22,10 +22,13 @@ def giving_back() -> Callable[[], None]:
     assert keys is not None
     assert screen is not None
     before = termios.tcgetattr(keys.fileno())
+    terminal, nowhere = os.dup(screen.fileno()), os.open(os.devnull, os.O_WRONLY)
 
     def give_back() -> None:
         with suppress(OSError, termios.error):
-            os.write(screen.fileno(), RESET.encode())
+            # What a thread still draws must not land on the screen that is given back.
+            os.dup2(nowhere, screen.fileno())
+            os.write(terminal, RESET.encode())
             termios.tcsetattr(keys.fileno(), termios.TCSANOW, before)
 
     return give_back

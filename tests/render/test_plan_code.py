@@ -27,22 +27,9 @@ def planned(einsum, specs, mesh="X=2,Y=4", sizes=SIZES, dtype="f32"):
     return plan(problem_from_text(einsum, mesh=parse_mesh(mesh), specs=specs, sizes=sizes, dtype=dtype))
 
 
-def collectives(text):
-    """(kind, groups or pairs) of every collective in printed lines: independent ones have no order."""
-    line = r" (all-gather|all-reduce|reduce-scatter|all-to-all|collective-permute)(?:-start)?\(.*"
-    line += r"(?:replica_groups|source_target_pairs)=({{.*?}})"
-    return sorted(re.findall(line, text))
-
-
 def expected(plan):
-    """The same of a plan; a ppermute's groups stand for its pairs."""
-    mesh = plan.problem.mesh
-    return sorted((HLO[step.op], listed(mesh.groups(step.axes))) for step in plan.collectives)
-
-
-def listed(groups):
-    """Groups of devices as HLO writes them."""
-    return "{%s}" % ",".join("{%s}" % ",".join(map(str, group)) for group in groups)  # noqa: UP031
+    """Kind and groups of a plan's collectives, sorted; a ppermute's groups stand for its pairs."""
+    return sorted((HLO[step.op], plan.problem.mesh.groups(step.axes)) for step in plan.collectives)
 
 
 def run(code, capsys):
@@ -58,16 +45,16 @@ CHOSEN = (
 """Together they have every kind of step."""
 
 
-def test_programs_by_hand_have_the_plans_collectives_and_the_result_of_one_device(capsys):
+def test_programs_by_hand_have_the_plans_collectives_and_the_result_of_one_device(capsys, collectives_in):
     seen = set()
     for einsum, specs in CHOSEN:
         found = planned(einsum, specs)
         said = run(plan_code(found), capsys)
         assert said.endswith("the result is the same as on one device\n"), specs
         kinds = [kind for kind, _ in expected(found)]
-        assert [kind for kind, _ in collectives(said)] == kinds, specs
+        assert [kind for kind, _ in collectives_in(said)] == kinds, specs
         if "collective-permute" not in kinds:
-            assert collectives(said) == expected(found), specs
+            assert collectives_in(said) == expected(found), specs
         seen |= {step.op for step in found.steps}
     assert seen == {*HLO, "einsum", "slice"}
 
