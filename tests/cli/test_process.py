@@ -130,10 +130,12 @@ needs_proc = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="fi
 
 @pytest.fixture
 def asking() -> subprocess.Popen[str]:
-    """A command that has printed its plan and waits for the compilers' process."""
+    """A command that has printed its plan and waits for the compilers' process, which is stopped."""
     process = subprocess.Popen(
         [*SHARDVIZ, *QUESTION, "--target", "cpu"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
+    wait_until(lambda: children_of(process.pid))
+    os.kill(children_of(process.pid)[0], signal.SIGSTOP)  # else it may have answered by then
     assert process.stdout is not None
     assert any("each device sends at least" in line for line in process.stdout)
     return process
