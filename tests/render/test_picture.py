@@ -314,7 +314,7 @@ def _product(sizes: list[int]) -> int:
 
 
 @given(layouts(), st.integers(40, 200))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_no_line_is_wider_than_the_page(layout: Layout, width: int) -> None:
     made = picture(layout, width, TRUECOLOR)
     assert max(cell_len(line.plain) for line in (made.title, *made.lines)) <= width
