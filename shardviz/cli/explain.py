@@ -105,7 +105,7 @@ def command(
     from shardviz.cli.question import problem_from_options
 
     ranked = is_ranking(einsum, specs)
-    chosen = ctx.get_parameter_source("target") is not click.core.ParameterSource.DEFAULT
+    chosen = options.is_given(ctx, "target")
     if ranked and chosen and target != "none":
         click.echo("shardviz: note: a ranking asks the planner only, not --target", err=True)
     if ranked and step is not None:

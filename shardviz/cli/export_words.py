@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from shardviz.cli.options import is_given
 from shardviz.drafts.draft import PARAMETERS
 from shardviz.errors import QuestionError, quote
 
@@ -66,7 +67,7 @@ def asked_in_words(ctx: click.Context, words: Sequence[str], part: Part | None) 
         raise QuestionError(f"{name} has no {part} to choose", "leave out --as")
     subject = replace(readers[name](given, part), command=shlex.join(["shardviz", name, *rest]))
     for parameter, option in PRINTED.items():
-        if parameter in given.params and _is_given(given, parameter):
+        if parameter in given.params and is_given(given, parameter):
             raise QuestionError(
                 f"{option} chooses what a terminal shows, and an export has all of it",
                 f"leave out {option}",
@@ -135,12 +136,8 @@ def _explained(ctx: click.Context, part: Part | None) -> Subject:
         shown = plan(problem)
     elif part == "rounds":
         shown = _only_collective(plan(problem), given["algorithm"])
-    target = _target(given["target"]) if _is_given(ctx, "target") else None
+    target = _target(given["target"]) if is_given(ctx, "target") else None
     return Subject(shown, title_of(shown), target=target)
-
-
-def _is_given(ctx: click.Context, option: str) -> bool:
-    return ctx.get_parameter_source(option) is not click.core.ParameterSource.DEFAULT
 
 
 def _target(text: str) -> Target | None:
@@ -182,7 +179,7 @@ def _laid_out(ctx: click.Context, part: Part | None) -> Subject:
     del part
     given = ctx.params
     mesh = parse_mesh(given["mesh"], given["device_order"])
-    dtype = given["dtype"] if _is_given(ctx, "dtype") else None
+    dtype = given["dtype"] if is_given(ctx, "dtype") else None
     layout = parse_layout(given["shape"], mesh, given["spec"], dtype)
     return Subject(layout, title_of(layout))
 

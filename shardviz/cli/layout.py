@@ -57,7 +57,7 @@ def command(
     """Draw which slice of an array of SHAPE, such as 16384x16384, every device of a mesh holds."""
     from shardviz.notation import parse_layout, parse_mesh
 
-    chosen = ctx.get_parameter_source("dtype") is not click.core.ParameterSource.DEFAULT
+    chosen = options.is_given(ctx, "dtype")
     layout = parse_layout(shape, parse_mesh(mesh, device_order), spec, dtype if chosen else None)
     if as_json:
         if layout.mesh.size > MAX_LISTED:

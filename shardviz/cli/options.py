@@ -35,6 +35,11 @@ class Positive(click.FloatRange):
         return number
 
 
+def is_given(ctx: click.Context, option: str) -> bool:
+    """Whether somebody chose the value of an option, by its parameter's name; else it is the usual one."""
+    return ctx.get_parameter_source(option) is not click.core.ParameterSource.DEFAULT
+
+
 mesh = click.option(
     "--mesh", default=DEFAULT_MESH, show_default=True, metavar="NAME=SIZE,…", help="Axes of the mesh."
 )

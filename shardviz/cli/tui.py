@@ -57,11 +57,7 @@ def command(
     as_json: bool,
 ) -> int:
     """Open the application: build a mesh, split the arrays of EINSUM, watch what happens."""
-    chosen = {
-        name
-        for name in ctx.params
-        if ctx.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
-    }
+    chosen = {name for name in ctx.params if options.is_given(ctx, name)}
     if as_json and shared is None:
         raise QuestionError(
             "--json prints what a shared string says", "add --from STRING, or leave out --json"
@@ -70,9 +66,7 @@ def command(
         _check_alone("--from", chosen - {"shared", "screen", "as_json"})
         return _open_shared(ctx, shared, screen if "screen" in chosen else None, as_json)
     if reason := no_terminal():
-        click.echo(ctx.get_help())
-        click.echo(f"shardviz: note: {reason}", err=True)
-        return ExitCode.FINE
+        return _help(ctx, reason)
     if last:
         from shardviz.drafts.saved import load_session
 
@@ -94,6 +88,13 @@ def command(
         target=target,
     )
     return open_app(draft, screen)
+
+
+def _help(ctx: click.Context, reason: str) -> int:
+    """Help where there is no terminal to open the application in, and why."""
+    click.echo(ctx.get_help())
+    click.echo(f"shardviz: note: {reason}", err=True)
+    return ExitCode.FINE
 
 
 def _check_alone(option: str, others: set[str]) -> None:
@@ -119,7 +120,5 @@ def _open_shared(ctx: click.Context, string: str, screen: str | None, as_json: b
 
         attempt = attempt_of(shared)
     if reason := no_terminal():
-        click.echo(ctx.get_help())
-        click.echo(f"shardviz: note: {reason}", err=True)
-        return ExitCode.FINE
+        return _help(ctx, reason)
     return open_app(None if attempt else shared.draft, screen or shared.screen, lesson=attempt)

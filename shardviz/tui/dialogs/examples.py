@@ -14,7 +14,7 @@ from textual.widgets.option_list import Option
 from shardviz.drafts.draft import Draft
 from shardviz.drafts.examples.catalogue import Example, examples
 from shardviz.tui.command import Command, bindings
-from shardviz.tui.dialogs.dialog import Dialog
+from shardviz.tui.dialogs.list_dialog import ListDialog
 from shardviz.tui.registry import AREAS
 
 OPEN = Command("dialog", "open", ("enter",), "Open", "Put the example on screen.", "open")
@@ -25,7 +25,7 @@ PAGE_UP = Command("dialog", "list('page_up')", ("pageup",), "Page up", "A page u
 CLOSE = Command("dialog", "close", ("escape",), "Close", "Back to the screen.", "close", "esc")
 
 
-class ExamplesDialog(Dialog):
+class ExamplesDialog(ListDialog):
     """Letters narrow the list, arrows choose, `enter` puts the example on screen as one edit."""
 
     title_text = "Examples"
@@ -34,15 +34,11 @@ class ExamplesDialog(Dialog):
     DEFAULT_CSS = """
     ExamplesDialog Input { border: none; height: 1; padding: 0; background: $panel; }
     ExamplesDialog.-high Input { margin-bottom: 1; }
-    ExamplesDialog OptionList { border: none; padding: 0; background: transparent; height: 1fr; }
-    ExamplesDialog OptionList { scrollbar-size: 1 1; }
     ExamplesDialog OptionList > .option-list--option-disabled { color: $primary; text-style: bold; }
-    ExamplesDialog #about { height: auto; max-height: 5; padding-top: 1; }
-    ExamplesDialog.-low #about { max-height: 4; padding-top: 0; }
-    ExamplesDialog #choice { height: 1fr; layout: vertical; }
-    ExamplesDialog.-broad.-high #choice { layout: horizontal; }
-    ExamplesDialog.-broad.-high OptionList { width: 46; height: 100%; }
-    ExamplesDialog.-broad.-high #about { width: 1fr; max-height: 100%; padding: 0 0 0 3; }
+    ExamplesDialog #about { max-height: 5; }
+    ExamplesDialog.-low #about { max-height: 4; }
+    ExamplesDialog.-broad.-high OptionList { width: 46; }
+    ExamplesDialog.-broad.-high #about { max-height: 100%; }
     """
 
     def __init__(self) -> None:

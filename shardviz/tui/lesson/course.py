@@ -17,7 +17,8 @@ from shardviz.errors import ShardvizError
 from shardviz.lessons.course import course
 from shardviz.render.lessons.course_list import Entry, course_line
 from shardviz.tui.command import Command
-from shardviz.tui.dialogs.dialog import CLOSE, Dialog
+from shardviz.tui.dialogs.dialog import CLOSE
+from shardviz.tui.dialogs.list_dialog import ListDialog
 
 if TYPE_CHECKING:
     from shardviz.lessons.lesson import Lesson
@@ -26,20 +27,16 @@ OPEN = Command("dialog", "open", ("enter",), "Open", "Go on with the lesson.", "
 CHOOSE = Command("dialog", "choose", (), "Choose", "From lesson to lesson.", "choose", "↑↓")
 
 
-class LessonsDialog(Dialog):
+class LessonsDialog(ListDialog):
     """Arrows choose, `enter` goes on with a lesson where it was left."""
 
     title_text = "Lessons"
     commands = (OPEN, CHOOSE, CLOSE)
     DEFAULT_CSS = """
-    LessonsDialog OptionList { border: none; padding: 0; background: transparent; height: 1fr; }
-    LessonsDialog OptionList { scrollbar-size: 1 1; }
-    LessonsDialog #about { height: auto; max-height: 4; padding-top: 1; }
-    LessonsDialog.-low #about { max-height: 3; padding-top: 0; }
-    LessonsDialog #choice { height: 1fr; layout: vertical; }
-    LessonsDialog.-broad.-high #choice { layout: horizontal; }
-    LessonsDialog.-broad.-high OptionList { width: 60; height: 100%; }
-    LessonsDialog.-broad.-high #about { width: 1fr; max-height: 100%; padding: 0 0 0 3; }
+    LessonsDialog #about { max-height: 4; }
+    LessonsDialog.-low #about { max-height: 3; }
+    LessonsDialog.-broad.-high OptionList { width: 60; }
+    LessonsDialog.-broad.-high #about { max-height: 100%; }
     """
 
     def __init__(self) -> None:
