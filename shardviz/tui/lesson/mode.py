@@ -210,7 +210,8 @@ class LessonMode:
         self._strip.display = self.classroom.kind == "change"
         self._strip.draw()
         self._guide.draw()
-        self._curtain.show(chain_lines(self.app.scene, self.app.palette))
+        if self.classroom.is_curtained:
+            self._curtain.show(chain_lines(self.app.scene, self.app.palette))
         main = self.app.screen_stack[0]
         main.set_class(self.app.size.height < LOW, "low")
         main.set_class(self.classroom.kind == "change", "sandbox")

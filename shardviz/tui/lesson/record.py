@@ -40,7 +40,7 @@ class Record:
 
     def keep(self, attempt: Attempt) -> None:
         """Write where an attempt stands."""
-        self._waiting[attempt.lesson.name] = attempt
+        self._waiting[attempt.lesson.source or attempt.lesson.name] = attempt
         self._thread.submit(self._save)
 
     def close(self) -> None:
