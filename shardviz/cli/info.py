@@ -18,17 +18,17 @@ EXAMPLES = (
 @options.page
 def command(as_json: bool, width: int | None, color: str) -> None:
     """Show the versions that answers depend on; shardviz targets shows who can be asked."""
-    from shardviz.compiler import installed_versions
+    from shardviz.compiler.versions import installed_versions, libtpu_mismatch
 
-    versions = installed_versions()
+    versions, warning = installed_versions(), libtpu_mismatch()
     if as_json:
         from shardviz.cli.screen import print_json
         from shardviz.render.documents import info_document
 
-        print_json(info_document(versions))
+        print_json(info_document(versions, warning))
         return
     from shardviz.cli.screen import screen
     from shardviz.render.info_view import info_view
 
     page = screen(width, color)
-    page.show(info_view(versions, page.width))
+    page.show(info_view(versions, warning, page.width))

@@ -191,10 +191,7 @@ class Lane:
         message = process.receive()
         if isinstance(message, Broken):
             self._bury()
-            raise CompilerError(
-                f"jax cannot be used here: {message.reason}",
-                "python -c 'import jax; print(jax.devices())' should work first",
-            )
+            raise CompilerError(f"jax cannot be used here: {message.reason}", message.hint)
         return message
 
     def _death(self, pending: Pending[Any]) -> CompilerError:

@@ -118,9 +118,10 @@ class Ready:
 
 @dataclass(frozen=True)
 class Broken:
-    """From the child, as its last word: JAX cannot be loaded, or finds no device."""
+    """From the child, as its last word: JAX cannot be loaded, is too old, or finds no device."""
 
     reason: str
+    hint: str = "python -c 'import jax; print(jax.devices())' should work first"
 
 
 @dataclass(frozen=True)

@@ -112,9 +112,9 @@ def translate_document(
     }
 
 
-def info_document(versions: Sequence[tuple[str, str]]) -> Document:
-    """Versions by name."""
-    return {"schema": SCHEMA, "versions": dict(versions)}
+def info_document(versions: Sequence[tuple[str, str]], warning: str) -> Document:
+    """Versions by name, and what is wrong with them, null where nothing is."""
+    return {"schema": SCHEMA, "versions": dict(versions), "warning": warning or None}
 
 
 def targets_document(groups: Sequence[TargetGroup]) -> Document:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from shardviz.compiler.channel import Channel
 from shardviz.compiler.messages import AskLayout, Broken, Progress, Question, Ready, Request, RunCollective
+from shardviz.compiler.versions import OLDEST_JAX, older_than
 
 if TYPE_CHECKING:
     from shardviz.compiler.targets import LaneName
@@ -37,6 +38,12 @@ def main(read_fd: int, write_fd: int, lane: LaneName) -> None:
 
 def _serve(channel: Channel, inbox: SimpleQueue[Request], lane: LaneName) -> None:
     gc.disable()  # what loads now stays: looking for garbage in it only delays
+    import jax
+
+    if older_than(jax.__version__, OLDEST_JAX):
+        old = f"it is jax {jax.__version__}, and shardviz needs {OLDEST_JAX} or newer"
+        channel.send(Broken(old, f"pip install -U 'jax>={OLDEST_JAX}'"))
+        return
     from shardviz.compiler.child.answer import about, answer, versions
 
     gc.freeze()

@@ -135,7 +135,7 @@ def jax_dtype(name: str) -> Any:
 def spec_of(sharding: Any, question: Question, rank: int) -> Spec | None:
     """A sharding that JAX decided on; None when it follows no whole axes of the mesh."""
     if isinstance(sharding, NamedSharding) and tuple(sharding.mesh.axis_names) == question.axis_names:
-        entries = ((entry,) if isinstance(entry, str) else entry or () for entry in sharding.spec.partitions)
+        entries = ((entry,) if isinstance(entry, str) else entry or () for entry in sharding.spec)
         dims = tuple(map(tuple, entries))
         return Spec(dims + ((),) * (rank - len(dims)), tuple(sorted(sharding.spec.unreduced)))
     return Spec(((),) * rank) if sharding.is_fully_replicated else None

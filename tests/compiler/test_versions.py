@@ -1,0 +1,88 @@
+"""Releases: the oldest jax that serves, and the libtpu that a jax asks for."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from shardviz.cli import main
+from shardviz.compiler import TARGETS, Worker
+from shardviz.compiler.versions import OLDEST_JAX, libtpu_mismatch, older_than
+from shardviz.errors import CompilerError
+
+PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+@pytest.mark.parametrize(
+    ("found", "needed", "older"),
+    [
+        ("0.8.2", "0.8.3", True),
+        ("0.8.3", "0.8.3", False),
+        ("0.12.0.1", "0.8.3", False),
+        ("0.8.3.dev20260101", "0.8.3", False),
+        ("0.10.2", "0.9.2", False),
+        ("unknown", "0.8.3", True),
+    ],
+)
+def test_releases_are_ordered_by_their_numbers(found, needed, older):
+    assert older_than(found, needed) == older
+
+
+def test_the_package_asks_for_the_oldest_jax_that_serves():
+    assert f"jax>={OLDEST_JAX}" in PROJECT["dependencies"]
+
+
+def test_the_tpu_extra_takes_the_libtpu_that_jax_asks_for():
+    (requirement,) = PROJECT["optional-dependencies"]["tpu"]
+    assert requirement.startswith("jax[tpu];")
+
+
+def test_an_older_jax_is_named_with_the_one_that_is_needed(tmp_path, monkeypatch, matmul):
+    """A module of that name stands before the real one, and would fail at anything but its version."""
+    (tmp_path / "jax.py").write_text('__version__ = "0.7.2"')
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with Worker() as worker, pytest.raises(CompilerError) as raised:
+        worker.ask(matmul("X_,_Y"), TARGETS["shardy"])
+    assert (
+        raised.value.message
+        == f"jax cannot be used here: it is jax 0.7.2, and shardviz needs {OLDEST_JAX} or newer"
+    )
+    assert raised.value.hint == f"pip install -U 'jax>={OLDEST_JAX}'"
+
+
+@pytest.mark.parametrize("asked", ["libtpu==0.0.42.*; extra == 'tpu'", "libtpu ==0.0.42.*; extra == 'tpu'"])
+@pytest.mark.parametrize(
+    ("found", "wrong"),
+    [("0.0.42", ""), ("0.0.42.1", ""), ("0.0.52", "0.0.42.*, and 0.0.52"), ("0.0.4", "and 0.0.4")],
+)
+def test_another_libtpu_than_jax_asks_for_is_said(monkeypatch, capsys, asked, found, wrong):
+    installed = {"jax": "0.10.2", "libtpu": found}
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: installed.get(name, "1.0"))
+    monkeypatch.setattr(importlib.metadata, "requires", lambda _: ["jaxlib<=0.10.2", asked])
+    said = libtpu_mismatch()
+    assert bool(said) == bool(wrong)
+    assert wrong in said
+    with pytest.raises(SystemExit, match=r"^0$"):
+        main(["info", "--width", "200"])
+    out = capsys.readouterr().out
+    assert ("jax.profiler.trace" in out) == bool(wrong)
+
+
+def test_without_libtpu_nothing_is_wrong(monkeypatch):
+    def version(name):
+        if name == "libtpu":
+            raise importlib.metadata.PackageNotFoundError(name)
+        return "0.10.2"
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    assert libtpu_mismatch() == ""
+
+
+def test_this_jax_says_which_libtpu_it_asks_for():
+    """The form of its metadata is read: a release that writes it otherwise would be found here."""
+    asked = [each for each in importlib.metadata.requires("jax") if re.match(r"libtpu ?==[0-9.]+\*;", each)]
+    assert len(asked) == 1
