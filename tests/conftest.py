@@ -9,9 +9,12 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from importlib.metadata import version
 from itertools import product
 
 import pytest
+
+from shardviz.compiler.versions import older_than
 
 # Eight simulated devices.
 _DEVICES = "--xla_force_host_platform_device_count=8"
@@ -25,6 +28,16 @@ os.environ["XLA_FLAGS"] = " ".join(
 os.environ["TEXTUAL_COLOR_SYSTEM"] = "truecolor"
 os.environ["TEXTUAL_FPS"] = "1000"
 os.environ.pop("NO_COLOR", None)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip what holds of later releases of jax than the one at hand."""
+    for item in items:
+        if since := item.get_closest_marker("since_jax"):
+            release, reason = since.args
+            skipped = pytest.mark.skipif(older_than(version("jax"), release), reason=reason)
+            item.add_marker(skipped)
+
 
 MATRIX_SPECS = ("__", "X_", "Y_", "_X", "_Y", "XY", "YX", "(XY)_", "(YX)_", "_(XY)", "_(YX)")
 """Every way to split a matrix over two axes: each on a dimension or on none, in either order."""

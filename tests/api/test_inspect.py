@@ -60,7 +60,11 @@ def test_every_stage_of_a_program(mesh):
     check_sum_of_rows(shardviz.inspect(sum_of_rows, array))
     # A plain function is jitted as it stands.
     check_sum_of_rows(shardviz.inspect(sum_of_rows.__wrapped__, x))
-    check_sum_of_rows(shardviz.inspect(partial(sum_of_rows), x))
+
+
+@pytest.mark.since_jax("0.9", "it has the line of the call for what a jitted function does in another")
+def test_a_jitted_function_in_another(mesh):
+    check_sum_of_rows(shardviz.inspect(partial(sum_of_rows), given(mesh, "X", "Y")))
 
 
 def test_jit_of_a_library_on_top_of_jax(mesh):

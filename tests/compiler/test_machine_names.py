@@ -142,6 +142,7 @@ for name, options in json.load(sys.stdin):
 """
 
 
+@pytest.mark.since_jax("0.10", "its libtpu describes whole hosts only")
 def test_the_tpu_compiler_takes_the_same_names():
     """Every generation, sizes that fit and others, one slice and more. Sizes of 0, on which it dies, are
     refused above."""
