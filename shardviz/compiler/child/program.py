@@ -135,7 +135,9 @@ def jax_dtype(name: str) -> Any:
 def spec_of(sharding: Any, question: Question, rank: int) -> Spec | None:
     """A sharding that JAX decided on; None when it follows no whole axes of the mesh."""
     if isinstance(sharding, NamedSharding) and tuple(sharding.mesh.axis_names) == question.axis_names:
-        entries = ((entry,) if isinstance(entry, str) else entry or () for entry in sharding.spec)
+        # Before 0.10 a spec has no attribute of that name; since then one with pending sums is not iterated.
+        partitions = getattr(sharding.spec, "partitions", sharding.spec)
+        entries = ((entry,) if isinstance(entry, str) else entry or () for entry in partitions)
         dims = tuple(map(tuple, entries))
         return Spec(dims + ((),) * (rank - len(dims)), tuple(sorted(sharding.spec.unreduced)))
     return Spec(((),) * rank) if sharding.is_fully_replicated else None
