@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 TYPE_CHECKING = False  # what `typing` has under this name, without the time to load it
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import NoReturn
+
+
+COMPLETION = "_SHARDVIZ_COMPLETE"
+"""The environment variable with which a shell asks for completions; click names it after the program."""
 
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
@@ -26,7 +31,7 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
 
 def _open_or_run(args: Sequence[str]) -> int:
     """Without a word, the application where there is a terminal for it: it needs no command line's reader."""
-    if not args:
+    if not args and COMPLETION not in os.environ:
         from shardviz.cli.opening import no_terminal, open_app
 
         if not no_terminal():

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
 import click
 
+from shardviz.cli import COMPLETION
 from shardviz.cli.complaint import report
 from shardviz.cli.exit_code import ExitCode
 from shardviz.cli.group import shardviz
@@ -19,7 +21,12 @@ NEGATIVE_HINT = "write sizes of 0 or more: 16384x16384"
 def run(args: Sequence[str] | None = None) -> int:
     """Run one command line (by default the process's own) and return its exit code."""
     try:
-        result = shardviz.main(args, prog_name="shardviz", standalone_mode=False)
+        if COMPLETION in os.environ:
+            from shardviz.cli.completion import answer_shell
+
+            result = answer_shell(os.environ[COMPLETION])
+        else:
+            result = shardviz.main(args, prog_name="shardviz", standalone_mode=False)
         sys.stdout.flush()
     except click.exceptions.Exit as exit_:
         return exit_.exit_code

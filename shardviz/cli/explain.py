@@ -60,7 +60,11 @@ EXAMPLES = (
 @options.sizes
 @options.dtype
 @click.option(
-    "--target", default=DEFAULT_TARGETS, show_default=True, help="Who to ask; none asks the planner only."
+    "--target",
+    default=DEFAULT_TARGETS,
+    show_default=True,
+    shell_complete=options.targets,
+    help="Who to ask; none asks the planner only.",
 )
 @options.axis_types
 @click.option(

@@ -126,7 +126,8 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+        is_unknown = bool(args) and args[0] not in COMMANDS and not args[0].startswith("-")
+        if is_unknown and not ctx.resilient_parsing:
             from difflib import get_close_matches
 
             from shardviz.errors import QuestionError, quote
@@ -140,7 +141,7 @@ class LazyGroup(click.Group):
 
 
 def _print_version(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None:
-    if wanted:
+    if wanted and not ctx.resilient_parsing:
         from shardviz import __version__
 
         click.echo(f"shardviz {__version__}")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -40,6 +43,27 @@ def is_given(ctx: click.Context, option: str) -> bool:
     return ctx.get_parameter_source(option) is not click.core.ParameterSource.DEFAULT
 
 
+def targets(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
+    """Targets to complete a value with, the one after its last comma."""
+    from click.shell_completion import CompletionItem
+
+    from shardviz.compiler.groups import target_groups
+
+    before, comma, name = incomplete.rpartition(",")
+    return [
+        CompletionItem(f"{before}{comma}{choice.name}", help=choice.what)
+        for group in target_groups()
+        for choice in group.choices
+        if choice.name.startswith(name)
+    ]
+
+
+def _algorithms(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    from shardviz.collectives.algorithms import ALGORITHMS
+
+    return [name for name in ALGORITHMS if name.startswith(incomplete)]
+
+
 mesh = click.option(
     "--mesh", default=DEFAULT_MESH, show_default=True, metavar="NAME=SIZE,…", help="Axes of the mesh."
 )
@@ -60,7 +84,10 @@ axis_types = click.option(
     help="explicit: JAX's types carry the shardings.",
 )
 algorithm = click.option(
-    "--algorithm", metavar="NAME", help="ring, bruck, halving-doubling, …; --compare lists them."
+    "--algorithm",
+    metavar="NAME",
+    shell_complete=_algorithms,
+    help="ring, bruck, halving-doubling, …; --compare lists them.",
 )
 timeout = click.option(
     "--timeout",

@@ -60,7 +60,13 @@ class StageNumber(click.ParamType):  # type: ignore[type-arg]
 @options.sizes
 @options.dtype
 @options.axis_types
-@click.option("--target", default="cpu", show_default=True, help="Whose passes: one, such as v5e:2x4.")
+@click.option(
+    "--target",
+    default="cpu",
+    show_default=True,
+    shell_complete=options.targets,
+    help="Whose passes: one, such as v5e:2x4.",
+)
 @click.option(
     "--diff",
     is_flag=False,

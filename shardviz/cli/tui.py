@@ -32,7 +32,9 @@ EXAMPLES = (
 @click.option("--specs", metavar="SPECS", help="How the arrays are split: 'XY,Y_->X_'.")
 @options.sizes
 @options.dtype
-@click.option("--target", default="shardy,cpu", show_default=True, help="Who is asked.")
+@click.option(
+    "--target", default="shardy,cpu", show_default=True, shell_complete=options.targets, help="Who is asked."
+)
 @options.axis_types
 @click.option(
     "--screen", type=click.Choice(SCREENS), default="layout", show_default=True, help="What is shown first."

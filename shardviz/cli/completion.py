@@ -1,0 +1,46 @@
+"""Completion of command lines in bash, zsh and fish, by click's protocol.
+
+`_SHARDVIZ_COMPLETE=bash_source` prints the script that a shell loads; that script asks again, with
+`bash_complete`, at every press of the key.
+"""
+
+from __future__ import annotations
+
+import click
+from click.shell_completion import FishComplete, add_completion_class, get_completion_class
+
+from shardviz.cli import COMPLETION
+from shardviz.cli.exit_code import ExitCode
+from shardviz.errors import QuestionError, quote
+
+
+@add_completion_class
+class FishLists(FishComplete):
+    """fish, with values that have commas of their own, as ``shardy,cpu`` has."""
+
+    source_template = FishComplete.source_template.replace('string split ","', 'string split -m 1 ","')
+
+
+def answer_shell(instruction: str) -> int:
+    """Print what the value of `COMPLETION` asks for, a shell's script or completions; the exit code.
+
+    click's own answer is bytes, which a stream with stand-ins for lacking characters does not take.
+    """
+    from shardviz.cli.group import shardviz
+
+    shell, _, wanted = instruction.partition("_")
+    found = get_completion_class(shell)
+    if found is None or wanted not in ("source", "complete"):
+        raise QuestionError(
+            f"{COMPLETION} is {quote(instruction)}, which no shell asks for",
+            "write bash_source, zsh_source or fish_source",
+        )
+    completion = found(shardviz, {}, "shardviz", COMPLETION)
+    try:
+        click.echo(completion.source() if wanted == "source" else completion.complete())
+    except (KeyError, ValueError):
+        raise QuestionError(
+            f"{instruction} reads the command line in COMP_WORDS and COMP_CWORD",
+            f"load the script that sets them: {COMPLETION}={shell}_source shardviz",
+        ) from None
+    return ExitCode.FINE
