@@ -71,6 +71,8 @@ EXAMPLES = (
     "--limit", type=options.Count(1), metavar="N", default=20, show_default=True, help="Lines of a ranking."
 )
 @click.option("--step", type=int, metavar="N", help="Step through the plan's step N, a collective.")
+@options.links
+@click.option("--no-layout", is_flag=True, help="Leave out the pictures of the arrays.")
 @click.option("--hlo", "with_hlo", is_flag=True, help="Show each target's final program as well.")
 @options.algorithm
 @options.answers
@@ -90,6 +92,9 @@ def command(
     axis_types: Literal["auto", "explicit"],
     limit: int,
     step: int | None,
+    latency: str | None,
+    bandwidth: str | None,
+    no_layout: bool,
     with_hlo: bool,
     algorithm: str | None,
     number: int | None,
@@ -107,10 +112,11 @@ def command(
     """
     from shardviz.cli.asking import Conversation
     from shardviz.cli.question import problem_from_options
+    from shardviz.compiler import parse_targets
 
     ranked = is_ranking(einsum, specs)
     chosen = options.is_given(ctx, "target")
-    if ranked and chosen and target != "none":
+    if ranked and chosen and parse_targets(target):
         click.echo("shardviz: note: a ranking asks the planner only, not --target", err=True)
     if ranked and step is not None:
         raise QuestionError(
@@ -126,6 +132,12 @@ def command(
         hint = " and ".join(what for what, is_lacking in lacking.items() if is_lacking)
         raise QuestionError("--hlo shows what compilers make of one plan", hint)
 
+    if no_layout and (ranked or step is not None or as_json):
+        raise QuestionError(
+            "--no-layout leaves out the pictures of one plan's arrays, and there are none here",
+            "leave out --no-layout",
+        )
+
     if step is None:
         refuse_stepping(ctx.params)
 
@@ -138,7 +150,9 @@ def command(
         from shardviz.cli.presenting import Manner
 
         manner = Manner(number, animate, speed, compare, as_json, width, color)
-        return step_of_plan(question, step, algorithm, target if chosen else None, timeout, manner)
+        return step_of_plan(
+            question, step, algorithm, latency, bandwidth, target if chosen else None, timeout, manner
+        )
     # The compilers' process loads JAX while this one reads the question and draws.
     with Conversation.begin("none" if ranked else target, timeout, may_drop=not chosen) as conversation:
         from shardviz.cli.screen import screen
@@ -150,7 +164,7 @@ def command(
             return ExitCode.FINE
         from shardviz.cli.explaining import explain
 
-        return explain(problem, conversation, page, as_json, with_hlo)
+        return explain(problem, conversation, page, as_json, with_hlo, not no_layout)
 
 
 def is_ranking(einsum: str, specs: str | None) -> bool:
@@ -164,6 +178,8 @@ def refuse_stepping(given: Mapping[str, object]) -> None:
     """Raise `QuestionError` for options about the rounds of a collective, where none is chosen."""
     stepping = {
         "--algorithm": given["algorithm"] is not None,
+        "--latency": given["latency"] is not None,
+        "--bandwidth": given["bandwidth"] is not None,
         "--round": given["number"] is not None,
         "--play": given["animate"],
         "--speed": given["speed"] is not None,

@@ -11,7 +11,14 @@ if TYPE_CHECKING:
     from shardviz.planner import Problem
 
 
-def explain(problem: Problem, conversation: Conversation, page: Screen, as_json: bool, with_hlo: bool) -> int:
+def explain(
+    problem: Problem,
+    conversation: Conversation,
+    page: Screen,
+    as_json: bool,
+    with_hlo: bool,
+    with_pictures: bool,
+) -> int:
     """Ask the targets and show the plan and their answers; the exit code."""
     from shardviz.planner import plan
 
@@ -29,7 +36,7 @@ def explain(problem: Problem, conversation: Conversation, page: Screen, as_json:
     from shardviz.render.plans.explain_view import explain_view
     from shardviz.render.programs.answers_view import answers_view, side_by_side
 
-    page.show(explain_view(planned, page.width, page.palette))
+    page.show(explain_view(planned, page.width, page.palette, with_pictures))
     if side_by_side(conversation.asked):
         from shardviz.compare import differences
 

@@ -30,6 +30,7 @@ PRINTED = {
     "number": "--round",
     "animate": "--play",
     "compare": "--compare",
+    "no_layout": "--no-layout",
     "with_hlo": "--hlo",
     "devices": "--devices",
     "style": "--style",
@@ -96,8 +97,8 @@ def asked_in_string(text: str, part: Part | None) -> Asked:
     return Asked(replace(subject, command=command_line(draft, "step" if alone else "explain")))
 
 
-def _only_collective(plan: Plan, algorithm: str | None = None) -> Walk:
-    """The one collective of a plan. Raises `QuestionError` where it has none, or several."""
+def _only_collective(plan: Plan) -> int:
+    """The number of the one collective of a plan. Raises `QuestionError` where it has none, or several."""
     from shardviz.planner.plan import LOCAL_OPS
 
     places = [place for place, step in enumerate(plan.steps, 1) if step.op not in LOCAL_OPS]
@@ -107,7 +108,7 @@ def _only_collective(plan: Plan, algorithm: str | None = None) -> Walk:
             f"a collective's rounds are wanted, and this plan has {len(places) or 'no'} collectives",
             f"choose one with --step: {named}" if places else "split a summed dimension, or step through one",
         )
-    return _walk_of_step(plan, places[0], algorithm)
+    return places[0]
 
 
 def _explained(ctx: click.Context, part: Part | None) -> Subject:
@@ -122,12 +123,13 @@ def _explained(ctx: click.Context, part: Part | None) -> Subject:
         raise QuestionError("a ranking is many plans, and an export shows one", "give --specs 'XY,Y_->X_'")
     names = ("einsum", "mesh", "device_order", "specs", "sizes", "dtype", "axis_types")
     problem = problem_from_options(**{name: given[name] for name in names})
+    stepping = [given[name] for name in ("algorithm", "latency", "bandwidth")]
     if given["step"] is not None:
         if part not in (None, "rounds"):
             raise QuestionError(
                 f"--step is one step, and --as {part} is all of them", "leave out one of them"
             )
-        walk = _walk_of_step(plan(problem), given["step"], given["algorithm"])
+        walk = _walk_of_step(plan(problem), given["step"], *stepping)
         return Subject(walk, f"Step {given['step']} of {title_of(problem)}: {title_of(walk)}")
     if part != "rounds":
         refuse_stepping(given)
@@ -135,7 +137,8 @@ def _explained(ctx: click.Context, part: Part | None) -> Subject:
     if part == "plan":
         shown = plan(problem)
     elif part == "rounds":
-        shown = _only_collective(plan(problem), given["algorithm"])
+        planned = plan(problem)
+        shown = _walk_of_step(planned, _only_collective(planned), *stepping)
     target = _target(given["target"]) if is_given(ctx, "target") else None
     return Subject(shown, title_of(shown), target=target)
 
@@ -214,16 +217,22 @@ def _scene(scene: Scene, screen: str, part: Part | None, title: str = "") -> Sub
     if scene.collective is not None and part in (None, "rounds"):
         shown = _walk(scene.collective)
     elif part == "rounds":
-        shown = _only_collective(scene.plan)
+        shown = _walk_of_step(scene.plan, _only_collective(scene.plan))
     elif part == "plan" or (part is None and screen == "plan"):
         shown = scene.plan
     return Subject(shown, f"{title}. {title_of(shown)}" if title else title_of(shown))
 
 
-def _walk_of_step(plan: Plan, number: int, algorithm: str | None) -> Walk:
+def _walk_of_step(
+    plan: Plan,
+    number: int,
+    algorithm: str | None = None,
+    latency: str | None = None,
+    bandwidth: str | None = None,
+) -> Walk:
     from shardviz.stepping.plan_step import question_of_step
 
-    return _walk(question_of_step(plan, number, algorithm))
+    return _walk(question_of_step(plan, number, algorithm), None, latency, bandwidth)
 
 
 def _walk(

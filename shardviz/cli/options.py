@@ -100,6 +100,14 @@ timeout = click.option(
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
 
 
+def links(command: F) -> F:
+    """`--latency` and `--bandwidth`: what a message takes on the links that a collective runs over."""
+    command = click.option(
+        "--bandwidth", metavar="RATE", help="Of one link of a collective, one way; 45GB/s if none."
+    )(command)
+    return click.option("--latency", metavar="TIME", help="Of one hop of a collective; 1us if none.")(command)
+
+
 def answers(command: F) -> F:
     """`--round`, `--play`, `--speed` and `--compare`: what of a collective is shown, and how."""
     for option in (

@@ -15,6 +15,8 @@ def step_of_plan(
     question: Callable[[], Problem],
     number: int,
     algorithm: str | None,
+    latency: str | None,
+    bandwidth: str | None,
     target: str | None,
     timeout: float,
     manner: Manner,
@@ -43,5 +45,5 @@ def step_of_plan(
         if not manner.as_json:
             page = manner.page
             heading = [*step_lines(planned, number, page.width, page.palette), Text()]
-        links = links_from_text(stepped.schedule.pattern.dims, None, None, None)
+        links = links_from_text(stepped.schedule.pattern.dims, None, latency, bandwidth)
         return present(stepped, links, judge, manner, heading)

@@ -41,8 +41,7 @@ MAX_PIECES = 1024
 @click.option(
     "--topology", metavar="NAME", help="Links: ring, line, torus, switch, 4x4; a ring or a torus if none."
 )
-@click.option("--latency", metavar="TIME", help="Of one hop; 1us if none.")
-@click.option("--bandwidth", metavar="RATE", help="Of one link, one way; 45GB/s if none.")
+@options.links
 @click.option(
     "--on",
     type=click.Choice(["cpu", "real", "none"]),

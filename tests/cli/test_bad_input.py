@@ -70,6 +70,14 @@ CASES = [
     ),
     (("explain", "bd,df->bf", "--specs", "XY,Y_", "--target", ""), "target", ""),
     (
+        ("explain", "bd,df->bf", "--target", "cpu,v5ee:2x4"),
+        "'v5ee' at character 5 of 'cpu,v5ee:2x4'",
+        "v5e:2x4",
+    ),
+    (("explain", "bd,df->bf", "--specs", "--target", "nobody"), "unknown target 'nobody'", "shardy, cpu"),
+    (("explain", "bd,df->bf", "--no-layout"), "the pictures of one plan's arrays", "leave out --no-layout"),
+    ((*EXPLAIN, "--specs", "XY,Y_", "--json", "--no-layout"), "there are none here", "leave out --no-layout"),
+    (
         ("explain", "bd,df->bf", "--specs", "__,__", "--mesh", "X=1024,Y=1024", "--target", "cpu"),
         "the mesh X=1024,Y=1024 has 1,048,576 devices",
         "shardy",

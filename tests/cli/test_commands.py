@@ -65,6 +65,17 @@ def test_explain_as_json(capsys: Capture) -> None:
     assert found["targets"] == []
 
 
+def test_the_pictures_can_be_left_out(capsys: Capture) -> None:
+    words = ["explain", "bd,df->bf", "--mesh", "X=8,Y=8", "--specs", "XY,Y_->X_", "--target", "none"]
+    whole = printed(capsys, *words)
+    out = printed(capsys, *words, "--no-layout")
+    assert out.splitlines()[2].startswith("A[b_X, d_Y]  bf16  1024×2048 → 128×256 a device")
+    assert out.splitlines()[6].startswith("plan  case 3 over Y")
+    assert "┌" not in out
+    # All the words stand as they did.
+    assert out[out.index("A[") :] == whole[whole.rindex("A[b_X") :]
+
+
 @pytest.mark.parametrize("specs", [(), ("--specs",)])
 def test_ranking(specs: tuple[str, ...], capsys: Capture) -> None:
     out = printed(capsys, "explain", "bd,df->bf", "--width", "100", "--limit", "3", *specs)

@@ -172,6 +172,8 @@ def test_a_wrong_word_is_told_as_the_command_tells_it(words, capsys):
         (f"svg --from {SANDBOX} --as start", "a share string is of a lesson as it stands"),
         ("svg explain 'bd,df->bf' --specs X_,_Y --as rounds", "this plan has no collectives"),
         (f"svg {EXPLAIN} --algorithm ring", "--algorithm is about the rounds of one collective"),
+        (f"svg {EXPLAIN} --no-layout", "--no-layout chooses what a terminal shows"),
+        (f"svg {EXPLAIN} --latency 1us", "--latency is about the rounds of one collective"),
         (f"python {EXPLAIN} --hlo", "--hlo chooses what a terminal shows, and an export has all of it"),
         ("svg step psum --round 1", "--round chooses what a terminal shows, and an export has all of it"),
         ("svg lesson 7 --present", "--present chooses what a terminal shows"),

@@ -327,6 +327,19 @@ def test_a_step_of_a_plan_is_shown_as_any_collective(capsys: Capture) -> None:
     assert json.loads(capsys.readouterr().out)["crossovers"]
 
 
+def test_a_step_of_a_plan_takes_the_links_that_step_takes(capsys: Capture) -> None:
+    """The same collective, asked in either way, takes the same time."""
+    links = ["--latency", "5us", "--bandwidth", "1GB/s", "--json"]
+    assert run([*EXPLAIN, "--step", "2", "--target", "none", *links]) == 0
+    of_plan = json.loads(capsys.readouterr().out)
+    alone = ["step", "psum", "--mesh", "X=2,Y=4", "--axis", "Y", "--shape", "8x4", "--spec", "X_"]
+    assert run([*alone, "--dtype", "bf16", "--on", "none", *links]) == 0
+    assert of_plan["seconds"] == json.loads(capsys.readouterr().out)["seconds"]
+    assert of_plan["latency_s"] == pytest.approx(5e-6)
+    assert run([*EXPLAIN, "--step", "2", "--target", "none", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["seconds"] < of_plan["seconds"]
+
+
 def test_numbers_that_nobody_gave_are_said_to_be_examples(capsys: Capture) -> None:
     said = "the numbers 0, 1, 2, … are only examples"
     assert said in printed(capsys, "psum", "--mesh", "i=4", "--on", "none")

@@ -229,6 +229,9 @@ CASES = [
     ((*EXPLAIN, "--step", "2", "--algorithm", "rign"), "there is no algorithm 'rign'", "did you mean ring?"),
     ((*EXPLAIN, "--round", "1"), "--round is about the rounds of one collective", "--step N"),
     ((*EXPLAIN, "--compare"), "--compare is about the rounds of one collective", "--step N"),
+    ((*EXPLAIN, "--latency", "1us"), "--latency is about the rounds of one collective", "--step N"),
+    ((*EXPLAIN, "--bandwidth", "1GB/s"), "--bandwidth is about the rounds of one collective", "--step N"),
+    ((*EXPLAIN, "--step", "2", "--latency", "5"), "'5' has no unit of latency", "as in 1us"),
     (
         (*EXPLAIN[:-1], "cpu", "--step", "2", "--compare"),
         "--compare runs nothing that --target cpu could verify",

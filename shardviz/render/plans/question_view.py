@@ -35,15 +35,16 @@ def mesh_text(mesh: Mesh, palette: Palette) -> Text:
     return text.append(plural(mesh.size, "device"))
 
 
-def question_view(plan: Plan, width: int, palette: Palette) -> list[Text]:
+def question_view(plan: Plan, width: int, palette: Palette, with_pictures: bool = True) -> list[Text]:
     """Every part of the chain: the pictures of its arrays, then a line of words for each."""
     lines: list[Text] = []
     parts = numbered_parts(plan)
-    for part in parts:
-        lines += [Text()] if lines else []
-        layouts, firsts = zip(*part, strict=True)
-        lines += pictures(layouts, firsts, width, palette)
-    lines += [*repetition(count_of(parts), palette), Text()]
+    if with_pictures:
+        for part in parts:
+            lines += [Text()] if lines else []
+            layouts, firsts = zip(*part, strict=True)
+            lines += pictures(layouts, firsts, width, palette)
+        lines += [*repetition(count_of(parts), palette), Text()]
     arrays = {str(layout): layout for part in parts for layout, _ in part}
     lines += table([caption_cells(layout, palette) for layout in arrays.values()], width)
     for layout in arrays.values():
