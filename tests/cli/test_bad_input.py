@@ -72,7 +72,7 @@ CASES = [
     (
         ("explain", "bd,df->bf", "--target", "cpu,v5ee:2x4"),
         "'v5ee' at character 5 of 'cpu,v5ee:2x4'",
-        "v5e:2x4",
+        "did you mean v5e",
     ),
     (("explain", "bd,df->bf", "--specs", "--target", "nobody"), "unknown target 'nobody'", "shardy, cpu"),
     (("explain", "bd,df->bf", "--no-layout"), "the pictures of one plan's arrays", "leave out --no-layout"),
