@@ -49,6 +49,7 @@ class Screen:
             width=self.width,
             color_system=self.color_system,  # type: ignore[arg-type]
             force_terminal=self.color_system is not None,
+            force_jupyter=False,
             no_color=False,
             legacy_windows=False,
         )

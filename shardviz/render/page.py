@@ -31,7 +31,13 @@ def plain_text(lines: Lines, width: int) -> str:
 def html(lines: Lines, width: int) -> str:
     """The picture as one ``<pre>`` with its styles inline; text and page keep the colours around them."""
     console = Console(
-        file=io.StringIO(), record=True, width=width, color_system="truecolor", force_terminal=True
+        file=io.StringIO(),
+        record=True,
+        width=width,
+        color_system="truecolor",
+        force_terminal=True,
+        # In a notebook a console displays what it prints, which the notebook does with the page itself.
+        force_jupyter=False,
     )
     console.print(Text("\n").join(lines(width, TRUECOLOR)), soft_wrap=True, end="")
     return console.export_html(theme=_THEME, code_format=_PAGE, inline_styles=True)

@@ -62,6 +62,7 @@ def recorder(width: int) -> Console:
         file=io.StringIO(),
         force_terminal=True,
         color_system="truecolor",
+        force_jupyter=False,
         record=True,
         legacy_windows=False,
         _environ={},

@@ -94,7 +94,12 @@ def _pieces(part: Sequence[Text], height: int) -> Iterator[Sequence[Text]]:
 def _drawn(lines: Sequence[Text], width: int) -> str:
     """What a terminal takes to show lines in place of those before."""
     console = Console(
-        width=width, color_system="truecolor", force_terminal=True, legacy_windows=False, _environ={}
+        width=width,
+        color_system="truecolor",
+        force_terminal=True,
+        force_jupyter=False,
+        legacy_windows=False,
+        _environ={},
     )
     with console.capture() as captured:
         console.print(Text("\n").join(lines), soft_wrap=True, end="")

@@ -54,7 +54,7 @@ def jax_style(layout: Layout, device_kind: str = "CPU", width: int = MAX_WIDTH) 
             cells.append(Padding(Align(Text(entry), "center", vertical="middle"), around))
         table.add_row(*cells)
     page = StringIO()
-    console = Console(file=page, width=width, color_system=None, legacy_windows=False)
+    console = Console(file=page, width=width, color_system=None, force_jupyter=False, legacy_windows=False)
     console.print(table, end="\n\n")
     return page.getvalue()
 
