@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from importlib.metadata import version
 from itertools import product
+from typing import Any
 
 import pytest
 
@@ -48,6 +51,41 @@ _COLLECTIVE = re.compile(
     re.MULTILINE,
 )
 """One in a line of HLO, with its groups, however the release of jaxlib writes them, or its pairs."""
+
+
+@cache
+def _validator(kind: str) -> Any:
+    from jsonschema import Draft202012Validator
+
+    from shardviz.schemas.kinds import schema_of
+
+    return Draft202012Validator(schema_of(kind))
+
+
+def _abridged(value: Any) -> Any:
+    """A document without the middle of its long lists, whose entries are alike."""
+    if isinstance(value, dict):
+        return {name: _abridged(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_abridged(each) for each in (value if len(value) <= 20 else (*value[:10], *value[-10:]))]
+    return value
+
+
+@pytest.fixture(scope="session", autouse=True)
+def documents_keep_to_their_schemas() -> Iterator[None]:
+    """Every JSON document that a test makes in this process is valid by the schema of its kind."""
+    from shardviz import schemas
+
+    made = schemas.document
+
+    def valid(kind: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+        document = made(kind, fields)
+        _validator(kind).validate(json.loads(json.dumps(_abridged(document))))
+        return document
+
+    schemas.document = valid
+    yield
+    schemas.document = made
 
 
 @pytest.fixture(scope="session")

@@ -41,6 +41,7 @@ PURE = (
     "shardviz.hardware",
     "shardviz.hlo",
     "shardviz.compare",
+    "shardviz.schemas.kinds",
     "shardviz.stepping",
     "shardviz.stepping.question_text",
     "shardviz.stepping.walk",
@@ -118,6 +119,7 @@ QUESTION = ("explain", "bd,df->bf", "--specs", "XY,Y_->X_", "--target", "none")
         (("hlo", PROGRAM, "--json"), {"click", "rich"}),
         (("hlo", PROGRAM, "--picture"), {"click", "rich"}),
         (("targets",), {"click", "rich"}),
+        (("schema", "explain"), {"click"}),
     ],
 )
 def test_commands_load_what_they_need(words: tuple[str, ...], allowed: set[str]) -> None:

@@ -24,6 +24,7 @@ COMMANDS = {
     "translate": "One sharding in any notation, written in any other.",
     "export": "Any of this as a program, a notebook, a picture, a page or a recording.",
     "serve": "The application in a browser, for a class on this machine or network.",
+    "schema": "JSON Schemas of what --json prints, one for each kind of document.",
     "targets": "Who can be asked: simulated devices, TPUs and GPUs; what installs them.",
     "info": "Versions of all that an answer can depend on.",
 }

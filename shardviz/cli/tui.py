@@ -112,9 +112,10 @@ def _open_shared(ctx: click.Context, string: str, screen: str | None, as_json: b
 
     shared = from_string(string)
     if as_json:
+        from shardviz import schemas
         from shardviz.cli.screen import print_json
 
-        print_json({"schema": "shardviz/1", "shared": to_shared_document(shared)})
+        print_json(schemas.document("shared", {"shared": to_shared_document(shared)}))
         return ExitCode.FINE
     attempt = None
     if shared.lesson:

@@ -1,4 +1,4 @@
-"""JSON documents: plain dicts of the same objects that the pictures show, ``"schema": "shardviz/1"``.
+"""JSON documents: plain dicts of the same objects that the pictures show.
 
 A spec is a list with one list of axis names per dimension; the axes of a pending sum are beside it as
 `unreduced`. Bytes and shapes are per device unless the name says otherwise.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from shardviz import schemas
 from shardviz.errors import ShardvizError
 from shardviz.notation import Reading
 from shardviz.planner.plan import Plan, Step
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from shardviz.compiler import Compiled
     from shardviz.compiler.groups import TargetGroup
 
-SCHEMA = "shardviz/1"
-
 
 def explain_document(
     plan: Plan,
@@ -35,54 +34,60 @@ def explain_document(
 
     `with_text`: with each target the program that it answered with.
     """
-    return {
-        "schema": SCHEMA,
-        "problem": _problem(plan),
-        "plan": _plan(plan),
-        "targets": [target_document(each, plan.problem.mesh, with_text) for each in compiled],
-        "differences": [
-            {"target": each.target, "code": each.code, "message": each.message} for each in differences
-        ],
-    }
+    return schemas.document(
+        "explain",
+        {
+            "problem": _problem(plan),
+            "plan": _plan(plan),
+            "targets": [target_document(each, plan.problem.mesh, with_text) for each in compiled],
+            "differences": [
+                {"target": each.target, "code": each.code, "message": each.message} for each in differences
+            ],
+        },
+    )
 
 
 def ranking_document(candidates: Sequence[Candidate]) -> Document:
     """Every candidate of a search, in order."""
     first = candidates[0].plan.problem if candidates else None
-    return {
-        "schema": SCHEMA,
-        "einsum": "; ".join(str(part.einsum) for part in first.parts) if first else "",
-        "mesh": mesh_document(first.mesh) if first else None,
-        "candidates": [
-            {
-                "arrays": _arrays(candidate.plan),
-                "plan": _plan(candidate.plan),
-                "wire_bytes": candidate.plan.wire_bytes,
-                "memory_per_device": candidate.memory_per_device,
-                "work_per_device": candidate.work_per_device,
-                "best": candidate.best,
-            }
-            for candidate in candidates
-        ],
-    }
+    return schemas.document(
+        "ranking",
+        {
+            "einsum": "; ".join(str(part.einsum) for part in first.parts) if first else "",
+            "mesh": mesh_document(first.mesh) if first else None,
+            "candidates": [
+                {
+                    "arrays": _arrays(candidate.plan),
+                    "plan": _plan(candidate.plan),
+                    "wire_bytes": candidate.plan.wire_bytes,
+                    "memory_bytes_per_device": candidate.memory_per_device,
+                    "multiply_adds_per_device": candidate.work_per_device,
+                    "best": candidate.best,
+                }
+                for candidate in candidates
+            ],
+        },
+    )
 
 
 def layout_document(layout: Layout) -> Document:
     """`array` and, for every device, its coordinates, its slices and the number of its shard."""
-    return {
-        "schema": SCHEMA,
-        "mesh": mesh_document(layout.mesh),
-        "array": _array(layout.array, "array", layout.mesh),
-        "devices": [
-            {
-                "id": device.id,
-                "coords": list(device.coords),
-                "slices": [list(bounds) for bounds in device.slices],
-                "shard": device.shard,
-            }
-            for device in layout
-        ],
-    }
+    return schemas.document(
+        "layout",
+        {
+            "mesh": mesh_document(layout.mesh),
+            "array": _array(layout.array, "array", layout.mesh),
+            "devices": [
+                {
+                    "id": device.id,
+                    "coords": list(device.coords),
+                    "slices": [list(bounds) for bounds in device.slices],
+                    "shard": device.shard,
+                }
+                for device in layout
+            ],
+        },
+    )
 
 
 def translate_document(
@@ -94,48 +99,52 @@ def translate_document(
 ) -> Document:
     """What was read, in which notation, and each array's text in others by notation; why not where there is
     none."""
-    return {
-        "schema": SCHEMA,
-        "text": text,
-        "notation": notation,
-        "mesh": None if mesh is None else mesh_document(mesh),
-        "arrays": [
-            {
-                "name": reading.name,
-                "translations": {key: said for key, said in one.items() if isinstance(said, str)},
-                "untranslatable": {
-                    key: error.message for key, error in one.items() if isinstance(error, ShardvizError)
-                },
-            }
-            for reading, one in zip(readings, written, strict=True)
-        ],
-    }
+    return schemas.document(
+        "translate",
+        {
+            "text": text,
+            "notation": notation,
+            "mesh": None if mesh is None else mesh_document(mesh),
+            "arrays": [
+                {
+                    "name": reading.name,
+                    "translations": {key: said for key, said in one.items() if isinstance(said, str)},
+                    "untranslatable": {
+                        key: error.message for key, error in one.items() if isinstance(error, ShardvizError)
+                    },
+                }
+                for reading, one in zip(readings, written, strict=True)
+            ],
+        },
+    )
 
 
 def info_document(versions: Sequence[tuple[str, str]], warning: str) -> Document:
     """Versions by name, and what is wrong with them, null where nothing is."""
-    return {"schema": SCHEMA, "versions": dict(versions), "warning": warning or None}
+    return schemas.document("info", {"versions": dict(versions), "warning": warning or None})
 
 
 def targets_document(groups: Sequence[TargetGroup]) -> Document:
     """Groups of targets: whether each can answer here, what installs it (null where nothing does), and names
     that it takes."""
-    return {
-        "schema": SCHEMA,
-        "groups": [
-            {
-                "group": group.name,
-                "title": group.title,
-                "available": not group.missing,
-                "missing": group.missing or None,
-                "install": group.command or None,
-                "versions": dict(group.versions),
-                "targets": [{"target": each.name, "description": each.what} for each in group.choices],
-                "takes": group.takes or None,
-            }
-            for group in groups
-        ],
-    }
+    return schemas.document(
+        "targets",
+        {
+            "groups": [
+                {
+                    "group": group.name,
+                    "title": group.title,
+                    "available": not group.missing,
+                    "missing": group.missing or None,
+                    "install": group.command or None,
+                    "versions": dict(group.versions),
+                    "targets": [{"target": each.name, "description": each.what} for each in group.choices],
+                    "takes": group.takes or None,
+                }
+                for group in groups
+            ],
+        },
+    )
 
 
 def _problem(plan: Plan) -> Document:

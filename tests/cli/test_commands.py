@@ -90,7 +90,7 @@ def test_ranking(specs: tuple[str, ...], capsys: Capture) -> None:
 def test_ranking_as_json(capsys: Capture) -> None:
     found = document(capsys, "explain", "bd,df->bf", "--limit", "3", "--specs")
     assert len(found["candidates"]) == 81
-    costs = [(each["wire_bytes"], each["memory_per_device"]) for each in found["candidates"]]
+    costs = [(each["wire_bytes"], each["memory_bytes_per_device"]) for each in found["candidates"]]
     assert costs == sorted(costs)
 
 

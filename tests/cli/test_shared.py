@@ -20,7 +20,7 @@ SHARED = Shared(Draft(mesh="Z=8", specs=("Z_", "__", "Z_")), "plan")
 def test_json_shows_what_a_string_says(capsys):
     assert run(["tui", "--from", to_string(SHARED), "--json"]) == 0
     said = {"screen": "plan", "lesson": "", "stage": 0, "draft": to_document(SHARED.draft)}
-    assert json.loads(capsys.readouterr().out) == {"schema": "shardviz/1", "shared": said}
+    assert json.loads(capsys.readouterr().out) == {"schema": "shardviz/1", "kind": "shared", "shared": said}
 
 
 @pytest.mark.parametrize(

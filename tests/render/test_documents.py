@@ -79,7 +79,7 @@ def test_explain() -> None:
     document = through_json(
         explain_document(planned("bd,df->bf", "XY,Y_->X_"), (compiled, refused), (difference,))
     )
-    assert list(document) == ["schema", "problem", "plan", "targets", "differences"]
+    assert list(document) == ["schema", "kind", "problem", "plan", "targets", "differences"]
     assert document["schema"] == "shardviz/1"
     assert all(set(array) == ARRAY | {"asked_spec"} for array in document["problem"]["arrays"])
     assert [array["role"] for array in document["problem"]["arrays"]] == ["operand", "operand", "result"]
@@ -198,7 +198,7 @@ def test_ranking() -> None:
     assert len(document["candidates"]) == len(candidates)
     for each in document["candidates"]:
         assert each["wire_bytes"] == sum(step["wire_bytes"] for step in each["plan"]["steps"])
-        assert each["memory_per_device"] == sum(array["bytes_per_device"] for array in each["arrays"])
+        assert each["memory_bytes_per_device"] == sum(array["bytes_per_device"] for array in each["arrays"])
     assert any(each["best"] for each in document["candidates"])
 
 

@@ -136,3 +136,10 @@ def test_a_comparison(walk_of: WalkOf) -> None:
     assert found["left_out"] == [{"algorithm": "bruck", "reason": "it is long"}]
     assert found["crossovers"][1] == {"from_bytes": 90, "algorithm": "direct"}
     assert (found["bytes"], found["optimum"]["rounds"], found["topology"]) == (32, 3, "ring of 5")
+
+
+def test_the_links_of_a_round_carry_what_the_busiest_does(walk_of: WalkOf) -> None:
+    first = document(walk_of("all_gather", "i=4", range(4)))["rounds"][0]
+    assert max(link["bytes"] for link in first["links"]) == first["busiest_bytes"]
+    assert first["busiest_link"] in [link["ends"] for link in first["links"]]
+    assert sum(link["bytes"] for link in first["links"]) == sum(send["bytes"] for send in first["sends"])

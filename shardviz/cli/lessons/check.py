@@ -102,10 +102,11 @@ def check_lessons(texts: Sequence[str], as_json: bool) -> int:
                 click.echo("\n".join(each.lines))
     wrong = [each for each in checked if each.complaints]
     if as_json:
+        from shardviz import schemas
         from shardviz.cli.screen import print_json
-        from shardviz.render.documents import SCHEMA
 
-        print_json({"schema": SCHEMA, "lessons": [each.document for each in checked], "note": silence})
+        fields = {"lessons": [each.document for each in checked], "note": silence}
+        print_json(schemas.document("lesson_check", fields))
     else:
         click.echo(_total(len(checked), wrong))
     return ExitCode.CHECK_FAILED if wrong else ExitCode.FINE

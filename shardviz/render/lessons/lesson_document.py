@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from shardviz import schemas
 from shardviz.drafts.document import to_document
 from shardviz.lessons.attempt import UNKNOWN
 from shardviz.lessons.lesson import Lesson, Prediction
-from shardviz.render.documents import SCHEMA
 from shardviz.render.lessons.course_list import Entry
 from shardviz.render.lessons.guide_lines import told_of
 
@@ -25,28 +25,30 @@ def course_document(entries: Sequence[Entry]) -> dict[str, Any]:
         }
         for entry in entries
     ]
-    return {"schema": SCHEMA, "lessons": lessons}
+    return schemas.document("lessons", {"lessons": lessons})
 
 
 def lesson_document(lesson: Lesson) -> dict[str, Any]:
     """All of a lesson, each answer as it is computed; problems as `drafts.document` writes them."""
-    return {
-        "schema": SCHEMA,
-        "lesson": {
-            "number": lesson.number,
-            "name": lesson.name,
-            "title": lesson.title,
-            "see": lesson.see,
-            "screen": lesson.screen,
-            "setup": to_document(lesson.setup),
-            "predictions": [_prediction_document(each) for each in lesson.predictions],
-            "explain": lesson.explain,
-            "goal": lesson.goal.text,
-            "hints": list(lesson.hints),
-            "solution": to_document(lesson.solution),
-            "program": lesson.program or None,
+    return schemas.document(
+        "lesson",
+        {
+            "lesson": {
+                "number": lesson.number,
+                "name": lesson.name,
+                "title": lesson.title,
+                "see": lesson.see,
+                "screen": lesson.screen,
+                "setup": to_document(lesson.setup),
+                "predictions": [_prediction_document(each) for each in lesson.predictions],
+                "explain": lesson.explain,
+                "goal": lesson.goal.text,
+                "hints": list(lesson.hints),
+                "solution": to_document(lesson.solution),
+                "program": lesson.program or None,
+            },
         },
-    }
+    )
 
 
 def _prediction_document(prediction: Prediction) -> dict[str, Any]:

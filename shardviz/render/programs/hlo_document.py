@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from shardviz import schemas
 from shardviz.hlo import HloModule, ShardyModule
 from shardviz.hlo.totals import Total, totals
-from shardviz.render.documents import SCHEMA, mesh_document
+from shardviz.render.documents import mesh_document
 from shardviz.render.programs.target_document import Document, collective_document, matmul_document
 
 if TYPE_CHECKING:
@@ -25,20 +26,22 @@ def hlo_document(module: HloModule | ShardyModule, given: Mesh | None = None) ->
     """
     moving = [each for each in module.collectives if each.op != "slice"]
     sums = totals(moving)
-    return {
-        "schema": SCHEMA,
-        "module": module.name,
-        **_facts(module),
-        "mesh": None if module.mesh is None else mesh_document(module.mesh),
-        "is_mesh_inferred": isinstance(module, HloModule) and module.mesh != given,
-        "totals": {each.op: _total(each) for each in sums if not each.between_slices},
-        "totals_between_slices": {each.op: _total(each) for each in sums if each.between_slices},
-        "collectives": [collective_document(each) for each in moving],
-        "slices": [collective_document(each) for each in module.collectives if each.op == "slice"],
-        "unread": list(module.unread),
-        "unread_collectives": module.unread_collectives,
-        "awaits_partitioner": module.awaits_partitioner,
-    }
+    return schemas.document(
+        "hlo",
+        {
+            "module": module.name,
+            **_facts(module),
+            "mesh": None if module.mesh is None else mesh_document(module.mesh),
+            "is_mesh_inferred": isinstance(module, HloModule) and module.mesh != given,
+            "totals": {each.op: _total(each) for each in sums if not each.between_slices},
+            "totals_between_slices": {each.op: _total(each) for each in sums if each.between_slices},
+            "collectives": [collective_document(each) for each in moving],
+            "slices": [collective_document(each) for each in module.collectives if each.op == "slice"],
+            "unread": list(module.unread),
+            "unread_collectives": module.unread_collectives,
+            "awaits_partitioner": module.awaits_partitioner,
+        },
+    )
 
 
 def _facts(module: HloModule | ShardyModule) -> Document:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from shardviz.render.documents import SCHEMA, mesh_document
+from shardviz import schemas
+from shardviz.render.documents import mesh_document
 from shardviz.render.programs.target_document import Document, collective_document, target_document
 
 if TYPE_CHECKING:
@@ -16,14 +17,18 @@ if TYPE_CHECKING:
 
 def passes_document(traced: Traced, problem: Problem, diffs: frozenset[int] = frozenset()) -> Document:
     """`stages`, numbered from 1, and the target's `answer`; those in `diffs` have a `diff`."""
-    return {
-        "schema": SCHEMA,
-        "einsum": "; ".join(str(part.einsum) for part in problem.parts),
-        "mesh": mesh_document(problem.mesh),
-        "axis_types": problem.axis_types,
-        "answer": target_document(traced.compiled, problem.mesh),
-        "stages": [_stage(stage, number, number in diffs) for number, stage in enumerate(traced.stages, 1)],
-    }
+    return schemas.document(
+        "passes",
+        {
+            "einsum": "; ".join(str(part.einsum) for part in problem.parts),
+            "mesh": mesh_document(problem.mesh),
+            "axis_types": problem.axis_types,
+            "answer": target_document(traced.compiled, problem.mesh),
+            "stages": [
+                _stage(stage, number, number in diffs) for number, stage in enumerate(traced.stages, 1)
+            ],
+        },
+    )
 
 
 def _stage(stage: Stage, number: int, with_diff: bool) -> Document:

@@ -6,8 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from shardviz import schemas
 from shardviz.hardware import Row
-from shardviz.render.documents import SCHEMA, mesh_document
+from shardviz.render.documents import mesh_document
 from shardviz.render.programs.target_document import Document
 from shardviz.render.rounds.number_text import plain_values
 from shardviz.stepping.verdict import Verdict
@@ -23,36 +24,42 @@ def step_document(walk: Walk, verdict: Verdict | None) -> Document:
     Lists one entry a send: ask for it only where that many fit (`Schedule` says how many there are).
     """
     schedule = walk.schedule
-    return {
-        **_question(walk),
-        "algorithm": schedule.algorithm,
-        "groups": [[walk.mesh.device_id(position) for position in group] for group in walk.groups],
-        "chunks": schedule.chunks,
-        "before": _devices(walk, walk.frames.before),
-        "rounds": [_round(walk, number) for number in range(1, schedule.rounds + 1)],
-        "after": _devices(walk, walk.frames.after),
-        "result": _result(walk),
-        "wire_bytes": walk.timeline.device_bytes,
-        "busiest_bytes": walk.timeline.busiest_bytes,
-        "waiting": walk.timeline.waiting,
-        "seconds": walk.timeline.seconds,
-        "algorithms": [_row(row) for row in walk.rows],
-        "verified_against": verdict.ran.target if verdict and verdict.agrees else None,
-        "verdict": verdict.judgement.verdict if verdict else None,
-        "program": verdict.ran.program if verdict else None,
-    }
+    return schemas.document(
+        "step",
+        {
+            **_question(walk),
+            "algorithm": schedule.algorithm,
+            "groups": [[walk.mesh.device_id(position) for position in group] for group in walk.groups],
+            "chunks": schedule.chunks,
+            "before": _devices(walk, walk.frames.before),
+            "rounds": [_round(walk, number) for number in range(1, schedule.rounds + 1)],
+            "after": _devices(walk, walk.frames.after),
+            "result": _result(walk),
+            "wire_bytes": walk.timeline.device_bytes,
+            "busiest_bytes": walk.timeline.busiest_bytes,
+            "waiting_messages": walk.timeline.waiting,
+            "seconds": walk.timeline.seconds,
+            "algorithms": [_row(row) for row in walk.rows],
+            "verified_against": verdict.ran.target if verdict and verdict.agrees else None,
+            "verdict": verdict.judgement.verdict if verdict else None,
+            "program": verdict.ran.program if verdict else None,
+        },
+    )
 
 
 def comparison_document(
     walk: Walk, crossovers: Sequence[tuple[int, str]], left_out: Sequence[tuple[str, str]]
 ) -> Document:
     """Every algorithm for the question of a walk, and which is fastest from which payload on."""
-    return {
-        **_question(walk),
-        "algorithms": [_row(row) for row in walk.rows],
-        "crossovers": [{"from_bytes": start, "algorithm": name} for start, name in crossovers],
-        "left_out": [{"algorithm": name, "reason": reason} for name, reason in left_out],
-    }
+    return schemas.document(
+        "comparison",
+        {
+            **_question(walk),
+            "algorithms": [_row(row) for row in walk.rows],
+            "crossovers": [{"from_bytes": start, "algorithm": name} for start, name in crossovers],
+            "left_out": [{"algorithm": name, "reason": reason} for name, reason in left_out],
+        },
+    )
 
 
 def plain(value: Any) -> Any:
@@ -71,7 +78,6 @@ def _question(walk: Walk) -> Document:
     operation, layout = walk.operation, walk.question.layout
     array = layout.array
     return {
-        "schema": SCHEMA,
         "op": operation.name,
         "axes": list(operation.axes),
         "parameters": {name: plain(value) for name, value in operation.parameters.items()},
@@ -83,7 +89,7 @@ def _question(walk: Walk) -> Document:
         "bytes": walk.bytes,
         "topology": str(walk.links.topology),
         "latency_s": walk.links.wire.latency,
-        "bandwidth": plain(walk.links.wire.bandwidth),
+        "bandwidth_bytes_per_s": plain(walk.links.wire.bandwidth),
         "optimum": {"rounds": walk.bound.rounds, "wire_bytes": walk.bound.wire_bytes},
     }
 
@@ -143,17 +149,19 @@ def _round(walk: Walk, number: int) -> Document:
         "busiest_link": _link(walk, load.busiest_link),
         "busiest_bytes": load.busiest_bytes,
         "links": _links(walk, number),
-        "waiting": load.waiting,
+        "waiting_messages": load.waiting,
         "hops": load.hops,
         "seconds": load.seconds,
     }
 
 
-def _links(walk: Walk, number: int) -> list[list[int | str | None]]:
-    """Every link of the first group that a round loads, as [from, to, bytes]."""
+def _links(walk: Walk, number: int) -> list[Document]:
+    """Every link of the first group that a round loads."""
     loads = walk.timeline.link_bytes(number)
     ends = walk.links.topology.ends
-    return [[*(_link(walk, ends(link)) or ()), int(loads[link])] for link in loads.nonzero()[0].tolist()]
+    return [
+        {"ends": _link(walk, ends(link)), "bytes": int(loads[link])} for link in loads.nonzero()[0].tolist()
+    ]
 
 
 def _link(walk: Walk, link: tuple[int, int] | None) -> list[int | str] | None:
@@ -172,6 +180,6 @@ def _row(row: Row) -> Document:
         "rounds": row.rounds,
         "wire_bytes": row.device_bytes,
         "busiest_bytes": row.busiest_bytes,
-        "waiting": row.waiting,
+        "waiting_messages": row.waiting,
         "seconds": row.seconds,
     }

@@ -1,0 +1,28 @@
+"""`shardviz schema`: the JSON Schema of each kind of document that ``--json`` prints."""
+
+from __future__ import annotations
+
+import click
+
+from shardviz.cli.group import Command
+from shardviz.schemas.kinds import KINDS, schema_of
+
+EXAMPLES = (
+    ("Every kind of document, and a command that prints it", "shardviz schema"),
+    ("The schema of an explanation, for a validator", "shardviz schema explain"),
+)
+
+
+@click.command(cls=Command, examples=EXAMPLES)
+@click.argument("kind", required=False, type=click.Choice([*KINDS]), metavar="[KIND]")
+@click.pass_context
+def command(ctx: click.Context, kind: str | None) -> None:
+    """Print the schema of a KIND of document, in JSON Schema 2020-12; without KIND list the kinds."""
+    if kind is not None:
+        from shardviz.cli.screen import print_json
+
+        print_json(schema_of(kind))
+        return
+    kinds = ctx.make_formatter()
+    kinds.write_dl([(name, f"{each.summary} (shardviz {each.printed_by})") for name, each in KINDS.items()])
+    click.echo(kinds.getvalue(), nl=False)

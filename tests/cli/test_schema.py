@@ -1,0 +1,117 @@
+"""Schemas: each is valid JSON Schema that says everything, and what commands print keeps to it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator, ValidationError
+
+from shardviz import schemas
+from shardviz.cli.entry import run
+from shardviz.drafts.draft import CollectiveDraft, Draft
+from shardviz.drafts.share import Shared, to_string
+from shardviz.schemas.kinds import KINDS, schema_of
+
+PROGRAM = Path(__file__).parent.parent / "render" / "program.txt"
+EINSUM = ("bd,df->bf", "--specs", "XY,Y_->X_", "--sizes", "b=8,d=16,f=4")
+SHARED = Shared(Draft(collective=CollectiveDraft("psum", parameters=(("pieces", "2"),))), "step")
+COMMANDS = {
+    "explain": ("explain", *EINSUM, "--target", "shardy", "--hlo"),
+    "ranking": ("explain", "bd,df->bf", "--specs"),
+    "passes": ("passes", *EINSUM, "--target", "shardy", "--diff"),
+    "hlo": ("hlo", str(PROGRAM)),
+    "layout": ("layout", "8x16", "--spec", "X Y"),
+    "step": ("step", "all_gather", "--mesh", "X=2,Y=4", "--on", "none", "--bandwidth", "inf"),
+    "comparison": ("step", "psum", "--mesh", "i=6", "--compare"),
+    "translate": ("translate", "A[I_X, J] * B[J, K_Y]"),
+    "lessons": ("lesson", "--list"),
+    "lesson": ("lesson", "1"),
+    "lesson_check": ("lesson", "--check", "nowhere.toml"),
+    "shared": ("tui", "--from", to_string(SHARED)),
+    "targets": ("targets",),
+    "info": ("info",),
+}
+"""For each kind a command that prints it."""
+
+
+def nodes(schema: Any) -> Iterator[dict[str, Any]]:
+    """Every schema in a schema."""
+    yield schema
+    for name in ("properties", "$defs"):
+        for each in schema.get(name, {}).values():
+            yield from nodes(each)
+    for each in (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
+        yield from nodes(each)
+    for name in ("items", "additionalProperties"):
+        if isinstance(schema.get(name), dict):
+            yield from nodes(schema[name])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_a_command_prints_keeps_to_the_schema_that_is_printed(
+    kind: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert run(["schema", kind]) == 0
+    schema = json.loads(capsys.readouterr().out)
+    Draft202012Validator.check_schema(schema)
+    assert run([*COMMANDS[kind], "--json"]) in (0, 1)
+    document = json.loads(capsys.readouterr().out)
+    assert (document["schema"], document["kind"]) == ("shardviz/1", kind)
+    validator = Draft202012Validator(schema)
+    validator.validate(document)
+    # A field that is renamed, or one more, is noticed.
+    for field in document:
+        changed = {name: value for name, value in document.items() if name != field}
+        assert not validator.is_valid(changed)
+        assert not validator.is_valid(changed | {f"{field}_": document[field]})
+    assert not validator.is_valid(document | {"more": 1})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_field_is_described_and_every_object_is_closed(kind: str) -> None:
+    schema = schema_of(kind)
+    for node in nodes(schema):
+        assert node.get("type") != "object" or "additionalProperties" in node
+        for name, field in node.get("properties", {}).items():
+            assert field["description"].endswith(".") or "; " in field["description"], name
+
+
+UNITS = {
+    "Bytes a second": {"bytes per s"},
+    "Bytes": {"bytes"},
+    "Seconds": {"s", "seconds"},
+    "Multiply-adds": {"multiply adds"},
+    "Clock cycles": {"cycles"},
+}
+"""How the description of a quantity begins, and what its name then has."""
+
+
+def test_a_quantity_has_its_unit_in_its_name() -> None:
+    met = set()
+    for node in (node for kind in KINDS for node in nodes(schema_of(kind))):
+        for name, field in node.get("properties", {}).items():
+            start = next((start for start in UNITS if field["description"].startswith(f"{start} ")), None)
+            if start is not None:
+                met.add(start)
+                assert any(f" {unit} " in f" {name.replace('_', ' ')} " for unit in UNITS[start]), name
+            assert name not in ("bandwidth", "latency", "memory", "time", "size"), name
+    assert met == set(UNITS)
+
+
+def test_kinds_are_listed_with_a_command_that_prints_each(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["schema"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    for name, kind in KINDS.items():
+        assert f"{name} {kind.summary} (shardviz {kind.printed_by})" in said
+
+
+def test_documents_that_tests_make_are_checked() -> None:
+    with pytest.raises(ValidationError, match="'versions' is a required property"):
+        schemas.document("info", {"version": {}})
+    with pytest.raises(ValidationError, match="1 is not of type 'string'"):
+        schemas.document("info", {"versions": {"jax": 1}})
