@@ -34,6 +34,7 @@ PRINTED = {
     "with_hlo": "--hlo",
     "devices": "--devices",
     "style": "--style",
+    "plain": "--plain",
     "as_json": "--json",
     **{mode: f"--{mode}" for mode in ("present", "check", "reset")},
     "as_list": "--list",
@@ -68,7 +69,7 @@ def asked_in_words(ctx: click.Context, words: Sequence[str], part: Part | None) 
         raise QuestionError(f"{name} has no {part} to choose", "leave out --as")
     subject = replace(readers[name](given, part), command=shlex.join(["shardviz", name, *rest]))
     for parameter, option in PRINTED.items():
-        if parameter in given.params and is_given(given, parameter):
+        if given.get_parameter_source(parameter) is not None and is_given(given, parameter):
             raise QuestionError(
                 f"{option} chooses what a terminal shows, and an export has all of it",
                 f"leave out {option}",

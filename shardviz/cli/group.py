@@ -30,6 +30,16 @@ COMMANDS = {
 }
 """Every command, in the order people meet them, with its line in the list."""
 
+EXAMPLES = (
+    (
+        "A matmul split on both operands, by the planner, Shardy and XLA",
+        "shardviz explain 'bd,df->bf' --specs 'XY,Y_->X_' --sizes b=8,d=2048,f=8192",
+    ),
+    ("Four numbers, gathered around a ring", "shardviz step all_gather --mesh i=4 --data 3,9,5,2"),
+)
+"""Of the commands' own, which are not loaded for the list of commands."""
+TOP_EXAMPLES = 2
+"""Examples that stand above the options; the others follow below."""
 MAX_WIDTH = 80
 """Columns of help on a wider terminal."""
 CONTINUED = " \\"
@@ -81,7 +91,7 @@ class Context(click.Context):
 
 
 class Command(click.Command):
-    """A command whose help ends with examples; `tests/cli` runs every one of them."""
+    """A command whose help begins with examples; `tests/cli` runs every one of them."""
 
     context_class = Context
 
@@ -97,19 +107,27 @@ class Command(click.Command):
             error.ctx = error.ctx or ctx
             raise
 
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_help_text(ctx, formatter)
+        _write_examples(formatter, "Examples", self.examples[:TOP_EXAMPLES])
+
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        with formatter.section("Examples"):
-            for words, line in self.examples:
-                formatter.write_text(words)
-                with formatter.indentation():
-                    assert isinstance(formatter, HelpFormatter)
-                    formatter.write_command_line(line)
+        _write_examples(formatter, "More examples", self.examples[TOP_EXAMPLES:])
 
 
-class LazyGroup(click.Group):
+def _write_examples(formatter: click.HelpFormatter, title: str, examples: Sequence[tuple[str, str]]) -> None:
+    assert isinstance(formatter, HelpFormatter)
+    if not examples:
+        return
+    with formatter.section(title):
+        for words, line in examples:
+            formatter.write_text(words)
+            with formatter.indentation():
+                formatter.write_command_line(line)
+
+
+class LazyGroup(Command, click.Group):
     """Commands by name, from `COMMANDS`; the module of the same name holds each as `command`."""
-
-    context_class = Context
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return list(COMMANDS)
@@ -150,7 +168,10 @@ def _print_version(ctx: click.Context, _option: click.Parameter, wanted: bool) -
 
 
 @click.group(
-    cls=LazyGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
+    cls=LazyGroup,
+    examples=EXAMPLES,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.option(
     "--version",

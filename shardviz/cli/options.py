@@ -127,8 +127,23 @@ def answers(command: F) -> F:
     return command
 
 
+def _write_plainly(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        from shardviz.cli.streams import write_ascii
+
+        write_ascii()
+
+
 def page(command: F) -> F:
-    """`--width` and `--color`: how the output is laid out."""
+    """`--width`, `--color` and `--plain`: how the output is laid out."""
+    command = click.option(
+        "--plain",
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=_write_plainly,
+        help="Write ASCII alone: no box drawing, no Greek letters.",
+    )(command)
     command = click.option(
         "--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="When to colour."
     )(command)

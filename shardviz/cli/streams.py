@@ -6,6 +6,7 @@ Whatever closes, fills up or lacks a character is dealt with here, so that comma
 from __future__ import annotations
 
 import codecs
+import io
 import os
 import sys
 from typing import TextIO, cast
@@ -14,6 +15,9 @@ from shardviz.cli.ascii import replaced
 
 ERRORS = "shardviz"
 """Name of the error handler that writes an ASCII character for one that an encoding lacks."""
+
+
+codecs.register_error(ERRORS, replaced)
 
 
 class Unwritable(Exception):
@@ -46,6 +50,9 @@ class Output:
     @property
     def closed(self) -> bool:
         return self._stream.closed
+
+    def reconfigure(self, *, encoding: str, errors: str) -> None:
+        cast(io.TextIOWrapper, self._stream).reconfigure(encoding=encoding, errors=errors)
 
     def fileno(self) -> int:
         return self._stream.fileno()
@@ -95,7 +102,6 @@ def open_standard_streams() -> None:
     A closed stdout stays one that cannot be written. Were it left closed, the next pipe to a compiler would
     take its number.
     """
-    codecs.register_error(ERRORS, replaced)
     # Each takes the lowest number that is free.
     for number, mode in enumerate((os.O_RDONLY, os.O_RDONLY, os.O_WRONLY)):
         try:
@@ -104,6 +110,12 @@ def open_standard_streams() -> None:
             os.open(os.devnull, mode)
     sys.stdout = cast(TextIO, Output(_text(sys.stdout, 1)))
     sys.stderr = cast(TextIO, Narration(_text(sys.stderr, 2)))
+
+
+def write_ascii() -> None:
+    """From now on stdout and stderr write ASCII alone, whatever else the terminal shows."""
+    for stream in (sys.stdout, sys.stderr):
+        cast(io.TextIOWrapper, stream).reconfigure(encoding="ascii", errors=ERRORS)
 
 
 def _text(stream: TextIO | None, number: int) -> TextIO:

@@ -172,6 +172,7 @@ def test_a_wrong_word_is_told_as_the_command_tells_it(words, capsys):
         (f"svg --from {SANDBOX} --as start", "a share string is of a lesson as it stands"),
         ("svg explain 'bd,df->bf' --specs X_,_Y --as rounds", "this plan has no collectives"),
         (f"svg {EXPLAIN} --algorithm ring", "--algorithm is about the rounds of one collective"),
+        ("svg layout 8x8 --spec XY --plain", "--plain chooses what a terminal shows"),
         (f"svg {EXPLAIN} --no-layout", "--no-layout chooses what a terminal shows"),
         (f"svg {EXPLAIN} --latency 1us", "--latency is about the rounds of one collective"),
         (f"python {EXPLAIN} --hlo", "--hlo chooses what a terminal shows, and an export has all of it"),

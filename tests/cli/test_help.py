@@ -10,6 +10,7 @@ import click
 import pytest
 
 import shardviz
+from shardviz.cli import group
 from shardviz.cli.entry import run
 from shardviz.cli.group import COMMANDS, Command
 from shardviz.cli.opening import no_terminal
@@ -52,14 +53,29 @@ def test_example_runs(
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_has_two_examples_in_its_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_has_two_examples_at_the_top_of_its_help(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert len(command(name).examples) >= 2
     assert run([name, "--help"]) == 0
     out = capsys.readouterr().out
+    top = out[: out.index("\nOptions:\n")]
+    assert [line.strip() for line in top.splitlines() if line.startswith("    shardviz ")] == [
+        line for _, line in command(name).examples[:2]
+    ]
     for words, line in command(name).examples:
         assert words in out
         assert f"shardviz {name} " in f"{line} "
         assert line in out
+
+
+def test_the_main_help_begins_with_two_examples_of_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--help"]) == 0
+    out = capsys.readouterr().out
+    assert len(group.EXAMPLES) == 2
+    for words, line in group.EXAMPLES:
+        assert out.index(words) < out.index(line) < out.index("Options:") < out.index("Commands:")
+        assert (words, line) in command(line.split()[1]).examples
 
 
 @pytest.mark.parametrize("columns", [40, 50, 80, 200])
@@ -72,9 +88,8 @@ def test_help_fits_the_terminal(
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= min(columns, 80)
     pasted = [" ".join(line.split()) for line in out.replace(" \\\n", " ").splitlines()]
-    for name in words:
-        for _, line in command(name).examples:
-            assert line in pasted
+    for _, line in command(*words).examples if words else group.EXAMPLES:
+        assert line in pasted
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -89,6 +89,29 @@ def test_an_ascii_terminal_gets_ascii(words: tuple[str, ...]) -> None:
     assert "?" not in printed
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("layout", "8x8", "--spec", "XY", "--plain"),
+        ("layout", "--plain", "8x8", "--spec", "XY", "--style", "jax"),
+        ("step", "psum", "--mesh", "i=4", "--on", "none", "--plain"),
+        (*EXPLAIN, "--target", "none", "--plain", "--color", "always"),
+        ("layout", "8x8", "--plain", "--spec", "…"),
+    ],
+    ids=" ".join,
+)
+def test_plain_is_ascii_on_a_terminal_that_has_more(words: tuple[str, ...]) -> None:
+    """The same as on a terminal that has no more."""
+    utf8 = {**os.environ, "PYTHONIOENCODING": "utf-8", "COLUMNS": "100"}
+    plain = subprocess.run([*SHARDVIZ, *words], capture_output=True, timeout=120, env=utf8)
+    usual = [word for word in words if word != "--plain"]
+    ascii_ = {**utf8, "PYTHONIOENCODING": "ascii"}
+    terminal = subprocess.run([*SHARDVIZ, *usual], capture_output=True, timeout=120, env=ascii_)
+    assert (plain.stdout + plain.stderr).isascii()
+    assert (plain.stdout, plain.stderr) == (terminal.stdout, terminal.stderr)
+    assert plain.stdout or plain.stderr
+
+
 def test_ascii_pictures_have_frames_and_letters() -> None:
     done = in_shell(("layout", "8x8", "--spec", "X_"), "", PYTHONIOENCODING="ascii")
     assert "I 8 +-----------+" in done.stdout
