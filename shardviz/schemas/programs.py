@@ -66,7 +66,7 @@ DEFINITIONS: dict[str, Schema] = {
                     "An instruction that runs while the collective is under way.",
                     {
                         "name": text("The instruction's name."),
-                        "op": text("HLO's name of the operation."),
+                        "op": text("Its opcode, or matmul where it multiplies matrices."),
                         "cycles": nullable(
                             count("Clock cycles by the compiler's estimate; null: it gives none.")
                         ),
@@ -105,18 +105,26 @@ DEFINITIONS: dict[str, Schema] = {
     "placement": closed(
         "Where the mesh lies on the chips.",
         {
-            "torus": counts("Chips along x, y and z, or GPUs of a node and nodes."),
-            "wrap": array_of({"type": "boolean"}, "For each of these whether its ends are joined."),
+            "torus": counts(
+                "Chips along each axis of a slice's torus; empty for GPUs, whose nodes are switches."
+            ),
+            "wrap": array_of({"type": "boolean"}, "For each axis of the torus whether it closes to a ring."),
             "axes": array_of(
                 closed(
                     "A mesh axis on the machine.",
                     {
                         "axis": text("The mesh axis."),
-                        "along": texts("What it runs along, such as x, y, core or slice."),
-                        "hops": nullable(
-                            count("Links between neighbours, at most; null: they cross a network.")
+                        "along": texts(
+                            "What it runs along, the fastest last: x, y, z, core and slice, or gpu and node."
                         ),
-                        "is_ring": flag("The last device along it is a neighbour of the first."),
+                        "hops": nullable(
+                            count(
+                                "Links between neighbours at most; null: they are on several slices or nodes."
+                            )
+                        ),
+                        "is_ring": flag(
+                            "Three devices or more, of which the last is as near to the first as neighbours."
+                        ),
                     },
                 ),
                 "Every mesh axis, in the mesh's order.",
@@ -126,8 +134,8 @@ DEFINITIONS: dict[str, Schema] = {
                     "A device on the machine.",
                     {
                         "id": count("The device's id."),
-                        "coords": counts("Its chip's place along x, y and z."),
-                        "core": count("Its core on the chip."),
+                        "coords": counts("Its chip's place in the torus; empty for a GPU."),
+                        "core": count("Its core on the chip, or the GPU's number in its node."),
                         "slice": count("Its slice, or node."),
                     },
                 ),

@@ -102,9 +102,7 @@ STEP = {
             "A round.",
             {
                 "round": count("Its number, from 1."),
-                "phase": text(
-                    "The part of the algorithm that it belongs to; empty where there is one alone."
-                ),
+                "phase": text("What the rounds of its part of the algorithm do together."),
                 "sends": array_of(
                     closed(
                         "A chunk on its way from one device to another.",
@@ -143,7 +141,7 @@ STEP = {
     ),
     "result": nullable(
         closed(
-            "The whole result; null: no numbers, or devices that hold different ones.",
+            "What shard_map returns; null: no numbers, or scalars that cannot be joined.",
             {
                 "dtype": text("The element type."),
                 "shape": counts("Elements along each dimension."),

@@ -31,6 +31,7 @@ CELLS = {
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_every_cell_has_one_output(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("JUPYTER_PREFER_ENV_PATH", "1")
     cells = [nbformat.v4.new_code_cell(source) for source in (START, *CELLS)]
     notebook = nbformat.v4.new_notebook(cells=cells)
     nbclient.NotebookClient(notebook, kernel_name="python3", timeout=60).execute()
