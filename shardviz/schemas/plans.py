@@ -163,7 +163,7 @@ TRANSLATE = {
         closed(
             "An array of the text.",
             {
-                "name": text("The array's name; empty where it has none."),
+                "name": nullable(text("The array's name; null where it has none.")),
                 "translations": by_name(
                     {"type": "string"}, "Its text in each notation, by the notation's name."
                 ),
