@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from shardviz.errors import NotationError
-from shardviz.hlo.text.instruction import Instruction
-from shardviz.hlo.text.shape import ArrayShape, arrays, parse_shape, parse_shapes
+from shardviz.hlo.text.instruction import Instruction, operand_names
+from shardviz.hlo.text.shape import ArrayShape, Shape, arrays, parse_shape, parse_shapes
 
 START = "-start"
 _DIMENSION = re.compile(r"\d{1,3}")
@@ -52,13 +52,7 @@ def transfer_of(instruction: Instruction, group_size: int) -> Transfer:
     results: tuple[ArrayShape, ...]
     if op in ("send", "recv"):
         results = tuple(arrays(shape))[:1]
-    elif (
-        instruction.opcode.endswith(START)
-        and op != "all-reduce"
-        and isinstance(shape, list)
-        and len(shape) > 1
-    ):
-        # (operands, results, contexts ...)
+    elif instruction.opcode.endswith(START) and isinstance(shape, list) and _has_operands(instruction, shape):
         given, results = tuple(arrays(shape[0])), tuple(arrays(shape[1]))
     else:
         results = tuple(arrays(shape))
@@ -76,6 +70,17 @@ def transfer_of(instruction: Instruction, group_size: int) -> Transfer:
         # The array form splits and joins the same dimension; a tuple's elements are already the parts.
         return Transfer(operands, results, dim, dim)
     return Transfer(operands, results, dim if op in ("all-gather", "reduce-scatter") else None)
+
+
+def _has_operands(instruction: Instruction, shape: list[Shape]) -> bool:
+    """Whether the tuple of a start is (operands, results, contexts ...).
+
+    An all-reduce's own start has no more than its results, an array for each operand; wrapped in an async-start
+    it is printed by the same name.
+    """
+    if base_op(instruction.opcode) == "all-reduce":
+        return len([*arrays(shape)]) > len(operand_names(instruction.operands))
+    return len(shape) > 1
 
 
 def _dimension(instruction: Instruction, results: Sequence[ArrayShape]) -> int | None:

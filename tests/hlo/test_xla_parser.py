@@ -1,0 +1,88 @@
+"""Text that XLA's own parser reads and prints again, in the forms that it chooses itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from shardviz.hlo import HloModule, read_hlo
+
+try:
+    from jaxlib import _hlo as xla
+except ImportError:
+    from jaxlib import _jax as xla
+
+ADD = "add {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT s = f32[] add(a, b)\n}\n\n"
+HEADER = f"HloModule m, is_scheduled=true, num_partitions=8\n\n{ADD}"
+GROUPS = "channel_id=1, replica_groups=[2,4]<=[8]"
+ALL = f"{GROUPS}, use_global_device_ids=true"
+PAIRS = "channel_id=1, source_target_pairs={{0,1},{1,0}}"
+
+
+def reprinted(text: str) -> str:
+    return xla.hlo_module_from_text(text).to_string()
+
+
+def facts(module: HloModule) -> list[object]:
+    """All that its records say but for names, which XLA makes unique."""
+    assert module.unread == ()
+    return [replace(each, name="", overlapped=()) for each in module.collectives]
+
+
+def parameters(shapes: list[str], letter: str) -> tuple[str, str]:
+    """The lines of a computation's parameters, and their names as operands."""
+    lines = "".join(f"  {letter}{i} = {shape} parameter({i})\n" for i, shape in enumerate(shapes))
+    return lines, ", ".join(f"{letter}{i}" for i in range(len(shapes)))
+
+
+MATRIX, VECTOR = "f32[64,128]", "f32[64]"
+
+
+@pytest.mark.parametrize("context", ["", ", u32[]"])
+@pytest.mark.parametrize(
+    ("operands", "opcode", "attributes", "result", "nbytes"),
+    [
+        ([MATRIX], "all-reduce", f"{ALL}, to_apply=add", MATRIX, 32768),
+        ([MATRIX, VECTOR], "all-reduce", f"{ALL}, to_apply=add", f"({MATRIX}, {VECTOR})", 33024),
+        ([MATRIX], "all-gather", f"{ALL}, dimensions={{0}}", "f32[256,128]", 131072),
+        ([MATRIX, VECTOR], "all-gather", f"{ALL}, dimensions={{0}}", "(f32[256,128], f32[256])", 132096),
+        ([MATRIX], "reduce-scatter", f"{ALL}, dimensions={{0}}, to_apply=add", "f32[16,128]", 32768),
+        ([MATRIX, VECTOR], "reduce-scatter", f"{ALL}, dimensions={{0}}, to_apply=add",
+         "(f32[16,128], f32[16])", 33024),
+        ([MATRIX], "all-to-all", f"{GROUPS}, dimensions={{0}}", MATRIX, 32768),
+        ([VECTOR] * 4, "all-to-all", GROUPS, f"({', '.join([VECTOR] * 4)})", 1024),
+        ([MATRIX], "collective-broadcast", GROUPS, MATRIX, 32768),
+        ([MATRIX], "collective-permute", PAIRS, MATRIX, 32768),
+        ([MATRIX, "bf16[8]"], "collective-permute", PAIRS, f"({MATRIX}, bf16[8])", 32784),
+    ],
+)  # fmt: skip
+def test_a_wrapped_collective_is_the_start_that_xla_prints_for_it(
+    operands, opcode, attributes, result, nbytes, context
+):
+    inner, taken = parameters(operands, "q")
+    outer, given = parameters(operands, "p")
+    text = (
+        f"{HEADER}wrapped {{\n{inner}  ROOT w = {result} {opcode}({taken}), {attributes}\n}}\n\n"
+        f"ENTRY e {{\n{outer}  s = (({', '.join(operands)}), {result}{context}) async-start({given}), calls=wrapped\n"
+        f"  ROOT d = {result} async-done(s)\n}}\n"
+    )
+    printed = reprinted(text)
+    assert f" {opcode}-start(" in printed
+    assert "calls=" not in printed
+    (found,) = facts(read_hlo(printed))
+    assert [found] == facts(read_hlo(text))
+    assert (found.op, found.bytes, found.arrays) == (opcode, nbytes, result.count("["))
+    assert found.is_async
+
+
+@pytest.mark.parametrize("operands", [[MATRIX], [MATRIX, VECTOR]])
+def test_an_all_reduce_starts_with_its_results_alone(operands):
+    lines, given = parameters(operands, "p")
+    result = operands[0] if len(operands) == 1 else f"({', '.join(operands)})"
+    text = (
+        f"{HEADER}ENTRY e {{\n{lines}  s = {result} all-reduce-start({given}), {ALL}, to_apply=add\n"
+        f"  ROOT d = {result} all-reduce-done(s)\n}}\n"
+    )
+    (found,) = facts(read_hlo(reprinted(text)))
+    assert (found.bytes, found.arrays) == (32768 + 256 * (len(operands) - 1), len(operands))
