@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from shardviz.hlo.origin import Origin
 
+RAGGED = "ragged-all-to-all"
 OPS = (
     "all-gather",
     "all-reduce",
     "reduce-scatter",
     "all-to-all",
-    "ragged-all-to-all",
+    RAGGED,
     "collective-permute",
     "collective-broadcast",
     "send",
@@ -50,8 +51,10 @@ class Collective:
     `op` is HLO's name. `axes` are the user's mesh axes, major first, a sub-axis as ``"Y:(2)2"``; empty
     when the groups follow no axes. `groups` are device ids, or for a permute (source, target) pairs;
     None when there are too many to list. Shapes are per device; for a combined collective they are
-    those of its first array and `arrays` counts them. `bytes` is the larger of a device's
-    operand and result, all arrays together; `wire_bytes` what one device must send at least. `count` is
+    those of its first array and `arrays` counts them; of a permute in place they are those of the slices that
+    it sends. `bytes` is the larger of a device's operand and result, all arrays together; of a
+    ragged-all-to-all, whose result is a buffer of any size, the operand, as if it were sent evenly.
+    `wire_bytes` is what one device must send at least. `count` is
     how often it runs, None when a loop's length is unknown; `in_branch`: where that branch of a conditional
     is taken. `source` is where in the user's program it
     comes from, as the text says it ("file.py:12", else an op name), or "".

@@ -47,7 +47,7 @@ def only(body: str, before: str = "") -> Collective:
          "collective-broadcast", (8, 4), (8, 4), 128, 128, 1),
         ("bf16[16,4]{1,0} ragged-all-to-all(bf16[8,4]{1,0} %i, bf16[16,4]{1,0} %o, s32[4]{0} %a, s32[4]{0} %b,"
          " s32[4]{0} %c, s32[4]{0} %d), channel_id=1, replica_groups=[2,4]<=[8]",
-         "ragged-all-to-all", (8, 4), (16, 4), 128, 96, 1),
+         "ragged-all-to-all", (8, 4), (16, 4), 64, 48, 1),
         ("(f32[8,4]{1,0}, u32[], token[]) send(%p, %t), channel_id=1", "send", (8, 4), (8, 4), 128, 128, 1),
         ("(f32[8,4]{1,0}, u32[], token[]) recv(%t), channel_id=1", "recv", (8, 4), (8, 4), 128, 0, 1),
         (f"(bf16[2,4], bf16[8,4]{{1,0:T(8,128)(2,1)S(1)}}) all-gather-start(%p), {ON_Y}, dimensions={{0}}",
@@ -308,6 +308,20 @@ def test_what_cannot_be_read_is_told():
         "line 5: 'b' cannot be read: unknown element type q7 at character 1 of 'q7[8]'",
         "line 6: 'c' cannot be read: 3 groups of 3 are not the 8 ids of the iota at character 1 of '[3,3]<=[8]'",
     )
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("f32[8] ragged-all-to-all(%i, %p, %a, %a, %a, %a), channel_id=1, replica_groups=[2,4]<=[8]",
+         "the shape of what is sent is not in the text at character 2 of '%i, %p, %a, %a, %a, %a)'"),
+        ("(f32[8], bf16[8]) collective-permute(%i, %o, %a, %a), source_target_pairs={{0,1}}, slice_sizes={{1},{1},{2}}",
+         "slices of arrays of several types cannot be told apart at character 1 of '{1},{1},{2}'"),
+    ],
+)  # fmt: skip
+def test_bytes_that_the_text_does_not_tell(line, complaint):
+    found = read(f"  ROOT %c = {line}")
+    assert (found.unread, found.unread_collectives) == ((f"line 4: 'c' cannot be read: {complaint}",), 1)
 
 
 def test_literals_of_several_lines_do_not_end_a_computation():

@@ -62,9 +62,10 @@ def test_a_wrapped_collective_is_the_start_that_xla_prints_for_it(
 ):
     inner, taken = parameters(operands, "q")
     outer, given = parameters(operands, "p")
+    started = f"(({', '.join(operands)}), {result}{context})"
     text = (
         f"{HEADER}wrapped {{\n{inner}  ROOT w = {result} {opcode}({taken}), {attributes}\n}}\n\n"
-        f"ENTRY e {{\n{outer}  s = (({', '.join(operands)}), {result}{context}) async-start({given}), calls=wrapped\n"
+        f"ENTRY e {{\n{outer}  s = {started} async-start({given}), calls=wrapped\n"
         f"  ROOT d = {result} async-done(s)\n}}\n"
     )
     printed = reprinted(text)
@@ -86,3 +87,61 @@ def test_an_all_reduce_starts_with_its_results_alone(operands):
     )
     (found,) = facts(read_hlo(reprinted(text)))
     assert (found.bytes, found.arrays) == (32768 + 256 * (len(operands) - 1), len(operands))
+
+
+BUFFERS = """  i = f32[8,64,128] parameter(0)
+  o = f32[8,64,128] parameter(1)
+  z = s32[] constant(0)
+  at = (s32[], s32[], s32[]) tuple(z, z, z)
+  ats = ((s32[], s32[], s32[]), (s32[], s32[], s32[])) tuple(at, at)
+  is = (f32[8,64,128], f32[8,64,128]) tuple(i, o)
+  os = (f32[8,64,128], f32[8,64,128]) tuple(o, i)
+"""
+BUFFER = "f32[8,64,128]"
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize(
+    ("buffer", "operands", "slices", "nbytes"),
+    [
+        (BUFFER, "i, o, at, at", "{{1,64,128}}", 32768),
+        (BUFFER, "i, o, ats, ats", "{{1,64,128},{2,64,128}}", 3 * 32768),
+        (f"({BUFFER}, {BUFFER})", "is, os, ats, ats", "{{1,64,128},{8,64,64}}", 5 * 32768),
+    ],
+)
+def test_a_permute_in_place_moves_its_slices(buffer, operands, slices, nbytes, is_async):
+    attributes = f"{PAIRS}, slice_sizes={slices}"
+    lines = f"  ROOT c = {buffer} collective-permute({operands}), {attributes}\n"
+    if is_async:
+        start = f"({buffer}, {buffer}, u32[], u32[]) collective-permute-start({operands}), {attributes}"
+        lines = f"  c = {start}\n  ROOT d = {buffer} collective-permute-done(c)\n"
+    (found,) = facts(read_hlo(reprinted(f"{HEADER}ENTRY e {{\n{BUFFERS}{lines}}}\n")))
+    assert (found.operand_shape, found.result_shape) == ((1, 64, 128), (1, 64, 128))
+    assert (found.bytes, found.wire_bytes, found.arrays) == (nbytes, nbytes, slices.count("{") - 1)
+
+
+@pytest.mark.parametrize("form", ["sync", "async-start", "start"])
+@pytest.mark.parametrize(("sent", "nbytes", "wire"), [("f32[8,4]", 128, 96), ("f32[64,4]", 1024, 768)])
+def test_a_ragged_all_to_all_sends_no_more_than_its_operand(form, sent, nbytes, wire):
+    shapes = [sent, "f32[16,4]", *["s32[4]"] * 4]
+    lines, given = parameters(shapes, "p")
+    call = f"ragged-all-to-all({given}), {GROUPS}"
+    if form == "sync":
+        text = f"{HEADER}ENTRY e {{\n{lines}  ROOT c = f32[16,4] {call}\n}}\n"
+    else:
+        text = (
+            f"{HEADER}wrapped {{\n{lines}  ROOT c = f32[16,4] {call}\n}}\n\nENTRY e {{\n{lines}"
+            f"  s = (({', '.join(shapes)}), f32[16,4], u32[]) async-start({given}), calls=wrapped\n"
+            "  ROOT d = f32[16,4] async-done(s)\n}\n"
+        )
+    (found,) = facts(read_hlo(reprinted(text) if form == "start" else text))
+    assert (found.bytes, found.wire_bytes, found.result_shape) == (nbytes, wire, (16, 4))
+
+
+def test_two_ragged_all_to_alls_of_one_result_send_what_is_their_own():
+    lines, _ = parameters(["f32[8,4]", "f32[4,4]", "f32[16,4]", "s32[4]"], "p")
+    calls = "".join(
+        f"  c{i} = f32[16,4] ragged-all-to-all(p{i}, p2, p3, p3, p3, p3), {GROUPS}\n" for i in (0, 1)
+    )
+    text = f"{HEADER}ENTRY e {{\n{lines}{calls}  ROOT t = (f32[16,4], f32[16,4]) tuple(c0, c1)\n}}\n"
+    assert [each.bytes for each in facts(read_hlo(reprinted(text)))] == [128, 64]

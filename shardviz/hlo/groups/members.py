@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shardviz.hlo.collective import Collective, wire_bytes
+from shardviz.hlo.collective import RAGGED, Collective, wire_bytes
 from shardviz.hlo.groups.axes import device_ids, group_axes, pair_axes
 from shardviz.hlo.groups.replica_groups import MAX_LISTED_IDS, Lists, ReplicaGroups
 from shardviz.hlo.text.transfer import Transfer
@@ -21,6 +21,7 @@ class Members:
 
     def record(self, op: str, name: str, transfer: Transfer) -> Collective:
         """The collective `op` of these members, by the name of its instruction."""
+        larger = transfer.operand_bytes if op == RAGGED else transfer.larger_bytes
         return Collective(
             op=op,
             name=name,
@@ -29,8 +30,8 @@ class Members:
             operand_shape=transfer.operands[0].sizes,
             result_shape=transfer.results[0].sizes,
             dtype=transfer.results[0].dtype,
-            bytes=transfer.larger_bytes,
-            wire_bytes=wire_bytes(op, self.size, transfer.larger_bytes, transfer.operand_bytes),
+            bytes=larger,
+            wire_bytes=wire_bytes(op, self.size, larger, transfer.operand_bytes),
             arrays=len(transfer.results),
             dim=transfer.dim,
             split_dim=transfer.split_dim,
