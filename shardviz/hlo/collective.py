@@ -62,7 +62,8 @@ class Collective:
     `dim` is the dimension that is gathered, scattered or sliced, for an all-to-all the one that becomes
     whole; `split_dim` the one that an all-to-all splits. Both are None where the text names no single
     dimension: other ops, several dimensions at once, an all-to-all of separate arrays.
-    `group_size` is how many devices take part in one group, 2 for the pairs of a permute. `origin` tells
+    `group_size` is how many devices take part in one group, 2 for the pairs of a permute; `group_count` how
+    many groups, or pairs, there are, 0 where the text does not tell. `origin` tells
     which of the program's arguments the operand comes from, None where the text does not lead there.
 
     `is_async` tells that it starts and ends in different places; `overlapped` is what runs in between, in
@@ -95,6 +96,7 @@ class Collective:
     between_slices: bool = False
     in_branch: bool = False
     standing: Standing | None = None
+    group_count: int = 0
 
 
 def wire_bytes(op: str, group_size: int, larger: int, operand: int) -> int:

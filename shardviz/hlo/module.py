@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from shardviz.errors import NotationError, QuestionError, plural, quote
 from shardviz.hlo.collective import OPS, Collective
 from shardviz.hlo.collective_matmul import CollectiveMatmul
-from shardviz.hlo.groups.mesh_inference import mesh_of_instructions, written_meshes
+from shardviz.hlo.groups.mesh_inference import program_mesh
 from shardviz.hlo.groups.slice_positions import slice_positions
 from shardviz.hlo.records import DeviceNumbers, Records, has_groups
 from shardviz.hlo.schedule.overlap import Schedules
@@ -151,8 +151,9 @@ class _Reader:
             )
         computations = self.computations
         lines = dict(self._candidates())
-        if infer and self.mesh is None:
-            self.mesh = mesh_of_instructions(lines.values(), self.numbers, written_meshes(text, self.header))
+        self.mesh, self.numbers = program_mesh(
+            text, self.header, lines.values(), self.numbers, self.mesh, infer=infer
+        )
         homes = {position: computations.around(position) for position in lines}
         positions: dict[int, list[int]] = defaultdict(list)
         for position, home in homes.items():

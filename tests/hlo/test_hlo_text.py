@@ -272,6 +272,7 @@ def test_many_devices_have_axes_but_no_list():
                   " use_global_device_ids=true").replace("num_partitions=8", "num_partitions=1048576")  # fmt: skip
     (found,) = read_hlo(text, Mesh(("data", "model"), (16, 65536))).collectives
     assert (found.axes, found.groups, found.group_size) == (("data",), None, 16)
+    assert found.group_count == 65536
 
 
 def test_a_mesh_of_another_size():

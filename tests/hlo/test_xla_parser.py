@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from jaxlib.version import __version_info__
 
 from shardviz.hlo import HloModule, read_hlo
 
@@ -145,3 +146,28 @@ def test_two_ragged_all_to_alls_of_one_result_send_what_is_their_own():
     )
     text = f"{HEADER}ENTRY e {{\n{lines}{calls}  ROOT t = (f32[16,4], f32[16,4]) tuple(c0, c1)\n}}\n"
     assert [each.bytes for each in facts(read_hlo(reprinted(text)))] == [128, 64]
+
+
+@pytest.mark.skipif(__version_info__ < (0, 10), reason="XLA's parser knew no meshes in groups")
+@pytest.mark.parametrize(
+    ("groups", "printed"),
+    [
+        ("mesh['x'=2,'y'=4] {'1'}", "mesh['x'=2,'y'=4] {'y'}"),
+        ("mesh['x'=2,'y'=4] {'1':(2)2,'0'}", "mesh['x'=2,'y'=4] {'y':(2)2,'x'}"),
+        ("mesh['1'=2,'0'=4] {'1'}", "mesh['1'=2,'0'=4] {'1'}"),
+        ("mesh['my axis'=2,'b]}'=4] {'my axis','b]}':(1)2}",
+         "mesh['my axis'=2,'b]}'=4] {'my axis','b]}':(1)2}"),
+        ("mesh['x'=2, 'y'=4], device_ids=([2,2,2]T(2,0,1)) {'1'}",
+         "mesh['x'=2,'y'=4], device_ids=([4,2]T(1,0)) {'y'}"),
+        ("mesh['x'=2,'y'=4], device_ids=([8]) {'y'}", "mesh['x'=2,'y'=4] {'y'}"),
+    ],
+)  # fmt: skip
+def test_axes_are_those_that_xla_names(groups, printed):
+    text = (
+        f"{HEADER}ENTRY e {{\n  p = {MATRIX} parameter(0)\n  ROOT c = {MATRIX} all-reduce(p), channel_id=1, "
+    )
+    text += f"replica_groups={groups}, use_global_device_ids=true, to_apply=add\n}}\n"
+    again = reprinted(text)
+    assert f"replica_groups={printed}, use_global" in again
+    assert read_hlo(text, infer=True) == read_hlo(again, infer=True)
+    assert facts(read_hlo(text, infer=True))

@@ -166,14 +166,21 @@ def _op(collective: Collective, mesh: Mesh, palette: Palette) -> Text:
     between = " between slices" if collective.between_slices else ""
     if collective.axes:
         return text.append(" over ").append_text(axes_text(collective.axes, mesh, palette)).append(between)
-    if collective.groups:
-        text.append(f" {groups_text(collective.groups, collective.op, MAX_GROUPS)}")
+    if members := members_text(collective, MAX_GROUPS):
+        text.append(f" {members}")
     return text.append(between)
 
 
-def groups_text(groups: Sequence[tuple[int, ...]], op: str, most: int) -> str:
-    """At most `most` groups of an operation: ``{0,1} {2,3} +6``, ``{0→1} {1→2} +6`` for a permute."""
-    pairs = op in ("collective-permute", "send", "recv")
+def members_text(collective: Collective, most: int) -> str:
+    """At most `most` of its groups: ``{0,1} {2,3} +6``, ``{0→1} {1→2} +6`` for a permute.
+
+    Of groups that are too many to list, ``65,536 groups of 16``.
+    """
+    pairs, groups = collective.op == "collective-permute", collective.groups
+    if groups is None:
+        count = plural(collective.group_count, "pair" if pairs else "group")
+        size = "" if pairs else f" of {collective.group_size:,}"
+        return f"{count}{size}" if collective.group_count else ""
     shown = [_group(group, "→" if pairs else ",") for group in groups[:most]]
     more = len(groups) - len(shown)
     return " ".join(shown) + (f" +{more:,}" if more else "")

@@ -30,7 +30,7 @@ def hlo_document(module: HloModule | ShardyModule, given: Mesh | None = None) ->
         "module": module.name,
         **_facts(module),
         "mesh": None if module.mesh is None else mesh_document(module.mesh),
-        "is_mesh_inferred": isinstance(module, HloModule) and module.mesh != given,
+        "is_mesh_inferred": isinstance(module, HloModule) and given is None and module.mesh is not None,
         "totals": {each.op: _total(each) for each in sums if not each.between_slices},
         "totals_between_slices": {each.op: _total(each) for each in sums if each.between_slices},
         "collectives": [collective_document(each) for each in moving],

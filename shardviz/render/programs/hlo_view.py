@@ -80,13 +80,13 @@ def _mesh_lines(
 ) -> list[Text]:
     mesh = module.mesh
     if mesh is None:
-        told = any(each.groups for each in module.collectives)
+        told = any(each.group_count for each in module.collectives)
         return sentence(NO_MESH, width, style="dim") if told else []
     sizes = zip(mesh.axis_names, mesh.axis_sizes, strict=True)
     axes = Text(", ").join(Text(f"{name}={size}", palette.axis(mesh, name)) for name, size in sizes)
     cells = [Text("mesh ").append_text(axes), Text(plural(mesh.size, "device"))]
     return records(
-        [[*cells, Text(FOUND, "dim")] if isinstance(module, HloModule) and mesh != given else cells], width
+        [[*cells, Text(FOUND, "dim")] if isinstance(module, HloModule) and given is None else cells], width
     )
 
 
