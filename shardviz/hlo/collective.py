@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shardviz.hlo.origin import Origin
 
@@ -71,7 +71,8 @@ class Collective:
     fetches data is no work. `algorithm` is how the compiler carries it out, in its own words, where it says
     so. With `between_slices` it crosses the data-center network: the text has a `send` and a `recv` of TPU
     slices, `op` is what they carry, and a group has devices of several slices. `standing` is where it begins
-    among the matmuls, None where nobody asked (`schedule/standing.py`) or can say.
+    among the matmuls, None where nobody asked (`schedule/standing.py`) or can say. With `is_host_transfer` a
+    `send` goes to the device's host, and a `recv` comes from there: nothing is sent to another device.
     """
 
     op: str
@@ -96,7 +97,12 @@ class Collective:
     between_slices: bool = False
     in_branch: bool = False
     standing: Standing | None = None
+    is_host_transfer: bool = False
     group_count: int = 0
+
+    def with_host(self) -> Collective:
+        """The same transfer, to or from the device's host."""
+        return replace(self, is_host_transfer=True, wire_bytes=0)
 
 
 def wire_bytes(op: str, group_size: int, larger: int, operand: int) -> int:

@@ -26,6 +26,7 @@ _DECISIVE = (
     "dimensions",
     "use_global_device_ids",
     "slice_sizes",
+    "is_host_transfer",
 )
 _WITHOUT_GLOBAL_IDS = ("all-to-all", RAGGED, "collective-broadcast")
 
@@ -133,7 +134,9 @@ class Records:
         transfer = transfer_of(instruction, members.size)
         if op == "all-reduce" and home and _FUSED_SCATTER.fullmatch(home.name):
             op, transfer = "reduce-scatter", self._fused_scatter(transfer, home)
-        return members.record(op, instruction.name, transfer)
+        record = members.record(op, instruction.name, transfer)
+        is_to_host = instruction.attributes.get("is_host_transfer") == "true"
+        return record.with_host() if is_to_host else record
 
     def _with_sent_shape(self, instruction: Instruction, home: Computation) -> Instruction:
         """A ragged all-to-all with the shape of what it sends, which its result, a buffer, does not tell."""

@@ -7,6 +7,7 @@ import pytest
 
 from shardviz.errors import NotationError, QuestionError
 from shardviz.hlo import Collective, HloModule, read_hlo
+from shardviz.hlo.totals import totals
 from shardviz.sharding import Mesh
 
 XY = Mesh(("X", "Y"), (2, 4))
@@ -70,6 +71,25 @@ def test_each_opcode(line, op, operand, result, nbytes, wire, arrays):
     found = only(f"  ROOT %c.1 = {line}")
     assert (found.op, found.name, found.operand_shape, found.result_shape) == (op, "c.1", operand, result)
     assert (found.bytes, found.wire_bytes, found.arrays, found.count) == (nbytes, wire, arrays, 1)
+
+
+def test_transfers_to_the_host_stand_apart():
+    host = "channel_id=1, is_host_transfer=true"
+    found = read(
+        f"  %s = (f32[8,4]{{1,0}}, u32[], token[]) send(%p, %t), {host}\n  %sd = token[] send-done(%s), {host}\n"
+        f"  %r = (f32[8,4]{{1,0}}, u32[], token[]) recv(%t), {host}\n"
+        "  %s.2 = (f32[8,4]{1,0}, u32[], token[]) send(%p, %t), channel_id=2"
+    )
+    assert [(each.op, each.is_host_transfer, each.bytes, each.wire_bytes) for each in found.collectives] == [
+        ("send", True, 128, 0),
+        ("recv", True, 128, 0),
+        ("send", False, 128, 128),
+    ]
+    assert [(total.op, total.is_host_transfer, total.count) for total in totals(found.collectives)] == [
+        ("send", True, 1),
+        ("recv", True, 1),
+        ("send", False, 1),
+    ]
 
 
 @pytest.mark.parametrize("name", ["%ag", "ag", "all-gather", "%all-gather.3"])

@@ -185,8 +185,8 @@ def _written(text: str, axes: str, order: str | None) -> WrittenMesh:
     total = math.prod(size for _, size in named)
     check_listable(total)
     places = _device_order(text, order, total)
-    order = tuple(ids(places) if isinstance(places, tuple) else places)
-    return WrittenMesh(named, None if order == tuple(range(total)) else order)
+    numbers = tuple(ids(places) if isinstance(places, tuple) else places)
+    return WrittenMesh(named, None if numbers == tuple(range(total)) else numbers)
 
 
 def _items(text: str, pattern: re.Pattern[str], body: str) -> Iterator[re.Match[str]]:

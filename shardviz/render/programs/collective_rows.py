@@ -13,6 +13,7 @@ from shardviz.compiler.compiled import Compiled
 from shardviz.errors import plural
 from shardviz.hlo import Collective, CollectiveMatmul
 from shardviz.hlo.collective import Standing
+from shardviz.hlo.totals import Total
 from shardviz.render.caption import axes_text
 from shardviz.render.palette import Palette
 from shardviz.render.units import exact_bytes
@@ -157,18 +158,25 @@ def _while(matmul: CollectiveMatmul, permutes: Sequence[Collective]) -> str:
 def _reads(each: Collective) -> tuple[object, ...]:
     """All that a line says of a collective but how often it runs."""
     sizes = each.bytes, each.wire_bytes, each.arrays
-    how = each.algorithm, each.between_slices, when(each)
+    how = each.algorithm, way_out(each), when(each)
     return each.op, each.axes, each.groups, shapes(each), sizes, how, each.count is None
 
 
 def _op(collective: Collective, mesh: Mesh, palette: Palette) -> Text:
     text = Text.assemble((collective.op, "bold"))
-    between = " between slices" if collective.between_slices else ""
+    beyond = way_out(collective)
     if collective.axes:
-        return text.append(" over ").append_text(axes_text(collective.axes, mesh, palette)).append(between)
+        return text.append(" over ").append_text(axes_text(collective.axes, mesh, palette)).append(beyond)
     if members := members_text(collective, MAX_GROUPS):
         text.append(f" {members}")
-    return text.append(between)
+    return text.append(beyond)
+
+
+def way_out(one: Collective | Total) -> str:
+    """`` between slices``, `` to the host``, `` from the host``; "" for what stays on a slice's links."""
+    if one.is_host_transfer:
+        return " to the host" if one.op == "send" else " from the host"
+    return " between slices" * one.between_slices
 
 
 def members_text(collective: Collective, most: int) -> str:

@@ -68,6 +68,7 @@ def collective_document(each: Collective) -> Document:
         if each.standing is None
         else {"matmuls_before": each.standing.before, "matmuls": each.standing.matmuls},
         "between_slices": each.between_slices,
+        "is_host_transfer": each.is_host_transfer,
     }
 
 
