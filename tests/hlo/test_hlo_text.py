@@ -16,6 +16,14 @@ ALL = "channel_id=1, replica_groups=[1,8]<=[8], use_global_device_ids=true"
 ON_Y = "channel_id=1, replica_groups=[2,4]<=[8], use_global_device_ids=true"
 
 
+TABLES = (
+    'FileNames\n1 "/home/u/model.py"\n\nFunctionNames\n1 "f"\n\n'
+    "FileLocations\n1 {file_name_id=1 function_name_id=1 line=7 end_line=7 column=1 end_column=2}\n"
+    "2 {file_name_id=1 function_name_id=1 line=40 end_line=41 column=3 end_column=4}\n\n"
+    "StackFrames\n1 {file_location_id=1 parent_frame_id=1}\n2 {file_location_id=2 parent_frame_id=2}\n\n\n"
+)
+
+
 def module(body: str, before: str = "") -> str:
     return f"{HEADER}{before}ENTRY %main (p: f32[8]) -> f32[8] {{\n{body}\n}}\n"
 
@@ -170,6 +178,36 @@ def test_a_fused_reduce_scatter():
     assert (found.bytes, found.wire_bytes, found.dim, found.axes) == (256, 192, 1, ("Y",))
 
 
+@pytest.mark.parametrize(
+    ("own", "callers", "source"),
+    [
+        ("", 'op_name="jit(f)/dot" stack_frame_id=2', "/home/u/model.py:40"),
+        ('op_name="psum"', 'op_name="jit(f)/dot" stack_frame_id=2', "/home/u/model.py:40"),
+        ('op_name="psum"', 'op_name="jit(f)/dot"', "psum"),
+        ("", 'op_name="jit(f)/dot"', "jit(f)/dot"),
+        ("", 'source_file="/a/b.py" source_line=12', "/a/b.py:12"),
+        ("stack_frame_id=1", "stack_frame_id=2", "/home/u/model.py:7"),
+        ("", "", ""),
+    ],
+)
+@pytest.mark.parametrize("is_nested", [False, True])
+def test_a_fusion_tells_where_its_collective_comes_from(own, callers, source, is_nested):
+    inner = f"""%all-reduce-scatter.3 (q: bf16[16,8]) -> bf16[16,2] {{
+  %ar = bf16[16,8] all-reduce(%q), {ON_Y}, to_apply=%add, metadata={{{own}}}
+  ROOT %slice = bf16[16,2] dynamic-slice(%ar, %zero, %offset), dynamic_slice_sizes={{16,2}}
+}}
+
+%outer (q: bf16[16,8]) -> bf16[16,2] {{
+  ROOT %inner = bf16[16,2] fusion(%q), kind=kCustom, calls=%all-reduce-scatter.3
+}}
+
+"""
+    callee = "outer" if is_nested else "all-reduce-scatter.3"
+    fusion = f"  ROOT %f = bf16[16,2] fusion(%p), kind=kCustom, calls=%{callee}, metadata={{{callers}}}"
+    (found,) = read(fusion, TABLES + (inner if is_nested else inner.partition("%outer")[0])).collectives
+    assert (found.op, found.source) == ("reduce-scatter", source)
+
+
 BODY = f"""%add (a: f32[], b: f32[]) -> f32[] {{
   ROOT %s = f32[] add(%a, %b)
 }}
@@ -252,13 +290,7 @@ def test_calls_in_a_circle_end():
     ],
 )
 def test_source(metadata, source):
-    tables = (
-        'FileNames\n1 "/home/u/model.py"\n\nFunctionNames\n1 "f"\n\n'
-        "FileLocations\n1 {file_name_id=1 function_name_id=1 line=7 end_line=7 column=1 end_column=2}\n"
-        "2 {file_name_id=1 function_name_id=1 line=40 end_line=41 column=3 end_column=4}\n\n"
-        "StackFrames\n1 {file_location_id=1 parent_frame_id=1}\n2 {file_location_id=2 parent_frame_id=2}\n\n\n"
-    )
-    assert only(f"  %c = f32[8] all-reduce(%p), {ALL}, to_apply=%add, {metadata}", tables).source == source
+    assert only(f"  %c = f32[8] all-reduce(%p), {ALL}, to_apply=%add, {metadata}", TABLES).source == source
 
 
 @pytest.mark.parametrize(
