@@ -42,7 +42,7 @@ def collective_details(program: Program, collective: Collective, width: int, pal
     else:
         lines = [*records([[op, *sizes, shapes]], width), *sentence("; ".join(said), width)]
     if collective.axes and (members := members_text(collective, MAX_GROUPS if width > 60 else 2)):
-        lines += sentence(members, width, lead="devices " if collective.groups else "in ")
+        lines += sentence(members, width, lead="devices " if collective.groups else "")
     lines += sentence(collective.source, width, lead="from " if collective.source else "")
     names = [f"{work.name} ({work.op})" for work in collective.overlapped[:MAX_WORKS]]
     if more := len(collective.overlapped) - len(names):

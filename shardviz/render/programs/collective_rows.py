@@ -182,13 +182,13 @@ def way_out(one: Collective | Total) -> str:
 def members_text(collective: Collective, most: int) -> str:
     """At most `most` of its groups: ``{0,1} {2,3} +6``, ``{0→1} {1→2} +6`` for a permute.
 
-    Of groups that are too many to list, ``65,536 groups of 16``.
+    Of groups that are too many to list, ``in 65,536 groups of 16``.
     """
     pairs, groups = collective.op == "collective-permute", collective.groups
     if groups is None:
         count = plural(collective.group_count, "pair" if pairs else "group")
         size = "" if pairs else f" of {collective.group_size:,}"
-        return f"{count}{size}" if collective.group_count else ""
+        return f"in {count}{size}" if collective.group_count else ""
     shown = [_group(group, "→" if pairs else ",") for group in groups[:most]]
     more = len(groups) - len(shown)
     return " ".join(shown) + (f" +{more:,}" if more else "")
