@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a compiler's line cannot be broken
 """What JAX lowers to, in MLIR's own form and in its generic one, older and newer."""
 
 from __future__ import annotations
@@ -82,6 +83,31 @@ def test_the_generic_form_says_the_same(lowered):
         with lowered.context:
             assert ir.Module.parse(text).operation.get_asm() == own
         assert facts(read_shardy(text)) == expected
+
+
+SHARDY = """module @m attributes {mhlo.num_partitions = 8 : i32, mhlo.num_replicas = 1 : i32} {
+  sdy.mesh @mesh = <["X"=2, "Y"=4]>
+  func.func public @main(%arg0: tensor<8x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"X"}, {"Y"}]>}) -> tensor<8x64xf32> {
+    %0 = sdy.all_gather [{}, {"Y":(2)2}] %arg0 out_sharding=<@mesh, [{"X"}, {"Y":(1)2}]> : tensor<8x64xf32>
+    %1 = sdy.all_slice [{}, {"Y":(2)2}] %0 out_sharding=<@mesh, [{"X"}, {"Y"}]> : tensor<8x64xf32>
+    %2 = sdy.all_to_all [{"X"}: 0->1] %1 out_sharding=<@mesh, [{}, {"Y", "X"}]> : tensor<8x64xf32>
+    %3 = sdy.collective_permute %2 out_sharding=<@mesh, [{}, {"X", "Y"}]> : tensor<8x64xf32>
+    %4 = sdy.all_gather [{}, {"X", "Y"}] %3 out_sharding=<@mesh, [{}, {}]> : tensor<8x64xf32>
+    %5 = sdy.all_reduce {"Y"} %4 out_sharding=<@mesh, [{}, {}]> : tensor<8x64xf32>
+    %6 = sdy.reduce_scatter [{"X"}, {}] %5 out_sharding=<@mesh, [{"X"}, {}]> : tensor<8x64xf32>
+    return %6 : tensor<8x64xf32>
+  }
+}
+"""
+
+
+def test_shardys_collectives_in_the_generic_form(lowered):
+    with lowered.context:
+        generic = ir.Module.parse(SHARDY).operation.get_asm(print_generic_op_form=True)
+    expected = read_shardy(SHARDY)
+    assert (len(expected.collectives), expected.unread) == (7, ())
+    for text in (generic, older(generic)):
+        assert read_shardy(text) == expected
 
 
 def test_a_text_in_the_generic_form_that_is_cut_off_is_read(lowered):

@@ -15,6 +15,7 @@ _OPERATION = re.compile(r'((?:%[^"=]* = )?)"([a-z]+\.\w+)"\(([^()]*)\)(.*)')
 _BLOCK = re.compile(r"\^\w+\((.*)\):")
 _VALUE = re.compile(r"%[\w$.-]+")
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"?|->|[(\[{<]|[)\]}>]|,')
+_AXES = re.compile(r"#sdy<\w+([\[{].*[\]}])>$")
 _DIRECTION = re.compile(r"comparison_direction<?\s*([A-Z]{2})>")
 
 
@@ -33,7 +34,7 @@ class _Open:
 def with_own_form(text: str) -> str:
     """The same text, line for line, with modules, functions and loops in the form that is their own.
 
-    So are the meshes, and the constants, sums and comparisons by which loops count.
+    So are Shardy's meshes and collectives, and the constants, sums and comparisons by which loops count.
     """
     return text if _GENERIC.search(text) is None else "\n".join(_Translation(text.split("\n")).lines)
 
@@ -116,6 +117,12 @@ def _own_form(results: str, name: str, operands: str, rest: str) -> str:
             attributes = _attributes(rest)
             mesh = attributes.get("mesh", "").removeprefix("#sdy.mesh")
             return f"sdy.mesh @{attributes.get('sym_name', '')} = {mesh}"
+        case _ if name.startswith("sdy.") and "out_sharding" in (attributes := _attributes(rest)):
+            sharding = attributes.pop("out_sharding").removeprefix("#sdy.sharding")
+            moved = "".join(_AXES.sub(r"\1 ", value) for value in attributes.values())
+            return (
+                f"{results}{name} {moved}{operands} out_sharding={sharding} : {rest.rpartition(') -> ')[2]}"
+            )
     return ""
 
 
