@@ -240,17 +240,16 @@ class _Reader:
 
         `sites` has where each computation is called.
         """
-        attributes = instruction.attributes
         for _ in range(MAX_WRAPPERS):
-            if home.start not in sites or not _PLACES.isdisjoint(attributes):
+            if home.start not in sites or not _PLACES.isdisjoint(instruction.attributes):
                 break
             place = sites[home.start]
             caller = parse_instruction(self.text[slice(*line_at(self.text, place))])
             if caller is None or caller.opcode not in ("fusion", "async-start"):
                 break
-            attributes = caller.attributes | attributes
+            instruction = caller._replace(attributes=caller.attributes | instruction.attributes)
             home = self.computations.around(place)
-        return source_of(instruction._replace(attributes=attributes), self.frames)
+        return source_of(instruction, self.frames)
 
     def _lacks_callers(self) -> bool:
         """Whether the text may be without what calls a computation."""
