@@ -45,11 +45,12 @@ def tallies(
     """One tally for each operation that is expected, or that runs.
 
     `expected` has HLO's names; None there exempts an operation from `others`, the runs of all that
-    `expected` does not name (None: not checked). Local slices move nothing and are left out.
+    `expected` does not name (None: not checked). Local slices, which move nothing, and transfers to and from
+    the host are left out.
     """
     found: dict[str, list[Collective]] = {op: [] for op in expected}
     for each in collectives:
-        if each.op != "slice":
+        if each.op != "slice" and not each.is_host_transfer:
             found.setdefault(each.op, []).append(each)
     if others is None:
         return tuple(Tally(op, expected.get(op), tuple(those)) for op, those in found.items())

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shardviz.hlo.origin import Origin
 
+RAGGED = "ragged-all-to-all"
 OPS = (
     "all-gather",
     "all-reduce",
     "reduce-scatter",
     "all-to-all",
-    "ragged-all-to-all",
+    RAGGED,
     "collective-permute",
     "collective-broadcast",
     "send",
@@ -50,8 +51,10 @@ class Collective:
     `op` is HLO's name. `axes` are the user's mesh axes, major first, a sub-axis as ``"Y:(2)2"``; empty
     when the groups follow no axes. `groups` are device ids, or for a permute (source, target) pairs;
     None when there are too many to list. Shapes are per device; for a combined collective they are
-    those of its first array and `arrays` counts them. `bytes` is the larger of a device's
-    operand and result, all arrays together; `wire_bytes` what one device must send at least. `count` is
+    those of its first array and `arrays` counts them; of a permute in place they are those of the slices that
+    it sends. `bytes` is the larger of a device's operand and result, all arrays together; of a
+    ragged-all-to-all, whose result is a buffer of any size, the operand, as if it were sent evenly.
+    `wire_bytes` is what one device must send at least. `count` is
     how often it runs, None when a loop's length is unknown; `in_branch`: where that branch of a conditional
     is taken. `source` is where in the user's program it
     comes from, as the text says it ("file.py:12", else an op name), or "".
@@ -59,7 +62,8 @@ class Collective:
     `dim` is the dimension that is gathered, scattered or sliced, for an all-to-all the one that becomes
     whole; `split_dim` the one that an all-to-all splits. Both are None where the text names no single
     dimension: other ops, several dimensions at once, an all-to-all of separate arrays.
-    `group_size` is how many devices take part in one group, 2 for the pairs of a permute. `origin` tells
+    `group_size` is how many devices take part in one group, 2 for the pairs of a permute; `group_count` how
+    many groups, or pairs, there are, 0 where the text does not tell. `origin` tells
     which of the program's arguments the operand comes from, None where the text does not lead there.
 
     `is_async` tells that it starts and ends in different places; `overlapped` is what runs in between, in
@@ -67,7 +71,8 @@ class Collective:
     fetches data is no work. `algorithm` is how the compiler carries it out, in its own words, where it says
     so. With `between_slices` it crosses the data-center network: the text has a `send` and a `recv` of TPU
     slices, `op` is what they carry, and a group has devices of several slices. `standing` is where it begins
-    among the matmuls, None where nobody asked (`schedule/standing.py`) or can say.
+    among the matmuls, None where nobody asked (`schedule/standing.py`) or can say. With `is_host_transfer` a
+    `send` goes to the device's host, and a `recv` comes from there: nothing is sent to another device.
     """
 
     op: str
@@ -92,6 +97,12 @@ class Collective:
     between_slices: bool = False
     in_branch: bool = False
     standing: Standing | None = None
+    is_host_transfer: bool = False
+    group_count: int = 0
+
+    def with_host(self) -> Collective:
+        """The same transfer, to or from the device's host."""
+        return replace(self, is_host_transfer=True, wire_bytes=0)
 
 
 def wire_bytes(op: str, group_size: int, larger: int, operand: int) -> int:

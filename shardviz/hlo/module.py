@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from shardviz.errors import NotationError, QuestionError, plural, quote
 from shardviz.hlo.collective import OPS, Collective
 from shardviz.hlo.collective_matmul import CollectiveMatmul
-from shardviz.hlo.groups.mesh_inference import mesh_of_instructions, written_meshes
+from shardviz.hlo.groups.mesh_inference import program_mesh
 from shardviz.hlo.groups.slice_positions import slice_positions
 from shardviz.hlo.records import DeviceNumbers, Records, has_groups
 from shardviz.hlo.schedule.overlap import Schedules
@@ -18,7 +18,7 @@ from shardviz.hlo.schedule.ring_matmuls import collective_matmuls
 from shardviz.hlo.schedule.rings import Permute
 from shardviz.hlo.schedule.slices import Crossings, slices_named
 from shardviz.hlo.text.call_graph import CallGraph, in_branches, program_order, run_counts
-from shardviz.hlo.text.computation import Computations, line_at
+from shardviz.hlo.text.computation import Computation, Computations, line_at
 from shardviz.hlo.text.elements import with_elements
 from shardviz.hlo.text.instruction import Instruction, parse_instruction
 from shardviz.hlo.text.instruction_origin import InstructionOrigins
@@ -28,6 +28,10 @@ from shardviz.sharding import Mesh
 
 MAX_UNREAD = 100
 """No more complaints than this about one text."""
+MAX_WRAPPERS = 8
+"""Fusions within one another that are asked where a collective comes from."""
+
+_PLACES = frozenset(("stack_frame_id", "source_file"))
 
 _CANDIDATE = re.compile(
     r" (?:all-(?:gather|reduce|to-all)|collective-(?:permute|broadcast)"
@@ -51,7 +55,7 @@ class HloModule:
     this is the program before XLA's partitioner, which inserts most collectives. The permutes of
     `collective_matmuls` are also among the `collectives`. A text of a program
     on several TPU slices is that of one slice: `num_slices` of them run it, with `num_partitions` each.
-    `mesh` is the one that was given, or inferred.
+    `mesh` is the one that was given, its devices in the order in which the text has them, or inferred.
     """
 
     name: str
@@ -151,15 +155,17 @@ class _Reader:
             )
         computations = self.computations
         lines = dict(self._candidates())
-        if infer and self.mesh is None:
-            self.mesh = mesh_of_instructions(lines.values(), self.numbers, written_meshes(text, self.header))
+        self.mesh, self.numbers = program_mesh(
+            text, self.header, lines.values(), self.numbers, self.mesh, infer=infer
+        )
         homes = {position: computations.around(position) for position in lines}
         positions: dict[int, list[int]] = defaultdict(list)
         for position, home in homes.items():
             positions[home.start].append(position)
         calls = CallGraph(text, computations).calls_to(homes.values())
         callers = {computations.around(call.position) for call in calls}
-        called = {call.callee for call in calls}
+        sites = {call.callee: call.position for call in reversed(calls)}
+        called = {*sites}
         roots: dict[int, int | None] = {}
         for home in sorted({*homes.values(), *callers}):
             if home.is_entry or not home.name:
@@ -185,7 +191,7 @@ class _Reader:
                     crossing,
                     count=counts.get(home_start, 0),
                     in_branch=home_start in chosen,
-                    source=source_of(instruction, self.frames),
+                    source=self._source(instruction, home, sites),
                     origin=followed.of(instruction, home) if followed else None,
                     **schedules.of(instruction, home, position, crossing)._asdict(),
                 )
@@ -228,6 +234,22 @@ class _Reader:
             # A start that is a wrapper has its collective in the computation that it calls.
             elif "calls" not in instruction.attributes or has_groups(instruction):
                 yield start, instruction
+
+    def _source(self, instruction: Instruction, home: Computation, sites: Mapping[int, int]) -> str:
+        """The line of a collective, else that of the fusion or the wrapper around it.
+
+        `sites` has where each computation is called.
+        """
+        for _ in range(MAX_WRAPPERS):
+            if home.start not in sites or not _PLACES.isdisjoint(instruction.attributes):
+                break
+            place = sites[home.start]
+            caller = parse_instruction(self.text[slice(*line_at(self.text, place))])
+            if caller is None or caller.opcode not in ("fusion", "async-start"):
+                break
+            instruction = caller._replace(attributes=caller.attributes | instruction.attributes)
+            home = self.computations.around(place)
+        return source_of(instruction, self.frames)
 
     def _lacks_callers(self) -> bool:
         """Whether the text may be without what calls a computation."""

@@ -6,14 +6,15 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from shardviz.hlo.collective import Collective
+from shardviz.errors import NotationError
+from shardviz.hlo.collective import RAGGED, Collective
 from shardviz.hlo.groups.group_text import check_ids, parse_pairs, parse_replica_groups
 from shardviz.hlo.groups.members import Members, members_of_groups, members_of_pairs
 from shardviz.hlo.groups.replica_groups import Lists, ReplicaGroups
 from shardviz.hlo.groups.slice_positions import SlicePositions
 from shardviz.hlo.schedule.slices import Crossing, record_between
 from shardviz.hlo.text.computation import Computation, line_at
-from shardviz.hlo.text.instruction import Instruction, open_instruction
+from shardviz.hlo.text.instruction import Instruction, open_instruction, operand_names
 from shardviz.hlo.text.shape import arrays, parse_shape
 from shardviz.hlo.text.transfer import Transfer, base_op, transfer_of
 from shardviz.sharding import Mesh
@@ -24,8 +25,10 @@ _DECISIVE = (
     "source_target_pairs",
     "dimensions",
     "use_global_device_ids",
+    "slice_sizes",
+    "is_host_transfer",
 )
-_WITHOUT_GLOBAL_IDS = ("all-to-all", "ragged-all-to-all", "collective-broadcast")
+_WITHOUT_GLOBAL_IDS = ("all-to-all", RAGGED, "collective-broadcast")
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,8 @@ class Records:
 
         Raises `NotationError` when the instruction cannot be read.
         """
+        if base_op(instruction.opcode) == RAGGED:
+            instruction = self._with_sent_shape(instruction, home)
         attributes = instruction.attributes
         fused = home if home.name.startswith("all-reduce-scatter") else None
         key = (
@@ -129,7 +134,27 @@ class Records:
         transfer = transfer_of(instruction, members.size)
         if op == "all-reduce" and home and _FUSED_SCATTER.fullmatch(home.name):
             op, transfer = "reduce-scatter", self._fused_scatter(transfer, home)
-        return members.record(op, instruction.name, transfer)
+        record = members.record(op, instruction.name, transfer)
+        is_to_host = instruction.attributes.get("is_host_transfer") == "true"
+        return record.with_host() if is_to_host else record
+
+    def _with_sent_shape(self, instruction: Instruction, home: Computation) -> Instruction:
+        """A ragged all-to-all with the shape of what it sends, which its result, a buffer, does not tell."""
+        names = operand_names(instruction.operands)
+        if "[" in instruction.operands or instruction.opcode != RAGGED or not names:
+            return instruction
+        defined = re.compile(rf"^[ \t]*+(?:ROOT )?%?{re.escape(names[0])} = ", re.MULTILINE)
+        found = defined.search(self._text, home.start, home.stop)
+        opened = open_instruction(self._text[slice(*line_at(self._text, found.end()))]) if found else None
+        if opened is None:
+            sent = instruction.operands.find(names[0])
+            raise NotationError(
+                "the shape of what is sent is not in the text",
+                instruction.operands,
+                sent,
+                sent + len(names[0]),
+            )
+        return instruction._replace(operands=f"{opened[1]} {instruction.operands}")
 
     def _fused_scatter(self, reduced: Transfer, home: Computation) -> Transfer:
         """A TPU's fused reduce-scatter: an all-reduce whose computation returns only this device's part."""

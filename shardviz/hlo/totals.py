@@ -10,7 +10,7 @@ from shardviz.hlo.collective import Collective
 
 @dataclass(frozen=True)
 class Total:
-    """All collectives of one kind, those between TPU slices apart.
+    """All collectives of one kind, those between TPU slices and transfers to and from the host apart.
 
     `count` is how often they run, loops included; `bytes` and `wire_bytes` are the sums of what a run has,
     on one device. Those in a loop of unknown length are in none of the three: `unknown` counts them.
@@ -18,6 +18,7 @@ class Total:
 
     op: str
     between_slices: bool = False
+    is_host_transfer: bool = False
     count: int = 0
     bytes: int = 0
     wire_bytes: int = 0
@@ -26,11 +27,11 @@ class Total:
 
 def totals(collectives: Iterable[Collective]) -> tuple[Total, ...]:
     """A total for each kind, in the order in which the kinds first come. Local slices are no collectives."""
-    found: dict[tuple[str, bool], Total] = {}
+    found: dict[tuple[str, bool, bool], Total] = {}
     for each in collectives:
         if each.op == "slice":
             continue
-        key = each.op, each.between_slices
+        key = each.op, each.between_slices, each.is_host_transfer
         total = found.get(key) or Total(*key)
         if each.count is None:
             found[key] = replace(total, unknown=total.unknown + 1)

@@ -51,6 +51,8 @@ DEFINITIONS: dict[str, Schema] = {
                     "Device ids of each group, or (source, target) of a permute; null: too many to list.",
                 )
             ),
+            "group_count": nullable(count("Groups; null: the text does not tell.")),
+            "group_size": count("Devices in each group."),
             "operand_shape": counts("Elements along each dimension of a device's operand."),
             "result_shape": counts("Elements along each dimension of a device's result."),
             "dtype": text("The element type."),
@@ -82,6 +84,7 @@ DEFINITIONS: dict[str, Schema] = {
                 )
             ),
             "between_slices": flag("It crosses the data-center network between TPU slices."),
+            "is_host_transfer": flag("It goes between a device and its host, not between devices."),
         },
     ),
     "collective_matmul": closed(
@@ -241,6 +244,7 @@ HLO = {
     "is_mesh_inferred": flag("The mesh was found in the groups."),
     "totals": by_name(_TOTALS, "Totals by HLO's name of the operation, within a slice."),
     "totals_between_slices": by_name(_TOTALS, "Totals by HLO's name, between TPU slices."),
+    "totals_of_host_transfers": by_name(_TOTALS, "Totals by HLO's name, between devices and their hosts."),
     "collectives": _COLLECTIVES,
     "slices": _SLICES,
     "unread": texts("What could not be read, a sentence each."),

@@ -71,6 +71,11 @@ def layers(lhs, rhs):
     return lax.fori_loop(0, 3, lambda _, lhs: half_the_way(lhs, rhs)[:, :32], lhs)
 
 
+def gathering_layers(lhs, rhs):
+    """The last matmul of each gather stands in the loop over the layers, its permutes in one within."""
+    return lax.fori_loop(0, 3, lambda _, lhs: gathering(False)(lhs, rhs)[:, :32], lhs)
+
+
 def scattering(unroll):
     """A[B_X, D_Y] · W[D_Y, F] -> [B_X, F_Y]: the sums go around to the right."""
 
@@ -158,9 +163,11 @@ def test_collective_matmuls(function, specs, op, directions, hops, whole):
 NONE = [pipeline, shifted, handed_on_once, not_around, jacobi, with_residual, gathered_first]
 
 
-def test_in_a_loop_over_layers():
-    (found,) = module_of(layers, GATHERED).collective_matmuls
-    assert (found.op, found.directions, len(found.permutes), found.group_size) == ("all-gather", 2, 3, N)
+@pytest.mark.parametrize(("function", "directions", "permutes"), [(layers, 2, 3), (gathering_layers, 1, 1)])
+def test_in_a_loop_over_layers(function, directions, permutes):
+    (found,) = module_of(function, GATHERED).collective_matmuls
+    assert (found.op, found.group_size) == ("all-gather", N)
+    assert (found.directions, len(found.permutes)) == (directions, permutes)
     assert (found.bytes, found.wire_bytes) == (4 * 32 * 128, 3 * 3 * 4 * 32 * 32)
 
 
@@ -187,3 +194,63 @@ def test_permutes_that_are_no_collective_matmul(function):
 )
 def test_rings(pairs, is_ring):
     assert bool(ring_pairs(pairs)) == is_ring
+
+
+MEETING = """HloModule m, is_scheduled=true, num_partitions=4
+
+%cond (s: (s32[], f32[8,8], f32[8,8], f32[8,8])) -> pred[] {
+  %s.1 = (s32[], f32[8,8], f32[8,8], f32[8,8]) parameter(0)
+  %n = s32[] constant(2)
+  %i.1 = s32[] get-tuple-element(%s.1), index=0
+  ROOT %less = pred[] compare(%i.1, %n), direction=LT
+}
+
+%body (s: (s32[], f32[8,8], f32[8,8], f32[8,8])) -> (s32[], f32[8,8], f32[8,8], f32[8,8]) {
+  %s = (s32[], f32[8,8], f32[8,8], f32[8,8]) parameter(0)
+  %i = s32[] get-tuple-element(%s), index=0
+  %one = s32[] constant(1)
+  %next = s32[] add(%i, %one)
+  %x = f32[8,8] get-tuple-element(%s), index=3
+  %left = f32[8,8] get-tuple-element(%s), index=1
+  %to-left = f32[8,8] collective-permute(%left), channel_id=1, source_target_pairs={{0,3},{1,0},{2,1},{3,2}}
+  %dot.1 = f32[8,8] dot(%x, %x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  %sum.1 = f32[8,8] add(%dot.1, %to-left)
+  %right = f32[8,8] get-tuple-element(%s), index=2
+  %to-right = f32[8,8] collective-permute(%right), channel_id=2, source_target_pairs={{0,1},{1,2},{2,3},{3,0}}
+  %dot.2 = f32[8,8] dot(%x, %x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  %sum.2 = f32[8,8] add(%dot.2, %to-right)
+  ROOT %state = (s32[], f32[8,8], f32[8,8], f32[8,8]) tuple(%next, %sum.1, %sum.2, %x)
+}
+
+ENTRY %main (p: f32[8,8]) -> f32[8,8] {
+  %p = f32[8,8] parameter(0)
+  %zero = s32[] constant(0)
+  %zeros = f32[8,8] broadcast(%zero), dimensions={}
+  %init = (s32[], f32[8,8], f32[8,8], f32[8,8]) tuple(%zero, %zeros, %zeros, %p)
+  %loop = (s32[], f32[8,8], f32[8,8], f32[8,8]) while(%init), condition=%cond, body=%body
+  %a = f32[8,8] get-tuple-element(%loop), index=1
+  %b = f32[8,8] get-tuple-element(%loop), index=2
+  %closing = f32[8,8] collective-permute(%b), channel_id=3, source_target_pairs={{0,1},{1,2},{2,3},{3,0}}
+#  ROOT %sum = f32[8,8] add(%whole, %closing)
+}
+"""
+FETCHED = """  %copy-start = (f32[8,8], f32[8,8], u32[]) copy-start(%a)
+  %copy-done = f32[8,8] copy-done(%copy-start)
+  %slice-start.1 = ((f32[8,8]), f32[4,8], s32[]) slice-start(%copy-done), slice={[0:4], [0:8]}
+  %slice-start.2 = ((f32[8,8]), f32[4,8], s32[]) slice-start(%copy-done), slice={[4:8], [0:8]}
+  %slice-done.1 = f32[4,8] slice-done(%slice-start.1)
+  %slice-done.2 = f32[4,8] slice-done(%slice-start.2)
+  %whole = f32[8,8] custom-call(%slice-done.1, %slice-done.2), custom_call_target="ConcatBitcast"
+"""
+
+
+@pytest.mark.parametrize("fetched", ["  %whole = f32[8,8] bitcast(%a)\n", FETCHED])
+def test_the_permute_that_closes_a_ring_behind_its_loop(fetched):
+    """It brings the sum of one direction to that of the other, which may be fetched in parts."""
+    (found,) = read_hlo(MEETING.replace("#", fetched)).collective_matmuls
+    assert (found.op, found.directions, found.permutes) == (
+        "reduce-scatter",
+        2,
+        ("to-left", "to-right", "closing"),
+    )
+    assert (found.matmuls, found.wire_bytes) == (("dot.1", "dot.2"), 5 * 256)

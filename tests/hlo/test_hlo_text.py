@@ -7,12 +7,21 @@ import pytest
 
 from shardviz.errors import NotationError, QuestionError
 from shardviz.hlo import Collective, HloModule, read_hlo
+from shardviz.hlo.totals import totals
 from shardviz.sharding import Mesh
 
 XY = Mesh(("X", "Y"), (2, 4))
 HEADER = "HloModule m, is_scheduled=true, num_partitions=8\n\n"
 ALL = "channel_id=1, replica_groups=[1,8]<=[8], use_global_device_ids=true"
 ON_Y = "channel_id=1, replica_groups=[2,4]<=[8], use_global_device_ids=true"
+
+
+TABLES = (
+    'FileNames\n1 "/home/u/model.py"\n\nFunctionNames\n1 "f"\n\n'
+    "FileLocations\n1 {file_name_id=1 function_name_id=1 line=7 end_line=7 column=1 end_column=2}\n"
+    "2 {file_name_id=1 function_name_id=1 line=40 end_line=41 column=3 end_column=4}\n\n"
+    "StackFrames\n1 {file_location_id=1 parent_frame_id=1}\n2 {file_location_id=2 parent_frame_id=2}\n\n\n"
+)
 
 
 def module(body: str, before: str = "") -> str:
@@ -47,7 +56,7 @@ def only(body: str, before: str = "") -> Collective:
          "collective-broadcast", (8, 4), (8, 4), 128, 128, 1),
         ("bf16[16,4]{1,0} ragged-all-to-all(bf16[8,4]{1,0} %i, bf16[16,4]{1,0} %o, s32[4]{0} %a, s32[4]{0} %b,"
          " s32[4]{0} %c, s32[4]{0} %d), channel_id=1, replica_groups=[2,4]<=[8]",
-         "ragged-all-to-all", (8, 4), (16, 4), 128, 96, 1),
+         "ragged-all-to-all", (8, 4), (16, 4), 64, 48, 1),
         ("(f32[8,4]{1,0}, u32[], token[]) send(%p, %t), channel_id=1", "send", (8, 4), (8, 4), 128, 128, 1),
         ("(f32[8,4]{1,0}, u32[], token[]) recv(%t), channel_id=1", "recv", (8, 4), (8, 4), 128, 0, 1),
         (f"(bf16[2,4], bf16[8,4]{{1,0:T(8,128)(2,1)S(1)}}) all-gather-start(%p), {ON_Y}, dimensions={{0}}",
@@ -70,6 +79,25 @@ def test_each_opcode(line, op, operand, result, nbytes, wire, arrays):
     found = only(f"  ROOT %c.1 = {line}")
     assert (found.op, found.name, found.operand_shape, found.result_shape) == (op, "c.1", operand, result)
     assert (found.bytes, found.wire_bytes, found.arrays, found.count) == (nbytes, wire, arrays, 1)
+
+
+def test_transfers_to_the_host_stand_apart():
+    host = "channel_id=1, is_host_transfer=true"
+    found = read(
+        f"  %s = (f32[8,4]{{1,0}}, u32[], token[]) send(%p, %t), {host}\n  %sd = token[] send-done(%s), {host}\n"
+        f"  %r = (f32[8,4]{{1,0}}, u32[], token[]) recv(%t), {host}\n"
+        "  %s.2 = (f32[8,4]{1,0}, u32[], token[]) send(%p, %t), channel_id=2"
+    )
+    assert [(each.op, each.is_host_transfer, each.bytes, each.wire_bytes) for each in found.collectives] == [
+        ("send", True, 128, 0),
+        ("recv", True, 128, 0),
+        ("send", False, 128, 128),
+    ]
+    assert [(total.op, total.is_host_transfer, total.count) for total in totals(found.collectives)] == [
+        ("send", True, 1),
+        ("recv", True, 1),
+        ("send", False, 1),
+    ]
 
 
 @pytest.mark.parametrize("name", ["%ag", "ag", "all-gather", "%all-gather.3"])
@@ -148,6 +176,36 @@ def test_a_fused_reduce_scatter():
     found = only("  ROOT %f = bf16[16,2] fusion(%p), kind=kCustom, calls=%all-reduce-scatter.3", fused)
     assert (found.op, found.operand_shape, found.result_shape) == ("reduce-scatter", (16, 8), (16, 2))
     assert (found.bytes, found.wire_bytes, found.dim, found.axes) == (256, 192, 1, ("Y",))
+
+
+@pytest.mark.parametrize(
+    ("own", "callers", "source"),
+    [
+        ("", 'op_name="jit(f)/dot" stack_frame_id=2', "/home/u/model.py:40"),
+        ('op_name="psum"', 'op_name="jit(f)/dot" stack_frame_id=2', "/home/u/model.py:40"),
+        ('op_name="psum"', 'op_name="jit(f)/dot"', "psum"),
+        ("", 'op_name="jit(f)/dot"', "jit(f)/dot"),
+        ("", 'source_file="/a/b.py" source_line=12', "/a/b.py:12"),
+        ("stack_frame_id=1", "stack_frame_id=2", "/home/u/model.py:7"),
+        ("", "", ""),
+    ],
+)
+@pytest.mark.parametrize("is_nested", [False, True])
+def test_a_fusion_tells_where_its_collective_comes_from(own, callers, source, is_nested):
+    inner = f"""%all-reduce-scatter.3 (q: bf16[16,8]) -> bf16[16,2] {{
+  %ar = bf16[16,8] all-reduce(%q), {ON_Y}, to_apply=%add, metadata={{{own}}}
+  ROOT %slice = bf16[16,2] dynamic-slice(%ar, %zero, %offset), dynamic_slice_sizes={{16,2}}
+}}
+
+%outer (q: bf16[16,8]) -> bf16[16,2] {{
+  ROOT %inner = bf16[16,2] fusion(%q), kind=kCustom, calls=%all-reduce-scatter.3
+}}
+
+"""
+    callee = "outer" if is_nested else "all-reduce-scatter.3"
+    fusion = f"  ROOT %f = bf16[16,2] fusion(%p), kind=kCustom, calls=%{callee}, metadata={{{callers}}}"
+    (found,) = read(fusion, TABLES + (inner if is_nested else inner.partition("%outer")[0])).collectives
+    assert (found.op, found.source) == ("reduce-scatter", source)
 
 
 BODY = f"""%add (a: f32[], b: f32[]) -> f32[] {{
@@ -232,13 +290,7 @@ def test_calls_in_a_circle_end():
     ],
 )
 def test_source(metadata, source):
-    tables = (
-        'FileNames\n1 "/home/u/model.py"\n\nFunctionNames\n1 "f"\n\n'
-        "FileLocations\n1 {file_name_id=1 function_name_id=1 line=7 end_line=7 column=1 end_column=2}\n"
-        "2 {file_name_id=1 function_name_id=1 line=40 end_line=41 column=3 end_column=4}\n\n"
-        "StackFrames\n1 {file_location_id=1 parent_frame_id=1}\n2 {file_location_id=2 parent_frame_id=2}\n\n\n"
-    )
-    assert only(f"  %c = f32[8] all-reduce(%p), {ALL}, to_apply=%add, {metadata}", tables).source == source
+    assert only(f"  %c = f32[8] all-reduce(%p), {ALL}, to_apply=%add, {metadata}", TABLES).source == source
 
 
 @pytest.mark.parametrize(
@@ -272,6 +324,7 @@ def test_many_devices_have_axes_but_no_list():
                   " use_global_device_ids=true").replace("num_partitions=8", "num_partitions=1048576")  # fmt: skip
     (found,) = read_hlo(text, Mesh(("data", "model"), (16, 65536))).collectives
     assert (found.axes, found.groups, found.group_size) == (("data",), None, 16)
+    assert found.group_count == 65536
 
 
 def test_a_mesh_of_another_size():
@@ -308,6 +361,20 @@ def test_what_cannot_be_read_is_told():
         "line 5: 'b' cannot be read: unknown element type q7 at character 1 of 'q7[8]'",
         "line 6: 'c' cannot be read: 3 groups of 3 are not the 8 ids of the iota at character 1 of '[3,3]<=[8]'",
     )
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("f32[8] ragged-all-to-all(%i, %p, %a, %a, %a, %a), channel_id=1, replica_groups=[2,4]<=[8]",
+         "the shape of what is sent is not in the text at character 2 of '%i, %p, %a, %a, %a, %a)'"),
+        ("(f32[8], bf16[8]) collective-permute(%i, %o, %a, %a), source_target_pairs={{0,1}}, slice_sizes={{1},{1},{2}}",
+         "slices of arrays of several types cannot be told apart at character 1 of '{1},{1},{2}'"),
+    ],
+)  # fmt: skip
+def test_bytes_that_the_text_does_not_tell(line, complaint):
+    found = read(f"  ROOT %c = {line}")
+    assert (found.unread, found.unread_collectives) == ((f"line 4: 'c' cannot be read: {complaint}",), 1)
 
 
 def test_literals_of_several_lines_do_not_end_a_computation():

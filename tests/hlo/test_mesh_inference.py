@@ -62,7 +62,7 @@ RINGS = "{{0,1},{1,2},{2,3},{3,0},{4,5},{5,6},{6,7},{7,4}}"
         ([reduce("mesh[data=2,model=4] {data}")], 8, "data=2,model=4"),
         ([reduce("mesh[data=2,model=4] {data}"), reduce("[4,2]<=[8]")], 8, "data=2,model=4"),
         ([reduce("mesh[data=4,model=2] {data}"), reduce("[2,3]<=[6]")], 8, None),
-        ([reduce("mesh[data=8],device_ids=([2,4]T(1,0)) {data}")], 8, "axis_0=2,axis_1=4"),
+        ([reduce("mesh[data=8],device_ids=([2,4]T(1,0)) {data}")], 8, "data=8"),
         ([reduce("[1024,1024]<=[1048576]")], 1048576, "axis_0=1024,axis_1=1024"),
     ],
 )  # fmt: skip
@@ -136,3 +136,52 @@ def test_a_mesh_in_a_sharding_gives_the_names():
         assert (
             read(HEADER.format(devices=8, more="") + body.replace("'Y'=4", damage), infer=True).mesh is None
         )
+
+
+ORDER = (3, 1, 4, 0, 5, 7, 2, 6)
+LISTED = f"mesh['x'=2,'y'=4], device_ids=({','.join(map(str, ORDER))})"
+TURNED = "mesh['x'=2,'y'=4], device_ids=([4,2]T(1,0))"
+SHARDY_MESH = 'mesh = #sdy.mesh<["x"=2, "y"=4], device_ids=[3, 1, 4, 0, 5, 7, 2, 6]>'
+
+
+@pytest.mark.parametrize("named", [None, Mesh(("x", "y"), (2, 4))])
+@pytest.mark.parametrize(
+    ("lines", "order", "axes"),
+    [
+        ([reduce(f"{LISTED} {{'y'}}")], ORDER, ["y"]),
+        ([reduce(f"{TURNED} {{'y'}}")], (0, 2, 4, 6, 1, 3, 5, 7), ["y"]),
+        ([reduce(f"{TURNED} {{'y':(2)2,'x'}}")], (0, 2, 4, 6, 1, 3, 5, 7), ["y:(2)2", "x"]),
+        ([reduce(f"{TURNED} {{'y'}}"), reduce("{{0,2,4,6},{1,3,5,7}}"), reduce("[4,2]<=[8]"),
+          permute("{{0,2},{2,4},{4,6},{6,0},{1,3},{3,5},{5,7},{7,1}}")],
+         (0, 2, 4, 6, 1, 3, 5, 7), ["y", "y", "x", "y"]),
+        ([reduce(f"{LISTED} {{'x'}}"), permute("{{3,1},{1,4},{4,0}}")], ORDER, ["x", "y"]),
+    ],
+)  # fmt: skip
+def test_a_mesh_that_is_written_with_its_devices_keeps_its_axes(lines, order, axes, named):
+    text = module(*lines)
+    found = read_hlo(text, named, infer=named is None)
+    assert found.mesh == Mesh(("x", "y"), (2, 4), order)
+    assert [axis for each in found.collectives for axis in each.axes] == axes
+    # The numbers stay XLA's own.
+    assert [each.groups for each in found.collectives] == [each.groups for each in read_hlo(text).collectives]
+
+
+def test_a_mesh_in_the_header_may_have_its_devices_in_an_order():
+    more = f", frontend_attributes={{xla.sdy.meshes={{{SHARDY_MESH}}}}}"
+    text = module(reduce("{{3,1,4,0},{5,7,2,6}}"), more=more)
+    found = read_hlo(text, infer=True)
+    assert (str(found.mesh), found.collectives[0].axes) == ("x=2,y=4", ("y",))
+
+
+def test_an_order_that_is_given_is_that_of_the_devices():
+    mesh = Mesh(("x", "y"), (2, 4), ORDER)
+    found = read_hlo(module(reduce(f"{TURNED} {{'y'}}")), mesh)
+    assert (found.mesh, found.collectives[0].axes) == (mesh, ("x", "y:(1)2"))
+
+
+def test_meshes_of_two_orders_are_told_by_their_devices():
+    lines = [reduce("mesh['x'=2,'y'=4] {'y'}"), reduce(f"{TURNED} {{'y'}}")]
+    for named, infer in ((None, True), (Mesh(("x", "y"), (2, 4)), False)):
+        found = read_hlo(module(*lines), named, infer=infer)
+        assert found.mesh == Mesh(("x", "y"), (2, 4))
+        assert [each.axes for each in found.collectives] == [("y",), ("x", "y:(1)2")]

@@ -42,6 +42,12 @@ def expand(text: str, devices: int = 8) -> list[list[int]]:
         ("mesh['a'=2,'b'=2], device_ids=(3,1,0,2) {'b'}", [[3, 1], [0, 2]]),
         ("mesh['a'=2,'b'=2] device_ids=[3,1,0,2] {'a'}", [[3, 0], [1, 2]]),
         ("mesh['a'=2] {}", [[0], [1]]),
+        ("mesh['my axis'=2,'b'=4] {'my axis'}", [[0, 4], [1, 5], [2, 6], [3, 7]]),
+        ("mesh['a]}'=2,'b=,:'=4] {'a]}','b=,:':(1)2}", [[0, 2, 4, 6], [1, 3, 5, 7]]),
+        ('mesh["a"=2,"b"=4] {"b"}', [[0, 1, 2, 3], [4, 5, 6, 7]]),
+        ("mesh['a'=2,'b'=4] {'1'}", [[0, 1, 2, 3], [4, 5, 6, 7]]),
+        ("mesh['a'=2,'b'=4] {'1':(2)2,'0'}", [[0, 4, 1, 5], [2, 6, 3, 7]]),
+        ("mesh['1'=2,'0'=4] {'1'}", [[0, 4], [1, 5], [2, 6], [3, 7]]),
     ],
 )
 def test_forms(text, expected):
@@ -93,6 +99,7 @@ def test_a_million_devices_stay_a_few_numbers():
         ("[8]<=[8]", "an iota of groups has the shape [groups,size]"),
         ("[99999999,99999999]<=[8]", "more devices than any program has"),
         ("mesh['a'=2] {'b'}", "these are no replica groups"),
+        ("mesh['a'=2] {'1'}", "these are no replica groups"),
         ("mesh['a'=4] {'a':(3)2}", "axis a of size 4 has no part (3)2"),
         ("mesh['a'=4] {'a','a'}", "the axes of a group overlap"),
         ("mesh['a'=4], device_ids=(0,0,1,2) {'a'}", "device_ids are no permutation of 4 devices"),
@@ -115,7 +122,15 @@ def test_pairs():
 
 
 @pytest.mark.parametrize(
-    "groups", ["{}", "{ }", "{{0,1},{2,3}}", "[2,4]<=[4,2]T(1,0)", "mesh['a'=2,'b'=4] {'b'}"]
+    "groups",
+    [
+        "{}",
+        "{ }",
+        "{{0,1},{2,3}}",
+        "[2,4]<=[4,2]T(1,0)",
+        "mesh['a'=2,'b'=4] {'b'}",
+        "mesh['a ]'=2,'}'=4], device_ids=([4,2]T(1,0)) {'}'}",
+    ],
 )
 def test_where_groups_end(groups):
     line = f'%a = f32[8] all-gather(%x), replica_groups={groups}, dimensions={{0}}, metadata={{op_name="x"}}'

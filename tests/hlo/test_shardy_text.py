@@ -242,3 +242,100 @@ def test_read_tells_the_languages_apart():
         read("hello")
     with pytest.raises(NotationError, match="this is neither StableHLO nor Shardy text"):
         read_shardy("hello")
+
+
+VECTOR = "tensor<8xf32>"
+REDUCE = (
+    '"stablehlo.all_reduce"(%arg0) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, '
+    "replica_groups = dense<[[0, 1, 2], [3, 4, -1]]> : tensor<2x3xi64>, use_global_device_ids}>"
+    f" : ({VECTOR}) -> {VECTOR}"
+)
+
+
+def function(name: str, body: str, visibility: str = "private ") -> str:
+    lines = f"    %0 = {body}\n    return %0 : {VECTOR}\n"
+    return f"  func.func {visibility}@{name}(%arg0: {VECTOR}) -> {VECTOR} {{\n{lines}  }}\n"
+
+
+def call(name: str) -> str:
+    return f"call @{name}(%arg0) : ({VECTOR}) -> {VECTOR}"
+
+
+def module_of(*functions: str) -> ShardyModule:
+    head = "module @m attributes {mhlo.num_partitions = 8 : i32, mhlo.num_replicas = 1 : i32} {\n"
+    return read_shardy(head + "".join(functions) + "}\n")
+
+
+@pytest.mark.parametrize(
+    "caller",
+    [
+        call("f"),
+        f"func.{call('f')}",
+        f'"func.call"(%arg0) <{{callee = @f}}> : ({VECTOR}) -> {VECTOR}',
+        f'"func.call"(%arg0) {{callee = @f}} : ({VECTOR}) -> {VECTOR}',
+        f'stablehlo.composite "my.op" %arg0 {{decomposition = @f}} : ({VECTOR}) -> {VECTOR}',
+        f'"stablehlo.composite"(%arg0) <{{decomposition = @f, name = "my.op"}}> : ({VECTOR}) -> {VECTOR}',
+        f"stablehlo.custom_call @x(%arg0) {{called_computations = [@g, @f]}} : ({VECTOR}) -> {VECTOR}",
+        f'"stablehlo.custom_call"(%arg0) <{{called_computations = [@f], call_target_name = "x"}}> : ({VECTOR}) -> {VECTOR}',
+    ],
+)
+def test_what_a_function_calls(caller):
+    found = module_of(function("main", caller, "public "), function("f", REDUCE))
+    assert [(each.groups, each.count) for each in found.collectives] == [(((0, 1, 2), (3, 4)), 1)]
+    assert found.unread == ()
+
+
+@pytest.mark.parametrize("visibility", ["", "public "])
+def test_every_public_function_runs(visibility):
+    main = function("main", call("f"), visibility)
+    for others, counts in [
+        ([function("f", REDUCE)], [1]),
+        ([function("f", REDUCE, visibility)], [1]),
+        ([function("g", REDUCE, visibility), function("f", REDUCE)], [1, 1]),
+        ([function("g", call("f"), visibility), function("f", REDUCE)], [2]),
+    ]:
+        found = module_of(main, *others)
+        assert ([each.count for each in found.collectives], found.unread) == (counts, ())
+
+
+def test_what_no_function_calls():
+    found = module_of(function("main", f"stablehlo.abs %arg0 : {VECTOR}", "public "), function("f", REDUCE))
+    assert (found.collectives, found.unread) == (
+        (),
+        ("1 collective stands in functions that nothing calls",),
+    )
+
+
+@pytest.mark.parametrize(
+    ("groups", "kind"),
+    [
+        ("dense<[[0, 1, 2], [3, 4, -1]]>", "tensor<2x3xi64>"),
+        (
+            f'dense<"0x{"".join(i.to_bytes(8, "little", signed=True).hex() for i in (0, 1, 2, 3, 4, -1))}">',
+            "tensor<2x3xi64>",
+        ),
+    ],
+)
+def test_padded_groups(groups, kind):
+    line = REDUCE.replace("dense<[[0, 1, 2], [3, 4, -1]]> : tensor<2x3xi64>", f"{groups} : {kind}")
+    (found,) = module_of(function("main", line, "public ")).collectives
+    assert (found.groups, found.group_size, found.group_count) == (((0, 1, 2), (3, 4)), 3, 2)
+
+
+@pytest.mark.parametrize(
+    ("host", "is_host"),
+    [(", is_host_transfer = true", True), (", is_host_transfer = false", False), ("", False)],
+)
+def test_sends_and_receives(host, is_host):
+    handle = "channel_handle = #stablehlo.channel_handle<handle = 1, type = 2>"
+    lines = (
+        "stablehlo.create_token : !stablehlo.token\n"
+        f'    %1 = "stablehlo.send"(%arg0, %0) <{{{handle}{host}}}> : ({VECTOR}, !stablehlo.token) -> !stablehlo.token\n'
+        f'    %2:2 = "stablehlo.recv"(%1) <{{{handle}{host}}}> : (!stablehlo.token) -> ({VECTOR}, !stablehlo.token)'
+    )
+    found = module_of(function("main", lines, "public "))
+    assert found.unread == ()
+    assert [(each.op, each.bytes, each.wire_bytes, each.is_host_transfer) for each in found.collectives] == [
+        ("send", 32, 0 if is_host else 32, is_host),
+        ("recv", 32, 0, is_host),
+    ]

@@ -310,3 +310,39 @@ ENTRY %main (c: pred[], p: f32[8]) -> f32[8] {
 """  # noqa: E501
     assert "1 collective stands in branches of conditionals" in viewed(text, 100)
     assert "branches" not in viewed(PROGRAM, 100)
+
+
+BEYOND = """HloModule m, num_partitions=1048576
+
+ENTRY %e (p: f32[64,128]) -> f32[64,128] {
+  %send = (f32[64,128]{1,0}, u32[], token[]) send(%p, %t), channel_id=1, is_host_transfer=true
+  %send.1 = (f32[64,128]{1,0}, u32[], token[]) send(%p, %t), channel_id=2
+  %recv = (f32[64,128]{1,0}, u32[], token[]) recv(%t), channel_id=3, is_host_transfer=true
+  %c = f32[64] all-reduce(%p), replica_groups=[65536,16]<=[1048576], use_global_device_ids=true, channel_id=4
+}
+"""
+
+
+def test_the_host_stands_apart_and_groups_too_many_to_list_are_counted() -> None:
+    said = viewed(BEYOND, 80, None)
+    assert (
+        page(
+            """
+        total           runs   bytes  sent by a device
+        send               1  32,768            32,768  32 KiB
+        all-reduce         1     256               480  480 B
+        all                2  33,024            33,248  32.5 KiB
+        send to the host   1  32,768                 0  0 B
+        recv from the host 1  32,768                 0  0 B
+        """
+        ).split()
+        == said[said.index("total") : said.index("from no")].split()
+    )
+    listed = "\n".join(line.plain for line in hlo_view(read(BEYOND), None, 80, PLAIN))
+    assert "all-reduce in 65,536 groups of 16  f32[64]" in listed
+    document = hlo_document(read(BEYOND))
+    assert document["totals"].keys() == {"send", "all-reduce"}
+    assert document["totals_of_host_transfers"].keys() == {"send", "recv"}
+    assert [each["is_host_transfer"] for each in document["collectives"]] == [True, False, True, False]
+    (reduced,) = [each for each in document["collectives"] if each["op"] == "all-reduce"]
+    assert (reduced["groups"], reduced["group_count"], reduced["group_size"]) == (None, 65536, 16)

@@ -2,7 +2,8 @@
 
 1. lists ``{{0,1},{2,3}}``; ``{}`` is one group of all
 2. iota ``[G,S]<=[d1,...,dk]T(perm)``: ``arange(d).reshape(d1, ..., dk).transpose(perm).reshape(G, S)``
-3. mesh axes ``mesh['a'=2,'b'=4] {'b'}``, with sub-axes ``'b':(pre)size`` and ``device_ids=(...)``
+3. mesh axes ``mesh['a'=2,'b'=4] {'b'}``, with sub-axes ``'b':(pre)size`` and ``device_ids=(...)``; a name
+   in quotes may hold anything else
 
 The formats are those of XLA's `CollectiveDeviceList`, `IotaTileAssignment` and `MeshAndAxis`.
 """
@@ -11,7 +12,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 from functools import lru_cache
+from typing import NamedTuple
 
 from shardviz.errors import NotationError
 from shardviz.hlo.groups.loops import Loop, cut, ids, length, merge, nest_of, row_major, through
@@ -20,22 +23,35 @@ from shardviz.hlo.groups.replica_groups import Lists, ReplicaGroups, check_lista
 MAX_IDS = 2**40
 """More ids than any program has; larger numbers in a text are nonsense."""
 
+Axes = tuple[tuple[str, int], ...]
+
+
+class WrittenMesh(NamedTuple):
+    """A mesh that a text writes out: names and sizes of its axes, and XLA's numbers of its devices.
+
+    `order` has the number at each row-major position; None where they count up.
+    """
+
+    axes: Axes
+    order: tuple[int, ...] | None = None
+
+
+_QUOTED = r"'[^'\n]*+'|\"[^\"\n]*+\""
+_AXES = rf"mesh\w*+\[(?:{_QUOTED}|[^'\"\]])*+\]"
+_ORDER = r"device_ids=\(?(?:\[[\d, ]*+\](?:T\([\d, ]*+\))?|[\d, ]*+)\)?"
+_USED = rf"\{{(?:{_QUOTED}|[^'\"}}])*+\}}"
 GROUPS = (
     r"\[[\d, ]*+\]<=\[[\d, ]*+\](?:T\([\d, ]*+\))?"
-    r"|mesh\w*+\[[^\]]*+\],?\s*+"
-    r"(?:device_ids=\(?(?:\[[\d, ]*+\](?:T\([\d, ]*+\))?|[\d, ]*+)\)?,?\s*+)?\{[^}]*+\}"
+    rf"|{_AXES},?\s*+(?:{_ORDER},?\s*+)?{_USED}"
 )
 """The second and the third form, to be found in a line."""
 _IOTA = re.compile(r"\[([\d, ]*)\]<=\[([\d, ]*)\](?:T\(([\d, ]*)\))?")
-_MESH = re.compile(
-    r"mesh\w*\[([^\]]*)\],?\s*"
-    r"(?:device_ids=\(?(\[[\d, ]*\](?:T\([\d, ]*\))?|[\d, ]*)\)?,?\s*)?"
-    r"\{([^}]*)\}"
-)
-_MESH_AXIS = re.compile(r"""\s*['"]?([^'"=,:\s]+)['"]?\s*=\s*(\d{1,15})\s*""")
-_AXIS = re.compile(r"""\s*['"]?([^'"=,:\s]+)['"]?\s*(?::\s*\((\d{1,15})\)\s*(\d{1,15}))?\s*""")
+_MESH = re.compile(rf"({_AXES}),?\s*+({_ORDER})?,?\s*+({_USED})")
+_NAME = rf"({_QUOTED}|[^'\"=,:\s{{}}\[\]]++)"
+_MESH_AXIS = re.compile(rf"\s*+{_NAME}\s*+=\s*+(\d{{1,15}})\s*+(?:,|$)")
+_AXIS = re.compile(rf"\s*+{_NAME}\s*+(?::\s*+\((\d{{1,15}})\)\s*+(\d{{1,15}})\s*+)?(?:,|$)")
 _SHARDING = " sharding={mesh["
-_SHARDING_MESH = re.compile(r" sharding=\{mesh\[([^\]\n]{0,1000})\](?!,? *device_ids)")
+_SHARDING_MESH = re.compile(rf" sharding=\{{({_AXES}),? *+({_ORDER})?")
 _DEVICE_IDS = re.compile(r"\[([\d, ]*)\](?:T\(([\d, ]*)\))?")
 
 
@@ -146,32 +162,48 @@ def _transposed(text: str, dims: list[int], perm: str | None) -> tuple[Loop, ...
     return tuple(nest[i] for i in order)
 
 
-def mesh_axes(text: str) -> tuple[tuple[str, int], ...] | None:
-    """The names and sizes of the mesh of the third form; None for another, and for devices in an order.
-
-    Raises `NotationError` when they cannot be read.
-    """
+def written_mesh(text: str) -> WrittenMesh | None:
+    """The mesh of the third form; None for another. Raises `NotationError` when it cannot be read."""
     match = _MESH.fullmatch(text.strip())
-    return tuple(_named_sizes(text, match[1])) if match and match[2] is None else None
+    return _written(text, match[1], match[2]) if match else None
 
 
-def mesh_of_sharding(text: str) -> tuple[tuple[str, int], ...]:
-    """The same of the first sharding ``{mesh['x'=2,'y'=4], [{'x'}, {}]}`` in a text; () where it has none.
+def mesh_of_sharding(text: str) -> WrittenMesh | None:
+    """The mesh of the first sharding ``{mesh['x'=2,'y'=4], [{'x'}, {}]}`` in a text; None where it has none.
 
-    Raises `NotationError` when they cannot be read.
+    Raises `NotationError` when it cannot be read.
     """
     start = text.find(_SHARDING)
     match = _SHARDING_MESH.match(text, start) if start >= 0 else None
-    return tuple(_named_sizes(match[0][:60], match[1])) if match else ()
+    return _written(match[0][:60], match[1], match[2]) if match else None
 
 
-def _named_sizes(text: str, axes: str) -> list[tuple[str, int]]:
-    found = []
-    for part in axes.split(",") if axes.strip() else []:
-        axis = _MESH_AXIS.fullmatch(part)
-        if axis is None:
+def _written(text: str, axes: str, order: str | None) -> WrittenMesh:
+    named = _named_sizes(text, axes)
+    if order is None:
+        return WrittenMesh(named)
+    total = math.prod(size for _, size in named)
+    check_listable(total)
+    places = _device_order(text, order, total)
+    numbers = tuple(ids(places) if isinstance(places, tuple) else places)
+    return WrittenMesh(named, None if numbers == tuple(range(total)) else numbers)
+
+
+def _items(text: str, pattern: re.Pattern[str], body: str) -> Iterator[re.Match[str]]:
+    """What a list has between its commas; `NotationError` where that is not what `pattern` says."""
+    position = 0
+    while body[position:].strip():
+        item = pattern.match(body, position)
+        if item is None:
             raise _unreadable(text)
-        found.append((axis[1], int(axis[2])))
+        yield item
+        position = item.end()
+
+
+def _named_sizes(text: str, axes: str) -> Axes:
+    """``mesh['x'=2,'y'=4]`` as names and sizes."""
+    items = _items(text, _MESH_AXIS, axes[axes.index("[") + 1 : -1])
+    found = tuple((axis[1].strip("'\""), int(axis[2])) for axis in items)
     _numbers(text, ",".join(str(size) for _, size in found))
     return found
 
@@ -181,43 +213,49 @@ def _mesh(text: str, axes: str, device_ids: str | None, used: str) -> ReplicaGro
     names, sizes = [name for name, _ in named], [size for _, size in named]
     strides = row_major(sizes)
     inner: list[Loop] = []
-    for part in used.split(",") if used.strip() else []:
-        axis = _AXIS.fullmatch(part)
-        if axis is None or axis[1] not in names:
+    for axis in _items(text, _AXIS, used[1:-1]):
+        name = axis[1].strip("'\"")
+        # XLA's parser takes the number of an axis for its name, where no axis is called that.
+        is_number = name not in names and name in map(str, range(len(names)))
+        if name not in names and not is_number:
             raise _unreadable(text)
-        whole, stride = strides[names.index(axis[1])]
+        whole, stride = strides[int(name) if is_number else names.index(name)]
         above, size = (1, whole) if axis[2] is None else (int(axis[2]), int(axis[3]))
         if above * size < 1 or whole % (above * size):
             raise NotationError(
-                f"axis {axis[1]} of size {whole} has no part ({above}){size}", text, 0, len(text)
+                f"axis {name} of size {whole} has no part ({above}){size}", text, 0, len(text)
             )
         inner.append((size, stride * (whole // (above * size))))
     groups = groups_over(inner, math.prod(sizes))
-    return groups if device_ids is None else _renumbered(text, groups, device_ids.strip())
+    return groups if device_ids is None else _renumbered(text, groups, device_ids)
 
 
 def _renumbered(text: str, groups: ReplicaGroups, device_ids: str) -> ReplicaGroups:
     """The groups of mesh positions as those of the devices that stand there."""
-    iota = _DEVICE_IDS.fullmatch(device_ids)
-    plain = (
-        None if iota is not None and iota[2] is not None else _numbers(text, device_ids.strip("[]"), least=0)
-    )
-    if iota is None or (plain is not None and len(plain) == groups.total > 1):
-        order = plain or []
-        if sorted(order) != list(range(groups.total)):
-            raise NotationError(
-                f"device_ids are no permutation of {groups.total} devices", text, 0, len(text)
-            )
-    else:
-        nest = _transposed(text, _numbers(text, iota[1]), iota[2])
-        if length(nest) != groups.total:
-            raise NotationError(f"device_ids are not {groups.total} devices", text, 0, len(text))
-        mapped = [through(part, nest) for part in (groups.outer, groups.inner)]
+    order = _device_order(text, device_ids, groups.total)
+    if isinstance(order, tuple):
+        mapped = [through(part, order) for part in (groups.outer, groups.inner)]
         if mapped[0] is not None and mapped[1] is not None:
             return ReplicaGroups(mapped[0], mapped[1])
         check_listable(groups.total)
-        order = ids(nest)
+        order = ids(order)
     return ReplicaGroups(lists=tuple(tuple(order[i] for i in group) for group in groups.expand()))
+
+
+def _device_order(text: str, device_ids: str, total: int) -> tuple[Loop, ...] | list[int]:
+    """``device_ids=(3,1,0,2)`` as a list, ``device_ids=([4,2]T(1,0))`` as a nest of loops over ids."""
+    body = device_ids.removeprefix("device_ids=").removeprefix("(").strip()
+    iota = _DEVICE_IDS.match(body)
+    if iota is None or (iota[2] is None and iota[1].count(",") + 1 == total > 1):
+        listed = iota[1] if iota else body.removesuffix(")")
+        order = _numbers(text, listed, least=0)
+        if sorted(order) != list(range(total)):
+            raise NotationError(f"device_ids are no permutation of {total} devices", text, 0, len(text))
+        return order
+    nest = _transposed(text, _numbers(text, iota[1]), iota[2])
+    if length(nest) != total:
+        raise NotationError(f"device_ids are not {total} devices", text, 0, len(text))
+    return nest
 
 
 def _numbers(text: str, body: str, least: int = 1) -> list[int]:

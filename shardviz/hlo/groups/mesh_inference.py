@@ -10,14 +10,16 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from shardviz.errors import NotationError
 from shardviz.hlo.collective import Collective
-from shardviz.hlo.groups.group_text import mesh_axes, mesh_of_sharding
+from shardviz.hlo.groups.group_text import Axes, WrittenMesh, mesh_of_sharding, written_mesh
 from shardviz.hlo.groups.loops import Loop, pieces, row_major
 from shardviz.hlo.groups.replica_groups import Lists, ReplicaGroups
+from shardviz.hlo.groups.slice_positions import reordered
 from shardviz.hlo.mlir.tensor_sharding import mesh_literals
 from shardviz.hlo.records import DeviceNumbers
 from shardviz.hlo.text.instruction import Instruction
@@ -25,19 +27,60 @@ from shardviz.sharding import Mesh
 from shardviz.sharding.mesh import MAX_DEVICES, is_axis_name
 
 _UNNAMED = re.compile(r"axis_\d+")
-Axes = tuple[tuple[str, int], ...]
+_ORDERED = "device_ids="
+Nest = tuple[Loop, ...] | None
+"""The nest of a collective's groups, None where they follow none."""
 
 
-def written_meshes(text: str, header: str) -> list[Axes]:
+def program_mesh(
+    text: str,
+    header: str,
+    instructions: Collection[Instruction],
+    numbers: DeviceNumbers,
+    given: Mesh | None,
+    *,
+    infer: bool,
+) -> tuple[Mesh | None, DeviceNumbers]:
+    """The mesh of a program, and how its numbers are positions there.
+
+    It is the one `given`, in the order in which the text writes that out, or else what `infer` asks for.
+    """
+    mesh = given
+    if given is None and infer:
+        mesh = mesh_of_instructions(instructions, numbers, written_meshes(text, header))
+    elif given is not None and given.device_order is None and numbers.slices is None and _ORDERED in text:
+        written = [*written_meshes(text, header), *meshes_of_groups(instructions)]
+        orders = {each.order for each in written if each.axes == tuple(given.shape.items())}
+        mesh = replace(given, device_order=orders.pop()) if len(orders) == 1 else given
+    if mesh is None or mesh == given or mesh.device_order is None:
+        return mesh, numbers
+    return mesh, replace(numbers, slices=reordered(mesh.device_order))
+
+
+def written_meshes(text: str, header: str) -> list[WrittenMesh]:
     """The meshes that a module's header and its first sharding write out, where they can be read."""
     try:
-        return [*mesh_literals(header), mesh_of_sharding(text)]
+        found = [WrittenMesh(tuple(sizes.items()), order) for sizes, order in mesh_literals(header)]
+        sharded = mesh_of_sharding(text)
     except NotationError:
         return []
+    return found if sharded is None else [*found, sharded]
+
+
+def meshes_of_groups(instructions: Iterable[Instruction]) -> list[WrittenMesh]:
+    """The meshes that the groups of collectives write out, each once, where they can be read."""
+    found = []
+    for text in dict.fromkeys(each.attributes.get("replica_groups", "") for each in instructions):
+        try:
+            mesh = written_mesh(text)
+        except NotationError:
+            continue
+        found += [mesh] if mesh is not None else []
+    return found
 
 
 def mesh_of_instructions(
-    instructions: Iterable[Instruction], numbers: DeviceNumbers, written: Iterable[Axes] = ()
+    instructions: Collection[Instruction], numbers: DeviceNumbers, written: Iterable[WrittenMesh] = ()
 ) -> Mesh | None:
     """The coarsest mesh whose axes, or parts of axes, explain the groups of all collectives.
 
@@ -59,7 +102,8 @@ def mesh_of_instructions(
             ),
             each,
         )
-    groups, permutes, named = [], [], [*written]
+    groups, permutes = [], []
+    written = [*written, *meshes_of_groups(instructions)]
     total = numbers.total
     for each in cases.values():
         if each.opcode.startswith(("send", "recv")):
@@ -69,16 +113,16 @@ def mesh_of_instructions(
                 permutes.append(numbers.pairs(each))
             else:
                 groups.append(numbers.groups(each))
-                named.append(mesh_axes(each.attributes.get("replica_groups", "")) or ())
         except NotationError:
             continue
     if not numbers.is_known:
         highest = [i for pairs in permutes for pair in pairs for i in pair]
-        sizes = [math.prod(size for _, size in axes) for axes in named]
+        sizes = [math.prod(size for _, size in each.axes) for each in written]
         total = max([*(found.total for found in groups), *(i + 1 for i in highest), *sizes], default=0)
     if numbers.slices is not None:
         groups.append(numbers.slices.across())
-    return mesh_of_groups(total, groups, permutes, named)
+        written = [each for each in written if each.order is None]
+    return mesh_of_groups(total, groups, permutes, written)
 
 
 def mesh_of_collectives(collectives: Iterable[Collective]) -> Mesh | None:
@@ -93,31 +137,33 @@ def mesh_of_collectives(collectives: Iterable[Collective]) -> Mesh | None:
 
 
 def mesh_of_groups(
-    devices: int, groups: Iterable[ReplicaGroups], permutes: Iterable[Lists] = (), named: Iterable[Axes] = ()
+    devices: int,
+    groups: Iterable[ReplicaGroups],
+    permutes: Iterable[Lists] = (),
+    written: Iterable[WrittenMesh] = (),
 ) -> Mesh | None:
-    """The same for groups and pairs of positions, and for meshes that are written out, as (name, size)."""
+    """The same for groups and pairs of XLA's numbers, and for meshes that are written out."""
     if not 0 < devices <= MAX_DEVICES:
         return None
-    nests: set[tuple[Loop, ...]] = set()
-    for each in groups:
-        if each.size <= 1:
-            continue
-        nest = each.member_loops if each.total == devices else None
-        if nest is None:
-            return None
-        nests.add(nest)
-    named = {axes for axes in map(_without_ones, named) if axes and _fits(axes, devices)}
+    groups = [each for each in groups if each.size > 1]
+    if any(each.total != devices for each in groups):
+        return None
+    nests = {each.member_loops for each in groups}
+    named = {each for each in map(_without_ones, written) if each.axes and _fits(each, devices)}
     permutes = [*permutes]
     rings = {nest for pairs in permutes if (nest := _ring(pairs, devices)) is not None}
     if not nests and not permutes and not named:
         return None
-    cuts = _cuts(nests, {1, devices})
-    for axes in sorted(named, key=_preference):
-        sizes = tuple(size for _, size in axes)
-        own = not _is_unnamed(axes)
-        if all(_explains(sizes, nest) for nest in nests) and (own or cuts <= _cuts([row_major(sizes)], {1})):
-            return Mesh(tuple(name for name, _ in axes), sizes)
-    if not _is_chain(cuts):
+    known = {nest for nest in nests if nest is not None}
+    cuts = _cuts(known, {1, devices})
+    for mesh in sorted(named, key=_preference):
+        sizes = tuple(size for _, size in mesh.axes)
+        own = not _is_unnamed(mesh.axes)
+        if _explains(sizes, nests if mesh.order is None else _reordered_nests(groups, mesh.order)) and (
+            own or cuts <= _cuts([row_major(sizes)], {1})
+        ):
+            return Mesh(tuple(name for name, _ in mesh.axes), sizes, mesh.order)
+    if None in nests or not _is_chain(cuts):
         return None
     for ring in sorted(rings, key=lambda nest: (-math.prod(size for size, _ in nest), nest)):
         finer = _cuts([ring], cuts)
@@ -127,31 +173,45 @@ def mesh_of_groups(
     return Mesh(tuple(f"axis_{i}" for i in range(len(sizes))), sizes)
 
 
-def _preference(axes: Axes) -> tuple[bool, int, Axes]:
-    """Names that somebody chose come before XLA's own, more axes before fewer."""
-    return _is_unnamed(axes), -len(axes), axes
+def _preference(mesh: WrittenMesh) -> tuple[bool, bool, int, WrittenMesh]:
+    """Names that somebody chose come before XLA's own, devices that count up before others, more axes before
+    fewer."""
+    return _is_unnamed(mesh.axes), mesh.order is not None, -len(mesh.axes), mesh
 
 
-def _without_ones(axes: Axes) -> Axes:
+def _without_ones(mesh: WrittenMesh) -> WrittenMesh:
     """XLA's own axes of size 1 say nothing."""
-    return tuple(axis for axis in axes if axis[1] > 1) if _is_unnamed(axes) else axes
+    if not _is_unnamed(mesh.axes):
+        return mesh
+    return mesh._replace(axes=tuple(axis for axis in mesh.axes if axis[1] > 1))
 
 
 def _is_unnamed(axes: Axes) -> bool:
     return any(_UNNAMED.fullmatch(name) for name, _ in axes)
 
 
-def _fits(axes: Axes, devices: int) -> bool:
-    names = [name for name, _ in axes]
+def _fits(mesh: WrittenMesh, devices: int) -> bool:
+    """Whether it can be the mesh of so many devices; an order that is none of XLA's own is the user's."""
+    names = [name for name, _ in mesh.axes]
+    in_order = mesh.order is None or (
+        not _is_unnamed(mesh.axes) and sorted(mesh.order) == list(range(devices))
+    )
     return (
-        math.prod(size for _, size in axes) == devices
+        math.prod(size for _, size in mesh.axes) == devices
         and len(set(names)) == len(names)
         and all(map(is_axis_name, names))
+        and in_order
     )
 
 
-def _explains(sizes: Sequence[int], nest: Sequence[Loop]) -> bool:
-    return all(pieces(loop, sizes) is not None for loop in nest)
+def _reordered_nests(groups: Iterable[ReplicaGroups], order: Sequence[int]) -> set[Nest]:
+    """The nests of the groups where the devices stand in an order."""
+    positions = reordered(order)
+    return {positions.within(each).member_loops for each in groups}
+
+
+def _explains(sizes: Sequence[int], nests: Iterable[Nest]) -> bool:
+    return all(nest is not None and all(pieces(loop, sizes) is not None for loop in nest) for nest in nests)
 
 
 def _cuts(nests: Iterable[Sequence[Loop]], known: set[int]) -> set[int]:

@@ -1,4 +1,4 @@
-"""Where the devices of each TPU slice stand in a mesh that spans several of them.
+"""Where the devices of each TPU slice stand in a mesh that spans several of them, or has its own order.
 
 The module of a program on several slices is that of one slice: its groups count the slice's own devices.
 """
@@ -60,6 +60,15 @@ class SlicePositions:
             for where in self.places
             for group in groups
         )
+
+
+def reordered(order: Sequence[int]) -> SlicePositions:
+    """Where the devices of a program on one slice stand, whose mesh has device ``order[p]`` at position p."""
+    where = [0] * len(order)
+    for position, device in enumerate(order):
+        where[device] = position
+    offsets = nest_of(where) if where[:1] == [0] else None
+    return SlicePositions(1, lists=(tuple(where),)) if offsets is None else SlicePositions(1, (), offsets)
 
 
 def slice_positions(

@@ -24,7 +24,10 @@ MAX_NESTED_LOOPS = 64
 """Loops nested deeper than in any program count as other regions do."""
 BLOCK_ARGUMENT = "block argument of "
 """Precedes the line of the operation in the definition of its region's argument."""
-_WANTED = ("sdy.", '"stablehlo.', "call @", "func.call @")
+_WANTED = (
+    *("sdy.", '"stablehlo.', "call @", "func.call @", '"func.call"'),
+    *("stablehlo.composite ", "stablehlo.custom_call "),
+)
 
 
 @dataclass
@@ -218,7 +221,9 @@ class Walk:
             # "} do {" or "}, {": the next region of the same operation.
             self._push(_Region(closed.names, closed.opening, None, closed.loop, False, closed.order))
         elif (header := _FUNCTION.search(line)) is not None:
-            self._function = Function(len(self.functions), header[2].strip('"'), header[1] == "public", line)
+            self._function = Function(
+                len(self.functions), header[2].strip('"'), header[1] in (None, "public"), line
+            )
             self.functions.append(self._function)
             self._push(_Region(function=self._function))
             for index, argument in enumerate(self._function.arguments):

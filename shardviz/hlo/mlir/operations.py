@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from shardviz.errors import NotationError, QuestionError
 from shardviz.hlo.text.shape import MAX_ELEMENTS, ArrayShape
 from shardviz.sharding import canonical_dtype
 
 _TENSOR = re.compile(r"tensor<([\dx?]*)(complex<\w+>|!?[A-Za-z][\w.]*)")
-_DENSE_ROW = re.compile(r"\[([\d, ]*)\]")
-_NUMBER = re.compile(r"\d{1,15}")
+_DENSE_ROW = re.compile(r"\[([-\d, ]*)\]")
+_NUMBER = re.compile(r"-?\d{1,15}")
+_PADDING = -1
+"""Fills a row of groups that has fewer members than others."""
 MAX_HEX = 2**22
 """Longest dense array in hexadecimal digits that is read."""
 
@@ -54,21 +56,25 @@ def _tensor(text: str, match: re.Match[str]) -> ArrayShape:
 
 
 def parse_dense_rows(text: str, start: int, columns: int) -> tuple[tuple[int, ...], ...]:
-    """The rows of ``dense<[[0, 1], [2, 3]]>`` or its hexadecimal or single-value form, from `start` on.
+    """The rows of ``dense<[[0, 1], [2, -1]]>`` or its hexadecimal or single-value form, from `start` on.
 
-    Raises `NotationError` for anything else.
+    What pads a row is left out. Raises `NotationError` for anything else.
     """
     end = text.find(">", start)
     body = text[start + len("dense<") : end] if text.startswith("dense<", start) and end > 0 else ""
     if body.startswith("[["):
-        return tuple(tuple(map(int, _NUMBER.findall(row[1]))) for row in _DENSE_ROW.finditer(body, 1))
+        return tuple(_unpadded(map(int, _NUMBER.findall(row[1]))) for row in _DENSE_ROW.finditer(body, 1))
     if body.startswith('"0x') and len(body) < MAX_HEX:
         try:
             raw = bytes.fromhex(body[3:].rstrip('"'))
         except ValueError:
             raw = b""
-        flat = tuple(int.from_bytes(raw[i : i + 8], "little") for i in range(0, len(raw), 8))
-        return tuple(flat[i : i + columns] for i in range(0, len(flat), max(1, columns)))
+        flat = tuple(int.from_bytes(raw[i : i + 8], "little", signed=True) for i in range(0, len(raw), 8))
+        return tuple(_unpadded(flat[i : i + columns]) for i in range(0, len(flat), max(1, columns)))
     if body.strip().isdigit() and len(body) < 15:
         return ((int(body),),)
     raise NotationError("a dense array of groups was expected", text, start, min(len(text), start + 20))
+
+
+def _unpadded(row: Iterable[int]) -> tuple[int, ...]:
+    return tuple(number for number in row if number != _PADDING)

@@ -6,8 +6,9 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass, replace
 
-from shardviz.errors import NotationError, QuestionError
+from shardviz.errors import NotationError, QuestionError, plural
 from shardviz.hlo.collective import Collective
+from shardviz.hlo.mlir.generic_form import with_own_form
 from shardviz.hlo.mlir.mlir_regions import Function, Loop, Operation, Walk
 from shardviz.hlo.mlir.operation_origin import OperationOrigins
 from shardviz.hlo.mlir.operations import parse_tensor
@@ -20,7 +21,12 @@ from shardviz.sharding import Mesh, PartitionSpec
 MAX_UNREAD = 100
 """No more complaints than this about one text."""
 
-_CALL = re.compile(r'(?:func\.)?call @("[^"]*"|[\w.$-]+)')
+_SYMBOL = re.compile(r'@("[^"]*"|[\w.$-]+)')
+_CALLEES = re.compile(
+    r'^(?:func\.)?call (@(?:"[^"]*"|[\w.$-]+))|\b(?:callee|decomposition) = (@(?:"[^"]*"|[\w.$-]+))'
+    r"|\bcalled_computations = \[([^\]]*)\]"
+)
+"""Functions that an operation names: that of a call, of a composite, those of a custom call."""
 _MODULE = re.compile(r'^[ \t]*+module(?: @("[^"]*"|[\w.$-]+))?', re.MULTILINE)
 _MLIR = re.compile(r"func\.func|stablehlo\.\w|sdy\.\w|mhlo\.\w")
 _SPLIT = re.compile(r'sdy\.sharding(?:_per_value)? ?[<=][^\n{]{0,200}\{"|mhlo\.sharding = "\{devices=')
@@ -66,7 +72,7 @@ def read_shardy(text: str, mesh: Mesh | None = None) -> ShardyModule:
         raise NotationError(
             "this is neither StableHLO nor Shardy text", text, 0, hint="print one with lowered.as_text()"
         )
-    return _Reader(text, mesh).read()
+    return _Reader(with_own_form(text), mesh).read()
 
 
 class _Reader:
@@ -96,8 +102,9 @@ class _Reader:
         origins: dict[int, OperationOrigins] = {}
         for operation in walk.operations():
             home = operation.function.index
-            if call := _CALL.match(operation.text):
-                called.append((home, operation, call[1].strip('"')))
+            if call := _CALLEES.search(operation.text):
+                names_called = _SYMBOL.findall(next(filter(None, call.groups()), ""))
+                called += ((home, operation, name.strip('"')) for name in names_called)
             elif (collective := self._collective(operation)) is not None:
                 if operation.function.name == "main":
                     if home not in origins:
@@ -111,9 +118,10 @@ class _Reader:
             if callee in names
         ]
         main = _main(walk.functions)
-        roots = [0, *(function.index for function in walk.functions if function.is_public)]
+        uncalled = [each for each in walk.functions[1:] if each.index not in {call.callee for call in calls}]
+        roots = [0, *(each.index for each in uncalled if each.is_public)]
         if len(roots) == 1:
-            roots += sorted(set(range(1, len(walk.functions))) - {call.callee for call in calls})
+            roots += [each.index for each in uncalled]
         counts = run_counts(dict.fromkeys(roots, 1), calls)
         positions: dict[int, list[int]] = defaultdict(list)
         for home, order in found:
@@ -122,6 +130,9 @@ class _Reader:
         for place in program_order(roots, calls, positions):
             collective, loops = found[place]
             collectives.append(replace(collective, count=times(counts.get(place[0], 0), _runs(loops))))
+        if idle := sum(home not in counts for home, _ in found):
+            stand = plural(idle, "collective stands", "collectives stand")
+            self.unread.append(f"{stand} in functions that nothing calls")
         if not walk.is_closed:
             self.unread.append("the text breaks off inside the module")
         module = _MODULE.search(self.text)

@@ -83,10 +83,11 @@ def sdy_collective(operation: Operation, meshes: Meshes, mesh: Mesh | None) -> C
     own = mesh if mesh is not None and tuple(mesh.shape.items()) == tuple(sizes.items()) else None
     if op == "collective-permute":
         axes, groups, group_size = _permuted(operation, after, sizes, meshes, out)
+        count = math.prod(sizes.values()) if axes else 0
     else:
         found = axis_groups(moved.axes, sizes)
         axes, group_size = tuple(str(axis) for axis in moved.axes if axis.size > 1), found.size
-        groups = found.expand() if found.total <= MAX_LISTED_IDS else None
+        groups, count = found.expand() if found.total <= MAX_LISTED_IDS else None, found.count
     transfer = Transfer(
         (ArrayShape(tensor.dtype, _local(tensor.sizes, moved.parts_before)),),
         (ArrayShape(tensor.dtype, _local(tensor.sizes, tuple(map(parts, after.dims)))),),
@@ -94,7 +95,7 @@ def sdy_collective(operation: Operation, meshes: Meshes, mesh: Mesh | None) -> C
         moved.split_dim,
     )
     listed = None if groups is None else device_ids(groups, own)
-    return Members(group_size, axes, listed).record(op, operation.value, transfer)
+    return Members(group_size, axes, listed, count).record(op, operation.value, transfer)
 
 
 def _local(shape: tuple[int, ...], cuts: tuple[int, ...]) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ import re
 from shardviz.errors import NotationError
 from shardviz.hlo.collective import Collective
 from shardviz.hlo.groups.axes import axis_groups
-from shardviz.hlo.groups.members import members_of_groups, members_of_pairs
+from shardviz.hlo.groups.members import Members, members_of_groups, members_of_pairs
 from shardviz.hlo.groups.replica_groups import ReplicaGroups, one_group
 from shardviz.hlo.mlir.mlir_regions import Operation
 from shardviz.hlo.mlir.operations import parse_dense_rows, parse_tensors
@@ -27,6 +27,8 @@ STABLEHLO_OPS = {
     "all_to_all": "all-to-all",
     "collective_permute": "collective-permute",
     "collective_broadcast": "collective-broadcast",
+    "send": "send",
+    "recv": "recv",
 }
 _NAME = re.compile(r'"stablehlo\.(\w+)"')
 _NUMBER = {
@@ -37,6 +39,7 @@ _GROUPS = re.compile(r"\b(?:replica_groups|source_target_pairs) = ")
 _DENSE_TYPE = re.compile(r"> : tensor<(?:(\d{1,12})x(\d{1,12})x)?i64>")
 _MESH_AXES = re.compile(r"#stablehlo\.replica_group_mesh_axes<mesh = @([\w.$-]+), axes = ")
 _AXIS = re.compile(r'<name = "([^"]*)"(?:[^<>"]{0,60}<pre_size = (\d{1,9}), size = (\d{1,9})>)?')
+_HOST = "is_host_transfer = true"
 _PER_VALUE = "sdy.sharding_per_value<"
 
 
@@ -52,11 +55,14 @@ def stablehlo_collective(
     op = STABLEHLO_OPS.get(match[1]) if match else None
     if op is None:
         return None
-    if op == "collective-permute":
+    if op in ("send", "recv"):
+        members = Members(2)
+    elif op == "collective-permute":
         members = members_of_pairs(_rows(text), mesh)
     else:
         members = members_of_groups(_groups(text, op, meshes, replicas, partitions), mesh)
-    return members.record(op, operation.value, _transfer(text, op, meshes))
+    record = members.record(op, operation.value, _transfer(text, op, meshes))
+    return record.with_host() if op in ("send", "recv") and _HOST in text else record
 
 
 def _rows(text: str) -> tuple[tuple[int, ...], ...]:
@@ -109,6 +115,8 @@ def _transfer(text: str, op: str, meshes: Meshes) -> Transfer:
     signature = text.rfind(" : (", 0, arrow + 1)
     operands = tuple(parse_tensors(text[signature:arrow])) if arrow > 0 and signature >= 0 else ()
     results = tuple(parse_tensors(text[arrow:])) if arrow > 0 else ()
+    if op in ("send", "recv"):
+        operands = results = operands or results
     if not operands or not results:
         raise NotationError("this collective has no type", text, 0, len(text))
     at = text.rfind(_PER_VALUE, 0, signature)

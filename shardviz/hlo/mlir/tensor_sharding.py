@@ -62,7 +62,7 @@ def parts(axes: Sequence[AxisRef]) -> int:
 _DECLARATION = re.compile(
     r'sdy\.mesh @(?:"([^"]*)"|([\w.$-]+)) = <\[([^\]]*)\](?:, device_ids=\[([\d, ]*)\])?'
 )
-_LITERAL = re.compile(r"#sdy\.mesh<\[([^\]]*)\]>")
+_LITERAL = re.compile(r"#sdy\.mesh<\[([^\]]*)\](?:, device_ids=\[([\d, ]*)\])?>")
 _NUMBER = re.compile(r"\d{1,15}")
 _DECLARED_AXIS = re.compile(r'"([^"]*)"\s*=\s*(\d{1,12})')
 _MESH_REF = re.compile(r'\s*<(?:@"([^"]*)"|@([\w.$-]+)|mesh<\[([^\]]*)\][^>]*>)\s*,\s*')
@@ -91,9 +91,15 @@ class Meshes:
         return None
 
 
-def mesh_literals(header: str) -> list[tuple[tuple[str, int], ...]]:
-    """The meshes in an HLO module's header, ``xla.sdy.meshes={mesh = #sdy.mesh<["X"=2, "Y"=4]>}``."""
-    return [tuple(_axis_sizes(match[1]).items()) for match in _LITERAL.finditer(header)]
+def mesh_literals(header: str) -> list[tuple[AxisSizes, tuple[int, ...] | None]]:
+    """The meshes in an HLO module's header, ``xla.sdy.meshes={mesh = #sdy.mesh<["X"=2, "Y"=4]>}``.
+
+    With each its ``device_ids`` in row-major order, None where it has none.
+    """
+    return [
+        (_axis_sizes(match[1]), tuple(map(int, _NUMBER.findall(match[2] or ""))) or None)
+        for match in _LITERAL.finditer(header)
+    ]
 
 
 def _axis_sizes(body: str) -> AxisSizes:

@@ -28,7 +28,9 @@ MAX_TERMS = 16
 _JOINS = ("concatenate", "pad", "fusion")
 """Opcodes that put pieces side by side; the result is larger than a piece."""
 _SUMS = ("add", "fusion")
-_PARTS = ("slice", "dynamic-slice")
+_PARTS = ("slice", "dynamic-slice", "slice-start", "slice-done")
+_JOINED = 'custom_call_target="ConcatBitcast"'
+"""The parts of an array, fetched one by one, as the array again."""
 
 
 def collective_matmuls(
@@ -81,7 +83,11 @@ class _Search:
         found = {value for values in sent for value in values}
         ring.earlier = {value for value in found if value in self._rings}
         ring.sent = frozenset(found - ring.earlier)
-        ring.origins = frozenset(value for value in ring.sent if not self._flow.is_move(value))
+        ring.origins = frozenset(value for value in ring.sent if self._begins(value))
+
+    def _begins(self, value: Value) -> bool:
+        """Whether it is made here, or comes from a computation around that nobody looks into."""
+        return not self._flow.is_move(value) or not self._flow.sources(value)
 
     def _look_ahead(self, ring: Ring) -> None:
         """What is done with what arrives."""
@@ -161,8 +167,11 @@ class _Search:
         return self._flow.step(value).opcode not in ("parameter", "while")
 
     def _is_part(self, value: Value) -> bool:
-        """Whether a value is a part of its source, or all of it."""
-        return self._flow.is_move(value) or self._flow.step(value).opcode in _PARTS
+        """Whether a value is a part of its source, or all of it, or the parts of one that were fetched."""
+        if self._flow.is_move(value):
+            return True
+        step = self._flow.step(value)
+        return step.opcode in _PARTS or self._flow.steps.text.find(_JOINED, step.inside, step.stop) >= 0
 
     def _others(self, user: Value, values: Collection[Value]) -> set[Value]:
         """What an instruction takes beside the values, back to where it, or what it is a part of, is made."""

@@ -15,7 +15,7 @@ _BALANCED = re.compile(r"[^()]*+(?:\((?:[^()]++|\([^()]*+\))*+\)[^()]*+)*+\)")
 """Up to a closing parenthesis, with no deeper ones than a layout in a tuple has."""
 _ATTRIBUTE = re.compile(
     r"[ ](?:metadata=\{)?(replica_groups|source_target_pairs|dimensions|split_dimension|concat_dimension"
-    r"|channel_id|use_global_device_ids|op_name|source_file|source_line|stack_frame_id|calls|to_apply|body"
+    r"|slice_sizes|is_host_transfer|channel_id|use_global_device_ids|op_name|source_file|source_line|stack_frame_id|calls|to_apply|body"
     r"|condition|true_computation|false_computation|branch_computations|called_computations)="
     rf'({GROUPS}|"(?:[^"\\]|\\.)*+"?|\{{(?:[^{{}}]++|\{{[^{{}}]*+\}})*+\}}?|[^\s,{{}}()"]*+)'
     r'|"(?:[^"\\]|\\.)*+"?'

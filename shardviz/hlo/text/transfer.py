@@ -7,15 +7,16 @@ result, the size of the groups and the rules of each opcode, so that no other li
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from shardviz.errors import NotationError
-from shardviz.hlo.text.instruction import Instruction
-from shardviz.hlo.text.shape import ArrayShape, arrays, parse_shape, parse_shapes
+from shardviz.hlo.text.instruction import Instruction, operand_names
+from shardviz.hlo.text.shape import ArrayShape, Shape, arrays, parse_shape, parse_shapes
 
 START = "-start"
 _DIMENSION = re.compile(r"\d{1,3}")
+_SLICE = re.compile(r"\{([^{}]*)\}")
 
 
 @dataclass(frozen=True)
@@ -52,13 +53,7 @@ def transfer_of(instruction: Instruction, group_size: int) -> Transfer:
     results: tuple[ArrayShape, ...]
     if op in ("send", "recv"):
         results = tuple(arrays(shape))[:1]
-    elif (
-        instruction.opcode.endswith(START)
-        and op != "all-reduce"
-        and isinstance(shape, list)
-        and len(shape) > 1
-    ):
-        # (operands, results, contexts ...)
+    elif instruction.opcode.endswith(START) and isinstance(shape, list) and _has_operands(instruction, shape):
         given, results = tuple(arrays(shape[0])), tuple(arrays(shape[1]))
     else:
         results = tuple(arrays(shape))
@@ -70,12 +65,38 @@ def transfer_of(instruction: Instruction, group_size: int) -> Transfer:
         raise NotationError(
             f"{instruction.opcode} of no arrays", instruction.shape, 0, len(instruction.shape)
         )
+    if "slice_sizes" in instruction.attributes:
+        slices = tuple(_slices(instruction.attributes["slice_sizes"], results))
+        return Transfer(slices, slices)
     dim = _dimension(instruction, results)
     operands = given or tuple(_operand(op, array, dim, group_size) for array in results)
     if op == "all-to-all":
         # The array form splits and joins the same dimension; a tuple's elements are already the parts.
         return Transfer(operands, results, dim, dim)
     return Transfer(operands, results, dim if op in ("all-gather", "reduce-scatter") else None)
+
+
+def _has_operands(instruction: Instruction, shape: list[Shape]) -> bool:
+    """Whether the tuple of a start is (operands, results, contexts ...).
+
+    An all-reduce's own start has its results alone, an array for each operand; one that is wrapped in an
+    async-start is printed by the same name.
+    """
+    if base_op(instruction.opcode) == "all-reduce":
+        return len([*arrays(shape)]) > len(operand_names(instruction.operands))
+    return len(shape) > 1
+
+
+def _slices(sizes: str, buffers: Sequence[ArrayShape]) -> Iterator[ArrayShape]:
+    """What a permute in place sends of its `buffers`: ``{1,64},{2,64}`` are two slices, all of one buffer or
+    each of its own."""
+    found = [match[1] for match in _SLICE.finditer(sizes)]
+    if len(found) != len(buffers) and len({buffer.dtype for buffer in buffers}) > 1:
+        raise NotationError("slices of arrays of several types cannot be told apart", sizes, 0, len(sizes))
+    for number, slice_ in enumerate(found):
+        dtype = buffers[number % len(buffers)].dtype
+        (shape,) = arrays(parse_shape(f"{dtype}[{slice_}]"))
+        yield shape
 
 
 def _dimension(instruction: Instruction, results: Sequence[ArrayShape]) -> int | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from shardviz.render.lines import records, sentence
-from shardviz.render.programs.collective_rows import groups_text, has_schedule, rows_of, when
+from shardviz.render.programs.collective_rows import has_schedule, members_text, rows_of, when
 from shardviz.render.programs.foreign_text import printable_line
 
 if TYPE_CHECKING:
@@ -41,9 +41,8 @@ def collective_details(program: Program, collective: Collective, width: int, pal
         lines = records([[op, *sizes, Text("; ".join(said)), shapes]], width)
     else:
         lines = [*records([[op, *sizes, shapes]], width), *sentence("; ".join(said), width)]
-    if collective.axes and collective.groups:
-        groups = groups_text(collective.groups, collective.op, MAX_GROUPS if width > 60 else 2)
-        lines += sentence(groups, width, lead="devices ")
+    if collective.axes and (members := members_text(collective, MAX_GROUPS if width > 60 else 2)):
+        lines += sentence(members, width, lead="devices " if collective.groups else "")
     lines += sentence(collective.source, width, lead="from " if collective.source else "")
     names = [f"{work.name} ({work.op})" for work in collective.overlapped[:MAX_WORKS]]
     if more := len(collective.overlapped) - len(names):

@@ -13,6 +13,7 @@ from shardviz.compiler.compiled import Compiled
 from shardviz.errors import plural
 from shardviz.hlo import Collective, CollectiveMatmul
 from shardviz.hlo.collective import Standing
+from shardviz.hlo.totals import Total
 from shardviz.render.caption import axes_text
 from shardviz.render.palette import Palette
 from shardviz.render.units import exact_bytes
@@ -157,23 +158,37 @@ def _while(matmul: CollectiveMatmul, permutes: Sequence[Collective]) -> str:
 def _reads(each: Collective) -> tuple[object, ...]:
     """All that a line says of a collective but how often it runs."""
     sizes = each.bytes, each.wire_bytes, each.arrays
-    how = each.algorithm, each.between_slices, when(each)
+    how = each.algorithm, way_out(each), when(each)
     return each.op, each.axes, each.groups, shapes(each), sizes, how, each.count is None
 
 
 def _op(collective: Collective, mesh: Mesh, palette: Palette) -> Text:
     text = Text.assemble((collective.op, "bold"))
-    between = " between slices" if collective.between_slices else ""
+    beyond = way_out(collective)
     if collective.axes:
-        return text.append(" over ").append_text(axes_text(collective.axes, mesh, palette)).append(between)
-    if collective.groups:
-        text.append(f" {groups_text(collective.groups, collective.op, MAX_GROUPS)}")
-    return text.append(between)
+        return text.append(" over ").append_text(axes_text(collective.axes, mesh, palette)).append(beyond)
+    if members := members_text(collective, MAX_GROUPS):
+        text.append(f" {members}")
+    return text.append(beyond)
 
 
-def groups_text(groups: Sequence[tuple[int, ...]], op: str, most: int) -> str:
-    """At most `most` groups of an operation: ``{0,1} {2,3} +6``, ``{0→1} {1→2} +6`` for a permute."""
-    pairs = op in ("collective-permute", "send", "recv")
+def way_out(one: Collective | Total) -> str:
+    """`` between slices``, `` to the host``, `` from the host``; "" for what stays on a slice's links."""
+    if one.is_host_transfer:
+        return " to the host" if one.op == "send" else " from the host"
+    return " between slices" * one.between_slices
+
+
+def members_text(collective: Collective, most: int) -> str:
+    """At most `most` of its groups: ``{0,1} {2,3} +6``, ``{0→1} {1→2} +6`` for a permute.
+
+    Of groups that are too many to list, ``in 65,536 groups of 16``.
+    """
+    pairs, groups = collective.op == "collective-permute", collective.groups
+    if groups is None:
+        count = plural(collective.group_count, "pair" if pairs else "group")
+        size = "" if pairs else f" of {collective.group_size:,}"
+        return f"in {count}{size}" if collective.group_count else ""
     shown = [_group(group, "→" if pairs else ",") for group in groups[:most]]
     more = len(groups) - len(shown)
     return " ".join(shown) + (f" +{more:,}" if more else "")

@@ -19,7 +19,8 @@ def hlo_document(module: HloModule | ShardyModule, given: Mesh | None = None) ->
 
     `mesh` is null where nobody knows it; `is_mesh_inferred` where only the groups tell that there is one.
 
-    `totals` are by op, those between TPU slices under `totals_between_slices`. In each, `count`, `bytes` and
+    `totals` are by op, those between TPU slices under `totals_between_slices`, and `send` and `recv` of hosts
+    under `totals_of_host_transfers`. In each, `count`, `bytes` and
     `wire_bytes` are sums over all runs on one device, without the collectives in loops of unknown length,
     which `unknown` counts, and without the `unread_collectives`. What only HLO says is null for StableHLO and
     Shardy text.
@@ -32,9 +33,12 @@ def hlo_document(module: HloModule | ShardyModule, given: Mesh | None = None) ->
             "module": module.name,
             **_facts(module),
             "mesh": None if module.mesh is None else mesh_document(module.mesh),
-            "is_mesh_inferred": isinstance(module, HloModule) and module.mesh != given,
-            "totals": {each.op: _total(each) for each in sums if not each.between_slices},
+            "is_mesh_inferred": isinstance(module, HloModule) and given is None and module.mesh is not None,
+            "totals": {
+                each.op: _total(each) for each in sums if not each.between_slices and not each.is_host_transfer
+            },
             "totals_between_slices": {each.op: _total(each) for each in sums if each.between_slices},
+            "totals_of_host_transfers": {each.op: _total(each) for each in sums if each.is_host_transfer},
             "collectives": [collective_document(each) for each in moving],
             "slices": [collective_document(each) for each in module.collectives if each.op == "slice"],
             "unread": list(module.unread),

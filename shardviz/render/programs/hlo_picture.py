@@ -16,6 +16,7 @@ from shardviz.hlo.listed_line import ListedLine
 from shardviz.hlo.listing import Listing, Span
 from shardviz.render.caption import axes_text
 from shardviz.render.palette import Palette
+from shardviz.render.programs.collective_rows import way_out
 from shardviz.render.programs.foreign_text import printable, printable_line
 from shardviz.render.units import human_bytes, shaped
 from shardviz.sharding import Mesh
@@ -106,8 +107,8 @@ def facts(collective: Collective, mesh: Mesh, palette: Palette) -> Text:
     text = Text()
     if collective.axes:
         text.append("  over ").append_text(axes_text(collective.axes, mesh, palette))
-    if collective.between_slices:
-        text.append("  between slices")
+    if beyond := way_out(collective):
+        text.append(f" {beyond}")
     text.append(f"  {human_bytes(collective.bytes)}")
     if collective.count != 1:
         text.append("  in a loop" if collective.count is None else f"  ×{collective.count:,}", "bold")

@@ -13,7 +13,7 @@ from shardviz.hlo.totals import Total, totals
 from shardviz.render.axis_parts import parts_of_axes
 from shardviz.render.lines import columns, records, sentence
 from shardviz.render.palette import Palette
-from shardviz.render.programs.collective_rows import RIGHT, Row, rows_of, shapes, when
+from shardviz.render.programs.collective_rows import RIGHT, Row, rows_of, shapes, way_out, when
 from shardviz.render.programs.foreign_text import printable, printable_line
 from shardviz.render.programs.hlo_picture import NO_AXES
 from shardviz.render.units import human_bytes
@@ -80,13 +80,13 @@ def _mesh_lines(
 ) -> list[Text]:
     mesh = module.mesh
     if mesh is None:
-        told = any(each.groups for each in module.collectives)
+        told = any(each.group_count for each in module.collectives)
         return sentence(NO_MESH, width, style="dim") if told else []
     sizes = zip(mesh.axis_names, mesh.axis_sizes, strict=True)
     axes = Text(", ").join(Text(f"{name}={size}", palette.axis(mesh, name)) for name, size in sizes)
     cells = [Text("mesh ").append_text(axes), Text(plural(mesh.size, "device"))]
     return records(
-        [[*cells, Text(FOUND, "dim")] if isinstance(module, HloModule) and mesh != given else cells], width
+        [[*cells, Text(FOUND, "dim")] if isinstance(module, HloModule) and given is None else cells], width
     )
 
 
@@ -98,9 +98,11 @@ def _totals(module: HloModule | ShardyModule, found: Sequence[Total], width: int
         if module.awaits_partitioner:
             return sentence(NOT_YET, width, lead="no collective yet: ")
         return [Text("no collective: nothing is sent")]
-    rows = [_total_cells(f"{each.op}{' between slices' * each.between_slices}", [each]) for each in found]
-    if len(found) > 1:
-        rows.append(_total_cells("all", found))
+    among = [each for each in found if not each.is_host_transfer]
+    rows = [_total_cells(f"{each.op}{way_out(each)}", [each]) for each in among]
+    if len(among) > 1:
+        rows.append(_total_cells("all", among))
+    rows += [_total_cells(f"{each.op}{way_out(each)}", [each]) for each in found if each.is_host_transfer]
     head = [Text(heading, "bold") for heading in ("total", "runs", "bytes", "sent by a device")]
     lines = columns([head, *rows], width, right=TOTALS_RIGHT)
     if lines is None:
@@ -151,7 +153,7 @@ def _by_source(
 
 
 def _reads(each: Collective) -> tuple[object, ...]:
-    how = when(each), each.algorithm, each.between_slices, each.count is None
+    how = when(each), each.algorithm, way_out(each), each.count is None
     return each.op, each.axes, each.groups, shapes(each), each.bytes, *how
 
 

@@ -41,13 +41,17 @@ def target_document(compiled: Compiled, mesh: Mesh, with_text: bool = False) -> 
 
 
 def collective_document(each: Collective) -> Document:
-    """A collective. `overlapped` is what runs while it is under way, with the compiler's own estimates;
-    `standing` how many of the program's matmuls come before it, null where that was not asked."""
+    """A collective. `groups` is null where they are too many to list; there are `group_count`, null where the
+    program does not tell, of `group_size` devices each. `overlapped` is what runs while it is under way, with
+    the compiler's own estimates; `standing` how many of the program's matmuls come before it, null where that
+    was not asked."""
     return {
         "op": each.op,
         "name": each.name,
         "axes": list(each.axes),
         "groups": None if each.groups is None else [list(group) for group in each.groups],
+        "group_count": each.group_count or None,
+        "group_size": each.group_size,
         "operand_shape": list(each.operand_shape),
         "result_shape": list(each.result_shape),
         "dtype": each.dtype,
@@ -64,6 +68,7 @@ def collective_document(each: Collective) -> Document:
         if each.standing is None
         else {"matmuls_before": each.standing.before, "matmuls": each.standing.matmuls},
         "between_slices": each.between_slices,
+        "is_host_transfer": each.is_host_transfer,
     }
 
 

@@ -1,0 +1,171 @@
+"""MLIR's generic form, in which every operation is ``"name"(operands) <{attributes}> ({regions}) : type``.
+
+Older releases of MLIR write ``{attributes}``, and behind the regions. See "Operations" in MLIR's language
+reference.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+_GENERIC = re.compile(r'"(?:builtin\.module|func\.func|func\.call|stablehlo\.while)"\(')
+_OPERATION = re.compile(r'((?:%[^"=]* = )?)"([a-z]+\.\w+)"\(([^()]*)\)(.*)')
+_BLOCK = re.compile(r"\^\w+\((.*)\):")
+_VALUE = re.compile(r"%[\w$.-]+")
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"?|->|[(\[{<]|[)\]}>]|,')
+_AXES = re.compile(r"#sdy<\w+([\[{].*[\]}])>$")
+_DIRECTION = re.compile(r"comparison_direction<?\s*([A-Z]{2})>")
+
+
+@dataclass
+class _Open:
+    """An operation whose regions are open: its line, its parts, and the blocks' arguments so far."""
+
+    place: int
+    results: str
+    name: str
+    operands: str
+    attributes: str
+    blocks: list[str] = field(default_factory=list)
+
+
+def with_own_form(text: str) -> str:
+    """The same text, line for line, with modules, functions and loops in the form that is their own.
+
+    So are Shardy's meshes and collectives, and the constants, sums and comparisons by which loops count.
+    """
+    return text if _GENERIC.search(text) is None else "\n".join(_Translation(text.split("\n")).lines)
+
+
+class _Translation:
+    """One text, translated line by line; the first line of an operation is known when its regions end."""
+
+    def __init__(self, lines: list[str]) -> None:
+        self.lines: list[str] = []
+        self._open: list[_Open] = []
+        self._names: dict[str, str] = {}
+        for line in lines:
+            if self._names:
+                line = _VALUE.sub(lambda value: self._names.get(value[0], value[0]), line)
+            self.lines.append(self._line(line.strip()))
+        for around in self._open:
+            self._begin(around, "")
+
+    def _line(self, line: str) -> str:
+        block = _BLOCK.match(line)
+        if block is not None and self._open:
+            return self._block(self._open[-1], block[1], line)
+        if line.startswith("}") and self._open:
+            return self._end(self._open[-1], line)
+        operation = _OPERATION.match(line)
+        if operation is None:
+            return line
+        results, name, operands, rest = operation.groups()
+        if rest.endswith("({"):
+            self._open.append(_Open(len(self.lines), results, name, operands, rest[:-2]))
+            return line
+        return _own_form(results, name, operands, rest) or line
+
+    def _block(self, around: _Open, arguments: str, line: str) -> str:
+        around.blocks.append(arguments)
+        if around.name == "func.func":
+            return ""
+        if around.name != "stablehlo.while":
+            return line
+        names = [_VALUE.findall(block) for block in around.blocks]
+        if len(names) == 1:
+            pairs = zip(names[0], around.operands.split(", "), strict=False)
+            carried = ", ".join(f"{name} = {value}" for name, value in pairs)
+            self.lines[around.place] = f"{around.results}stablehlo.while({carried})"
+            return "cond {"
+        # Both regions have the loop's arguments under one name.
+        self._names |= dict(zip(names[1], names[0], strict=False))
+        return ""
+
+    def _end(self, around: _Open, line: str) -> str:
+        regions, _, rest = line.partition("})")
+        if regions.strip():
+            return "} do {" if around.name == "stablehlo.while" else line
+        self._open.pop()
+        if around.name == "stablehlo.while":
+            return "}"
+        self._begin(around, rest)
+        return f"}}{rest}" if around.name in ("builtin.module", "func.func") else line
+
+    def _begin(self, around: _Open, rest: str) -> None:
+        """Writes the first line of a module or a function, whose attributes may stand in its last line."""
+        attributes = _attributes(around.attributes) | _attributes(rest)
+        name = attributes.get("sym_name", '""')
+        if around.name == "builtin.module":
+            self.lines[around.place] = f"module @{name} {{"
+        elif around.name == "func.func":
+            self.lines[around.place] = _header(name, attributes, around.blocks)
+
+
+def _own_form(results: str, name: str, operands: str, rest: str) -> str:
+    """An operation without regions as the reader knows it, "" where it knows the generic form."""
+    match name:
+        case "stablehlo.return" | "stablehlo.add":
+            return f"{results}{name} {operands} {rest}"
+        case "stablehlo.constant":
+            return f"{results}{name} {_attributes(rest).get('value', '')}"
+        case "stablehlo.compare" if direction := _DIRECTION.search(rest):
+            return f"{results}{name} {direction[1]}, {operands} {rest}"
+        case "sdy.mesh":
+            attributes = _attributes(rest)
+            mesh = attributes.get("mesh", "").removeprefix("#sdy.mesh")
+            return f"sdy.mesh @{attributes.get('sym_name', '')} = {mesh}"
+        case _ if name.startswith("sdy.") and "out_sharding" in (attributes := _attributes(rest)):
+            sharding = attributes.pop("out_sharding").removeprefix("#sdy.sharding")
+            moved = "".join(_AXES.sub(r"\1 ", value) for value in attributes.values())
+            return (
+                f"{results}{name} {moved}{operands} out_sharding={sharding} : {rest.rpartition(') -> ')[2]}"
+            )
+    return ""
+
+
+def _header(name: str, attributes: dict[str, str], blocks: list[str]) -> str:
+    """``func.func public @"main"(%arg0: tensor<4xf32> {...}) -> (tensor<4xf32> {...}) {``."""
+    visibility = attributes.get("sym_visibility", '"public"').strip('"')
+    arguments = _with_attributes(blocks[0] if blocks else "", attributes.get("arg_attrs", ""))
+    made = attributes.get("function_type", "").partition(" -> ")[2]
+    results = _with_attributes(
+        made[made.startswith("(") : len(made) - made.endswith(")")], attributes.get("res_attrs", "")
+    )
+    return f"func.func {visibility} @{name}({arguments}) -> ({results}) {{"
+
+
+def _with_attributes(types: str, attributes: str) -> str:
+    listed = [*_parts(attributes[1:-1])]
+    each = [*_parts(types)]
+    listed += [""] * (len(each) - len(listed))
+    return ", ".join(f"{one} {own}".strip() for one, own in zip(each, listed, strict=False))
+
+
+def _attributes(text: str) -> dict[str, str]:
+    """The attributes of ``<{name = value, ...}>`` or ``{name = value, ...}``."""
+    start = text.find("{")
+    if start < 0 or text[:start].strip() not in ("", "<"):
+        return {}
+    pairs = (part.partition(" = ") for part in _parts(text[start + 1 :]))
+    return {name: value for name, _, value in pairs}
+
+
+def _parts(text: str) -> Iterator[str]:
+    """What stands between the commas of a list, until the bracket that closes it."""
+    depth, start = 0, 0
+    for token in _TOKEN.finditer(text):
+        if token[0] in "([{<":
+            depth += 1
+        elif token[0] in ")]}>":
+            depth -= 1
+        elif token[0] == "," and depth == 0:
+            yield text[start : token.start()].strip()
+            start = token.end()
+        if depth < 0:
+            text = text[: token.start()]
+            break
+    if last := text[start:].strip():
+        yield last

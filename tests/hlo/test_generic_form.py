@@ -1,0 +1,123 @@
+# ruff: noqa: E501 - a compiler's line cannot be broken
+"""What JAX lowers to, in MLIR's own form and in its generic one, older and newer."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax import lax
+from jax.sharding import AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
+from jaxlib.mlir import ir
+
+from shardviz.hlo import ShardyModule, read_shardy
+from shardviz.sharding import PartitionSpec
+
+_REGION = re.compile(r'("[a-z.]+\w+"\([^()]*\)) <(\{.*\})> \(\{$', re.MULTILINE)
+_ATTRIBUTES = re.compile(r'("[a-z]+\.\w+"\([^()]*\)) <(\{.*\})>(?= :)')
+
+
+def every_collective(rows, vector):
+    gathered = lax.all_gather(rows, "Y", axis=0, tiled=True)
+    part = lax.psum_scatter(gathered, "Y", scatter_dimension=0, tiled=True)
+    part = lax.all_to_all(part, "X", 0, 1, tiled=True)
+    part = lax.ppermute(part, "Y", [(0, 1), (1, 2), (2, 3)])
+    part = lax.fori_loop(0, 5, lambda i, x: lax.ppermute(x, "X", [(0, 1), (1, 0)]) + i, part)
+    part = lax.fori_loop(
+        0, 3, lambda i, x: lax.fori_loop(2, 9, lambda j, y: lax.pmax(y, "Y") * j, x + i), part
+    )
+    part = lax.cond(part.sum() > 0, lambda x: lax.psum(x, ("X", "Y")), lambda x: x, part)
+    return part + vector.sum()
+
+
+@pytest.fixture(scope="module")
+def lowered() -> ir.Module:
+    mesh = jax.make_mesh((2, 4), ("X", "Y"), axis_types=(AxisType.Auto,) * 2)
+    mapped = jax.shard_map(
+        every_collective, mesh=mesh, in_specs=(P("X", "Y"), P("Y")), out_specs=P("X"), check_vma=False
+    )
+    split = [NamedSharding(mesh, spec) for spec in (P("X", "Y"), P("Y"))]
+    shapes = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in ((16, 16), (4,))]
+    return jax.jit(mapped, in_shardings=split).lower(*shapes).compiler_ir("stablehlo")
+
+
+def older(generic: str) -> str:
+    """With plain braces, which stand behind the regions."""
+    lines, behind = [], []
+    for line in generic.split("\n"):
+        if line.endswith("({"):
+            match = _REGION.search(line)
+            behind.append(match[2] if match else "")
+            line = _REGION.sub(r"\1 ({", line)
+        elif line.lstrip().startswith("})"):
+            attributes = behind.pop()
+            own, sign, rest = line.partition("}) {")
+            if sign and attributes:
+                line = f"{own}}}) {attributes[:-1]}, {rest}"
+            elif attributes:
+                line = line.replace("})", f"}}) {attributes}", 1)
+        lines.append(_ATTRIBUTES.sub(r"\1 \2", line))
+    return "\n".join(lines)
+
+
+def facts(module: ShardyModule) -> ShardyModule:
+    return replace(module, collectives=tuple(replace(each, name="") for each in module.collectives))
+
+
+def test_the_generic_form_says_the_same(lowered):
+    own = lowered.operation.get_asm()
+    expected = facts(read_shardy(own))
+    assert expected.unread == ()
+    assert {each.op: each.count for each in expected.collectives} == {
+        "all-gather": 1, "reduce-scatter": 1, "all-to-all": 1, "collective-permute": 5, "all-reduce": 1,
+    }  # fmt: skip
+    assert 21 in [each.count for each in expected.collectives]
+    assert expected.argument_specs == (PartitionSpec((("X",), ("Y",))), PartitionSpec((("Y",),)))
+    generic = lowered.operation.get_asm(print_generic_op_form=True)
+    assert '"func.func"() <{' in generic
+    for text in (generic, older(generic), generic.replace("\n", "\r\n")):
+        with lowered.context:
+            assert ir.Module.parse(text).operation.get_asm() == own
+        assert facts(read_shardy(text)) == expected
+
+
+SHARDY = """module @m attributes {mhlo.num_partitions = 8 : i32, mhlo.num_replicas = 1 : i32} {
+  sdy.mesh @mesh = <["X"=2, "Y"=4]>
+  func.func public @main(%arg0: tensor<8x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"X"}, {"Y"}]>}) -> tensor<8x64xf32> {
+    %0 = sdy.all_gather [{}, {"Y":(2)2}] %arg0 out_sharding=<@mesh, [{"X"}, {"Y":(1)2}]> : tensor<8x64xf32>
+    %1 = sdy.all_slice [{}, {"Y":(2)2}] %0 out_sharding=<@mesh, [{"X"}, {"Y"}]> : tensor<8x64xf32>
+    %2 = sdy.all_to_all [{"X"}: 0->1] %1 out_sharding=<@mesh, [{}, {"Y", "X"}]> : tensor<8x64xf32>
+    %3 = sdy.collective_permute %2 out_sharding=<@mesh, [{}, {"X", "Y"}]> : tensor<8x64xf32>
+    %4 = sdy.all_gather [{}, {"X", "Y"}] %3 out_sharding=<@mesh, [{}, {}]> : tensor<8x64xf32>
+    %5 = sdy.all_reduce {"Y"} %4 out_sharding=<@mesh, [{}, {}]> : tensor<8x64xf32>
+    %6 = sdy.reduce_scatter [{"X"}, {}] %5 out_sharding=<@mesh, [{"X"}, {}]> : tensor<8x64xf32>
+    return %6 : tensor<8x64xf32>
+  }
+}
+"""
+
+
+def test_shardys_collectives_in_the_generic_form(lowered):
+    with lowered.context:
+        generic = ir.Module.parse(SHARDY).operation.get_asm(print_generic_op_form=True)
+    expected = read_shardy(SHARDY)
+    assert (len(expected.collectives), expected.unread) == (7, ())
+    for text in (generic, older(generic)):
+        assert read_shardy(text) == expected
+
+
+def test_a_text_in_the_generic_form_that_is_cut_off_is_read(lowered):
+    generic = lowered.operation.get_asm(print_generic_op_form=True)
+    lines, whole = generic.split("\n"), read_shardy(generic)
+    found = 0
+    for stop in range(3, len(lines) - 1):
+        module = read_shardy("\n".join(lines[:stop]))
+        assert module.unread == ("the text breaks off inside the module",)
+        assert module.name == whole.name
+        assert found <= len(module.collectives) <= len(whole.collectives)
+        found = len(module.collectives)
+    assert found == len(whole.collectives)
