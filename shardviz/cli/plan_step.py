@@ -24,17 +24,19 @@ def step_of_plan(
     from shardviz.cli.presenting import present
     from shardviz.compiler import parse_targets
 
-    asked = None
+    asked, targets = None, () if target is None else parse_targets(target)
     if target is not None:
-        names = [each.name for each in parse_targets(target)]
+        names = [each.name for each in targets]
         asked = next((name for name in ("real", "cpu") if name in names), "none")
     manner.check(asked, "--target")
     with Judge.begin("none" if manner.compare else asked, timeout, "--target") as judge:
         from rich.text import Text
 
+        from shardviz.hardware import topology_for
+        from shardviz.hardware.chips import Gpu
         from shardviz.planner import plan
         from shardviz.render.plans.plan_view import step_lines
-        from shardviz.stepping.links import links_from_text
+        from shardviz.stepping.links import linked_chip, links_of_chip
         from shardviz.stepping.plan_step import question_of_step
 
         planned = plan(question())
@@ -43,5 +45,7 @@ def step_of_plan(
         if not manner.as_json:
             page = manner.page
             heading = [*step_lines(planned, number, page.width, page.palette), Text()]
-        links = links_from_text(stepped.schedule.pattern.dims, None, None, None)
+        chip = linked_chip(targets, planned.problem.mesh)
+        kind = "switch" if isinstance(chip, Gpu) else None
+        links = links_of_chip(topology_for(kind, stepped.schedule.pattern.dims), chip)
         return present(stepped, links, judge, manner, heading)

@@ -42,7 +42,7 @@ MAX_PIECES = 1024
     "--topology", metavar="NAME", help="Links: ring, line, torus, switch, 4x4; a ring or a torus if none."
 )
 @click.option("--latency", metavar="TIME", help="Of one hop; 1us if none.")
-@click.option("--bandwidth", metavar="RATE", help="Of one link, one way; 45GB/s if none.")
+@click.option("--bandwidth", metavar="RATE", help="Of one link, one way; a TPU v5e's 45GB/s if none.")
 @click.option(
     "--on",
     type=click.Choice(["cpu", "real", "none"]),

@@ -108,7 +108,7 @@ class StepPane(Pane):
         self._answers = answers
         if self._scene is None or not self.is_loaded:
             return
-        if self.chosen.stand_on(self._grounds(self._scene)) and self.chosen.topology is None:
+        if self.chosen.stand_on(self._grounds(self._scene)):
             self._load(self.player.fraction)
         else:
             self._draw_foot()
@@ -265,7 +265,7 @@ class StepPane(Pane):
             self._load_modules(self._scene)
             return
         found = self.chosen.look(self._scene)
-        moved = self.chosen.stand_on(self._grounds(self._scene)) and self.chosen.topology is None
+        moved = self.chosen.stand_on(self._grounds(self._scene))
         if found == "same" and moved:
             self._load(self.player.fraction)
             return
