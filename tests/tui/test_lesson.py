@@ -188,6 +188,37 @@ def test_an_answer_begins_where_it_is_to_be_seen():
     drive(script, SIZES["usual"])
 
 
+@pytest.mark.parametrize(
+    ("screen", "keys", "name"),
+    [
+        ("layout", "vm", "two-axes-and-their-order"),
+        ("step", "vl", "both-ways-round"),
+        ("step", "o", "all-gather-hop-by-hop"),
+    ],
+)
+def test_nothing_that_was_looked_at_before_leaks_into_a_lesson(screen, keys, name):
+    seen = {}
+
+    async def script(pilot):
+        app = pilot.app
+        for attempt in (begin(find(name)), at("reveal", find(name))):
+            await app.open_lesson(attempt)
+            await until(pilot, lambda: screen != "step" or app.pane.stepped is not None)
+            seen.setdefault(attempt.stage, []).append(await press(pilot))
+
+    async def with_keys(pilot):
+        await pilot.app.put_on(screen)
+        pilot.app.face(False)
+        before = await press(pilot)
+        assert await press(pilot, *keys) != before
+        await script(pilot)
+
+    drive(script, SIZES["usual"])
+    drive(with_keys, SIZES["usual"])
+    for usual, after_keys in seen.values():
+        assert usual == after_keys
+
+
 def test_a_lesson_is_left_and_found_again_where_it_was():
     lesson = find("2")
 

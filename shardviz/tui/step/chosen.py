@@ -137,6 +137,12 @@ class Chosen:
         before, self._joined = self._joined, (self._placement, self._chip)
         return self._joined != before
 
+    def forget(self) -> bool:
+        """Take the usual algorithm and links again; whether others had been chosen."""
+        had = self._algorithm is not None or self.topology is not None
+        self._algorithm = self.topology = None
+        return had
+
     @property
     def links(self) -> Links:
         """What joins the group. Raises `QuestionError` where it is too large, or no collective is there."""
