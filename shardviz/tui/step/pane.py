@@ -102,9 +102,9 @@ class StepPane(Pane):
     def begin(self, place: Place) -> None:
         self._group, self._page, self._view = self.chosen.group_of(place.position), None, "devices"
         self._open_form(False)
-        self._go(0)
         if self.chosen.forget() and self.is_loaded:
             self._load(0.0)
+        self._go(place.round)
 
     def show_answers(self, answers: Mapping[str, Answer]) -> None:
         # The verdict on the numbers comes with the compilers' answers.
