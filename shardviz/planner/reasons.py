@@ -271,16 +271,14 @@ def _purpose(
     dim, axes = array.dims[place], _names(move.axes)
     if not _stays(move, place, goal):
         return f"On the way to the wanted split of {array.name}"
-    if not is_operand:
-        return f"To have {array.name} split along {dim} over {axes}"
-    for other, (placed, _) in choice.others(array):
+    for other, (placed, _) in choice.others(array) if is_operand else ():
         if any(
             name == dim and set(move.axes) <= set(held) for name, held in zip(other.dims, placed, strict=True)
         ):
             return f"To match {other.name}'s split of {dim} over {axes}"
     if dim in choice.part.einsum.contracted:
         return f"To sum over {dim} in parts over {axes}"
-    return f"To make {choice.part.result.name} split along {dim} over {axes}"
+    return f"To have {choice.part.result.name} split along {dim} over {axes}"
 
 
 def _permute(array: ShardedArray, move: Move, goal: State) -> str:
