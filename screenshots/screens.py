@@ -51,7 +51,7 @@ SCREENS = {
     "tui-small": Picture("layout", MLP, ("right",), SMALL),
     "lesson-predict": Picture("layout", lesson="four-cases", keys=("n", "down")),
     "lesson-reveal": Picture(
-        "step", lesson="all-gather-hop-by-hop", keys=("n", "down", "enter", "right", "right"), shows="✓ every"
+        "step", lesson="all-gather-hop-by-hop", keys=("n", "down", "enter"), shows="✓ every"
     ),
     "lesson-change": Picture(
         "layout",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,8 @@ from shardviz.errors import QuestionError
 
 if TYPE_CHECKING:
     from shardviz.hlo import Collective
+
+_FLOAT = re.compile(r"\b(bf16|f\d\w*)\[")
 
 
 def inspect(program: Any, /, *args: Any, **kwargs: Any) -> Report:
@@ -38,14 +41,30 @@ def inspect(program: Any, /, *args: Any, **kwargs: Any) -> Report:
             notes.append(f"axes are not named after the mesh {_written(mesh)}: {error.message}")
         else:
             modules.append(replace(module, collectives=_with_ids(module.collectives, mesh.ids)))
-    if not modules:
-        module = read(compiled.text, infer=True)
-        return Report(module, None, compiled.text, tuple(notes))
-    best = max(modules, key=lambda module: sum(bool(each.axes) for each in module.collectives))
-    if len(compiled.meshes) > 1:
+    named = max(modules, key=lambda module: sum(bool(each.axes) for each in module.collectives), default=None)
+    if named is not None and len(compiled.meshes) > 1:
         meshes = " and ".join(map(_written, compiled.meshes))
-        notes.append(f"this program has several meshes: {meshes}; axes are named after {best.mesh}")
-    return Report(best, best.mesh, compiled.text, tuple(notes))
+        notes.append(f"this program has several meshes: {meshes}; axes are named after {named.mesh}")
+    module = read(compiled.text, infer=True) if named is None else named
+    if compiled.is_for_cpu:
+        notes += _widened(compiled.text, module.collectives)
+    return Report(module, None if named is None else named.mesh, compiled.text, tuple(notes))
+
+
+def _widened(text: str, collectives: Sequence[Collective]) -> list[str]:
+    """Where XLA for CPU may have computed the floats of the arguments and results, which the first line of
+    its text lists, in a wider type, and moved them so."""
+    from shardviz.sharding.dtype import BITS
+
+    moved = {each.dtype for each in collectives if each.wire_bytes and _FLOAT.match(f"{each.dtype}[")}
+    widest = max(moved, key=BITS.__getitem__, default="")
+    given = dict.fromkeys(_FLOAT.findall(text.partition("\n")[0]))
+    narrower = [dtype for dtype in given if widest and BITS[dtype] < BITS[widest]]
+    return [
+        f"XLA for CPU computes {dtype} as {widest}: what carries {widest} here may carry {dtype} on a TPU or "
+        f"GPU, 1/{BITS[widest] // BITS[dtype]} of the bytes"
+        for dtype in narrower
+    ]
 
 
 def _written(mesh: JaxMesh) -> str:

@@ -18,10 +18,14 @@ _HINT = "give a function, a jitted one, what its lower(…) returns, or what com
 
 @dataclass(frozen=True)
 class CompiledProgram:
-    """HLO text, and the meshes of the shardings of the arguments, then of the results, each once."""
+    """HLO text, and the meshes of the shardings of the arguments, then of the results, each once.
+
+    `is_for_cpu` tells that XLA for CPU has compiled it, for simulated devices or real ones.
+    """
 
     text: str
     meshes: tuple[JaxMesh, ...]
+    is_for_cpu: bool
 
 
 def compiled_program(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> CompiledProgram:
@@ -34,7 +38,12 @@ def compiled_program(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any
     text = compiled.as_text()
     if not text:
         raise QuestionError("this compiler shows no text of its programs", "ask on a CPU, a TPU or a GPU")
-    return CompiledProgram(text, _meshes(compiled))
+    shardings = [
+        *compiled.in_tree.flatten_up_to(compiled.input_shardings),
+        *compiled.out_tree.flatten_up_to(compiled.output_shardings),
+    ]
+    devices = (device for sharding in shardings for device in getattr(sharding, "device_set", ()))
+    return CompiledProgram(text, _meshes(shardings), any(device.platform == "cpu" for device in devices))
 
 
 def _compiled(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -75,11 +84,7 @@ def _unwrapped(program: Any) -> Any:
     return program
 
 
-def _meshes(compiled: Any) -> tuple[JaxMesh, ...]:
-    shardings = (
-        *compiled.in_tree.flatten_up_to(compiled.input_shardings),
-        *compiled.out_tree.flatten_up_to(compiled.output_shardings),
-    )
+def _meshes(shardings: Sequence[Any]) -> tuple[JaxMesh, ...]:
     found: dict[tuple[object, ...], JaxMesh] = {}
     for sharding in shardings:
         mesh = JaxMesh.of(getattr(sharding, "mesh", None))

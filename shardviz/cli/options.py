@@ -103,7 +103,9 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON o
 def links(command: F) -> F:
     """`--latency` and `--bandwidth`: what a message takes on the links that a collective runs over."""
     command = click.option(
-        "--bandwidth", metavar="RATE", help="Of one link of a collective, one way; 45GB/s if none."
+        "--bandwidth",
+        metavar="RATE",
+        help="Of one link, one way; the target's, or a TPU v5e's 45GB/s, if none.",
     )(command)
     return click.option("--latency", metavar="TIME", help="Of one hop of a collective; 1us if none.")(command)
 

@@ -26,17 +26,18 @@ def step_of_plan(
     from shardviz.cli.presenting import present
     from shardviz.compiler import parse_targets
 
-    asked = None
+    asked, targets = None, () if target is None else parse_targets(target)
     if target is not None:
-        names = [each.name for each in parse_targets(target)]
+        names = [each.name for each in targets]
         asked = next((name for name in ("real", "cpu") if name in names), "none")
     manner.check(asked, "--target")
     with Judge.begin("none" if manner.compare else asked, timeout, "--target") as judge:
         from rich.text import Text
 
+        from shardviz.hardware.chips import Gpu
         from shardviz.planner import plan
         from shardviz.render.plans.plan_view import step_lines
-        from shardviz.stepping.links import links_from_text
+        from shardviz.stepping.links import linked_chip, links_from_text
         from shardviz.stepping.plan_step import question_of_step
 
         planned = plan(question())
@@ -45,5 +46,7 @@ def step_of_plan(
         if not manner.as_json:
             page = manner.page
             heading = [*step_lines(planned, number, page.width, page.palette), Text()]
-        links = links_from_text(stepped.schedule.pattern.dims, None, latency, bandwidth)
+        chip = linked_chip(targets, planned.problem.mesh)
+        kind = "switch" if isinstance(chip, Gpu) else None
+        links = links_from_text(stepped.schedule.pattern.dims, kind, latency, bandwidth, chip)
         return present(stepped, links, judge, manner, heading)

@@ -43,6 +43,11 @@ class TpuSlices:
         return self.slices * math.prod(self.torus) * self.chip.devices_per_chip
 
     @property
+    def linked(self) -> TpuChip | None:
+        """The chip whose links join all devices; None for several slices."""
+        return self.chip if self.slices == 1 else None
+
+    @property
     def made_of(self) -> str:
         """Why that many devices; "" where each chip is one."""
         each = self.chip.devices_per_chip
@@ -73,7 +78,7 @@ class TpuSlices:
 class GpuNodes:
     """`nodes` equal nodes of `gpus` each."""
 
-    gpu: Gpu
+    chip: Gpu
     nodes: int
     gpus: int
     lane: ClassVar[LaneName] = "cuda"
@@ -83,28 +88,33 @@ class GpuNodes:
     def name(self) -> str:
         """As it stands after `--target`."""
         many = f"{self.nodes}x" if self.nodes > 1 else ""
-        return f"{self.gpu.name}:{many}{self.gpus}"
+        return f"{self.chip.name}:{many}{self.gpus}"
 
     @property
     def description(self) -> str:
         where = f"{self.nodes} nodes of " if self.nodes > 1 else ""
-        return f"XLA for {where}{self.gpus} {self.gpu.name.upper()}"
+        return f"XLA for {where}{self.gpus} {self.chip.name.upper()}"
 
     @property
     def devices(self) -> int:
         return self.nodes * self.gpus
 
     @property
+    def linked(self) -> Gpu | None:
+        """The GPU whose links join all devices, through a switch; None for several nodes."""
+        return self.chip if self.nodes == 1 else None
+
+    @property
     def machine(self) -> Machine:
         """For the child: what the GPU compiler is told."""
-        return Machine("cuda", f"1x{self.nodes}x{self.gpus}", (("gpu", self.gpu.name),))
+        return Machine("cuda", f"1x{self.nodes}x{self.gpus}", (("gpu", self.chip.name),))
 
     def of_size(self, devices: int) -> list[str]:
         """The name with that many devices, in whole nodes."""
-        if devices <= self.gpu.node:
-            return [GpuNodes(self.gpu, 1, devices).name]
-        nodes, rest = divmod(devices, self.gpu.node)
-        return [] if rest else [GpuNodes(self.gpu, nodes, self.gpu.node).name]
+        if devices <= self.chip.node:
+            return [GpuNodes(self.chip, 1, devices).name]
+        nodes, rest = divmod(devices, self.chip.node)
+        return [] if rest else [GpuNodes(self.chip, nodes, self.chip.node).name]
 
 
 Machines = TpuSlices | GpuNodes

@@ -18,11 +18,11 @@ class TpuChip:
     """One generation of TPUs.
 
     `name` is what the TPU compiler calls it and `device_kind` what JAX does. A slice of it is a torus of
-    `rank` axes and at most `pod` chips. Under JAX a chip shows as `devices_per_chip` devices. `ring` is the
-    size at which an axis closes to a ring by itself; None where a slice closes once all its axes are
-    multiples of `CUBE`. Figures: the hardware chapter of "How to Scale Your Model", and for v2 Google's
-    page on TPU v2. `longest` says for each x which y are the most that the TPU compiler finds routes for,
-    where not all are (tried with libtpu 0.0.52).
+    `rank` axes and at most `pod` chips. Under JAX a chip shows as `devices_per_chip` devices. `link` are the
+    bytes per second of a link to a neighbour, one way. `ring` is the size at which an axis closes to a ring
+    by itself; None where a slice closes once all its axes are multiples of `CUBE`. Figures: the hardware
+    chapter of "How to Scale Your Model", and for v2 Google's page on TPU v2. `longest` says for each x which
+    y are the most that the TPU compiler finds routes for, where not all are (tried with libtpu 0.0.52).
     """
 
     name: str
@@ -30,6 +30,7 @@ class TpuChip:
     rank: int
     devices_per_chip: int
     pod: int
+    link: float
     ring: int | None = None
     longest: tuple[tuple[int, int], ...] = ()
 
@@ -65,11 +66,13 @@ class TpuChip:
 
 @dataclass(frozen=True)
 class Gpu:
-    """One kind of NVIDIA GPU. `node` of them share a switch; `device_kind` is what JAX calls it."""
+    """One kind of NVIDIA GPU. `node` of them share a switch; `device_kind` is what JAX calls it. `link` are
+    the bytes per second of its NVLinks together, one way ("How to Scale Your Model", the chapter on GPUs)."""
 
     name: str
     device_kind: str
     node: int
+    link: float
 
 
 _V5E_LONGEST = ((1, 16), (2, 8), (4, 16), (6, 8), (8, 16), (10, 1), (12, 2), (14, 4), (16, 16))
@@ -77,13 +80,13 @@ _V5E_LONGEST = ((1, 16), (2, 8), (4, 16), (6, 8), (8, 16), (10, 1), (12, 2), (14
 TPUS = {
     chip.name: chip
     for chip in (
-        TpuChip("v2", "TPU v2", 2, 2, 256, ring=16),
-        TpuChip("v3", "TPU v3", 2, 2, 1024, ring=32),
-        TpuChip("v4", "TPU v4", 3, 1, 4096),
-        TpuChip("v5e", "TPU v5 lite", 2, 1, 256, ring=16, longest=_V5E_LONGEST),
-        TpuChip("v5p", "TPU v5", 3, 1, 8960),
-        TpuChip("v6e", "TPU v6 lite", 2, 1, 256, ring=16),
-        TpuChip("tpu7x", "TPU7x", 3, 2, 9216),
+        TpuChip("v2", "TPU v2", 2, 2, 256, 6e10, ring=16),
+        TpuChip("v3", "TPU v3", 2, 2, 1024, 1e11, ring=32),
+        TpuChip("v4", "TPU v4", 3, 1, 4096, 4.5e10),
+        TpuChip("v5e", "TPU v5 lite", 2, 1, 256, 4.5e10, ring=16, longest=_V5E_LONGEST),
+        TpuChip("v5p", "TPU v5", 3, 1, 8960, 9e10),
+        TpuChip("v6e", "TPU v6 lite", 2, 1, 256, 9e10, ring=16),
+        TpuChip("tpu7x", "TPU7x", 3, 2, 9216, 9e10),
     )
 }
 """Every generation that the TPU compiler knows, the oldest first. v4 pairs its cores to one device."""
@@ -94,9 +97,9 @@ TPU_ALIASES = {"v5": "v5p", "v5litepod": "v5e", "v5lite": "v5e", "7x": "tpu7x", 
 GPUS = {
     gpu.name: gpu
     for gpu in (
-        Gpu("a100", "NVIDIA A100-SXM4-80GB", 8),
-        Gpu("h100", "NVIDIA H100 80GB HBM3", 8),
-        Gpu("h200", "NVIDIA H200", 8),
-        Gpu("b200", "NVIDIA B200", 8),
+        Gpu("a100", "NVIDIA A100-SXM4-80GB", 8, 3e11),
+        Gpu("h100", "NVIDIA H100 80GB HBM3", 8, 4.5e11),
+        Gpu("h200", "NVIDIA H200", 8, 4.5e11),
+        Gpu("b200", "NVIDIA B200", 8, 9e11),
     )
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from shardviz.drafts.draft import Draft
@@ -96,6 +96,9 @@ def _goal(lesson: Lesson, setup: Scene) -> Iterator[Complaint]:
     if first_difference(lesson.goal, lesson, setup) is None:
         yield Complaint("goal", "the start meets it already")
     changed = kept_difference(setup, solution, lesson.goal.may_change)
+    own = lesson.setup.collective
+    if lesson.goal.may_change == ("collective",) and replace(lesson.solution, collective=own) != lesson.setup:
+        changed = "of the problem beside its collective, nothing may change"
     if changed is not None:
         yield Complaint("goal.may_change", f"the solution changes what is not in it: {changed}")
         return

@@ -56,7 +56,12 @@ def _differences(goal: Goal, lesson: Lesson, scene: Scene) -> Iterator[str]:
     if kept is not None:
         yield kept
     if goal.mesh is not None and wide(problem.mesh) != wide(mesh):
-        yield f"the mesh is {problem.mesh}; the goal wants {goal.mesh}"
+        # Not which one it wants: that may be all there is to find.
+        yield (
+            f"the mesh is {problem.mesh}; the goal wants its {mesh.size} devices arranged otherwise"
+            if problem.mesh.size == mesh.size
+            else f"the mesh has {problem.mesh.size} devices; the goal wants {mesh.size}"
+        )
     if goal.axis_types is not None and problem.axis_types != goal.axis_types:
         yield f"the axes are {problem.axis_types}; the goal wants them {goal.axis_types}"
     for name, text in (goal.holds or {}).items():

@@ -36,11 +36,12 @@ Key = tuple[int, int, int, int, int]
 
 @dataclass(frozen=True)
 class Link:
-    """One part of a chain as planned: the moves of each operand, the sharing, the moves of the result."""
+    """One part of a chain as planned: the moves of each operand, the sharing, and the moves of the result to
+    each state that it must pass through."""
 
     sharing: Sharing
     operand_moves: tuple[tuple[Move, ...], ...]
-    result_moves: tuple[Move, ...]
+    result_moves: tuple[tuple[Move, ...], ...]
     starts: tuple[State, ...]
 
 
@@ -118,9 +119,9 @@ class Planner:
             for dim, size in _dim_sizes(part).items()
         )
         key: Key = (cost.wire_bytes, cost.collectives, work, cost.slices, operand_paths[0][0].wire_bytes)
-        moves = tuple(path for _, path in operand_paths)
-        result_moves = tuple(move for _, path in result_paths for move in path)
-        return ends[-1], key, Link(sharing, moves, result_moves, starts)
+        operand_moves = tuple(path for _, path in operand_paths)
+        result_moves = tuple(path for _, path in result_paths)
+        return ends[-1], key, Link(sharing, operand_moves, result_moves, starts)
 
     def _by_bound(
         self, problem: Problem, index: int, starts: tuple[State, ...]
@@ -149,16 +150,16 @@ class Planner:
     def _written(self, problem: Problem, links: tuple[Link, ...]) -> Plan:
         steps: list[Step] = []
         cases = []
+        gathered = _gathered(problem, links)
         for part, link in zip(problem.parts, links, strict=True):
-            choice = Choice(self.mesh, part, link.sharing, link.starts)
+            choice = Choice(self.mesh, part, link.sharing, link.starts, gathered)
             for operand, moves in zip(part.operands, link.operand_moves, strict=True):
                 reasons = explain_moves(choice, operand, moves)
                 steps.extend(_step(operand, move, why) for move, why in zip(moves, reasons, strict=True))
             steps.append(self._multiply(part, link, explain_einsum(choice)))
-            reasons = explain_moves(choice, part.result, link.result_moves)
-            steps.extend(
-                _step(part.result, move, why) for move, why in zip(link.result_moves, reasons, strict=True)
-            )
+            for moves in link.result_moves:
+                reasons = explain_moves(choice, part.result, moves)
+                steps.extend(_step(part.result, move, why) for move, why in zip(moves, reasons, strict=True))
             cases.append(case_of(part.einsum, link.starts, self.mesh.axis_names))
         result = problem.result.spec or (steps[-1].to_spec)
         return Plan(problem, tuple(steps), result, tuple(cases))
@@ -206,6 +207,19 @@ def _step(array: ShardedArray, move: Move, reason: str) -> Step:
         move.wire_bytes,
         reason,
     )
+
+
+def _gathered(problem: Problem, links: tuple[Link, ...]) -> frozenset[str]:
+    """The names of the arrays that a plan gathers."""
+    paths = [
+        (array.name, path)
+        for part, link in zip(problem.parts, links, strict=True)
+        for array, path in (
+            *zip(part.operands, link.operand_moves, strict=True),
+            *((part.result, path) for path in link.result_moves),
+        )
+    ]
+    return frozenset(name for name, path in paths if any(move.op == "all_gather" for move in path))
 
 
 def _goals(

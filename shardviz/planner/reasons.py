@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from shardviz.planner.contraction import Sharing
-from shardviz.planner.moves import Axes, Move, State, spec_of
+from shardviz.planner.moves import Axes, Move, Shards, State, spec_of
 from shardviz.planner.problem import Contraction
-from shardviz.sharding import Mesh, ShardedArray, array_bytes, shard_shape
+from shardviz.sharding import Mesh, ShardedArray, shard_shape
+
+Operand = tuple[ShardedArray, State]
+"""An operand with its state before any step."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One einsum with what was chosen for it: `starts` are the operands' states before any step."""
+    """One einsum with what was chosen for it: `starts` are the operands' states before any step, `gathered`
+    the names of the arrays that the whole plan gathers."""
 
     mesh: Mesh
     part: Contraction
     sharing: Sharing
     starts: tuple[State, ...]
+    gathered: frozenset[str]
 
     def dim_of(self, axis: str) -> str | None:
-        """The dimension of the einsum that `axis` splits while the devices multiply."""
+        """The dimension of the einsum that `axis` splits while the devices compute."""
         return next((dim for dim, axes in self.sharing.assignment.items() if axis in axes), None)
 
     def start(self, array: ShardedArray) -> State:
@@ -29,10 +35,15 @@ class Choice:
         pairs = zip(self.part.operands, self.starts, strict=True)
         return next(state for operand, state in pairs if operand is array)
 
-    def others(self, array: ShardedArray) -> list[tuple[ShardedArray, State]]:
+    def others(self, array: ShardedArray) -> list[Operand]:
         """The operands besides `array`, with their states before any step."""
         pairs = zip(self.part.operands, self.starts, strict=True)
         return [(operand, state) for operand, state in pairs if operand is not array]
+
+    def wire_bytes(self, array: ShardedArray, op: str, axes: Axes, state: State) -> int:
+        """What one device would send to gather, or to add, `array` over `axes`, which `state` leaves out."""
+        shards = Shards(array.shape, array.dtype, self.mesh.shape, ())
+        return shards.move(op, axes, None, state, state).wire_bytes
 
 
 def explain_einsum(choice: Choice) -> str:
@@ -59,16 +70,15 @@ def explain_einsum(choice: Choice) -> str:
 
 
 def explain_moves(choice: Choice, array: ShardedArray, moves: Sequence[Move]) -> list[str]:
-    """One sentence for each move of one operand, or of the result."""
+    """One sentence for each move of one operand, or of the result, on its way to one state."""
     is_operand = any(operand is array for operand in choice.part.operands)
-    goal = moves[-1].after if moves else None
-    return [_explain(choice, array, move, goal, is_operand) for move in moves]
+    return [_explain(choice, array, move, moves[-1].after, is_operand) for move in moves]
 
 
-def _explain(choice: Choice, array: ShardedArray, move: Move, goal: State | None, is_operand: bool) -> str:
+def _explain(choice: Choice, array: ShardedArray, move: Move, goal: State, is_operand: bool) -> str:
     match move.op:
         case "all_gather":
-            return _gather(choice, array, move, is_operand)
+            return _gather(choice, array, move, goal, is_operand)
         case "slice":
             return _slice(choice, array, move, goal, is_operand)
         case "all_to_all":
@@ -79,116 +89,163 @@ def _explain(choice: Choice, array: ShardedArray, move: Move, goal: State | None
             return _reduce(choice, array, move, goal)
 
 
-def _gather(choice: Choice, array: ShardedArray, move: Move, is_operand: bool) -> str:
+def _gather(choice: Choice, array: ShardedArray, move: Move, goal: State, is_operand: bool) -> str:
     assert move.dim is not None
-    dim, n = array.dims[move.dim], choice.mesh.group_size(move.axes)
-    axes = _names(move.axes)
-    before = _local(array, move.before, choice.mesh)[move.dim]
-    after = _local(array, move.after, choice.mesh)[move.dim]
+    n, axes = choice.mesh.group_size(move.axes), _names(move.axes)
+    before, after = _extents(choice, array, move)
     doing = f"gather its {n} pieces of {before:,} into {after:,}"
-    price = _sent(move, n)
-    if not is_operand:
-        whole = f"{_extent(after, array, move.dim)} of {array.name} is wanted on every device of {axes}"
-        return f"{whole}: {doing}; {price}."
-    if not set(move.axes) <= set(choice.start(array)[0][move.dim]):
-        return f"On the way to the wanted split of {array.name}, {doing}; {price}."
+    stays_split = set(move.axes) & {axis for held in goal[0] for axis in held}
+    if stays_split or (is_operand and not set(move.axes) <= set(choice.start(array)[0][move.dim])):
+        return f"On the way to the wanted split of {array.name}, {doing}; {_sent(move, n)}."
+    if is_operand:
+        return _gather_operand(choice, array, move, doing)
+    whole = "All" if after == array.shape[move.dim] else "More"
+    wanted = f"{whole} of {array.dims[move.dim]} of {array.name} is wanted on every device of {axes}"
+    return f"{wanted}: {doing}; {_sent(move, n)}."
+
+
+def _extents(choice: Choice, array: ShardedArray, move: Move) -> tuple[int, ...]:
+    """Elements of a device along the dimension of a move, before and after it."""
+    assert move.dim is not None
+    return tuple(_local(array, state, choice.mesh)[move.dim] for state in (move.before, move.after))
+
+
+def _gather_operand(choice: Choice, array: ShardedArray, move: Move, doing: str) -> str:
+    """Why an operand loses a split for good: what else the axes do, or what it would send to keep it."""
+    assert move.dim is not None
+    part, dim, axes = choice.part, array.dims[move.dim], _names(move.axes)
+    price = _sent(move, choice.mesh.group_size(move.axes))
     if array.dims.count(dim) > 1:
         return (
             f"{array.name} has {dim} twice, and no axis can split both at once: {doing}, so that every "
             f"device finds the diagonal in what it holds; {price}."
         )
-    rival = _rival(choice, array, move.axes)
-    if rival is not None and rival[1] == dim and _alike(choice, dim):
-        return _gather_though_alike(choice, array, dim, move)
-    if rival is not None:
-        other, other_dim, other_bytes = rival
-        if dim in choice.part.einsum.contracted and other_dim != dim:
-            start = (
-                f"Over {axes} {array.name} is split by {dim}, which is summed, "
-                f"but {other.name} by {other_dim}"
+    for other, _ in choice.others(array):
+        if other.dims.count(dim) > 1:
+            return (
+                f"{other.name} has {dim} twice, and no axis can split both at once, so every device needs "
+                f"all of {array.name}'s {dim}: {doing}; {price}."
             )
-        elif dim in choice.part.einsum.contracted:
-            start = f"Both {array.name} and {other.name} are split along {dim} over {axes}, in different ways"
-        else:
-            start = f"Both {array.name} (along {dim}) and {other.name} (along {other_dim}) want {axes}"
-        instead = (
-            f"; gathering {other.name} instead would send {other_bytes:,}"
-            if other_bytes > move.wire_bytes
-            else ""
-        )
-        followed = "can follow only one" if any(map(choice.dim_of, move.axes)) else "here follows neither"
-        return f"{start}, and the product {followed}: gather {array.name}'s {dim}; {price}{instead}."
-    if dim in choice.part.einsum.contracted:
+    if (conflict := _conflict(choice, array, move)) is not None:
+        start, instead = conflict
+        return f"{start}, and the product can follow only one: gather {array.name}'s {dim}; {price}{instead}."
+    for axis in move.axes:
+        if (split := choice.dim_of(axis)) is not None:
+            return (
+                f"Over {axis} the devices split {split}, which {array.name} does not have, and not {dim}: "
+                f"{doing}; {price}."
+            )
+    mates = [(other, state) for other, state in choice.others(array) if dim in other.dims]
+    used = {axis for other, (placed, _) in mates for axis in placed[other.dims.index(dim)]}
+    if dim in part.einsum.contracted and mates and not used & set(move.axes):
+        before, after = _extents(choice, array, move)
         return (
             f"The product sums over {dim}, but only {array.name} is split along it over {axes} "
             f"({before:,} of {after:,} on a device): {doing}; {price}."
         )
+    if (summed := _summing(choice, array, move, mates)) is not None:
+        return f"{summed}: gather {array.name}'s {dim}; {price}."
     return (
-        f"The multiplication does not follow the split of {array.name} along {dim} over {axes}, so every "
-        f"device needs more of it: {doing}; {price}."
+        f"No cheaper plan was found that leaves {array.name} split along {dim} over {axes}: {doing}; "
+        f"{price}{_afterwards(choice, array, move, mates)}."
     )
 
 
-def _alike(choice: Choice, dim: str) -> bool:
-    """Whether all operands that have a dimension split it over the same axes, in the same order."""
-    held = {
-        axes
-        for operand, (placed, _) in zip(choice.part.operands, choice.starts, strict=True)
-        for name, axes in zip(operand.dims, placed, strict=True)
-        if name == dim
-    }
-    return len(held) == 1
-
-
-def _gather_though_alike(choice: Choice, array: ShardedArray, dim: str, move: Move) -> str:
-    """The textbook would add partial sums here (case 3), but that sends more."""
-    mesh, result = choice.mesh, choice.part.result
-    n, axes = mesh.group_size(move.axes), _names(move.axes)
-    names = " and ".join(operand.name for operand in choice.part.operands if dim in operand.dims)
-    summed = array_bytes(_local(result, choice.sharing.result, mesh), result.dtype)
-    wanted = result.spec.axes if result.spec is not None else ()
-    op, rounds = ("psum_scatter", 1) if set(move.axes) <= set(wanted) else ("psum", 2)
-    return (
-        f"{names} are split alike along {dim} over {axes}, and a {op} could add partial sums by sending "
-        f"{rounds * summed * (n - 1) // n:,} bytes; gathering {names} sends less, though every device "
-        f"multiplies {n} times as much: gather {array.name}'s {dim}; {_sent(move, n)}."
-    )
-
-
-def _rival(choice: Choice, array: ShardedArray, axes: Axes) -> tuple[ShardedArray, str, int] | None:
-    """Another operand that `axes` split too: it, the dimension, and the bytes to gather it instead."""
-    for other, (placed, _) in choice.others(array):
-        for dim, held in zip(other.dims, placed, strict=True):
-            if set(axes) & set(held):
-                n = choice.mesh.group_size(axes)
-                kept = tuple(tuple(a for a in on if a not in axes) for on in placed)
-                whole = array_bytes(_local(other, (kept, ()), choice.mesh), other.dtype)
-                return other, dim, whole * (n - 1) // n
+def _conflict(choice: Choice, array: ShardedArray, move: Move) -> tuple[str, str] | None:
+    """Another operand that keeps the axes for a dimension of its own: in words, and what gathering that one
+    would send, where it is more."""
+    assert move.dim is not None
+    dim = array.dims[move.dim]
+    for other, state in choice.others(array):
+        for place, (other_dim, held) in enumerate(zip(other.dims, state[0], strict=True)):
+            shared = tuple(axis for axis in move.axes if axis in held and choice.dim_of(axis) == other_dim)
+            if not shared:
+                continue
+            if dim in choice.part.einsum.contracted:
+                start = (
+                    f"Over {_names(shared)} {array.name} is split by {dim}, which is summed, "
+                    f"but {other.name} by {other_dim}"
+                )
+            else:
+                start = (
+                    f"Both {array.name} (along {dim}) and {other.name} (along {other_dim}) "
+                    f"want {_names(shared)}"
+                )
+            rest = held[: len(held) - len(move.axes)]
+            if set(held) != {*rest, *move.axes} or other.name in choice.gathered:
+                return start, ""
+            kept = (*state[0][:place], rest, *state[0][place + 1 :])
+            sent = choice.wire_bytes(other, "all_gather", move.axes, (kept, state[1]))
+            return start, (
+                f"; gathering {other.name} instead would send {sent:,}" if sent > move.wire_bytes else ""
+            )
     return None
 
 
-def _slice(choice: Choice, array: ShardedArray, move: Move, goal: State | None, is_operand: bool) -> str:
+def _summing(choice: Choice, array: ShardedArray, move: Move, mates: Sequence[Operand]) -> str | None:
+    """The textbook would add partial sums here (case 3), where that sends more than gathering."""
+    assert move.dim is not None
+    dim = array.dims[move.dim]
+    op, sent = _partial_sums(choice, move)
+    if not (mates and dim in choice.part.einsum.contracted and _gathered(choice, array, move, mates) < sent):
+        return None
+    names = " and ".join(operand.name for operand in choice.part.operands)
+    return (
+        f"{names} are split alike along {dim} over {_names(move.axes)}, and a {op} could add partial sums by "
+        f"sending {sent:,} bytes; gathering {names} sends less, though every device multiplies "
+        f"{choice.mesh.group_size(move.axes)} times as much"
+    )
+
+
+def _afterwards(choice: Choice, array: ShardedArray, move: Move, mates: Sequence[Operand]) -> str:
+    """The one collective on the result that gathering the operand saves, where that sends more."""
+    assert move.dim is not None
+    dim, result = array.dims[move.dim], choice.part.result
+    if dim in choice.part.einsum.contracted:
+        op, sent = _partial_sums(choice, move)
+        return (
+            f"; a {op} of {result.name} would send {sent:,}" if not mates and sent > move.wire_bytes else ""
+        )
+    if result.spec is None or set(move.axes) & {*result.spec.axes, *choice.sharing.result[1]}:
+        return ""
+    sent = choice.wire_bytes(result, "all_gather", move.axes, choice.sharing.result)
+    return f"; gathering {result.name} afterwards would send {sent:,}" if sent > move.wire_bytes else ""
+
+
+def _partial_sums(choice: Choice, move: Move) -> tuple[str, int]:
+    """The collective that would add partial sums of the result over a gather's axes, and what it sends."""
+    result = choice.part.result
+    scattered = result.spec is not None and set(move.axes) <= set(result.spec.axes)
+    op = "psum_scatter" if scattered else "psum"
+    return op, choice.wire_bytes(result, op, move.axes, choice.sharing.result)
+
+
+def _gathered(choice: Choice, array: ShardedArray, move: Move, mates: Sequence[Operand]) -> float:
+    """What gathering all operands along a dimension sends; infinite where they do not split it alike."""
+    assert move.dim is not None
+    dim, (dims, _) = array.dims[move.dim], choice.start(array)
+    total = 0
+    for operand, (placed, pending) in ((array, choice.start(array)), *mates):
+        place = operand.dims.index(dim)
+        if placed[place] != dims[move.dim]:
+            return math.inf
+        kept = tuple(axis for axis in placed[place] if axis not in move.axes)
+        state = ((*placed[:place], kept, *placed[place + 1 :]), pending)
+        total += choice.wire_bytes(operand, "all_gather", move.axes, state)
+    return total
+
+
+def _slice(choice: Choice, array: ShardedArray, move: Move, goal: State, is_operand: bool) -> str:
     assert move.dim is not None
     dim, n = array.dims[move.dim], choice.mesh.group_size(move.axes)
     after = _local(array, move.after, choice.mesh)[move.dim]
-    axes = _names(move.axes)
-    matching = [
-        other.name
-        for other, (placed, _) in choice.others(array)
-        for name, held in zip(other.dims, placed, strict=True)
-        if name == dim and set(move.axes) <= set(held)
-    ]
-    if not _stays(move, move.dim, goal):
-        why = f"On the way to the wanted split of {array.name},"
-    elif is_operand and matching:
-        why = f"To match {matching[0]}'s split of {dim} over {axes},"
-    else:
-        made = choice.part.result.name if is_operand else array.name
-        why = f"To have {made} split along {dim} over {axes},"
-    return f"{why} each device keeps its own 1/{n} of {dim} ({after:,}); it already has it, so no byte moves."
+    return (
+        f"{_purpose(choice, array, move, move.dim, goal, is_operand)}, each device keeps its own 1/{n} of "
+        f"{dim} ({after:,}); it already has it, so no byte moves."
+    )
 
 
-def _exchange(choice: Choice, array: ShardedArray, move: Move, goal: State | None, is_operand: bool) -> str:
+def _exchange(choice: Choice, array: ShardedArray, move: Move, goal: State, is_operand: bool) -> str:
     assert move.dim is not None
     n = choice.mesh.group_size(move.axes)
     target = next(
@@ -196,20 +253,35 @@ def _exchange(choice: Choice, array: ShardedArray, move: Move, goal: State | Non
         for place, (old, new) in enumerate(zip(move.before[0], move.after[0], strict=True))
         if len(new) > len(old)
     )
-    source_dim, target_dim = array.dims[move.dim], array.dims[target]
-    if not _stays(move, target, goal):
-        why = f"On the way to the wanted split, {array.name} trades"
-    elif is_operand:
-        why = f"The multiplication needs {array.name} split along {target_dim}, so it trades"
+    if is_operand or not _stays(move, target, goal):
+        why = f"{_purpose(choice, array, move, target, goal, is_operand)}, {array.name} trades"
     else:
-        why = f"With a split along {target_dim} wanted, {array.name} trades"
+        why = f"With a split along {array.dims[target]} wanted, {array.name} trades"
     return (
-        f"{why} its split of {source_dim} over {_names(move.axes)} for one of {target_dim}: each device "
-        f"keeps 1/{n} of what it holds and sends every other piece to its new owner; {_sent(move, n)}."
+        f"{why} its split of "
+        f"{array.dims[move.dim]} over {_names(move.axes)} for one of {array.dims[target]}: each device keeps "
+        f"1/{n} of what it holds and sends every other piece to its new owner; {_sent(move, n)}."
     )
 
 
-def _permute(array: ShardedArray, move: Move, goal: State | None) -> str:
+def _purpose(
+    choice: Choice, array: ShardedArray, move: Move, place: int, goal: State, is_operand: bool
+) -> str:
+    """What a move that splits a dimension of an array further is for."""
+    dim, axes = array.dims[place], _names(move.axes)
+    if not _stays(move, place, goal):
+        return f"On the way to the wanted split of {array.name}"
+    for other, (placed, _) in choice.others(array) if is_operand else ():
+        if any(
+            name == dim and set(move.axes) <= set(held) for name, held in zip(other.dims, placed, strict=True)
+        ):
+            return f"To match {other.name}'s split of {dim} over {axes}"
+    if dim in choice.part.einsum.contracted:
+        return f"To sum over {dim} in parts over {axes}"
+    return f"To have {choice.part.result.name} split along {dim} over {axes}"
+
+
+def _permute(array: ShardedArray, move: Move, goal: State) -> str:
     before, after = _placed(array, move.before), _placed(array, move.after)
     end = "" if goal == move.after else ", where the next step can work on them"
     return (
@@ -218,12 +290,12 @@ def _permute(array: ShardedArray, move: Move, goal: State | None) -> str:
     )
 
 
-def _stays(move: Move, dim: int, goal: State | None) -> bool:
+def _stays(move: Move, dim: int, goal: State) -> bool:
     """Whether the axes that a move puts on a dimension are wanted there in the end."""
-    return goal is None or set(move.axes) <= set(goal[0][dim])
+    return set(move.axes) <= set(goal[0][dim])
 
 
-def _reduce(choice: Choice, array: ShardedArray, move: Move, goal: State | None) -> str:
+def _reduce(choice: Choice, array: ShardedArray, move: Move, goal: State) -> str:
     n, axes = choice.mesh.group_size(move.axes), _names(move.axes)
     held = f"Each of the {n} devices along {axes} holds a partial sum of {array.name}"
     if move.op == "psum":
@@ -245,10 +317,6 @@ def _reduce(choice: Choice, array: ShardedArray, move: Move, goal: State | None)
 
 def _sent(move: Move, n: int) -> str:
     return f"each device sends {n - 1}/{n} of {move.bytes:,} bytes = {move.wire_bytes:,}"
-
-
-def _extent(size: int, array: ShardedArray, dim: int) -> str:
-    return f"All of {array.dims[dim]}" if size == array.shape[dim] else f"More of {array.dims[dim]}"
 
 
 def _local(array: ShardedArray, state: State, mesh: Mesh) -> tuple[int, ...]:

@@ -76,6 +76,7 @@ _QUESTION = {
         "description": "Bytes a second of one link, one way; inf where that takes no time.",
         "anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"const": "inf"}],
     },
+    "chip": nullable(text("The chip that has such links; null where their figures were given.")),
     "optimum": closed(
         "The least that any algorithm needs.",
         {

@@ -31,8 +31,8 @@ def auto(mesh):
     return jax.sharding.Mesh(mesh.devices, mesh.axis_names, axis_types=(AxisType.Auto,) * 2)
 
 
-def given(mesh, *spec, shape=(8, 64)):
-    return jax.ShapeDtypeStruct(shape, jnp.float32, sharding=NamedSharding(mesh, P(*spec)))
+def given(mesh, *spec, shape=(8, 64), dtype=jnp.float32):
+    return jax.ShapeDtypeStruct(shape, dtype, sharding=NamedSharding(mesh, P(*spec)))
 
 
 @jax.jit
@@ -139,6 +139,31 @@ def test_ids_that_are_not_numbered_from_zero():
     (found,) = report.collectives
     assert (found.axes, found.groups) == (("data_parallel",), ((6, 4), (7, 5)))
     assert report.mesh == shardviz.Mesh(("X", "data_parallel"), (2, 2), (2, 0, 3, 1))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "notes"),
+    [
+        (
+            jnp.bfloat16,
+            (
+                "XLA for CPU computes bf16 as f32: what carries f32 here may carry bf16 on a TPU or GPU, "
+                "1/2 of the bytes",
+            ),
+        ),
+        (np.float32, ()),
+        (np.int8, ()),
+    ],
+)
+def test_what_a_cpu_computes_in_a_wider_type_is_told(mesh, dtype, notes):
+    """XLA for CPU has no bf16 arithmetic: it sums in f32, and the collective carries that."""
+    mesh = auto(mesh)
+    operands = given(mesh, "X", "Y", dtype=dtype), given(mesh, "Y", None, shape=(64, 8), dtype=dtype)
+    report = shardviz.inspect(jax.jit(jnp.matmul), *operands)
+    (found,) = report.collectives
+    assert found.op == "all-reduce"
+    assert report.notes == notes
+    assert all(f"note: {note}"[:40] in str(report) for note in notes)
 
 
 def test_several_meshes_are_told(mesh):

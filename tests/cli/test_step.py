@@ -389,3 +389,31 @@ def test_a_million_devices_without_numbers_have_a_summary(capsys: Capture) -> No
     assert "each sends 1 chunk to the next" in out
     assert "1,999,998 rounds" in out
     assert "who holds which is not followed" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "6 µs on a ring of 4, 1 µs and 45 GB/s a v5e link, assumed"),
+        (("--bandwidth", "90GB/s"), "6 µs on a ring of 4, 1 µs and 90 GB/s a link\n"),
+        (("--compare",), "on a ring of 4 with 1 µs and 45 GB/s a v5e link, assumed"),
+    ],
+)
+def test_whose_links_they_are_is_said(capsys, words, said):
+    assert said in printed(
+        capsys, "psum", *FOUR, *words, *(() if words == ("--compare",) else ("--on", "none"))
+    )
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("none", "on a ring of 4, 1 µs and 45 GB/s a v5e link, assumed"),
+        ("v5p:2x2x1", "on a ring of 4, 1 µs and 90 GB/s a v5p link\n"),
+        ("h100:4", "on a switch with 4, 1 µs and 450 GB/s an h100 link\n"),
+    ],
+)
+def test_a_step_of_a_plan_has_the_links_of_its_target(capsys, target, said):
+    question = ("explain", "bd,df->bf", "--mesh", "Y=4", "--specs", "_Y,Y_->__", "--sizes", "b=4,d=8,f=8")
+    assert run((*question, "--step", "2", "--target", target)) == 0
+    assert said in capsys.readouterr().out

@@ -9,6 +9,8 @@ from shardviz.compiler import parse_targets
 from shardviz.compiler.extras import EXTRAS
 from shardviz.compiler.messages import Output
 from shardviz.compiler.reading import read_output
+from shardviz.drafts.examples.catalogue import examples
+from shardviz.drafts.reading import read
 from shardviz.hardware import AxisRun, axis_runs
 from shardviz.hlo.collective import Standing
 from shardviz.notation import parse_mesh
@@ -87,6 +89,29 @@ def test_the_layer_stack_of_the_multi_chip_document(answer):
     # Two layers are one instruction, which begins when the weights of both are there.
     assert [each.standing for each in found.collectives] == [Standing(before, 4) for before in (0, 0, 2, 2)]
     assert sorted(found.placement.ids) == [0, 1, 2, 3]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("title", "waiting", "taken_apart"),
+    [
+        ("A stack of four layers", {"v4:2x2x1": 4, "v5e:2x2": 0}, {"v4:2x2x1": 0, "v5e:2x2": 4}),
+        ("Collective matmul, all-gather", {"v5e:2x4": 0, "v2:2x2": 1}, {"v5e:2x4": 1, "v2:2x2": 0}),
+    ],
+)
+def test_what_examples_say_of_a_tpu(worker, title, waiting, taken_apart):
+    """As they are, in full size: who waits for its gathers, and who multiplies while the pieces come."""
+    example = next(each for each in examples() if each.title == title)
+    scene = read(example.draft)
+    asked = [each for each in scene.targets if each.machines is not None]
+    assert {each.name for each in asked} <= set(waiting)
+    for target in parse_targets(",".join(waiting)):
+        found = worker.ask(scene.problem, target)
+        assert (found.status, found.error) == ("ok", "")
+        gathers = [each for each in found.collectives if each.op == "all-gather"]
+        assert len(gathers) == waiting[target.name]
+        assert not any(each.is_async for each in gathers)
+        assert len(found.collective_matmuls) == taken_apart[target.name]
 
 
 def test_a_reduction_across_slices(answer):

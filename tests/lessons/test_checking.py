@@ -7,6 +7,7 @@ import pytest
 from shardviz.lessons.checking import Complaint, complaints
 from shardviz.lessons.course import course
 
+OWN_COLLECTIVE = '[setup.collective]\nop = "psum"\naxis = "X"\nshape = "8"\n'
 COLLECTIVE_GOAL = 'holds = { A = "A[I, J_Y]" }\ncollectives = ["psum C Y"]'
 
 
@@ -77,6 +78,11 @@ def test_a_lesson_that_is_right(lesson_of):
             {'collectives = ["psum C Y"]': 'collectives = ["psum C Y", "all_to_all C Y"]'},
             "goal",
             "the solution does not meet it: the plan sends nothing more; the goal wants to exchange parts",
+        ),
+        (
+            {'[[predict]]\nquestion = "Which': OWN_COLLECTIVE + '[[predict]]\nquestion = "Which'},
+            "goal.may_change",
+            "the solution changes what is not in it: of the problem beside its collective, nothing",
         ),
         ({"print(1)": "print(1"}, "program", "line 1: '(' was never closed"),
     ],

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from shardviz.drafts.reading import first_scene, read
 from shardviz.drafts.table import draft_from_table
+from shardviz.lessons.course import course
 from shardviz.lessons.goal import first_difference
 from shardviz.lessons.lesson import Goal, Lesson
+from shardviz.lessons.measures.subject import scene_of
 
 MATMUL = {
     "einsum": "A[I, J] * B[J, K] -> C[I, K]",
@@ -142,7 +146,7 @@ def test_no_collective_where_one_is_wanted():
         ({"at_most": {"rounds": "1"}}, {}, "The plan has 0 collectives, and one is asked about"),
         ({"axis_types": "explicit"}, {}, "the axes are auto; the goal wants them explicit"),
         ({"axis_types": "explicit"}, {"axis_types": "explicit"}, None),
-        ({"mesh": "X=4,Y=2"}, {}, "the mesh is X=2,Y=4; the goal wants X=4,Y=2"),
+        ({"mesh": "X=4,Y=2"}, {}, "the mesh is X=2,Y=4; the goal wants its 8 devices arranged otherwise"),
         ({"mesh": "X=4,Y=2"}, {"mesh": "X=4,Z=1,Y=2"}, None),
     ],
 )
@@ -218,3 +222,23 @@ def test_too_many_devices_are_not_compared():
     setup = {"einsum": "ij->ij", "mesh": f"X={size},Y={size}", "specs": "__", "sizes": f"i={size},j={size}"}
     found = difference(setup, {}, holds={"A": "XY"}, may_change=("specs",))
     assert found == f"{size**2:,} devices are too many to compare one by one"
+
+
+def fields_of(draft):
+    """What a learner types, by name: the specs one by one, a collective's fields as they are in its form.
+
+    Not the types of the axes, of which there are two: a goal may say which it is about.
+    """
+    own = {} if draft.collective is None else vars(draft.collective)
+    specs = {f"spec {number}": spec for number, spec in enumerate(draft.specs)}
+    return {**vars(draft), **own, **specs, "collective": "", "specs": "", "axis_types": ""}
+
+
+@pytest.mark.parametrize("lesson", course(), ids=lambda lesson: lesson.name)
+def test_no_solution_is_told_before_a_hint_is_asked_for(lesson):
+    """Neither the goal nor what the sandbox lacks at its start has in it what is to be typed."""
+    before, after = fields_of(lesson.setup), fields_of(lesson.solution)
+    typed = [str(text) for name, text in after.items() if text and text != before.get(name)]
+    assert typed
+    said = f"{lesson.goal.text} {first_difference(lesson.goal, lesson, scene_of(lesson.setup))}"
+    assert [text for text in typed if re.search(rf"(?<!\w){re.escape(text)}(?!\w)", said)] == []

@@ -131,6 +131,31 @@ def test_sentence(specs, step, sentence):
     assert reasons(specs)[step] == sentence
 
 
+ALIKE = (
+    "A and W are split alike along d over Y, and a psum could add partial sums by sending 1,536 bytes; "
+    "gathering A and W sends less, though every device multiplies 4 times as much: gather A's d; each "
+    "device sends 3/4 of 128 bytes = 96."
+)
+CHEAPER = (
+    "No cheaper plan was found that leaves A split along {} over Y: gather its 4 pieces of 2 into 8; each "
+    "device sends 3/4 of {} bytes = {}; {}."
+)
+AFTERWARDS = "gathering Out afterwards would send 768"
+
+
+@pytest.mark.parametrize(
+    ("text", "specs", "sizes", "sentence"),
+    [
+        ("bd,df->bf", "_Y,Y_->__", "b=8,d=8,f=64", ALIKE),
+        ("bd,df->bf", "Y_,__->__", "b=8,d=8,f=64", CHEAPER.format("b", 128, 96, AFTERWARDS)),
+        ("b,f->bf", "Y,Y->__", "b=8,f=64", CHEAPER.format("b", 16, 12, AFTERWARDS)),
+        ("d,f->f", "Y,_->_", "d=8,f=64", CHEAPER.format("d", 16, 12, "a psum of Out would send 192")),
+    ],
+)
+def test_sentence_where_it_is_cheaper_to_gather_first(text, specs, sizes, sentence):
+    assert reasons(specs, text, MESH, sizes)["all_gather A"] == sentence
+
+
 def test_names_of_axes_and_arrays_keep_their_case():
     mesh = Mesh(("axis",), (4,))
     found = reasons("axis _, axis _", "bi,ij->bj", mesh, "b=16,i=16,j=16")

@@ -166,7 +166,10 @@ def test_a_collective_is_changed_in_its_picture():
 
 
 ANSWERS = {
-    # The plan's step, and the array and the position of the layout's cursor.
+    # The plan's step, and the array and the position of the layout's cursor, or the round of the player.
+    ("both-ways-round", 1): ("", 0, 1),
+    ("all-gather-hop-by-hop", 0): ("", 0, 2),
+    ("reduce-scatter", 0): ("", 0, 0),
     ("detective", 0): ("all_gather", 0, 0),
     ("mesh-and-axes", 0): ("", 0, 6),
     ("rows-columns-replicas", 1): ("", 1, 0),
@@ -179,13 +182,46 @@ def test_an_answer_begins_where_it_is_to_be_seen():
         for (name, number), (op, array, position) in ANSWERS.items():
             await app.open_lesson(at("reveal", find(name), number))
             await pilot.pause()
-            if op:
+            if app.pane.area == "step":
+                assert app.pane.player.number == position
+            elif op:
                 assert app.scene.plan.steps[app.pane.chosen - 1].op == op
             else:
                 cells = app.pane.sheet.cells(app.pane.cursor)
                 assert (app.pane.cursor.array, cells.position(app.pane.cursor.spot)) == (array, position)
 
     drive(script, SIZES["usual"])
+
+
+@pytest.mark.parametrize(
+    ("screen", "keys", "name"),
+    [
+        ("layout", "vm", "two-axes-and-their-order"),
+        ("step", "vl", "both-ways-round"),
+        ("step", "o", "all-gather-hop-by-hop"),
+    ],
+)
+def test_nothing_that_was_looked_at_before_leaks_into_a_lesson(screen, keys, name):
+    seen = {}
+
+    async def script(pilot):
+        app = pilot.app
+        for attempt in (begin(find(name)), at("reveal", find(name))):
+            await app.open_lesson(attempt)
+            await until(pilot, lambda: screen != "step" or app.pane.stepped is not None)
+            seen.setdefault(attempt.stage, []).append(await press(pilot))
+
+    async def with_keys(pilot):
+        await pilot.app.put_on(screen)
+        pilot.app.face(False)
+        before = await press(pilot)
+        assert await press(pilot, *keys) != before
+        await script(pilot)
+
+    drive(script, SIZES["usual"])
+    drive(with_keys, SIZES["usual"])
+    for usual, after_keys in seen.values():
+        assert usual == after_keys
 
 
 def test_a_lesson_is_left_and_found_again_where_it_was():

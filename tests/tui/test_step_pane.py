@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from threading import Event
 
 import pytest
@@ -181,6 +182,33 @@ def test_links_are_a_ring_a_line_or_a_switch():
         assert found == ["ring of 4", "line of 4", "switch with 4", "ring of 4"]
 
     play([], check)
+
+
+@pytest.mark.parametrize(
+    ("targets", "said"),
+    [
+        ("none", ("at 45 GB/s a v5e link", "ring of 4 assumed")),
+        ("v5p:2x2x2", ("at 90 GB/s a v5p link", "ring of 4 assumed")),
+        ("h100:8", ("at 450 GB/s an h100 link", "switch with 4 on h100:8")),
+    ],
+)
+def test_the_times_are_those_of_the_targets_links(targets, said):
+    def check(pane):
+        for words in said:
+            assert words in text_of(pane.app)
+
+    play([], check, replace(SMALL, targets=targets))
+
+
+def test_another_target_brings_other_links():
+    async def script(pilot):
+        app = pilot.app
+        await until(pilot, lambda: is_ready(app.pane))
+        assert "at 45 GB/s a v5e link" in text_of(app)
+        app.pane.editor.edit(replace(SMALL, targets="v5p:2x2x2"))
+        await until(pilot, lambda: "at 90 GB/s a v5p link" in text_of(app))
+
+    drive(script, SIZES["wide"], SMALL, "step")
 
 
 def test_the_table_has_a_row_for_every_device():

@@ -44,7 +44,7 @@ def _gpus(machines: GpuNodes) -> list[str]:
     return [
         f"# {machines.description.removeprefix(_XLA)}, which need not be here: their compiler is told of one",
         "# what follows.",
-        f'GPU = """{target_config(machines.gpu.name)}"""',
+        f'GPU = """{target_config(machines.chip.name)}"""',
         "found = topologies.get_topology_desc(",
         f'    "any", platform="cuda", topology="{machines.machine.topology}", target_config=GPU',
         ")",

@@ -35,7 +35,9 @@ def hlo_document(module: HloModule | ShardyModule, given: Mesh | None = None) ->
             "mesh": None if module.mesh is None else mesh_document(module.mesh),
             "is_mesh_inferred": isinstance(module, HloModule) and given is None and module.mesh is not None,
             "totals": {
-                each.op: _total(each) for each in sums if not each.between_slices and not each.is_host_transfer
+                each.op: _total(each)
+                for each in sums
+                if not each.between_slices and not each.is_host_transfer
             },
             "totals_between_slices": {each.op: _total(each) for each in sums if each.between_slices},
             "totals_of_host_transfers": {each.op: _total(each) for each in sums if each.is_host_transfer},

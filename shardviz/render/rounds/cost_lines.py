@@ -67,5 +67,7 @@ def duration(time: float, waiting: int | None) -> str:
 
 
 def link_text(walk: Walk) -> str:
-    """``1 µs and 45 GB/s a link``."""
-    return f"{seconds(walk.links.wire.latency)} and {rate(walk.links.wire.bandwidth)} a link"
+    """``1 µs and 45 GB/s a v5e link, assumed``."""
+    links = walk.links
+    assumed = ", assumed" if links.assumed else ""
+    return f"{seconds(links.wire.latency)} and {rate(links.wire.bandwidth)} {links.each}{assumed}"

@@ -150,7 +150,7 @@ class Account:
             f" of {duration(total.seconds, waiting)}",
         )
         least = Text(f"{plural(rounds, 'round')}, least {bound.rounds:,}", "dim")
-        speed = f" at {rate(self.walk.links.wire.bandwidth)} a link"
+        speed = f" at {rate(self.walk.links.wire.bandwidth)} {self.walk.links.each}"
         if took.cell_len + len(speed) <= width:
             took.append(speed, "dim")
         return flowed([sent, took, self._links, least], width)[:2]

@@ -90,6 +90,7 @@ def _question(walk: Walk) -> Document:
         "topology": str(walk.links.topology),
         "latency_s": walk.links.wire.latency,
         "bandwidth_bytes_per_s": plain(walk.links.wire.bandwidth),
+        "chip": walk.links.chip or None,
         "optimum": {"rounds": walk.bound.rounds, "wire_bytes": walk.bound.wire_bytes},
     }
 

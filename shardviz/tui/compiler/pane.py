@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from shardviz.compiler import Compiled
     from shardviz.drafts.scene import Scene
     from shardviz.hlo.passes.stage import Stage
+    from shardviz.lessons.pointing import Place
     from shardviz.sharding import Mesh
     from shardviz.tui.answers.answer import Answer
 
@@ -138,6 +139,11 @@ class CompilerPane(Pane):
     def show_scene(self, scene: Scene) -> None:
         self._scene = scene
         self.show_answers(self.editor.desk.answers)
+
+    def begin(self, _place: Place) -> None:
+        self._is_table = self._with_diff = False
+        self._passes.clear()
+        self._draw()
 
     def show_answers(self, answers: Mapping[str, Answer]) -> None:
         self._answers = answers

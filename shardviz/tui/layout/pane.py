@@ -84,7 +84,9 @@ class LayoutPane(Pane):
 
     def begin(self, place: Place) -> None:
         self._begins_at = place
-        self._arrange()
+        self._by_device = self._at_einsum = False
+        if self._scene is not None:
+            self.show_scene(self._scene)
 
     def show_answers(self, answers: Mapping[str, Answer]) -> None:
         self._answers = answers

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from shardviz.drafts.draft import Draft
     from shardviz.drafts.scene import Scene
     from shardviz.hardware import Placement, Topology
+    from shardviz.hardware.chips import Gpu, TpuChip
     from shardviz.render.layouts.held import Ground
     from shardviz.stepping.links import Links
     from shardviz.stepping.question import CollectiveQuestion
@@ -42,6 +43,7 @@ class Chosen:
         self._grounds: list[Ground] = []
         self._placed: dict[tuple[object, ...], tuple[Placement, Topology | None]] = {}
         """What was found, with the placement, whose identity stands in the key."""
+        self._joined: tuple[object, ...] = ()
 
     @property
     def collectives(self) -> list[int]:
@@ -131,17 +133,22 @@ class Chosen:
     def stand_on(self, grounds: Iterable[Ground]) -> bool:
         """Take the links of the first target on which the group's neighbours are linked; whether they are
         others than before."""
-        before = self._placement
         self._grounds = [*grounds]
-        return self._placement != before
+        before, self._joined = self._joined, (self._placement, self._chip)
+        return self._joined != before
+
+    def forget(self) -> bool:
+        """Take the usual algorithm and links again; whether others had been chosen."""
+        had = self._algorithm is not None or self.topology is not None
+        self._algorithm = self.topology = None
+        return had
 
     @property
     def links(self) -> Links:
         """What joins the group. Raises `QuestionError` where it is too large, or no collective is there."""
-        from shardviz.hardware import Wire
-        from shardviz.stepping.links import Links
+        from shardviz.stepping.links import links_of_chip
 
-        return Links(self._topology(self.topology), Wire())
+        return links_of_chip(self._topology(self.topology), self._chip)
 
     @property
     def links_of(self) -> str:
@@ -164,6 +171,19 @@ class Chosen:
         if kind is None and self._placement is not None:
             return self._placement[1]
         return topology_for(kind, self.base.schedule.pattern.dims)
+
+    @property
+    def _chip(self) -> TpuChip | Gpu | None:
+        """The chip whose links they are: that of the target on which the group's neighbours are linked, or of
+        the first whose links join the whole mesh."""
+        from shardviz.stepping.links import linked_chip
+
+        if self._scene is None or self.base is None:
+            return None
+        if self._placement is None:
+            return linked_chip(self._scene.targets, self.base.layout.mesh)
+        placed = next(each for each in self._scene.targets if each.name == self._placement[0])
+        return None if placed.machines is None else placed.machines.chip
 
     @property
     def _placement(self) -> tuple[str, Topology] | None:

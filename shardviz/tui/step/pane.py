@@ -86,7 +86,7 @@ class StepPane(Pane):
         yield Static(id="step-foot", markup=False)
 
     def on_mount(self) -> None:
-        self.query_one(CollectiveForm).display = False
+        self._open_form(False)
 
     def show_scene(self, scene: Scene) -> None:
         # On a page of its own: the theme may be another.
@@ -100,18 +100,19 @@ class StepPane(Pane):
         self._choose()
 
     def begin(self, place: Place) -> None:
-        self._group, self._page = self.chosen.group_of(place.position), None
-        self._go(0)
+        self._group, self._page, self._view = self.chosen.group_of(place.position), None, "devices"
+        self._open_form(False)
+        if self.chosen.forget() and self.is_loaded:
+            self._load(0.0)
+        self._go(place.round)
 
     def show_answers(self, answers: Mapping[str, Answer]) -> None:
         # The verdict on the numbers comes with the compilers' answers.
         self._answers = answers
         if self._scene is None or not self.is_loaded:
             return
-        if self.chosen.stand_on(self._grounds(self._scene)) and self.chosen.topology is None:
-            self._load(self.player.fraction)
-        else:
-            self._draw_foot()
+        moved = self.chosen.stand_on(self._grounds(self._scene))
+        self._load(self.player.fraction) if moved else self._draw_foot()
 
     def _grounds(self, scene: Scene) -> Sequence[Ground]:
         """Where the targets that have answered have placed the mesh."""
@@ -218,10 +219,13 @@ class StepPane(Pane):
 
     def action_other(self) -> None:
         form = self.query_one(CollectiveForm)
-        form.display = not form.display
-        self.set_class(form.display, "other")
+        self._open_form(not form.display)
         form.show_scene(self.editor.scene)
         (form.first_field if form.display else self.query_one(RoundView)).focus()
+
+    def _open_form(self, is_open: bool) -> None:
+        self.query_one(CollectiveForm).display = is_open
+        self.set_class(is_open, "other")
 
     def action_back_to_plan(self) -> None:
         from dataclasses import replace
@@ -265,16 +269,12 @@ class StepPane(Pane):
             self._load_modules(self._scene)
             return
         found = self.chosen.look(self._scene)
-        moved = self.chosen.stand_on(self._grounds(self._scene)) and self.chosen.topology is None
-        if found == "same" and moved:
-            self._load(self.player.fraction)
-            return
+        moved = self.chosen.stand_on(self._grounds(self._scene))
         if found == "same":
-            self._draw()
+            self._load(self.player.fraction) if moved else self._draw()
             return
         if found == "other":
-            self._group = 0
-            self.player.playing = False
+            self._group, self.player.playing = 0, False
         self._load(self.player.fraction if found == "alike" else 0.0)
 
     def _load(self, fraction: float) -> None:

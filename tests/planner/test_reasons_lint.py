@@ -1,0 +1,267 @@
+"""Whatever a reason says of a random plan is checked against the plan: who splits what, and every number.
+
+Nothing here asks `shardviz.planner.reasons`: states are followed from step to step, and
+bytes are counted anew.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import takewhile, zip_longest
+
+import pytest
+
+from shardviz.planner import Plan, Step
+from shardviz.planner.problem import Contraction
+from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, array_bytes
+from tests.planner.test_plan_proved import Draw, planned_unless_impossible
+
+NAME = r"(\w+)"
+BOTH = re.compile(rf"^Both {NAME} \(along (\w)\) and {NAME} \(along (\w)\) want (\S+), and the product can")
+SUMMED = re.compile(
+    rf"^Over (\S+) {NAME} is split by (\w), which is summed, but {NAME} by (\w), and the product"
+)
+INSTEAD = re.compile(rf"; gathering {NAME} instead would send ([\d,]+)\.$")
+ONLY = re.compile(rf"^The product sums over (\w), but only {NAME} is split along it over (\S+) ")
+IDLE = re.compile(rf"^No cheaper plan was found that leaves {NAME} split along (\w) over (\S+): ")
+AFTERWARDS = re.compile(rf"; gathering {NAME} afterwards would send ([\d,]+)\.$")
+ADDING = re.compile(rf"; a (psum|psum_scatter) of {NAME} would send ([\d,]+)\.$")
+ALIKE = re.compile(
+    rf"^{NAME} and {NAME} are split alike along (\w) over (\S+), and a (psum|psum_scatter) could add partial "
+    r"sums by sending ([\d,]+) bytes; gathering \1 and \2 sends less, though every device multiplies (\d+) "
+)
+TWICE = re.compile(rf"^{NAME} has (\w) twice")
+OTHERWISE = re.compile(rf"^Over (\S+) the devices split (\w), which {NAME} does not have, and not (\w): ")
+MATCH = re.compile(rf"^To match {NAME}'s split of (\w) over (\S+),")
+HAVE = re.compile(rf"^To have {NAME} split along (\w) over (\S+),")
+IN_PARTS = re.compile(r"^To sum over (\w) in parts over (\S+),")
+CLAIMS = (BOTH, SUMMED, INSTEAD, ONLY, IDLE, AFTERWARDS, ADDING, TWICE, OTHERWISE, MATCH, HAVE)
+"""What a corpus has to hold; the others are too rare for the short one."""
+
+NUMBER = re.compile(r"(?<![\w.])\d[\d,]*")
+
+
+@dataclass
+class Stretch:
+    """One einsum of a plan: the moves of its operands, itself, and the moves of its result."""
+
+    plan: Plan
+    part: Contraction
+    steps: list[Step]
+    starts: dict[str, list[PartitionSpec]]
+    """Every state of an array here, the one that it came in first."""
+    held: dict[str, PartitionSpec]
+    """The states while the devices compute."""
+
+    @property
+    def mesh(self) -> Mesh:
+        return self.plan.problem.mesh
+
+    def array(self, name: str) -> ShardedArray:
+        return next(each for each in (*self.part.operands, self.part.result) if each.name == name)
+
+    def splits(self, name: str, dim: str, axes: str, spec: PartitionSpec) -> bool:
+        array = self.array(name)
+        return any(
+            named == dim and set(self.axes(axes)) <= set(held)
+            for named, held in zip(array.dims, spec.dims, strict=True)
+        )
+
+    def axes(self, text: str) -> list[str]:
+        known = self.mesh.axis_names
+        return [text] if text in known else text.split("·") if "·" in text else list(text)
+
+    def local(self, name: str, spec: PartitionSpec) -> int:
+        array = self.array(name).with_spec(spec)
+        return array_bytes(array.shard_shape(self.mesh), array.dtype)
+
+    def reduced(self, op: str, axes: list[str] | tuple[str, ...]) -> int:
+        """What adding the einsum's result over the axes would send, were it pending there."""
+        n = self.mesh.group_size(axes)
+        size = self.local(self.part.result.name, self.held[self.part.result.name])
+        return math.ceil({"psum": 2, "psum_scatter": 1}[op] * size * (n - 1) / n)
+
+
+def stretches(plan: Plan) -> Iterator[Stretch]:
+    """A plan's parts in order."""
+    steps, parts = list(plan.steps), plan.problem.parts
+    held = {array.name: array.decided_spec for array in plan.problem.arguments}
+    for part, after in zip_longest(parts, parts[1:]):
+        starts = {name: [spec] for name, spec in held.items()}
+        place = next(index for index, step in enumerate(steps) if step.op == "einsum")
+        end = place + 1 + result_moves(steps[place:], part, after)
+        found = Stretch(plan, part, steps[:end], starts, {})
+        for step in found.steps:
+            held[step.array] = step.to_spec
+            starts.setdefault(step.array, []).append(step.to_spec)
+            if step.op == "einsum":
+                found.held = dict(held)
+        yield found
+        del steps[:end]
+
+
+def result_moves(steps: list[Step], part: Contraction, after: Contraction | None) -> int:
+    """How many of the steps behind an einsum, the first here, bring its result to where it is given to be,
+    or without such specs add its sums; the others belong to the next einsum."""
+    moves = list(takewhile(lambda step: step.op != "einsum" and step.array == part.result.name, steps[1:]))
+    if after is None:
+        return len(moves)
+    wanted = [spec for spec in (part.result.spec, after.operands[0].spec) if spec is not None]
+    if not wanted:
+        return max((index for index, step in enumerate(moves, 1) if step.op.startswith("psum")), default=0)
+    states, place = [steps[0].to_spec, *(step.to_spec for step in moves)], 0
+    for spec in wanted:
+        place = states.index(spec, place)
+    return place
+
+
+def check_words(part: Stretch, step: Step, seen: Counter[re.Pattern[str]]) -> None:
+    """Assert that the sentence's claims hold; count them in `seen`."""
+    said = step.reason
+    context = (str(part.plan.problem), step, said)
+    operands = [operand.name for operand in part.part.operands]
+    dims = {operand.name: operand.dims for operand in part.part.operands}
+    at_einsum = part.held
+    if len(operands) == 1:
+        assert not re.search("multipl|product", said), context
+    assert "does not follow" not in said, context
+    for pattern in (BOTH, SUMMED):
+        if found := pattern.search(said):
+            seen[pattern] += 1
+            if pattern is BOTH:
+                one, dim, other, other_dim, axes = found.groups()
+            else:
+                axes, one, dim, other, other_dim = found.groups()
+                assert dim in part.part.einsum.contracted, context
+            assert one == step.array, context
+            assert any(part.splits(one, dim, axes, spec) for spec in part.starts[one]), context
+            assert part.splits(other, other_dim, axes, part.starts[other][0]), context
+            assert part.splits(other, other_dim, axes, at_einsum[other]), context
+            assert not set(part.axes(axes)) & set(at_einsum[one].axes), context
+    if found := INSTEAD.search(said):
+        seen[INSTEAD] += 1
+        other, sent = found.groups()
+        assert all(other != each.array for each in part.plan.steps if each.op == "all_gather"), context
+        n = part.mesh.group_size(step.axes)
+        assert number(sent) in [part.local(other, spec) * (n - 1) for spec in part.starts[other]], context
+        assert number(sent) > step.wire_bytes, context
+    if found := ONLY.search(said):
+        seen[ONLY] += 1
+        dim, one, axes = found.groups()
+        assert dim in part.part.einsum.contracted, context
+        mates = [name for name in operands if name != one and dim in dims[name]]
+        assert mates, context
+        assert not any(
+            part.splits(name, dim, axis, part.starts[name][0]) for name in mates for axis in part.axes(axes)
+        ), context
+    if found := IDLE.search(said):
+        seen[IDLE] += 1
+        one, dim, axes = found.groups()
+        assert not set(part.axes(axes)) & {axis for name in operands for axis in at_einsum[name].axes}, (
+            context
+        )
+    if found := AFTERWARDS.search(said):
+        seen[AFTERWARDS] += 1
+        result, sent = found.groups()
+        assert result == part.part.result.name, context
+        n = part.mesh.group_size(step.axes)
+        size = part.local(result, at_einsum[result])
+        assert number(sent) == math.ceil(size * (n - 1) / n) > step.wire_bytes, context
+        assert not set(step.axes) & set(part.part.result.decided_spec.axes), context
+    if found := ADDING.search(said):
+        seen[ADDING] += 1
+        assert number(found[3]) == part.reduced(found[1], step.axes) > step.wire_bytes, context
+    if found := ALIKE.search(said):
+        seen[ALIKE] += 1
+        names, axes = {found[1], found[2]}, part.axes(found[4])
+        assert number(found[6]) == part.reduced(found[5], axes), context
+        gathers = [each for each in part.steps if each.array in names and each.op == "all_gather"]
+        assert {each.array for each in gathers if each.axes == step.axes} == names, context
+        assert sum(each.wire_bytes for each in gathers if each.axes == step.axes) < number(found[6]), context
+    if found := TWICE.search(said):
+        seen[TWICE] += 1
+        assert dims[found[1]].count(found[2]) == 2, context
+        assert not at_einsum[step.array].dims[part.array(step.array).dims.index(found[2])], context
+    if found := OTHERWISE.search(said):
+        seen[OTHERWISE] += 1
+        axis, split, one, dim = found.groups()
+        assert split not in dims[one], context
+        assert dim in dims[one], context
+        holders = [*operands, part.part.result.name]
+        assert any(part.splits(name, split, axis, at_einsum[name]) for name in holders), context
+    if found := MATCH.search(said):
+        seen[MATCH] += 1
+        assert part.splits(*found.groups(), part.starts[found[1]][0]), context
+        assert part.splits(*found.groups(), at_einsum[found[1]]), context
+    if found := HAVE.search(said):
+        seen[HAVE] += 1
+        made = step.to_spec if found[1] == step.array else at_einsum[found[1]]
+        assert part.splits(*found.groups(), made), context
+    if found := IN_PARTS.search(said):
+        seen[IN_PARTS] += 1
+        assert found[1] in part.part.einsum.contracted, context
+        assert part.splits(step.array, found[1], found[2], at_einsum[step.array]), context
+
+
+def check_numbers(part: Stretch, step: Step) -> None:
+    """Assert that every number is one of the step, or of an alternative that is named with it."""
+    mesh, said = part.mesh, step.reason
+    for pattern in (INSTEAD, AFTERWARDS, ADDING, ALIKE):  # Checked above.
+        said = pattern.sub("", said)
+    n = mesh.group_size(step.axes)
+    known = {1, 2, n, n - 1, step.bytes, step.wire_bytes}
+    if step.op == "einsum":
+        for operand in part.part.operands:
+            known |= {*operand.with_spec(part.held[operand.name]).shard_shape(mesh)}
+        summed = {
+            axis
+            for operand in part.part.operands
+            for dim, axes in zip(operand.dims, part.held[operand.name].dims, strict=True)
+            for axis in axes
+            if dim in part.part.einsum.contracted
+        }
+        known.add(mesh.group_size(summed))
+    else:
+        array = part.array(step.array)
+        for spec in (step.from_spec, step.to_spec):
+            known |= {*array.with_spec(spec).shard_shape(mesh)}
+    found = {number(text) for text in NUMBER.findall(said)}
+    assert found <= known, (str(part.plan.problem), step, found - known)
+    if step.wire_bytes:
+        assert step.wire_bytes in found, step
+
+
+def number(text: str) -> int:
+    return int(text.replace(",", ""))
+
+
+def lint(count: int, seed: int) -> Counter[re.Pattern[str]]:
+    draw = Draw(random.Random(seed))
+    seen: Counter[re.Pattern[str]] = Counter()
+    planned = 0
+    while planned < count:
+        plan = planned_unless_impossible(draw.problem(draw.random.choice((1, 1, 2, 3))))
+        if plan is None:
+            continue
+        planned += 1
+        for part in stretches(plan):
+            for step in part.steps:
+                check_words(part, step, seen)
+                check_numbers(part, step)
+    return seen
+
+
+def test_reasons_of_random_plans_are_true():
+    seen = lint(300, seed=0)
+    assert all(seen[claim] for claim in CLAIMS), seen
+
+
+@pytest.mark.slow
+def test_reasons_of_many_random_plans_are_true():
+    seen = lint(2000, seed=1)
+    assert all(seen[claim] for claim in (*CLAIMS, IN_PARTS)), seen
