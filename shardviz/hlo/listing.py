@@ -12,6 +12,7 @@ from shardviz.hlo.listed_line import ListedLine, listed_line
 from shardviz.hlo.module import HloModule, read_hlo
 from shardviz.hlo.text.bodies import RENDEZVOUS, Bodies, lines_of
 from shardviz.hlo.text.computation import Computation
+from shardviz.hlo.text.normal_form import normal_form
 from shardviz.sharding import Mesh
 
 _INLINED = {
@@ -54,7 +55,7 @@ def list_hlo(
 ) -> Listing:
     """HLO text as a listing; `infer` and `slices` as in `read_hlo`. Raises what `read_hlo` raises."""
     module = read_hlo(text, mesh, infer=infer, slices=slices)
-    lines, spans = _Lister(text, module.collectives).listed()
+    lines, spans = _Lister(normal_form(text).text, module.collectives).listed()
     return Listing(lines, spans, module)
 
 

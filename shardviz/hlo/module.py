@@ -22,6 +22,7 @@ from shardviz.hlo.text.computation import Computations, line_at
 from shardviz.hlo.text.elements import with_elements
 from shardviz.hlo.text.instruction import Instruction, parse_instruction
 from shardviz.hlo.text.instruction_origin import InstructionOrigins
+from shardviz.hlo.text.normal_form import normal_form
 from shardviz.hlo.text.source import StackFrames, source_of
 from shardviz.hlo.text.steps import Steps
 from shardviz.sharding import Mesh
@@ -38,6 +39,7 @@ _MODULE = re.compile(r"HloModule\s+([^\s,]+)")
 _HEADER_NUMBER = {key: re.compile(rf"\b{key}=(\d{{1,12}})") for key in ("num_partitions", "replica_count")}
 _INSTRUCTION = re.compile(r"^[ \t]*+(?:ROOT )?%?[\w.-]++ = \(?[a-z][a-z0-9]*\[", re.MULTILINE)
 _ANY_INSTRUCTION = re.compile(r"^[ \t]*+(?:ROOT )?%?[^\s=,(){}]++ = [a-z(]", re.MULTILINE)
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"?')
 _QUOTE = re.compile(r'(?<!\\)"')
 _SHARDED = re.compile(r"[ ]sharding=\{(?:devices=|mesh\[)")
 
@@ -102,9 +104,8 @@ def read_hlo(
             0,
             hint="HLO begins with HloModule; print one with compiled.as_text()",
         )
-    text = with_elements(text)
     reader = _Reader(text, mesh, slices)
-    if reader.computations.entry is None and _ANY_INSTRUCTION.search(text) is None:
+    if reader.computations.entry is None and _ANY_INSTRUCTION.search(reader.text) is None:
         raise NotationError(
             "this HLO has no instruction on a line of its own",
             text,
@@ -118,15 +119,19 @@ class _Reader:
     """One reading of one text."""
 
     def __init__(self, text: str, mesh: Mesh | None, slices: Sequence[int] | None) -> None:
-        self.text = text
+        normal = normal_form(text)
+        self.text = text = with_elements(normal.text)
+        self.normal = normal._replace(text=text)
         self.mesh = mesh
         self.unread: list[str] = []
         self.unread_collectives = 0
-        module = _MODULE.search(text)
+        module = _module(text)
         start, stop = line_at(text, module.start()) if module else (0, 0)
         self.header = text[start:stop]
         self.name = module[1] if module else ""
-        written = [_header_number(self.header, key) for key in ("num_partitions", "replica_count")]
+        unquoted = _STRING.sub("", self.header)
+        self.is_scheduled = "is_scheduled=true" in unquoted
+        written = [_header_number(unquoted, key) for key in ("num_partitions", "replica_count")]
         partitions, replicas = (number or 1 for number in written)
         if module is None and mesh is not None:
             partitions = mesh.size
@@ -200,7 +205,7 @@ class _Reader:
             self.name,
             self.numbers.partitions,
             self.numbers.replicas,
-            "is_scheduled=true" in self.header,
+            self.is_scheduled,
             tuple(collectives),
             tuple(self.unread[:MAX_UNREAD]),
             unread_collectives=self.unread_collectives,
@@ -236,15 +241,14 @@ class _Reader:
     def _awaits_partitioner(self) -> bool:
         """The partitioner calls what it makes of an entry ``main_spmd``, and leaves shardings at its ends."""
         entry = self.computations.entry
-        if entry is None or "_spmd" in entry or "is_scheduled=true" in self.header:
+        if entry is None or "_spmd" in entry or self.is_scheduled:
             return False
         return _SHARDED.search(self.text) is not None
 
     def _complain(self, position: int, complaint: str) -> None:
         self.unread_collectives += 1
         if len(self.unread) < MAX_UNREAD:
-            line = self.text.count("\n", 0, position) + 1
-            self.unread.append(f"line {line}: {complaint}")
+            self.unread.append(f"line {self.normal.line(position)}: {complaint}")
 
     def _note_gaps(self, positions: dict[int, list[int]], counts: dict[int, int | None]) -> None:
         idle = sum(len(places) for home, places in positions.items() if home not in counts)
@@ -257,6 +261,14 @@ class _Reader:
             self.unread.append("the text breaks off before its ENTRY computation, which runs the others")
         elif last is not None:
             self.unread.append(f"the text breaks off inside {quote(last)}")
+
+
+def _module(text: str) -> re.Match[str] | None:
+    """The first header of a module, in front of which a log may say when it was written."""
+    for module in _MODULE.finditer(text):
+        if text.find('"', line_at(text, module.start())[0], module.start()) < 0:
+            return module
+    return None
 
 
 def _stray(text: str, start: int, stop: int, is_one: bool) -> bool:
