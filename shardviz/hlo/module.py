@@ -97,28 +97,20 @@ def read_hlo(
     Text that is cut off or damaged gives what can be read; `HloModule.unread` tells the rest. Raises
     `NotationError` for a text that is no HLO, `QuestionError` when the mesh has another number of devices.
     """
-    if not is_hlo(text):
-        raise NotationError(
-            "this is not HLO text",
-            text,
-            0,
-            hint="HLO begins with HloModule; print one with compiled.as_text()",
-        )
-    reader = _Reader(text, mesh, slices)
-    if reader.computations.entry is None and _ANY_INSTRUCTION.search(reader.text) is None:
-        raise NotationError(
-            "this HLO has no instruction on a line of its own",
-            text,
-            0,
-            hint="save compiled.as_text() with its line ends, all of it",
-        )
-    return reader.read(infer=infer, origins=origins)
+    return Reader(text, mesh, slices).read(infer=infer, origins=origins)
 
 
-class _Reader:
-    """One reading of one text."""
+class Reader:
+    """One reading of one text, with the index of it; raises what `read_hlo` raises."""
 
     def __init__(self, text: str, mesh: Mesh | None, slices: Sequence[int] | None) -> None:
+        if not is_hlo(text):
+            raise NotationError(
+                "this is not HLO text",
+                text,
+                0,
+                hint="HLO begins with HloModule; print one with compiled.as_text()",
+            )
         normal = normal_form(text)
         self.text = text = with_elements(normal.text)
         self.normal = normal._replace(text=text)
@@ -146,8 +138,16 @@ class _Reader:
         self.numbers = DeviceNumbers(partitions, replicas, positions, any(written))
         self.frames = StackFrames(text)
         self.computations = Computations(text)
+        if self.computations.entry is None and _ANY_INSTRUCTION.search(text) is None:
+            raise NotationError(
+                "this HLO has no instruction on a line of its own",
+                text,
+                0,
+                hint="save compiled.as_text() with its line ends, all of it",
+            )
 
-    def read(self, *, infer: bool, origins: bool) -> HloModule:
+    def read(self, *, infer: bool = False, origins: bool = False) -> HloModule:
+        """What `read_hlo` gives."""
         text, devices = self.text, self.numbers.total
         if self.mesh is not None and devices > 1 and self.mesh.size != devices:
             raise QuestionError(
