@@ -136,8 +136,9 @@ class Reader:
                 slices = [device // (partitions * replicas) for device in mesh.device_order]
             positions = slice_positions(self.num_slices, partitions * replicas, slices)
         self.numbers = DeviceNumbers(partitions, replicas, positions, any(written))
-        self.frames = StackFrames(text)
         self.computations = Computations(text)
+        tables_end = next((each.start for each in self.computations.all if each.name), len(text))
+        self.frames = StackFrames(text[:tables_end])
         if self.computations.entry is None and _ANY_INSTRUCTION.search(text) is None:
             raise NotationError(
                 "this HLO has no instruction on a line of its own",

@@ -18,6 +18,8 @@ _HEADER_LINE = r"(?!HloModule)(ENTRY\s++)?%?([^\s%(){}=,]++) (?!= )[^\n]*+(?<=\{
 _INSTRUCTION_LINE = r"[ \t]*+(?:ROOT )?%?[^\s=,(){}]++ = "
 _HEADER, _FIRST_HEADER = re.compile(rf"\n{_HEADER_LINE}"), re.compile(_HEADER_LINE)
 _INSTRUCTION, _FIRST_INSTRUCTION = re.compile(rf"\n{_INSTRUCTION_LINE}"), re.compile(_INSTRUCTION_LINE)
+_END = re.compile(rf"\n}}(?:[^\n]*+\n++{_HEADER_LINE})?")
+"""The end of a computation, with the header of the next where that follows."""
 _CALL = re.compile(
     r" (?:c(?:alls|ondition|alled_computations)|b(?:ody|ranch_computations)|t(?:o_apply|rue_computation)"
     r"|false_computation)=(\{?)%?([^\s,{}()=]++)"
@@ -100,12 +102,14 @@ def _computations(text: str) -> Iterator[Computation]:
         stop = len(text) if header is None else header.start()
         if (not position and _FIRST_INSTRUCTION.match(text)) or _INSTRUCTION.search(text, position, stop):
             yield Computation(position, stop, "", False)
+        while header is not None and header[2]:
+            entry, name = header.groups()
+            start, header = header.end(), _END.search(text, header.end())
+            position = len(text) if header is None else header.start()
+            yield Computation(start, position, name, entry is not None)
         if header is None:
             return
-        end = text.find("\n}", header.end())
-        position = len(text) if end < 0 else end
-        yield Computation(header.end(), position, header[2], header[1] is not None)
-        position += 2
+        position = header.end()
 
 
 def line_at(text: str, position: int) -> tuple[int, int]:
