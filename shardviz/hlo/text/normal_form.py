@@ -31,7 +31,8 @@ _ORDINARY = (
 )
 """How the lines begin that XLA prints and that go on from no other."""
 _ORDINARY_LINE = re.compile(_ORDINARY)
-_OTHER_LINE = re.compile(rf"\n(?!{_ORDINARY})")
+# Most lines are known by the first of the two, which is the faster.
+_OTHER_LINE = re.compile(rf"\n(?!  %[^\s=,(){{}}]++ = )(?!{_ORDINARY})")
 
 _COMMA = re.compile(r"[ \t]*+,")
 _STATEMENT = re.compile(
@@ -85,6 +86,8 @@ def _lines(found: re.Match[str]) -> str:
 def normal_form(text: str) -> NormalForm:
     """The normal form of a text. In one that is damaged no line is joined with a later instruction."""
     text = without_comments(text)
+    if _ORDINARY_LINE.match(text) and _OTHER_LINE.search(text) is None:
+        return NormalForm(text)
     if "origin_recovery_table=" in text:
         text = _QUOTED_MODULE.sub(lambda found: "\n".join(['""'] * (1 + found[0].count("\n"))), text)
     kept: list[str] = []
@@ -107,8 +110,6 @@ def normal_form(text: str) -> NormalForm:
         breaks += [length] * text.count("\n", start, stop)
         length += 1
         position = stop + 1
-    if not kept:
-        return NormalForm(text)
     return NormalForm("".join([*kept, text[position:]]), tuple(breaks))
 
 
