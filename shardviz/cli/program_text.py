@@ -16,6 +16,8 @@ from shardviz.errors import QuestionError, plural, quote
 STDIN = "-"
 MAX_BYTES = 2**31
 """No compiler writes more text about one program."""
+MAX_UNPACKED = 2**29
+"""Of gzip, a thousandth of a text may be its file: what is unpacked is bounded more closely."""
 CHUNK = 2**22
 HEAD = 2**13
 """Bytes that are looked at before anything is read."""
@@ -68,6 +70,11 @@ def _contents(stream: io.BufferedReader, where: str) -> bytearray:
         _check(source.peek(HEAD), where)
         while chunk := source.read1(CHUNK):
             data += chunk
+            if packed and len(data) > MAX_UNPACKED:
+                raise QuestionError(
+                    f"{where} unpacks to more than {MAX_UNPACKED:,} bytes",
+                    "unpack it with gunzip, and cut out the module that matters",
+                )
             if len(data) > MAX_BYTES:
                 raise QuestionError(
                     f"{where} has more than {MAX_BYTES:,} bytes", "cut out the module that matters"

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 
 from shardviz.hlo.collective import Collective
 from shardviz.hlo.listed_line import ListedLine, listed_line
-from shardviz.hlo.module import HloModule, read_hlo
+from shardviz.hlo.module import HloModule, Reader
 from shardviz.hlo.text.bodies import RENDEZVOUS, Bodies, lines_of
-from shardviz.hlo.text.computation import Computation
+from shardviz.hlo.text.computation import Computation, Computations
 from shardviz.sharding import Mesh
 
 _INLINED = {
@@ -53,17 +53,19 @@ def list_hlo(
     text: str, mesh: Mesh | None = None, *, infer: bool = False, slices: Sequence[int] | None = None
 ) -> Listing:
     """HLO text as a listing; `infer` and `slices` as in `read_hlo`. Raises what `read_hlo` raises."""
-    module = read_hlo(text, mesh, infer=infer, slices=slices)
-    lines, spans = _Lister(text, module.collectives).listed()
+    reader = Reader(text, mesh, slices)
+    module = reader.read(infer=infer)
+    lines, spans = _Lister(reader.computations, module.collectives).listed()
     return Listing(lines, spans, module)
 
 
 class _Lister:
     """Lists one text; spans are found on the way."""
 
-    def __init__(self, text: str, collectives: Iterable[Collective]) -> None:
-        self._text = text
-        self._bodies = Bodies(text)
+    def __init__(self, computations: Computations, collectives: Iterable[Collective]) -> None:
+        self._text = computations.text
+        self._computations = computations
+        self._bodies = Bodies(computations)
         self._records: dict[str, deque[Collective]] = defaultdict(deque)
         for each in collectives:
             self._records[each.name].append(each)
@@ -100,7 +102,7 @@ class _Lister:
             self._append(line, text, position, started)
             for key in _INLINED.get(line.opcode, ()):
                 for name in _called(line.attributes, key):
-                    inner = self._bodies.named(name, position)
+                    inner = self._computations.named(name, position)
                     if inner is not None:
                         how = _HOW.get(key, "branch")
                         yield ListedLine(head.depth + 2, name, "", how, line.name, (), 0), inner
@@ -165,7 +167,7 @@ class _Lister:
     def _wrapped(self, line: ListedLine, text: str, position: int) -> Computation | None:
         """The computation that is folded into a line."""
         callee = _CALLS.search(text) if line.opcode in _WRAPPERS else None
-        return self._bodies.named(callee[1], position) if callee else None
+        return self._computations.named(callee[1], position) if callee else None
 
     def _record(self, names: Iterable[str]) -> Collective | None:
         """The record of the first of these names that has one; texts of several modules use names again."""

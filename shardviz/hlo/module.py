@@ -22,6 +22,7 @@ from shardviz.hlo.text.computation import Computation, Computations, line_at
 from shardviz.hlo.text.elements import with_elements
 from shardviz.hlo.text.instruction import Instruction, parse_instruction
 from shardviz.hlo.text.instruction_origin import InstructionOrigins
+from shardviz.hlo.text.normal_form import normal_form
 from shardviz.hlo.text.source import StackFrames, source_of
 from shardviz.hlo.text.steps import Steps
 from shardviz.sharding import Mesh
@@ -42,6 +43,7 @@ _MODULE = re.compile(r"HloModule\s+([^\s,]+)")
 _HEADER_NUMBER = {key: re.compile(rf"\b{key}=(\d{{1,12}})") for key in ("num_partitions", "replica_count")}
 _INSTRUCTION = re.compile(r"^[ \t]*+(?:ROOT )?%?[\w.-]++ = \(?[a-z][a-z0-9]*\[", re.MULTILINE)
 _ANY_INSTRUCTION = re.compile(r"^[ \t]*+(?:ROOT )?%?[^\s=,(){}]++ = [a-z(]", re.MULTILINE)
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"?')
 _QUOTE = re.compile(r'(?<!\\)"')
 _SHARDED = re.compile(r"[ ]sharding=\{(?:devices=|mesh\[)")
 
@@ -99,38 +101,33 @@ def read_hlo(
     Text that is cut off or damaged gives what can be read; `HloModule.unread` tells the rest. Raises
     `NotationError` for a text that is no HLO, `QuestionError` when the mesh has another number of devices.
     """
-    if not is_hlo(text):
-        raise NotationError(
-            "this is not HLO text",
-            text,
-            0,
-            hint="HLO begins with HloModule; print one with compiled.as_text()",
-        )
-    text = with_elements(text)
-    reader = _Reader(text, mesh, slices)
-    if reader.computations.entry is None and _ANY_INSTRUCTION.search(text) is None:
-        raise NotationError(
-            "this HLO has no instruction on a line of its own",
-            text,
-            0,
-            hint="save compiled.as_text() with its line ends, all of it",
-        )
-    return reader.read(infer=infer, origins=origins)
+    return Reader(text, mesh, slices).read(infer=infer, origins=origins)
 
 
-class _Reader:
-    """One reading of one text."""
+class Reader:
+    """One reading of one text, with the index of it; raises what `read_hlo` raises."""
 
     def __init__(self, text: str, mesh: Mesh | None, slices: Sequence[int] | None) -> None:
-        self.text = text
+        if not is_hlo(text):
+            raise NotationError(
+                "this is not HLO text",
+                text,
+                0,
+                hint="HLO begins with HloModule; print one with compiled.as_text()",
+            )
+        normal = normal_form(text)
+        self.text = text = with_elements(normal.text)
+        self.normal = normal._replace(text=text)
         self.mesh = mesh
         self.unread: list[str] = []
         self.unread_collectives = 0
-        module = _MODULE.search(text)
+        module = _module(text)
         start, stop = line_at(text, module.start()) if module else (0, 0)
         self.header = text[start:stop]
         self.name = module[1] if module else ""
-        written = [_header_number(self.header, key) for key in ("num_partitions", "replica_count")]
+        unquoted = _STRING.sub("", self.header)
+        self.is_scheduled = "is_scheduled=true" in unquoted
+        written = [_header_number(unquoted, key) for key in ("num_partitions", "replica_count")]
         partitions, replicas = (number or 1 for number in written)
         if module is None and mesh is not None:
             partitions = mesh.size
@@ -143,10 +140,19 @@ class _Reader:
                 slices = [device // (partitions * replicas) for device in mesh.device_order]
             positions = slice_positions(self.num_slices, partitions * replicas, slices)
         self.numbers = DeviceNumbers(partitions, replicas, positions, any(written))
-        self.frames = StackFrames(text)
         self.computations = Computations(text)
+        tables_end = next((each.start for each in self.computations.all if each.name), len(text))
+        self.frames = StackFrames(text[:tables_end])
+        if self.computations.entry is None and _ANY_INSTRUCTION.search(text) is None:
+            raise NotationError(
+                "this HLO has no instruction on a line of its own",
+                text,
+                0,
+                hint="save compiled.as_text() with its line ends, all of it",
+            )
 
-    def read(self, *, infer: bool, origins: bool) -> HloModule:
+    def read(self, *, infer: bool = False, origins: bool = False) -> HloModule:
+        """What `read_hlo` gives."""
         text, devices = self.text, self.numbers.total
         if self.mesh is not None and devices > 1 and self.mesh.size != devices:
             raise QuestionError(
@@ -206,7 +212,7 @@ class _Reader:
             self.name,
             self.numbers.partitions,
             self.numbers.replicas,
-            "is_scheduled=true" in self.header,
+            self.is_scheduled,
             tuple(collectives),
             tuple(self.unread[:MAX_UNREAD]),
             unread_collectives=self.unread_collectives,
@@ -258,15 +264,14 @@ class _Reader:
     def _awaits_partitioner(self) -> bool:
         """The partitioner calls what it makes of an entry ``main_spmd``, and leaves shardings at its ends."""
         entry = self.computations.entry
-        if entry is None or "_spmd" in entry or "is_scheduled=true" in self.header:
+        if entry is None or "_spmd" in entry or self.is_scheduled:
             return False
         return _SHARDED.search(self.text) is not None
 
     def _complain(self, position: int, complaint: str) -> None:
         self.unread_collectives += 1
         if len(self.unread) < MAX_UNREAD:
-            line = self.text.count("\n", 0, position) + 1
-            self.unread.append(f"line {line}: {complaint}")
+            self.unread.append(f"line {self.normal.line(position)}: {complaint}")
 
     def _note_gaps(self, positions: dict[int, list[int]], counts: dict[int, int | None]) -> None:
         idle = sum(len(places) for home, places in positions.items() if home not in counts)
@@ -279,6 +284,14 @@ class _Reader:
             self.unread.append("the text breaks off before its ENTRY computation, which runs the others")
         elif last is not None:
             self.unread.append(f"the text breaks off inside {quote(last)}")
+
+
+def _module(text: str) -> re.Match[str] | None:
+    """The first header of a module, in front of which a log may say when it was written."""
+    for module in _MODULE.finditer(text):
+        if text.find('"', line_at(text, module.start())[0], module.start()) < 0:
+            return module
+    return None
 
 
 def _stray(text: str, start: int, stop: int, is_one: bool) -> bool:

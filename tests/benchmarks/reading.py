@@ -1,17 +1,31 @@
-"""Reading HLO: megabytes a second and memory, on a 32-layer model's step repeated to 80 MB."""
+"""Reading HLO: megabytes a second and memory, of texts dense in collectives, the mesh given and inferred.
+
+JAX makes the texts of a 32-layer model's step, its layers one after the other or in a loop, which are
+repeated. GPU text is made of what JAX once wrote on H100s, tests/hlo/recorded: the computations and the steps
+of these small programs again and again, under new names, in one module.
+"""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tempfile
 from importlib.util import find_spec
+from pathlib import Path
 
 from timing import line
 
 MEGABYTE = 1_000_000
-SIZE = 80 * MEGABYTE
 LAYERS = 32
+RECORDED = Path(__file__).parents[1] / "hlo" / "recorded"
+GPU_PROGRAMS = (
+    "all_gather_h100x8",
+    "reduce_scatter_h100x8",
+    "all_reduces_combined",
+    "all_gathers_combined",
+)
+NAME = re.compile(r"%([\w.-]+)")
 
 MODEL = """
 import os, sys
@@ -21,7 +35,7 @@ import jax, jax.numpy as jnp, numpy as np
 from jax.experimental import topologies
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-topology, layers, path = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+topology, layers, in_loop, path = sys.argv[1], int(sys.argv[2]), sys.argv[3] == "loop", sys.argv[4]
 devices = jax.devices() if topology == "cpu" else topologies.get_topology_desc(
     platform="tpu", topology_name=topology).devices
 mesh = Mesh(np.array(devices).reshape(2, 4), ("X", "Y"), axis_types=(AxisType.Auto,) * 2)
@@ -39,6 +53,8 @@ def layer(x, weights):
     return x + jax.nn.relu(x @ up) @ down
 
 def loss(weights, x):
+    if in_loop:
+        return jnp.mean(jax.lax.scan(lambda x, each: (layer(x, each), None), x, weights)[0] ** 2)
     for each in weights:
         x = layer(x, each)
     return jnp.mean(x * x)
@@ -46,9 +62,12 @@ def loss(weights, x):
 def step(weights, x):
     return jax.tree.map(lambda w, g: w - g * 1e-3, weights, jax.grad(loss)(weights, x))
 
-one = (array((D, H, K), "X", "Y"),) * 3 + (
-    array((H, K, D), "Y", None, "X"), array((D, F), "X", "Y"), array((F, D), "Y", "X"))
-text = jax.jit(step).lower([one] * layers, array((8, 64, D), "X")).compile().as_text()
+shapes = [((D, H, K), "X", "Y")] * 3 + [((H, K, D), "Y", None, "X"), ((D, F), "X", "Y"), ((F, D), "Y", "X")]
+if in_loop:
+    weights = [array((layers, *shape), None, *axes) for shape, *axes in shapes]
+else:
+    weights = [[array(shape, *axes) for shape, *axes in shapes]] * layers
+text = jax.jit(step).lower(weights, array((8, 64, D), "X")).compile().as_text()
 open(path, "w").write(text)
 """
 READ = """
@@ -58,12 +77,12 @@ from shardviz.sharding import Mesh
 
 one = open(sys.argv[1]).read()
 text = one * (int(sys.argv[2]) // len(one) + 1)
-mesh = Mesh(("X", "Y"), (2, 4))
+options = {"infer": True} if sys.argv[3] == "inferred" else {"mesh": Mesh(("X", "Y"), (2, 4))}
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 seconds = []
 for _ in range(5):
     start = time.process_time()
-    module = read_hlo(text, mesh)
+    module = read_hlo(text, **options)
     seconds.append(time.process_time() - start)
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 assert not module.unread
@@ -71,22 +90,52 @@ print(len(text) / 1e6 / min(seconds), len(text) / 1e6, (peak - before) / 1e3, le
 """
 
 
+def gpu_text(size: int) -> str:
+    computations, steps = "", ""
+    for name in GPU_PROGRAMS:
+        text = (RECORDED / f"{name}.txt").read_text()
+        before, _, entry = text[text.index("\n%" if "\n%" in text else "\nENTRY") :].partition("ENTRY ")
+        computations += before
+        steps += entry[entry.index("{\n") + 2 : entry.index("\n}")].replace("ROOT ", "") + "\n"
+    count = size // len(computations + steps) + 1
+    parts = ["".join(NAME.sub(rf"%\1.r{i}", part) for i in range(count)) for part in (computations, steps)]
+    header = "HloModule jit_step, is_scheduled=true, num_partitions=8\n\n"
+    return f"{header}{parts[0]}\nENTRY %main (p: f32[8]) -> f32[8] {{\n{parts[1]}}}\n"
+
+
+def jax_text(topology: str, layers: str, path: Path) -> None:
+    subprocess.run(
+        [sys.executable, "-c", MODEL, topology, str(LAYERS), layers, path],
+        check=True,
+        stderr=subprocess.DEVNULL,
+    )
+
+
 def report() -> None:
-    topologies = ["cpu", *(["v5e:2x4"] if find_spec("libtpu") else [])]
     with tempfile.TemporaryDirectory() as folder:
-        for topology in topologies:
-            path = f"{folder}/text"
-            subprocess.run(
-                [sys.executable, "-c", MODEL, topology, str(LAYERS), path],
-                check=True,
-                stderr=subprocess.DEVNULL,
-            )
-            found = subprocess.run(
-                [sys.executable, "-c", READ, path, str(SIZE)], check=True, capture_output=True, text=True
-            )
-            speed, size, more, collectives = map(float, found.stdout.split())
-            what = f"read_hlo, {LAYERS} layers on {topology}, {size:.0f} MB, {collectives:,.0f} collectives"
-            line(what, f"{speed:.0f} MB/s, {more:.0f} MB more memory", "≥ 100 MB/s")
+        path = Path(folder) / "text"
+        jax_text("cpu", "unrolled", path)
+        _report(f"{LAYERS} layers on cpu", path, 80, "≥ 100 MB/s")
+        if find_spec("libtpu"):
+            jax_text("v5e:2x4", "unrolled", path)
+            _report(f"{LAYERS} layers on v5e:2x4", path, 80, "≥ 100 MB/s")
+            jax_text("v5e:2x4", "loop", path)
+            _report(f"a loop of {LAYERS} layers on v5e:2x4", path, 32, "≥ 150 MB/s")
+        path.write_text(gpu_text(35 * MEGABYTE))
+        _report("steps on 8 H100s", path, 35, "≥ 150 MB/s")
+
+
+def _report(what: str, path: Path, megabytes: int, budget: str) -> None:
+    for mesh in ("given", "inferred"):
+        found = subprocess.run(
+            [sys.executable, "-c", READ, path, str(megabytes * MEGABYTE), mesh],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        speed, size, more, collectives = map(float, found.stdout.split())
+        subject = f"read_hlo, {what}, {size:.0f} MB, {collectives:,.0f} collectives, mesh {mesh}"
+        line(subject, f"{speed:.0f} MB/s, {more:.0f} MB more memory", budget)
 
 
 if __name__ == "__main__":

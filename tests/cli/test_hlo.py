@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from shardviz.cli import program_text
 from shardviz.cli.entry import run
 from shardviz.cli.program_text import read_text
 from shardviz.errors import ShardvizError
@@ -246,6 +247,17 @@ def test_what_is_no_program_is_one_sentence_and_one_hint(name: str, tmp_path: Pa
     path = tmp_path / "file"
     path.write_bytes(data)
     refused(capsys, said, hint, str(path))
+
+
+def test_what_a_packed_file_unpacks_to_is_bounded(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(program_text, "MAX_UNPACKED", 2**23)
+    path = tmp_path / "zeros.gz"
+    path.write_bytes(gzip.compress(b"0" * 2**24))
+    refused(capsys, "unpacks to more than 8,388,608 bytes", "gunzip", str(path))
+    path.write_bytes(gzip.compress(PROGRAM_BYTES))
+    assert run(["hlo", str(path)]) == 0
 
 
 def refused(capsys: Capture, said: str, hint: str, *words: str) -> None:

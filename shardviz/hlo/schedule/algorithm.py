@@ -27,12 +27,16 @@ def algorithm_of(text: str, start: int, stop: int) -> str:
         place = text.find(marker, start, stop)
         if place >= 0:
             end = text.find("}", place, stop)
-            chosen = _CHOICE.findall(text, place, stop if end < 0 else end)
-            return ", ".join(filter(None, (_words(key, value) for key, value in chosen)))
+            return _algorithm(text[place : stop if end < 0 else end])
     return ""
 
 
 @lru_cache(maxsize=256)
+def _algorithm(configuration: str) -> str:
+    chosen = _CHOICE.findall(configuration)
+    return ", ".join(filter(None, (_words(key, value) for key, value in chosen)))
+
+
 def _words(key: str, value: str) -> str:
     if key in _KINDS:
         value = value.removeprefix(f"{key}_".upper())

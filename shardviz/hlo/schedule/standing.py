@@ -13,6 +13,7 @@ from dataclasses import replace
 from shardviz.hlo.collective import Collective, Standing
 from shardviz.hlo.collective_matmul import CollectiveMatmul
 from shardviz.hlo.text.computation import Computation, Computations
+from shardviz.hlo.text.normal_form import normal_form
 from shardviz.hlo.text.steps import Step, Steps
 
 _ENTRY = re.compile(r"^ENTRY [^\n]*+\n", re.MULTILINE)
@@ -31,7 +32,7 @@ def with_standing(
 
     None where the text has no entry computation, or does not lead from there to the collective.
     """
-    walk = _Walk(text, {name: matmul for matmul in matmuls for name in matmul.matmuls})
+    walk = _Walk(normal_form(text).text, {name: matmul for matmul in matmuls for name in matmul.matmuls})
     collectives = tuple(collectives)
     before = walk.matmuls_before({each.name for each in collectives})
     return tuple(

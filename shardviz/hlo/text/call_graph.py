@@ -6,7 +6,6 @@ import re
 from bisect import bisect_right, insort
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from functools import cached_property
 from typing import NamedTuple
 
 from shardviz.hlo.text.computation import Computation, Computations, line_at
@@ -18,12 +17,7 @@ MAX_COUNT = 2**62
 MAX_SCANS = 32
 """Computations of one name on more levels of the call graph than this are a trap and are passed over."""
 
-_CALL = re.compile(
-    r" (?:c(?:alls|ondition|alled_computations)|b(?:ody|ranch_computations)|t(?:o_apply|rue_computation)"
-    r"|false_computation)=(\{?)%?([^\s,{}()=]++)"
-)
 _NAME = re.compile(r"%?([^\s,{}()=]+)")
-_NEXT_NAME = re.compile(r",\s?%?([^\s,{}()=]++)")
 _TRIP_COUNT = re.compile(r'known_trip_count[\\":]{1,6}\{[\\"]{0,2}n[\\":]{1,6}(\d{1,18})')
 _CALLING = (
     "calls",
@@ -56,7 +50,7 @@ class CallGraph:
         self._computations = computations
         self._lines: dict[int, tuple[Instruction | None, frozenset[str]]] = {}
         self._inferred: dict[int, int | None] = {}
-        self._trip_counts = TripCounts(text, computations, lambda: self._sites)
+        self._trip_counts = TripCounts(text, computations)
 
     def calls_to(self, wanted: Iterable[Computation]) -> list[Call]:
         """Every call that leads, directly or through others, to one of the computations `wanted`."""
@@ -64,7 +58,7 @@ class CallGraph:
         pending = {computation for computation in known if computation.name and not computation.is_entry}
         if not pending:
             return []
-        sites = self._sites
+        sites = self._computations.sites
         calls: list[Call] = []
         named: dict[str, list[int]] = defaultdict(list)
         scans: Counter[str] = Counter()
@@ -90,21 +84,6 @@ class CallGraph:
             pending = {caller for caller in callers - known if caller.name and not caller.is_entry}
             known |= callers
         return calls
-
-    @cached_property
-    def _sites(self) -> dict[str, list[int]]:
-        """Where the text seems to call a computation of each name; a string may pretend to."""
-        sites: dict[str, list[int]] = defaultdict(list)
-        for match in _CALL.finditer(self._text):
-            braced, name = match.groups()
-            sites[name].append(match.start())
-            position = match.end()
-            while braced and (following := _NEXT_NAME.match(self._text, position)):
-                places = sites[following[1]]
-                if not places or places[-1] != match.start():
-                    places.append(match.start())
-                position = following.end()
-        return sites
 
     def _runs(self, position: int, callee: str) -> tuple[int | None, bool]:
         """How often one run of the instruction at `position` runs `callee`, and whether it may run another.

@@ -1,18 +1,30 @@
-"""Where the computations of a module stand in its text; only those that are asked for are looked at."""
+"""Where the computations of a module stand in its text, and where it calls them: the index of a text.
+
+The text is in normal form: a header is a line at the margin that ends with ``{``, and its computation goes
+on until a ``}`` at the margin.
+"""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
 from collections import defaultdict
+from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
 
-_HEADER = re.compile(r"(ENTRY\s+)?%?([^\s%(){}=,]+)")
-_FOLLOWING = re.compile(r"[ \t]*+\n\s*+(ENTRY\s++)?%?([^\s%(){}=,]++) [^\n]*+(?<=\{)\n")
-"""The header of a computation right behind the end of another, as XLA writes one."""
-_ENTRY = re.compile(r"ENTRY +%?([^\s%(){}=,]++)[^\n]*+(?<=\{)(?:\n|$)")
-_NAMED = re.compile(r"\n\n(?:ENTRY )?%?([^\s%(){}=,]++) (?:\(.*)?\{\n")
+# A line's beginning is looked for by the end of the line before it, which is several times as fast as ^.
+_HEADER_LINE = r"(?!HloModule)(ENTRY\s++)?%?([^\s%(){}=,]++) (?!= )[^\n]*+(?<=\{)(?=\n|\Z)"
+_INSTRUCTION_LINE = r"[ \t]*+(?:ROOT )?%?[^\s=,(){}]++ = "
+_HEADER, _FIRST_HEADER = re.compile(rf"\n{_HEADER_LINE}"), re.compile(_HEADER_LINE)
+_INSTRUCTION, _FIRST_INSTRUCTION = re.compile(rf"\n{_INSTRUCTION_LINE}"), re.compile(_INSTRUCTION_LINE)
+_END = re.compile(rf"\n}}(?:[^\n]*+\n++{_HEADER_LINE})?")
+"""The end of a computation, with the header of the next where that follows."""
+_CALL = re.compile(
+    r" (?:c(?:alls|ondition|alled_computations)|b(?:ody|ranch_computations)|t(?:o_apply|rue_computation)"
+    r"|false_computation)=(\{?)%?([^\s,{}()=]++)"
+)
+_NEXT_NAME = re.compile(r",\s?%?([^\s,{}()=]++)")
 
 
 class Computation(NamedTuple):
@@ -28,88 +40,76 @@ class Computation(NamedTuple):
 
 
 class Computations:
-    """The computations of a text, found by the positions of their instructions.
-
-    A header is a line that begins at the margin and ends with ``{``; a ``}`` at the margin ends its body.
-    """
+    """The computations of a text in normal form, found by name and by the positions of their instructions."""
 
     def __init__(self, text: str) -> None:
-        self._text = text
-        self._starts: list[int] = []
-        self._found: list[Computation] = []
+        self.text = text
+        self.all = [*_computations(text)]
+        self._starts = [computation.start for computation in self.all]
+        self._named: dict[str, list[int]] = defaultdict(list)
+        for number, computation in enumerate(self.all):
+            self._named[computation.name].append(number)
 
     @cached_property
     def entry(self) -> str | None:
         """The name of the first entry, None where the text has none, or not all of its header."""
-        start = 0 if self._text.startswith("ENTRY ") else self._text.find("\nENTRY ") + 1
-        match = _ENTRY.match(self._text, start)
-        return match[1] if match else None
+        return next((computation.name for computation in self.all if computation.is_entry), None)
 
     def around(self, position: int) -> Computation:
         """The computation in which a position stands."""
         place = bisect_right(self._starts, position)
-        if place and position < self._found[place - 1].stop:
-            return self._found[place - 1]
-        found = self._look(self._found[place - 1].stop if place else 0, position)
-        self._starts.insert(place, found.start)
-        self._found.insert(place, found)
-        return found
+        if place and position < self.all[place - 1].stop:
+            return self.all[place - 1]
+        start = self.all[place - 1].stop if place else 0
+        stop = self.all[place].start if place < len(self.all) else len(self.text)
+        return Computation(start, stop, "", False)
 
     def named(self, name: str, position: int) -> Computation | None:
-        """The computation of a name: the last one before its caller, as a text may hold several modules."""
-        places = self._bodies.get(name, [])
-        place = bisect_right(places, position)
-        return self.around(places[place - 1]) if place else None
+        """The computation that a name means at a position: the last one defined so far, else the first.
 
-    @cached_property
-    def _bodies(self) -> dict[str, list[int]]:
-        """Where the computations of each name begin; XLA writes an empty line before each."""
-        found: dict[str, list[int]] = defaultdict(list)
-        for match in _NAMED.finditer(self._text):
-            found[match[1]].append(match.end())
-        return found
+        A text may hold several modules, which use names again.
+        """
+        found = self._named.get(name)
+        if not found or not name:
+            return None
+        return self.all[found[max(0, bisect_right(found, position, key=self._starts.__getitem__) - 1)]]
 
     def breaks_off(self) -> str | None:
         """The name of the computation in which the text ends, None when its last one is complete."""
-        last = self.around(max(0, len(self._text) - 1))
-        return last.name if last.name and self._end(last.start) == len(self._text) else None
+        last = self.all[-1] if self.all else None
+        return last.name if last and last.name and last.stop == len(self.text) else None
 
-    def _look(self, lowest: int, position: int) -> Computation:
-        text = self._text
-        end = text.rfind("\n}", lowest, position)
-        while end >= 0 and text.startswith(")", end + 2):
-            end = text.rfind("\n}", lowest, end)
-        start = lowest if end < 0 else end + 2
-        following = _FOLLOWING.match(text, start, position) if end >= 0 else None
-        if following is not None and following[2] != "HloModule":
-            body = following.end() - 1
-            return Computation(body, self._end(body), following[2], following[1] is not None)
-        header = self._next_header(start, position)
-        if header is not None:
-            brace, match = header
-            return Computation(brace + 1, self._end(brace + 1), match[2], match[1] is not None)
-        after = self._next_header(position, len(text))
-        return Computation(start, after[0] if after else len(text), "", False)
+    @cached_property
+    def sites(self) -> dict[str, list[int]]:
+        """Where the text seems to call a computation of each name; a string may pretend to."""
+        sites: dict[str, list[int]] = defaultdict(list)
+        for match in _CALL.finditer(self.text):
+            braced, name = match.groups()
+            sites[name].append(match.start())
+            position = match.end()
+            while braced and (following := _NEXT_NAME.match(self.text, position)):
+                places = sites[following[1]]
+                if not places or places[-1] != match.start():
+                    places.append(match.start())
+                position = following.end()
+        return sites
 
-    def _next_header(self, start: int, stop: int) -> tuple[int, re.Match[str]] | None:
-        """The first header whose brace is between two positions, and that brace."""
-        text = self._text
-        while (brace := text.find("{\n", start, stop)) >= 0:
-            line = max(start, text.rfind("\n", start, brace) + 1)
-            match = None if line and text[line - 1] != "\n" else _HEADER.match(text, line, brace)
-            if match is not None and match[2] != "HloModule":
-                return brace, match
-            start = brace + 2
-        return None
 
-    def _end(self, start: int) -> int:
-        """Where a body ends: a brace at the margin that closes no literal of several lines."""
-        text = self._text
-        while (end := text.find("\n}", start)) >= 0:
-            if not text.startswith(")", end + 2):
-                return end
-            start = end + 2
-        return len(text)
+def _computations(text: str) -> Iterator[Computation]:
+    position = 0
+    while True:
+        header = (None if position else _FIRST_HEADER.match(text)) or _HEADER.search(text, position)
+        stop = len(text) if header is None else header.start()
+        if (not position and _FIRST_INSTRUCTION.match(text)) or _INSTRUCTION.search(text, position, stop):
+            yield Computation(position, stop, "", False)
+        while header is not None and header[2]:
+            entry, name = header.groups()
+            start, header = header.end(), _END.search(text, header.end())
+            position = len(text) if header is None else header.start()
+            yield Computation(start, position, name, entry is not None)
+        if header is None:
+            return
+        position = header.end()
 
 
 def line_at(text: str, position: int) -> tuple[int, int]:

@@ -8,7 +8,10 @@ from typing import NamedTuple
 from shardviz.hlo.groups.group_text import GROUPS
 
 _HEAD = re.compile(r"\s*(?:ROOT\s+)?%?([^\s=,(){}]+) = ")
-_PLAIN = re.compile(r"\s*(?:ROOT\s+)?%?([^\s=,(){}]+) = ([^\s(][^\s]*+)\s*([a-z][a-z0-9-]*)\(")
+_PLAIN = re.compile(
+    r"\s*(?:ROOT\s+)?%?([^\s=,(){}]+) = "
+    r"([^\s(][^\s]*+|\((?:[^()]++|\((?:[^()]++|\([^()]*+\))*+\))*+\))\s*([a-z][a-z0-9-]*)\("
+)
 _OPCODE = re.compile(r"\s*([a-z][a-z0-9-]*)\(")
 _PAREN = re.compile(r"[()]")
 _BALANCED = re.compile(r"[^()]*+(?:\((?:[^()]++|\([^()]*+\))*+\)[^()]*+)*+\)")

@@ -18,10 +18,10 @@ _FRAME = re.compile(r"^(\d{1,9}) \{file_location_id=(\d{1,9})", re.MULTILINE)
 
 
 class StackFrames:
-    """The header's tables; looks a frame's innermost location up. They are read when first asked."""
+    """The tables in the `head` of a text; looks a frame's innermost location up. Read when first asked."""
 
-    def __init__(self, text: str) -> None:
-        self._text = text
+    def __init__(self, head: str) -> None:
+        self._head = head
 
     def location(self, frame: str) -> str:
         """``file:line`` of a frame, or ""."""
@@ -38,11 +38,11 @@ class StackFrames:
         return {m[1]: places.get(m[2], "") for m in _FRAME.finditer(self._table("StackFrames"))}
 
     def _table(self, name: str) -> str:
-        start = self._text.find(f"\n{name}\n")
+        start = self._head.find(f"\n{name}\n")
         if start < 0:
             return ""
-        end = self._text.find("\n\n", start)
-        return self._text[start:end] if end >= 0 else self._text[start:]
+        end = self._head.find("\n\n", start)
+        return self._head[start:end] if end >= 0 else self._head[start:]
 
 
 def source_of(instruction: Instruction, frames: StackFrames) -> str:

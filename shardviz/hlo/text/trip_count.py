@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from shardviz.hlo.text.computation import Computation, Computations, line_at
@@ -71,14 +70,11 @@ class _Line(NamedTuple):
 
 
 class TripCounts:
-    """The lengths of a module's loops. `sites` are the places that call a computation, by its name."""
+    """The lengths of a module's loops."""
 
-    def __init__(
-        self, text: str, computations: Computations, sites: Callable[[], Mapping[str, Sequence[int]]]
-    ) -> None:
+    def __init__(self, text: str, computations: Computations) -> None:
         self._text = text
         self._computations = computations
-        self._sites = sites
         self._steps = 0
         self._depth = 0
         self._left = SEARCHED * len(text) + 2**20
@@ -185,7 +181,7 @@ class TripCounts:
         """An element of the state of the loop whose body `home` is, when that loop leaves it as it was."""
         if home.is_entry or not home.name or self._depth == MAX_DEPTH:
             return None
-        places = self._sites().get(home.name, ())
+        places = self._computations.sites.get(home.name, ())
         callers = [
             place
             for place in places[bisect_right(places, home.start) :][:2]

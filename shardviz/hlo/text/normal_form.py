@@ -1,0 +1,170 @@
+"""HLO text as XLA prints it: each instruction, header and closing brace is one line, headers at the margin.
+
+XLA itself breaks lines inside an attribute (a Pallas kernel's ``kernel_metadata``), a literal and the
+module's header (``origin_recovery_table`` quotes whole modules); text that was wrapped, indented or written
+by hand breaks them anywhere. Strings and comments are those of XLA's ``hlo_lexer.cc``.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from typing import NamedTuple
+
+_COMMENT_BEGINS = re.compile(r"/\*(?!index=\d)|//(?<![^\s,(){}]//)")
+"""Any but XLA's own ``/*index=5*/``; the same may stand in a string."""
+_COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*+"|(?P<comment>/\*.*?\*/|//[^\n]*+)', re.DOTALL)
+_LINE_COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*+"|(?P<comment>//[^\n]*+)')
+_QUOTED_MODULE = re.compile(
+    r'^[ \t]*+"[ \t]*+\n(?:(?!HloModule|[ \t]*+"[ \t]*+$)[^\n]*+\n)*+[ \t]*+"[ \t]*+$', re.MULTILINE
+)
+"""As ``origin_recovery_table`` has it, between lines of a quote alone."""
+
+_NAME = r'%?[^\s=,(){}\[\]<>:"]++'
+_ORDINARY = (
+    r"(?:[ \t]*+(?:ROOT )?%?[^\s=,(){}]++ = "
+    r"|\n|\Z"
+    r"|\}(?:\n|\Z|, execution_thread=)"
+    rf"|(?!HloModule)(?:ENTRY )?{_NAME} [^\n]*+(?<=\{{)(?:\n|\Z)"
+    r"|HloModule "
+    r"|(?:(?:File|Function)Names|FileLocations|StackFrames)\n|\d++ [{\"])"
+)
+"""How the lines begin that XLA prints and that go on from no other."""
+_ORDINARY_LINE = re.compile(_ORDINARY)
+# Most lines are known by the first of the two, which is the faster.
+_OTHER_LINE = re.compile(rf"\n(?!  %[^\s=,(){{}}]++ = )(?!{_ORDINARY})")
+
+_COMMA = re.compile(r"[ \t]*+,")
+_STATEMENT = re.compile(
+    r"[ \t]*+(?:"
+    rf"(?P<instruction>(?:ROOT\s++)?{_NAME}\s++=\s)"
+    rf"|(?P<header>ENTRY\s|{_NAME}(?:[ \t]++\(|[ \t]*+\{{[ \t]*+$))"
+    r"|(?P<module>HloModule\s)"
+    r"|(?P<line>\}[ \t]*+(?:$|,[ ]?execution_thread=)"
+    r"|(?:(?:File|Function)Names|FileLocations|StackFrames)[ \t]*+$|\d++ [{\"])"
+    r")",
+    re.MULTILINE,
+)
+"""How a statement begins, at whatever margin; a `line` never goes on in the next."""
+_BOUNDARY = (
+    rf"[ \t]*+(?:$|(?:ROOT )?{_NAME} = \(?[a-z]|ENTRY |HloModule "
+    rf"|{_NAME} \([^\n]*+(?<=\{{)$)"
+)
+"""What no string and no bracket goes on across, except in a damaged text."""
+_CERTAINLY_NEW = re.compile(_BOUNDARY, re.MULTILINE)
+_TOKEN = re.compile(
+    rf'"(?:[^"\\\n]|\\.|\n(?!{_BOUNDARY}))*+"?|(?P<opens>[({{\[])|(?P<closes>[)}}\]])|(?P<breaks>\n)',
+    re.MULTILINE,
+)
+
+
+class NormalForm(NamedTuple):
+    """A text in normal form; `breaks` are the positions in it at which lines of the original were joined."""
+
+    text: str
+    breaks: tuple[int, ...] = ()
+
+    def line(self, position: int) -> int:
+        """The number of the original's line, counted from 1, in which stands what is at a position."""
+        return 1 + self.text.count("\n", 0, position) + bisect_right(self.breaks, position)
+
+
+def without_comments(text: str) -> str:
+    """The same text, on the same lines, without comments."""
+    if _COMMENT_BEGINS.search(text) is None:
+        return text
+    # Behind the last end of one, no other begins.
+    closed = text.rfind("*/") + 2 if "*/" in text else 0
+    return _COMMENT.sub(_lines, text[:closed]) + _LINE_COMMENT.sub(_lines, text[closed:])
+
+
+def _lines(found: re.Match[str]) -> str:
+    """Nothing but its line ends of a comment, all of a string."""
+    return "\n" * found[0].count("\n") if found["comment"] else found[0]
+
+
+def normal_form(text: str) -> NormalForm:
+    """The normal form of a text. In one that is damaged no line is joined with a later instruction."""
+    text = without_comments(text)
+    if _ORDINARY_LINE.match(text) and _OTHER_LINE.search(text) is None:
+        return NormalForm(text)
+    if "origin_recovery_table=" in text:
+        text = _QUOTED_MODULE.sub(lambda found: "\n".join(['""'] * (1 + found[0].count("\n"))), text)
+    kept: list[str] = []
+    breaks: list[int] = []
+    length = position = 0
+    while position < len(text):
+        start = position
+        if position or _ORDINARY_LINE.match(text):
+            other = _OTHER_LINE.search(text, max(0, position - 1))
+            if other is None:
+                break
+            # It may go on from the line before it.
+            start = max(position, text.rfind("\n", 0, other.start()) + 1)
+        kind, stop = _statement(text, start)
+        line = text[start:stop] if kind is None else _joined(text[start:stop])
+        if kind == "instruction":
+            line = f"  {line}"
+        kept += text[position:start], line, text[stop : stop + 1]
+        length += start - position + len(line)
+        breaks += [length] * text.count("\n", start, stop)
+        length += 1
+        position = stop + 1
+    return NormalForm("".join([*kept, text[position:]]), tuple(breaks))
+
+
+def _statement(text: str, start: int) -> tuple[str | None, int]:
+    """The kind of the statement that begins with the line at `start`, None for no statement, and its end."""
+    begins = _STATEMENT.match(text, start)
+    if begins is None or begins.lastgroup == "line":
+        return begins and "line", _line_end(text, start)
+    kind = begins.lastgroup
+    if kind == "header":
+        return kind, _header_end(text, start)
+    depth, line = 0, start
+    has_operands = kind == "module"
+    for token in _TOKEN.finditer(text, begins.end()):
+        if token["opens"]:
+            has_operands |= depth == 0 and token[0] == "(" and text[token.start() - 1].isalnum()
+            depth += 1
+        elif token["closes"]:
+            depth -= 1
+        elif token["breaks"]:
+            stop, following = token.span()
+            if following == len(text) or _CERTAINLY_NEW.match(text, following):
+                return kind, stop
+            is_open = depth > 0 or not has_operands or text[line:stop].rstrip().endswith(",")
+            if not is_open and not _COMMA.match(text, following):
+                return kind, stop
+            if depth <= 0 and _STATEMENT.match(text, following):
+                return kind, stop
+            line = following
+    return kind, len(text)
+
+
+def _header_end(text: str, start: int) -> int:
+    """Where a header ends: with the brace of its computation; with its line where that is missing."""
+    stop = _line_end(text, start)
+    first = stop
+    while not text[start:stop].rstrip().endswith("{"):
+        start = stop + 1
+        if start >= len(text) or _STATEMENT.match(text, start):
+            return first
+        stop = _line_end(text, start)
+    return stop
+
+
+def _line_end(text: str, start: int) -> int:
+    end = text.find("\n", start)
+    return len(text) if end < 0 else end
+
+
+def _joined(statement: str) -> str:
+    """The lines of a statement as one, spaced as XLA does."""
+    lines = [line for line in map(str.strip, statement.split("\n")) if line]
+    kept = lines[:1]
+    for line in lines[1:]:
+        if not kept[-1].endswith(("(", "{", "[")) and not line.startswith((")", "}", "]", ",")):
+            kept.append(" ")
+        kept.append(line)
+    return "".join(kept)
