@@ -39,7 +39,8 @@ def gathered_more(comparison: Comparison) -> None:
     for mine in [one for one in comparison.ours if one.op == "all-gather"]:
         same = [one for one in comparison.theirs if (one.op, one.arrays) == (mine.op, mine.arrays)]
         other = next((one for one in same if one.base_axes == mine.base_axes), None)
-        if mine in comparison.ours and other is not None and other.elements > mine.elements:
+        planned, _ = comparison.whole_route(mine.arrays)
+        if other is not None and all(one.elements < other.elements for one in planned):
             comparison.say(
                 "gathered_more",
                 f"{_gathers(comparison, other)}{_elements(other, mine)}; the plan "

@@ -14,7 +14,8 @@ def other_route(comparison: Comparison) -> None:
         if not ours or not theirs or one not in (*comparison.ours, *comparison.theirs):
             continue
         both = f"it {does(theirs)}; the plan {does(ours)}{cheaper(theirs, ours)}"
-        name = " or ".join(min((each.arrays for each in (*ours, *theirs)), key=len))
+        names = [each.arrays for each in (*ours, *theirs)]
+        name = " or ".join(min(names, key=lambda each: len(each)))
         cut = [each for each in comparison.slices if {*each.arrays} & {*one.arrays}]
         code, how = _how(ours, theirs, cut)
         comparison.say(

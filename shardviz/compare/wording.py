@@ -53,7 +53,7 @@ def does(several: Sequence[Transfer]) -> str:
 
 def acts(several: Sequence[Transfer]) -> str:
     """What is done with which array, in turn, and what all that sends."""
-    return f"{acts_on(several)}, sending {wire(several):,} bytes" if several else "needs nothing"
+    return f"{acts_on(several)}, sending {wire(several):,} bytes" if several else "sends nothing else"
 
 
 def acts_on(several: Sequence[Transfer]) -> str:
