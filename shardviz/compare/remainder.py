@@ -14,8 +14,8 @@ def other_route(comparison: Comparison) -> None:
         if not ours or not theirs or one not in (*comparison.ours, *comparison.theirs):
             continue
         both = f"it {does(theirs)}; the plan {does(ours)}{cheaper(theirs, ours)}"
-        names = [each.arrays for each in (*ours, *theirs)]
-        name = " or ".join(min(names, key=lambda each: len(each)))
+        certain = min((each.arrays for each in (*ours, *theirs)), key=len)
+        name = " or ".join(certain)
         cut = [each for each in comparison.slices if {*each.arrays} & {*one.arrays}]
         code, how = _how(ours, theirs, cut)
         comparison.say(
