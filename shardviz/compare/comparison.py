@@ -67,9 +67,10 @@ class Comparison:
         return bool({step.array for step in self.plan.collectives if step.wire_bytes} & {*names})
 
     def summed_over(self, result: str) -> tuple[frozenset[str], frozenset[str]] | None:
-        """The axes over which either side adds up a result; None where that cannot be told."""
-        sums = [[one for one in side if result in one.arrays] for side in self._sums]
-        if any(not one.axes or len(one.arrays) > 1 for side in sums for one in side):
+        """The axes over which either side adds up a result; None where that cannot be told: a sum of no
+        known array may be one of it."""
+        sums = [[one for one in side if result in one.arrays or not one.arrays] for side in self._sums]
+        if any(not one.axes or len(one.arrays) != 1 for side in sums for one in side):
             return None
         ours, theirs = (frozenset(axis for one in side for axis in one.base_axes) for side in sums)
         return ours, theirs

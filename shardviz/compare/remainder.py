@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shardviz.compare.comparison import Comparison
 from shardviz.compare.transfer import Transfer
-from shardviz.compare.wording import acts, arrays, cheaper, does, listed, wire, with_article
+from shardviz.compare.wording import acts, arrays, cheaper, does, listed, verb, wire, with_article
 
 
 def other_route(comparison: Comparison) -> None:
@@ -20,7 +20,7 @@ def other_route(comparison: Comparison) -> None:
         code, how = _how(ours, theirs, cut)
         comparison.say(
             code,
-            f"{comparison.target} {_treats(theirs)} {name} {how}: {both}.",
+            f"{comparison.target} {verb(theirs)} {name} {how}: {both}.",
             [each for each in ours if each in comparison.ours],
             [each for each in theirs if each in comparison.theirs],
         )
@@ -38,11 +38,6 @@ def _how(ours: list[Transfer], theirs: list[Transfer], cut: list[Transfer]) -> t
         return "summed_more", "before it is cut as far as in the plan"
     more = "more" if wire(theirs) > wire(ours) else "as many"
     return "other_route", f"by other collectives, which send {more} bytes"
-
-
-def _treats(several: list[Transfer]) -> str:
-    sums = {one.is_sum for one in several}
-    return "adds up and moves" if len(sums) > 1 else "adds up" if sums == {True} else "moves"
 
 
 def extra(comparison: Comparison) -> None:

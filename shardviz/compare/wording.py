@@ -65,6 +65,12 @@ def acts_on(several: Sequence[Transfer]) -> str:
     )
 
 
+def verb(several: Sequence[Transfer]) -> str:
+    """What some transfers do with an array: a sum does more than move it."""
+    sums = {one.is_sum for one in several}
+    return "adds up and moves" if len(sums) > 1 else "adds up" if sums == {True} else "moves"
+
+
 def cheaper(theirs: Sequence[Transfer], ours: Sequence[Transfer]) -> str:
     """The end of a sentence about two ways of which the target's sends less; "" where it does not."""
     return ", which is more" if wire(theirs) < wire(ours) else ""

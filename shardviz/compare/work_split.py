@@ -12,7 +12,7 @@ from shardviz.compare.comparison import Comparison
 from shardviz.compare.matching import kinds
 from shardviz.compare.summed_operands import summed_operands
 from shardviz.compare.transfer import Transfer
-from shardviz.compare.wording import acts, acts_on, arrays, cheaper, listed_axes, wire
+from shardviz.compare.wording import acts, acts_on, arrays, cheaper, listed_axes, verb, wire
 from shardviz.planner import Contraction
 
 
@@ -58,7 +58,7 @@ def other_sums(comparison: Comparison) -> None:
         result = part.result.name
         summed = comparison.summed_over(result)
         ours, theirs = comparison.of_einsum(part)
-        if summed is None or summed[0] == summed[1] or not (ours or theirs):
+        if summed is None or summed[0] == summed[1]:
             continue
         planned, added = summed
         here, there = _moved_before(ours, part), _moved_before(theirs, part)
@@ -75,6 +75,8 @@ def other_sums(comparison: Comparison) -> None:
                 f"{comparison.target} {_prepares(there)} before multiplying, the plan multiplies the pieces "
                 f"and adds partial sums of {result} over {listed_axes(planned - added, mesh)}"
             )
+        elif not ours or not theirs:
+            continue
         else:
             code = "other_sums"
             here_over, there_over = (listed_axes(axes, mesh) or "no axis" for axes in summed)
@@ -133,8 +135,8 @@ def _both(theirs: Sequence[Transfer], ours: Sequence[Transfer]) -> str:
 
 def _prepares(several: Sequence[Transfer]) -> str:
     """Such as "gathers A", "moves A and W"."""
-    verb = "gathers" if {one.op for one in several} == {"all-gather"} else "moves"
-    return f"{verb} {arrays(several)}"
+    gathers = {one.op for one in several} == {"all-gather"}
+    return f"{'gathers' if gathers else verb(several)} {arrays(several)}"
 
 
 def _moved_before(several: Sequence[Transfer], part: Contraction) -> list[Transfer]:

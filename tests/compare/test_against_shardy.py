@@ -79,7 +79,7 @@ def check_claims(found: Plan, answer, result, sentence: str) -> None:
     for axis in re.findall(r"also splits data over (\w), which no spec mentions", sentence):
         specs = [array.spec for array in (*found.problem.arguments, found.problem.result) if array.spec]
         assert all(axis not in spec.axes for spec in specs), sentence
-    for names in re.findall(r"the plan gathers ([\w, ]+) (?:before|after)", sentence):
+    for names in re.findall(r"the plan gathers ([\w, ]+?) (?:before|after)", sentence):
         held = {step.array for step in found.collectives if step.op == "all_gather"}
         assert {*re.findall(r"[A-Z]\w*", names)} <= held, sentence
 
