@@ -47,14 +47,14 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from shardviz.compare.comparison import Comparison
-from shardviz.compare.difference import SAME_TRAFFIC, Difference
+from shardviz.compare.difference import AS_PLANNED, SAME_TRAFFIC, Difference
 from shardviz.compare.rules import explain
 from shardviz.compare.transfer import compiled, planned
 from shardviz.hlo import Collective, CollectiveMatmul
 from shardviz.planner import Plan
 from shardviz.sharding import PartitionSpec
 
-__all__ = ["SAME_TRAFFIC", "Difference", "compare", "differences"]
+__all__ = ["AS_PLANNED", "SAME_TRAFFIC", "Difference", "compare", "differences"]
 
 
 class Answer(Protocol):
