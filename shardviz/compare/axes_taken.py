@@ -1,10 +1,10 @@
-"""The rules for one move along the same axes, taken together, in turn, in parts or in another order."""
+"""The rules for one move along the same axes, taken together, in turn or in another order."""
 
 from __future__ import annotations
 
 from shardviz.compare.comparison import Comparison
 from shardviz.compare.matching import covering, in_parts, permuted
-from shardviz.compare.wording import against, does, instead, listed, wire
+from shardviz.compare.wording import against, listed, wire
 
 
 def reordered(comparison: Comparison) -> None:
@@ -48,21 +48,3 @@ def merged(comparison: Comparison) -> None:
                 several,
                 [other],
             )
-
-
-def sub_axes(comparison: Comparison) -> None:
-    """Data moved over parts of an axis."""
-    moved = [one for one in comparison.theirs if any(":" in axis for axis in one.axes)]
-    if not moved:
-        return
-    names = {name for one in moved for name in one.arrays}
-    theirs = [one for one in comparison.theirs if one in moved or set(one.arrays) & names]
-    replaced = [one for one in comparison.ours if set(one.arrays) & names]
-    parts = ", ".join(dict.fromkeys(axis for one in moved for axis in one.axes if ":" in axis))
-    comparison.say_instead(
-        "sub_axes",
-        f"{comparison.target} moves data over parts of a mesh axis ({parts}): it {does(theirs)}; the plan "
-        f"keeps to whole axes{instead(replaced)}",
-        replaced,
-        theirs,
-    )

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from shardviz.compare.difference import Difference
+from shardviz.compare.summed_operands import summed_operands
 from shardviz.compare.transfer import Transfer
-from shardviz.compare.wording import arrays, listed
 from shardviz.hlo import Collective
 from shardviz.planner import Contraction, Plan
 from shardviz.sharding import PartitionSpec
@@ -19,7 +19,7 @@ class Comparison:
 
     `slices` are the target's local slices, which move nothing, as far as its text shows them. `scheduled` are
     its collectives as they run, without the permutes of collective matmuls; `partitioned` those right after
-    partitioning, None where nobody knows.
+    partitioning, None where nobody knows. `equal` are the pairs of transfers, ours and theirs, that agree.
     """
 
     plan: Plan
@@ -31,6 +31,10 @@ class Comparison:
     scheduled: Sequence[Collective] = ()
     partitioned: Sequence[Collective] | None = None
     found: list[Difference] = field(default_factory=list)
+    equal: list[tuple[Transfer, Transfer]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._sums = [one for one in self.ours if one.is_sum], [one for one in self.theirs if one.is_sum]
 
     def say(
         self, code: str, message: str, ours: Iterable[Transfer] = (), theirs: Iterable[Transfer] = ()
@@ -42,50 +46,43 @@ class Comparison:
         for one in theirs:
             self.theirs.remove(one)
 
-    def say_instead(
-        self, code: str, message: str, ours: Sequence[Transfer], theirs: Sequence[Transfer]
-    ) -> None:
-        """Note that one move stands for another, with what follows from it for the arrays of the same einsum.
+    @property
+    def sides(self) -> tuple[list[Transfer], list[Transfer]]:
+        """Ours and theirs."""
+        return self.ours, self.theirs
 
-        The target needs nothing for some that the plan moves, and moves others that the plan leaves. The
-        message has no full stop.
-        """
-        names = {name for one in (*ours, *theirs) for name in one.arrays}
-        near = frozenset(name for part in self.plan.problem.parts for name in _names(part, names))
-        rest_ours, rest_theirs = _without(self.ours, ours), _without(self.theirs, theirs)
-        also = _untouched(rest_theirs, rest_ours, near)
-        spared = _untouched(rest_ours, rest_theirs, near)
-        message += f"; besides, it moves {arrays(also)} by {listed(also)}" if also else ""
-        message += f"; so it does without the plan's {', '.join(map(str, spared))}" if spared else ""
-        self.say(code, f"{message}.", [*ours, *spared], [*theirs, *also])
-
-    def beside(self, name: str) -> frozenset[str]:
-        """The other operands of the einsums that take an array."""
-        taking = [[operand.name for operand in part.operands] for part in self.plan.problem.parts]
-        return frozenset(other for names in taking if name in names for other in names) - {name}
-
-    def takes(self, result: str, operand: str) -> bool:
-        """Whether an einsum makes the one out of the other."""
-        return any(
-            part.result.name == result and operand in [each.name for each in part.operands]
-            for part in self.plan.problem.parts
+    def of_einsum(self, part: Contraction) -> tuple[list[Transfer], list[Transfer]]:
+        """What is left on either side of an einsum's arrays: what moves its operands, or adds or moves what
+        it makes of them. Sums of an operand are those of the einsum before."""
+        made = {array.name for array in (part.result, *summed_operands(part).values())}
+        used = {operand.name for operand in part.operands}
+        ours, theirs = (
+            [one for one in side if one.arrays and {*one.arrays} <= (made if one.is_sum else made | used)]
+            for side in self.sides
         )
+        return ours, theirs
 
+    def plans(self, names: Iterable[str]) -> bool:
+        """Whether the plan sends anything of some arrays."""
+        return bool({step.array for step in self.plan.collectives if step.wire_bytes} & {*names})
 
-def _names(part: Contraction, names: set[str]) -> set[str]:
-    """All arrays of an einsum that takes or makes one of `names`."""
-    own = {array.name for array in (*part.operands, part.result)}
-    return own if own & names else set()
+    def summed_over(self, result: str) -> tuple[frozenset[str], frozenset[str]] | None:
+        """The axes over which either side adds up a result; None where that cannot be told: a sum of no
+        known array may be one of it."""
+        sums = [[one for one in side if result in one.arrays or not one.arrays] for side in self._sums]
+        if any(not one.axes or len(one.arrays) != 1 for side in sums for one in side):
+            return None
+        ours, theirs = (frozenset(axis for one in side for axis in one.base_axes) for side in sums)
+        return ours, theirs
 
-
-def _without(among: Sequence[Transfer], used: Sequence[Transfer]) -> list[Transfer]:
-    rest = list(among)
-    for one in used:
-        rest.remove(one)
-    return rest
-
-
-def _untouched(among: Sequence[Transfer], others: Sequence[Transfer], near: frozenset[str]) -> list[Transfer]:
-    """Transfers of the arrays in `near` that none of `others` may move."""
-    moved = {name for one in others for name in one.arrays}
-    return [one for one in among if one.arrays and near.issuperset(one.arrays) and not moved & {*one.arrays}]
+    def whole_route(self, names: Iterable[str]) -> tuple[list[Transfer], list[Transfer]]:
+        """All that either side does with some arrays, what agrees included, in its order."""
+        wanted = frozenset(names)
+        ours, theirs = ([one for one in side if wanted & {*one.arrays}] for side in self.sides)
+        for mine, other in self.equal:
+            if wanted & {*mine.arrays}:
+                ours.append(mine)
+                theirs.append(other)
+        ours.sort(key=lambda one: one.place)
+        theirs.sort(key=lambda one: one.place)
+        return ours, theirs

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-SAME_TRAFFIC = frozenset({"overlapped", "fused_reduce_scatter", "combined_collectives", "packed_dtype"})
+AS_PLANNED = frozenset({"overlapped", "fused_reduce_scatter", "combined_collectives", "packed_dtype"})
 """Codes of differences after which every byte still moves as planned, only at another time or together."""
+SAME_TRAFFIC = AS_PLANNED | {"moved_elsewhere", "only_other_result"}
+"""Those, and codes of differences with as many bytes by the same collectives, but of other arrays."""
 
 
 @dataclass(frozen=True)

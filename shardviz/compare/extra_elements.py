@@ -39,11 +39,13 @@ def gathered_more(comparison: Comparison) -> None:
     for mine in [one for one in comparison.ours if one.op == "all-gather"]:
         same = [one for one in comparison.theirs if (one.op, one.arrays) == (mine.op, mine.arrays)]
         other = next((one for one in same if one.base_axes == mine.base_axes), None)
-        if mine in comparison.ours and other is not None and other.elements > mine.elements:
-            comparison.say_instead(
+        planned, _ = comparison.whole_route(mine.arrays)
+        if other is not None and all(one.elements < other.elements for one in planned):
+            comparison.say(
                 "gathered_more",
-                f"{_gathers(comparison, other)}{_elements(other, mine)}; the plan slices it first and "
-                f"gathers only {mine.bytes:,} bytes ({mine.wire_bytes:,} sent){_elements(mine, other)}",
+                f"{_gathers(comparison, other)}{_elements(other, mine)}; the plan "
+                f"{_cuts_first(comparison, mine)}gathers only {mine.bytes:,} bytes ({mine.wire_bytes:,} sent)"
+                f"{_elements(mine, other)}.",
                 [mine],
                 [other],
             )
@@ -55,12 +57,19 @@ def gathered_all(comparison: Comparison) -> None:
         ours = [one for one in comparison.ours if one.arrays == other.arrays]
         alone = [one for one in comparison.theirs if set(one.arrays) & set(other.arrays)] == [other]
         if ours and alone and all(one.elements < other.elements for one in ours):
-            comparison.say_instead(
+            comparison.say(
                 "gathered_more",
-                f"{_gathers(comparison, other)}; the plan {does(ours)}",
+                f"{_gathers(comparison, other)}; the plan {does(ours)}.",
                 ours,
                 [other],
             )
+
+
+def _cuts_first(comparison: Comparison, mine: Transfer) -> str:
+    """That the plan slices the array before it gathers it, where it does."""
+    before = comparison.plan.steps[: comparison.plan.steps.index(comparison.plan.collectives[mine.place])]
+    is_cut = any((step.op, step.array) == ("slice", *mine.arrays) for step in before)
+    return "slices it first and " if is_cut else ""
 
 
 def _elements(one: Transfer, other: Transfer) -> str:

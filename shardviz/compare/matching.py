@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from itertools import combinations
 from math import prod
@@ -20,9 +21,12 @@ def of_one_array(one: Transfer, other: Transfer) -> bool:
 
 def alike(one: Transfer, other: Transfer) -> bool:
     """Whether both are the same collective of the same array."""
-    same_axes = frozenset(one.axes) == frozenset(other.axes)
-    same = one.op == other.op and same_axes and one.amount == other.amount
-    return same and of_one_array(one, other)
+    return one.kind == other.kind and of_one_array(one, other)
+
+
+def kinds(several: Iterable[Transfer]) -> Counter[object]:
+    """How many there are of each kind, whatever the array."""
+    return Counter(one.kind for one in several)
 
 
 def in_parts(one: Transfer, other: Transfer, mesh: Mesh) -> bool:
@@ -73,21 +77,6 @@ def rest_of_gather(gather: Transfer, reduced: Transfer, others: list[Transfer]) 
         if one.op == "all-gather" and one.base_axes == rest and set(one.arrays) & set(gather.arrays)
     ]
     return same[:1] if rest else []
-
-
-def rest_of_sum(total: Transfer, gathered: Transfer, others: list[Transfer]) -> list[Transfer]:
-    """The other side's sums over the axes of `total` that `gathered` does not have."""
-    rest = total.base_axes - gathered.base_axes
-    return [
-        one
-        for one in others
-        if one.op in ("all-reduce", "reduce-scatter") and one.base_axes <= rest and of_one_array(one, total)
-    ]
-
-
-def sharing_axes(among: list[Transfer], ops: tuple[str, ...], mine: Transfer) -> Transfer | None:
-    """One of `ops` over some of the same axes."""
-    return next((one for one in among if one.op in ops and one.base_axes & mine.base_axes), None)
 
 
 def covering(one: Transfer, among: list[Transfer], mesh: Mesh) -> list[Transfer]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 from shardviz.compare.origin_names import names_of
+from shardviz.compare.summed_operands import summed_operands
 from shardviz.hlo import Collective, Origin
 from shardviz.planner import Problem
 from shardviz.sharding import ShardedArray
@@ -87,7 +88,9 @@ class MovedArrays:
         """Of the arrays that the origin allows, those that the shapes allow too."""
         devices = self.problem.mesh.size
         shapes = (one.operand_shape, one.result_shape)
-        fitting = [array for array in self._arrays if all(_could_be(each, array, devices) for each in shapes)]
+        sums = [array for part in self.problem.parts for array in summed_operands(part).values()]
+        arrays = [*self._arrays, *sums]
+        fitting = [array for array in arrays if all(_could_be(each, array, devices) for each in shapes)]
         likely = {array.name for array in fitting if array.rank == len(one.operand_shape)}
         possible = {array.name for array in fitting}
         for some in (likely, possible):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from shardviz.compare.summed_operands import summed_operands
 from shardviz.hlo import Origin
 from shardviz.planner import Contraction, Problem
 from shardviz.sharding import ShardedArray
@@ -28,6 +29,8 @@ def names_of(origin: Origin, problem: Problem) -> tuple[str, ...]:
         for result, needed, computed in _results(problem)
         if needed == made_from and origin.computed in computed
     ]
+    if origin.computed:
+        names += [array.name for array, needed in _sums(problem) if needed == made_from]
     if names:
         return tuple(names)
     return (f"a value computed from {' and '.join(arguments[number].name for number in origin.arguments)}",)
@@ -42,6 +45,15 @@ def _results(problem: Problem) -> Iterator[tuple[ShardedArray, frozenset[int], f
         count += len(part.operands) - (part is not first)
         computed = _computes(part, computed)
         yield part.result, frozenset(range(count)), computed
+
+
+def _sums(problem: Problem) -> Iterator[tuple[ShardedArray, frozenset[int]]]:
+    """The sums that an einsum may make of an operand, and the arguments that they are made of."""
+    numbers = {array.name: frozenset({number}) for number, array in enumerate(problem.arguments)}
+    made_of = numbers | {result.name: needed for result, needed, _ in _results(problem)}
+    for part in problem.parts:
+        for name, array in summed_operands(part).items():
+            yield array, made_of[name]
 
 
 def _computes(part: Contraction, before: frozenset[bool]) -> frozenset[bool]:

@@ -1,82 +1,67 @@
-"""The rules for what no other rule explains: by array, and at last one by one."""
+"""The rules for what no other rule explains, by array."""
 
 from __future__ import annotations
 
 from shardviz.compare.comparison import Comparison
-from shardviz.compare.wording import arrays, does, listed, wire, with_article
-
-
-def moved_operand_or_result(comparison: Comparison) -> None:
-    """The plan moves the result of an einsum and the target its operands before it, or the reverse."""
-    for part in comparison.plan.problem.parts:
-        operands, result = {array.name for array in part.operands}, {part.result.name}
-        for code, mine, other in (
-            ("operand_not_result", result, operands),
-            ("result_not_operand", operands, result),
-        ):
-            ours = [one for one in comparison.ours if set(one.arrays) <= mine]
-            theirs = [one for one in comparison.theirs if one.arrays and set(one.arrays) <= other]
-            if not ours or not theirs:
-                continue
-            when = ("after", "before") if mine is result else ("before", "after")
-            comparison.say(
-                code,
-                f"the plan moves {arrays(ours)} {when[0]} multiplying: it {does(ours)}; {comparison.target} "
-                f"moves {arrays(theirs)} {when[1]} it instead: it {does(theirs)}.",
-                ours,
-                theirs,
-            )
+from shardviz.compare.transfer import Transfer
+from shardviz.compare.wording import acts, arrays, cheaper, does, listed, verb, wire, with_article
 
 
 def other_route(comparison: Comparison) -> None:
-    """The same array brought to its sharding by other moves."""
-    for mine in list(comparison.ours):
-        if mine not in comparison.ours:
+    """The same array brought to its sharding by other moves: all that either side does with it."""
+    for one in [*comparison.ours, *comparison.theirs]:
+        ours, theirs = comparison.whole_route(one.arrays)
+        if not ours or not theirs or one not in (*comparison.ours, *comparison.theirs):
             continue
-        theirs = [one for one in comparison.theirs if set(one.arrays) & set(mine.arrays)]
-        if theirs:
-            ours = [one for one in comparison.ours if set(one.arrays) & set(mine.arrays)]
-            certain = any(one.arrays == mine.arrays for one in theirs)
-            names = arrays([mine] if certain else theirs)
-            comparison.say(
-                "other_route",
-                f"{comparison.target} moves {names} another way: it {does(theirs)}; the plan {does(ours)}.",
-                ours,
-                theirs,
-            )
-
-
-def other_array(comparison: Comparison) -> None:
-    """The plan moves one array, the target another."""
-    if comparison.ours and comparison.theirs:
+        both = f"it {does(theirs)}; the plan {does(ours)}{cheaper(theirs, ours)}"
+        certain = min((each.arrays for each in (*ours, *theirs)), key=len)
+        name = " or ".join(certain)
+        cut = [each for each in comparison.slices if {*each.arrays} & {*one.arrays}]
+        code, how = _how(ours, theirs, cut)
         comparison.say(
-            "other_array",
-            f"{comparison.target} moves {arrays(comparison.theirs)} where the plan moves "
-            f"{arrays(comparison.ours)}: it {does(comparison.theirs)}; the plan {does(comparison.ours)}.",
-            list(comparison.ours),
-            list(comparison.theirs),
+            code,
+            f"{comparison.target} {verb(theirs)} {name} {how}: {both}.",
+            [each for each in ours if each in comparison.ours],
+            [each for each in theirs if each in comparison.theirs],
         )
+
+
+def _how(ours: list[Transfer], theirs: list[Transfer], cut: list[Transfer]) -> tuple[str, str]:
+    """The code of what sets the two ways apart, and its words; `cut` are the target's slices of the array."""
+    parts = dict.fromkeys(axis for one in (*theirs, *cut) for axis in one.axes if ":" in axis)
+    if parts:
+        return "sub_axes", f"over parts of a mesh axis ({', '.join(parts)}), the plan over whole axes"
+    if wire(theirs) < wire(ours):
+        return "fewer_bytes", "with fewer bytes than the plan"
+    here, there = ([one for one in side if one.is_sum] for side in (ours, theirs))
+    if here and there and there[0].elements > here[0].elements:
+        return "summed_more", "before it is cut as far as in the plan"
+    more = "more" if wire(theirs) > wire(ours) else "as many"
+    return "other_route", f"by other collectives, which send {more} bytes"
 
 
 def extra(comparison: Comparison) -> None:
     """What the plan does not have."""
     for other in list(comparison.theirs):
-        comparison.say(
-            "extra_collective",
-            f"{comparison.target} has {with_article(str(other))} that the plan does not need; it sends "
-            f"{other.wire_bytes:,} bytes.",
-            (),
-            [other],
+        if other not in comparison.theirs:
+            continue
+        several = [one for one in comparison.theirs if one.arrays == other.arrays]
+        message = (
+            f"the plan sends nothing of {arrays(several)}; {comparison.target} {acts(several)}."
+            if len(other.arrays) == 1 and not comparison.plans(other.arrays)
+            else f"{comparison.target} has {with_article(listed(several))} that the plan does not need; it "
+            f"sends {wire(several):,} bytes."
         )
+        comparison.say("extra_collective", message, (), several)
 
 
 def avoided(comparison: Comparison) -> None:
     """What the target does not have."""
-    mine = list(comparison.ours)
-    if mine:
+    for names in dict.fromkeys(one.arrays for one in comparison.ours):
+        mine = [one for one in comparison.ours if one.arrays == names]
         comparison.say(
             "avoided_collective",
-            f"{comparison.target} gets by without the plan's {listed(mine)}, which "
+            f"{comparison.target} gets by without the plan's {listed(mine)} of {arrays(mine)}, which "
             f"{'sends' if len(mine) == 1 else 'send'} {wire(mine):,} bytes.",
             mine,
         )

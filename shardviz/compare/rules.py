@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from shardviz.compare import axes_taken, extra_elements, remainder, schedule, sums_and_gathers, whole_answer
+from shardviz.compare import (
+    axes_taken,
+    extra_elements,
+    remainder,
+    schedule,
+    sums_and_gathers,
+    whole_answer,
+    work_split,
+)
 from shardviz.compare.comparison import Comparison
 
 ALWAYS: tuple[Callable[[Comparison], None], ...] = (
@@ -21,21 +29,21 @@ ALWAYS: tuple[Callable[[Comparison], None], ...] = (
     whole_answer.other_result,
 )
 WHILE_SOMETHING_IS_LEFT: tuple[Callable[[Comparison], None], ...] = (
+    work_split.moved_elsewhere,
     axes_taken.reordered,
     extra_elements.padded,
     sums_and_gathers.scatter_and_gather,
     sums_and_gathers.all_reduce_and_slice,
     axes_taken.split,
     axes_taken.merged,
+    sums_and_gathers.scattered_less,
     extra_elements.gathered_more,
-    sums_and_gathers.other_operand,
-    sums_and_gathers.reduced_not_gathered,
-    sums_and_gathers.gathered_not_reduced,
-    axes_taken.sub_axes,
+    work_split.summed_first,
+    work_split.other_sums,
+    work_split.other_array,
+    work_split.other_split,
     extra_elements.gathered_all,
     remainder.other_route,
-    remainder.moved_operand_or_result,
-    remainder.other_array,
     remainder.extra,
     remainder.avoided,
 )

@@ -1,16 +1,11 @@
-"""The rules for partial sums and the gathers that avoid them or put them together."""
+"""The rules for the sum of one array: in one collective, in two halves, or not scattered."""
 
 from __future__ import annotations
 
 from shardviz.compare.comparison import Comparison
-from shardviz.compare.matching import (
-    first,
-    later_gather,
-    rest_of_gather,
-    rest_of_sum,
-    sharing_axes,
-)
-from shardviz.compare.wording import arrays, done_too, in_dtype, with_article
+from shardviz.compare.matching import first, later_gather, rest_of_gather
+from shardviz.compare.transfer import Transfer
+from shardviz.compare.wording import cheaper, does, done_too, in_dtype, listed_axes
 
 
 def scatter_and_gather(comparison: Comparison) -> None:
@@ -61,66 +56,24 @@ def all_reduce_and_slice(comparison: Comparison) -> None:
             )
 
 
-def other_operand(comparison: Comparison) -> None:
-    """The plan gathers one operand of an einsum, the target the other."""
-    for mine in [one for one in comparison.ours if one.op == "all-gather"]:
-        if mine not in comparison.ours:
-            continue
-        (name,) = mine.arrays
-        beside = comparison.beside(name)
-        gathers = [one for one in comparison.theirs if one.op == "all-gather"]
-        own = any(name in one.arrays and one.base_axes >= mine.base_axes for one in gathers)
-        others = [one for one in gathers if beside & set(one.arrays) and name not in one.arrays]
-        other = next(iter(others), None)
-        if other is not None and not own:
-            comparison.say_instead(
-                "gathered_other_operand",
-                f"the plan gathers {name}{mine.over} ({mine.wire_bytes:,} bytes sent); {comparison.target} "
-                f"gathers {arrays([other])}{other.over} instead ({other.wire_bytes:,} bytes sent)",
-                [mine],
-                [other],
+def scattered_less(comparison: Comparison) -> None:
+    """The sum of the same parts, scattered over fewer of their axes than in the plan."""
+    for part in comparison.plan.problem.parts:
+        name = part.result.name
+        summed = comparison.summed_over(name)
+        ours, theirs = ([one for one in side if one.arrays == (name,)] for side in comparison.sides)
+        kept = _not_scattered(theirs) - _not_scattered(ours)
+        if summed is not None and summed[0] == summed[1] and kept and any(one.is_sum for one in ours):
+            over = listed_axes(kept, comparison.plan.problem.mesh)
+            comparison.say(
+                "scattered_less",
+                f"{comparison.target} does not scatter the sum of {name} over {over}, as the plan does: it "
+                f"{does(theirs)}; the plan {does(ours)}{cheaper(theirs, ours)}.",
+                ours,
+                theirs,
             )
 
 
-def reduced_not_gathered(comparison: Comparison) -> None:
-    """The plan gathers an operand, the target adds partial sums of the result."""
-    for mine in [one for one in comparison.ours if one.op == "all-gather"]:
-        if mine not in comparison.ours:
-            continue
-        (name,) = mine.arrays
-        sums = [one for one in comparison.theirs if any(comparison.takes(each, name) for each in one.arrays)]
-        other = sharing_axes(sums, ("all-reduce", "reduce-scatter"), mine)
-        if other is not None:
-            partner = rest_of_sum(other, mine, comparison.ours)
-            also = rest_of_gather(mine, other, comparison.theirs)
-            comparison.say_instead(
-                "reduced_not_gathered",
-                f"the plan gathers {name}{mine.over} before multiplying "
-                f"({mine.wire_bytes:,} bytes sent){done_too(partner)}; {comparison.target} multiplies the "
-                f"pieces and adds partial sums by {with_article(other.op)}{other.over} of "
-                f"{other.bytes:,} bytes ({other.wire_bytes:,} sent){done_too(also)}",
-                [mine, *partner],
-                [other, *also],
-            )
-
-
-def gathered_not_reduced(comparison: Comparison) -> None:
-    """The reverse."""
-    for mine in [one for one in comparison.ours if one.op in ("all-reduce", "reduce-scatter")]:
-        if mine not in comparison.ours:
-            continue
-        (name,) = mine.arrays
-        gathers = [
-            one for one in comparison.theirs if any(comparison.takes(name, each) for each in one.arrays)
-        ]
-        other = sharing_axes(gathers, ("all-gather",), mine)
-        if other is not None:
-            partner = rest_of_gather(other, mine, comparison.ours)
-            comparison.say_instead(
-                "gathered_not_reduced",
-                f"the plan multiplies the pieces and adds partial sums by {with_article(mine.op)}"
-                f"{mine.over} ({mine.wire_bytes:,} bytes sent){done_too(partner)}; {comparison.target} "
-                f"gathers {arrays([other])}{other.over} instead ({other.wire_bytes:,} bytes sent)",
-                [mine, *partner],
-                [other],
-            )
+def _not_scattered(several: list[Transfer]) -> frozenset[str]:
+    """The axes over which every device gets the whole sum."""
+    return frozenset(axis for one in several if one.op == "all-reduce" for axis in one.base_axes)

@@ -8,7 +8,7 @@ from math import prod
 
 from shardviz.compare.moved_arrays import MovedArrays
 from shardviz.hlo import Collective, CollectiveMatmul, wire_bytes
-from shardviz.planner import Problem, Step
+from shardviz.planner import Plan, Problem
 from shardviz.sharding import Mesh
 from shardviz.sharding.dtype import BITS
 
@@ -29,7 +29,8 @@ class Transfer:
     `arrays` are the names of the arrays it may move, `pieces` how many arrays it carries at once. With
     `between_slices` it leaves the TPU slice. Where permutes stand for it, `taken_apart` tells which, and
     `permute_runs` how often they run in all. `runs` is how often it runs. Both are None in a loop of unknown
-    length. `wire_bytes` is for all runs that are known, `bytes` and `elements` for one.
+    length. `wire_bytes` is for all runs that are known, `bytes` and `elements` for one. `place` is where it
+    stands among those of its side.
     """
 
     op: str
@@ -44,6 +45,17 @@ class Transfer:
     taken_apart: CollectiveMatmul | None = None
     runs: int | None = 1
     permute_runs: int | None = None
+    place: int = 0
+
+    @property
+    def kind(self) -> tuple[str, frozenset[str], tuple[int, int | None]]:
+        """The operation, its axes, and how much it moves: two that agree in it send the same."""
+        return self.op, frozenset(self.axes), self.amount
+
+    @property
+    def is_sum(self) -> bool:
+        """Whether it adds up parts, and so does more than move them."""
+        return self.op in ("all-reduce", "reduce-scatter")
 
     @property
     def amount(self) -> tuple[int, int | None]:
@@ -66,11 +78,22 @@ class Transfer:
         return f"{self.op}{self.over}{between} ({self.bytes:,} bytes){often}"
 
 
-def planned(step: Step) -> Transfer:
-    """A collective of the plan."""
-    return Transfer(
-        HLO_OPS[step.op], step.axes, prod(step.shape), step.bytes, step.wire_bytes, step.dtype, (step.array,)
-    )
+def planned(plan: Plan) -> list[Transfer]:
+    """The collectives of the plan that send something."""
+    return [
+        Transfer(
+            HLO_OPS[step.op],
+            step.axes,
+            prod(step.shape),
+            step.bytes,
+            step.wire_bytes,
+            step.dtype,
+            (step.array,),
+            place=place,
+        )
+        for place, step in enumerate(plan.collectives)
+        if step.wire_bytes
+    ]
 
 
 def compiled(
@@ -83,7 +106,7 @@ def compiled(
     """
     moved = MovedArrays(problem)
     transfers = []
-    for one, matmul in _whole(collectives, matmuls):
+    for place, (one, matmul) in enumerate(_whole(collectives, matmuls)):
         arrays = moved.of(one)
         if one.wire_bytes or one.op == "slice":
             elements = one.bytes * 8 // max(1, BITS.get(one.dtype, 8))
@@ -91,7 +114,7 @@ def compiled(
             sizes = (elements, one.bytes, sent)
             kind = (one.arrays, one.between_slices, matmul)
             often = (one.count, _runs(matmul, collectives))
-            transfers.append(Transfer(one.op, one.axes, *sizes, one.dtype, arrays, *kind, *often))
+            transfers.append(Transfer(one.op, one.axes, *sizes, one.dtype, arrays, *kind, *often, place))
     return transfers
 
 

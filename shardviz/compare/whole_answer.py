@@ -7,9 +7,10 @@ from dataclasses import replace
 from itertools import product
 
 from shardviz.compare.comparison import Comparison
-from shardviz.compare.matching import alike, of_one_array
+from shardviz.compare.difference import SAME_TRAFFIC
+from shardviz.compare.matching import alike, kinds, of_one_array
 from shardviz.compare.transfer import Transfer
-from shardviz.compare.wording import does, factor, instead
+from shardviz.compare.wording import acts_on, does, factor, instead
 from shardviz.planner import Problem
 from shardviz.planner.moves import state_of
 from shardviz.sharding import array_bytes
@@ -90,6 +91,7 @@ def strike_equal(comparison: Comparison) -> None:
         if other is not None and mine in comparison.ours:
             comparison.ours.remove(mine)
             comparison.theirs.remove(other)
+            comparison.equal.append((mine, other))
 
 
 def idle_axis(comparison: Comparison) -> None:
@@ -124,19 +126,22 @@ def other_result(comparison: Comparison) -> None:
     name = problem.result.name
     array = problem.result.with_spec(chosen)
     held = array_bytes(array.shard_shape(problem.mesh), array.dtype)
+    ours, theirs = list(comparison.ours), list(comparison.theirs)
+    is_alone = all(one.code in SAME_TRAFFIC for one in comparison.found)
+    code, for_that = "other_result", ""
+    if kinds(ours) != kinds(theirs):
+        for_that = f"; for that it {does(theirs)} where the plan {does(ours)}"
+    elif is_alone:
+        code, for_that = "only_other_result", "; both move the same bytes"
+        if ours:
+            for_that = f"; it {acts_on(theirs)}, the plan {acts_on(ours)}{for_that}"
     comparison.say(
-        "other_result",
+        code,
         f"with the result its choice, {comparison.target} leaves {name} as {chosen} ({held:,} bytes a "
-        f"device), the plan as {comparison.plan.result_spec}; {_for_that(comparison)}.",
-        list(comparison.ours),
-        list(comparison.theirs),
+        f"device), the plan as {comparison.plan.result_spec}{for_that}.",
+        ours,
+        theirs,
     )
-
-
-def _for_that(comparison: Comparison) -> str:
-    if not comparison.ours and not comparison.theirs:
-        return "both move the same bytes"
-    return f"for that it {does(comparison.theirs)} where the plan {does(comparison.ours)}"
 
 
 def _mentioned(problem: Problem) -> frozenset[str]:

@@ -8,6 +8,7 @@ from itertools import groupby
 from shardviz.compare.transfer import Transfer
 from shardviz.errors import plural
 from shardviz.hlo import Work
+from shardviz.sharding import Mesh
 
 
 def in_dtype(other: Transfer, mine: Transfer) -> str:
@@ -39,13 +40,45 @@ def listed(several: Sequence[Transfer]) -> str:
 def arrays(several: Sequence[Transfer]) -> str:
     """The arrays of some transfers; where one of them may move several arrays, "A or W"."""
     names = dict.fromkeys(" or ".join(one.arrays) for one in several if one.arrays)
-    return ", ".join(names) or "other data"
+    *most, last = names or ["other data"]
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def does(several: Sequence[Transfer]) -> str:
-    if not several:
-        return "needs nothing"
-    return f"does {listed(several)}, sending {wire(several):,} bytes"
+    """All in turn, and what they send; by array where there are several."""
+    if len({one.arrays for one in several}) > 1:
+        return acts(several)
+    return f"does {listed(several)}, sending {wire(several):,} bytes" if several else "needs nothing"
+
+
+def acts(several: Sequence[Transfer]) -> str:
+    """What is done with which array, in turn, and what all that sends."""
+    return f"{acts_on(several)}, sending {wire(several):,} bytes" if several else "sends nothing else"
+
+
+def acts_on(several: Sequence[Transfer]) -> str:
+    """Such as "moves A by all-gather over X (64 bytes), then adds up Out by all-reduce over Y (8 bytes)"."""
+    runs = groupby(several, key=lambda one: (one.arrays, one.is_sum))
+    turns = ((is_sum, [*run]) for (_, is_sum), run in runs)
+    return ", then ".join(
+        f"{'adds up' if is_sum else 'moves'} {arrays(run)} by {listed(run)}" for is_sum, run in turns
+    )
+
+
+def verb(several: Sequence[Transfer]) -> str:
+    """What some transfers do with an array: a sum does more than move it."""
+    sums = {one.is_sum for one in several}
+    return "adds up and moves" if len(sums) > 1 else "adds up" if sums == {True} else "moves"
+
+
+def cheaper(theirs: Sequence[Transfer], ours: Sequence[Transfer]) -> str:
+    """The end of a sentence about two ways of which the target's sends less; "" where it does not."""
+    return ", which is more" if wire(theirs) < wire(ours) else ""
+
+
+def listed_axes(axes: frozenset[str], mesh: Mesh) -> str:
+    """Axes in the mesh's order."""
+    return ", ".join(axis for axis in mesh.axis_names if axis in axes)
 
 
 def instead(several: Sequence[Transfer]) -> str:

@@ -27,8 +27,8 @@ OF_PLANS = ("collectives", "count", "line", "sent")
 """Measures of what a plan sends."""
 OF_ROUNDS = ("rounds", "sends_to", "held")
 """Measures of a collective's rounds, of which JAX knows only where they lead."""
-SAME_MOVES = compare.SAME_TRAFFIC | {"promoted_dtype", "narrowed_dtype", "padded"}
-"""Codes of differences with which the same collectives run over the same axes."""
+SAME_MOVES = {"promoted_dtype", "narrowed_dtype", "padded", *compare.SAME_TRAFFIC} - {"only_other_result"}
+"""Codes of differences with which the same collectives run over the same axes, to the same result."""
 
 
 class Partitioned(compare.Answer, Protocol):

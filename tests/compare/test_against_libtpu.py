@@ -19,7 +19,7 @@ REASONS = [
     ("v5e:2x4", "XY,Y_->YX", BOOK, ["padded"]),
     ("v5e:2x4", "_Y,_X->X_", SMALL, ["operand_not_result"]),
     ("v5e:2x4", "_X,__->Y_", SMALL, ["gathered_more"]),
-    ("v5e:2x4", "X_,YX->YX", SMALL, ["gathered_other_operand"]),
+    ("v5e:2x4", "X_,YX->YX", SMALL, ["gathered_not_reduced"]),
     ("v5e:2x4", "_Y,__->(XY)_", SMALL, []),
     ("v2:2x2", "XY,_Y->XY", BOOK, []),
     ("v2:2x2", "XY,Y_->XY", SMALL, ["all_reduce_and_slice"]),

@@ -99,22 +99,23 @@ CASES = {
     "gathered_other_operand": (
         "XY,_Y->XY",
         [collective("all-gather", "Y", (2048, 2048), (2048, 8192))],
-        "the plan gathers A over Y (12,288 bytes sent); cpu gathers W over Y instead (25,165,824 bytes "
-        "sent).",
+        "the plan gathers A before multiplying, cpu gathers W: it moves W by all-gather over Y "
+        "(33,554,432 bytes), sending 25,165,824 bytes; the plan moves A by all-gather over Y (16,384 "
+        "bytes), sending 12,288 bytes.",
     ),
     "reduced_not_gathered": (
         "_Y,__->__",
         [collective("all-reduce", "Y", (8, 8192), (8, 8192))],
-        "the plan gathers A over Y before multiplying (24,576 bytes sent); cpu multiplies the pieces and "
-        "adds "
-        "partial sums by an all-reduce over Y of 131,072 bytes (196,608 sent).",
+        "the plan gathers A before multiplying, cpu multiplies the pieces and adds partial sums of "
+        "Out over Y: it adds up Out by all-reduce over Y (131,072 bytes), sending 196,608 bytes; the "
+        "plan moves A by all-gather over Y (32,768 bytes), sending 24,576 bytes.",
     ),
     "gathered_not_reduced": (
         "_X,_Y->_(YX)",
         [collective("all-gather", "X", (8, 1024), (8, 2048))],
-        "the plan multiplies the pieces and adds partial sums by a reduce-scatter over X (16,384 bytes "
-        "sent); "
-        "cpu gathers A over X instead (16,384 bytes sent).",
+        "cpu gathers A before multiplying, the plan multiplies the pieces and adds partial sums of "
+        "Out over X: it moves A by all-gather over X (32,768 bytes), sending 16,384 bytes; the plan "
+        "adds up Out by reduce-scatter over X (32,768 bytes), sending 16,384 bytes.",
     ),
     "idle_axis": (
         "X_,_X",
@@ -132,18 +133,17 @@ CASES = {
             collective("collective-permute", "X Y", (4, 512), (4, 512)),
             collective("all-to-all", "Y:(2)2 X", (4, 512), (1, 2048)),
         ],
-        "cpu moves data over parts of a mesh axis (Y:(2)2): it does collective-permute over X, Y (4,096 "
-        "bytes), then all-to-all over Y:(2)2, X (4,096 bytes), sending 7,168 bytes; the plan keeps to whole "
-        "axes and does all-to-all over X (4,096 bytes), then all-to-all over Y, X (4,096 bytes) instead, "
-        "sending 5,632 bytes.",
+        "cpu moves A over parts of a mesh axis (Y:(2)2), the plan over whole axes: it does "
+        "collective-permute over X, Y (4,096 bytes), then all-to-all over Y:(2)2, X (4,096 bytes), "
+        "sending 7,168 bytes; the plan does all-to-all over X (4,096 bytes), then all-to-all over Y, "
+        "X (4,096 bytes), sending 5,632 bytes.",
     ),
-    "other_route": (
+    "scattered_less": (
         "_(XY),(XY)_->_X",
         [collective("all-reduce", "X Y", (8, 8192), (8, 8192))],
-        "cpu moves Out another way: it does all-reduce over X, Y (131,072 bytes), sending 229,376 bytes; the "
-        "plan "
-        "does reduce-scatter over X (131,072 bytes), then all-reduce over Y (65,536 bytes), sending 163,840 "
-        "bytes.",
+        "cpu does not scatter the sum of Out over X, as the plan does: it does all-reduce over X, Y "
+        "(131,072 bytes), sending 229,376 bytes; the plan does reduce-scatter over X (131,072 bytes), "
+        "then all-reduce over Y (65,536 bytes), sending 163,840 bytes.",
     ),
     "padded": (
         "XY,Y_->XY",
@@ -166,32 +166,33 @@ CASES = {
             collective("all-gather", "Y", (8, 512), (8, 2048)),
             collective("all-gather", "X", (2048, 4096), (2048, 8192)),
         ],
-        "the plan moves Out after multiplying: it does all-to-all over X (65,536 bytes), sending 32,768 "
-        "bytes; cpu moves W before it instead: it does all-gather over X (33,554,432 bytes), sending "
-        "16,777,216 bytes.",
+        "cpu gathers W before multiplying, the plan moves Out after it: it moves W by all-gather over "
+        "X (33,554,432 bytes), sending 16,777,216 bytes; the plan moves Out by all-to-all over X "
+        "(65,536 bytes), sending 32,768 bytes.",
     ),
     "result_not_operand": (
         "(XY)_,__->X_",
         [collective("all-gather", "Y", (1, 8192), (4, 8192))],
-        "the plan moves A before multiplying: it does all-gather over Y (16,384 bytes), sending 12,288 "
-        "bytes; cpu moves Out after it instead: it does all-gather over Y (65,536 bytes), sending 49,152 "
-        "bytes.",
+        "the plan gathers A before multiplying, cpu gathers Out after it: it moves Out by all-gather "
+        "over Y (65,536 bytes), sending 49,152 bytes; the plan moves A by all-gather over Y (16,384 "
+        "bytes), sending 12,288 bytes.",
     ),
-    "other_array": (
+    "other_operand": (
         "XY,_Y->XY",
         [collective("all-to-all", "Y", (2048, 2048), (512, 8192))],
-        "cpu moves W where the plan moves A: it does all-to-all over Y (8,388,608 bytes), sending 6,291,456 "
-        "bytes; the plan does all-gather over Y (16,384 bytes), sending 12,288 bytes.",
+        "the plan gathers A before multiplying, cpu moves W: it moves W by all-to-all over Y "
+        "(8,388,608 bytes), sending 6,291,456 bytes; the plan moves A by all-gather over Y (16,384 "
+        "bytes), sending 12,288 bytes.",
     ),
     "extra_collective": (
         "X_,_Y->XY",
         [collective("all-gather", "X", (4, 2048), (8, 2048))],
-        "cpu has an all-gather over X (32,768 bytes) that the plan does not need; it sends 16,384 bytes.",
+        "the plan sends nothing of A; cpu moves A by all-gather over X (32,768 bytes), sending 16,384 bytes.",
     ),
     "avoided_collective": (
         "XY,_Y->XY",
         [],
-        "cpu gets by without the plan's all-gather over Y (16,384 bytes), which sends 12,288 bytes.",
+        "cpu gets by without the plan's all-gather over Y (16,384 bytes) of A, which sends 12,288 bytes.",
     ),
 }
 
@@ -217,13 +218,21 @@ def test_more_elements_in_fewer_bytes_are_told_as_elements():
 
 ELSEWHERE = {
     "other_result",
+    "only_other_result",
+    "moved_elsewhere",
+    "summed_first",
+    "summed_more",
+    "other_sums",
+    "other_split",
+    "other_route",
+    "fewer_bytes",
     "collective_matmul",
     "between_slices",
     "combined_collectives",
     "fused_reduce_scatter",
     "overlapped",
 }
-"""Codes whose tests need more than collectives: below, and in test_schedule_codes.py."""
+"""Codes whose tests need more than collectives: below, in test_by_array.py and in test_schedule_codes.py."""
 
 
 def test_the_table_of_codes_is_tested_whole():
@@ -252,7 +261,7 @@ def test_other_result():
     ]
     assert said("X_,_X", gathered, result="__", target="shardy") == [
         (
-            "other_result",
+            "only_other_result",
             "with the result its choice, shardy leaves Out as P(None, None) (131,072 bytes a device), the "
             "plan "
             "as P(None, 'X'); both move the same bytes.",
@@ -358,11 +367,10 @@ def test_a_gather_that_is_only_partly_replaced_by_a_sum():
     assert found == [
         (
             "reduced_not_gathered",
-            "the plan gathers A over X, Y before multiplying (28,672 bytes sent); cpu multiplies the pieces "
-            "and "
-            "adds partial sums by an all-reduce over X of 32,768 bytes (32,768 sent), besides all-gather "
-            "over Y "
-            "(16,384 bytes).",
+            "the plan gathers A before multiplying, cpu multiplies the pieces and adds partial sums of Out "
+            "over X: it moves A by all-gather over Y (16,384 bytes), then adds up Out by all-reduce over X "
+            "(32,768 bytes), sending 45,056 bytes; the plan moves A by all-gather over X, Y (32,768 bytes), "
+            "sending 28,672 bytes.",
         )
     ]
 
@@ -409,7 +417,7 @@ def test_every_array_of_a_chain_can_be_named():
     assert found == [
         (
             "avoided_collective",
-            "cpu gets by without the plan's all-gather over Y (8,192 bytes), which sends 6,144 bytes.",
+            "cpu gets by without the plan's all-gather over Y (8,192 bytes) of W2, which sends 6,144 bytes.",
         )
     ]
 
@@ -424,10 +432,10 @@ def test_equal_shapes_hide_no_other_array():
     found = said("X_,X_->_X", gather, exchange, sizes=CUBE)
     assert found == [
         (
-            "gathered_other_operand",
-            "the plan gathers W over X (4,096 bytes sent); cpu gathers A over X instead (4,096 bytes sent); "
-            "besides, it moves W by all-to-all over X (4,096 bytes); so it does without the plan's "
-            "all-to-all over X (4,096 bytes).",
+            "moved_elsewhere",
+            "cpu moves A by all-gather over X (8,192 bytes), then moves W by all-to-all over X (4,096 bytes) "
+            "where the plan moves W by all-gather over X (8,192 bytes), then moves Out by all-to-all over X "
+            "(4,096 bytes): the same collectives, which send as many bytes, 6,144.",
         ),
     ]
 
@@ -443,7 +451,7 @@ def test_several_arrays_that_fit_are_all_named():
     assert found[0] == "idle_axis"
     permuted = collective("collective-permute", "X Y", (32, 64), (32, 64))
     found = said("XY,Y_->X_", permuted, sizes="b=64,d=256,f=64")
-    assert found[0][1].startswith("cpu moves A or W or Out another way"), found
+    assert "it moves A or W or Out by collective-permute over X, Y (4,096 bytes)" in found[0][1], found
 
 
 def test_sums_of_one_chain_are_told_apart_by_what_they_are_made_of():
@@ -453,17 +461,23 @@ def test_sums_of_one_chain_are_told_apart_by_what_they_are_made_of():
     found = said("XY,Y_->X_; XY,Y_->X_", first, last, text=text, sizes=sizes)
     assert found == [
         (
-            "other_route",
-            "cpu moves H1 another way: it does reduce-scatter over Y (64 bytes), sending 48 bytes; the plan "
-            "does all-reduce over Y (64 bytes), sending 96 bytes.",
+            "fewer_bytes",
+            "cpu adds up H1 with fewer bytes than the plan: it does reduce-scatter over Y (64 bytes), "
+            "sending 48 bytes; the plan does all-reduce over Y (64 bytes), sending 96 bytes, which is more.",
         )
     ]
 
 
 def test_a_sum_over_rows_is_neither_the_argument_nor_the_result():
     rows = collective("all-reduce", "X", (64,), (64,), n=2, origin="of 0")
-    (found,) = said("_X,__->_X", rows, text="ab,cd->ac", sizes="a=64,b=64,c=64,d=64", mesh="X=4")
-    assert found[1].startswith("cpu moves a value computed from A where the plan moves Out: ")
+    assert said("_X,__->_X", rows, text="ab,cd->ac", sizes="a=64,b=64,c=64,d=64", mesh="X=4") == [
+        (
+            "summed_first",
+            "cpu multiplies by the sums of A over b, where the plan adds up while it multiplies: it adds up "
+            "the sums of A over b by all-reduce over X (128 bytes), sending 192 bytes; the plan adds up Out "
+            "by reduce-scatter over X (8,192 bytes), sending 6,144 bytes, which is more.",
+        )
+    ]
 
 
 @pytest.mark.parametrize("origin", ["0", None])
@@ -482,8 +496,8 @@ def test_an_operand_that_both_gather_is_not_replaced_by_the_other():
     own = collective("all-gather", "Y", (8, 512), (8, 2048), origin="0")
     other = collective("all-gather", "Y", (2048, 1024), (2048, 4096), origin="1")
     found = said("_Y,XY->_X", own, other)
-    assert [code for code, _ in found] == ["gathered_more"]
-    assert "besides, it moves W by all-gather over Y (16,777,216 bytes); so it does without" in found[0][1]
+    assert [code for code, _ in found] == ["gathered_more", "gathered_not_reduced"]
+    assert "it moves W by all-gather over Y (16,777,216 bytes), sending 12,582,912 bytes" in found[1][1]
 
 
 def test_a_whole_array_gathered_where_the_plan_moves_pieces():

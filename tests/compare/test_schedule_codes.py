@@ -190,4 +190,11 @@ def test_a_sentence_said_of_several_targets(message, subject, expected):
 
 
 def test_what_leaves_the_traffic_as_planned():
-    assert {"overlapped", "fused_reduce_scatter", "combined_collectives", "packed_dtype"} == SAME_TRAFFIC
+    assert {
+        "overlapped",
+        "fused_reduce_scatter",
+        "combined_collectives",
+        "packed_dtype",
+        "moved_elsewhere",
+        "only_other_result",
+    } == SAME_TRAFFIC

@@ -65,7 +65,7 @@ EXPLANATIONS = [
             Each of the 4 devices along Y holds a partial sum of Out: add them up and
             give every device the total; each sends at least 2·3/4 of 65,536 bytes =
             98,304.
-         1 collective; each device sends at least 98,304 bytes (96 KiB)
+         1 collective; each device sends 98,304 bytes (96 KiB)
         """,
     ),
     (
@@ -129,8 +129,8 @@ EXPLANATIONS = [
             and give every device the total;
             each sends at least 2·3/4 of
             65,536 bytes = 98,304.
-         1 collective; each device sends at
-         least 98,304 bytes (96 KiB)
+         1 collective; each device sends
+         98,304 bytes (96 KiB)
         """,
     ),
     (
@@ -214,7 +214,7 @@ EXPLANATIONS = [
          5  psum Out over Y       → Out[b_X, z]       512 bytes  768 sent
             Each of the 4 devices along Y holds a partial sum of Out: add them up and give every device the
             total; each sends at least 2·3/4 of 512 bytes = 768.
-         2 collectives; each device sends at least 832 bytes
+         2 collectives; each device sends 832 bytes
         """,
     ),
 ]

@@ -44,14 +44,17 @@ def step_lines(plan: Plan, number: int, width: int, palette: Palette) -> list[Te
 
 
 def totals(plan: Plan) -> str:
-    """What the plan costs: ``1 collective; each device sends at least 98,304 bytes (96 KiB)``."""
+    """What the plan costs: ``1 collective; each device sends 98,304 bytes (96 KiB)``.
+
+    Another way than the plan's may send less: so this is no bound for a target's answer.
+    """
     count = len(plan.collectives)
     if not count:
         return "no collective: nothing is sent"
     sent = exact_bytes(plan.wire_bytes)
     if plan.wire_bytes >= 1024:
         sent += f" ({human_bytes(plan.wire_bytes)})"
-    return f"{plural(count, 'collective')}; each device sends at least {sent}"
+    return f"{plural(count, 'collective')}; each device sends {sent}"
 
 
 def step_cells(number: int, step: Step, plan: Plan, palette: Palette) -> list[Text]:

@@ -7,7 +7,7 @@ from itertools import groupby
 
 from rich.text import Text
 
-from shardviz.compare import SAME_TRAFFIC, Difference
+from shardviz.compare import AS_PLANNED, SAME_TRAFFIC, Difference
 from shardviz.compiler.compiled import Compiled
 from shardviz.compiler.traffic import bytes_sent, traffic_of
 from shardviz.errors import plural
@@ -45,7 +45,7 @@ def target_view(
     for difference in differences:
         sign = "=" if difference.code in SAME_TRAFFIC else "≠"
         lines += sentence(difference.message, width, 2, f"{sign} {difference.code}: ")
-    if compiled.status == "ok" and all(each.code in SAME_TRAFFIC for each in differences):
+    if compiled.status == "ok" and all(each.code in AS_PLANNED for each in differences):
         lines.append(Text("  = as planned", "dim"))
     return lines
 

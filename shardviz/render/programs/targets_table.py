@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from shardviz.compare import SAME_TRAFFIC, Difference
+from shardviz.compare import AS_PLANNED, SAME_TRAFFIC, Difference
 from shardviz.compiler.compiled import Compiled
 from shardviz.planner.problem import Problem
 from shardviz.render.caption import spec_text
@@ -122,7 +122,7 @@ def _reasons(answers: Answers, width: int) -> list[Text]:
     planned = [
         compiled.target
         for compiled, found in answers
-        if compiled.status == "ok" and all(each.code in SAME_TRAFFIC for each in found)
+        if compiled.status == "ok" and all(each.code in AS_PLANNED for each in found)
     ]
     names: dict[tuple[str, str], list[Difference]] = {}
     for _, found in answers:

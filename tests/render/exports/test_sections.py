@@ -46,7 +46,7 @@ b 8 ┌─────────────┐     b 8 ┌──────�
  X1 │╱ ξ 4+5+6+7 ╱│      X1 │ ξ 4,5,6,7 │
     └─────────────┘         └───────────┘
 
- 1 collective; each device sends at least 96 bytes"""
+ 1 collective; each device sends 96 bytes"""
 
 
 def text(parts):
