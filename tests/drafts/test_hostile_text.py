@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -96,6 +97,32 @@ def test_nothing_that_is_done_to_a_draft_raises_or_hangs(edits):
         assert summary(scene)
         assert command_line(draft)
         assert from_document(to_document(draft)) == draft
+
+
+def out_of_order(*_args, **_kwargs):
+    raise StopIteration
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "reader"),
+    [
+        ("mesh", "X=4", "mesh.parse_mesh"),
+        ("device_order", "0,1,2,3,4,5,6,7", "mesh.with_device_order"),
+        ("einsum", "ab->a", "einsum.parse_chain"),
+        ("einsum", "A[I, J]", "product.parse_product"),
+        ("sizes", "b=8,d=8,f=8", "sizes.parse_sizes"),
+        ("specs.0", "X_", "spec_string.read_spec_string"),
+        ("specs.0", "P('X', None)", "notations.read_sharding"),
+    ],
+)
+def test_whatever_a_reader_raises_is_a_fault_of_its_field(field, text, reader, monkeypatch):
+    last = read(Draft())
+    monkeypatch.setattr(f"shardviz.notation.{reader}", out_of_order)
+    draft = enter(Draft(), field, text)
+    scene = read(draft, last)
+    assert "StopIteration" in {fault.field: fault for fault in scene.faults}[field].message
+    assert command_line(draft)
+    assert add_axis(draft)
 
 
 @given(st.sampled_from(FIELDS), TEXTS)

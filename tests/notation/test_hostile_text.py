@@ -229,6 +229,14 @@ def test_long_text_is_answered_at_once(name):
 
 
 @pytest.mark.parametrize("name", PARSERS)
+def test_a_megabyte_is_answered_within_a_second(name):
+    for opening, piece in (("P(", "'X',"), ("", "[1,"), ("", "1,"), ("", "X "), ("", "A/"), ("A[I_", "X")):
+        started = time.process_time()
+        answer(name, opening + piece * (1_000_000 // len(piece)))
+        assert time.process_time() - started < 1, f"{opening}{piece}"
+
+
+@pytest.mark.parametrize("name", PARSERS)
 def test_huge_numbers(name):
     for text in VALID[name]:
         for i, char in enumerate(text):
