@@ -124,6 +124,7 @@ def problem_of(
     sizes: Mapping[str, int] | str | None,
     dtype: str,
     axis_types: Literal["auto", "explicit"] = "auto",
+    ranked: bool = False,
 ) -> Problem:
     """The problem in the words of Python; raises what `problem_from_text` raises."""
     from shardviz.planner import problem_from_text
@@ -131,5 +132,5 @@ def problem_of(
     if sizes is not None and not isinstance(sizes, str):
         sizes = ",".join(f"{dim}={size}" for dim, size in sizes.items())
     return problem_from_text(
-        einsum, mesh=mesh, specs=specs, sizes=sizes or "", dtype=dtype, axis_types=axis_types
+        einsum, mesh=mesh, specs=specs, sizes=sizes or "", dtype=dtype, axis_types=axis_types, ranked=ranked
     )

@@ -42,15 +42,17 @@ def rank(
     einsum: str,
     *,
     mesh: MeshLike = DEFAULT_MESH,
+    specs: str | None = None,
     sizes: Mapping[str, int] | str | None = None,
     dtype: str = "bf16",
 ) -> Ranking:
     """Every sharding of an einsum's operands that is worth considering, by the planner alone.
 
-    The parameters are those of `explain`. Raises `QuestionError` for a question that cannot be read, and
-    where there are too many ways.
+    The parameters are those of `explain`; `specs` constrain the ranking: an operand's is open where it is
+    ``?``, as in ``X_,?->X_``, and without any all are. Raises `QuestionError` for a question that cannot be
+    read, and where there are too many ways.
     """
     from shardviz.planner import search
 
-    problem = problem_of(einsum, as_mesh(mesh), None, sizes, dtype)
+    problem = problem_of(einsum, as_mesh(mesh), specs, sizes, dtype, ranked=True)
     return Ranking(problem, search(problem))

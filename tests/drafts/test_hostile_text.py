@@ -25,7 +25,7 @@ from shardviz.drafts.edits import (
     toggle_open,
     toggle_unreduced,
 )
-from shardviz.drafts.parsing import sizes_of
+from shardviz.drafts.parsing import read_mesh, sizes_of
 from shardviz.drafts.plain_text import one_line
 from shardviz.drafts.reading import read
 from shardviz.drafts.summary import summary
@@ -117,6 +117,7 @@ def out_of_order(*_args, **_kwargs):
 )
 def test_whatever_a_reader_raises_is_a_fault_of_its_field(field, text, reader, monkeypatch):
     last = read(Draft())
+    read_mesh.cache_clear()
     monkeypatch.setattr(f"shardviz.notation.{reader}", out_of_order)
     draft = enter(Draft(), field, text)
     scene = read(draft, last)

@@ -109,7 +109,6 @@ def test_options_say_what_explain_would_answer():
         ),
         ({"mesh": "X"}, "expected '=' at the end of 'X'"),
         ({"target": "cpu,"}, "a target is missing at the end of 'cpu,'"),
-        ({"sizes": "b=3"}, "dimension 'd' has no size at the end of 'b=3'"),
     ],
 )
 def test_options_that_are_wrong_are_refused(options, message):
