@@ -25,6 +25,7 @@ def read_jax(text: str, context: Context) -> Reading:
     scanner.expect("(", _HINT)
     dims: list[list[Word]] = []
     unreduced: list[Word] = []
+    open_dims: list[int] = []
     notes: list[str] = []
     while not scanner.take(")"):
         scanner.skip()
@@ -40,6 +41,7 @@ def read_jax(text: str, context: Context) -> Reading:
                 listed = ", ".join(axis.text for axis in axes)
                 notes.append(f"reduced over {listed}: whole on every device, and its gradient is unreduced")
         elif scanner.take("P.UNCONSTRAINED", "PartitionSpec.UNCONSTRAINED", "UNCONSTRAINED"):
+            open_dims.append(len(dims))
             dims.append([])
             notes.append(f"dimension {len(dims) - 1} is open: the compiler may split it")
         else:
@@ -54,19 +56,22 @@ def read_jax(text: str, context: Context) -> Reading:
             problem = f"{len(dims)} entries for an array of {context.rank} dimensions"
             scanner.fail(problem, 0, len(text), "write at most one entry for each dimension")
         dims += [[] for _ in range(context.rank - len(dims))]
-    return Reading(scanner.spec(dims, unreduced, context.axis_names), notes=tuple(notes))
+    spec = scanner.spec(dims, unreduced, context.axis_names)
+    return Reading(spec, open_dims=tuple(open_dims), notes=tuple(notes))
 
 
 def write_jax(reading: Reading, context: Context) -> str:
-    """The text that JAX prints, without the comma that it leaves after a single entry."""
-    spec = reading.spec
-    return str(PartitionSpec(spec.dims)) if not spec.unreduced else _with_unreduced(spec, context)
+    """The text that JAX prints, without the comma that it leaves after a single entry.
 
-
-def _with_unreduced(spec: PartitionSpec, context: Context) -> str:
-    entries = str(PartitionSpec(spec.dims))[2:-1]
-    axes = ", ".join(map(repr, context.mesh_order(spec.unreduced)))
-    return f"P({entries}{', ' if entries else ''}unreduced={{{axes}}})"
+    A dimension that is open beyond its axes is written with its axes alone.
+    """
+    entries = [
+        "P.UNCONSTRAINED" if number in reading.open_dims and not dim else str(PartitionSpec((dim,)))[2:-1]
+        for number, dim in enumerate(reading.spec.dims)
+    ]
+    if unreduced := context.mesh_order(reading.spec.unreduced):
+        entries.append(f"unreduced={{{', '.join(map(repr, unreduced))}}}")
+    return f"P({', '.join(entries)})"
 
 
 def _entry(scanner: Scanner) -> list[Word]:

@@ -149,6 +149,21 @@ def test_translate(capsys: Capture) -> None:
     assert out.splitlines()[-1] == "mesh X=2, Y=4, 8 devices"
 
 
+@pytest.mark.parametrize(
+    ("text", "to", "said"),
+    [
+        ("NamedSharding(mesh=Mesh('a': 2, 'b': 4), spec=P('a', ('b',)))", "gspmd", "{devices=[2,4]<=[8]}"),
+        ("{mesh['x'=2,'y'=4], [{'x'}, {}]}", "jax", "P('x', None)"),
+        ('<mesh<["x"=8]>, [{"x":(1)2}, {?}]>', "shardy", '<@mesh, [{"x":(1)2}, {?}]>'),
+        ('<@mesh, [{"Y":(1)2}, {}]>', "gspmd", "{devices=[2,1,4]<=[2,2,2]T(1,0,2) last_tile_dim_replicate}"),
+    ],
+)
+def test_translate_takes_the_mesh_and_parts_of_axes_from_the_text(
+    text: str, to: str, said: str, capsys: Capture
+) -> None:
+    assert printed(capsys, "translate", text, "--to", to) == f"{said}\n"
+
+
 def test_translate_every_array_of_a_problem(capsys: Capture) -> None:
     product = "A[B_X, D_Y] * W[D_Y, F] -> Out[B_X, F]"
     assert printed(capsys, "translate", product, "--to", "shardviz") == "XY\nY_\nX_\n"
