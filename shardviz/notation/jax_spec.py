@@ -6,6 +6,8 @@ reads as not split, with a note, and so do ``reduced`` axes, which do not change
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from shardviz.notation.reading import Context, Reading
 from shardviz.notation.scanner import Scanner, Word
 from shardviz.sharding import PartitionSpec
@@ -20,6 +22,16 @@ def read_jax(text: str, context: Context) -> Reading:
     than the rank.
     """
     scanner = Scanner(text)
+    reading = jax_spec(scanner, context.axis_names, context.rank)
+    scanner.expect_end(_HINT)
+    if context.rank is not None and reading.spec.rank > context.rank:
+        problem = f"{reading.spec.rank} entries for an array of {context.rank} dimensions"
+        scanner.fail(problem, 0, len(text), "write at most one entry for each dimension")
+    return reading
+
+
+def jax_spec(scanner: Scanner, axis_names: Sequence[str] | None, rank: int | None) -> Reading:
+    """The PartitionSpec that stands next; with a known rank, entries left out at the end are None."""
     scanner.take("jax.sharding.")
     scanner.take("PartitionSpec", "P")
     scanner.expect("(", _HINT)
@@ -50,13 +62,8 @@ def read_jax(text: str, context: Context) -> Reading:
                 scanner.fail("an entry follows unreduced=", start, hint=_HINT)
         if not scanner.take(",") and not scanner.peek(")"):
             scanner.fail_here("',' or ')'", _HINT)
-    scanner.expect_end(_HINT)
-    if context.rank is not None:
-        if len(dims) > context.rank:
-            problem = f"{len(dims)} entries for an array of {context.rank} dimensions"
-            scanner.fail(problem, 0, len(text), "write at most one entry for each dimension")
-        dims += [[] for _ in range(context.rank - len(dims))]
-    spec = scanner.spec(dims, unreduced, context.axis_names)
+    dims += [[] for _ in range((rank or 0) - len(dims))]
+    spec = scanner.spec(dims, unreduced, axis_names)
     return Reading(spec, open_dims=tuple(open_dims), notes=tuple(notes))
 
 

@@ -54,6 +54,9 @@ def problem_from_text(
     else:
         given = None if specs is None else parse_specs(specs, mesh.axis_names)
         einsums = parse_chain(text, ellipsis_rank(text, given, parse_sizes(sizes)))
+        if specs is not None:
+            ranks = [[len(dims) for dims in (*einsum.operands, einsum.result)] for einsum in einsums]
+            given = parse_specs(specs, mesh.axis_names, ranks)
         names = usual_names(einsums)
     if given is None:
         given = tuple(SpecPart((None,) * len(einsum.operands)) for einsum in einsums)
