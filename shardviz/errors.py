@@ -6,6 +6,8 @@ Every error a user can cause or meet is a `ShardvizError`. The command line prin
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 class ShardvizError(Exception):
     """An error with one sentence (`message`) and one piece of advice (`hint`)."""
@@ -61,6 +63,17 @@ def quote(text: str, limit: int = 60) -> str:
         half = (limit - 1) // 2
         shown = f"{shown[:half]}…{shown[-half:]}"
     return f"'{shown}'"
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """``did you mean model? `` before a hint that lists the known words; "" where none is like the word."""
+    if len(word) > 60:
+        return ""
+    from difflib import get_close_matches
+
+    by_case = {name.casefold(): name for name in known}
+    close = get_close_matches(word.casefold(), by_case, n=1, cutoff=0.7)
+    return f"did you mean {by_case[close[0]]}? " if close else ""
 
 
 def place(text: str, start: int, stop: int) -> str:

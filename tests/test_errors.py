@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from time import process_time
 
-from shardviz.errors import place, quote
+import pytest
+
+from shardviz.errors import did_you_mean, place, quote
 
 
 def test_what_is_left_out_of_a_long_text_is_marked() -> None:
@@ -21,3 +23,17 @@ def test_a_quote_is_short_and_quick_and_has_no_control_characters() -> None:
     assert len(place("[" * 10_000_000, 0, 10_000_000)) < 100
     assert quote("\x1b[2J\ud800") == "'\\x1b[2J\\ud800'"
     assert process_time() - started < 0.5
+
+
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [
+        ("modle", "did you mean model? "),
+        ("x", "did you mean X? "),
+        ("DATA", "did you mean data? "),
+        ("Q", ""),
+        ("q" * 1000, ""),
+    ],
+)
+def test_a_word_that_is_like_a_known_one_is_suggested(word: str, hint: str) -> None:
+    assert did_you_mean(word, ("X", "Y", "data", "model")) == hint

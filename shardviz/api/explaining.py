@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from shardviz.api.meshes import MeshLike, as_mesh
 from shardviz.api.shown import Shown
+from shardviz.api.specs import SpecsLike, given_arrays, merged_sizes
 from shardviz.errors import QuestionError, quote
 
 if TYPE_CHECKING:
@@ -64,10 +65,10 @@ class Explanation(Shown):
 def explain(
     einsum: str,
     *,
-    mesh: MeshLike = DEFAULT_MESH,
-    specs: str | None = None,
+    mesh: MeshLike | None = None,
+    specs: SpecsLike = None,
     sizes: Mapping[str, int] | str | None = None,
-    dtype: str = "bf16",
+    dtype: str | None = None,
     target: str | Sequence[str] = DEFAULT_TARGET,
     device_order: str | Sequence[int] | None = None,
     axis_types: Literal["auto", "explicit"] = "auto",
@@ -76,9 +77,11 @@ def explain(
     """Which collectives an einsum needs on a mesh, and which ones the compilers insert.
 
     `einsum` is an einsum, a chain of them with semicolons, or a product in the scaling book's notation,
-    which brings its own specs. `mesh` is text, sizes by axis, a shardviz Mesh or a jax Mesh. `sizes` are
-    elements by dimension. `target` is who to ask, as after ``--target``, or a list of such names; "none" asks
-    the planner only. `device_order` are device ids by row-major position. `timeout` is in seconds a target.
+    which brings its own specs. `mesh` is text, sizes by axis, a shardviz Mesh or a jax Mesh. `specs` are
+    text, or one `PartitionSpec`, `NamedSharding`, `jax.Array` or `jax.ShapeDtypeStruct` for each operand;
+    what these say of mesh, sizes and dtype need not be given again. `sizes` are elements by dimension.
+    `target` is who to ask, as after ``--target``, or a list of such names; "none" asks the planner only.
+    `device_order` are device ids by row-major position. `timeout` is in seconds a target.
 
     A compiler that refuses, or fails, has its reason in its answer. Raises `QuestionError` for a question
     that cannot be read or does not fit, `TargetError` for targets that do not exist or cannot take it.
@@ -90,7 +93,7 @@ def explain(
     if not timeout > 0:
         raise QuestionError(f"timeout={timeout} is no time", "give seconds, more than 0")
     asked = parse_targets(target_text(target))
-    problem = problem_of(einsum, as_mesh(mesh, device_order), specs, sizes, dtype, axis_types)
+    problem = problem_of(einsum, mesh, specs, sizes, dtype, axis_types, device_order=device_order)
     if any(array.spec is None for array in problem.arguments):
         raise QuestionError(
             "nothing says how the arrays are split",
@@ -119,17 +122,42 @@ def target_text(target: str | Sequence[str]) -> str:
 
 def problem_of(
     einsum: str,
-    mesh: Any,
-    specs: str | None,
+    mesh: MeshLike | None,
+    specs: SpecsLike,
     sizes: Mapping[str, int] | str | None,
-    dtype: str,
+    dtype: str | None,
     axis_types: Literal["auto", "explicit"] = "auto",
+    ranked: bool = False,
+    device_order: str | Sequence[int] | None = None,
 ) -> Problem:
     """The problem in the words of Python; raises what `problem_from_text` raises."""
+    from shardviz.notation import parse_sizes
     from shardviz.planner import problem_from_text
 
+    given = given_arrays(einsum, specs)
+    if mesh is None:
+        mesh = given.meshes[0] if given.meshes else DEFAULT_MESH
+    asked = as_mesh(mesh, device_order)
+    for other in map(as_mesh, given.meshes):
+        if other.shape != asked.shape:
+            raise QuestionError(
+                f"the shardings are on the mesh {other}, and the question on {asked}", "use one mesh for all"
+            )
+    if dtype is None:
+        if len(given.dtypes) > 1:
+            raise QuestionError(f"the arrays have the dtypes {', '.join(given.dtypes)}", "say dtype='bf16'")
+        dtype = given.dtypes[0] if given.dtypes else "bf16"
     if sizes is not None and not isinstance(sizes, str):
         sizes = ",".join(f"{dim}={size}" for dim, size in sizes.items())
+    if given.sizes is not None:
+        own = merged_sizes(given.sizes, parse_sizes(sizes or ""))
+        sizes = ",".join(f"{dim}={size}" for dim, size in own.items())
     return problem_from_text(
-        einsum, mesh=mesh, specs=specs, sizes=sizes or "", dtype=dtype, axis_types=axis_types
+        einsum,
+        mesh=asked,
+        specs=given.text,
+        sizes=sizes or "",
+        dtype=dtype,
+        axis_types=axis_types,
+        ranked=ranked,
     )

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from shardviz.api.explaining import DEFAULT_MESH, problem_of
-from shardviz.api.meshes import MeshLike, as_mesh
+from shardviz.api.explaining import problem_of
+from shardviz.api.meshes import MeshLike
 from shardviz.api.shown import Shown
+from shardviz.api.specs import SpecsLike
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -41,16 +42,18 @@ class Ranking(Shown):
 def rank(
     einsum: str,
     *,
-    mesh: MeshLike = DEFAULT_MESH,
+    mesh: MeshLike | None = None,
+    specs: SpecsLike = None,
     sizes: Mapping[str, int] | str | None = None,
-    dtype: str = "bf16",
+    dtype: str | None = None,
 ) -> Ranking:
     """Every sharding of an einsum's operands that is worth considering, by the planner alone.
 
-    The parameters are those of `explain`. Raises `QuestionError` for a question that cannot be read, and
-    where there are too many ways.
+    The parameters are those of `explain`; `specs` constrain the ranking: an operand's is open where it is
+    ``?`` or None, as in ``X_,?->X_``, and without any all are. Raises `QuestionError` for a question that
+    cannot be read, and where there are too many ways.
     """
     from shardviz.planner import search
 
-    problem = problem_of(einsum, as_mesh(mesh), None, sizes, dtype)
+    problem = problem_of(einsum, mesh, specs, sizes, dtype, ranked=True)
     return Ranking(problem, search(problem))

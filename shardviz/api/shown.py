@@ -41,11 +41,12 @@ class Shown(ABC):
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
         from shardviz.render.palette import palette_for
+        from shardviz.render.programs.foreign_text import printable_line
 
         palette = palette_for(None if console.no_color else console.color_system)
         for line in self.lines(max(options.max_width, MIN_WIDTH), palette):
             line.no_wrap = True
-            yield line
+            yield printable_line(line)
 
     def _repr_mimebundle_(self, **_kwargs: Any) -> dict[str, str]:
         """What a notebook shows; it chooses the richest of these that it can."""

@@ -26,6 +26,7 @@ EXAMPLES = (
         "shardviz explain 'bd,df->bf' --specs 'XY,Y_->X_' --sizes b=8,d=2048,f=8192",
     ),
     ("Every sharding worth considering, ranked", "shardviz explain 'bd,df->bf' --mesh X=2,Y=4 --specs"),
+    ("Only those in which the batch is split", "shardviz explain 'bd,df->bf' --specs 'X_,?->X_'"),
     (
         "The plan's second step, round by round",
         "shardviz explain 'bd,df->bf' --specs 'XY,Y_' --sizes b=4,d=8,f=4 --step 2",
@@ -55,7 +56,8 @@ EXAMPLES = (
     flag_value=RANKED,
     type=click.UNPROCESSED,
     metavar="[SPECS]",
-    help="How the arrays are split: 'XY,Y_->X_'. Without a value, or left out: all ways, ranked.",
+    help="How the arrays are split: 'XY,Y_->X_'. Without a value, or left out, all ways are ranked; with ? "
+    "for an operand, all of that one.",
 )
 @options.sizes
 @options.dtype
@@ -143,7 +145,7 @@ def command(
 
     def question() -> Problem:
         given = None if specs == RANKED else specs
-        return problem_from_options(einsum, mesh, device_order, given, sizes, dtype, axis_types)
+        return problem_from_options(einsum, mesh, device_order, given, sizes, dtype, axis_types, ranked)
 
     if step is not None:
         from shardviz.cli.plan_step import step_of_plan
@@ -168,10 +170,22 @@ def command(
 
 
 def is_ranking(einsum: str, specs: str | None) -> bool:
-    """Whether all ways to split the arrays are asked about. Raises `QuestionError` for empty specs."""
+    """Whether all ways to split some array are asked about. Raises `QuestionError` for empty specs."""
     if specs == "":
         raise QuestionError("--specs is empty", "write 'XY,Y_->X_', or --specs alone to rank all ways")
-    return specs == RANKED or (specs is None and "[" not in einsum)
+    if specs is None or specs == RANKED:
+        return specs == RANKED or "[" not in einsum
+    return leaves_open(specs)
+
+
+def leaves_open(specs: str) -> bool:
+    """Whether the specs leave an operand open, as in ``X_,?->?``; an open intermediate or result is the
+    compiler's choice."""
+    for number, part in enumerate(specs.split(";")):
+        operands = part.partition("->")[0].split(",")
+        if any(operand.strip() == "?" for operand in operands[min(number, 1) :]):
+            return True
+    return False
 
 
 def refuse_stepping(given: Mapping[str, object]) -> None:

@@ -74,7 +74,9 @@ device_order = click.option(
 )
 dtype = click.option("--dtype", default="bf16", show_default=True, help="Element type, such as f32 or int8.")
 sizes = click.option(
-    "--sizes", metavar="DIM=N,…", help="Every dimension's size; 1024, 2048, 8192, 128, … if none."
+    "--sizes",
+    metavar="DIM=N,…",
+    help="Sizes of dimensions: b=8,d=2k,f=4Ki; without: 1024, 2048, 8192, then 128.",
 )
 axis_types = click.option(
     "--axis-types",

@@ -18,8 +18,11 @@ def problem_from_options(
     sizes: str | None,
     dtype: str,
     axis_types: Literal["auto", "explicit"],
+    ranked: bool = False,
 ) -> Problem:
-    """The problem that the options of a command describe. Raises `QuestionError` for what cannot be one."""
+    """The problem that the options of a command describe; specs of operands may be open where it is `ranked`.
+
+    Raises `QuestionError` for what cannot be one."""
     from shardviz.notation import parse_mesh
     from shardviz.planner import problem_from_text
 
@@ -32,4 +35,5 @@ def problem_from_options(
         sizes=sizes or "",
         dtype=dtype,
         axis_types=axis_types,
+        ranked=ranked,
     )

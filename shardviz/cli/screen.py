@@ -41,9 +41,11 @@ class Screen:
         sys.stdout.flush()
 
     def drawn(self, lines: Sequence[Text]) -> str:
-        """The lines as the characters that a terminal takes."""
+        """The lines as the characters that a terminal takes; none of theirs moves its cursor."""
         from rich.console import Console
         from rich.text import Text
+
+        from shardviz.render.programs.foreign_text import printable_line
 
         console = Console(
             width=self.width,
@@ -54,7 +56,7 @@ class Screen:
             legacy_windows=False,
         )
         with console.capture() as captured:
-            console.print(Text("\n").join(lines), soft_wrap=True)
+            console.print(Text("\n").join(map(printable_line, lines)), soft_wrap=True)
         return captured.get()
 
 
@@ -62,8 +64,10 @@ def print_json(document: Mapping[str, Any]) -> None:
     """A JSON document on stdout, one object, indented."""
     import json
 
+    from shardviz.cli.control_characters import escaped_json
+
     ascii_only = not sys.stdout.encoding.lower().startswith("utf")
-    click.echo(json.dumps(document, indent=2, ensure_ascii=ascii_only))
+    click.echo(escaped_json(json.dumps(document, indent=2, ensure_ascii=ascii_only)))
 
 
 def screen(width: int | None, color: str) -> Screen:

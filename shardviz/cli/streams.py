@@ -1,6 +1,6 @@
 """The standard streams as commands find them: always there, and able to take every character.
 
-Whatever closes, fills up or lacks a character is dealt with here, so that commands only print.
+Whatever closes, fills up, lacks a character or obeys one is dealt with here, so that commands only print.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import sys
 from typing import TextIO, cast
 
 from shardviz.cli.ascii import replaced
+from shardviz.cli.control_characters import NARRATION, PICTURES, escaped
 
 ERRORS = "shardviz"
 """Name of the error handler that writes an ASCII character for one that an encoding lacks."""
@@ -32,8 +33,11 @@ class Unwritable(Exception):
 class Output:
     """A text stream whose failure is `Unwritable`, whoever writes: `print`, click or Rich.
 
+    Control characters that are not those of our own pictures are written as escapes.
     It has no `buffer`, through which click would write UTF-8 to a terminal that cannot show it.
     """
+
+    _control = PICTURES
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -67,7 +71,7 @@ class Output:
         try:
             if self._failure is not None:
                 raise self._failure
-            return self._stream.write(text)
+            self._stream.write(escaped(text, self._control))
         except OSError as error:
             self._fail(error)
         return len(text)
@@ -91,6 +95,8 @@ class Output:
 
 class Narration(Output):
     """A stream that nobody has to hear: what cannot be written is dropped."""
+
+    _control = NARRATION
 
     def _fail(self, _error: OSError) -> None:
         self._discard()

@@ -27,7 +27,7 @@ EXAMPLES = (
 @click.option(
     "--mesh",
     metavar="NAME=SIZE,…",
-    help=f"Axes of the mesh; {options.DEFAULT_MESH} where that has TEXT's axes.",
+    help=f"Axes of the mesh; if none, TEXT's own, or {options.DEFAULT_MESH} where that has TEXT's axes.",
 )
 @click.option(
     "--rank", type=options.Count(0), metavar="N", help="How many dimensions TEXT has, as for '{replicated}'."
@@ -50,8 +50,10 @@ def command(
     """
     from shardviz.errors import QuestionError, quote
     from shardviz.notation import detect, find_notation, write_all
+    from shardviz.notation.mesh_in_text import spec_alone
+    from shardviz.notation.notations import write_sharding
 
-    notation = find_notation(origin) if origin else detect(text)
+    notation = find_notation(origin) if origin else detect(spec_alone(text))
     readings, context = _read(text, notation, mesh, rank)
     for reading in readings:
         if rank is not None and reading.spec.rank != rank:
@@ -62,14 +64,14 @@ def command(
     written: list[dict[str, str | ShardvizError]] = []
     for reading in readings:
         if to is not None:
-            written.append({to: find_notation(to).write(reading, context)})
+            written.append({to: write_sharding(find_notation(to), reading, context)})
         else:
             written.append(write_all(reading, context))
     if as_json:
         from shardviz.cli.screen import print_json
         from shardviz.render.documents import translate_document
 
-        print_json(translate_document(text, notation.key, readings, written, context.mesh))
+        print_json(translate_document(text, notation.key, readings, written, context.given_mesh))
     elif to is not None:
         for one in written:
             click.echo(one[to])
@@ -78,21 +80,28 @@ def command(
         from shardviz.render.translate_view import translate_view
 
         page = screen(width, color)
-        page.show(translate_view(readings, notation, written, context.mesh, page.width, page.palette))
+        page.show(translate_view(readings, notation, written, context.given_mesh, page.width, page.palette))
 
 
 def _read(
     text: str, notation: Notation, mesh: str | None, rank: int | None
 ) -> tuple[tuple[Reading, ...], Context]:
-    """Read against the mesh; against the usual one if none is given and it fits, else against none."""
+    """Read against the mesh, or that of the text; against the usual one if there is none and it fits, else
+    against none. It is refined where the text names parts of axes."""
     from shardviz.errors import NotationError, ShardvizError
     from shardviz.notation import Context, parse_mesh, read_arrays
+    from shardviz.notation.axis_parts import refined
+    from shardviz.notation.mesh_in_text import mesh_in_text, spec_alone
 
-    context = Context(parse_mesh(options.DEFAULT_MESH if mesh is None else mesh), rank)
+    given = mesh or mesh_in_text(text)
+    asked = parse_mesh(options.DEFAULT_MESH if given is None else given)
+    parts = refined(asked, text)
+    context = Context(asked if parts is None else parts.mesh, rank, refined=parts)
+    text = spec_alone(text)
     try:
         return read_arrays(text, context, notation), context
     except ShardvizError as error:
-        if mesh is not None:
+        if given is not None or parts is not None:
             raise
         unfit = error
     try:

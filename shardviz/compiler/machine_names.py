@@ -1,5 +1,9 @@
 """Names of hardware: ``v5e:2x4``, ``2*v5e:4x4``, ``h100:2x8``; checked here, before a compiler sees them.
 
+Read as well, as people say them: Google Cloud's accelerator types, ``v5p-128`` and ``v5litepod-8``, and
+``8xh100``. The number of a type counts the TensorCores of v2, v3, v4 and v5p, two a chip, and the chips of
+v5e and v6e (Cloud TPU's documentation, "TPU configurations"); the slice is the most compact of so many chips.
+
 The TPU compiler would take an axis of 0, divide by it, and die.
 """
 
@@ -21,6 +25,11 @@ MAX_DIGITS = 9
 """Longer numbers are not computed with."""
 
 _NUMBER = re.compile(r"[0-9]++", re.ASCII)
+_TYPE = re.compile(r"(?P<chip>[a-z0-9]+)-(?P<count>[0-9]++)", re.ASCII)
+_COUNTED = re.compile(r"(?P<count>[0-9]++)[x×](?P<chip>[a-z]+[0-9]+)", re.ASCII)
+CORES_IN_TYPES = {"v2": 2, "v3": 2, "v4": 2, "v5p": 2, "v5e": 1, "v6e": 1}
+"""What an accelerator type counts for a chip."""
+
 _LIKELY = re.compile(
     r"(?:tpu[-_ ]?)?v?[0-9]{1,2}[a-z]{0,7}|tpu\w{0,6}|(?:gb|[abhlv])[0-9]{2,3}s?|gpus?|cuda|nvidia", re.ASCII
 )
@@ -44,13 +53,20 @@ class Fault(Exception):
 
 def parse_machines(name: str) -> Machines | None:
     """Read a name in lower case; None for a word that names no chip. Raises `Fault`."""
-    match = _NAME.fullmatch(name)
-    assert match is not None
+    match = _parsed(name)
     chip = match["chip"].strip()
     if TPU_ALIASES.get(chip, chip) in TPUS:
         return _tpu(TPUS[TPU_ALIASES.get(chip, chip)], match)
     if chip in GPUS:
         return _gpu(GPUS[chip], match)
+    said = None if match["colon"] else _TYPE.fullmatch(chip) or _COUNTED.fullmatch(chip)
+    if said is not None:
+        known = TPU_ALIASES.get(said["chip"], said["chip"])
+        count = _number(said["count"], match.start("chip") + said.start("count"), _everything())
+        if known in TPUS:
+            return _slices_of_type(TPUS[known], count, match)
+        if known in GPUS:
+            return _gpus(GPUS[known], count, match)
     if chip in TARGETS:
         raise Fault(
             f"{chip} takes no size,", *match.span(), f"write {chip}; its devices are as many as the mesh's"
@@ -106,6 +122,42 @@ def _tpu(chip: TpuChip, match: re.Match[str]) -> TpuSlices:
         most = MAX_DEVICES // (found.devices // slices)
         raise Fault(problem, *span, f"use up to {most:,} slices of {one}")
     return found
+
+
+def _slices_of_type(chip: TpuChip, count: int, match: re.Match[str]) -> TpuSlices:
+    """``v5p-128``: slices by how many cores or chips each has."""
+    span, said = match.span("chip"), match["chip"].strip()
+    each = CORES_IN_TYPES.get(chip.name)
+    example = f"{chip.name}:{'2x2x1' if chip.rank == 3 else '2x4'}"
+    if each is None:
+        raise Fault(f"{said} does not say the sizes of the slice,", *span, f"write them: {example}")
+    found = [] if count % each else tori(chip, count // each)
+    if not found:
+        counts = "cores, 2 a chip" if each == 2 else "chips"
+        problem = f"no slice of {chip.name} has {count:,} {counts.partition(',')[0]}"
+        raise Fault(problem, *span, f"the number counts {counts}; write the sizes of the slice: {example}")
+    slices, one = match["count"] or "", TpuSlices(chip, found[0]).name
+    return _tpu(chip, _parsed(f"{slices}*{one}" if match["count"] is not None else one))
+
+
+def _gpus(gpu: Gpu, count: int, match: re.Match[str]) -> GpuNodes:
+    """``8xh100``: nodes by how many GPUs they have in all."""
+    span = match.span("chip")
+    if match["count"] is not None:
+        raise Fault("slices are for TPUs,", *match.span("count"), f"write {gpu.name}:2x{gpu.node}")
+    names = GpuNodes(gpu, 1, 1).of_size(count) if count else []
+    if not names:
+        hint = (
+            f"a node holds {gpu.node}: write {gpu.name}:{gpu.node} for one, {gpu.name}:2x{gpu.node} for two"
+        )
+        raise Fault(f"{count:,} {gpu.name.upper()} are not whole nodes", *span, hint)
+    return _gpu(gpu, _parsed(names[0]))
+
+
+def _parsed(name: str) -> re.Match[str]:
+    match = _NAME.fullmatch(name)
+    assert match is not None
+    return match
 
 
 def _rank(chip: TpuChip, torus: tuple[int, ...]) -> str:

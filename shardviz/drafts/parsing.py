@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from shardviz.drafts.draft import OPEN, Draft, Row
+from shardviz.drafts.reader_errors import reader_errors
 from shardviz.drafts.rows import Einsums, read_einsums
 from shardviz.errors import QuestionError, ShardvizError
 
@@ -23,6 +24,7 @@ Spec: TypeAlias = "PartitionSpec | str | None"
 
 
 @lru_cache(maxsize=8)  # an order of many devices takes long to read, and seldom changes
+@reader_errors()
 def read_mesh(text: str, device_order: str) -> Mesh:
     """The mesh, its devices in an order, or as JAX has them where that is empty. Raises `ShardvizError`."""
     from shardviz.notation import parse_mesh
@@ -45,7 +47,8 @@ def sizes_of(draft: Draft) -> dict[str, int] | None:
     from shardviz.notation import parse_sizes
 
     try:
-        return parse_sizes(draft.sizes)
+        with reader_errors():
+            return parse_sizes(draft.sizes)
     except ShardvizError:
         return None
 
@@ -65,6 +68,7 @@ def einsums_of(draft: Draft, mesh: Mesh | None) -> Einsums | None:
         return None
 
 
+@reader_errors()
 def read_spec(text: str, mesh: Mesh, row: Row | None) -> PartitionSpec | None:
     """A row's spec, None where it is open. Raises `ShardvizError`, also for the text of another array."""
     from shardviz.notation.reading import Context

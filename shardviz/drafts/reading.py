@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from shardviz.drafts.draft import Draft, Fault, Row
 from shardviz.drafts.parsing import ellipsis_rank, read_mesh, read_spec
+from shardviz.drafts.reader_errors import reader_errors
 from shardviz.drafts.rows import Einsums, read_einsums
 from shardviz.drafts.scene import Scene
 from shardviz.errors import QuestionError, ShardvizError, plural, quote
@@ -87,7 +88,8 @@ class _Reader:
     @contextmanager
     def _field(self, name: str, text: str = "") -> Iterator[None]:
         try:
-            yield
+            with reader_errors():
+                yield
         except ShardvizError as error:
             self.errors.setdefault(name, _better(error, text))
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from shardviz.drafts.draft import Row
+from shardviz.drafts.reader_errors import reader_errors
 
 if TYPE_CHECKING:
     from shardviz.notation import Einsum, Product
@@ -55,6 +56,7 @@ class Einsums:
         return tuple(spec for part in parts for spec in (*part.operands, part.result))
 
 
+@reader_errors()
 def read_einsums(text: str, ellipsis_rank: int = 0, axis_names: Sequence[str] | None = None) -> Einsums:
     """Read an einsum, a chain, or a product in brackets; `axis_names` are the mesh's axes, when it is known.
 

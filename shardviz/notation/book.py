@@ -178,14 +178,8 @@ def subscript_axes(scanner: Scanner, axis_names: Sequence[str] | None) -> list[W
 
 def _cut(scanner: Scanner, below: Word, axis_names: Sequence[str] | None) -> list[Word]:
     """The axes of a bare subscript."""
-    if axis_names is None:
-        odd = next((i for i, char in enumerate(below.text) if not (char.isascii() and char.isalpha())), None)
-        if odd is not None:
-            at = below.start + odd
-            scanner.fail(
-                f"{quote(below.text[odd])} is no axis", at, hint="write long names as B_{data,model}"
-            )
-        return [Word(char, below.start + i, below.start + i + 1) for i, char in enumerate(below.text)]
+    if axis_names is None or all(len(name) == 1 for name in axis_names):
+        return _letters(scanner, below, axis_names)
     cuts = _cuts(below.text, axis_names)
     if len(cuts) > 1:
         options = " or ".join(f"{{{','.join(names)}}}" for names in cuts)
@@ -193,12 +187,7 @@ def _cut(scanner: Scanner, below: Word, axis_names: Sequence[str] | None) -> lis
             f"{quote(below.text, 30)} can be read in two ways", below.start, below.stop, f"write {options}"
         )
     if not cuts:
-        unknown = below
-        if all(len(name) == 1 for name in axis_names):
-            at = next(i for i, char in enumerate(below.text) if char not in axis_names)
-            unknown = Word(below.text[at], below.start + at, below.start + at + 1)
-        advice = "; a dimension with an underscore is written d_model_{}"
-        scanner.fail_unknown(unknown, axis_names, advice if len(below.text) > 2 else "")
+        scanner.fail_unknown(below, axis_names, _advice(below))
     words, start = [], below.start
     for name in cuts[0]:
         words.append(Word(name, start, start + len(name)))
@@ -206,8 +195,24 @@ def _cut(scanner: Scanner, below: Word, axis_names: Sequence[str] | None) -> lis
     return words
 
 
+def _letters(scanner: Scanner, below: Word, axis_names: Sequence[str] | None) -> list[Word]:
+    """The axes of a bare subscript in which each letter is one."""
+    letters = [Word(char, start, start + 1) for start, char in enumerate(below.text, below.start)]
+    for letter in letters:
+        if axis_names is not None and letter.text not in axis_names:
+            scanner.fail_unknown(letter, axis_names, _advice(below))
+        if not (letter.text.isascii() and letter.text.isalpha()):
+            hint = "write long names as B_{data,model}"
+            scanner.fail(f"{quote(letter.text)} is no axis", letter.start, hint=hint)
+    return letters
+
+
+def _advice(below: Word) -> str:
+    return "; a dimension with an underscore is written d_model_{}" if len(below.text) > 2 else ""
+
+
 def _cuts(text: str, axis_names: Sequence[str]) -> list[tuple[str, ...]]:
-    """At most two ways to cut `text` into axis names."""
+    """At most two ways to cut `text` into axis names; none where it is longer than all names twice."""
     if len(text) > 2 * sum(map(len, axis_names)):
         return []
     ways: list[list[tuple[str, ...]]] = [[()]]

@@ -1,19 +1,27 @@
-"""Einsum text, as `numpy.einsum` takes it, and chains of einsums."""
+"""Einsum text, as `numpy.einsum` takes it, and chains of einsums.
+
+Where words stand apart by spaces, as in ``batch d, d f -> batch f``, each word of the text is a dimension;
+`numpy.einsum` would pass over the spaces and take each letter for one.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from shardviz.errors import quote
-from shardviz.notation.scanner import MAX_RANK, Scanner
+from shardviz.notation.scanner import MAX_RANK, Scanner, Word
 
 MAX_PARTS = 1024
 """The longest chain."""
 
 _HINT = "write letters for dimensions: bd,df->bf"
 _LETTER = re.compile("[A-Za-z]")
+_NAME = re.compile("[A-Za-z][A-Za-z0-9_]*")
+_WORDS = re.compile(r"\w\w\s+\w|\w\s+\w\w", re.ASCII)
+"""A word of several letters beside another one."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +67,11 @@ def dims_text(dims: tuple[str, ...], apart: bool = False) -> str:
     return (" " if apart or any(map(_is_long, dims)) else "").join(words)
 
 
+def has_words(text: str) -> bool:
+    """Whether an einsum's dimensions are words, apart by spaces, and not letters."""
+    return _WORDS.search(text) is not None
+
+
 def _is_long(dim: str) -> bool:
     return len(dim) > 1 and not dim.startswith("...")
 
@@ -71,7 +84,7 @@ def parse_einsum(text: str, ellipsis_rank: int = 0) -> Einsum:
     and for more than two operands.
     """
     scanner = Scanner(text)
-    einsum = _einsum(scanner, ellipsis_rank)
+    einsum = _einsum(scanner, _dims_of(text, ellipsis_rank))
     scanner.expect_end(_HINT)
     return einsum
 
@@ -82,11 +95,12 @@ def parse_chain(text: str, ellipsis_rank: int = 0) -> tuple[Einsum, ...]:
     Raises `NotationError` as `parse_einsum` does, and when two parts do not join.
     """
     scanner = Scanner(text)
-    parts = [_einsum(scanner, ellipsis_rank)]
+    written = _dims_of(text, ellipsis_rank)
+    parts = [_einsum(scanner, written)]
     while scanner.take(";"):
         scanner.skip()
         start = scanner.pos
-        part = _einsum(scanner, ellipsis_rank)
+        part = _einsum(scanner, written)
         if part.operands[0] != parts[-1].result:
             first, previous = dims_text(part.operands[0]), dims_text(parts[-1].result)
             scanner.fail(
@@ -102,12 +116,23 @@ def parse_chain(text: str, ellipsis_rank: int = 0) -> tuple[Einsum, ...]:
     return tuple(parts)
 
 
-def _einsum(scanner: Scanner, ellipsis_rank: int) -> Einsum:
+class _Dims(NamedTuple):
+    """How dimensions are written: a letter or a word each, and so many of them as ``...``."""
+
+    one: re.Pattern[str]
+    ellipsis_rank: int
+
+
+def _dims_of(text: str, ellipsis_rank: int) -> _Dims:
+    return _Dims(_NAME if has_words(text) else _LETTER, ellipsis_rank)
+
+
+def _einsum(scanner: Scanner, written: _Dims) -> Einsum:
     scanner.skip()
     start = scanner.pos
     if scanner.at_end or scanner.peek(";"):
         scanner.fail("there is no einsum", start, hint=_HINT)
-    operands = [_operand(scanner, ellipsis_rank)]
+    operands = [_texts(_operand(scanner, written))]
     while scanner.take(","):
         if len(operands) == 2:
             scanner.fail(
@@ -115,14 +140,18 @@ def _einsum(scanner: Scanner, ellipsis_rank: int) -> Einsum:
                 scanner.pos - 1,
                 hint="join contractions of two operands by ';', as in ab,bc->ac; ac,cd->ad",
             )
-        operands.append(_operand(scanner, ellipsis_rank))
+        operands.append(_texts(_operand(scanner, written)))
     explicit = scanner.take("->")
-    result = _result(scanner, operands, ellipsis_rank) if explicit else _implicit_result(operands)
+    result = _result(scanner, operands, written) if explicit else _implicit_result(operands)
     return Einsum(tuple(operands), result)
 
 
-def _operand(scanner: Scanner, ellipsis_rank: int) -> tuple[str, ...]:
-    dims: list[str] = []
+def _texts(dims: list[Word]) -> tuple[str, ...]:
+    return tuple(dim.text for dim in dims)
+
+
+def _operand(scanner: Scanner, written: _Dims) -> list[Word]:
+    dims: list[Word] = []
     dotted = False
     while True:
         scanner.skip()
@@ -131,11 +160,11 @@ def _operand(scanner: Scanner, ellipsis_rank: int) -> tuple[str, ...]:
             if dotted:
                 scanner.fail("a second '...' in one operand", start, start + 3, "an operand has at most one")
             dotted = True
-            dims += ellipsis_dims(ellipsis_rank)
-        elif letter := scanner.match(_LETTER):
-            dims.append(letter.text)
+            dims += [Word(dim, start, scanner.pos) for dim in ellipsis_dims(written.ellipsis_rank)]
+        elif dim := scanner.match(written.one):
+            dims.append(dim)
         elif scanner.at_end or scanner.text[start] in ",;" or scanner.peek("->"):
-            return tuple(dims)
+            return dims
         else:
             scanner.fail_here("a letter, ',', '->' or '...'", _HINT)
         if len(dims) > MAX_RANK:
@@ -144,21 +173,16 @@ def _operand(scanner: Scanner, ellipsis_rank: int) -> tuple[str, ...]:
             )
 
 
-def _result(scanner: Scanner, operands: list[tuple[str, ...]], ellipsis_rank: int) -> tuple[str, ...]:
+def _result(scanner: Scanner, operands: list[tuple[str, ...]], written: _Dims) -> tuple[str, ...]:
     known = {dim for operand in operands for dim in operand}
     start = scanner.pos
     dims: list[str] = []
-    for dim in _operand(scanner, ellipsis_rank if "...0" in known else 0):
-        if dim not in known or dim in dims:
-            at = (
-                scanner.text.find(dim, start)
-                if dim not in known
-                else scanner.text.rfind(dim, start, scanner.pos)
-            )
-            problem = "is in no operand" if dim not in known else "occurs twice in the result"
+    for dim in _operand(scanner, written if "...0" in known else written._replace(ellipsis_rank=0)):
+        if dim.text not in known or dim.text in dims:
+            problem = "is in no operand" if dim.text not in known else "occurs twice in the result"
             hint = "each letter of the result is one of the operands', once"
-            scanner.fail(f"dimension {quote(dim)} {problem},", at, at + 1, hint)
-        dims.append(dim)
+            scanner.fail(f"dimension {quote(dim.text)} {problem},", dim.start, dim.stop, hint)
+        dims.append(dim.text)
     missing = [dim for dim in known if dim.startswith("...") and dim not in dims]
     if missing:
         hint = "write '...' in the result as well"

@@ -25,7 +25,7 @@ def read_gspmd(text: str, context: Context) -> Reading:
     """Read an HLO sharding against the mesh of `context`.
 
     Raises `NotationError` for text of another form, shardings that a PartitionSpec cannot express (tuples,
-    manual, maximal, unknown, devices that do not follow whole axes), and another number of devices
+    all manual, maximal, unknown, devices that do not follow whole axes), and another number of devices
     than the mesh has; `QuestionError` when no mesh is known.
     """
     mesh = context.known_mesh("an HLO sharding")
@@ -40,7 +40,7 @@ def read_gspmd(text: str, context: Context) -> Reading:
     elif scanner.take("unreduced"):
         reading = Reading(PartitionSpec(((),) * context.known_rank(scanner), _large_axes(mesh)))
     elif scanner.take("devices="):
-        reading = Reading(read_tiled(scanner, mesh, context))
+        reading = read_tiled(scanner, mesh, context)
     else:
         _refuse(scanner)
     if scanner.take("shard_as", "shard_like"):
@@ -64,15 +64,16 @@ def write_gspmd(reading: Reading, context: Context) -> str:
     mesh.group_size(spec.unreduced)
     large = _large_axes(mesh)
     unreduced = [axis for axis in large if axis in spec.unreduced]
-    rest = [axis for axis in large if axis not in spec.axes and axis not in unreduced]
+    manual = [axis for axis in large if axis in reading.manual]
+    rest = [axis for axis in large if axis not in (*spec.axes, *unreduced, *manual)]
     if len(rest) == len(large):
         return "{replicated}"
     if len(unreduced) == len(large):
         return "{unreduced}"
-    groups = {"unreduced": unreduced, "replicated": rest}
+    groups = {"manual": manual, "unreduced": unreduced, "replicated": rest}
     kinds = [kind for kind, axes in groups.items() if axes]
     parts += [mesh.group_size(groups[kind]) for kind in kinds]
-    order = [mesh.axis_names.index(axis) for axis in (*spec.axes, *unreduced, *rest)]
+    order = [mesh.axis_names.index(axis) for axis in (*spec.axes, *manual, *unreduced, *rest)]
     suffix = f" last_tile_dims={{{', '.join(kinds)}}}" if kinds else ""
     if kinds == ["replicated"]:
         suffix = " last_tile_dim_replicate"

@@ -6,6 +6,8 @@ reads as not split, with a note, and so do ``reduced`` axes, which do not change
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from shardviz.notation.reading import Context, Reading
 from shardviz.notation.scanner import Scanner, Word
 from shardviz.sharding import PartitionSpec
@@ -20,11 +22,22 @@ def read_jax(text: str, context: Context) -> Reading:
     than the rank.
     """
     scanner = Scanner(text)
+    reading = jax_spec(scanner, context.axis_names, context.rank)
+    scanner.expect_end(_HINT)
+    if context.rank is not None and reading.spec.rank > context.rank:
+        problem = f"{reading.spec.rank} entries for an array of {context.rank} dimensions"
+        scanner.fail(problem, 0, len(text), "write at most one entry for each dimension")
+    return reading
+
+
+def jax_spec(scanner: Scanner, axis_names: Sequence[str] | None, rank: int | None) -> Reading:
+    """The PartitionSpec that stands next; with a known rank, entries left out at the end are None."""
     scanner.take("jax.sharding.")
     scanner.take("PartitionSpec", "P")
     scanner.expect("(", _HINT)
     dims: list[list[Word]] = []
     unreduced: list[Word] = []
+    open_dims: list[int] = []
     notes: list[str] = []
     while not scanner.take(")"):
         scanner.skip()
@@ -40,6 +53,7 @@ def read_jax(text: str, context: Context) -> Reading:
                 listed = ", ".join(axis.text for axis in axes)
                 notes.append(f"reduced over {listed}: whole on every device, and its gradient is unreduced")
         elif scanner.take("P.UNCONSTRAINED", "PartitionSpec.UNCONSTRAINED", "UNCONSTRAINED"):
+            open_dims.append(len(dims))
             dims.append([])
             notes.append(f"dimension {len(dims) - 1} is open: the compiler may split it")
         else:
@@ -48,25 +62,23 @@ def read_jax(text: str, context: Context) -> Reading:
                 scanner.fail("an entry follows unreduced=", start, hint=_HINT)
         if not scanner.take(",") and not scanner.peek(")"):
             scanner.fail_here("',' or ')'", _HINT)
-    scanner.expect_end(_HINT)
-    if context.rank is not None:
-        if len(dims) > context.rank:
-            problem = f"{len(dims)} entries for an array of {context.rank} dimensions"
-            scanner.fail(problem, 0, len(text), "write at most one entry for each dimension")
-        dims += [[] for _ in range(context.rank - len(dims))]
-    return Reading(scanner.spec(dims, unreduced, context.axis_names), notes=tuple(notes))
+    dims += [[] for _ in range((rank or 0) - len(dims))]
+    spec = scanner.spec(dims, unreduced, axis_names)
+    return Reading(spec, open_dims=tuple(open_dims), notes=tuple(notes))
 
 
 def write_jax(reading: Reading, context: Context) -> str:
-    """The text that JAX prints, without the comma that it leaves after a single entry."""
-    spec = reading.spec
-    return str(PartitionSpec(spec.dims)) if not spec.unreduced else _with_unreduced(spec, context)
+    """The text that JAX prints, without the comma that it leaves after a single entry.
 
-
-def _with_unreduced(spec: PartitionSpec, context: Context) -> str:
-    entries = str(PartitionSpec(spec.dims))[2:-1]
-    axes = ", ".join(map(repr, context.mesh_order(spec.unreduced)))
-    return f"P({entries}{', ' if entries else ''}unreduced={{{axes}}})"
+    A dimension that is open beyond its axes is written with its axes alone.
+    """
+    entries = [
+        "P.UNCONSTRAINED" if number in reading.open_dims and not dim else str(PartitionSpec((dim,)))[2:-1]
+        for number, dim in enumerate(reading.spec.dims)
+    ]
+    if unreduced := context.mesh_order(reading.spec.unreduced):
+        entries.append(f"unreduced={{{', '.join(map(repr, unreduced))}}}")
+    return f"P({', '.join(entries)})"
 
 
 def _entry(scanner: Scanner) -> list[Word]:

@@ -47,11 +47,11 @@ def read_named(scanner: Scanner, mesh: Mesh, context: Context) -> Reading:
         hint = "give the mesh of the program that this is from"
         scanner.fail(f"{named.size} devices, but the mesh {mesh} has {mesh.size}", start, scanner.pos, hint)
     scanner.expect(",", HINT)
-    notes: list[str] = []
+    open_dims: list[int] = []
     dims: list[list[Digit]]
     unreduced: list[Digit] = []
     if scanner.take("["):
-        dims = _dims(scanner, named, notes)
+        dims = _dims(scanner, named, open_dims)
         context.check_rank(scanner, len(dims))
     else:
         dims = [[] for _ in range(context.known_rank(scanner))]
@@ -67,7 +67,8 @@ def read_named(scanner: Scanner, mesh: Mesh, context: Context) -> Reading:
     used = [axis for dim in axes or () for axis in dim]
     if axes is None or len(set(used)) < len(used):
         fail_not_whole(scanner, mesh, start, scanner.pos)
-    return Reading(PartitionSpec(axes[:-1], axes[-1]), notes=tuple(notes))
+    notes = (f"dimension {dim} is open: the compiler may split it further" for dim in open_dims)
+    return Reading(PartitionSpec(axes[:-1], axes[-1]), open_dims=tuple(open_dims), notes=tuple(notes))
 
 
 def _mesh(scanner: Scanner) -> _NamedMesh:
@@ -108,13 +109,13 @@ def _name(scanner: Scanner) -> Word:
     return scanner.string("an axis", HINT) if quoted else scanner.name("an axis", HINT)
 
 
-def _dims(scanner: Scanner, named: _NamedMesh, notes: list[str]) -> list[list[Digit]]:
+def _dims(scanner: Scanner, named: _NamedMesh, open_dims: list[int]) -> list[list[Digit]]:
     dims: list[list[Digit]] = []
     while not scanner.take("]"):
         scanner.expect("{", HINT)
         dims.append(_digits(scanner, named))
         if scanner.text[: scanner.pos].endswith("?"):
-            notes.append(f"dimension {len(dims) - 1} is open: the compiler may split it further")
+            open_dims.append(len(dims) - 1)
         scanner.expect("}", HINT)
         if not scanner.take(",") and not scanner.peek("]"):
             scanner.fail_here("',' or ']'", HINT)

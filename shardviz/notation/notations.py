@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shardviz.errors import QuestionError, ShardvizError, quote
 from shardviz.notation.book import read_book, write_book_reading
@@ -16,6 +16,7 @@ from shardviz.notation.shardlib import read_shardlib, write_shardlib
 from shardviz.notation.shardy import read_shardy, write_shardy
 from shardviz.notation.spec_string import read_spec_string, write_spec_string
 from shardviz.notation.typeof import read_typeof, write_typeof
+from shardviz.sharding import PartitionSpec
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,8 @@ class Notation:
     """A way to write a sharding. `looks` matches the beginning of texts that are written so.
 
     `read` and `write` raise `ShardvizError` for what they cannot read or say; what `write` gives, `read`
-    reads as the same spec, and the same dimensions, shape and dtype where the notation has them.
+    reads as the same spec, and the same dimensions, shape and dtype where the notation has them. One that
+    `has_parts` can say parts of axes; others are given whole axes (`write_sharding`).
     """
 
     key: str
@@ -31,6 +33,7 @@ class Notation:
     looks: re.Pattern[str]
     read: Callable[[str, Context], Reading]
     write: Callable[[Reading, Context], str]
+    has_parts: bool = False
 
 
 NOTATIONS = (
@@ -51,9 +54,11 @@ NOTATIONS = (
         write_typeof,
     ),
     Notation("shardlib", "shardlib", re.compile(r"\w+(\s+\w+)*\s*/|\w+/"), read_shardlib, write_shardlib),
-    Notation("einshard", "einshard", re.compile(r"[^\[\]{}<>@/(),;?]*->"), read_einshard, write_einshard),
-    Notation("gspmd", "GSPMD in HLO", re.compile(r"\{"), read_gspmd, write_gspmd),
-    Notation("shardy", "Shardy", re.compile(r"#?sdy\.sharding|<"), read_shardy, write_shardy),
+    Notation(
+        "einshard", "einshard", re.compile(r"[^\[\]{}<>@/(),;?]*->"), read_einshard, write_einshard, True
+    ),
+    Notation("gspmd", "GSPMD in HLO", re.compile(r"\{"), read_gspmd, write_gspmd, True),
+    Notation("shardy", "Shardy", re.compile(r"#?sdy\.sharding|<"), read_shardy, write_shardy, True),
 )
 """In the order in which they are shown. A text is taken for the last one that it looks like."""
 
@@ -83,8 +88,17 @@ def read_sharding(text: str, context: Context, key: str | None = None) -> Readin
 
 def translate(text: str, to: str, context: Context, key: str | None = None) -> str:
     """One array's sharding in another notation; raises `ShardvizError` where it cannot be said there."""
-    target = find_notation(to)
-    return target.write(read_sharding(text, context, key), context)
+    return write_sharding(find_notation(to), read_sharding(text, context, key), context)
+
+
+def write_sharding(notation: Notation, reading: Reading, context: Context) -> str:
+    """The sharding in a notation; raises `ShardvizError` where it cannot be said there."""
+    refined = context.refined
+    if refined is None or notation.has_parts:
+        return notation.write(reading, context)
+    dims = tuple(refined.whole_axes(dim, notation.title) for dim in reading.spec.dims)
+    spec = PartitionSpec(dims, refined.whole_axes(reading.spec.unreduced, notation.title))
+    return notation.write(replace(reading, spec=spec), replace(context, mesh=refined.given, refined=None))
 
 
 def write_all(reading: Reading, context: Context) -> dict[str, str | ShardvizError]:
@@ -92,7 +106,7 @@ def write_all(reading: Reading, context: Context) -> dict[str, str | ShardvizErr
     written: dict[str, str | ShardvizError] = {}
     for known in NOTATIONS:
         try:
-            written[known.key] = known.write(reading, context)
+            written[known.key] = write_sharding(known, reading, context)
         except ShardvizError as error:
             written[known.key] = error
     return written

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import chain, product
 
 from shardviz.errors import QuestionError
+from shardviz.notation.axis_parts import RefinedMesh
 from shardviz.notation.scanner import Scanner
 from shardviz.sharding import Mesh, PartitionSpec
 
@@ -17,16 +18,22 @@ class Context:
 
     `mesh` is the mesh whose axes the text names or whose devices it numbers; `rank` the number of
     dimensions, for notations that do not say it; `sizes` are elements by dimension, for those that
-    show them.
+    show them. `refined` says what the axes of `mesh` are where they are parts of those that the text names.
     """
 
     mesh: Mesh | None = None
     rank: int | None = None
     sizes: Mapping[str, int] = field(default_factory=dict)
+    refined: RefinedMesh | None = None
 
     @property
     def axis_names(self) -> tuple[str, ...] | None:
         return None if self.mesh is None else self.mesh.axis_names
+
+    @property
+    def given_mesh(self) -> Mesh | None:
+        """The mesh as it was given, none of its axes in parts."""
+        return self.mesh if self.refined is None else self.refined.given
 
     def known_mesh(self, what: str) -> Mesh:
         """The mesh; `QuestionError` when there is none."""
@@ -60,7 +67,9 @@ class Context:
 class Reading:
     """One array's sharding, and whatever else the text says of the array; None where it says nothing.
 
-    `notes` are sentences about what the text says beyond the layout.
+    `open_dims` are dimensions that the compiler may split further, `manual` the axes along which the program
+    moves data itself, so that the layout is that of one device's piece along them. `notes` are sentences
+    about what the text says beyond the layout.
     """
 
     spec: PartitionSpec
@@ -68,6 +77,8 @@ class Reading:
     shape: tuple[int, ...] | None = None
     dtype: str | None = None
     name: str | None = None
+    open_dims: tuple[int, ...] = ()
+    manual: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property

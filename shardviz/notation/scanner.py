@@ -6,12 +6,15 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple, NoReturn
 
-from shardviz.errors import NotationError, quote
+from shardviz.errors import NotationError, did_you_mean, quote
 from shardviz.sharding import PartitionSpec
 from shardviz.sharding.mesh import is_axis_name
 
 MAX_RANK = 64
 """Dimensions of one array, as NumPy limits them; also the most axes of a mesh."""
+
+MAX_TEXT = 2**17
+"""Characters of a text, as many as Linux passes to a program in one argument: longer ones take too long."""
 
 MAX_DIGITS = 18
 """Longer integers do not fit into 64 bits."""
@@ -35,12 +38,16 @@ class Word(NamedTuple):
 class Scanner:
     """Reads `text` from left to right; `pos` is the next character.
 
-    Methods that look for something skip spaces before it. Every failure is a `NotationError` at a place.
+    Methods that look for something skip spaces before it. Every failure is a `NotationError` at a place; a
+    text of more than `MAX_TEXT` characters is one at once.
     """
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.pos = 0
+        if len(text) > MAX_TEXT:
+            hint = f"write at most {MAX_TEXT:,} characters"
+            self.fail(f"{len(text):,} characters are too many, the first too many", MAX_TEXT, hint=hint)
 
     def fail(self, problem: str, start: int, stop: int | None = None, hint: str = "") -> NoReturn:
         raise NotationError(problem, self.text, start, stop, hint)
@@ -173,5 +180,5 @@ class Scanner:
     def fail_unknown(self, word: Word, axis_names: Sequence[str], advice: str = "") -> NoReturn:
         """An axis that the mesh does not have."""
         known = ", ".join(axis_names) or "none"
-        hint = f"this mesh has the axes {known}{advice}"
+        hint = f"{did_you_mean(word.text, axis_names)}this mesh has the axes {known}{advice}"
         self.fail(f"unknown mesh axis {quote(word.text, 30)}", word.start, word.stop, hint)

@@ -2,14 +2,15 @@
 
 The grammar is that of the ``sdy`` dialect's ``TensorShardingAttr``. ``?`` (the compiler may
 split the dimension further), priorities (``p1``) and ``replicated={…}`` steer propagation and do not
-change the layout: they are left to notes. A part of an axis (``"Y":(1)2``) is refused, because a
-PartitionSpec has whole axes.
+change the layout: they are left to notes. A part of an axis (``"Y":(1)2``) is read against a mesh that is
+refined for it (`shardviz.notation.axis_parts`), and refused against any other.
 """
 
 from __future__ import annotations
 
 import re
 
+from shardviz.errors import quote
 from shardviz.notation.reading import Context, Reading
 from shardviz.notation.scanner import Scanner, Word
 
@@ -38,29 +39,40 @@ def read_shardy(text: str, context: Context) -> Reading:
     scanner.expect("[", _HINT)
     notes: list[str] = []
     dims: list[list[Word]] = []
+    open_dims: list[int] = []
     while not scanner.take("]"):
-        dims.append(_dim(scanner, len(dims), notes))
+        axes, is_open = _dim(scanner, len(dims), context, notes)
+        open_dims += [len(dims)] if is_open else []
+        dims.append(axes)
         if not scanner.take(",") and not scanner.peek("]"):
             scanner.fail_here("',' or ']'", _HINT)
     unreduced: list[Word] = []
     while scanner.take(","):
-        unreduced += _axis_set(scanner, notes)
+        unreduced += _axis_set(scanner, context, notes)
     scanner.expect(">", _HINT)
     scanner.expect_end(_HINT)
     context.check_rank(scanner, len(dims))
-    return Reading(scanner.spec(dims, unreduced, context.axis_names), notes=tuple(notes))
+    spec = scanner.spec(dims, unreduced, context.axis_names)
+    return Reading(spec, open_dims=tuple(open_dims), notes=tuple(notes))
 
 
 def write_shardy(reading: Reading, context: Context) -> str:
     """The sharding as MLIR prints it inside an attribute, over a mesh named ``@mesh`` as JAX names it."""
-    dims = ", ".join(_braces(dim) for dim in reading.spec.dims)
+    dims = ", ".join(
+        _braces(dim, context, number in reading.open_dims) for number, dim in enumerate(reading.spec.dims)
+    )
     unreduced = context.mesh_order(reading.spec.unreduced)
-    return f"<@mesh, [{dims}]{f', unreduced={_braces(unreduced)}' if unreduced else ''}>"
+    return f"<@mesh, [{dims}]{f', unreduced={_braces(unreduced, context)}' if unreduced else ''}>"
 
 
-def _braces(axes: tuple[str, ...]) -> str:
-    listed = ", ".join(f'"{axis}"' for axis in axes)
-    return f"{{{listed}}}"
+def _braces(axes: tuple[str, ...], context: Context, is_open: bool = False) -> str:
+    listed = [f'"{axis}"' for axis in axes]
+    if context.refined is not None:
+        parts = context.refined.joined(axes)
+        listed = [
+            f'"{part.axis}"' + ("" if part.is_whole else f":({part.above}){part.size}") for part in parts
+        ]
+    return f"{{{', '.join([*listed, *['?'] * is_open])}}}"
 
 
 def _inline_mesh(scanner: Scanner, context: Context) -> None:
@@ -84,40 +96,61 @@ def _inline_mesh(scanner: Scanner, context: Context) -> None:
             scanner.integer("a device", _HINT)
             scanner.take(",")
     scanner.expect(">", _HINT)
-    if context.mesh is not None and sizes != list(context.mesh.shape.items()):
-        hint = f"give the mesh that the text has, not {context.mesh}"
+    given = context.given_mesh
+    if given is not None and sizes != list(given.shape.items()):
+        hint = f"give the mesh that the text has, not {given}"
         scanner.fail("this mesh differs from the one asked about", start, scanner.pos, hint)
 
 
-def _dim(scanner: Scanner, dim: int, notes: list[str]) -> list[Word]:
-    """``{"X", "Y", ?}p1``."""
+def _dim(scanner: Scanner, dim: int, context: Context, notes: list[str]) -> tuple[list[Word], bool]:
+    """``{"X", "Y", ?}p1``: the axes, and whether the compiler may add to them."""
     scanner.expect("{", _HINT)
-    axes = _axes(scanner, f"dimension {dim}", notes)
+    axes, is_open = _axes(scanner, context, f"dimension {dim}", notes)
     scanner.skip()
     priority = scanner.match(_PRIORITY)
     if priority:
         notes.append(f"dimension {dim} has priority {priority.text[1:]} in propagation")
-    return axes
+    return axes, is_open
 
 
-def _axes(scanner: Scanner, what: str, notes: list[str]) -> list[Word]:
+def _axes(scanner: Scanner, context: Context, what: str, notes: list[str]) -> tuple[list[Word], bool]:
     axes: list[Word] = []
     while not scanner.take("}"):
         if scanner.take("?"):
             notes.append(f"{what} is open: the compiler may split it further")
             scanner.expect("}", _HINT)
-            return axes
-        axis = scanner.string("an axis in quotes", _HINT)
-        if scanner.take(":"):
-            hint = "a PartitionSpec has whole axes; make two axes of it in the mesh"
-            scanner.fail("a part of an axis cannot be told", axis.start - 1, scanner.pos, hint)
-        axes.append(axis)
+            return axes, True
+        axes += _axis(scanner, context)
         if not scanner.take(",") and not scanner.peek("}"):
             scanner.fail_here("',' or '}'", _HINT)
-    return axes
+    return axes, False
 
 
-def _axis_set(scanner: Scanner, notes: list[str]) -> list[Word]:
+def _axis(scanner: Scanner, context: Context) -> list[Word]:
+    """``"Y"`` or ``"Y":(1)2``: the axes that make it in a mesh that is refined for parts of axes."""
+    axis = scanner.string("an axis in quotes", _HINT)
+    has_part = scanner.take(":")
+    refined = context.refined
+    if refined is None or axis.text not in refined.given.axis_names:
+        if has_part and (context.axis_names is None or axis.text in context.axis_names):
+            hint = "a PartitionSpec has whole axes; make two axes of it in the mesh"
+            if context.mesh is None:
+                hint = f"say how large {quote(axis.text, 30)} is: give the mesh"
+            scanner.fail("a part of an axis cannot be told", axis.start - 1, scanner.pos, hint)
+        return [axis]
+    if not has_part:
+        return [axis._replace(text=name) for name in refined.axes_of(axis.text)]
+    scanner.expect("(", _HINT)
+    above = scanner.integer("a number", _HINT)
+    scanner.expect(")", _HINT)
+    names = refined.axes_of(axis.text, above, scanner.integer("a number", _HINT))
+    if not names:
+        size = refined.given.axis_size(axis.text)
+        scanner.fail(f"an axis of size {size} has no such part", axis.start - 1, scanner.pos, _HINT)
+    return [axis._replace(text=name) for name in names]
+
+
+def _axis_set(scanner: Scanner, context: Context, notes: list[str]) -> list[Word]:
     """``unreduced={…}`` gives its axes, ``replicated={…}`` a note."""
     scanner.skip()
     start = scanner.pos
@@ -128,7 +161,7 @@ def _axis_set(scanner: Scanner, notes: list[str]) -> list[Word]:
         scanner.fail(problem, start, scanner.pos, "shardviz models partial sums only")
     scanner.take("sum")
     scanner.expect("{", _HINT)
-    axes = _axes(scanner, f"{kind} axes", notes)
+    axes, _ = _axes(scanner, context, f"{kind} axes", notes)
     if kind == "replicated":
         listed = ", ".join(axis.text for axis in axes)
         notes.append(f"the compiler may not split any dimension over {listed}")

@@ -1,12 +1,19 @@
-"""Sizes of dimensions: ``b=8,d=2048,f=8192``, and ``...=4x8`` for the dimensions of an ellipsis."""
+"""Sizes of dimensions: ``b=8,d=2k,f=8Ki``, and ``...=4x8`` for the dimensions of an ellipsis.
+
+The prefixes are those of SI and IEC 80000-13: ``2k`` is 2,000, ``4Ki`` is 4,096, ``1M`` is 1,000,000.
+"""
 
 from __future__ import annotations
+
+import re
 
 from shardviz.errors import quote
 from shardviz.notation.einsum import ellipsis_dims
 from shardviz.notation.scanner import MAX_RANK, Scanner
 
 _HINT = "write each dimension and its size: b=8,d=2048,f=8192"
+_PREFIXES = {"k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
+_PREFIX = re.compile(r"(?:[KMG]i|[kKMG])(?![A-Za-wyz0-9_])")
 
 
 def parse_sizes(text: str) -> dict[str, int]:
@@ -45,6 +52,8 @@ def _size(scanner: Scanner, name: str) -> int:
     start = scanner.pos
     negative = scanner.take("-")
     size = scanner.integer(f"the size of {quote(name, 30)}", _HINT)
+    if prefix := scanner.match(_PREFIX):
+        size *= _PREFIXES[prefix.text]
     if negative:
         problem = f"dimension {quote(name, 30)} has the size -{size}"
         scanner.fail(problem, start, scanner.pos, "sizes are 0 or more")

@@ -4,7 +4,7 @@
 
     chain   := specs (';' specs)*
     specs   := operand (',' operand)* ('->' operand)?
-    operand := '?' | ('()' | compact | spaced)? unreduced?
+    operand := '?' | ('()' | compact | spaced)? unreduced? | P('X', None)
     compact := entry+               no spaces: one letter, one axis
     spaced  := entry (' ' entry)*   with a space somewhere: a word is an axis
     entry   := '_' | axis | '(' axis+ ')'
@@ -14,7 +14,8 @@
 compiler, ``()`` or nothing at all is the spec of an array without dimensions. ``{U_Y}`` says that
 devices along Y hold partial sums. One dimension over an axis with a long name is written ``( data )``;
 when the mesh's axes are known, plain ``data`` reads as that axis too, unless it can be read letter by
-letter. In the second and later parts of a chain nothing before the first comma means ``?``.
+letter. In the second and later parts of a chain nothing before the first comma means ``?``. A PartitionSpec
+as Python writes it stands for an operand, too.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from shardviz.notation.einsum import MAX_PARTS
+from shardviz.notation.jax_spec import jax_spec
 from shardviz.notation.reading import Context, Reading
 from shardviz.notation.scanner import MAX_RANK, Scanner, Word
 from shardviz.sharding import PartitionSpec
@@ -31,6 +33,10 @@ from shardviz.sharding import PartitionSpec
 _HINT = "write one entry for each dimension, as in XY,Y_->X_ or 'data model, model _ -> data _'"
 _UNREDUCED_HINT = "write partial sums over Y as {U_Y}"
 _BODY = re.compile(r"[\w()\s]*")
+_PARTITION_SPEC = re.compile(
+    r"(?:jax\.sharding\.)?(?:PartitionSpec\s*\(|P\s*\(\s*(?:['\"‘“()]|None\b|(?:un)?reduced\b|P\.))"
+)
+"""The beginning of a text that Python reads; a spec string has no quotes."""
 _TOKEN = re.compile(r"[A-Za-z][A-Za-z0-9_]*|\S")
 
 
@@ -42,17 +48,23 @@ class SpecPart:
     result: PartitionSpec | None = None
 
 
-def parse_specs(text: str, axis_names: Sequence[str] | None = None) -> tuple[SpecPart, ...]:
+def parse_specs(
+    text: str, axis_names: Sequence[str] | None = None, ranks: Sequence[Sequence[int]] = ()
+) -> tuple[SpecPart, ...]:
     """Read spec strings, one part for each ``;``. `axis_names` are the mesh's axes, when it is known.
+
+    `ranks` are those of each part's operands and result, where they are known: a PartitionSpec may leave out
+    entries at its end.
 
     Raises `NotationError` for text of another form, an unknown axis, and an axis used twice in one array.
     """
     scanner = Scanner(text)
     if scanner.at_end:
         scanner.fail("there is no spec", 0, hint=_HINT)
-    parts = [_part(scanner, axis_names, first=True)]
+    known = iter(ranks)
+    parts = [_part(scanner, axis_names, next(known, ()), first=True)]
     while scanner.take(";"):
-        parts.append(_part(scanner, axis_names, first=False))
+        parts.append(_part(scanner, axis_names, next(known, ()), first=False))
         if len(parts) > MAX_PARTS:
             scanner.fail(f"more than {MAX_PARTS} parts", scanner.pos, hint="use a shorter chain")
     scanner.expect_end(_HINT)
@@ -81,7 +93,7 @@ def read_spec_string(text: str, context: Context) -> Reading:
     scanner = Scanner(text)
     if scanner.at_end:
         scanner.fail("there is no spec", 0, hint=_HINT)
-    spec = _operand(scanner, context.axis_names)
+    spec = _operand(scanner, context.axis_names, context.rank)
     scanner.expect_end("give the spec of one array, as in X_ or 'data _'")
     if spec is None:
         scanner.fail("'?' leaves the sharding to the compiler", 0, len(text), "give a spec, as in X_")
@@ -103,26 +115,36 @@ def _entries(dims: Sequence[tuple[str, ...]]) -> str:
     return text if not between or " " in text else f"( {text} )"
 
 
-def _part(scanner: Scanner, axis_names: Sequence[str] | None, first: bool) -> SpecPart:
+def _part(scanner: Scanner, axis_names: Sequence[str] | None, ranks: Sequence[int], first: bool) -> SpecPart:
+    known = iter(ranks[:-1])
     scanner.skip()
     if not first and (scanner.at_end or scanner.peek(",") or scanner.peek("->") or scanner.peek(";")):
         operands: list[PartitionSpec | None] = [None]
+        next(known, None)
     else:
-        operands = [_operand(scanner, axis_names)]
+        operands = [_operand(scanner, axis_names, next(known, None))]
     while scanner.take(","):
-        operands.append(_operand(scanner, axis_names))
+        operands.append(_operand(scanner, axis_names, next(known, None)))
         if len(operands) > MAX_RANK:
             scanner.fail(f"more than {MAX_RANK} operands", scanner.pos, hint="use one or two operands")
-    result = _operand(scanner, axis_names) if scanner.take("->") else None
+    rank = ranks[-1] if ranks else None
+    result = _operand(scanner, axis_names, rank) if scanner.take("->") else None
     if not (scanner.at_end or scanner.peek(";")):
         scanner.fail_here("the end of a spec", _HINT)
     return SpecPart(tuple(operands), result)
 
 
-def _operand(scanner: Scanner, axis_names: Sequence[str] | None) -> PartitionSpec | None:
+def _operand(scanner: Scanner, axis_names: Sequence[str] | None, rank: int | None) -> PartitionSpec | None:
     if scanner.take("?"):
         return None
     scanner.skip()
+    start = scanner.pos
+    if _PARTITION_SPEC.match(scanner.text, start):
+        reading = jax_spec(scanner, axis_names, rank)
+        if reading.notes:
+            hint = "name the axes of each dimension, or leave the whole array open with ?"
+            scanner.fail(reading.notes[0], start, scanner.pos, hint)
+        return reading.spec
     body = scanner.match(_BODY)
     dims = [] if body is None else _dims(scanner, body, axis_names)
     unreduced: list[Word] = []

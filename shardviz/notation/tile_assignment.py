@@ -2,16 +2,18 @@
 
 The numbers of blocks come first, then the devices in row-major order of the blocks: listed, or as
 ``[2,4]T(1,0)``, which is ``arange(8).reshape(2, 4).transpose(1, 0)``. The last tile dimensions may be no
-dimensions of the array but groups of devices that share a block, or hold partial sums of it.
+dimensions of the array but groups of devices that share a block, hold partial sums of it, or hold arrays of
+their own (``manual``, inside `jax.shard_map`).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import product
 from typing import NoReturn
 
-from shardviz.notation.reading import Context
+from shardviz.notation.reading import Context, Reading
 from shardviz.notation.scanner import MAX_RANK, Scanner
 from shardviz.notation.tiles import (
     Digit,
@@ -27,7 +29,7 @@ HINT = "write an HLO sharding as {devices=[2,4]<=[8]} or {replicated}"
 _SUBGROUPS = ("replicated", "unreduced", "manual", "maximal")
 
 
-def read_tiled(scanner: Scanner, mesh: Mesh, context: Context) -> PartitionSpec:
+def read_tiled(scanner: Scanner, mesh: Mesh, context: Context) -> Reading:
     """What follows ``devices=``, as a spec over the mesh; raises as `read_gspmd` does."""
     start = scanner.pos
     scanner.expect("[", HINT)
@@ -48,14 +50,22 @@ def read_tiled(scanner: Scanner, mesh: Mesh, context: Context) -> PartitionSpec:
     if total != mesh.size:
         hint = "give the mesh of the program that this is from"
         scanner.fail(f"{total} devices, but the mesh {mesh} has {mesh.size}", start, stop, hint)
-    if "manual" in kinds or "maximal" in kinds:
+    if "maximal" in kinds or ("manual" in kinds and not iota):
         hint = "give a sharding outside shard_map"
         scanner.fail("the program moves a part of its data itself", start, scanner.pos, hint)
     context.check_rank(scanner, dims)
+    manual = _iota_manual(parts, kinds, iota, mesh) if iota else ()
     found = _iota_axes(parts, kinds, iota, mesh) if iota else _listed_axes(parts, kinds, listed, mesh)
-    if found is None:
+    if found is None or manual is None:
         fail_not_whole(scanner, mesh, start, stop)
-    return found
+    return Reading(found, manual=manual, notes=manual_notes(manual))
+
+
+def manual_notes(axes: Sequence[str]) -> tuple[str, ...]:
+    """The note about axes along which the program moves data itself."""
+    if not axes:
+        return ()
+    return (f"manual over {', '.join(axes)}: inside shard_map, each device along it has its own array",)
 
 
 def fail_not_whole(scanner: Scanner, mesh: Mesh, start: int, stop: int) -> NoReturn:
@@ -103,7 +113,7 @@ def _iota_axes(
     unreduced: list[Digit] = []
     names = [""] * (len(parts) - len(kinds)) + kinds
     for kind, digit in zip(names, digits_of_sizes(parts), strict=True):
-        if kind == "replicated":
+        if kind in ("replicated", "manual"):
             continue
         digits = through_transpose(digit, *iota)
         if digits is None:
@@ -116,6 +126,21 @@ def _iota_axes(
             return None
         dims.append(axes)
     return _with_unreduced(dims, unreduced, mesh)
+
+
+def _iota_manual(
+    parts: list[int], kinds: list[str], iota: tuple[list[int], list[int]], mesh: Mesh
+) -> tuple[str, ...] | None:
+    """The axes of the last tile dimensions that are manual; None where they are not whole."""
+    digits: list[Digit] = []
+    names = [""] * (len(parts) - len(kinds)) + kinds
+    for kind, digit in zip(names, digits_of_sizes(parts), strict=True):
+        if kind == "manual":
+            found = through_transpose(digit, *iota)
+            if found is None:
+                return None
+            digits += found
+    return whole_axes(digits, mesh, ordered=False)
 
 
 def _listed_axes(parts: list[int], kinds: list[str], listed: list[int], mesh: Mesh) -> PartitionSpec | None:

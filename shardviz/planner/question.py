@@ -18,7 +18,7 @@ from shardviz.notation import (
     parse_specs,
     write_spec,
 )
-from shardviz.notation.einsum import dims_text
+from shardviz.notation.einsum import dims_text, has_words
 from shardviz.planner.problem import Contraction, Problem
 from shardviz.planner.spec_places import SpecPlaces
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, canonical_dtype
@@ -36,13 +36,14 @@ def problem_from_text(
     sizes: str = "",
     dtype: str = "bf16",
     axis_types: Literal["auto", "explicit"] = "auto",
+    ranked: bool = False,
 ) -> Problem:
     """The problem that a user wrote.
 
     `text` is an einsum (``bd,df->bf``), a chain of them with semicolons, or a product in the scaling book's
     notation, which brings its own specs. `specs` are spec strings (`parse_specs`); without any, the operands'
-    specs are left open (None) for `search`. `sizes` are elements of every dimension, or empty for the
-    defaults.
+    specs are left open (None) for `search`, as are those that are ``?`` where the problem is to be `ranked`.
+    `sizes` are elements of dimensions; the others have the defaults.
 
     Raises `QuestionError` (`NotationError` where a place in the text can be shown) when something cannot be
     read, or does not fit: ranks, counts, sizes, axes, or a size that its axes do not divide.
@@ -53,11 +54,14 @@ def problem_from_text(
     else:
         given = None if specs is None else parse_specs(specs, mesh.axis_names)
         einsums = parse_chain(text, ellipsis_rank(text, given, parse_sizes(sizes)))
+        if specs is not None:
+            ranks = [[len(dims) for dims in (*einsum.operands, einsum.result)] for einsum in einsums]
+            given = parse_specs(specs, mesh.axis_names, ranks)
         names = usual_names(einsums)
     if given is None:
         given = tuple(SpecPart((None,) * len(einsum.operands)) for einsum in einsums)
     else:
-        _check_fit(einsums, names, given, SpecPlaces(specs or ""))
+        _check_fit(einsums, names, given, SpecPlaces(specs or ""), ranked)
     return problem_from_parts(
         einsums, names, given, mesh=mesh, sizes=sizes, dtype=dtype, axis_types=axis_types
     )
@@ -167,13 +171,18 @@ def ellipsis_rank(text: str, specs: tuple[SpecPart, ...] | None, sizes: dict[str
         left, _, right = part_text.partition("->")
         for operand, spec in zip((*left.split(","), right), (*part.operands, part.result), strict=False):
             if "..." in operand and spec is not None:
-                letters = operand.replace("...", "").replace(" ", "")
-                return max(0, spec.rank - len(letters))
+                named = operand.replace("...", " ")
+                count = len(named.split()) if has_words(text) else len("".join(named.split()))
+                return max(0, spec.rank - count)
     return 0
 
 
 def _check_fit(
-    einsums: Sequence[Einsum], names: Sequence[Names], specs: Sequence[SpecPart], places: SpecPlaces
+    einsums: Sequence[Einsum],
+    names: Sequence[Names],
+    specs: Sequence[SpecPart],
+    places: SpecPlaces,
+    ranked: bool,
 ) -> None:
     """Raise `NotationError` where the specs do not fit the einsums in number, rank, or by a stray ``?``."""
     if len(einsums) != len(specs):
@@ -201,7 +210,7 @@ def _check_fit(
             strict=True,
         )
         for place, (name, dims, spec) in enumerate(rows):
-            if spec is None and place < len(operand_names) and (place or not index):
+            if not ranked and spec is None and place < len(operand_names) and (place or not index):
                 raise places.error(
                     index,
                     place,
@@ -219,9 +228,9 @@ def _check_fit(
 
 
 def dimension_sizes(einsums: Sequence[Einsum], text: str) -> dict[str, int]:
-    """Elements of every dimension: those in the text, or the defaults where it is empty.
+    """Elements of every dimension: those in the text, and the defaults of the others.
 
-    Raises `NotationError` for text of another form, a dimension that no array has, and one without a size.
+    Raises `NotationError` for text of another form, and for a dimension that no array has.
     """
     dims = list(dict.fromkeys(dim for einsum in einsums for dim in einsum.dims))
     given = parse_sizes(text)
@@ -233,18 +242,12 @@ def dimension_sizes(einsums: Sequence[Einsum], text: str) -> dict[str, int]:
                 max(0, text.find(name.rstrip("0123456789") if name.startswith("...") else name)),
                 hint=f"the dimensions are {', '.join(dims) or 'none'}",
             )
-    if not given:
-        defaults = [*DEFAULT_SIZES, *[OTHER_SIZE] * len(dims)]
-        return dict(zip(dims, defaults, strict=False))
-    for dim in dims:
-        if dim not in given:
-            raise NotationError(
-                f"dimension {quote(dim)} has no size",
-                text,
-                len(text),
-                hint=f"add {dim.rstrip('0123456789')}=128, or leave the sizes out to have defaults for all",
-            )
-    return given
+    return usual_sizes(dims) | given
+
+
+def usual_sizes(dims: Sequence[str]) -> dict[str, int]:
+    """The sizes that dimensions have in this order where none are given."""
+    return dict(zip(dims, (*DEFAULT_SIZES, *(OTHER_SIZE,) * len(dims)), strict=False))
 
 
 def uneven_dims(array: ShardedArray, mesh: Mesh, sizes: str) -> Iterator[QuestionError]:

@@ -39,16 +39,24 @@ def search(problem: Problem) -> tuple[Candidate, ...]:
     Each operand is split in every way that divides it evenly, several axes on one dimension in the mesh's
     order (the other orders cost the same), axes of one size in one of the ways that they can be swapped;
     specs that the problem already gives stay. Raises `QuestionError` when that makes more than `MAX_PLANS`
-    combinations.
+    combinations, and where the result that the problem asks for cannot be had from any.
     """
     choices = list(islice(_choices(problem), MAX_PLANS + 1))
     if len(choices) > MAX_PLANS:
         raise _too_many(problem)
     planner = Planner(problem.mesh)
     found: list[Candidate] = []
+    refusal: QuestionError | None = None
     for given in choices:
-        plan = planner.plan(_decided(problem, given))
+        try:
+            plan = planner.plan(_decided(problem, given))
+        except QuestionError as error:
+            # A result that is asked for cannot be had from every sharding of the operands.
+            refusal = error
+            continue
         found.append(Candidate(plan, _memory(plan), _work(plan)))
+    if not found and refusal is not None:
+        raise refusal
     found.sort(key=lambda one: (one.plan.wire_bytes, one.memory_per_device, one.work_per_device))
     return tuple(_marked(found))
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from shardviz.errors import NotationError
 
-_BETWEEN = re.compile(r"->|[,;]|$")
+_BETWEEN = re.compile(r"\([^()]*+(?:\([^()]*+\)[^()]*+)*+\)|->|[,;]|$")
+"""What ends a spec, and parentheses, whose commas do not."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,8 @@ class SpecPlaces:
         parts: list[list[tuple[int, int]]] = [[]]
         start = 0
         for mark in _BETWEEN.finditer(self.text):
+            if mark.group().startswith("("):
+                continue
             piece = self.text[start : mark.start()]
             begin = start + len(piece) - len(piece.lstrip())
             parts[-1].append((begin, max(begin + 1, begin + len(piece.strip()))))

@@ -10,6 +10,7 @@ from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
 from shardviz.render.palette import PLAIN, TRUECOLOR, Palette
+from shardviz.render.programs.foreign_text import printable
 
 Lines = Callable[[int, Palette], Sequence[Text]]
 """A picture: its lines, of at most so many columns, in the colours of a palette."""
@@ -25,7 +26,7 @@ _PAGE = (
 
 def plain_text(lines: Lines, width: int) -> str:
     """The picture as text without colours, and without a line end after the last line."""
-    return "\n".join(line.plain for line in lines(width, PLAIN))
+    return "\n".join(printable(line.plain) for line in lines(width, PLAIN))
 
 
 def html(lines: Lines, width: int) -> str:

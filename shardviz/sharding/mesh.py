@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from shardviz.errors import QuestionError, quote
+from shardviz.errors import QuestionError, did_you_mean, quote
 
 MAX_DEVICES = 2**40
 """More devices than any question needs; keeps products of axis sizes within 64-bit arithmetic."""
@@ -74,7 +74,8 @@ class Mesh:
         except ValueError:
             names = ", ".join(self.axis_names) or "none"
             raise QuestionError(
-                f"unknown mesh axis {quote(name)}", f"this mesh has the axes {names}"
+                f"unknown mesh axis {quote(name)}",
+                f"{did_you_mean(name, self.axis_names)}this mesh has the axes {names}",
             ) from None
 
     def group_size(self, axes: Iterable[str]) -> int:

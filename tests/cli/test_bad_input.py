@@ -17,7 +17,6 @@ CASES = [
     ((*EXPLAIN, "--specs", "X,Y_"), "1 entry", "one entry for each dimension"),
     ((*EXPLAIN, "--specs", "XY"), "1 spec for the 2 operands", ""),
     ((*EXPLAIN, "--specs", "(XY,Y_"), "(XY,Y_", ""),
-    ((*EXPLAIN, "--specs", "XY,Y_", "--sizes", "b=8,d=16"), "dimension 'f' has no size", "f="),
     ((*EXPLAIN, "--specs", "XY,Y_", "--sizes", "b=8,d=16,f=8,q=9"), "dimension 'q'", "b, d, f"),
     (
         (*EXPLAIN, "--specs", "XY,Y_", "--sizes", "b=8,d=6,f=8"),

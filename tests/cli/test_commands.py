@@ -87,6 +87,13 @@ def test_ranking(specs: tuple[str, ...], capsys: Capture) -> None:
     assert "78 more shardings: --limit 81 or --json shows all." in " ".join(out.split())
 
 
+def test_a_ranking_keeps_the_specs_that_are_given(capsys: Capture) -> None:
+    found = document(capsys, "explain", "bd,df->bf", "--specs", "X_,?->X_", "--sizes", "d=4k")
+    assert len(found["candidates"]) == 9
+    assert run(("explain", "bd,df->bf", "--specs", "X_,?", "--step", "1")) == 2
+    assert "a ranking has many" in capsys.readouterr().err
+
+
 def test_ranking_as_json(capsys: Capture) -> None:
     found = document(capsys, "explain", "bd,df->bf", "--limit", "3", "--specs")
     assert len(found["candidates"]) == 81
@@ -151,6 +158,21 @@ def test_translate(capsys: Capture) -> None:
     out = printed(capsys, "translate", "XY")
     assert out.splitlines()[0].split() == ["shardviz", "XY", "spec", "string", "read"]
     assert out.splitlines()[-1] == "mesh X=2, Y=4, 8 devices"
+
+
+@pytest.mark.parametrize(
+    ("text", "to", "said"),
+    [
+        ("NamedSharding(mesh=Mesh('a': 2, 'b': 4), spec=P('a', ('b',)))", "gspmd", "{devices=[2,4]<=[8]}"),
+        ("{mesh['x'=2,'y'=4], [{'x'}, {}]}", "jax", "P('x', None)"),
+        ('<mesh<["x"=8]>, [{"x":(1)2}, {?}]>', "shardy", '<@mesh, [{"x":(1)2}, {?}]>'),
+        ('<@mesh, [{"Y":(1)2}, {}]>', "gspmd", "{devices=[2,1,4]<=[2,2,2]T(1,0,2) last_tile_dim_replicate}"),
+    ],
+)
+def test_translate_takes_the_mesh_and_parts_of_axes_from_the_text(
+    text: str, to: str, said: str, capsys: Capture
+) -> None:
+    assert printed(capsys, "translate", text, "--to", to) == f"{said}\n"
 
 
 def test_translate_every_array_of_a_problem(capsys: Capture) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 import os
 import shlex
 import subprocess
@@ -9,6 +11,9 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from shardviz.cli.interrupt import CLEAR_LINE
+from shardviz.cli.streams import Narration, Output
 
 SHARDVIZ = [sys.executable, "-m", "shardviz"]
 EXPLAIN = ("explain", "bd,df->bf", "--specs", "XY,Y_->X_")
@@ -117,3 +122,34 @@ def test_ascii_pictures_have_frames_and_letters() -> None:
     assert "I 8 +-----------+" in done.stdout
     assert " X0 | a 0,1,2,3 |" in done.stdout
     assert "8x8 > 4x8 a device" in done.stdout
+
+
+HOSTILE = "\x1b[31mred\x07\r\x9b\u202e\x1b]0;title\x07"
+ESCAPED = r"\x1b[31mred\x07\r\x9b\u202e\x1b]0;title\x07"
+BOLD = "\x1b[1mbold\x1b[0m\t→ é"
+
+
+@pytest.mark.parametrize(
+    ("stream", "written", "shown"),
+    [
+        (Narration, f"shardviz: error: {HOSTILE}\n", f"shardviz: error: {ESCAPED}\n"),
+        (Narration, f"{CLEAR_LINE}cpu: {CLEAR_LINE}", CLEAR_LINE + r"cpu: \r\x1b[2K"),
+        (Output, f"{BOLD}{HOSTILE[8:]}\n", f"{BOLD}{ESCAPED[11:]}\n"),
+    ],
+)
+def test_characters_that_a_terminal_obeys_are_written_as_escapes(
+    stream: type[Output], written: str, shown: str
+) -> None:
+    inner = io.StringIO()
+    stream(inner).write(written)
+    assert inner.getvalue() == shown
+
+
+def test_escapes_of_a_text_reach_neither_messages_nor_json() -> None:
+    mesh = "{mesh['\x9b\u202eX\x07'=2,'b'=4], [{'b'}, {%s}]}"
+    for words, stream in ((("translate", mesh % "'q'"), 2), (("translate", mesh % "", "--json"), 1)):
+        done = subprocess.run([*SHARDVIZ, *words], capture_output=True, text=True, timeout=120)
+        text = done.stderr if stream == 2 else done.stdout
+        assert text.replace("\n", "").isprintable()
+        assert "\\u202e" in text
+    assert json.loads(done.stdout)["text"] == mesh % ""

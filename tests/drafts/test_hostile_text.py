@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shardviz.compiler import parse_targets
 from shardviz.drafts.document import from_document, to_document
 from shardviz.drafts.draft import Draft
 from shardviz.drafts.edits import (
@@ -24,11 +27,17 @@ from shardviz.drafts.edits import (
     toggle_open,
     toggle_unreduced,
 )
-from shardviz.drafts.parsing import sizes_of
+from shardviz.drafts.lines import collective_from_line, draft_from_line
+from shardviz.drafts.parsing import read_mesh, sizes_of
 from shardviz.drafts.plain_text import one_line
 from shardviz.drafts.reading import read
+from shardviz.drafts.share import from_string
 from shardviz.drafts.summary import summary
 from shardviz.drafts.words import command_line
+from shardviz.errors import ShardvizError
+from shardviz.notation import parse_layout, parse_mesh, parse_shape
+from shardviz.planner import problem_from_text
+from shardviz.sharding import Mesh
 
 FIELDS = ("mesh", "einsum", "sizes", "dtype", "axis_types", "device_order", "targets", "collective")
 PIECES = (
@@ -96,6 +105,62 @@ def test_nothing_that_is_done_to_a_draft_raises_or_hangs(edits):
         assert summary(scene)
         assert command_line(draft)
         assert from_document(to_document(draft)) == draft
+
+
+MESH = Mesh(("X", "Y"), (2, 4))
+READERS = {
+    "share string": from_string,
+    "share string's rest": lambda text: from_string(f"shardviz1-{text}"),
+    "command line": lambda text: draft_from_line(text, Draft()),
+    "collective": lambda text: collective_from_line(text, Draft()),
+    "targets": parse_targets,
+    "shape": parse_shape,
+    "layout": lambda text: parse_layout("8x8", MESH, text, None),
+    "device order": lambda text: parse_mesh("X=2,Y=4", text),
+    "einsum": lambda text: problem_from_text(text, mesh=MESH),
+    "specs": lambda text: problem_from_text("bd,df->bf", mesh=MESH, specs=text),
+    "open specs": lambda text: problem_from_text("bd,df->bf", mesh=MESH, specs=text, ranked=True),
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_reader_gives_a_value_or_an_error_in_bounded_time(name):
+    @given(TEXTS, st.sampled_from([1, 1, 1, 2000]))
+    @settings(max_examples=60, deadline=None)
+    def check(text, times):
+        began = time.process_time()
+        with contextlib.suppress(ShardvizError):
+            READERS[name](text * times)
+        assert time.process_time() - began < PATIENCE
+
+    check()
+
+
+def out_of_order(*_args, **_kwargs):
+    raise StopIteration
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "reader"),
+    [
+        ("mesh", "X=4", "mesh.parse_mesh"),
+        ("device_order", "0,1,2,3,4,5,6,7", "mesh.with_device_order"),
+        ("einsum", "ab->a", "einsum.parse_chain"),
+        ("einsum", "A[I, J]", "product.parse_product"),
+        ("sizes", "b=8,d=8,f=8", "sizes.parse_sizes"),
+        ("specs.0", "X_", "spec_string.read_spec_string"),
+        ("specs.0", "P('X', None)", "notations.read_sharding"),
+    ],
+)
+def test_whatever_a_reader_raises_is_a_fault_of_its_field(field, text, reader, monkeypatch):
+    last = read(Draft())
+    read_mesh.cache_clear()
+    monkeypatch.setattr(f"shardviz.notation.{reader}", out_of_order)
+    draft = enter(Draft(), field, text)
+    scene = read(draft, last)
+    assert "StopIteration" in {fault.field: fault for fault in scene.faults}[field].message
+    assert command_line(draft)
+    assert add_axis(draft)
 
 
 @given(st.sampled_from(FIELDS), TEXTS)

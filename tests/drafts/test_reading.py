@@ -77,7 +77,6 @@ def test_a_valid_draft_is_shown_in_full():
                 "specs.2": "Out cannot be left unreduced over Y: no summed dimension is split over it",
             },
         ),
-        ({"sizes": "b=8"}, {"sizes": "dimension 'd' has no size at the end of 'b=8'"}),
         (
             {"sizes": "b=8,q=2"},
             {"sizes": "no array has the dimension 'q' given a size at character 5 of 'b=8,q=2'"},

@@ -37,6 +37,10 @@ def after(**fields):
             "--axis-types explicit",
         ),
         (
+            after(einsum=r"\mathbf{A}[I_X, J] \cdot \mathbf{B}[J, K_Y]", specs__0="?"),
+            "shardviz explain 'IJ,JK->IK' --specs '?,_Y'",
+        ),
+        (
             after(einsum="bd,df->bf; bf,fd->bd", sizes="b=8", targets="none", device_order="row-major"),
             "shardviz explain 'bd,df->bf; bf,fd->bd' --device-order row-major --specs 'XY,Y_; ?,__->X_' "
             "--sizes b=8,d=2048,f=8192 --target none",
@@ -105,7 +109,6 @@ def test_options_say_what_explain_would_answer():
         ),
         ({"mesh": "X"}, "expected '=' at the end of 'X'"),
         ({"target": "cpu,"}, "a target is missing at the end of 'cpu,'"),
-        ({"sizes": "b=3"}, "dimension 'd' has no size at the end of 'b=3'"),
     ],
 )
 def test_options_that_are_wrong_are_refused(options, message):

@@ -131,6 +131,16 @@ KNOWN = "this mesh has the axes X, Y"
         ("A", "expected '[' at the end of 'A'", SHAPE),
         ("", "there is no array in an empty text", SHAPE),
         (
+            "A[I_XXXXX, J]",
+            "mesh axis 'X' is used twice in one array, again at character 6 of 'A[I_XXXXX, J]'",
+            "an axis can split one dimension of an array, once",
+        ),
+        (
+            "A[I_XYXYQ, J]",
+            "unknown mesh axis 'Q' at character 9 of 'A[I_XYXYQ, J]'",
+            "this mesh has the axes X, Y; a dimension with an underscore is written d_model_{}",
+        ),
+        (
             "A[I]{V_X}",
             "expected 'U' but found 'V_X' at character 6 of 'A[I]{V_X}'",
             "write partial sums over Y as {U_Y}",

@@ -171,9 +171,9 @@ MESH = "give the mesh of the program that this is from"
             "give the sharding of an array split over the whole mesh",
         ),
         (
-            "{devices=[2,4]<=[8] last_tile_dims={manual}}",
+            "{devices=[2,4]0,1,2,3,4,5,6,7 last_tile_dims={manual}}",
             "the program moves a part of its data itself at character 10 of "
-            "'{devices=[2,4]<=[8] last_tile_dims={manual}}'",
+            "'{devices=[2,4]0,1,2,3,4,5,6,7 last_tile_dims={manual}}'",
             "give a sharding outside shard_map",
         ),
         (

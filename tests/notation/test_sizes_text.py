@@ -12,6 +12,11 @@ from shardviz.notation import parse_sizes
         ("...=4x8,b=2", {"...0": 4, "...1": 8, "b": 2}),
         ("b=2 ...=4 x 8 c=0", {"b": 2, "...0": 4, "...1": 8, "c": 0}),
         ("...=3", {"...0": 3}),
+        ("b=2k,d=4Ki f=1M", {"b": 2000, "d": 4096, "f": 1_000_000}),
+        (
+            "...=1Kix2K,k=3Mi,M=2G,Gi=1Gi",
+            {"...0": 1024, "...1": 2000, "k": 3 * 2**20, "M": 2 * 10**9, "Gi": 2**30},
+        ),
         ("", {}),
     ],
 )
@@ -28,6 +33,8 @@ def test_reads(text, sizes):
         ("b=8,b=9", "dimension 'b' is given twice, again at character 5 of 'b=8,b=9'"),
         ("...=4,...=4", "dimension '...0' is given twice, again at character 7 of '...=4,...=4'"),
         ("b=8;d=9", "expected ',' or a space but found ';' at character 4 of 'b=8;d=9'"),
+        ("b=8kg", "expected ',' or a space but found 'kg' at character 4 of 'b=8kg'"),
+        ("b=8i", "expected ',' or a space but found 'i' at character 4 of 'b=8i'"),
         ("b=8,", "expected another dimension at the end of 'b=8,'"),
         ("8=b", "expected a dimension but found '8' at character 1 of '8=b'"),
         ("...=4xx", "expected the size of '...' but found 'x' at character 7 of '...=4xx'"),

@@ -89,12 +89,6 @@ BAD = [
     ),
     (
         "bd,df->bf",
-        {"specs": "XY,Y_", "sizes": "b=8,d=16"},
-        "dimension 'f' has no size at the end of 'b=8,d=16'",
-        "add f=128",
-    ),
-    (
-        "bd,df->bf",
         {"specs": "XY,Y_", "sizes": "b=8,d=16,f=8,g=3"},
         "no array has the dimension 'g' given a size at character 14 of 'b=8,d=16,f=8,g=3'",
         "the dimensions are b, d, f",
@@ -174,7 +168,6 @@ BAD = [
         "expected ',' or ']' but found '*' at character 12 of 'A[B_X, D_Y * W[D_Y, F]'",
         "A[B_X, D_Y]",
     ),
-    (BOOK, {"sizes": "B=8,D=16"}, "dimension 'F' has no size at the end of 'B=8,D=16'", "add F=128"),
     ("bd,df->bf", {"specs": "XY,Y_", "dtype": "bf17"}, "unknown dtype 'bf17'", "bf16, f32"),
 ]
 
@@ -245,6 +238,24 @@ def test_names_dims_and_default_sizes():
 
 def test_further_dimensions_are_128_by_default():
     assert shapes(problem("abcd,cdef->abef", specs="____,____"))["W"] == (8192, 128, 128, 128)
+
+
+def test_sizes_that_are_given_take_the_place_of_the_defaults():
+    assert shapes(problem("bd,df->bf", specs="XY,Y_", sizes="d=4Ki")) == {
+        "A": (1024, 4096),
+        "W": (4096, 8192),
+        "Out": (1024, 8192),
+    }
+
+
+def test_an_ellipsis_beside_words_stands_for_what_a_spec_has_left():
+    found = problem("...batch d, d f -> ...batch f", specs="_XY,Y_")
+    assert found.parts[0].operands[0].dims == ("...0", "batch", "d")
+
+
+def test_operands_may_be_open_where_shardings_are_ranked():
+    found = problem("bd,df->bf", specs="X_,?->?", ranked=True)
+    assert [array.spec for array in found.arguments] == [PartitionSpec((("X",), ())), None]
 
 
 def test_without_specs_the_operands_are_open():

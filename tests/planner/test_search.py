@@ -7,6 +7,7 @@ from itertools import product
 import pytest
 
 from shardviz.errors import QuestionError
+from shardviz.notation import write_spec
 from shardviz.planner import plan, problem_from_text, search
 from shardviz.sharding import Layout, Mesh, PartitionSpec
 
@@ -40,6 +41,25 @@ def specs(one):
 def test_every_axis_on_each_dimension_or_on_none(text, mesh, sizes, count):
     found = candidates(text, mesh, sizes)
     assert len({specs(one) for one in found}) == len(found) == count
+
+
+@pytest.mark.parametrize(
+    ("given", "count", "kept"),
+    [("X_,?->?", 9, "X_"), ("X_,?->XY", 9, "X_"), ("?,?->?", 81, None), ("X_,?->X_{U_Y}", 3, "X_")],
+)
+def test_specs_that_are_given_stay(given, count, kept):
+    asked = problem_from_text("bd,df->bf", mesh=MESH, sizes=SIZES, specs=given, ranked=True)
+    found = search(asked)
+    assert len(found) == count
+    assert kept is None or {write_spec(specs(one)[0]) for one in found} == {kept}
+    wanted = given.partition("->")[2]
+    assert wanted == "?" or {write_spec(one.plan.result_spec) for one in found} == {wanted}
+
+
+def test_a_result_that_no_sharding_gives_is_refused():
+    asked = problem_from_text("b,b->b", mesh=MESH, sizes="b=8", specs="X,?->X{U_Y}", ranked=True)
+    with pytest.raises(QuestionError, match="Out cannot be left unreduced over Y"):
+        search(asked)
 
 
 def test_ranked_by_wire_bytes_then_memory_then_work():

@@ -78,9 +78,9 @@ def _dims_with_rank(text: str, einsums: Einsums, rank: int) -> tuple[str, ...]:
 
 def _completed(dims: Sequence[str], known: Mapping[str, int], given: Mapping[str, int]) -> dict[str, int]:
     """Sizes for all of `dims`: those known, else the defaults; of an ellipsis only those given, if any."""
-    from shardviz.planner.question import DEFAULT_SIZES, OTHER_SIZE
+    from shardviz.planner.question import usual_sizes
 
-    usual = dict(zip(dims, (*DEFAULT_SIZES, *(OTHER_SIZE,) * len(dims)), strict=False))
+    usual = usual_sizes(dims)
     outer = ellipsis_rank(dict(given))
     fitting = {
         dim: size for dim, size in known.items() if not (outer and dim.startswith("...") and dim not in given)

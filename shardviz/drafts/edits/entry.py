@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from shardviz.drafts.draft import CollectiveDraft, Draft
@@ -10,6 +11,7 @@ from shardviz.drafts.edits.carrying import enter_einsum, enter_sizes
 from shardviz.drafts.edits.mesh_axes import enter_mesh
 from shardviz.drafts.edits.sharding_text import enter_sharding
 from shardviz.drafts.plain_text import one_line
+from shardviz.drafts.reader_errors import reader_errors
 from shardviz.errors import ShardvizError
 
 
@@ -25,16 +27,14 @@ def enter(draft: Draft, field: str, text: str) -> Draft:
     from shardviz.drafts.lines import draft_from_line, looks_like_command
 
     text = one_line(text)
-    if looks_like_command(text):
-        try:
-            return draft_from_line(text, draft)
-        except ShardvizError:
-            # It stays in the field, whose fault says what is wrong with it.
-            return _typed(draft, field, text)
     name, _, number = field.partition(".")
-    if name == "specs":
-        return enter_sharding(draft, int(number), text)
-    return _ENTERED[name](draft, text)
+    entered = partial(enter_sharding, row=int(number)) if name == "specs" else _ENTERED[name]
+    try:
+        with reader_errors():
+            return draft_from_line(text, draft) if looks_like_command(text) else entered(draft, text=text)
+    except ShardvizError:
+        # It stays in the field, whose fault says what is wrong with it.
+        return _typed(draft, field, text)
 
 
 def _typed(draft: Draft, field: str, text: str) -> Draft:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,10 +15,6 @@ if TYPE_CHECKING:
     from shardviz.drafts.rows import Einsums
     from shardviz.notation import Reading
     from shardviz.sharding import Mesh, PartitionSpec
-
-_MESH = re.compile(r"(?:Abstract)?Mesh\(")
-_SPEC = re.compile(r"(?:PartitionSpec|\bP)\s*\(")
-_SHARDY_MESH = re.compile(r"mesh<\[((?:\s*\"\w+\"\s*=\s*\d+\s*,?)+)\]")
 
 
 def enter_sharding(draft: Draft, row: int, text: str) -> Draft:
@@ -37,8 +32,10 @@ def enter_sharding(draft: Draft, row: int, text: str) -> Draft:
     typed = replace(draft, specs=tuple(specs))
     if text.strip() == OPEN:
         return replace(typed, specs=(*specs[:row], OPEN, *specs[row + 1 :]))
+    from shardviz.notation.mesh_in_text import spec_alone
+
     try:
-        return _entered(_with_mesh(draft, text), row, _spec_alone(text)) or typed
+        return _entered(_with_mesh(draft, text), row, spec_alone(text)) or typed
     except ShardvizError:
         return typed
 
@@ -99,33 +96,10 @@ def _with_types(draft: Draft, einsums: Einsums, row: int, reading: Reading) -> D
 
 def _with_mesh(draft: Draft, text: str) -> Draft:
     """The draft on the mesh that the text says, if it does and the mesh can be read."""
-    said = _MESH.search(text)
-    shardy = _SHARDY_MESH.search(text)
-    if said is not None:
-        mesh = text[said.start() : _closed(text, said.end())]
-    elif shardy is not None:
-        mesh = shardy[1].replace('"', "").replace(" ", "")
-    else:
+    from shardviz.notation.mesh_in_text import mesh_in_text
+
+    mesh = mesh_in_text(text)
+    if mesh is None:
         return draft
     entered = enter_mesh(draft, mesh)
     return draft if mesh_of(entered) is None else entered
-
-
-def _spec_alone(text: str) -> str:
-    """The PartitionSpec within a ``NamedSharding(…)``; any other text as it is."""
-    if "NamedSharding(" not in text:
-        return text
-    mesh = _MESH.search(text)
-    start = 0 if mesh is None else _closed(text, mesh.end())
-    found = _SPEC.search(text, start)
-    return text if found is None else text[found.start() : _closed(text, found.end())]
-
-
-def _closed(text: str, start: int) -> int:
-    """Behind the parenthesis that closes the one before `start`; the end of the text where none does."""
-    depth = 1
-    for place in range(start, len(text)):
-        depth += {"(": 1, ")": -1}.get(text[place], 0)
-        if not depth:
-            return place + 1
-    return len(text)

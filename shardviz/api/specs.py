@@ -1,0 +1,127 @@
+"""How arrays are split, as Python code has it: text, or JAX's specs, shardings and arrays by attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from shardviz.errors import QuestionError, quote
+
+SpecsLike: TypeAlias = "str | Sequence[Any] | None"
+"""``"XY,Y_->X_"``, or for each operand, and for the result if it is wanted so, one of: text, a
+`PartitionSpec`, a `NamedSharding`, a `jax.Array` or `jax.ShapeDtypeStruct` that has one, None to leave it
+open."""
+_HINT = "give text such as 'XY,Y_->X_', or a P, a NamedSharding or an array for each operand"
+
+
+@dataclass(frozen=True)
+class GivenArrays:
+    """What the specs of a call say: their text, and the meshes, sizes by dimension and dtypes of arrays."""
+
+    text: str | None
+    meshes: tuple[Any, ...] = ()
+    sizes: Mapping[str, int] | None = None
+    dtypes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Item:
+    text: str
+    mesh: Any = None
+    shape: tuple[int, ...] | None = None
+    dtype: str | None = None
+
+
+def given_arrays(einsum: str, specs: SpecsLike | Any) -> GivenArrays:
+    """What the specs of an einsum's arrays say. Raises `QuestionError` for others, too few and too many."""
+    from shardviz.notation import parse_chain
+
+    if specs is None or isinstance(specs, str):
+        return GivenArrays(specs)
+    is_several = isinstance(specs, Sequence) and not _is_partition_spec(specs)
+    items = [_item(each) for each in specs] if is_several else [_item(specs)]
+    parts = parse_chain(einsum)
+    count = sum(len(part.operands) for part in parts) - len(parts) + 1
+    if len(items) not in (count, count + 1):
+        raise QuestionError(
+            f"specs has {len(items)} entries, but {quote(einsum)} has {count} operands",
+            "give one for each operand, and one for the result if it is wanted so",
+        )
+    left = iter(items)
+    texts = []
+    for number, part in enumerate(parts):
+        first = ["?"] if number else []
+        texts.append(",".join([*first, *(next(left).text for _ in part.operands[len(first) :])]))
+    text = "; ".join(texts) + (f"->{items[-1].text}" if len(items) > count else "")
+    return GivenArrays(
+        text,
+        tuple(item.mesh for item in items if item.mesh is not None),
+        _sizes(einsum, items),
+        tuple(dict.fromkeys(item.dtype for item in items if item.dtype is not None)),
+    )
+
+
+def merged_sizes(sizes: Mapping[str, int], others: Mapping[str, int]) -> dict[str, int]:
+    """Both; `QuestionError` for a dimension that has two sizes."""
+    for dim in sizes.keys() & others.keys():
+        if sizes[dim] != others[dim]:
+            raise QuestionError(
+                f"dimension {dim} has the size {others[dim]} and the size {sizes[dim]}", "give it one size"
+            )
+    return {**sizes, **others}
+
+
+def _sizes(einsum: str, items: Iterable[_Item]) -> dict[str, int] | None:
+    """The sizes of the dimensions of arrays that have a shape; None where there are none."""
+    from shardviz.notation import parse_chain
+
+    items = list(items)
+    if all(item.shape is None for item in items):
+        return None
+    if "..." in einsum:
+        raise QuestionError(f"the arrays' shapes do not say what ... is in {quote(einsum)}", "name it")
+    parts = parse_chain(einsum)
+    operands = [dims for number, part in enumerate(parts) for dims in part.operands[min(number, 1) :]]
+    found: dict[str, int] = {}
+    for dims, item in zip([*operands, parts[-1].result], items, strict=False):
+        if item.shape is None:
+            continue
+        if len(item.shape) != len(dims):
+            raise QuestionError(
+                f"an array of shape {item.shape} is given for the dimensions {', '.join(dims) or 'none'}",
+                "give the arrays in the einsum's order",
+            )
+        found = merged_sizes(found, dict(zip(dims, map(int, item.shape), strict=True)))
+    return found
+
+
+def _item(value: Any) -> _Item:
+    if value is None or isinstance(value, str):
+        return _Item("?" if value is None else value)
+    if _is_partition_spec(value):
+        return _Item(_spec_text(value))
+    sharding = getattr(value, "sharding", value)
+    spec = getattr(sharding, "spec", None)
+    if not _is_partition_spec(spec):
+        raise QuestionError(f"{quote(repr(value))} does not say how an array is split", _HINT)
+    if sharding is value:
+        return _Item(_spec_text(spec), sharding.mesh)
+    return _Item(_spec_text(spec), sharding.mesh, tuple(value.shape), str(value.dtype))
+
+
+def _is_partition_spec(value: Any) -> bool:
+    """Whether a value is JAX's: its class was once a tuple's and has had two names."""
+    return type(value).__name__ in ("PartitionSpec", "P")
+
+
+def _spec_text(spec: Any) -> str:
+    from shardviz.sharding import PartitionSpec
+
+    dims = []
+    for entry in getattr(spec, "partitions", spec):
+        axes = () if entry is None else (entry,) if isinstance(entry, str) else entry
+        if not isinstance(axes, tuple):
+            raise QuestionError(f"{quote(str(spec))} leaves a dimension open", "name its axes, or give None")
+        dims.append(tuple(map(str, axes)))
+    return str(PartitionSpec(tuple(dims), tuple(getattr(spec, "unreduced", None) or ())))
