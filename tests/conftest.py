@@ -26,6 +26,10 @@ os.environ["TEXTUAL_COLOR_SYSTEM"] = "truecolor"
 os.environ["TEXTUAL_FPS"] = "1000"
 os.environ.pop("NO_COLOR", None)
 
+# What is ignored here, as under nohup, would be ignored in every process that a test starts as well.
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, lambda *_: None)
+
 MATRIX_SPECS = ("__", "X_", "Y_", "_X", "_Y", "XY", "YX", "(XY)_", "(YX)_", "_(XY)", "_(YX)")
 """Every way to split a matrix over two axes: each on a dimension or on none, in either order."""
 
