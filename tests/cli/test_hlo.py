@@ -249,9 +249,9 @@ def test_what_is_no_program_is_one_sentence_and_one_hint(name: str, tmp_path: Pa
 
 
 def refused(capsys: Capture, said: str, hint: str, *words: str) -> None:
-    started = time.monotonic()
+    started = time.process_time()
     assert run(["hlo", *words]) == 2
-    assert time.monotonic() - started < 10
+    assert time.process_time() - started < 10
     out, err = capsys.readouterr()
     assert out == ""
     first, *rest = err.splitlines()
