@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 import termios
+from typing import ClassVar
 
 import pytest
 
@@ -32,6 +33,8 @@ PATIENCE_S = 60.0
 class Terminal:
     """A program in a terminal of its own, and all that it has drawn."""
 
+    started: ClassVar = []
+
     def __init__(self, words, **environment):
         environment = {**os.environ, "TERM": "xterm-256color", **environment}
         self._file, its_end = pty.openpty()
@@ -39,6 +42,7 @@ class Terminal:
         streams = {"stdin": its_end, "stdout": its_end, "stderr": its_end}
         self.process = subprocess.Popen(words, env=environment, start_new_session=True, **streams)
         os.close(its_end)
+        self.started.append(self.process)
         self.drawn = ""
 
     def until(self, text, times=1):
@@ -64,6 +68,16 @@ class Terminal:
             pass  # the terminal is closed
         os.close(self._file)
         return self.process.wait(PATIENCE_S)
+
+
+@pytest.fixture(autouse=True)
+def _none_is_left():
+    """Where a test fails before its program ends, another would be blamed for it."""
+    yield
+    while Terminal.started:
+        process = Terminal.started.pop()
+        process.kill()
+        process.wait()
 
 
 @pytest.mark.parametrize("words", [[], ["tui", "bd,df->bf", "--specs", "X_,_Y", "--target", "none"]])
