@@ -88,10 +88,13 @@ def test_the_timer_runs_at_the_speed_until_paused():
     drive(script, draft=draft, screen="step")
 
 
-def test_resizing_while_it_plays_keeps_the_round():
+def test_resizing_while_it_plays_keeps_the_round(monkeypatch):
+    monkeypatch.setattr("shardviz.tui.step.player.SPEEDS", (0.001, 0.5, 1.0))  # slower than any machine
+
     async def script(pilot):
         pane = pilot.app.pane
         pane.query_one(RoundView).focus()
+        await until(pilot, lambda: is_ready(pane))
         await pilot.press("right", "minus", "minus", "space")
         for size in SIZES.values():
             await pilot.resize_terminal(*size)
