@@ -32,6 +32,12 @@ os.environ["TEXTUAL_COLOR_SYSTEM"] = "truecolor"
 os.environ["TEXTUAL_FPS"] = "1000"
 os.environ.pop("NO_COLOR", None)
 
+# What is ignored here, as under nohup or in the background, would be ignored in every process that a test starts.
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, lambda *_: None)
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip what holds of later releases of jax than the one at hand."""

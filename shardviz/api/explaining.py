@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from shardviz.api.meshes import MeshLike, as_mesh
+from shardviz.api.shared_worker import ask
 from shardviz.api.shown import Shown
 from shardviz.api.specs import SpecsLike, given_arrays, merged_sizes
 from shardviz.errors import QuestionError, quote
@@ -102,8 +103,6 @@ def explain(
     planned = plan(problem)
     compiled: tuple[Compiled, ...] = ()
     if asked:
-        from shardviz.api.shared_worker import ask
-
         compiled = ask(problem, asked, timeout, may_refuse=target == DEFAULT_TARGET)
     found = tuple(difference for each in compiled for difference in differences(planned, each))
     return Explanation(planned, compiled, found)

@@ -31,6 +31,17 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
 
 def _open_or_run(args: Sequence[str]) -> int:
     """Without a word, the application where there is a terminal for it: it needs no command line's reader."""
+    from shardviz.cli.descriptors import LEAST, allow_descriptors
+
+    if (allowed := allow_descriptors()) < LEAST:
+        from shardviz.cli.complaint import report
+        from shardviz.cli.exit_code import ExitCode
+
+        report(
+            f"shardviz needs {LEAST} file descriptors, and the limit here is {allowed}",
+            "allow more in this shell: ulimit -n 256",
+        )
+        return ExitCode.QUESTION
     if not args and COMPLETION not in os.environ:
         from shardviz.cli.opening import no_terminal, open_app
 

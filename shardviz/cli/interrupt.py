@@ -32,7 +32,7 @@ def end_when_interrupted() -> None:
     ignored stays so."""
     for number in (getattr(signal, name) for name in _ENDING if hasattr(signal, name)):
         if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, _end)
+            signal.signal(number, end_by)
 
 
 def before_the_end(act: Callable[[], None]) -> None:
@@ -55,7 +55,8 @@ def end_at_once(code: int) -> NoReturn:
         os._exit(code)
 
 
-def _end(number: int, _frame: object) -> None:
+def end_by(number: int, _frame: object = None) -> NoReturn:
+    """End this process at once, as the signal of that number does."""
     try:
         for act in _last_acts:
             act()

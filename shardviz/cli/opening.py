@@ -30,9 +30,11 @@ def open_app(
 
     from shardviz.cli.interrupt import before_the_end, end_at_once
     from shardviz.cli.terminal import giving_back
+    from shardviz.cli.terminal_driver import TerminalDriver
     from shardviz.tui.app import ShardvizApp
 
     app = ShardvizApp(draft, screen, lesson=lesson, present=present)
+    app.driver_class = TerminalDriver
     before_the_end(app.kill_compilers)
     # Last: until then the application may still draw.
     before_the_end(giving_back())

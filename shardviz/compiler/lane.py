@@ -110,7 +110,7 @@ class Lane:
     def _serve(self) -> None:
         with suppress(Exception):  # the first request meets the same error and reports it
             self._start()
-        import_module("shardviz.compiler.reading")  # while the child loads JAX
+            import_module("shardviz.compiler.reading")  # while the child loads JAX
         while (pending := self._queue.get()) is not None:
             if not pending.done():
                 self._answer(pending)

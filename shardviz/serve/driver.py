@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import os
 import threading
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
 from textual import events, messages
+from textual.drivers._byte_stream import ByteStream
 from textual.drivers.web_driver import WebDriver
 from textual.message import Message
+
+from shardviz.tui.terminal_input import TerminalInput
 
 PATIENCE_S = 4.0
 """How long the application may take to end by itself."""
@@ -26,8 +30,19 @@ class VisitorDriver(WebDriver):
     """
 
     def run_input_thread(self) -> None:
-        super().run_input_thread()
+        packets, typed = ByteStream(), TerminalInput()
+        for data in self._input_reader:
+            for kind, payload in packets.feed(data) if data else ():
+                if kind == "D":
+                    self._process(typed.feed(payload))
+                else:
+                    self._on_meta(kind, payload)
+            self._process(typed.tick())
         self._end_soon()
+
+    def _process(self, typed: Iterable[Message]) -> None:
+        for message in typed:
+            self.process_message(message)
 
     def stop_application_mode(self) -> None:
         """The server is told by `say_end`, when it is known how the application has ended."""
@@ -54,7 +69,7 @@ class VisitorDriver(WebDriver):
     def _end_soon(self) -> None:
         """End the application, and the process where that takes too long."""
         with suppress(RuntimeError):  # the application's loop may have ended already
-            self._app.post_message(messages.ExitApp())
+            self._app.call_later(self._app.exit)
         timer = threading.Timer(PATIENCE_S, leave, (1,))
         timer.daemon = True
         timer.start()

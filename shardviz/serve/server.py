@@ -24,6 +24,8 @@ from shardviz.serve.session import Session, within
 
 MAX_MESSAGE = 256 * 1024
 """Bytes of one message of a browser: of what is pasted at once. A larger one ends the session."""
+MAX_PATH = 255
+"""Bytes of the path of a page: no file of ours has a longer one, nor may a file system be asked for it."""
 BYTES_AHEAD, BYTES_PER_S = 2 * MAX_MESSAGE, 16 * 1024
 """What a browser may send at once, and how much more each second, which a mouse that never rests stays below.
 More ends the session: what is held back instead would keep the place of somebody who has long gone."""
@@ -135,6 +137,8 @@ class Server:
         if request.path == "/ws" and not is_same_origin(request.headers.get("Origin", ""), request.host):
             return web.Response(status=403, text="Only the server's own page may open a session.\n")
         try:
+            if len(request.rel_url.raw_path) > MAX_PATH:
+                raise web.HTTPNotFound()
             response = await handler(request)
         except web.HTTPException as error:
             response = web.Response(status=error.status, text=f"{error.reason}\n")

@@ -92,7 +92,7 @@ def main(string: str) -> None:
             else:
                 app = VisitorApp(shared.draft, shared.screen, worker, is_guest=True)
             app.run()
-            say_end(app._exception)
+            say_end(app._exception if app.return_code else None)
         code = app.return_code or 0
     finally:
         leave(code)

@@ -193,12 +193,10 @@ class ShardvizApp(Editor):
                 return
 
     def on_commands_changed(self) -> None:
-        if self.is_running:  # a screen may say it while the application ends
-            self._show_keys()
+        self._show_keys()
 
     def on_descendant_focus(self) -> None:
-        # The focus may still move while the application ends.
-        focused = self.screen_stack[0].focused if self.is_running else None
+        focused = self.screen_stack[0].focused
         if focused is not None:
             self.is_left = self.left in focused.ancestors_with_self
             self._show_keys()
@@ -236,8 +234,7 @@ class ShardvizApp(Editor):
             self.push_screen(TooSmall())
 
     def on_editor_answers_changed(self) -> None:
-        if self.is_running:  # an answer may come while the application ends, and its screens are taken down
-            self.pane.show_answers(self.desk.answers)
+        self.pane.show_answers(self.desk.answers)
 
     async def action_show(self, name: str) -> None:
         """Put one of the four screens on the right, and the keys there."""

@@ -8,16 +8,17 @@ from abc import abstractmethod
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from textual.app import App
 from textual.message import Message
 
 from shardviz.drafts.draft import Draft
 from shardviz.drafts.history import History
 from shardviz.drafts.reading import first_scene, read
 from shardviz.tui.last_session import LastSession
+from shardviz.tui.resilient_app import ResilientApp
 from shardviz.tui.themes import next_theme, palette_of, set_up_themes
 
 if TYPE_CHECKING:
+    from textual.app import App
     from textual.notifications import SeverityLevel
     from textual.timer import Timer
 
@@ -36,7 +37,7 @@ KEEP_AFTER_S = 0.5
 """How long after the last edit the session is kept."""
 
 
-class Editor(App[None]):
+class Editor(ResilientApp):
     """What panel, screens and dialogs know of the application.
 
     `scene` is what is on screen; `edit` puts another draft there, `show` what is still being typed. `desk`

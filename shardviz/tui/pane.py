@@ -38,11 +38,8 @@ class Pane(Vertical):
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """A thread of the screen that fails unforeseen ends its own work, not the application."""
         if event.state is WorkerState.ERROR:
-            error = event.worker.error
-            words = (
-                f"{self.area.capitalize()} failed: {error!r}. That is a defect of shardviz; the rest goes on."
-            )
-            self.editor.notify(words, severity="error", timeout=30)
+            assert event.worker.error is not None
+            self.editor.say_failure(event.worker.error, self.area.capitalize())
 
     def show_scene(self, scene: Scene) -> None:
         """Draw another scene."""

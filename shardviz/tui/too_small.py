@@ -30,11 +30,17 @@ class TooSmall(Screen[None]):
         yield Static(markup=False)
 
     def on_resize(self, event: events.Resize) -> None:
-        width, height = event.size
+        self._judge(*event.size)
+
+    def on_screen_resume(self) -> None:
+        """A dialog that was just about to open has stood above."""
+        self._judge(*self.app.size)
+
+    def _judge(self, width: int, height: int) -> None:
         if is_too_small(width, height):
             needed, given = ("×".join(map(str, size)) for size in (LEAST, (width, height)))
             self.query_one(Static).update(Text(f"shardviz needs {needed}; this window is {given}"))
-        elif self.is_current:
+        elif self.is_active:
             self.dismiss()
 
     def on_key(self, event: events.Key) -> None:

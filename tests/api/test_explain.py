@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from typing import Any, cast
 
 import jax
@@ -163,3 +166,34 @@ def test_a_ranking(capsys, monkeypatch):
     assert repr(found) == capsys.readouterr().out.rstrip("\n")
     assert found.candidates[0].plan.wire_bytes == 0
     assert found.document()["candidates"][0]["best"] is True
+
+
+FORKS = """
+import os, sys, threading, time
+import shardviz.api.explaining
+
+class Slow:
+    def find_spec(self, name, path, target=None):
+        if name == "shardviz.compiler.question":
+            started.set()
+            time.sleep(0.5)
+
+def load():
+    from shardviz.compiler.question import question_for
+
+started = threading.Event()
+sys.meta_path.insert(0, Slow())
+threading.Thread(target=load).start()
+started.wait()
+fork = os.fork()
+load()
+if fork:
+    print(os.waitstatus_to_exitcode(os.waitpid(fork, 0)[1]))
+os._exit(0)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
+def test_a_fork_while_another_thread_imports_what_asking_needs():
+    done = subprocess.run([sys.executable, "-c", FORKS], capture_output=True, text=True, timeout=30)
+    assert done.stdout == "0\n", done.stderr

@@ -35,23 +35,26 @@ def marked(mark: str) -> list[int]:
 
 def interrupt(delay: float, times: int, mark: str) -> tuple[int, str, float]:
     """Exit code, stderr and seconds until the end of a command interrupted so long after it can be."""
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "-c", PROGRAM, *EXPLAIN],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         # A JAX that loads for ever: every delay meets a command at work.
         env={**os.environ, "MARK": mark, "PYTHONPATH": os.environ["SLOW_JAX"]},
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "\n"
-    time.sleep(delay)
-    started = time.monotonic()
-    for _ in range(times):
-        process.send_signal(signal.SIGINT)
-        time.sleep(0.002)
-    _, said = process.communicate(timeout=20)
-    return process.returncode, said, time.monotonic() - started
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "\n"
+            time.sleep(delay)
+            started = time.monotonic()
+            for _ in range(times):
+                process.send_signal(signal.SIGINT)
+                time.sleep(0.002)
+            _, said = process.communicate(timeout=20)
+            return process.returncode, said, time.monotonic() - started
+        finally:
+            process.kill()
 
 
 @pytest.mark.parametrize("times", [1, 2])

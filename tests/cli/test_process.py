@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -64,19 +66,13 @@ def test_a_mesh_too_large_for_the_cpu_leaves_it_out_with_a_note() -> None:
 
 
 def test_a_reader_that_leaves_early_hears_no_complaint() -> None:
-    process = subprocess.Popen(
-        [*SHARDVIZ, "layout", "8x8", "--spec", "__", "--mesh", "X=4096", "--json"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    assert process.stderr is not None
-    assert process.stdout.readline() == "{\n"
-    process.stdout.close()
-    assert process.wait(timeout=30) == 0
-    assert process.stderr.read() == ""
-    process.stderr.close()
+    with started("layout", "8x8", "--spec", "__", "--mesh", "X=4096", "--json") as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == "{\n"
+        process.stdout.close()
+        assert process.wait(timeout=30) == 0
+        assert process.stderr.read() == ""
 
 
 @pytest.mark.parametrize(
@@ -128,17 +124,26 @@ def wait_until(true: object, limit: float = 20.0) -> None:
 needs_proc = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds children in /proc")
 
 
+@contextmanager
+def started(*words: str) -> Iterator[subprocess.Popen[str]]:
+    """A command at work. Where a test fails before it ends, it is killed: another would be blamed for it."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([*SHARDVIZ, *words], text=True, **pipes) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
 @pytest.fixture
-def asking() -> subprocess.Popen[str]:
+def asking() -> Iterator[subprocess.Popen[str]]:
     """A command that has printed its plan and waits for the compilers' process, which is stopped."""
-    process = subprocess.Popen(
-        [*SHARDVIZ, *QUESTION, "--target", "cpu"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    wait_until(lambda: children_of(process.pid))
-    os.kill(children_of(process.pid)[0], signal.SIGSTOP)  # else it may have answered by then
-    assert process.stdout is not None
-    assert any("each device sends" in line for line in process.stdout)
-    return process
+    with started(*QUESTION, "--target", "cpu") as process:
+        wait_until(lambda: children_of(process.pid))
+        os.kill(children_of(process.pid)[0], signal.SIGSTOP)  # else it may have answered by then
+        assert process.stdout is not None
+        assert any("each device sends" in line for line in process.stdout)
+        yield process
 
 
 @needs_proc
@@ -159,19 +164,17 @@ def test_a_killed_compiler_is_one_clear_line(asking: subprocess.Popen[str]) -> N
 @needs_proc
 @pytest.mark.parametrize("planned", [False, True])
 def test_an_interrupt_leaves_no_process(planned: bool) -> None:
-    process = subprocess.Popen(
-        [*SHARDVIZ, *QUESTION, "--target", "cpu"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    wait_until(lambda: children_of(process.pid))
-    (child,) = children_of(process.pid)
-    if planned:
-        assert process.stdout is not None
-        assert any("each device sends" in line for line in process.stdout)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
-    assert process.returncode == 130
-    assert "Traceback" not in out + err
-    wait_until(lambda: gone(child))
+    with started(*QUESTION, "--target", "cpu") as process:
+        wait_until(lambda: children_of(process.pid))
+        (child,) = children_of(process.pid)
+        if planned:
+            assert process.stdout is not None
+            assert any("each device sends" in line for line in process.stdout)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+        assert process.returncode == 130
+        assert "Traceback" not in out + err
+        wait_until(lambda: gone(child))
 
 
 @needs_proc
@@ -181,3 +184,20 @@ def test_a_wrong_question_leaves_no_process() -> None:
     assert done.returncode == 2
     assert done.stderr.startswith("shardviz: error: unknown mesh axis 'Z'")
     assert set(children_of(os.getpid())) == before
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no such limit")
+@pytest.mark.parametrize("words", [QUESTION, ["--help"]])
+@pytest.mark.parametrize("limit", [5, 12])
+def test_too_few_file_descriptors_are_said(words: list[str], limit: int) -> None:
+    command = ["bash", "-c", f'ulimit -n {limit}; exec "$@"', "bash", *SHARDVIZ, *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (2, "")
+    first, hint = done.stderr.splitlines()
+    assert first == f"shardviz: error: shardviz needs 24 file descriptors, and the limit here is {limit}"
+    assert hint == "hint: allow more in this shell: ulimit -n 256"
+
+
+def test_a_low_limit_that_may_be_raised_is() -> None:
+    command = ["bash", "-c", 'ulimit -S -n 8; exec "$@"', "bash", *SHARDVIZ, "layout", "8x8", "--spec", "XY"]
+    assert subprocess.run(command, capture_output=True, timeout=60).returncode == 0

@@ -251,9 +251,9 @@ CASES = [
 def test_one_sentence_and_one_hint(
     words: tuple[str, ...], said: str, hint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    started = time.monotonic()
+    started = time.process_time()
     assert run(words) == 2
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
     out, err = capsys.readouterr()
     assert out == ""
     first, *rest = err.splitlines()

@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 import termios
+from typing import ClassVar
 
 import pytest
 
@@ -19,13 +20,20 @@ from shardviz.cli.opening import no_terminal
 from shardviz.lessons.course import course
 
 SHARDVIZ = [sys.executable, "-m", "shardviz"]
-LEFT = "\x1b[?1049l"
-"""What brings back the terminal's first screen."""
+IGNORING = (
+    "import os, signal, sys; signal.signal(signal.SIGHUP, signal.SIG_IGN);"
+    "os.execv(sys.executable, sys.argv[1:])"
+)
+"""Runs the words as nohup does."""
+ENTERED, LEFT = "\x1b[?1049h", "\x1b[?1049l"
+"""What brings the terminal to its second screen, and back to the first."""
 PATIENCE_S = 60.0
 
 
 class Terminal:
     """A program in a terminal of its own, and all that it has drawn."""
+
+    started: ClassVar = []
 
     def __init__(self, words, **environment):
         environment = {**os.environ, "TERM": "xterm-256color", **environment}
@@ -34,15 +42,22 @@ class Terminal:
         streams = {"stdin": its_end, "stdout": its_end, "stderr": its_end}
         self.process = subprocess.Popen(words, env=environment, start_new_session=True, **streams)
         os.close(its_end)
+        self.started.append(self.process)
         self.drawn = ""
 
-    def until(self, text):
-        while text not in self.drawn:
+    def until(self, text, times=1):
+        while self.drawn.count(text) < times:
             assert select.select([self._file], [], [], PATIENCE_S)[0], self.drawn[-2000:]
             self.drawn += os.read(self._file, 65536).decode(errors="replace")
 
     def type(self, keys):
         os.write(self._file, keys.encode())
+
+    def modes(self):
+        return termios.tcgetattr(self._file)
+
+    def vanish(self):
+        os.close(self._file)
 
     def exit_code(self):
         """Read to the end, and how it ended."""
@@ -53,6 +68,16 @@ class Terminal:
             pass  # the terminal is closed
         os.close(self._file)
         return self.process.wait(PATIENCE_S)
+
+
+@pytest.fixture(autouse=True)
+def _none_is_left():
+    """Where a test fails before its program ends, another would be blamed for it."""
+    yield
+    while Terminal.started:
+        process = Terminal.started.pop()
+        process.kill()
+        process.wait()
 
 
 @pytest.mark.parametrize("words", [[], ["tui", "bd,df->bf", "--specs", "X_,_Y", "--target", "none"]])
@@ -83,6 +108,29 @@ def test_a_signal_gives_the_terminal_back(number, code, tmp_path):
     terminal.process.send_signal(number)
     assert terminal.exit_code() == code
     assert terminal.drawn.rindex(LEFT) > terminal.drawn.rindex("bd,df->bf")
+
+
+def test_a_terminal_that_vanishes_ends_it_also_where_hangups_are_ignored(tmp_path):
+    terminal = Terminal([sys.executable, "-c", IGNORING, *SHARDVIZ], XDG_STATE_HOME=str(tmp_path))
+    terminal.until("bd,df->bf")
+    terminal.vanish()
+    assert terminal.process.wait(PATIENCE_S) == 129
+
+
+def test_after_a_stop_without_notice_it_goes_on_and_leaves_the_terminal_as_it_was(tmp_path):
+    terminal = Terminal(SHARDVIZ, XDG_STATE_HOME=str(tmp_path))
+    before = terminal.modes()
+    terminal.until("bd,df->bf")
+    terminal.process.send_signal(signal.SIGSTOP)
+    terminal.type("1234\x1b[97:65;1u" * 20)
+    terminal.process.send_signal(signal.SIGCONT)
+    terminal.until(ENTERED, 2)
+    terminal.until("bd,df->bf", terminal.drawn.count("bd,df->bf") + 1)
+    terminal.type("qx1\r")
+    terminal.until(LEFT, 2)
+    terminal.process.wait(PATIENCE_S)
+    assert terminal.modes() == before
+    assert terminal.exit_code() == 0
 
 
 @pytest.mark.parametrize("words", [[], ["tui"]])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -137,3 +139,27 @@ def test_a_place_without_room_for_the_dumps_is_said(monkeypatch):
     with pytest.raises(CompilerError, match="has no folder") as raised:
         DumpFolders().make()
     assert "TMPDIR" in raised.value.hint
+
+
+def test_what_a_killed_process_leaves_goes_with_the_next_start(monkeypatch, tmp_path):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    makes = "import sys; from shardviz.compiler.traced import DumpFolders as D; own = D(); print(own.make(), "
+    makes += "flush=True); sys.stdin.read()"
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    command, environ = [sys.executable, "-c", makes], {**os.environ, "TMPDIR": str(tmp_path)}
+    with (
+        subprocess.Popen(command, env=environ, **pipes) as dead,
+        subprocess.Popen(command, env=environ, **pipes) as living,
+    ):
+        lost, held = (Path(process.stdout.readline().strip()) for process in (dead, living))
+        (lost / "module_0001.jit_f.before_optimizations.txt").write_text("HloModule jit_f")
+        dead.kill()
+        dead.wait()
+        assert lost.exists()
+        folders = DumpFolders()
+        own = Path(folders.make())
+        assert {*tmp_path.iterdir()} == {held.parent, own.parent}
+        living.stdin.close()
+    folders.remove_all()
+    DumpFolders().make()
+    assert held.parent not in tmp_path.iterdir()

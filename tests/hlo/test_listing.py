@@ -203,13 +203,13 @@ def test_a_computation_without_an_entry_is_listed() -> None:
     ids=range(13),
 )
 def test_any_text_is_listed_in_bounded_time(text: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     try:
         listing = list_hlo(text)
     except NotationError:
         return
     finally:
-        assert time.perf_counter() - started < 5
+        assert time.process_time() - started < 5
     for span in listing.spans:
         assert 0 <= span.start < span.stop < len(listing.lines)
     for number, line in enumerate(listing.lines):

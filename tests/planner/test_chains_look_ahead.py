@@ -37,6 +37,6 @@ def test_pending_sums_stay_pending_where_they_may(text, specs, expected):
 
 def test_five_axes_in_other_orders_are_planned_soon():
     mesh = parse_mesh("A=2,B=2,C=2,D=2,E=2")
-    start = time.perf_counter()
+    start = time.process_time()
     steps("bd,df->bf", "(ABCDE)_,(EDCBA)_->_(BCDEA)", "b=32,d=32,f=32", mesh)
-    assert time.perf_counter() - start < 10
+    assert time.process_time() - start < 10

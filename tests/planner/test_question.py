@@ -214,10 +214,10 @@ def test_a_result_that_cannot_stay_unreduced(specs):
 )
 def test_hostile_text_is_refused_at_once(option, value):
     options = {"text": "bd,df->bf", "specs": "XY,Y_", option: value}
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(QuestionError) as caught:
         problem(**options)
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
     assert len(caught.value.message) < 250
     assert caught.value.message.isprintable()
 

@@ -106,7 +106,19 @@ def test_only_the_servers_own_page_may_open_a_session(headers, status):
 
 
 @pytest.mark.parametrize(
-    "path", ["static/", "static/../server.py", "static/%2e%2e/server.py", "page/..%2fserver.py", "download/x"]
+    "path",
+    [
+        "static/",
+        "static/../server.py",
+        "static/%2e%2e/server.py",
+        "page/..%2fserver.py",
+        "download/x",
+        "static/" + "a" * 5_000,
+        "static/" + "%C3%A9" * 200,
+        "page/%00",
+        "page/%ff",
+        "static/js" * 400,
+    ],
 )
 def test_nothing_but_the_pages_own_files_can_be_had(path):
     async def script():

@@ -37,6 +37,11 @@ def test_keys_change_the_picture_but_not_its_size(url):
             # What a terminal says of its own size, typed.
             await visitor.press("\x1b[48;99999;99999;1;1t", "x")
             await visitor.until("type to find")
+            # What no terminal sends, and two keys at once where the first leaves the dialog.
+            await visitor.press("\x1b[97:65;1u\x1b[9999999999u", "\r\r")
+            await visitor.until("? help")
+            await visitor.press("?")
+            await visitor.until("Help:")
 
     asyncio.run(script())
 

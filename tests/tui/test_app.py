@@ -132,6 +132,29 @@ def test_a_thread_of_a_screen_that_fails_leaves_the_application_alive(monkeypatc
     drive(script)
 
 
+def test_a_handler_that_fails_says_so_once_and_the_rest_goes_on(monkeypatch):
+    def broken(*_):
+        raise RuntimeError("unforeseen")
+
+    async def script(pilot):
+        app = pilot.app
+        monkeypatch.setattr("shardviz.tui.dialogs.help.help_lines", broken)
+        monkeypatch.setattr(app, "action_undo", broken)
+        for key in ("u", "question_mark", "escape", "u"):
+            await pilot.press(key)
+            await pilot.pause()
+        app._exception, met = None, app._exception  # every other test ends with the one that it meets
+        assert str(met) == "unforeseen"
+        assert len(app.screen_stack) == 1
+        (said,) = app._failures
+        assert said.startswith("That failed: RuntimeError: unforeseen (test_app.py, line ")
+        assert said in {note.message for note in app._notifications}
+        await pilot.press("2")
+        await until(pilot, lambda: app.pane.area == "plan")
+
+    drive(script)
+
+
 def test_the_last_session_comes_back():
     async def first(pilot):
         await pilot.press("+", "2")

@@ -7,7 +7,8 @@ import shlex
 from html import escape
 
 import pytest
-from textual.widgets import Input
+from textual import events
+from textual.widgets import Input, OptionList
 
 from shardviz.drafts.draft import CollectiveDraft, Draft
 from shardviz.drafts.examples.catalogue import examples
@@ -301,3 +302,58 @@ def test_the_command_line_is_copied_and_shown_in_lines_that_a_shell_joins():
         assert shlex.split(shown.replace("\\\n", " ")) == words
 
     drive(script, SIZES["small"], draft=draft, screen="plan")
+
+
+BURSTS = {
+    "lessons": (["L"], ["enter", "enter"]),
+    "lessons at once": ([], ["L", "enter", "enter"]),
+    "examples": (["x"], ["enter", "enter", "enter"]),
+    "palette": (["ctrl+p"], ["enter", "enter"]),
+    "palette typed": (["ctrl+p"], [*"exam", "enter", "enter", *"plan", "enter", "enter"]),
+    "export": (["e"], ["enter", "enter", "enter"]),
+    "left": ([], ["q", "x", "L", "enter", "1", "2", "q"]),
+}
+
+
+@pytest.mark.parametrize(("before", "burst"), BURSTS.values(), ids=BURSTS)
+def test_keys_that_wait_while_the_application_is_busy(before, burst):
+    async def script(pilot):
+        app = pilot.app
+        await pilot.press(*before)
+        await pilot.pause()
+        for key in burst:
+            app.post_message(events.Key(key, key if len(key) == 1 else None))
+        await pilot.pause()
+        assert app.is_running != ("q" in burst)
+        assert app.return_code in (None, 0)
+        assert not any("defect" in note.message for note in app._notifications)
+
+    drive(script)
+
+
+def test_a_double_click_opens_one_example():
+    async def script(pilot):
+        await pilot.press("x")
+        listed = pilot.app.screen.query_one(OptionList)
+        for _ in range(2):
+            listed.post_message(OptionList.OptionSelected(listed, listed.get_option_at_index(1), 1))
+        await pilot.pause()
+        assert len(pilot.app.screen_stack) == 1
+        pilot.app.action_undo()
+        assert pilot.app.history.draft == Draft()
+
+    drive(script)
+
+
+def test_a_dialog_that_another_covers_stays():
+    async def script(pilot):
+        await pilot.press("x")
+        covered = pilot.app.screen
+        pilot.app.action_help()
+        covered.dismiss()
+        await pilot.pause()
+        assert len(pilot.app.screen_stack) == 3
+        await pilot.press("escape", "escape")
+        assert len(pilot.app.screen_stack) == 1
+
+    drive(script)

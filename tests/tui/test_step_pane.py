@@ -10,10 +10,11 @@ from textual.widgets import Input
 
 from shardviz.drafts.draft import CollectiveDraft, Draft
 from shardviz.stepping.stepped import stepped
+from shardviz.tui.step.chosen import worked_out
 from shardviz.tui.step.commands import STEP
 from shardviz.tui.step.pane import StepPane
 from shardviz.tui.step.round_view import RoundView
-from tests.tui.conftest import SIZES, check_snapshot, drive, text_of, until
+from tests.tui.conftest import PATIENCE, SIZES, check_snapshot, drive, text_of, until
 
 SMALL = Draft(sizes="b=8,d=16,f=8")
 TWO_STEPS = Draft(specs=("_Y", "XY", "X_"), sizes="b=8,d=16,f=8")
@@ -88,10 +89,13 @@ def test_the_timer_runs_at_the_speed_until_paused():
     drive(script, draft=draft, screen="step")
 
 
-def test_resizing_while_it_plays_keeps_the_round():
+def test_resizing_while_it_plays_keeps_the_round(monkeypatch):
+    monkeypatch.setattr("shardviz.tui.step.player.SPEEDS", (0.001, 0.5, 1.0))  # slower than any machine
+
     async def script(pilot):
         pane = pilot.app.pane
         pane.query_one(RoundView).focus()
+        await until(pilot, lambda: is_ready(pane))
         await pilot.press("right", "minus", "minus", "space")
         for size in SIZES.values():
             await pilot.resize_terminal(*size)
@@ -372,11 +376,20 @@ def test_what_scrolls_leaves_a_column_for_the_scrollbar():
 
 
 def test_the_first_time_it_says_that_it_is_at_work(monkeypatch):
+    seen = Event()
+
+    def held(*asked):
+        assert seen.wait(PATIENCE)
+        return worked_out(*asked)
+
     monkeypatch.setattr(StepPane, "is_loaded", False)
+    monkeypatch.setattr("shardviz.tui.step.pane.worked_out", held)
 
     async def script(pilot):
         await pilot.app.action_show("step")
-        assert StepPane.is_loaded or "Working out" in text_of(pilot.app)
+        await until(pilot, lambda: "Working out" in text_of(pilot.app))
+        assert not StepPane.is_loaded
+        seen.set()
         await until(pilot, lambda: is_ready(pilot.app.pane))
 
     drive(script, draft=SMALL)

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from rich.text import Text
 from textual.app import ComposeResult
+from textual.await_complete import AwaitComplete
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen
@@ -64,6 +65,10 @@ class Dialog(ModalScreen[None]):
     def content(self) -> Sequence[Widget]:
         """The widgets between the title and the keys."""
         return ()
+
+    def dismiss(self, result: None = None) -> AwaitComplete:
+        """Leave the dialog, once, and only it: Textual leaves whatever is on top."""
+        return super().dismiss(result) if self.is_active else AwaitComplete()
 
     def action_close(self) -> None:
         self.dismiss()

@@ -1,0 +1,109 @@
+"""An application that outlives a handler that fails, and in which nothing that is typed comes too late.
+
+Textual ends with the first handler that fails, whosever it is, and a screen that was left still gets what was
+typed before. Both are decided where messages are dispatched and failures end, which is Textual's own part:
+this is the one place that has a hand in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from traceback import walk_tb
+from typing import TYPE_CHECKING
+
+from textual import events
+from textual._context import active_message_pump
+from textual.app import App
+from textual.dom import NoScreen
+from textual.widget import Widget
+from textual.worker import WorkerFailed
+
+from shardviz.drafts.plain_text import one_line
+
+if TYPE_CHECKING:
+    from textual.message import Message
+    from textual.message_pump import MessagePump
+    from textual.screen import Screen
+
+
+class ResilientApp(App[None]):
+    """What fails once the application is up is said in it, and the rest goes on.
+
+    Input is dropped after the application was left, and where another screen has come over the one that it is
+    for; a screen that was left hears no more of its own controls either, so that it is left once.
+    """
+
+    _is_up = False
+
+    def __init__(self, ansi_color: bool | None = None) -> None:
+        super().__init__(ansi_color=ansi_color)
+        self._failures: set[str] = set()
+
+    def _start_widget(self, parent: Widget, widget: Widget) -> None:
+        """Have a hand in what a widget is sent: screens and Textual's own pass here too, before all of it."""
+        dispatch = partial(self._dispatch, widget, widget._dispatch_message)
+        widget._dispatch_message = dispatch  # type: ignore[method-assign]
+        super()._start_widget(parent, widget)
+
+    async def _dispatch_message(self, message: Message) -> None:
+        await self._dispatch(self, super()._dispatch_message, message)
+
+    async def _process_messages_loop(self) -> None:
+        self._is_up = True
+        await super()._process_messages_loop()
+
+    async def _dispatch(
+        self, to: MessagePump, dispatch: Callable[[Message], Awaitable[None]], message: Message
+    ) -> None:
+        """Dispatch a message, unless it comes too late. A handler that fails must not get as far as Textual's
+        loop, which would end with it."""
+        if self._is_late(to, message):
+            return
+        try:
+            await dispatch(message)
+        except Exception as error:
+            if not self._is_up:
+                raise
+            self._handle_exception(error)
+
+    def _is_late(self, to: MessagePump, message: Message) -> bool:
+        is_input = isinstance(message, (events.InputEvent, events.Paste))
+        if is_input and self._exit:
+            return True
+        if not isinstance(to, Widget) or not (is_input or message.control is not None):
+            return False
+        screen = _screen_of(to)
+        return screen not in self.screen_stack or (is_input and screen is not self.screen)
+
+    def _handle_exception(self, error: Exception) -> None:
+        """Say what has failed, each thing once; of what is being taken down nobody has to hear."""
+        if not self._is_up:
+            super()._handle_exception(error)
+            return
+        failing = active_message_pump.get(self)
+        has_left = isinstance(failing, Widget) and _screen_of(failing) not in self.screen_stack
+        if self._exit or not self._running or has_left:
+            return
+        if self._exception is None:  # for tests, which end with it
+            self._exception = error
+            self._exception_event.set()
+        self.say_failure(error.error if isinstance(error, WorkerFailed) else error)
+
+    def say_failure(self, error: BaseException, what: str = "That") -> None:
+        """Say, once, that something has failed unforeseen, and where, for whoever mends it."""
+        frame, line = [*walk_tb(error.__traceback__)][-1]
+        place = f"{Path(frame.f_code.co_filename).name}, line {line}"
+        said = one_line(f"{type(error).__name__}: {error}")
+        words = f"{what} failed: {said} ({place}). That is a defect of shardviz; the rest goes on."
+        if words not in self._failures:
+            self._failures.add(words)
+            self.notify(words, severity="error", timeout=30, markup=False)
+
+
+def _screen_of(widget: Widget) -> Screen[object] | None:
+    try:
+        return widget.screen
+    except NoScreen:
+        return None
