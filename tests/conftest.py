@@ -32,7 +32,7 @@ os.environ["TEXTUAL_COLOR_SYSTEM"] = "truecolor"
 os.environ["TEXTUAL_FPS"] = "1000"
 os.environ.pop("NO_COLOR", None)
 
-# What is ignored here, as under nohup or in the background, would be ignored in every process that a test starts.
+# What is ignored here, as under nohup or in the background, would be ignored in each process of a test.
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, lambda *_: None)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
