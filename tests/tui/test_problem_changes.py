@@ -44,6 +44,8 @@ def test_the_letters_of_the_axes(axes, letters, text):
         ("mesh", 0, "4", {"mesh": "X=4,Y=4"}),
         ("mesh", 0, "data", {"mesh": "data=2,Y=4", "specs": ("data Y", "Y_", "data _")}),
         ("mesh", 0, "", {"mesh": "Y=4", "specs": ("_Y", "Y_", "__")}),
+        ("mesh", 0, "a=4,b=2", {"mesh": "a=4,b=2", "specs": ("ab", "b_", "a_")}),
+        ("mesh", 1, "explain 'bd->b' --mesh X=8", {"mesh": "X=8", "einsum": "bd->b", "specs": ("__", "?")}),
         ("specs.0", 0, "P(None, 'X')", {"specs": ("_X", "Y_", "X_")}),
         ("specs.0", 2, "A[b_Y, d]", {"specs": ("Y_", "Y_", "X_")}),
         ("specs.2", 0, "?", {"specs": ("XY", "Y_", OPEN)}),

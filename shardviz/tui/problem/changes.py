@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from shardviz.drafts import edits
 from shardviz.drafts.draft import Draft
+from shardviz.drafts.lines import looks_like_command
 from shardviz.render.plans.decided import decided_parts
 from shardviz.render.problems.cells import Cell, Kind, default_sizes
 
@@ -62,7 +63,7 @@ def text_of(cell: Cell, scene: Scene) -> str:
 
 def entered(draft: Draft, cell: Cell, text: str) -> Draft:
     """Another text in place of that of a cell; an axis without a text is removed."""
-    if cell.kind != "axis":
+    if cell.kind != "axis" or looks_like_command(text):
         return edits.enter(draft, cell.field, text)
     if not text.strip():
         return edits.remove_axis(draft, cell.axes[0])

@@ -31,7 +31,7 @@ HINTS = {
     "targets": "shardy, cpu, v5e:2x4, h100:8, …",
 }
 """What can be typed, by field."""
-AXIS_HINT = "a name, a size, or both: X=4; without any the axis goes"
+AXIS_HINT = "a name, a size, or both: X=4; all axes: X=2,Y=4; nothing removes the axis"
 SPEC_HINT = "X_, P('X', None), A[b_X, d] …; all arrays: X_,__->X_; ? where the compiler may choose"
 
 
