@@ -365,3 +365,16 @@ def test_another_theme_gives_axes_its_colours_at_once():
         assert after.spans != before.spans
 
     drive(script, draft=SMALL, screen="step")
+
+
+def test_in_a_narrower_pane_the_lines_above_the_picture_take_no_more_room():
+    async def script(pilot):
+        await until(pilot, lambda: pilot.app.pane.stepped)
+        await pilot.press("right")
+        # From here on the problem stands beside the screen.
+        await pilot.resize_terminal(80, 24)
+        await pilot.pause()
+        assert pilot.app.pane.size.width < 50
+        assert pilot.app.pane.query_one("#step-head").size.height == 4
+
+    drive(script, (77, 24), screen="step")

@@ -132,6 +132,8 @@ class StepPane(Pane):
 
     def on_resize(self, _event: events.Resize) -> None:
         self._page = None
+        # As many lines as before may wrap otherwise on the way.
+        self._lines.clear()
         self.call_after_refresh(self._draw)
 
     def command_words(self) -> str:
