@@ -365,17 +365,3 @@ def test_another_theme_gives_axes_its_colours_at_once():
         assert after.spans != before.spans
 
     drive(script, draft=SMALL, screen="step")
-
-
-def test_in_a_narrower_pane_the_lines_above_the_picture_take_no_more_room():
-    async def script(pilot):
-        await until(pilot, lambda: pilot.app.pane.stepped)
-        await pilot.press("right")
-        # From 80 columns on the problem stands beside the screen.
-        for columns in (79, 80):
-            await pilot.resize_terminal(columns, 40)
-            await pilot.pause()
-        assert pilot.app.pane.size.width < 50
-        assert pilot.app.pane.query_one("#step-head").size.height == 4
-
-    drive(script, (77, 24), Draft(targets="none"), "step")
