@@ -21,10 +21,12 @@ def open_app(
     screen: str = "layout",
     lesson: Lesson | Attempt | None = None,
     present: bool = False,
+    warning: str = "",
 ) -> NoReturn:
     """Open the application, in a lesson if one is given, and end the process when it is left.
 
     A lesson opens where it was left, an attempt where its sender was; with `present` it is shown to a class.
+    A `warning` is shown first.
     """
     import asyncio
 
@@ -32,7 +34,7 @@ def open_app(
     from shardviz.cli.terminal import giving_back
     from shardviz.tui.app import ShardvizApp
 
-    app = ShardvizApp(draft, screen, lesson=lesson, present=present)
+    app = ShardvizApp(draft, screen, lesson=lesson, present=present, warning=warning)
     before_the_end(app.kill_compilers)
     # Last: until then the application may still draw.
     before_the_end(giving_back())

@@ -79,17 +79,18 @@ class ShardvizApp(Editor):
         is_guest: bool = False,
         lesson: Lesson | Attempt | None = None,
         present: bool = False,
+        warning: str = "",
     ) -> None:
         """Open on a draft, or in a lesson: to learn, where it was left, or to `present` it to a class.
 
-        Of an attempt that somebody has sent, stage and sandbox are taken over.
+        Of an attempt that somebody has sent, stage and sandbox are taken over. A `warning` is shown first.
         """
         if lesson is not None:
             from shardviz.lessons.attempt import Attempt
 
             screen = (lesson.lesson if isinstance(lesson, Attempt) else lesson).screen
         super().__init__(draft, screen, worker, is_guest)
-        self._opening, self._is_presenting = lesson, present
+        self._opening, self._is_presenting, self._warning = lesson, present, warning
 
     @property
     def pane(self) -> Pane:
@@ -115,6 +116,8 @@ class ShardvizApp(Editor):
         self.show_scene()
         if self._opening is not None:
             await self.open_lesson(self._opening, self._is_presenting)
+        if self._warning:
+            self.notify(self._warning, severity="warning", timeout=15)
         self.call_after_refresh(self.begin)
 
     @property
