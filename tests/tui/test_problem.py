@@ -159,6 +159,31 @@ def test_no_key_of_a_burst_is_lost():
     drive(script)
 
 
+BURSTS = (
+    ("ctrl+u", *"a->b"),
+    (*"a->c", "backspace", "b"),
+    (*"->b", "home", "a", "end", *"z", "left", "delete"),
+    (*"bad", "ctrl+w", *"a->b"),
+)
+
+
+@pytest.mark.parametrize("is_open", [True, False], ids=["in a field", "that opens a field"])
+def test_in_a_burst_the_keys_of_a_field_work_in_their_order(is_open):
+    async def script(pilot):
+        history = pilot.app.history
+        for keys in BURSTS:
+            pilot.app.edit(Draft())
+            pilot.app.panel.cursor = EINSUM
+            if is_open:
+                await pilot.press("enter")
+            for key in (*["enter"] * (not is_open), *keys, "enter"):
+                pilot.app.post_message(events.Key(key, key if len(key) == 1 else None))
+            await pilot.pause()
+            assert (history.draft.einsum, pilot.app.panel.is_typing) == ("a->b", False), keys
+
+    drive(script)
+
+
 def test_another_part_that_takes_the_focus_keeps_the_text_another_window_does_not_end_it():
     async def script(pilot):
         await pilot.press("down", "enter", *"a->")

@@ -16,6 +16,7 @@ from shardviz.drafts.draft import CollectiveDraft
 from shardviz.drafts.wording import as_sentence
 from shardviz.errors import ShardvizError
 from shardviz.tui.editor import as_editor
+from shardviz.tui.text_input import TextInput
 
 if TYPE_CHECKING:
     from shardviz.drafts.scene import Scene
@@ -77,7 +78,7 @@ class CollectiveForm(VerticalScroll):
         for name in (*FIELDS, *PARAMETERS):
             with Horizontal(id=f"row-{name}"):
                 yield Static(Text(name.replace("_", " ")))
-                yield Input(id=f"field-{name}", placeholder=HINTS.get(name, "0"), compact=True)
+                yield TextInput(id=f"field-{name}", placeholder=HINTS.get(name, "0"), compact=True)
             fault = Static(id=f"fault-{name}", classes="fault", markup=False)
             fault.display = False
             yield fault
