@@ -12,6 +12,7 @@ from shardviz.drafts.edits import (
     assign,
     clear,
     cycle,
+    cycle_unreduced,
     double_axis,
     enter,
     enter_axis,
@@ -136,6 +137,9 @@ def test_cycling_passes_all_free_axes_and_comes_back():
         (lambda d: toggle_unreduced(d, 2, "Y"), "XY,Y_,X_{U_Y}"),
         (lambda d: toggle_unreduced(toggle_unreduced(d, 2, "Y"), 2, "Y"), "XY,Y_,X_"),
         (lambda d: toggle_unreduced(d, 2, "X"), "XY,Y_,__{U_X}"),
+        (lambda d: cycle_unreduced(d, 0), "XY,Y_,X_"),
+        (lambda d: cycle_unreduced(d, 2), "XY,Y_,X_{U_Y}"),
+        (lambda d: cycle_unreduced(cycle_unreduced(d, 2), 2), "XY,Y_,X_"),
         (lambda d: assign(toggle_unreduced(d, 2, "Y"), 2, 1, "Y"), "XY,Y_,XY"),
     ],
 )

@@ -221,6 +221,19 @@ def test_the_links_of_a_target_stay_while_it_is_asked_again():
     play([], check, draft)
 
 
+def test_a_click_on_the_bar_goes_to_the_round_there():
+    async def script(pilot):
+        await until(pilot, lambda: pilot.app.pane.stepped)
+        line = round_of(pilot.app.pane)
+        first, last = line.index("─"), len(line) - 1
+        for column, number in ((last, 6), (first, 0), ((first + last) // 2, 3), (first - 3, 3)):
+            await pilot.click("#step-head", offset=(column, 1))
+            await pilot.pause()
+            assert pilot.app.pane.player.number == number
+
+    drive(script, draft=SMALL, screen="step")
+
+
 def test_the_table_has_a_row_for_every_device():
     play(["v", "right"], lambda pane: check_snapshot("step-table", text_of(pane.app)))
 

@@ -33,6 +33,9 @@ class CommandLineDialog(Dialog):
     commands = (COPY, STRING, CLOSE)
     BINDINGS = bindings([COPY, STRING])
     DEFAULT_CSS = """
+    Dialog.-wide.-high.fitted.command > #window, Dialog.-broad.-high.fitted.command > #window {
+        width: 100%; max-width: 100%; border-left: none; border-right: none; padding: 0;
+    }
     CommandLineDialog VerticalScroll { height: auto; max-height: 1fr; }
     CommandLineDialog .line { height: auto; padding: 0 0 1 0; }
     CommandLineDialog .about { height: 1; text-style: bold; }
@@ -40,7 +43,7 @@ class CommandLineDialog(Dialog):
     """
 
     def __init__(self, words: str, shared: Shared) -> None:
-        super().__init__(classes="fitted")
+        super().__init__(classes="fitted command")
         self._words = words
         self._problem = ""
         try:

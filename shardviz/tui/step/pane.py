@@ -22,6 +22,7 @@ from shardviz.tui.pane import Pane
 from shardviz.tui.step.chosen import Chosen, is_large, worked_out
 from shardviz.tui.step.commands import FORM, STEP
 from shardviz.tui.step.form import CollectiveForm
+from shardviz.tui.step.head import StepHead
 from shardviz.tui.step.player import Player
 from shardviz.tui.step.round_view import RoundView
 
@@ -80,7 +81,7 @@ class StepPane(Pane):
         """How many lines stand above and below the picture."""
 
     def compose(self) -> ComposeResult:
-        yield Static(id="step-head", markup=False)
+        yield StepHead(id="step-head", markup=False)
         yield RoundView()
         yield CollectiveForm()
         yield Static(id="step-foot", markup=False)
@@ -89,7 +90,6 @@ class StepPane(Pane):
         self.query_one(CollectiveForm).display = False
 
     def show_scene(self, scene: Scene) -> None:
-        # On a page of its own: the theme may be another.
         self._scene, self._page = scene, None
         if self.editor.step_number:
             # It was chosen on another screen.
@@ -104,7 +104,6 @@ class StepPane(Pane):
         self._go(0)
 
     def show_answers(self, answers: Mapping[str, Answer]) -> None:
-        # The verdict on the numbers comes with the compilers' answers.
         self._answers = answers
         if self._scene is None or not self.is_loaded:
             return
@@ -132,8 +131,7 @@ class StepPane(Pane):
 
     def on_resize(self, _event: events.Resize) -> None:
         self._page = None
-        # As many lines as before may wrap otherwise on the way.
-        self._lines.clear()
+        self._lines.clear()  # as many as before may wrap otherwise on the way
         self.call_after_refresh(self._draw)
 
     def command_words(self) -> str:
@@ -233,6 +231,9 @@ class StepPane(Pane):
     def on_collective_form_done(self) -> None:
         self.action_other()
 
+    def on_step_head_picked(self, message: StepHead.Picked) -> None:
+        self._go(round(message.part * self.player.rounds))
+
     def on_step_pane_ready(self, message: Ready) -> None:
         if message.ticket == self._ticket:
             self._take(message.found)
@@ -268,16 +269,13 @@ class StepPane(Pane):
             return
         found = self.chosen.look(self._scene)
         moved = self.chosen.stand_on(self._grounds(self._scene)) and self.chosen.topology is None
-        if found == "same" and moved:
-            self._load(self.player.fraction)
-            return
-        if found == "same":
+        if found == "same" and not moved:
             self._draw()
             return
         if found == "other":
             self._group = 0
             self.player.playing = False
-        self._load(self.player.fraction if found == "alike" else 0.0)
+        self._load(0.0 if found == "other" else self.player.fraction)
 
     def _load(self, fraction: float) -> None:
         """Work out the chosen collective, at a part of its rounds; a large one beside the screen."""
