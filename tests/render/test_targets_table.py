@@ -125,7 +125,8 @@ PAGES = {
                             synchronous; RotatedPincerEmitter,
                             UniDirection1DRingStrategy; bf16[512,512]→[512,2048]
         v5e:2x4   1.62 s  all-gather by permutes over Y  2,097,152 bytes  1,572,864 sent
-                            under 2 partial matmuls, ~59,914 cycles; 3 permutes both ways
+                            under 2 partial matmuls, ~59,914 cycles; 3 permutes both
+                            ways
         h100:8    640 ms  all-gather over Y              2,097,152 bytes  1,572,864 sent
                             under 1 matmul and 1 other instruction;
                             bf16[512,512]→[512,2048]
@@ -164,7 +165,7 @@ PAGES = {
             synchronous
             RotatedPincerEmitter,
             UniDirection1DRingStrategy
-        v5e:2x4   1.62 s
+        v5e:2x4  compiled in 1.62 s
           all-gather by permutes over Y
             3 permutes both ways
             2,097,152 bytes  1,572,864 sent

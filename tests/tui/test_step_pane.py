@@ -303,8 +303,10 @@ def test_any_other_collective_is_played():
         assert "Another collective" in text
         assert "round 0" not in text
         assert "enter play it  esc back" in text.splitlines()[-1]
-        field.value = ""
-        await pilot.press(*"all_to_all", "tab", "Y", "enter")
+        assert "ragged_all_to_all" in text
+        assert "bidirectional-ring" in text
+        assert field.value
+        await pilot.press(*"psum", "space", "home", "shift+end", *"all_t", "space", "tab", "Y", "enter")
         assert pane.stepped.walk.operation.name == "all_to_all"
         assert pane.command_words() == "shardviz step all_to_all --axis Y"
         assert "columns: the device it goes to" in text_of(app)

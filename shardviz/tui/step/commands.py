@@ -38,6 +38,7 @@ STEP = (
 FORM = (
     Command("step", "play_it", ("enter",), "Play it", "Play what stands in the form.", "play it", "enter"),
     Command("step", "leave", ("escape",), "Back", "Back to what was played before.", "back", "esc"),
+    Command("step", "next_choice", ("space",), "Next", "The next operation or algorithm.", "next", "space"),
     Command("step", "focus", ("down",), "Fields", "From field to field.", "fields", "↑↓"),
 )
 """While the form for another collective is open; its fields have the keys."""
