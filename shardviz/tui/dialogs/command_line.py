@@ -33,7 +33,7 @@ class CommandLineDialog(Dialog):
     commands = (COPY, STRING, CLOSE)
     BINDINGS = bindings([COPY, STRING])
     DEFAULT_CSS = """
-    Dialog.-wide.-high.fitted.command > #window, Dialog.-broad.-high.fitted.command > #window {
+    CommandLineDialog.-wide.-high.fitted > #window, CommandLineDialog.-broad.-high.fitted > #window {
         width: 100%; max-width: 100%; border-left: none; border-right: none; padding: 0;
     }
     CommandLineDialog VerticalScroll { height: auto; max-height: 1fr; }
@@ -43,7 +43,7 @@ class CommandLineDialog(Dialog):
     """
 
     def __init__(self, words: str, shared: Shared) -> None:
-        super().__init__(classes="fitted command")
+        super().__init__(classes="fitted")
         self._words = words
         self._problem = ""
         try:
