@@ -279,7 +279,7 @@ def test_the_command_line_shows_the_same():
 def test_nobody_is_asked():
     async def session(pilot):
         await until(pilot, lambda: "No compiler" in text_of(pilot.app))
-        assert text_of(pilot.app).splitlines()[-1].startswith("? help  p problem  x examples")
+        assert text_of(pilot.app).splitlines()[-1].startswith("? help  x examples")
         await press(pilot, "n", "left", "slash", "f", "w", "j", "r")
         assert "No compiler is asked" in text_of(pilot.app)
 
