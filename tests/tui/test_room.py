@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textual.containers import VerticalScroll
 from textual.screen import Screen
 from textual.widgets import Static
 
@@ -42,6 +43,8 @@ def cut_off(pane):
     """What of a pane can neither be seen nor scrolled to, and what is scrolled beside empty lines."""
     kinds = (LinesView, Static)
     parts = [each for each in pane.query("*") if isinstance(each, kinds) and each.size]
+    # What stands in a form scrolls with it.
+    parts = [each for each in parts if not any(isinstance(on, VerticalScroll) for on in each.ancestors)]
     for part in parts:
         lines, seen = lines_of(part), part.size.height
         if isinstance(part, Static):
