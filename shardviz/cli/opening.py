@@ -21,10 +21,12 @@ def open_app(
     screen: str = "layout",
     lesson: Lesson | Attempt | None = None,
     present: bool = False,
+    warning: str = "",
 ) -> NoReturn:
     """Open the application, in a lesson if one is given, and end the process when it is left.
 
     A lesson opens where it was left, an attempt where its sender was; with `present` it is shown to a class.
+    A `warning` is shown first.
     """
     import asyncio
 
@@ -33,7 +35,7 @@ def open_app(
     from shardviz.cli.terminal_driver import TerminalDriver
     from shardviz.tui.app import ShardvizApp
 
-    app = ShardvizApp(draft, screen, lesson=lesson, present=present)
+    app = ShardvizApp(draft, screen, lesson=lesson, present=present, warning=warning)
     app.driver_class = TerminalDriver
     before_the_end(app.kill_compilers)
     # Last: until then the application may still draw.

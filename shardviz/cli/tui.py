@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -11,6 +11,9 @@ from shardviz.cli.exit_code import ExitCode
 from shardviz.cli.group import Command
 from shardviz.cli.opening import no_terminal, open_app
 from shardviz.errors import QuestionError
+
+if TYPE_CHECKING:
+    from shardviz.drafts.saved import Session
 
 SCREENS = ("layout", "plan", "step", "compiler")
 EXAMPLES = (
@@ -70,12 +73,12 @@ def command(
     if reason := no_terminal():
         return _help(ctx, reason)
     if last:
-        from shardviz.drafts.saved import load_session
-
         _check_alone("--last", chosen - {"last", "screen"})
-        session = load_session()
-        if session is None:
+        session, damage = _last_session()
+        if session is None and not damage:
             raise QuestionError("there is no last session", "leave out --last to begin a new one")
+        if session is None:
+            return open_app(None, screen, warning=damage)
         return open_app(session.draft, screen if "screen" in chosen else session.screen)
     from shardviz.drafts.options import draft_from_options
 
@@ -90,6 +93,23 @@ def command(
         target=target,
     )
     return open_app(draft, screen)
+
+
+def _last_session() -> tuple[Session | None, str]:
+    """The last session; or None, and what was wrong with its file where that was damaged and is set aside.
+
+    Raises `StateError` for a file that stays and cannot be read.
+    """
+    from shardviz.drafts.saved import NAME, load_session
+    from shardviz.drafts.state_file import StateError, state_path
+    from shardviz.drafts.wording import error_words
+
+    try:
+        return load_session(), ""
+    except StateError as error:
+        if state_path(NAME).exists():
+            raise
+        return None, error_words(error)
 
 
 def _help(ctx: click.Context, reason: str) -> int:

@@ -18,7 +18,7 @@ from shardviz.tui.key_footer import KeyFooter
 from shardviz.tui.pane import Pane
 from shardviz.tui.problem.panel import ProblemPanel
 from shardviz.tui.registry import COMMANDS
-from shardviz.tui.screen_tabs import ScreenTabs
+from shardviz.tui.screen_tabs import WIDE, ScreenTabs
 from shardviz.tui.too_small import TooSmall, is_too_small
 
 if TYPE_CHECKING:
@@ -37,8 +37,6 @@ PANES = {"layout": "LayoutPane", "plan": "PlanPane", "step": "StepPane", "compil
 """The screens' classes by area, each in the module `pane` of its folder, loaded when it is first shown."""
 TALL = 30
 """Lines from which on there is room for blank ones around the screen."""
-WIDE = 80
-"""Columns from which on the problem stands beside the screen; on fewer it takes its place."""
 
 
 def command_search() -> type[Provider]:
@@ -79,17 +77,18 @@ class ShardvizApp(Editor):
         is_guest: bool = False,
         lesson: Lesson | Attempt | None = None,
         present: bool = False,
+        warning: str = "",
     ) -> None:
         """Open on a draft, or in a lesson: to learn, where it was left, or to `present` it to a class.
 
-        Of an attempt that somebody has sent, stage and sandbox are taken over.
+        Of an attempt that somebody has sent, stage and sandbox are taken over. A `warning` is shown first.
         """
         if lesson is not None:
             from shardviz.lessons.attempt import Attempt
 
             screen = (lesson.lesson if isinstance(lesson, Attempt) else lesson).screen
         super().__init__(draft, screen, worker, is_guest)
-        self._opening, self._is_presenting = lesson, present
+        self._opening, self._is_presenting, self._warning = lesson, present, warning
 
     @property
     def pane(self) -> Pane:
@@ -115,6 +114,8 @@ class ShardvizApp(Editor):
         self.show_scene()
         if self._opening is not None:
             await self.open_lesson(self._opening, self._is_presenting)
+        if self._warning:
+            self.notify(self._warning, severity="warning", timeout=15)
         self.call_after_refresh(self.begin)
 
     @property
@@ -344,10 +345,19 @@ class ShardvizApp(Editor):
                 "A visitor's session writes no files; c shows the code, y copies it.", severity="warning"
             )
             return
+        # What is said in passing does not belong to the picture.
+        self.clear_notifications()
+        self.call_after_refresh(self._open_export, suffix)
+
+    def _open_export(self, suffix: str) -> None:
         from shardviz.tui.dialogs.export import ExportDialog
         from shardviz.tui.dialogs.exports import exports_of
 
         self.push_screen(ExportDialog(exports_of(self, self.pane), f"shardviz-{self._shown}", suffix))
+
+    def on_paste(self) -> None:
+        """Nobody has taken what was pasted."""
+        self.notify("No field is open: enter opens the one under the cursor, then paste.")
 
     def command_words(self) -> str:
         from shardviz.drafts.words import command_line

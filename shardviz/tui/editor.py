@@ -226,8 +226,13 @@ class Editor(ResilientApp):
         self.clear_notifications()
         super().notify(message, title=title, severity=severity, timeout=timeout, markup=markup)
 
+    def action_help_quit(self) -> None:
+        """What `ctrl+c`, which copies in a field, does elsewhere."""
+        self.notify("q quits; in a field, ctrl+q.")
+
     def action_next_theme(self) -> None:
         self.theme = next_theme(self.theme)
+        self.notify(f"Theme: {self.theme.removeprefix('shardviz-')}")
         # The theme's variables are the new ones only after this.
         self.call_after_refresh(self.show_scene)
 

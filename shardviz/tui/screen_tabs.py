@@ -10,6 +10,8 @@ from shardviz.tui.app_commands import APP
 
 PROBLEM = "problem"
 SCREENS = ("layout", "plan", "step", "compiler")
+WIDE = 80
+"""Columns from which on the problem stands beside the screen; on fewer it takes its place."""
 PROBLEM_WIDTH = 37
 """Columns of the problem beside a screen, with the gap between them."""
 ROOMY, SHORT = 60, 44
@@ -50,7 +52,7 @@ class ScreenTabs(Widget):
             shown = "bold reverse" if width >= ROOMY else "bold underline"
             line.append(text, shown if is_shown else "dim")
             self._places.append((start, line.cell_len, action))
-            beside = area == PROBLEM and width >= ROOMY
+            beside = area == PROBLEM and width >= WIDE
             line.append(" " * (PROBLEM_WIDTH - line.cell_len) if beside else " ")
         return line
 

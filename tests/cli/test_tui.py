@@ -90,6 +90,26 @@ def test_it_opens_in_a_terminal_and_leaves_it_as_it_was(words, tmp_path):
     assert "Traceback" not in terminal.drawn
 
 
+@pytest.mark.parametrize("content", ["{", "{}", '{"schema": "shardviz-session/1", "screen": 3, "draft": {}}'])
+def test_in_place_of_a_damaged_last_session_another_begins(content, capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr("shardviz.cli.tui.no_terminal", lambda: "")
+    opened = []
+    monkeypatch.setattr("shardviz.cli.tui.open_app", lambda *words, **more: opened.append((words, more)) or 0)
+    file = tmp_path / "shardviz" / "session.json"
+    file.parent.mkdir()
+    file.write_text(content)
+    assert run(["tui", "--last", "--screen", "plan"]) == 0
+    ((words, more),) = opened
+    assert words == (None, "plan")
+    assert "was damaged" in more["warning"]
+    assert file.with_name("session.json.damaged").read_text() == content
+    # What another version has kept is not for this one to replace.
+    file.write_text('{"schema": "shardviz-session/99"}')
+    assert run(["tui", "--last"]) == 2
+    assert "shardviz-session/99" in capsys.readouterr().err
+
+
 def test_a_lesson_opens_where_it_was_left(tmp_path):
     environment = {"XDG_STATE_HOME": str(tmp_path)}
     lesson = course()[1]

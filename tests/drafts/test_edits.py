@@ -12,6 +12,7 @@ from shardviz.drafts.edits import (
     assign,
     clear,
     cycle,
+    cycle_unreduced,
     double_axis,
     enter,
     enter_axis,
@@ -61,6 +62,15 @@ ROW_BROKEN = replace(USUAL, specs=("XY", "!", "X_"))
         (lambda d: enter_axis(d, "X", " a = 16 "), "a=16,Y=4", "aY,Y_,a_"),
         (lambda d: enter_axis(d, "X", "a=b=c"), "a=b=c,Y=4", "XY,Y_,X_"),
         (lambda d: enter_axis(d, "X", "0"), "X=0,Y=4", "XY,Y_,X_"),
+        (lambda d: enter_axis(d, "X", "data=4,Z=2"), "data=4,Z=2", "data Z,Z_,data _"),
+        (lambda d: enter_axis(d, "Y", "X=4 Z=2"), "X=4,Z=2", "XZ,Z_,X_"),
+        (lambda d: enter_axis(d, "Y", "4x2"), "X=4,Y=2", "XY,Y_,X_"),
+        (lambda d: enter_axis(d, "Y", "Mesh('X': 8)"), "X=8", "X_,__,X_"),
+        (lambda d: enter_axis(d, "X", "X=2,"), "X=2,", "XY,Y_,X_"),
+        (lambda d: enter_axis(d, "X", "X=3,Y=8"), "X=3,Y=8", "_Y,Y_,__"),
+        (lambda d: enter_axis(assign(d, 0, 0, "Y"), "X", "X=3,Y=8"), "X=3,Y=8", "Y_,Y_,__"),
+        (lambda d: enter_axis(d, "X", "X=2,Y"), "X=2,Y", "XY,Y_,X_"),
+        (lambda d: enter(d, "mesh", "3x8"), "X=3,Y=8", "_Y,Y_,__"),
     ],
 )
 def test_the_mesh(edit, mesh, specs):
@@ -127,6 +137,9 @@ def test_cycling_passes_all_free_axes_and_comes_back():
         (lambda d: toggle_unreduced(d, 2, "Y"), "XY,Y_,X_{U_Y}"),
         (lambda d: toggle_unreduced(toggle_unreduced(d, 2, "Y"), 2, "Y"), "XY,Y_,X_"),
         (lambda d: toggle_unreduced(d, 2, "X"), "XY,Y_,__{U_X}"),
+        (lambda d: cycle_unreduced(d, 0), "XY,Y_,X_"),
+        (lambda d: cycle_unreduced(d, 2), "XY,Y_,X_{U_Y}"),
+        (lambda d: cycle_unreduced(cycle_unreduced(d, 2), 2), "XY,Y_,X_"),
         (lambda d: assign(toggle_unreduced(d, 2, "Y"), 2, 1, "Y"), "XY,Y_,XY"),
     ],
 )

@@ -340,11 +340,11 @@ def test_labels_grow_shorter() -> None:
         "0,16,32,48",
         "0,16,…,48",
         "4 devices",
-        "0…48",
+        "0,…,48",
         "×4",
     ]
     layout = layout_of((8, 8), "X=4,Y=16", "X _")
-    assert list(Copies(layout).holders((1, 0)).labels())[1:] == ["16–31", "16 devices", "16…31", "×16"]
+    assert list(Copies(layout).holders((1, 0)).labels())[1:] == ["16–31", "16 devices", "16–31", "×16"]
     layout = layout_of((8, 8), "X=4,Y=2", "A[b, d]{U_X}")
     assert list(Copies(layout).labels((0, 0))) == ["(0,1)+(2,3)+(4,5)+(6,7)", "(0,1)+…+(6,7)", "Σ4"]
 

@@ -87,17 +87,17 @@ def side_by_side(answers: list[Compiled], width: int) -> list[str]:
 
 PAGES = {
     100: """
-        target     time  collectives                              bytes            sent
-        cpu      130 ms  all-gather over Y              4,194,304 bytes  3,145,728 sent
-                           synchronous; f32[512,512]→[512,2048]
-        v2:2x2   1.31 s  all-gather over Y              2,097,152 bytes  1,572,864 sent
-                           synchronous; RotatedPincerEmitter, UniDirection1DRingStrategy;
-                           bf16[512,512]→[512,2048]
-        v5e:2x4  1.62 s  all-gather by permutes over Y  2,097,152 bytes  1,572,864 sent
-                           under 2 partial matmuls, ~59,914 cycles; 3 permutes both ways
-        h100:8   640 ms  all-gather over Y              2,097,152 bytes  1,572,864 sent
-                           under 1 matmul and 1 other instruction; bf16[512,512]→[512,2048]
-        v9:2x4           ✗ no answer
+        target   compile  collectives                              bytes            sent
+        cpu       130 ms  all-gather over Y              4,194,304 bytes  3,145,728 sent
+                            synchronous; f32[512,512]→[512,2048]
+        v2:2x2    1.31 s  all-gather over Y              2,097,152 bytes  1,572,864 sent
+                            synchronous; RotatedPincerEmitter, UniDirection1DRingStrategy;
+                            bf16[512,512]→[512,2048]
+        v5e:2x4   1.62 s  all-gather by permutes over Y  2,097,152 bytes  1,572,864 sent
+                            under 2 partial matmuls, ~59,914 cycles; 3 permutes both ways
+        h100:8    640 ms  all-gather over Y              2,097,152 bytes  1,572,864 sent
+                            under 1 matmul and 1 other instruction; bf16[512,512]→[512,2048]
+        v9:2x4            ✗ no answer
 
         v9:2x4
           ✗ the v9:2x4 compiler was killed by SIGFPE while compiling
@@ -118,18 +118,19 @@ PAGES = {
         h100:8 placed: X and Y along the 8 GPUs of one node
         """,
     80: """
-        target     time  collectives                              bytes            sent
-        cpu      130 ms  all-gather over Y              4,194,304 bytes  3,145,728 sent
-                           synchronous; f32[512,512]→[512,2048]
-        v2:2x2   1.31 s  all-gather over Y              2,097,152 bytes  1,572,864 sent
-                           synchronous; RotatedPincerEmitter,
-                           UniDirection1DRingStrategy; bf16[512,512]→[512,2048]
-        v5e:2x4  1.62 s  all-gather by permutes over Y  2,097,152 bytes  1,572,864 sent
-                           under 2 partial matmuls, ~59,914 cycles; 3 permutes both ways
-        h100:8   640 ms  all-gather over Y              2,097,152 bytes  1,572,864 sent
-                           under 1 matmul and 1 other instruction;
-                           bf16[512,512]→[512,2048]
-        v9:2x4           ✗ no answer
+        target   compile  collectives                              bytes            sent
+        cpu       130 ms  all-gather over Y              4,194,304 bytes  3,145,728 sent
+                            synchronous; f32[512,512]→[512,2048]
+        v2:2x2    1.31 s  all-gather over Y              2,097,152 bytes  1,572,864 sent
+                            synchronous; RotatedPincerEmitter,
+                            UniDirection1DRingStrategy; bf16[512,512]→[512,2048]
+        v5e:2x4   1.62 s  all-gather by permutes over Y  2,097,152 bytes  1,572,864 sent
+                            under 2 partial matmuls, ~59,914 cycles; 3 permutes both
+                            ways
+        h100:8    640 ms  all-gather over Y              2,097,152 bytes  1,572,864 sent
+                            under 1 matmul and 1 other instruction;
+                            bf16[512,512]→[512,2048]
+        v9:2x4            ✗ no answer
 
         v9:2x4
           ✗ the v9:2x4 compiler was killed by SIGFPE while compiling
@@ -152,25 +153,25 @@ PAGES = {
         h100:8 placed: X and Y along the 8 GPUs of one node
         """,
     40: """
-        cpu  130 ms
+        cpu  compiled in 130 ms
           all-gather over Y
             f32[512,512]→[512,2048]
             4,194,304 bytes  3,145,728 sent
             synchronous
-        v2:2x2  1.31 s
+        v2:2x2  compiled in 1.31 s
           all-gather over Y
             bf16[512,512]→[512,2048]
             2,097,152 bytes  1,572,864 sent
             synchronous
             RotatedPincerEmitter,
             UniDirection1DRingStrategy
-        v5e:2x4  1.62 s
+        v5e:2x4  compiled in 1.62 s
           all-gather by permutes over Y
             3 permutes both ways
             2,097,152 bytes  1,572,864 sent
             under 2 partial matmuls, ~59,914
             cycles
-        h100:8  640 ms
+        h100:8  compiled in 640 ms
           all-gather over Y
             bf16[512,512]→[512,2048]
             2,097,152 bytes  1,572,864 sent
@@ -229,7 +230,7 @@ def test_no_line_is_wider_than_the_page(width: int) -> None:
 
 def test_a_wide_page_has_all_in_one_line() -> None:
     head, cpu, v2, *_ = [" ".join(line.split()) for line in side_by_side([CPU, V2, V5E], 200)]
-    assert head == "target time collectives of a device bytes sent when how"
+    assert head == "target compile collectives of a device bytes sent when how"
     assert cpu == (
         "cpu 130 ms all-gather over Y f32[512,512]→[512,2048] 4,194,304 bytes 3,145,728 sent synchronous"
     )

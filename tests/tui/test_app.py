@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from textual import events
 
 from shardviz.drafts.draft import Draft
 from shardviz.drafts.saved import load_session
 from shardviz.tui.registry import AREAS, COMMANDS
+from shardviz.tui.screen_tabs import SCREENS
 from tests.tui.conftest import SIZES, check_snapshot, drive, text_of, until
+from tests.tui.recorded import Recorded
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -174,3 +177,43 @@ def test_the_last_session_comes_back():
     drive(first)
     assert load_session().draft.mesh == "X=4,Y=4"
     drive(second)
+
+
+def test_what_is_said_in_passing():
+    def said(app):
+        (note,) = app._notifications
+        return note.message
+
+    async def script(pilot):
+        app = pilot.app
+        await pilot.press("t")
+        assert said(app) == "Theme: light"
+        await pilot.press("ctrl+c")
+        assert said(app) == "q quits; in a field, ctrl+q."
+        app.post_message(events.Paste("X=2"))
+        await pilot.pause()
+        assert said(app).startswith("No field is open")
+        await pilot.press("e")
+        assert not app._notifications
+        await pilot.press("escape", *["down"] * 4, "Y")
+        assert said(app) == "Y moves here from d of A."
+        await pilot.press("f1")
+        assert "Help: Problem" in text_of(app)
+        await pilot.press("f1")
+        assert len(app.screen_stack) == 1
+
+    drive(script)
+
+
+def test_all_tabs_are_seen_and_where_there_is_room_all_keys():
+    async def script(pilot):
+        for width in (40, 44, 60, 77, 80, 120):
+            await pilot.resize_terminal(width, 24)
+            await pilot.pause()
+            assert "4 Compiler" in text_of(pilot.app).splitlines()[1]
+        for area in SCREENS:
+            await pilot.app.action_show(area)
+            await pilot.pause()
+            assert text_of(pilot.app).endswith("q quit"), area
+
+    drive(script, (40, 24), worker=Recorded())

@@ -6,7 +6,7 @@ import pytest
 
 from shardviz.drafts.draft import Draft
 from tests.tui.conftest import SIZES, Mute, check_snapshot, drive, text_of, until
-from tests.tui.recorded import PROGRAM, REFUSAL, Recorded
+from tests.tui.recorded import PROGRAM, REFUSAL, STAGES, Recorded
 
 DRAFT = Draft(targets="shardy,cpu", sizes="b=8,d=2048,f=8192")
 
@@ -279,8 +279,34 @@ def test_the_command_line_shows_the_same():
 def test_nobody_is_asked():
     async def session(pilot):
         await until(pilot, lambda: "No compiler" in text_of(pilot.app))
-        assert text_of(pilot.app).splitlines()[-1].startswith("? help  p problem  x examples")
+        assert text_of(pilot.app).splitlines()[-1].startswith("? help  x examples")
         await press(pilot, "n", "left", "slash", "f", "w", "j", "r")
         assert "No compiler is asked" in text_of(pilot.app)
 
     drive(session, draft=Draft(targets="none"), screen="compiler", worker=Recorded())
+
+
+def test_targets_and_passes_answer_the_mouse():
+    async def script(pilot):
+        pane = pilot.app.pane
+
+        async def click(line, text):
+            shown = str(pane.query_one(line).content)
+            await pilot.click(line, offset=(shown.index(text), 0))
+            await pilot.pause()
+
+        await click("#targets", "shardy")
+        assert pane.command_words().count("--target shardy ") == 1
+        await click("#targets", "cpu")
+        assert "--target cpu" in pane.command_words()
+        await click("#slider", "its passes")
+        await until(pilot, lambda: "input" in str(pane.query_one("#slider").content))
+        assert pane.passes.back == 1
+        await click("#slider", "input")
+        assert pane.passes.stage is STAGES[0]
+        await click("#slider", "partitioner")
+        assert pane.passes.stage is STAGES[2]
+        await click("#slider", "program")
+        assert pane.passes.back == 0
+
+    play(script)

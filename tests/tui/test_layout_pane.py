@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -103,6 +104,17 @@ def test_by_device_the_cursor_stays_with_its_device():
         assert "and of the other arrays" in pane_text(pilot.app)
         await pilot.press("n", "v")
         assert "devices  0, 4  X0–1 Y0  2 copies" in pane_text(pilot.app)
+
+    lay_out(script)
+
+
+def test_by_device_the_cursor_marks_its_device_in_every_array():
+    async def script(pilot):
+        for keys, device in ((["v", "down", "right"], 5), (["right"], 6), (["n"], 0)):
+            await pilot.press(*keys)
+            text = pane_text(pilot.app)
+            assert re.findall(r"▸\S+ (\d+)◂", text) == [str(device)]
+            assert re.findall(r"▹\S+ (\d+)◃", text) == [str(device)] * 2
 
     lay_out(script)
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from shardviz.drafts.draft import OPEN, Draft
+from shardviz.drafts.edits import cycle_unreduced, enter
 from shardviz.drafts.reading import read
 from shardviz.render.problems.cells import Cell, field_rows
 from shardviz.render.problems.fields_picture import Place
@@ -44,6 +45,8 @@ def test_the_letters_of_the_axes(axes, letters, text):
         ("mesh", 0, "4", {"mesh": "X=4,Y=4"}),
         ("mesh", 0, "data", {"mesh": "data=2,Y=4", "specs": ("data Y", "Y_", "data _")}),
         ("mesh", 0, "", {"mesh": "Y=4", "specs": ("_Y", "Y_", "__")}),
+        ("mesh", 0, "a=4,b=2", {"mesh": "a=4,b=2", "specs": ("ab", "b_", "a_")}),
+        ("mesh", 1, "explain 'bd->b' --mesh X=8", {"mesh": "X=8", "einsum": "bd->b", "specs": ("__", "?")}),
         ("specs.0", 0, "P(None, 'X')", {"specs": ("_X", "Y_", "X_")}),
         ("specs.0", 2, "A[b_Y, d]", {"specs": ("Y_", "Y_", "X_")}),
         ("specs.2", 0, "?", {"specs": ("XY", "Y_", OPEN)}),
@@ -77,8 +80,20 @@ def test_fields_of_few_words_are_cycled():
     assert changes.cycled(odd, cell("dtype", 0, odd), BEGUN).dtype == "bf16"
 
 
-def test_partial_sums_are_made_by_the_letter_on_a_name_and_cleared():
-    summed = changes.assigned(Draft(), cell("specs.1"), "X")
+def test_an_axis_that_moves_is_said_to():
+    rows = field_rows(BEGUN)
+    assert changes.moved_from(rows, cell("specs.0", 1), "Y") == "d of A"
+    assert changes.moved_from(rows, cell("specs.0", 1), "X") == ""
+    assert changes.moved_from(rows, cell("specs.1", 1), "X") == ""
+    summed = enter(Draft(), "specs.2", "X_{U_Y}")
+    assert (
+        changes.moved_from(field_rows(read(summed)), cell("specs.2", 2, summed), "Y")
+        == "the pending sum of Out"
+    )
+
+
+def test_partial_sums_are_cleared():
+    summed = cycle_unreduced(Draft(), 1)
     assert summed.specs[1] == "Y_{U_X}"
     assert changes.cleared(summed, cell("specs.1", 3, summed)) == Draft()
 

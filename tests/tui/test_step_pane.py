@@ -9,6 +9,7 @@ import pytest
 from textual.widgets import Input
 
 from shardviz.drafts.draft import CollectiveDraft, Draft
+from shardviz.hardware.topology import Switch
 from shardviz.stepping.stepped import stepped
 from shardviz.tui.step.chosen import worked_out
 from shardviz.tui.step.commands import STEP
@@ -155,8 +156,6 @@ def test_a_step_that_was_chosen_elsewhere_is_opened():
 
 
 def test_the_round_stays_when_sizes_change_and_goes_with_the_collective():
-    from dataclasses import replace
-
     def check(pane):
         pane.editor.edit(replace(SMALL, sizes="b=16,d=16,f=16"))
         assert pane.player.number == 3
@@ -213,6 +212,34 @@ def test_another_target_brings_other_links():
         await until(pilot, lambda: "at 90 GB/s a v5p link" in text_of(app))
 
     drive(script, SIZES["wide"], SMALL, "step")
+
+
+def test_links_that_were_chosen_stay_for_other_collectives():
+    def check(pane):
+        found = []
+        for way in ("", "n", "o"):
+            if way == "n":
+                pane.action_collective(1)
+            if way == "o":
+                pane.editor.edit(replace(TWO_STEPS, collective=CollectiveDraft("psum", axis="X")))
+            found.append((pane.stepped.walk.operation.name, pane.stepped.walk.links.topology.__class__))
+        assert [kind for _, kind in found] == [Switch] * 3
+        assert len({name for name, _ in found}) > 1
+
+    play(["l", "l"], check, TWO_STEPS)
+
+
+def test_a_click_on_the_bar_goes_to_the_round_there():
+    async def script(pilot):
+        await until(pilot, lambda: pilot.app.pane.stepped)
+        line = round_of(pilot.app.pane)
+        first, last = line.index("─"), len(line) - 1
+        for column, number in ((last, 6), (first, 0), ((first + last) // 2, 3), (first - 3, 3)):
+            await pilot.click("#step-head", offset=(column, 1))
+            await pilot.pause()
+            assert pilot.app.pane.player.number == number
+
+    drive(script, draft=SMALL, screen="step")
 
 
 def test_the_table_has_a_row_for_every_device():
@@ -284,8 +311,10 @@ def test_any_other_collective_is_played():
         assert "Another collective" in text
         assert "round 0" not in text
         assert "enter play it  esc back" in text.splitlines()[-1]
-        field.value = ""
-        await pilot.press(*"all_to_all", "tab", "Y", "enter")
+        assert "ragged_all_to_all" in text
+        assert "bidirectional-ring" in text
+        assert field.value
+        await pilot.press(*"psum", "space", "home", "shift+end", *"all_t", "space", "tab", "Y", "enter")
         assert pane.stepped.walk.operation.name == "all_to_all"
         assert pane.command_words() == "shardviz step all_to_all --axis Y"
         assert "columns: the device it goes to" in text_of(app)

@@ -27,13 +27,21 @@ if TYPE_CHECKING:
         rename_axis,
         resize_axis,
     )
-    from shardviz.drafts.edits.spec_dims import assign, clear, cycle, toggle_open, toggle_unreduced
+    from shardviz.drafts.edits.spec_dims import (
+        assign,
+        clear,
+        cycle,
+        cycle_unreduced,
+        toggle_open,
+        toggle_unreduced,
+    )
 
 __all__ = [
     "add_axis",
     "assign",
     "clear",
     "cycle",
+    "cycle_unreduced",
     "double_axis",
     "enter",
     "enter_axis",
@@ -58,7 +66,7 @@ _HOMES = {
         "rename_axis",
         "resize_axis",
     ),
-    "spec_dims": ("assign", "clear", "cycle", "toggle_open", "toggle_unreduced"),
+    "spec_dims": ("assign", "clear", "cycle", "cycle_unreduced", "toggle_open", "toggle_unreduced"),
 }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from shardviz.drafts.draft import CollectiveDraft, Draft
 from shardviz.drafts.edits.carrying import enter_einsum, enter_sizes
-from shardviz.drafts.edits.mesh_axes import enter_mesh
+from shardviz.drafts.edits.mesh_axes import replace_mesh
 from shardviz.drafts.edits.sharding_text import enter_sharding
 from shardviz.drafts.plain_text import one_line
 from shardviz.drafts.reader_errors import reader_errors
@@ -103,7 +103,7 @@ def _enter_collective(draft: Draft, text: str) -> Draft:
 
 
 _ENTERED = {
-    "mesh": enter_mesh,
+    "mesh": replace_mesh,
     "einsum": enter_einsum,
     "sizes": enter_sizes,
     "dtype": _enter_dtype,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -92,10 +92,12 @@ def move_axis(draft: Draft, axis: str, places: int) -> Draft:
 
 
 def enter_axis(draft: Draft, axis: str, text: str) -> Draft:
-    """Rename or resize an axis, or both: ``data``, ``4`` or ``data=4``."""
+    """Rename or resize an axis, or both: ``data``, ``4`` or ``data=4``; a whole mesh replaces the mesh."""
     mesh = mesh_of(draft)
     if mesh is None or axis not in mesh.axis_names:
         return draft
+    if _is_whole_mesh(text, draft, mesh):
+        return replace_mesh(draft, text)
     name, equals, size = (piece.strip() for piece in one_line(text).partition("="))
     if not equals and name.isdecimal():
         name, size = axis, name
@@ -126,6 +128,32 @@ def enter_mesh(draft: Draft, text: str) -> Draft:
     return _settled(entered, before, names)
 
 
+def replace_mesh(draft: Draft, text: str) -> Draft:
+    """Another mesh in place of the whole mesh, as `enter_mesh` reads it.
+
+    From a dimension go the axes that do not divide it any more.
+    """
+    from shardviz.planner.question import dimension_sizes
+    from shardviz.sharding import PartitionSpec
+
+    entered = enter_mesh(draft, text)
+    mesh = mesh_of(entered)
+    einsums = einsums_of(entered, mesh)
+    if mesh is None or einsums is None or len(einsums.rows) != len(entered.specs):
+        return entered
+    try:
+        sizes = dimension_sizes(einsums.parts, entered.sizes)
+    except ShardvizError:
+        return entered
+    specs: list[Spec] = []
+    for row, spec in zip(einsums.rows, specs_of(entered, mesh, einsums), strict=True):
+        if isinstance(spec, PartitionSpec) and spec.rank == len(row.dims):
+            dims = zip(row.dims, spec.dims, strict=True)
+            spec = replace(spec, dims=tuple(_dividing(axes, sizes[dim], mesh) for dim, axes in dims))
+        specs.append(spec)
+    return replace(entered, specs=spec_texts(specs))
+
+
 def fresh_axes(count: int, draft: Draft, mesh: Mesh | None) -> list[str]:
     """Names that no axis, array or dimension has: X, Y, Z, V, …, then X1, X2, …."""
     taken = () if mesh is None else mesh.axis_names
@@ -134,6 +162,26 @@ def fresh_axes(count: int, draft: Draft, mesh: Mesh | None) -> list[str]:
         taken = (*taken, *(row.name for row in einsums.rows), *einsums.dims)
     names = [*FRESH, *(f"X{number}" for number in range(1, len(taken) + count + 1))]
     return [name for name in names if name not in taken][:count]
+
+
+def _is_whole_mesh(text: str, draft: Draft, mesh: Mesh) -> bool:
+    """Whether text that is typed for one axis says all of them: ``X=2,Y=4``, ``2x4``, what JAX prints."""
+    from shardviz.notation import parse_mesh
+
+    try:
+        said = parse_mesh(_named(text, draft, mesh))
+    except ShardvizError:
+        return "," in text
+    return "," in text or "=" not in text or len(said.axis_names) > 1
+
+
+def _dividing(axes: Sequence[str], elements: int, mesh: Mesh) -> tuple[str, ...]:
+    """Those of the axes over which so many elements can be split evenly."""
+    kept: tuple[str, ...] = ()
+    for axis in axes:
+        if elements % mesh.group_size((*kept, axis)) == 0:
+            kept = (*kept, axis)
+    return kept
 
 
 def _named(text: str, draft: Draft, mesh: Mesh | None) -> str:

@@ -77,6 +77,17 @@ def toggle_unreduced(draft: Draft, row: int, axis: str) -> Draft:
     return _with_spec(draft, row, replace(without, unreduced=kept))
 
 
+def cycle_unreduced(draft: Draft, row: int) -> Draft:
+    """Let devices hold partial sums of the array over the next free axis, after the last one over none."""
+    mesh = mesh_of(draft)
+    spec = _spec(draft, row, mesh)
+    if mesh is None or spec is None:
+        return draft
+    choices: list[tuple[str, ...]] = [(), *((axis,) for axis in mesh.axis_names if axis not in spec.axes)]
+    place = choices.index(spec.unreduced) + 1 if spec.unreduced in choices else 0
+    return _with_spec(draft, row, replace(spec, unreduced=choices[place % len(choices)]))
+
+
 def _spec(draft: Draft, row: int, mesh: Mesh | None) -> PartitionSpec | None:
     """The spec of a row; whole where it is open or cannot be read, None where there is no such row."""
     einsums = einsums_of(draft, mesh)

@@ -14,7 +14,7 @@ from shardviz.render.layouts.cells import Cells, DeviceCells, Spot
 from shardviz.render.layouts.grid import DIM
 from shardviz.render.layouts.holders import LISTED, Holders
 from shardviz.render.layouts.picture import notes
-from shardviz.render.lines import columns, records, sentence
+from shardviz.render.lines import records, sentence, table
 from shardviz.render.palette import glyph
 from shardviz.render.units import human_bytes, times
 
@@ -84,8 +84,8 @@ def held_lines(
 
 
 def device_lines(arrays: Sequence[Cells], position: int, width: int) -> list[Text]:
-    """What the device at a position holds of each array, a line for each; none where they are too long."""
-    return columns([_data(cells, cells.spot(position)) for cells in arrays], width) or []
+    """What the device at a position holds of each array, a line for each, or more where they are too long."""
+    return table([_data(cells, cells.spot(position)) for cells in arrays], width)
 
 
 def _data(cells: Cells, spot: Spot) -> list[Text]:

@@ -28,9 +28,10 @@ class Holders:
     count: int
 
     def labels(self, room: int = EVERYTHING) -> Iterator[str]:
-        """Ways to write them, the longest first: ``0,1,2,3``, ``0–3``, ``4 devices``, ``0…3``, ``×4``.
+        """Ways to write them, the longest first: ``0,1,2,3``, ``0–3``, ``4 devices``, ``×4``.
 
-        The list of all may be missing where it cannot fit into `room`.
+        Those that do not follow one another are no range: ``0,4,8,12``, ``0,4,…,12``, ``0,…,12``. The list of
+        all may be missing where it cannot fit into `room`.
         """
         if self.count == len(self.first) and 2 * self.count - 1 <= room:
             yield ",".join(map(str, self.first))
@@ -38,12 +39,11 @@ class Holders:
             start, step = self.first[0], self.first[1] - self.first[0]
             regular = all(b - a == step for a, b in pairwise(self.first))
             regular = regular and self.last == start + step * (self.count - 1)
-            if regular and step == 1:
-                yield f"{start}–{self.last}"
-            elif regular:
-                yield f"{start},{start + step},…,{self.last}"
+            ends = f"{start}–{self.last}" if regular and step == 1 else f"{start},…,{self.last}"
+            if regular:
+                yield ends if step == 1 else f"{start},{start + step},…,{self.last}"
             yield f"{self.count:,} devices"
-            yield f"{start}…{self.last}"
+            yield ends
         if self.count > 1:
             yield f"×{self.count}"
 

@@ -19,7 +19,9 @@ REMEMBERED = 5000
 """Cells of which the text is kept."""
 CURSOR = ("▸", "◂")
 SAME = ("›", "‹")
-"""What stands left and right in the cell under the cursor, and in those that hold the same data."""
+DEVICE = ("▹", "◃")
+"""What stands left and right in the cell under the cursor, in those that hold the same data, and in those of
+the same device."""
 POINTED = Style(bold=True, reverse=True)
 LEFT = Style(bold=True)
 """The cursor while keys go to it, and while they go elsewhere."""
@@ -42,11 +44,15 @@ class Drawn(NamedTuple):
 
 
 class Pointer(NamedTuple):
-    """The cell under the cursor, None where it is in another array, its data, and how it is drawn."""
+    """The cell under the cursor, None where it is in another array, its data, and how it is drawn.
+
+    `device` is the cell of the cursor's device where the cells of another array are devices.
+    """
 
     spot: Spot | None
     data: tuple[int, int]
     style: Style
+    device: Spot | None = None
 
 
 def fits(cells: Cells) -> tuple[Fit, ...]:
@@ -234,6 +240,8 @@ class Plate:
             text, style = drawn.text, drawn.style
             if pointer and spot == pointer.spot:
                 text, style = CURSOR[0] + text[1:-1] + CURSOR[1], style + pointer.style
+            elif pointer and spot == pointer.device:
+                text, style = DEVICE[0] + text[1:-1] + DEVICE[1], style + LEFT
             elif pointer and drawn.data == pointer.data:
                 text, style = SAME[0] + text[1:-1] + SAME[1], style + MATCHED
             pen.put(x, "│", DIM)

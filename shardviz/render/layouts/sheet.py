@@ -75,7 +75,8 @@ class Sheet:
     def line(
         self, y: int, left: int, right: int, cursor: Cursor | None = None, style: Style = POINTED
     ) -> Text:
-        """Columns `left` to `right` of a line, with the cursor, and all cells with the same data marked."""
+        """Columns `left` to `right` of a line, with the cursor, and all cells with the same data marked; by
+        device, also those of the same device."""
         pen = Pen(left, right)
         data = None if cursor is None else self.cells(cursor).data(cursor.spot)
         for place, each in enumerate(self._shelves[bisect_right(self._tops, y) - 1]):
@@ -89,7 +90,8 @@ class Sheet:
             pointer = None
             if cursor is not None and data is not None:
                 here = self.arrays[cursor.array] is each
-                pointer = Pointer(cursor.spot if here else None, data, style)
+                device = None if here else self._device_in(each.plate.cells, cursor)
+                pointer = Pointer(cursor.spot if here else None, data, style, device)
             each.plate.draw(pen, x, row - each.lead if row else 0, pointer)
         return pen.text()
 
@@ -117,6 +119,12 @@ class Sheet:
         if len(self.arrays) > len({cells.first for cells in self.all_cells}):
             return True
         return isinstance(here, DeviceCells) and math.prod(here.layout.parts) < here.layout.mesh.size
+
+    def _device_in(self, cells: Cells, cursor: Cursor) -> Spot | None:
+        """The cell of the cursor's device in another array; None where cells are blocks."""
+        if not isinstance(cells, DeviceCells):
+            return None
+        return cells.spot(self.cells(cursor).position(cursor.spot))
 
     def place_of(self, cursor: Cursor) -> tuple[int, int, int]:
         """First column, line, and columns of the cursor's cell."""

@@ -37,28 +37,34 @@ class StepsPicture:
     ) -> tuple[list[Text], range]:
         """All lines, and which of them are those of step `chosen`, from 1.
 
-        The reason of that step is told in full. Those of the others are as well where `height` lines, if
-        there is a limit, hold them all; else they are cut to a line. `costs` are those of the steps of which
-        they are known.
+        The reason of that step is told in full. Where all lines are more than `height`, if there is a limit,
+        as many of the other reasons are cut to a line as that takes, the last ones first. `costs` are those
+        of the steps of which they are known.
         """
-        whole = self._assembled(chosen, costs, cut=False)
-        if height is None or len(whole[0]) <= height:
-            return whole
-        return self._assembled(chosen, costs, cut=True)
-
-    def _assembled(self, chosen: int, costs: Mapping[int, StepCost], cut: bool) -> tuple[list[Text], range]:
-        lines = [*self._case, Text()]
-        place = range(0)
-        for number, (head, reason) in enumerate(zip(self._heads, self._reasons, strict=True), 1):
-            full = number == chosen or not cut
-            block = [*head, *(reason if full else _cut(reason, self._width))]
-            if full and number in costs:
-                block += sentence(cost_words(costs[number]), self._width, INDENT + 3, style="dim")
+        first, last = [*self._case, Text()], [Text(), *self._totals(costs)]
+        blocks = [self._block(number, costs) for number in range(1, len(self._heads) + 1)]
+        excess = 0
+        if height is not None:
+            excess = len(first) + len(last) + sum(len(whole) for whole, _ in blocks) - height
+        shown = []
+        for number, (whole, cut) in reversed([*enumerate(blocks, 1)]):
+            is_cut = excess > 0 and number != chosen
+            excess -= (len(whole) - len(cut)) * is_cut
+            shown.append(cut if is_cut else whole)
+        lines, place = first, range(0)
+        for number, block in enumerate(reversed(shown), 1):
             if number == chosen:
-                block = [_marked(line) for line in block]
                 place = range(len(lines), len(lines) + len(block))
-            lines += block
-        return [*lines, Text(), *self._totals(costs)], place
+            lines += map(_marked, block) if number == chosen else block
+        return [*lines, *last], place
+
+    def _block(self, number: int, costs: Mapping[int, StepCost]) -> tuple[list[Text], list[Text]]:
+        """The lines of a step with its reason and what it costs; and with the reason cut to a line."""
+        head, reason = self._heads[number - 1], self._reasons[number - 1]
+        whole = [*head, *reason]
+        if number in costs:
+            whole += sentence(cost_words(costs[number]), self._width, INDENT + 3, style="dim")
+        return whole, [*head, *_cut(reason, self._width)]
 
     @cached_property
     def _case(self) -> list[Text]:

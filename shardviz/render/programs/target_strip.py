@@ -34,6 +34,19 @@ def target_strip(tabs: Sequence[TargetTab], chosen: int, width: int) -> Text:
     return text
 
 
+def target_at(strip: str, names: Sequence[str], column: int) -> str:
+    """The target that stands at a column of the strip; empty where none does."""
+    found, place = "", 0
+    for name in names:
+        start = strip.find(f" {name} ", place)
+        if start < 0:
+            break
+        if column > start:
+            found = name
+        place = start + len(name)
+    return found
+
+
 def _tab(tab: TargetTab, is_chosen: bool, with_words: bool) -> Text:
     text = Text.assemble((f"{CHOSEN} " if is_chosen else "  ", "bold"))
     text.append(tab.name, "bold" if is_chosen else "")

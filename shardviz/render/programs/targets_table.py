@@ -20,7 +20,7 @@ from shardviz.sharding import Mesh
 
 HEADINGS = (
     "target",
-    "time",
+    "compile",
     "result",
     "collectives",
     "of a device",
@@ -31,6 +31,8 @@ HEADINGS = (
     "how",
 )
 RIGHT = frozenset({1, 5, 6})
+TIME = 1
+"""The column of how long the compiler took."""
 MOVES = 3
 """The column of what moves."""
 HOW = 6
@@ -78,18 +80,25 @@ def _rows(answers: Sequence[Compiled], problem: Problem, width: int, palette: Pa
         kept = [[Text() if i in beneath else cell for i, cell in enumerate(row)] for row in whole]
         aligned = columns(kept, width, right=RIGHT)
         if aligned is not None:
-            left_out = [[row[i] for i in beneath if i < len(row)] for row in whole]
+            left_out = [[_alone(row, i) for i in beneath if i < len(row)] for row in whole]
             left_out[0] = []
             rows = zip(aligned, left_out, strict=True)
             indent = aligned[0].plain.index(HEADINGS[MOVES]) + 2
             return [line for row, rest in rows for line in (row, *_details(rest, width, indent))]
     lines: list[Text] = []
     for name, moves in blocks:
-        lines += records([[each for each in name if each.plain]], width)
+        cells = [_alone(name, i) for i in range(len(name))]
+        lines += records([[each for each in cells if each.plain]], width)
         for cells in moves:
             lines += records([[each for each in cells[:HOW] if each.plain]], width, 2)
             lines += _details(cells[HOW:], width, 4)
     return lines
+
+
+def _alone(row: Sequence[Text], column: int) -> Text:
+    """A cell as it stands without its heading."""
+    cell = row[column]
+    return Text.assemble("compiled in ", cell) if column == TIME and cell.plain else cell
 
 
 def _details(cells: Sequence[Text], width: int, indent: int) -> list[Text]:

@@ -153,7 +153,7 @@ class Account:
         speed = f" at {rate(self.walk.links.wire.bandwidth)} {self.walk.links.each}"
         if took.cell_len + len(speed) <= width:
             took.append(speed, "dim")
-        return flowed([sent, took, self._links, least], width)[:2]
+        return flowed([sent, took, self._links, least], width)
 
     @property
     def _links(self) -> Text:

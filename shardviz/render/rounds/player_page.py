@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 View = Literal["devices", "table"]
 LOW = 18
-"""Lines below which nothing but the most important stands beside the picture."""
+"""Lines below which a picture that needs them leaves room for nothing but the most important."""
+LEAST = 2
+"""Lines that the account and the marks have beside a picture that could do with more."""
 BARS = f"{FULL * 4} chunks that are there, in order   {SOME} some of them   {NOTHING} none"
 COUNTED = 16
 """Devices among which a sum is looked for that the legend can name."""
@@ -84,11 +86,24 @@ class Page:
         return self._said[key]
 
     def foot(self, number: int, verdict: Sequence[Text]) -> list[Text]:
-        """The account, whether JAX agrees, and the marks."""
-        lines = self._account.lines(number, self._width)
+        """The account, whether JAX agrees, and the marks: at least the beginning of each, and all that there
+        is room for under the picture."""
+        parts = self._account.lines(number, self._width), verdict, self._notes(number)
+        least = self._least(number, len(verdict))
+        spare = self._height - len(self.head(number, "")) - self.canvas(number).height - 1 - sum(least)
+        lines: list[Text] = []
+        for part, kept in zip(parts, least, strict=True):
+            more = max(0, min(len(part) - kept, spare))
+            spare -= more
+            lines += part[: kept + more]
+        return lines
+
+    def _least(self, number: int, verdict: int) -> tuple[int, int, int]:
+        """The lines of the account, the verdict and the marks that stand there in any case."""
         if self._low:
-            return lines[:1]
-        return [*lines, *verdict, *self._notes(number)]
+            return 1, 0, 0
+        account = len(self._account.lines(number, self._width))
+        return min(account, LEAST), verdict, min(len(self._notes(number)), LEAST)
 
     def canvas(self, number: int) -> Canvas:
         """The picture of a round."""
@@ -101,9 +116,7 @@ class Page:
     @cached_property
     def _room(self) -> int:
         """Lines that are left for the picture: a blank one stands under it where there is room."""
-        beside = len(self.head(0, "")) + len(self._account.lines(0, self._width)[: 1 if self._low else None])
-        if not self._low:
-            beside += self.verdict_lines + len(self._notes(0)) + 1
+        beside = len(self.head(0, "")) + sum(self._least(0, self.verdict_lines)) + (not self._low)
         return self._height - beside
 
     @cached_property
@@ -129,7 +142,7 @@ class Page:
         if count not in self._noted:
             parts = [self._marks(count), self._others]
             words = SEPARATOR.join(filter(None, parts))
-            self._noted[count] = sentence(words, self._width, style="dim")[:2]
+            self._noted[count] = sentence(words, self._width, style="dim")
         return self._noted[count]
 
     def _marks(self, count: int) -> str:

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 from textual import work
 from textual.app import ComposeResult
+from textual.events import Click
 from textual.message import Message
 from textual.widgets import Static
 
 from shardviz.errors import ShardvizError, TargetError
 from shardviz.render.listings.program import Program, read_program
-from shardviz.render.programs.target_strip import target_strip
+from shardviz.render.programs.target_strip import target_at, target_strip
 from shardviz.tui.command import Command, bindings
 from shardviz.tui.compiler.commands import COMPILER, SEARCHING
 from shardviz.tui.compiler.headings import program_heading
@@ -274,6 +275,17 @@ class CompilerPane(Pane):
     def _show(self, *, table: bool = False) -> None:
         self._is_table = table
         self._draw()
+
+    def on_click(self, event: Click) -> None:
+        """On the name of a target, or on its slider."""
+        lines = self.query_one("#targets", Static), self.query_one("#slider", Static)
+        strip, slider = (str(line.content) for line in lines)
+        if event.widget is lines[0]:
+            self._chosen = target_at(strip, [*self._answers], event.x) or self._chosen
+            self._show(table=self._is_table)
+        elif event.widget is lines[1]:
+            self.passes.click(event.x, slider)
+            self._show()
 
     def _next_target(self, step: int) -> None:
         names = [*self._answers]

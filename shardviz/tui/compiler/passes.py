@@ -9,7 +9,7 @@ from rich.text import Text
 
 from shardviz.compiler.compiled import without_answer
 from shardviz.render.lines import sentence
-from shardviz.render.programs.pass_slider import pass_slider
+from shardviz.render.programs.pass_slider import AHEAD, NOW, PAST, pass_slider
 from shardviz.render.programs.passes_view import diff_lines
 from shardviz.render.programs.stage_list import stage_list
 from shardviz.render.programs.target_view import error_lines
@@ -55,6 +55,12 @@ class Passes:
         self.back = max(0, self.back - step)
         if self._stages:
             self.back = min(self.back, len(self._stages))
+
+    def click(self, column: int, line: str) -> None:
+        """To the stage whose dot in a slider is the last before a column, or further back where none is."""
+        dots = sum(line[: column + 1].count(dot) for dot in (PAST, NOW, AHEAD))
+        position = len(self._stages) - self.back
+        self.move(dots - 1 - position if self._stages or dots else -1)
 
     @property
     def stage(self) -> Stage | None:

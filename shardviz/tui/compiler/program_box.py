@@ -20,6 +20,7 @@ from shardviz.render.listings.raw_page import next_of
 from shardviz.tui.compiler.program_view import ProgramView
 from shardviz.tui.compiler.search import Search
 from shardviz.tui.compiler.search_line import SearchLine
+from shardviz.tui.lines_view import LinesView, TextLines
 
 if TYPE_CHECKING:
     from shardviz.render.listings.page import Page
@@ -37,6 +38,7 @@ class ProgramBox(Vertical):
 
     DEFAULT_CSS = """
     ProgramBox > #heading { height: 1; }
+    ProgramBox > #details { overflow-x: hidden; }
     ProgramBox.other > #details { display: none; }
     ProgramBox.searching > #heading { display: none; }
     """
@@ -60,7 +62,7 @@ class ProgramBox(Vertical):
         yield Static(id="heading")
         yield SearchLine()
         yield ProgramView()
-        yield Static(id="details")
+        yield LinesView(id="details")
 
     @property
     def view(self) -> ProgramView:
@@ -198,23 +200,30 @@ class ProgramBox(Vertical):
         if self.is_program:
             self._divide()
 
-    def _divide(self) -> None:
-        """Give a short program no more lines than it has: what is said of the cursor's stands below it."""
-        room = self.size.height
-        details = DETAILS if room >= MANY_LINES else FEW_DETAILS
+    def _divide(self) -> int:
+        """Give a short program no more lines than it has: what is said of the cursor's stands below it.
+
+        The lines that are left to that.
+        """
+        room = self.size.height - 1
+        details = DETAILS if self.size.height >= MANY_LINES else FEW_DETAILS
         wanted = self._page.height if self._page is not None else 0
-        self.query_one("#details").styles.height = details
-        self.view.styles.height = max(1, min(wanted, room - 1 - details))
+        program = max(1, min(wanted, room - details))
+        self.view.styles.height = program
+        return room - program
 
     def _explain(self) -> None:
         """What there is to say of the cursor's line."""
         if self._page is None or self._drawn is None or not self._page.height:
             return
         program, *_, palette = self._drawn
-        width = max(1, self.size.width)
-        lines = [place_rule(self._cursor, self._page, width)]
-        lines += line_details(program, self._page, self._cursor, width, palette)
-        self.query_one("#details", Static).update(Text("\n").join(lines), layout=False)
+        room = self._divide()
+        for width in (self.size.width, self.size.width - 1):  # a column may be the scrollbar's
+            lines = [place_rule(self._cursor, self._page, max(1, width))]
+            lines += line_details(program, self._page, self._cursor, max(1, width), palette)
+            if len(lines) <= room:
+                break
+        self.query_one("#details", LinesView).show(TextLines(lines))
 
 
 def _same(drawn: Drawn, before: Drawn) -> bool:

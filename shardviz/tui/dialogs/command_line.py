@@ -33,6 +33,9 @@ class CommandLineDialog(Dialog):
     commands = (COPY, STRING, CLOSE)
     BINDINGS = bindings([COPY, STRING])
     DEFAULT_CSS = """
+    CommandLineDialog.-wide.-high.fitted > #window, CommandLineDialog.-broad.-high.fitted > #window {
+        width: 100%; max-width: 100%; border-left: none; border-right: none; padding: 0;
+    }
     CommandLineDialog VerticalScroll { height: auto; max-height: 1fr; }
     CommandLineDialog .line { height: auto; padding: 0 0 1 0; }
     CommandLineDialog .about { height: 1; text-style: bold; }

@@ -43,7 +43,9 @@ READING = {
 }
 """How to read each part, in a sentence or two."""
 
-CLOSE_HELP = Command("dialog", "close", ("question_mark", "escape", "q"), "Close", CLOSE.help, "close", "?")
+CLOSE_HELP = Command(
+    "dialog", "close", ("question_mark", "f1", "escape", "q"), "Close", CLOSE.help, "close", "?"
+)
 SCROLL = Command("dialog", "scroll", (), "Scroll", "See what is below.", "scroll", "↑↓")
 
 

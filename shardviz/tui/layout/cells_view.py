@@ -7,6 +7,7 @@ from textual import events
 from textual.geometry import Region
 from textual.message import Message
 
+from shardviz.render.layouts.cells import DeviceCells
 from shardviz.render.layouts.sheet import Cursor, PointedSheet, Sheet
 from shardviz.tui.lines_view import LinesView
 
@@ -64,12 +65,12 @@ class CellsView(LinesView, inherit_bindings=False):
             self.post_message(self.Pointed(self.canvas.sheet.cursor_at(event.x + left, event.y + top)))
 
     def _redraw(self, before: PointedSheet, after: PointedSheet) -> None:
-        """Draw the lines again that differ: the cursor's, and all seen ones where other data are marked."""
+        """Draw the lines again that differ: the cursor's, and all seen ones where other cells are marked."""
         sheet = before.sheet
         old, new = before.cursor, after.cursor
-        if sheet.cells(old).data(old.spot) == sheet.cells(new).data(new.spot) or not (
-            sheet.repeats(old) or sheet.repeats(new)
-        ):
+        is_one_of_many = isinstance(sheet.cells(new), DeviceCells) and len(sheet.arrays) > 1
+        same_data = sheet.cells(old).data(old.spot) == sheet.cells(new).data(new.spot)
+        if not is_one_of_many and (same_data or not (sheet.repeats(old) or sheet.repeats(new))):
             self.refresh_lines(sheet.place_of(old)[1])
             self.refresh_lines(sheet.place_of(new)[1])
         else:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
-from textual.widgets import Static
 
 from shardviz.drafts.wording import as_sentence
 from shardviz.errors import ShardvizError
@@ -17,14 +16,14 @@ from shardviz.render.layouts.cells import BlockCells, Cells, DeviceCells, Spot
 from shardviz.render.layouts.held import Ground, device_lines, held_lines
 from shardviz.render.layouts.picture import repetition
 from shardviz.render.layouts.sheet import Cursor, Sheet, arrange
-from shardviz.render.lines import columns, sentence
+from shardviz.render.lines import sentence, table
 from shardviz.render.plans.decided import decided_parts, einsum_parts
 from shardviz.render.plans.numbering import Numbered, count_of, numbered_parts
 from shardviz.tui.command import bindings
 from shardviz.tui.layout.cells_view import CellsView
 from shardviz.tui.layout.commands import LAYOUT
 from shardviz.tui.layout.grounds import awaited, grounds_of
-from shardviz.tui.lines_view import TextLines
+from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import Pane
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ class LayoutPane(Pane):
     area = "layout"
     BINDINGS = bindings(LAYOUT)
     DEFAULT_CSS = """
-    LayoutPane #words { height: 1fr; }
+    LayoutPane #words { height: 1fr; overflow-x: hidden; }
     LayoutPane.beside { layout: horizontal; }
     LayoutPane.beside #words { width: 44; height: 100%; padding: 0 0 0 2; }
     """
@@ -59,7 +58,8 @@ class LayoutPane(Pane):
         self._answers: Mapping[str, Answer] = {}
         self._grounds: Sequence[Ground] = ()
         self._awaited: Sequence[str] = ()
-        self._shares: Sequence[Text] = ()
+        self._shares: Sequence[Sequence[Text]] = ()
+        """A row for each array: its shape, and what of it a device holds."""
         self._by_device = False
         self._at_einsum = False
         self._begins_at: Place | None = None
@@ -69,7 +69,7 @@ class LayoutPane(Pane):
 
     def compose(self) -> ComposeResult:
         yield CellsView(id="cells")
-        yield Static(id="words", markup=False)
+        yield LinesView(id="words")
 
     def show_scene(self, scene: Scene) -> None:
         self._scene = scene
@@ -191,23 +191,38 @@ class LayoutPane(Pane):
         if not self.sheet.arrays:
             return
         width = self._words_width
-        lines = [self._heading(width)]
-        lines += held_lines(self._cells, self.cursor.spot, width, self._grounds, self._awaited)
-        self._share_height(len(lines))
-        lines += [Text(), *(self._of_device(width) if self._by_device else self._shares)]
-        self.query_one("#words", Static).update(Text("\n").join(lines), layout=False)
+        cell = self._of_cell(width)
+        room = self._share_height(len(cell))
+        lines = [*cell, Text(), *self._of_arrays(width)]
+        if len(lines) > room:
+            # A column is the scrollbar's.
+            lines = [*self._of_cell(width - 1), Text(), *self._of_arrays(width - 1)]
+        self.query_one("#words", LinesView).show(TextLines(lines))
 
-    def _share_height(self, words: int) -> None:
-        """The picture has what it needs, as far as the words under it leave it that; at least a half."""
+    def _of_cell(self, width: int) -> list[Text]:
+        """What there is to say of the cursor's cell."""
+        said = held_lines(self._cells, self.cursor.spot, width, self._grounds, self._awaited)
+        return [self._heading(width), *said]
+
+    def _share_height(self, words: int) -> int:
+        """The picture has what it needs, as far as the words under it leave it that; at least a half.
+
+        The lines that are left to the words.
+        """
         height = self.size.height
         if self.has_class("beside"):
             self._view.styles.height = "100%"
-            return
+            return height
         lines = self.sheet.height + (self.sheet.width > self.size.width)
-        self._view.styles.height = min(lines, max(height - words, height // 2))
+        picture = min(lines, max(height - words, height // 2))
+        self._view.styles.height = picture
+        return height - picture
 
-    def _of_device(self, width: int) -> list[Text]:
-        """What the cursor's device holds of the other arrays."""
+    def _of_arrays(self, width: int) -> list[Text]:
+        """By array, the shape of each and what of it a device holds; by device, what the cursor's holds of
+        the other arrays."""
+        if not self._by_device:
+            return [*table(self._shares, width), *repetition(count_of(self._parts), self.palette)]
         here = self._cells
         others = {str(cells.layout): cells for cells in self.sheet.all_cells}
         others.pop(str(here.layout))
@@ -215,13 +230,8 @@ class LayoutPane(Pane):
         return [Text("and of the other arrays", "dim"), *lines] if lines else []
 
     def _find_shares(self) -> None:
-        """A line for each array, where there is room: its shape, and what of it a device holds."""
         layouts = {str(layout): layout for part in self._parts for layout, _ in part}
-        rows = [caption_cells(layout, self.palette) for layout in layouts.values()]
-        self._shares = [
-            *(columns(rows, self._words_width) or ()),
-            *repetition(count_of(self._parts), self.palette),
-        ]
+        self._shares = [caption_cells(layout, self.palette) for layout in layouts.values()]
 
     @property
     def _words_width(self) -> int:
@@ -244,4 +254,4 @@ class LayoutPane(Pane):
         ]
         self._view.styles.height = "1fr"
         self._view.show(TextLines(lines))
-        self.query_one("#words", Static).update("")
+        self.query_one("#words", LinesView).show(TextLines(()))

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 WIDE = 110
 """Columns from which on the targets stand beside the plan; on fewer they stand below it."""
 GAP = 3
-ANSWER_LINES = 4
-"""What is left to a target's answer below the plan, before reasons of steps are cut."""
 TICK_S = 0.1
 
 
@@ -204,7 +202,7 @@ class PlanPane(Pane):
         room = (width - GAP) // 2 - 2 if beside else width - 2
         moving = self.app.animation_level != "none"
         targets = self._targets.lines(self._answers, scene.problem, room, self.palette, moving)
-        limit = height if beside else max(height // 2, height - 1 - ANSWER_LINES * len(self._answers))
+        limit = height if beside else max(height // 2, height - 1 - len(targets))
         lines, self._place = self._drawn(scene.plan, room).lines(self.chosen, self._costs, limit)
         if beside:
             self.query_one("#targets", LinesView).show(TextLines(targets))

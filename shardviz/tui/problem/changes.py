@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from shardviz.drafts import edits
 from shardviz.drafts.draft import Draft
+from shardviz.drafts.lines import looks_like_command
 from shardviz.render.plans.decided import decided_parts
-from shardviz.render.problems.cells import Cell, Kind, default_sizes
+from shardviz.render.problems.cells import Cell, FieldRow, Kind, default_sizes
 
 if TYPE_CHECKING:
     from shardviz.drafts.scene import Scene
@@ -25,7 +26,8 @@ MAX_LETTERS = 4
 WORKS_ON: dict[str, tuple[Kind, ...]] = {
     "edit": ("text", "axis", "array", "dim", "sums", "choice"),
     "cycle": ("dim", "array", "choice", "text"),
-    "assign": ("dim", "array", "sums"),
+    "assign": ("dim", "sums"),
+    "sum": ("array", "sums"),
     "clear": ("dim", "sums"),
     "double": ("axis",),
     "halve": ("axis",),
@@ -62,7 +64,7 @@ def text_of(cell: Cell, scene: Scene) -> str:
 
 def entered(draft: Draft, cell: Cell, text: str) -> Draft:
     """Another text in place of that of a cell; an axis without a text is removed."""
-    if cell.kind != "axis":
+    if cell.kind != "axis" or looks_like_command(text):
         return edits.enter(draft, cell.field, text)
     if not text.strip():
         return edits.remove_axis(draft, cell.axes[0])
@@ -93,6 +95,18 @@ def assigned(draft: Draft, cell: Cell, axis: str) -> Draft:
     if cell.kind == "dim":
         return edits.assign(draft, cell.row, cell.number, axis)
     return edits.toggle_unreduced(draft, cell.row, axis)
+
+
+def moved_from(rows: Sequence[FieldRow], cell: Cell, axis: str) -> str:
+    """The other place of the array that has an axis: ``d of A``; empty where none has."""
+    row = next(row for row in rows if row.field == cell.field)
+    name = row.cells[0].text.removeprefix("→ ")
+    for each in row.cells:
+        if axis in each.axes and each != cell:
+            return (
+                f"{each.text.rstrip('_')} of {name}" if each.kind == "dim" else f"the pending sum of {name}"
+            )
+    return ""
 
 
 def cleared(draft: Draft, cell: Cell) -> Draft:

@@ -7,9 +7,7 @@ from shardviz.tui.command import Command
 KEEP = "keep"
 TYPING: tuple[Command, ...] = (
     Command("problem", KEEP, ("enter", "up", "down"), "Keep", "Keep the text.", "keep"),
-    Command(
-        "problem", "leave", ("escape", "ctrl+z", "ctrl+y"), "Leave", "As it was.", "leave it as it was", "esc"
-    ),
+    Command("problem", "leave", ("escape", "ctrl+y"), "Leave", "As it was.", "leave it as it was", "esc"),
 )
 """What works while text is typed, when every other key is text."""
 PROBLEM: tuple[Command, ...] = (
@@ -26,8 +24,8 @@ PROBLEM: tuple[Command, ...] = (
         "assign",
         (),
         "Split over an axis",
-        "The letter of an axis splits the dimension under the cursor over it: X, then Y, gives XY. On the"
-        " name of an array the letter makes it a pending sum over the axis, {U_X}.",
+        "The letter of an axis splits the dimension under the cursor over it: X, then Y, gives XY."
+        " An axis that splits another dimension of the array moves here.",
         "split",
         "X Y …",
     ),
@@ -40,6 +38,14 @@ PROBLEM: tuple[Command, ...] = (
         " the compiler's choice.",
         "next",
     ),
+    Command(
+        "problem",
+        "sum",
+        ("s",),
+        "Pending sum",
+        "On the name of an array: its devices hold partial sums over the next free axis, {U_X}; then none.",
+        "pending sum",
+    ),
     Command("problem", "clear", ("backspace",), "Leave whole", "No axis splits the dimension.", "whole", "⌫"),
     Command(
         "problem",
@@ -47,13 +53,11 @@ PROBLEM: tuple[Command, ...] = (
         ("plus", "equals_sign"),
         "Double",
         "Twice the devices along an axis.",
-        "double",
-        "+",
+        "size",
+        "+-",
     ),
-    Command("problem", "halve", ("minus",), "Halve", "Half the devices along an axis.", "halve", "-"),
-    Command(
-        "problem", "add_axis", ("a",), "Add an axis", "Another axis for the mesh, of 2 devices.", "add axis"
-    ),
+    Command("problem", "halve", ("minus",), "Halve", "Half the devices along an axis.", "", "-"),
+    Command("problem", "add_axis", ("a",), "Add an axis", "Another axis for the mesh, of 2 devices.", "axis"),
     Command(
         "problem",
         "remove_axis",
@@ -68,8 +72,8 @@ PROBLEM: tuple[Command, ...] = (
         ("less_than_sign",),
         "Axis to the left",
         "Before its neighbour: more major, its devices lie further apart.",
-        "left",
-        "<",
+        "order",
+        "<>",
     ),
     Command(
         "problem",
@@ -77,7 +81,7 @@ PROBLEM: tuple[Command, ...] = (
         ("greater_than_sign",),
         "Axis to the right",
         "After its neighbour: more minor, its devices lie closer together.",
-        "right",
+        "",
         ">",
     ),
     Command("problem", "move('up')", ("up",), "Up", "To the field above.", "", "↑"),

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from textual import events
-from textual.widgets import Input
 from textual.widgets.input import Selection
 
 from shardviz.drafts.draft import Draft
@@ -15,6 +14,7 @@ from shardviz.render.problems.cells import Cell
 from shardviz.render.problems.fields_picture import Typing
 from shardviz.tui.problem.changes import entered, text_of
 from shardviz.tui.problem.commands import KEEP, TYPING
+from shardviz.tui.text_input import TextInput
 
 if TYPE_CHECKING:
     from shardviz.drafts.scene import Scene
@@ -31,11 +31,11 @@ HINTS = {
     "targets": "shardy, cpu, v5e:2x4, h100:8, …",
 }
 """What can be typed, by field."""
-AXIS_HINT = "a name, a size, or both: X=4; without any the axis goes"
+AXIS_HINT = "a name, a size, or both: X=4; all axes: X=2,Y=4; nothing removes the axis"
 SPEC_HINT = "X_, P('X', None), A[b_X, d] …; all arrays: X_,__->X_; ? where the compiler may choose"
 
 
-class Entry(Input):
+class Entry(TextInput):
     """One line of text in place of a field's value: enter keeps it, esc leaves the field as it was.
 
     It is there for one field after another, and hidden between. `on_end` is called with whether the text is
@@ -59,7 +59,7 @@ class Entry(Input):
         """Begin with the text of a cell; `before` is the scene that esc brings back."""
         self.cell, self.before = cell, before
         self._first = one_line(text_of(cell, before))
-        with self.prevent(Input.Changed):
+        with self.prevent(TextInput.Changed):
             self.value = self._first
         self.selection = Selection(0, len(self._first))
         self.notes, self.is_open, self.display = 0, True, True

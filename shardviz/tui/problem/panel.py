@@ -174,6 +174,8 @@ class ProblemPanel(Vertical):
         axis = self.letters.get(event.character or "")
         if axis is None:
             return False
+        if moved := changes.moved_from(self._rows, self.cell, axis):
+            self.editor.notify(f"{axis} moves here from {moved}.")
         self.editor.edit(changes.assigned(self.scene.draft, self.cell, axis))
         return True
 
@@ -188,6 +190,13 @@ class ProblemPanel(Vertical):
     def action_cycle(self) -> None:
         if self._works("cycle"):
             self.editor.edit(changes.cycled(self.scene.draft, self.cell, self.scene))
+
+    def action_sum(self) -> None:
+        if self._works("sum"):
+            draft = edits.cycle_unreduced(self.scene.draft, self.cell.row)
+            if draft == self.scene.draft:
+                self.editor.notify("Every axis splits a dimension of this array: ⌫ on one frees its axes.")
+            self.editor.edit(draft)
 
     def action_clear(self) -> None:
         if self._works("clear"):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from shardviz.hardware import Placement, Topology
     from shardviz.hardware.chips import Gpu, TpuChip
     from shardviz.render.layouts.held import Ground
+    from shardviz.sharding import Mesh
     from shardviz.stepping.links import Links
     from shardviz.stepping.question import CollectiveQuestion
     from shardviz.stepping.stepped import Stepped
@@ -40,7 +41,9 @@ class Chosen:
         self._scene: Scene | None = None
         self._of: tuple[object, ...] = ()
         self._questions: dict[str | None, CollectiveQuestion] = {}
+        self._mesh: Mesh | None = None
         self._grounds: list[Ground] = []
+        """Where targets have placed the mesh."""
         self._placed: dict[tuple[object, ...], tuple[Placement, Topology | None]] = {}
         """What was found, with the placement, whose identity stands in the key."""
         self._joined: tuple[object, ...] = ()
@@ -61,7 +64,7 @@ class Chosen:
         """Find the collective in a scene.
 
         "same": it is the one before; "alike": the same operation on the same array, otherwise split or
-        sized; "other": another one, by its usual algorithm and on its usual links.
+        sized; "other": another one, by its usual algorithm. The kind of links stays as it was chosen.
         """
         from shardviz.stepping.plan_step import question_of_step
 
@@ -83,7 +86,7 @@ class Chosen:
             self.fault = error
         if before is not None and self.base is not None and _alike(before, self.base):
             return "alike"
-        self._algorithm = self.topology = None
+        self._algorithm = None
         return "other"
 
     @property
@@ -132,8 +135,16 @@ class Chosen:
 
     def stand_on(self, grounds: Iterable[Ground]) -> bool:
         """Take the links of the first target on which the group's neighbours are linked; whether they are
-        others than before."""
-        self._grounds = [*grounds]
+        others than before.
+
+        A target that has placed this mesh keeps it there while it is asked about another program.
+        """
+        if self._scene is not None:
+            mesh = self._scene.problem.mesh
+            kept = self._grounds if mesh == self._mesh else []
+            known = {ground.target: ground for ground in (*kept, *grounds)}
+            self._mesh = mesh
+            self._grounds = [known[each.name] for each in self._scene.targets if each.name in known]
         before, self._joined = self._joined, (self._placement, self._chip)
         return self._joined != before
 

@@ -23,7 +23,7 @@ STEP = (
         "step", "collective(1)", ("n",), "Next collective", "The next collective of the plan.", "collective"
     ),
     Command("step", "collective(-1)", ("N",), "Collective before", "The collective of the plan before."),
-    Command("step", "other", ("o",), "Other", "Play any other collective.", "other"),
+    Command("step", "other", ("o",), "Other", "Play any other collective.", "any"),
     Command("step", "back_to_plan", ("O",), "Plan's", "Back from another collective to those of the plan."),
     Command("step", "links", ("l",), "Links", "Join the devices by a ring or a torus, a line, a switch."),
     Command("step", "ask_now", ("r",), "Ask now", "Ask JAX and all targets now, also again."),
@@ -38,6 +38,7 @@ STEP = (
 FORM = (
     Command("step", "play_it", ("enter",), "Play it", "Play what stands in the form.", "play it", "enter"),
     Command("step", "leave", ("escape",), "Back", "Back to what was played before.", "back", "esc"),
+    Command("step", "next_choice", ("space",), "Next", "The next operation or algorithm.", "next", "space"),
     Command("step", "focus", ("down",), "Fields", "From field to field.", "fields", "↑↓"),
 )
 """While the form for another collective is open; its fields have the keys."""

@@ -15,7 +15,10 @@ from textual.widgets import Input, Static
 from shardviz.drafts.draft import CollectiveDraft
 from shardviz.drafts.wording import as_sentence
 from shardviz.errors import ShardvizError
+from shardviz.stepping.parameters import PARAMETERS as OPERATIONS
 from shardviz.tui.editor import as_editor
+from shardviz.tui.step.choice_field import ChoiceField
+from shardviz.tui.text_input import TextInput
 
 if TYPE_CHECKING:
     from shardviz.drafts.scene import Scene
@@ -35,6 +38,8 @@ PARAMETERS = {
     "send_sizes": "ragged_all_to_all",
     "untiled": "",
 }
+CHOSEN = ("op", "algorithm")
+"""Fields below which stands what can be chosen for them."""
 HINTS = {
     "op": "all_gather, psum, psum_scatter, all_to_all, ppermute, …",
     "axis": "all axes of the mesh",
@@ -64,6 +69,7 @@ class CollectiveForm(VerticalScroll):
     CollectiveForm Horizontal { height: 1; }
     CollectiveForm Horizontal Static { width: 18; }
     CollectiveForm Input { width: 1fr; }
+    CollectiveForm .choices { height: auto; padding: 0 0 0 2; text-style: dim; }
     CollectiveForm .fault { height: auto; padding: 0 0 0 2; color: $text-error; }
     """
 
@@ -77,7 +83,10 @@ class CollectiveForm(VerticalScroll):
         for name in (*FIELDS, *PARAMETERS):
             with Horizontal(id=f"row-{name}"):
                 yield Static(Text(name.replace("_", " ")))
-                yield Input(id=f"field-{name}", placeholder=HINTS.get(name, "0"), compact=True)
+                field = ChoiceField if name in CHOSEN else TextInput
+                yield field(id=f"field-{name}", placeholder=HINTS.get(name, "0"), compact=True)
+            if name in CHOSEN:
+                yield Static(id=f"choices-{name}", classes="choices", markup=False)
             fault = Static(id=f"fault-{name}", classes="fault", markup=False)
             fault.display = False
             yield fault
@@ -118,6 +127,13 @@ class CollectiveForm(VerticalScroll):
     def action_leave(self) -> None:
         self.post_message(self.Done())
 
+    def _offer(self, name: str, choices: list[str]) -> None:
+        """Show what can be chosen for a field."""
+        self.query_one(f"#field-{name}", ChoiceField).choices = choices
+        shown = self.query_one(f"#choices-{name}", Static)
+        shown.update(Text("  ".join(choices)))
+        shown.display = bool(choices)
+
     def _check(self) -> bool:
         """Say what is wrong, at its field; whether nothing is."""
         app = as_editor(self.app)
@@ -127,6 +143,8 @@ class CollectiveForm(VerticalScroll):
             row.display = op in ("", collective.op) or bool(self.query_one(f"#field-{name}", Input).value)
         wrong = ""
         mesh = app.scene.problem.mesh
+        self._offer("op", [*OPERATIONS])
+        self._offer("algorithm", _algorithms(collective, mesh))
         error = _error(collective, mesh)
         if error is not None:
             part, _, rest = error.message.partition(": ")
@@ -139,6 +157,18 @@ class CollectiveForm(VerticalScroll):
         for name in (*FIELDS, *PARAMETERS):
             self.query_one(f"#fault-{name}").display = name == wrong
         return not wrong
+
+
+def _algorithms(collective: CollectiveDraft, mesh: Mesh) -> list[str]:
+    """Those that can do it, as far as it is a collective."""
+    from shardviz.collectives import schedules_for
+    from shardviz.drafts.collective_question import collective_question
+
+    try:
+        question = collective_question(replace(collective, algorithm=""), mesh)
+        return [schedule.algorithm for schedule in schedules_for(question.schedule.pattern)]
+    except ShardvizError:
+        return []
 
 
 def _error(collective: CollectiveDraft, mesh: Mesh) -> ShardvizError | None:

@@ -22,13 +22,13 @@ from shardviz.tui.pane import Pane
 from shardviz.tui.step.chosen import Chosen, is_large, worked_out
 from shardviz.tui.step.commands import FORM, STEP
 from shardviz.tui.step.form import CollectiveForm
+from shardviz.tui.step.head import StepHead
 from shardviz.tui.step.player import Player
 from shardviz.tui.step.round_view import RoundView
 
 if TYPE_CHECKING:
     from shardviz.drafts.scene import Scene
     from shardviz.lessons.pointing import Place
-    from shardviz.render.layouts.held import Ground
     from shardviz.render.programs.target_document import Document
     from shardviz.render.rounds.player_page import Page, View
     from shardviz.stepping.links import Links
@@ -80,7 +80,7 @@ class StepPane(Pane):
         """How many lines stand above and below the picture."""
 
     def compose(self) -> ComposeResult:
-        yield Static(id="step-head", markup=False)
+        yield StepHead(id="step-head", markup=False)
         yield RoundView()
         yield CollectiveForm()
         yield Static(id="step-foot", markup=False)
@@ -89,7 +89,6 @@ class StepPane(Pane):
         self._open_form(False)
 
     def show_scene(self, scene: Scene) -> None:
-        # On a page of its own: the theme may be another.
         self._scene, self._page = scene, None
         if self.editor.step_number:
             # It was chosen on another screen.
@@ -107,18 +106,15 @@ class StepPane(Pane):
         self._go(place.round)
 
     def show_answers(self, answers: Mapping[str, Answer]) -> None:
-        # The verdict on the numbers comes with the compilers' answers.
         self._answers = answers
-        if self._scene is None or not self.is_loaded:
-            return
-        moved = self.chosen.stand_on(self._grounds(self._scene))
-        self._load(self.player.fraction) if moved else self._draw_foot()
+        if self._scene is not None and self.is_loaded:
+            self._load(self.player.fraction) if self._stand_on(self._scene) else self._draw_foot()
 
-    def _grounds(self, scene: Scene) -> Sequence[Ground]:
-        """Where the targets that have answered have placed the mesh."""
+    def _stand_on(self, scene: Scene) -> bool:
+        """Take the links of the targets that have answered; whether they are others than before."""
         from shardviz.tui.layout.grounds import grounds_of
 
-        return grounds_of(scene.targets, self._answers, scene.problem.mesh)
+        return self.chosen.stand_on(grounds_of(scene.targets, self._answers, scene.problem.mesh))
 
     @property
     def commands(self) -> Sequence[Command]:
@@ -133,6 +129,7 @@ class StepPane(Pane):
 
     def on_resize(self, _event: events.Resize) -> None:
         self._page = None
+        self._lines.clear()  # as many as before may wrap otherwise on the way
         self.call_after_refresh(self._draw)
 
     def command_words(self) -> str:
@@ -235,6 +232,9 @@ class StepPane(Pane):
     def on_collective_form_done(self) -> None:
         self.action_other()
 
+    def on_step_head_picked(self, message: StepHead.Picked) -> None:
+        self._go(round(message.part * self.player.rounds))
+
     def on_step_pane_ready(self, message: Ready) -> None:
         if message.ticket == self._ticket:
             self._take(message.found)
@@ -269,13 +269,13 @@ class StepPane(Pane):
             self._load_modules(self._scene)
             return
         found = self.chosen.look(self._scene)
-        moved = self.chosen.stand_on(self._grounds(self._scene))
-        if found == "same":
-            self._load(self.player.fraction) if moved else self._draw()
-            return
+        moved = self._stand_on(self._scene)
         if found == "other":
             self._group, self.player.playing = 0, False
-        self._load(self.player.fraction if found == "alike" else 0.0)
+        if found != "same" or moved:
+            self._load(0.0 if found == "other" else self.player.fraction)
+        else:
+            self._draw()
 
     def _load(self, fraction: float) -> None:
         """Work out the chosen collective, at a part of its rounds; a large one beside the screen."""

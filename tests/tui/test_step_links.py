@@ -1,0 +1,30 @@
+"""Whose links the player takes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from shardviz.compiler import Compiled, parse_targets
+from shardviz.drafts.edits import enter
+from shardviz.hardware.placement import Place, Placement
+from shardviz.tui.answers.answer import Answer
+from tests.tui.test_step_pane import SMALL, play
+
+
+def test_the_links_of_a_target_stay_while_it_is_asked_again():
+    (target,) = parse_targets("v5e:2x4")
+    places = tuple(Place((i // 4, i % 4)) for i in range(8))
+    compiled = Compiled(target.name, "ok", placement=Placement(tuple(range(8)), places, (2, 4), (False,) * 2))
+
+    def check(pane):
+        assert pane.chosen.links_of == ""
+        pane.show_answers({target.name: Answer(target, "answered", compiled=compiled)})
+        assert (pane.chosen.links_of, str(pane.chosen.links.topology)) == (target.name, "line of 4")
+        pane.editor.edit(enter(draft, "dtype", "f32"))
+        pane.show_answers({target.name: Answer(target, "asked")})
+        assert pane.chosen.links_of == target.name
+        pane.editor.edit(enter(draft, "mesh", "X=4,Y=2"))
+        assert pane.chosen.links_of == ""
+
+    draft = replace(SMALL, targets=target.name)
+    play([], check, draft)
