@@ -41,7 +41,7 @@ def gathered_more(comparison: Comparison) -> None:
         other = next((one for one in same if one.base_axes == mine.base_axes), None)
         planned, _ = comparison.whole_route(mine.arrays)
         if other is not None and all(one.elements < other.elements for one in planned):
-            before = [one for one in planned if one is not mine and one in comparison.ours]
+            before = [one for one in planned if one.place < mine.place and one in comparison.ours]
             also = f"does {listed(before)}, then " if before else ""
             comparison.say(
                 "gathered_more",

@@ -33,10 +33,8 @@ def _how(ours: list[Transfer], theirs: list[Transfer], cut: list[Transfer]) -> t
         return "sub_axes", f"over parts of a mesh axis ({', '.join(parts)}), the plan over whole axes"
     here, there = ([one for one in side if one.is_sum] for side in (ours, theirs))
     if wire(theirs) < wire(ours):
-        is_cut = {one.op for one in here} == {"all-reduce"} and {one.op for one in there} == {
-            "reduce-scatter"
-        }
-        why = ", whose sum every device gets whole" if is_cut else ""
+        sums = [{one.op for one in side} for side in (here, there)]
+        why = ", whose sum every device gets whole" if sums == [{"all-reduce"}, {"reduce-scatter"}] else ""
         return "fewer_bytes", f"with fewer bytes than the plan{why}"
     if here and there and there[0].elements > here[0].elements:
         return "summed_more", "before it is cut as far as in the plan"

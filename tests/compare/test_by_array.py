@@ -153,8 +153,8 @@ CASES = {
         ["all-gather X (24,48,48)->(48,48,48) 0"],
         "other_route",
         "shardy moves Out by gathering it, where the plan gathers none of it, which sends more bytes: it "
-        "does all-gather over X (221,184 bytes), sending 110,592 bytes; the plan does all-to-all over X (110,592 "
-        "bytes), sending 55,296 bytes.",
+        "does all-gather over X (221,184 bytes), sending 110,592 bytes; the plan does all-to-all over X "
+        "(110,592 bytes), sending 55,296 bytes.",
     ),
     "one operand alone": (
         ("aa->a", "X=2,Y=2", "YX->X", "a=12"),
