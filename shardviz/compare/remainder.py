@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shardviz.compare.comparison import Comparison
 from shardviz.compare.transfer import Transfer
-from shardviz.compare.wording import acts, arrays, cheaper, does, listed, verb, wire, with_article
+from shardviz.compare.wording import acts, arrays, cheaper, does, in_dtype, listed, verb, wire, with_article
 
 
 def other_route(comparison: Comparison) -> None:
@@ -39,7 +39,8 @@ def _how(ours: list[Transfer], theirs: list[Transfer], cut: list[Transfer]) -> t
     if here and there and there[0].elements > here[0].elements:
         return "summed_more", "before it is cut as far as in the plan"
     more = "more" if wire(theirs) > wire(ours) else "as many"
-    return "other_route", f"{_other_way(ours, theirs)}, which sends {more} bytes"
+    way, wider = _other_way(ours, theirs), in_dtype(theirs[0], ours[0])
+    return "other_route", f"{way}, which sends {more} bytes{wider}"
 
 
 def _other_way(ours: list[Transfer], theirs: list[Transfer]) -> str:
@@ -50,7 +51,8 @@ def _other_way(ours: list[Transfer], theirs: list[Transfer]) -> str:
         return "by adding up partial sums of it, which the plan does not have"
     if "all-gather" in there and "all-gather" not in here:
         return "by gathering it, where the plan gathers none of it"
-    if theirs[0].elements > ours[0].elements:
+    here_most, there_most = (max(one.elements for one in side) for side in (ours, theirs))
+    if there_most > here_most:
         return "before it is cut as far as in the plan"
     if "collective-permute" in there and "collective-permute" not in here:
         return "by whole blocks to other devices, where the plan sends none"

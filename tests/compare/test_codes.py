@@ -427,6 +427,28 @@ def test_every_array_of_a_chain_can_be_named():
 CUBE = "b=64,d=64,f=64"
 
 
+def test_wider_numbers_over_other_axes_send_more_for_their_dtype():
+    whole = plan(
+        problem_from_text("ij->ij", mesh=parse_mesh("X=2,Y=2,Z=2"), specs="(YXZ)_->(XZY)_", sizes="i=64,j=8")
+    )
+    moved = collective("collective-permute", "X Y", (8, 8), (8, 8), "f32", origin="0")
+    (found,) = [one for one in compare(whole, "cpu", [moved], None) if one.code == "other_route"]
+    assert "over other axes, which sends more bytes in f32: " in found.message
+
+
+def test_gathers_in_other_turns_are_not_of_more():
+    """Two gathers in place of four begin larger, and bring together as much."""
+    mesh, sizes = parse_mesh("X=2,Y=2,Z=2,W=2"), "b=48,d=12,f=24"
+    whole = plan(problem_from_text("bd,df->bf", mesh=mesh, specs="__,(WZ)(YX)->Y_", sizes=sizes))
+    turns = [
+        collective("all-gather", "Y X", (3, 6), (3, 24), origin="1"),
+        collective("all-gather", "W Z", (3, 24), (12, 24), origin="1"),
+    ]
+    found = compare(whole, "cpu", turns, None)
+    assert [one.code for one in found] == ["other_route"]
+    assert "cpu moves W by other collectives, which sends" in found[0].message
+
+
 def test_as_many_elements_of_another_array_in_a_wider_dtype_are_not_as_many_bytes():
     gather = collective("all-gather", "X", (32, 64), (64, 64), "f32", origin="0")
     exchange = collective("all-to-all", "X", (32, 64), (64, 32), "f32", origin="1")
