@@ -16,8 +16,8 @@ def reordered(comparison: Comparison) -> None:
             comparison.say(
                 "sub_axes",
                 f"{comparison.target} takes the devices of {', '.join(mine.axes)} in another order "
-                f"({', '.join(other.axes)}) in its {other.op} of {other.bytes:,} bytes; the plan's sends "
-                f"as many, {mine.wire_bytes:,}.",
+                f"({', '.join(other.axes)}) in its {other.op} of {other.bytes:,} bytes; "
+                f"{against(other.wire_bytes, mine.wire_bytes)}.",
                 [mine],
                 [other],
             )

@@ -34,6 +34,7 @@ class Comparison:
     equal: list[tuple[Transfer, Transfer]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self._answered = [*self.theirs]
         self._sums = [one for one in self.ours if one.is_sum], [one for one in self.theirs if one.is_sum]
 
     def say(
@@ -65,6 +66,12 @@ class Comparison:
     def plans(self, names: Iterable[str]) -> bool:
         """Whether the plan sends anything of some arrays."""
         return bool({step.array for step in self.plan.collectives if step.wire_bytes} & {*names})
+
+    def stays(self, name: str) -> bool:
+        """Whether none of the target's collectives can be of an array, nor of its sums."""
+        parts = self.plan.problem.parts
+        others = {array.name for part in parts for array in (*part.operands, part.result)} - {name}
+        return all(one.arrays and {*one.arrays} <= others for one in self._answered)
 
     def summed_over(self, result: str) -> tuple[frozenset[str], frozenset[str]] | None:
         """The axes over which either side adds up a result; None where that cannot be told: a sum of no

@@ -41,12 +41,14 @@ def gathered_more(comparison: Comparison) -> None:
         other = next((one for one in same if one.base_axes == mine.base_axes), None)
         planned, _ = comparison.whole_route(mine.arrays)
         if other is not None and all(one.elements < other.elements for one in planned):
+            before = [one for one in planned if one.place < mine.place and one in comparison.ours]
+            also = f"does {listed(before)}, then " if before else ""
             comparison.say(
                 "gathered_more",
                 f"{_gathers(comparison, other)}{_elements(other, mine)}; the plan "
-                f"{_cuts_first(comparison, mine)}gathers only {mine.bytes:,} bytes ({mine.wire_bytes:,} sent)"
-                f"{_elements(mine, other)}.",
-                [mine],
+                f"{_cuts_first(comparison, mine)}{also}gathers only {mine.bytes:,} bytes "
+                f"({wire([*before, mine]):,} sent{' in all' if before else ''}){_elements(mine, other)}.",
+                [*before, mine],
                 [other],
             )
 

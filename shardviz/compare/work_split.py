@@ -12,7 +12,7 @@ from shardviz.compare.comparison import Comparison
 from shardviz.compare.matching import kinds
 from shardviz.compare.summed_operands import summed_operands
 from shardviz.compare.transfer import Transfer
-from shardviz.compare.wording import acts, acts_on, arrays, cheaper, listed_axes, verb, wire
+from shardviz.compare.wording import acts, acts_on, against, arrays, cheaper, listed_axes, verb, wire
 from shardviz.planner import Contraction
 
 
@@ -29,7 +29,7 @@ def moved_elsewhere(comparison: Comparison) -> None:
             comparison.say(
                 "moved_elsewhere",
                 f"{comparison.target} {acts_on(theirs)} where the plan {acts_on(ours)}: the same "
-                f"collectives, which send as many bytes, {wire(ours):,}.",
+                f"collectives; {against(wire(theirs), wire(ours))}.",
                 [*ours],
                 [*theirs],
             )
@@ -66,13 +66,13 @@ def other_sums(comparison: Comparison) -> None:
         if here and added > planned:
             code = "reduced_not_gathered"
             lead = (
-                f"the plan {_prepares(here)} before multiplying, {comparison.target} multiplies the pieces "
+                f"the plan {_prepares(here)} before {_work(part)}, {comparison.target} {_on_pieces(part)} "
                 f"and adds partial sums of {result} over {listed_axes(added - planned, mesh)}"
             )
         elif there and added < planned:
             code = "gathered_not_reduced"
             lead = (
-                f"{comparison.target} {_prepares(there)} before multiplying, the plan multiplies the pieces "
+                f"{comparison.target} {_prepares(there)} before {_work(part)}, the plan {_on_pieces(part)} "
                 f"and adds partial sums of {result} over {listed_axes(planned - added, mesh)}"
             )
         elif not ours or not theirs:
@@ -81,7 +81,7 @@ def other_sums(comparison: Comparison) -> None:
             code = "other_sums"
             here_over, there_over = (listed_axes(axes, mesh) or "no axis" for axes in summed)
             lead = (
-                f"{comparison.target} splits the multiplication otherwise, with partial sums of {result} "
+                f"{comparison.target} splits the {_name(part)} otherwise, with partial sums of {result} "
                 f"over {there_over}, the plan over {here_over}"
             )
         comparison.say(code, f"{lead}: {_both(theirs, ours)}.", ours, theirs)
@@ -98,13 +98,13 @@ def other_array(comparison: Comparison) -> None:
         if here and there:
             is_gathered = {one.op for one in (*here, *there)} == {"all-gather"}
             code = "gathered_other_operand" if is_gathered else "other_operand"
-            lead = f"the plan {_prepares(here)} before multiplying, {target} {_prepares(there)}"
+            lead = f"the plan {_prepares(here)} before {_work(part)}, {target} {_prepares(there)}"
         elif here:
             code = "result_not_operand"
-            lead = f"the plan {_prepares(here)} before multiplying, {target} {_prepares(theirs)} after it"
+            lead = f"the plan {_prepares(here)} before {_work(part)}, {target} {_prepares(theirs)} after it"
         elif there:
             code = "operand_not_result"
-            lead = f"{target} {_prepares(there)} before multiplying, the plan {_prepares(ours)} after it"
+            lead = f"{target} {_prepares(there)} before {_work(part)}, the plan {_prepares(ours)} after it"
         else:
             continue
         comparison.say(code, f"{lead}: {_both(theirs, ours)}.", ours, theirs)
@@ -118,11 +118,24 @@ def other_split(comparison: Comparison) -> None:
         if any(alone) and len({one.arrays for one in (*ours, *theirs)}) > 1:
             comparison.say(
                 "other_split",
-                f"{comparison.target} splits the multiplication of {_product(part)} otherwise: "
+                f"{comparison.target} splits the {_name(part)} of {_product(part)} otherwise: "
                 f"{_both(theirs, ours)}.",
                 ours,
                 theirs,
             )
+
+
+def _name(part: Contraction) -> str:
+    """What an einsum is: one operand is not multiplied by anything."""
+    return "multiplication" if len(part.operands) > 1 else "einsum"
+
+
+def _work(part: Contraction) -> str:
+    return "multiplying" if len(part.operands) > 1 else "its einsum"
+
+
+def _on_pieces(part: Contraction) -> str:
+    return "multiplies the pieces" if len(part.operands) > 1 else "works on the pieces"
 
 
 def _product(part: Contraction) -> str:

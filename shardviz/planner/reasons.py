@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from shardviz.planner.contraction import Sharing
 from shardviz.planner.moves import Axes, Move, Shards, State, spec_of
@@ -72,10 +73,15 @@ def explain_einsum(choice: Choice) -> str:
 def explain_moves(choice: Choice, array: ShardedArray, moves: Sequence[Move]) -> list[str]:
     """One sentence for each move of one operand, or of the result, on its way to one state."""
     is_operand = any(operand is array for operand in choice.part.operands)
-    return [_explain(choice, array, move, moves[-1].after, is_operand) for move in moves]
+    return [
+        _explain(choice, array, move, following, moves[-1].after, is_operand)
+        for move, following in zip_longest(moves, moves[1:])
+    ]
 
 
-def _explain(choice: Choice, array: ShardedArray, move: Move, goal: State, is_operand: bool) -> str:
+def _explain(
+    choice: Choice, array: ShardedArray, move: Move, following: Move | None, goal: State, is_operand: bool
+) -> str:
     match move.op:
         case "all_gather":
             return _gather(choice, array, move, goal, is_operand)
@@ -86,7 +92,7 @@ def _explain(choice: Choice, array: ShardedArray, move: Move, goal: State, is_op
         case "ppermute":
             return _permute(array, move, goal)
         case _:
-            return _reduce(choice, array, move, goal)
+            return _reduce(choice, array, move, following, goal)
 
 
 def _gather(choice: Choice, array: ShardedArray, move: Move, goal: State, is_operand: bool) -> str:
@@ -295,18 +301,20 @@ def _stays(move: Move, dim: int, goal: State) -> bool:
     return set(move.axes) <= set(goal[0][dim])
 
 
-def _reduce(choice: Choice, array: ShardedArray, move: Move, goal: State) -> str:
+def _reduce(choice: Choice, array: ShardedArray, move: Move, following: Move | None, goal: State) -> str:
     n, axes = choice.mesh.group_size(move.axes), _names(move.axes)
     held = f"Each of the {n} devices along {axes} holds a partial sum of {array.name}"
     if move.op == "psum":
         return (
-            f"{held}: add them up and give every device the total; each sends at least "
+            f"{held}: add them up and give every device the total; each sends "
             f"2·{n - 1}/{n} of {move.bytes:,} bytes = {move.wire_bytes:,}."
         )
     assert move.dim is not None
     dim = array.dims[move.dim]
     if _stays(move, move.dim, goal):
         why = f", and {dim} is wanted split over {axes}"
+    elif following is not None and following.op == "all_gather" and set(move.axes) <= set(following.axes):
+        why = ", and the next step gathers the pieces along with others"
     else:
         why = f", and with {dim} split over {axes} the next step is cheaper"
     return (

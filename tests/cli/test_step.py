@@ -399,7 +399,8 @@ def test_a_million_devices_without_numbers_have_a_summary(capsys: Capture) -> No
         (("--compare",), "on a ring of 4 with 1 µs and 45 GB/s a v5e link, assumed"),
     ],
 )
-def test_whose_links_they_are_is_said(capsys, words, said):
+def test_whose_links_they_are_is_said(capsys, monkeypatch, words, said):
+    monkeypatch.setenv("COLUMNS", "100")
     assert said in printed(
         capsys, "psum", *FOUR, *words, *(() if words == ("--compare",) else ("--on", "none"))
     )

@@ -40,7 +40,7 @@ CASES = {
         ["all-to-all X (24,96)->(96,24) 0", "slice X (96,96)->(96,24) 1"],
         "moved_elsewhere",
         "shardy moves A by all-to-all over X (4,608 bytes) where the plan moves Out by all-to-all over X "
-        "(4,608 bytes): the same collectives, which send as many bytes, 3,456.",
+        "(4,608 bytes): the same collectives; both send 3,456 bytes.",
     ),
     "the sums of an operand": (
         ("a,dg->ad", "X=4,Y=2", "Y,_X->YX", "a=48,d=48,g=48"),
@@ -123,9 +123,46 @@ CASES = {
         ("i,j->ij", "X=2,Y=2,Z=2", "(YXZ),(YXZ)->(XYZ)_", "i=1536,j=96"),
         ["collective-permute X,Y (192)->(192) 0", "all-gather Y,X,Z (12)->(96) 1"],
         "other_route",
-        "shardy moves A by other collectives, which send as many bytes: it does collective-permute over X, Y "
+        "shardy moves A over other axes, which sends as many bytes: it does collective-permute over X, Y "
         "(384 bytes), sending 384 bytes; the plan does collective-permute over X, Y, Z (384 bytes), sending "
         "384 bytes.",
+    ),
+    "gathered whole, so that no blocks change places": (
+        ("bd,df->bf", "X=4,Y=2", "X_,_X->XY", "b=192,d=96,f=384"),
+        ["all-gather X (96,96)->(96,384) 1"],
+        "gathered_more",
+        "shardy gathers W over X to 73,728 bytes (55,296 sent); the plan slices it first and does "
+        "collective-permute over X, Y (9,216 bytes), then gathers only 36,864 bytes (36,864 sent in all).",
+    ),
+    "the diagonal of what a device holds": (
+        ("aa->a", "X=4", "_X->X", "a=192"),
+        [],
+        "avoided_collective",
+        "shardy gets by without the plan's all-gather over X (73,728 bytes) of A, which sends 55,296 bytes: "
+        "every device computes with what it holds of A by its spec, P(None, 'X').",
+    ),
+    "a result that stays": (
+        ("bd,df->bf", "X=2,Y=4", "X_,_Y->X_", "b=48,d=48,f=48"),
+        [],
+        "avoided_collective",
+        "shardy gets by without the plan's all-gather over Y (2,304 bytes) of Out, which sends 1,728 bytes: "
+        "Out stays where its einsum makes it.",
+    ),
+    "gathered, where the plan exchanges": (
+        ("abc->acb", "X=2,Y=2", "X__->_X_", "a=48,b=48,c=48"),
+        ["all-gather X (24,48,48)->(48,48,48) 0"],
+        "other_route",
+        "shardy moves Out by gathering it, where the plan gathers none of it, which sends more bytes: it "
+        "does all-gather over X (221,184 bytes), sending 110,592 bytes; the plan does all-to-all over X "
+        "(110,592 bytes), sending 55,296 bytes.",
+    ),
+    "one operand alone": (
+        ("aa->a", "X=2,Y=2", "YX->X", "a=12"),
+        ["all-reduce Y (6)->(6) of 0"],
+        "reduced_not_gathered",
+        "the plan gathers A before its einsum, shardy works on the pieces and adds partial sums of Out over "
+        "Y: it adds up Out by all-reduce over Y (12 bytes), sending 12 bytes; the plan moves A by all-gather "
+        "over Y (144 bytes), then all-gather over X (288 bytes), sending 216 bytes, which is more.",
     ),
 }
 

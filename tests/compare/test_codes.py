@@ -187,12 +187,14 @@ CASES = {
     "extra_collective": (
         "X_,_Y->XY",
         [collective("all-gather", "X", (4, 2048), (8, 2048))],
-        "the plan sends nothing of A; cpu moves A by all-gather over X (32,768 bytes), sending 16,384 bytes.",
+        "the plan sends nothing of A: every device computes with what it holds of A by its spec, "
+        "P('X', None); cpu moves A by all-gather over X (32,768 bytes), sending 16,384 bytes.",
     ),
     "avoided_collective": (
         "XY,_Y->XY",
         [],
-        "cpu gets by without the plan's all-gather over Y (16,384 bytes) of A, which sends 12,288 bytes.",
+        "cpu gets by without the plan's all-gather over Y (16,384 bytes) of A, which sends 12,288 bytes: "
+        "every device computes with what it holds of A by its spec, P('X', 'Y').",
     ),
 }
 
@@ -386,7 +388,7 @@ def test_the_devices_of_an_axis_in_another_order():
         (
             "sub_axes",
             "cpu takes the devices of Y in another order (Y:(2)2, Y:(1)2) in its all-gather of 16,384 bytes; "
-            "the plan's sends as many, 12,288.",
+            "both send 12,288 bytes.",
         )
     ]
 
@@ -425,6 +427,35 @@ def test_every_array_of_a_chain_can_be_named():
 CUBE = "b=64,d=64,f=64"
 
 
+def test_wider_numbers_over_other_axes_send_more_for_their_dtype():
+    whole = plan(
+        problem_from_text("ij->ij", mesh=parse_mesh("X=2,Y=2,Z=2"), specs="(YXZ)_->(XZY)_", sizes="i=64,j=8")
+    )
+    moved = collective("collective-permute", "X Y", (8, 8), (8, 8), "f32", origin="0")
+    (found,) = [one for one in compare(whole, "cpu", [moved], None) if one.code == "other_route"]
+    assert "over other axes, which sends more bytes in f32: " in found.message
+
+
+def test_gathers_in_other_turns_are_not_of_more():
+    """Two gathers in place of four begin larger, and bring together as much."""
+    mesh, sizes = parse_mesh("X=2,Y=2,Z=2,W=2"), "b=48,d=12,f=24"
+    whole = plan(problem_from_text("bd,df->bf", mesh=mesh, specs="__,(WZ)(YX)->Y_", sizes=sizes))
+    turns = [
+        collective("all-gather", "Y X", (3, 6), (3, 24), origin="1"),
+        collective("all-gather", "W Z", (3, 24), (12, 24), origin="1"),
+    ]
+    found = compare(whole, "cpu", turns, None)
+    assert [one.code for one in found] == ["other_route"]
+    assert "cpu moves W by other collectives, which sends" in found[0].message
+
+
+def test_as_many_elements_of_another_array_in_a_wider_dtype_are_not_as_many_bytes():
+    gather = collective("all-gather", "X", (32, 64), (64, 64), "f32", origin="0")
+    exchange = collective("all-to-all", "X", (32, 64), (64, 32), "f32", origin="1")
+    sentence = dict(said("X_,X_->_X", gather, exchange, sizes=CUBE))["moved_elsewhere"]
+    assert sentence.endswith(": the same collectives; it sends 12,288 bytes instead of 6,144.")
+
+
 def test_equal_shapes_hide_no_other_array():
     """The same two collectives, of other arrays: as Shardy does it."""
     gather = collective("all-gather", "X", (32, 64), (64, 64), origin="0")
@@ -435,7 +466,7 @@ def test_equal_shapes_hide_no_other_array():
             "moved_elsewhere",
             "cpu moves A by all-gather over X (8,192 bytes), then moves W by all-to-all over X (4,096 bytes) "
             "where the plan moves W by all-gather over X (8,192 bytes), then moves Out by all-to-all over X "
-            "(4,096 bytes): the same collectives, which send as many bytes, 6,144.",
+            "(4,096 bytes): the same collectives; both send 6,144 bytes.",
         ),
     ]
 
@@ -462,7 +493,8 @@ def test_sums_of_one_chain_are_told_apart_by_what_they_are_made_of():
     assert found == [
         (
             "fewer_bytes",
-            "cpu adds up H1 with fewer bytes than the plan: it does reduce-scatter over Y (64 bytes), "
+            "cpu adds up H1 with fewer bytes than the plan, whose sum every device gets whole: it does "
+            "reduce-scatter over Y (64 bytes), "
             "sending 48 bytes; the plan does all-reduce over Y (64 bytes), sending 96 bytes, which is more.",
         )
     ]

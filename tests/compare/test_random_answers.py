@@ -97,6 +97,8 @@ def check(question, plan, answer, found) -> None:
         assert {*told} <= {*there}, (question, one)
         assert {each.removeprefix("the sums of ") for each in OF_ARRAY.findall(one.message)} <= arrays, one
         check_sums(one.message, there)
+        if all(len(part.operands) == 1 for part in plan.problem.parts):
+            assert not re.search("multipl|product", one.message), (question, one)
         left = MOVED.sub("", one.message)
         known = {number for each in (*ours, *theirs) for number in each[2:]} | sums(ours) | sums(theirs)
         known |= held(plan, answer) if "other_result" in one.code else set()

@@ -71,7 +71,7 @@ SENTENCES = [
         "XY,Y_->X_",
         "psum Out",
         "Each of the 4 devices along Y holds a partial sum of Out: add them up and give every device the "
-        "total; each sends at least 2·3/4 of 65,536 bytes = 98,304.",
+        "total; each sends 2·3/4 of 65,536 bytes = 98,304.",
     ),
     (
         "XY,Y_->XY",
@@ -79,6 +79,13 @@ SENTENCES = [
         "Each of the 4 devices along Y holds a partial sum of Out, and f is wanted split over Y: add them "
         "up and let each device keep its 1/4 of the total; each sends 3/4 of 65,536 bytes = 49,152, half "
         "of what a psum would.",
+    ),
+    (
+        "_X,XY->__",
+        "psum_scatter Out",
+        "Each of the 2 devices along X holds a partial sum of Out, and the next step gathers the pieces "
+        "along with others: add them up and let each device keep its 1/2 of the total; each sends 1/2 of "
+        "32,768 bytes = 16,384, half of what a psum would.",
     ),
     (
         "XY,_Y->XY",
