@@ -160,9 +160,9 @@ def test_ninety_dumps_of_a_megabyte_take_no_time_where_nothing_changes(matmul):
     dumps = [
         Dump(f"module_0001.jit_product.{n:04}.a.after_b.before_c.txt", f"{large}{n // 9}") for n in range(90)
     ]
-    start = time.perf_counter()
+    start = time.process_time()
     stages = read_passes(dumps, MESH)
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
     assert [stage.kind for stage in stages] == ["input", "schedule"]
 
 
