@@ -12,9 +12,11 @@ from shardviz.hlo.text.normal_form import without_comments
 from shardviz.sharding import Mesh
 
 _FIRST = re.compile(
-    r'"(?:[^"\\\n]|\\.)*+"|(?P<hlo>HloModule\s+[^\s,])|(?P<mlir>func\.func|(?:stablehlo|sdy|mhlo)\.\w)'
+    r'"(?:[^"\\]|\\.)*+"|(?P<hlo>^[ \t]*+HloModule\s+[^\s,])'
+    r"|(?P<mlir>(?<![%.\w-])(?:func\.func|(?:stablehlo|sdy|mhlo)\.\w))",
+    re.MULTILINE,
 )
-"""What comes first outside of strings tells the language; an HLO module's header may quote the others."""
+"""What stands outside of strings tells the language; an HLO module's header may quote the other."""
 
 
 def read(text: str, mesh: Mesh | None = None, *, infer: bool = False) -> HloModule | ShardyModule:
@@ -24,18 +26,22 @@ def read(text: str, mesh: Mesh | None = None, *, infer: bool = False) -> HloModu
     one. The module's `mesh` is the one whose axes its collectives name, None where there is none.
     Raises `NotationError` for a text that is none of them.
     """
-    found = (each.lastgroup for each in _FIRST.finditer(without_comments(text)))
-    first = next((language for language in found if language), None)
-    if first == "mlir":
+    text_alone = without_comments(text)
+    # What a log says before an HLO module may name operations of MLIR; no MLIR has that module's header.
+    languages = (each.lastgroup for each in _FIRST.finditer(text_alone) if each.lastgroup)
+    language = next(languages, None)
+    if language == "mlir" and "HloModule" in text_alone and "hlo" in languages:
+        language = "hlo"
+    if language == "mlir":
         module = read_shardy(text, mesh)
         if (
             infer
             and module.mesh is None
-            and (inferred := mesh_of_collectives(module.collectives)) is not None
+            and (inferred := mesh_of_collectives(module.collectives, module.num_devices)) is not None
         ):
             return read_shardy(text, inferred)
         return module
-    if first == "hlo" or is_hlo(text):
+    if language == "hlo" or is_hlo(text):
         return read_hlo(text, mesh, infer=infer)
     raise NotationError(
         "this is neither HLO nor StableHLO nor Shardy text",

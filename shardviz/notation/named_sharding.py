@@ -1,4 +1,4 @@
-"""The named form of an HLO sharding: ``mesh['x'=2,'y'=2], [{'y'}, {}], unreduced={'x'}``.
+"""The named form of an HLO sharding: ``mesh['x'=2,'y'=2], [{'y'}, {}], unreduced={'x'}, manual={}``.
 
 Its mesh has names of its own, so its axes are compared by the places of devices. ``'b':(2)2`` is the part of
 size 2 of axis b that follows a part of size 2; ``device_ids`` says which device stands at each place, where
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from shardviz.errors import quote
 from shardviz.notation.reading import Context, Reading
 from shardviz.notation.scanner import MAX_RANK, Scanner, Word
-from shardviz.notation.tile_assignment import HINT, fail_not_whole, integers, iota_order
+from shardviz.notation.tile_assignment import HINT, fail_not_whole, integers, iota_order, manual_notes
 from shardviz.notation.tiles import (
     Digit,
     digits_of_blocks,
@@ -49,26 +49,36 @@ def read_named(scanner: Scanner, mesh: Mesh, context: Context) -> Reading:
     scanner.expect(",", HINT)
     open_dims: list[int] = []
     dims: list[list[Digit]]
-    unreduced: list[Digit] = []
+    sets: dict[str, list[Digit]] = {"replicated": [], "unreduced": [], "manual": []}
     if scanner.take("["):
         dims = _dims(scanner, named, open_dims)
         context.check_rank(scanner, len(dims))
     else:
         dims = [[] for _ in range(context.known_rank(scanner))]
         if scanner.take("unreduced"):
-            unreduced = list(named.axes.values())
+            sets["unreduced"] += named.axes.values()
         elif not scanner.take("replicated"):
             scanner.fail_here("'[', 'replicated' or 'unreduced'", HINT)
     while scanner.take(","):
         if scanner.peek("metadata"):
             break
-        unreduced += _axis_set(scanner, named)
-    axes = _axes(named, dims, unreduced, mesh)
+        kind, digits = _axis_set(scanner, named)
+        sets[kind] += digits
+    unreduced, manual = (
+        sorted(sets[kind], key=lambda digit: -digit.stride) for kind in ("unreduced", "manual")
+    )
+    axes = _axes(named, [*dims, unreduced, manual], mesh)
     used = [axis for dim in axes or () for axis in dim]
     if axes is None or len(set(used)) < len(used):
         fail_not_whole(scanner, mesh, start, scanner.pos)
-    notes = (f"dimension {dim} is open: the compiler may split it further" for dim in open_dims)
-    return Reading(PartitionSpec(axes[:-1], axes[-1]), open_dims=tuple(open_dims), notes=tuple(notes))
+    *split, pending, inside = axes
+    notes = [f"dimension {dim} is open: the compiler may split it further" for dim in open_dims]
+    return Reading(
+        PartitionSpec(tuple(split), pending),
+        open_dims=tuple(open_dims),
+        manual=inside,
+        notes=(*notes, *manual_notes(inside)),
+    )
 
 
 def _mesh(scanner: Scanner) -> _NamedMesh:
@@ -153,29 +163,25 @@ def _sub_axis(scanner: Scanner, axis: Digit) -> Digit:
     return Digit(size, axis.stride * (axis.size // (before * size)))
 
 
-def _axis_set(scanner: Scanner, named: _NamedMesh) -> list[Digit]:
-    """``unreduced={…}`` gives its digits, ``replicated={…}`` none."""
+def _axis_set(scanner: Scanner, named: _NamedMesh) -> tuple[str, list[Digit]]:
+    """``unreduced={…}``, ``manual={…}`` or ``replicated={…}``: the word before the sign, and the digits."""
     start = scanner.pos
     kind = scanner.take("replicated", "unreduced", "manual") or scanner.fail_here("'unreduced='", HINT)
     scanner.expect("=", HINT)
-    reduction = scanner.take("max", "min")
-    if kind == "manual" or reduction:
-        reason = (
-            "the pending reduction is no sum" if reduction else "the program moves a part of its data itself"
-        )
-        scanner.fail(reason, start, scanner.pos, "give an array that is whole or a pending sum")
+    if scanner.take("max", "min"):
+        hint = "give an array that is whole or a pending sum"
+        scanner.fail("the pending reduction is no sum", start, scanner.pos, hint)
     scanner.expect("{", HINT)
     digits = _digits(scanner, named)
     scanner.expect("}", HINT)
-    return digits if kind == "unreduced" else []
+    return kind, digits
 
 
 def _axes(
-    named: _NamedMesh, dims: Sequence[Sequence[Digit]], unreduced: Sequence[Digit], mesh: Mesh
+    named: _NamedMesh, groups: Sequence[Sequence[Digit]], mesh: Mesh
 ) -> tuple[tuple[str, ...], ...] | None:
-    """For each dimension its axes of `mesh`, last the unreduced ones."""
-    unreduced = sorted(unreduced, key=lambda digit: -digit.stride)
-    groups: list[Sequence[Digit]] = [*dims, unreduced]
+    """For each dimension its axes of `mesh`; of the last two groups, which are sets, those too."""
+    sets = len(groups) - 2
     if named.listed is not None:
         parts = [math.prod(digit.size for digit in group) for group in groups]
         blocks: list[tuple[int, ...]] = [()] * len(named.listed)
@@ -192,6 +198,6 @@ def _axes(
         if any(digits is None for group in moved for digits in group):
             return None
         groups = [[digit for digits in group if digits for digit in digits] for group in moved]
-    axes = [whole_axes(group, mesh, ordered=i < len(dims)) for i, group in enumerate(groups)]
+    axes = [whole_axes(group, mesh, ordered=i < sets) for i, group in enumerate(groups)]
     known = tuple(dim for dim in axes if dim is not None)
     return known if len(known) == len(axes) else None

@@ -29,15 +29,15 @@ def read_shardy(text: str, context: Context) -> Reading:
         scanner.expect("=", _HINT)
     scanner.take("#sdy.sharding")
     scanner.expect("<", _HINT)
+    notes: list[str] = []
     if not scanner.take("@"):
-        _inline_mesh(scanner, context)
+        notes += _inline_mesh(scanner, context)
     elif scanner.peek('"'):
         scanner.string("a mesh", _HINT)
     else:
         scanner.name("a mesh", _HINT)
     scanner.expect(",", _HINT)
     scanner.expect("[", _HINT)
-    notes: list[str] = []
     dims: list[list[Word]] = []
     open_dims: list[int] = []
     while not scanner.take("]"):
@@ -75,8 +75,8 @@ def _braces(axes: tuple[str, ...], context: Context, is_open: bool = False) -> s
     return f"{{{', '.join([*listed, *['?'] * is_open])}}}"
 
 
-def _inline_mesh(scanner: Scanner, context: Context) -> None:
-    """``mesh<["X"=2, "Y"=4]>``, which must agree with the known mesh."""
+def _inline_mesh(scanner: Scanner, context: Context) -> list[str]:
+    """``mesh<["X"=2, "Y"=4]>``, which must agree with the known mesh; a note where it orders its devices."""
     scanner.skip()
     start = scanner.pos
     scanner.expect("mesh<", _HINT)
@@ -88,18 +88,22 @@ def _inline_mesh(scanner: Scanner, context: Context) -> None:
         sizes.append((name.text, scanner.integer("the size of the axis", _HINT)))
         if not scanner.take(",") and not scanner.peek("]"):
             scanner.fail_here("',' or ']'", _HINT)
+    ordered: list[int] = []
     if scanner.take(","):
         scanner.expect("device_ids", _HINT)
         scanner.expect("=", _HINT)
         scanner.expect("[", _HINT)
         while not scanner.take("]"):
-            scanner.integer("a device", _HINT)
+            ordered.append(scanner.integer("a device", _HINT))
             scanner.take(",")
     scanner.expect(">", _HINT)
     given = context.given_mesh
     if given is not None and sizes != list(given.shape.items()):
         hint = f"give the mesh that the text has, not {given}"
         scanner.fail("this mesh differs from the one asked about", start, scanner.pos, hint)
+    if ordered == [*range(len(ordered))]:
+        return []
+    return ["the text's device_ids are left out: what is written here counts the devices in the mesh's order"]
 
 
 def _dim(scanner: Scanner, dim: int, context: Context, notes: list[str]) -> tuple[list[Word], bool]:

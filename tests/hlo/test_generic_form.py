@@ -14,8 +14,9 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 from jaxlib.mlir import ir
 
-from shardviz.hlo import ShardyModule, read_shardy
-from shardviz.sharding import PartitionSpec
+from shardviz.errors import NotationError
+from shardviz.hlo import ShardyModule, read, read_shardy
+from shardviz.sharding import Mesh, PartitionSpec
 
 _REGION = re.compile(r'("[a-z.]+\w+"\([^()]*\)) <(\{.*\})> \(\{$', re.MULTILINE)
 _ATTRIBUTES = re.compile(r'("[a-z]+\.\w+"\([^()]*\)) <(\{.*\})>(?= :)')
@@ -121,3 +122,59 @@ def test_a_text_in_the_generic_form_that_is_cut_off_is_read(lowered):
         assert found <= len(module.collectives) <= len(whole.collectives)
         found = len(module.collectives)
     assert found == len(whole.collectives)
+
+
+def ragged(*operands):
+    return lax.ragged_all_to_all(*operands, axis_name="Y")
+
+
+@pytest.mark.parametrize("generic", [False, True])
+def test_a_ragged_all_to_all_is_a_custom_call(generic):
+    mesh = jax.make_mesh((2, 4), ("X", "Y"), axis_types=(AxisType.Auto,) * 2)
+    mapped = jax.shard_map(ragged, mesh=mesh, in_specs=(P(("X", "Y")),) * 6, out_specs=P(("X", "Y")))
+    arrays = [jax.ShapeDtypeStruct((rows, 4), jnp.bfloat16) for rows in (64, 128)]
+    numbers = [jax.ShapeDtypeStruct((32,), jnp.int32)] * 4
+    module = jax.jit(mapped).lower(*arrays, *numbers).compiler_ir()
+    text = module.operation.get_asm(print_generic_op_form=generic)
+    assert "ragged_all_to_all" in text
+    (found,) = read_shardy(text).collectives
+    assert (found.op, found.groups) == ("ragged-all-to-all", ((0, 1, 2, 3), (4, 5, 6, 7)))
+    assert (found.operand_shape, found.result_shape, found.bytes, found.wire_bytes) == (
+        (8, 4),
+        (16, 4),
+        64,
+        48,
+    )
+
+
+MAIN = """module @m attributes {mhlo.num_partitions = 8 : i32} {
+  func.func public @main(%arg0: tensor<4x8xf32>) -> tensor<?xf32> {
+    %0 = OPERATION
+    return %0 : tensor<?xf32>
+  }
+}
+"""
+CHANNEL = "channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>"
+ALL = (
+    '"stablehlo.all_gather"(%arg0) <{all_gather_dim = 0 : i64, replica_groups = dense<> : tensor<0x0xi64>, '
+    f"{CHANNEL}, use_global_device_ids}}> : (tensor<4x8xf32>) -> tensor<32x8xf32>"
+)
+PERMUTE = (
+    '"stablehlo.collective_permute"(%arg0) <{source_target_pairs = dense<[[0, 1], [1, 0]]> : tensor<2x2xi64>, '
+    f"{CHANNEL}}}> : (tensor<4x8xf32>) -> tensor<4x8xf32>"
+)
+
+
+def test_no_groups_are_one_of_all():
+    module = read(MAIN.replace("OPERATION", ALL))
+    assert module.unread == ()
+    assert [each.groups for each in module.collectives] == [(tuple(range(8)),)]
+
+
+def test_a_mesh_is_of_all_devices_of_a_program():
+    assert read(MAIN.replace("OPERATION", PERMUTE), infer=True).mesh == Mesh(("axis_0",), (8,))
+
+
+def test_a_module_in_one_line_is_refused():
+    with pytest.raises(NotationError, match="no function on a line of its own"):
+        read(MAIN.replace("OPERATION", ALL).replace("\n", " "))

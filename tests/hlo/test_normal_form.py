@@ -269,6 +269,55 @@ def test_what_goes_on_in_the_next_line(indent):
     )
 
 
+SPACED = [
+    "ROOT %g = f32[32] all-gather(%p),channel_id=1,replica_groups=[2,4]<=[4,2]T(1,0),dimensions={0},use_global_device_ids=true",
+    "ROOT %g = f32[32] all-gather (%p), GROUPS, REST",
+    "ROOT %g = f32[32] all-gather\n(%p), GROUPS, REST",
+    "ROOT %g=f32[32] all-gather(%p), GROUPS, REST",
+    "ROOT %g =\nf32[32]\nall-gather(%p), GROUPS, REST",
+    "ROOT   %g   =   f32[32]   all-gather( %p ) , GROUPS , REST",
+    "ROOT %g = f32[ 32 ] all-gather(%p), GROUPS, REST",
+    "ROOT %g = f32[32] all-gather(%p), replica_groups=\n[2,4]<=[4,2]T(1,0), REST",
+    "ROOT %g = f32[32] all-gather(%p), replica_groups=[2,4]\n<=[4,2]\nT(1,0), REST",
+    "ROOT %g = f32[32] all-gather(%p), replica_groups=mesh['a'=4,\n'b'=2]\n {'a'}, REST",
+]
+NOT_XLAS = [
+    "ROOT %g = f32[32] all-gather(%p), replica_groups\n  ={{0,2,4,6},{1,3,5,7}}, REST",
+    "ROOT %g = f32[32] all-gather(%p), replica_groups = {{0,2,4,6},{1,3,5,7}}, REST",
+]
+
+
+@pytest.mark.parametrize(
+    ("line", "is_xlas"), [*((line, True) for line in SPACED), *((line, False) for line in NOT_XLAS)]
+)
+def test_spaces_that_xla_does_not_print(line, is_xlas):
+    """XLA's parser takes most of them."""
+    line = line.replace("GROUPS", "replica_groups={{0,2,4,6},{1,3,5,7}}")
+    line = line.replace("REST", "channel_id=1, dimensions={0}, use_global_device_ids=true")
+    text = f"{HEADER}ENTRY %main (p: f32[8]) -> f32[32] {{\n  %p = f32[8] parameter(0)\n  {line}\n}}\n"
+    if is_xlas:
+        assert hlo_module_from_text(text)
+    module = read(text)
+    (found,) = module.collectives
+    assert module.unread == ()
+    assert (found.groups, found.operand_shape, found.wire_bytes) == (((0, 2, 4, 6), (1, 3, 5, 7)), (8,), 96)
+
+
+@pytest.mark.parametrize("width", [60, 97, 120])
+def test_a_text_that_is_folded_at_a_width(width):
+    """As ``fold -s`` does it: after a space where there is one, else within a word."""
+    text = text_of("a kernel in a loop, v5e")
+    folded = re.sub(
+        rf"(?=[^\n]{{{width + 1}}})(?:[^\n]{{0,{width - 1}}} |[^\n]{{{width}}})", r"\g<0>\n", text
+    )
+    assert max(map(len, folded.split("\n"))) <= width
+    found = read_hlo(folded, Mesh(("X",), (4,)))
+    assert found.unread == ()
+    assert [replace(each, source="", name="") for each in found.collectives] == [
+        replace(each, source="", name="") for each in read_hlo(text, Mesh(("X",), (4,))).collectives
+    ]
+
+
 GATHER = (
     "%g = f32[8] all-gather(%p), channel_id=1, replica_groups={}, dimensions={0}, use_global_device_ids=true"
 )
@@ -302,6 +351,20 @@ def test_xla_reads_these_tables(text):
     """Where its printer puts the table, behind all else in the header."""
     moved = text.replace(", num_partitions=8", "").replace("HloModule m", "HloModule m, num_partitions=8")
     assert "origin_recovery_table" in hlo_module_from_text(moved).to_string()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"lowered by stablehlo.to_hlo, func.func @main\n{HEADER}{MAIN}",
+        MAIN.replace("%p", "%stablehlo.add"),
+        MAIN.replace("%p", "%call.sdy.mesh"),
+    ],
+)
+def test_hlo_whose_words_are_those_of_mlir(text):
+    module = read(text)
+    assert isinstance(module, HloModule)
+    assert [each.op for each in module.collectives] == ["all-gather"]
 
 
 def test_mlir_with_a_comment_that_names_hlo():

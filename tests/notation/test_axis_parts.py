@@ -73,6 +73,20 @@ def test_manual_axes_are_written_as_jax_does(manual, spec):
     assert reading.manual == (manual,)
     assert f"manual over {manual}" in reading.notes[0]
     assert find_notation("gspmd").write(reading, context) == text
+    dims = ", ".join(
+        f"{{{', '.join(map(repr, dim if isinstance(dim, tuple) else (dim,) if dim else ()))}}}"
+        for dim in spec
+    )
+    named = f"{{mesh['X'=2,'Y'=4,'Z'=2], [{dims}], manual={{'{manual}'}}}}"
+    again = read_sharding(named, context)
+    assert (again.spec, again.manual, again.notes) == (reading.spec, reading.manual, reading.notes)
+
+
+def test_an_order_of_devices_that_is_left_out_is_told():
+    text = '#sdy.sharding<mesh<["a"=2, "b"=2], device_ids=[ORDER]>, [{"a"}]>'
+    assert read_sharding(text.replace("ORDER", "0, 1, 2, 3"), Context()).notes == ()
+    (note,) = read_sharding(text.replace("ORDER", "3, 2, 1, 0"), Context()).notes
+    assert "device_ids" in note
 
 
 @pytest.mark.parametrize(

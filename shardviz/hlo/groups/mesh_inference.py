@@ -125,12 +125,15 @@ def mesh_of_instructions(
     return mesh_of_groups(total, groups, permutes, written)
 
 
-def mesh_of_collectives(collectives: Iterable[Collective]) -> Mesh | None:
-    """The same for records that were read without a mesh, as far as their groups are listed."""
+def mesh_of_collectives(collectives: Iterable[Collective], devices: int) -> Mesh | None:
+    """The same for records that were read without a mesh, as far as their groups are listed.
+
+    There are so many `devices`, or as many as the groups name.
+    """
     listed = {(each.op == "collective-permute", each.groups) for each in collectives if each.groups}
     ids = [i for _, groups in listed for group in groups for i in group]
     return mesh_of_groups(
-        max(ids, default=-1) + 1,
+        max([devices - 1, *ids]) + 1,
         [ReplicaGroups(lists=groups) for is_permute, groups in listed if not is_permute],
         [groups for is_permute, groups in listed if is_permute],
     )

@@ -41,7 +41,8 @@ class ShardyModule:
     `mesh` is the one that was given, else the first that the text declares. `unread` says, a sentence
     each, what could not be read, and `unread_collectives` counts the collectives among that.
     `awaits_partitioner` tells that the text splits arrays and leaves it to the partitioner to insert the
-    collectives for that; with collectives of Shardy's, it does not.
+    collectives for that; with collectives of Shardy's, it does not. `num_devices` is 1 where the text names
+    no number.
     """
 
     name: str
@@ -52,6 +53,7 @@ class ShardyModule:
     unread: tuple[str, ...] = ()
     unread_collectives: int = 0
     awaits_partitioner: bool = False
+    num_devices: int = 1
 
 
 def is_mlir(text: str) -> bool:
@@ -111,6 +113,13 @@ class _Reader:
                         origins[home] = OperationOrigins(operation.function)
                     collective = replace(collective, origin=origins[home].of(operation))
                 found[home, operation.order] = collective, operation.loops
+        if not walk.functions[1:] and "func.func" in self.text:
+            raise NotationError(
+                "this MLIR has no function on a line of its own",
+                self.text,
+                0,
+                hint="save lowered.as_text() with its line ends, all of it",
+            )
         names = {function.name: function.index for function in walk.functions[1:]}
         calls = [
             Call(home, names[callee], operation.order, _runs(operation.loops))
@@ -145,11 +154,12 @@ class _Reader:
             tuple(self.unread[:MAX_UNREAD]),
             self.unread_collectives,
             _SPLIT.search(self.text) is not None and not self.is_plan,
+            self.partitions * self.replicas,
         )
 
     def _collective(self, operation: Operation) -> Collective | None:
         try:
-            if operation.text.startswith('"'):
+            if operation.text.startswith(('"', "stablehlo.")):
                 return stablehlo_collective(operation, self.meshes, self.mesh, self.replicas, self.partitions)
             key = _without_operand(operation.text)
             if key not in self.known:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from shardviz.errors import NotationError
-from shardviz.hlo.collective import Collective
+from shardviz.hlo.collective import RAGGED, Collective
 from shardviz.hlo.groups.axes import axis_groups
 from shardviz.hlo.groups.members import Members, members_of_groups, members_of_pairs
 from shardviz.hlo.groups.replica_groups import ReplicaGroups, one_group
@@ -31,6 +31,11 @@ STABLEHLO_OPS = {
     "recv": "recv",
 }
 _NAME = re.compile(r'"stablehlo\.(\w+)"')
+_RAGGED = re.compile(
+    r"stablehlo\.custom_call @ragged_all_to_all\("
+    r'|"stablehlo\.custom_call".*\bcall_target_name = "ragged_all_to_all"'
+)
+"""The one collective that is a custom call; its groups stand in the backend's configuration."""
 _NUMBER = {
     key: re.compile(rf"\b{key} = (\d{{1,3}})")
     for key in ("all_gather_dim", "scatter_dimension", "split_dimension", "concat_dimension")
@@ -53,6 +58,8 @@ def stablehlo_collective(
     text = operation.text
     match = _NAME.match(text)
     op = STABLEHLO_OPS.get(match[1]) if match else None
+    if _RAGGED.match(text):
+        op = RAGGED
     if op is None:
         return None
     if op in ("send", "recv"):
@@ -96,7 +103,7 @@ def _groups(text: str, op: str, meshes: Meshes, replicas: int, partitions: int) 
     if not any(rows):
         return one_group(replicas * partitions)
     groups = ReplicaGroups(lists=rows)
-    channel = "channel_handle" in text
+    channel = "channel_handle" in text or (op == RAGGED and "channel_id" in text)
     use_global = (
         "use_global_device_ids" in text if op in ("all-gather", "all-reduce", "reduce-scatter") else None
     )
@@ -117,6 +124,8 @@ def _transfer(text: str, op: str, meshes: Meshes) -> Transfer:
     results = tuple(parse_tensors(text[arrow:])) if arrow > 0 else ()
     if op in ("send", "recv"):
         operands = results = operands or results
+    if op == RAGGED:
+        operands = operands[:1]
     if not operands or not results:
         raise NotationError("this collective has no type", text, 0, len(text))
     at = text.rfind(_PER_VALUE, 0, signature)

@@ -2,13 +2,15 @@
 
 XLA itself breaks lines inside an attribute (a Pallas kernel's ``kernel_metadata``), a literal and the
 module's header (``origin_recovery_table`` quotes whole modules); text that was wrapped, indented or written
-by hand breaks them anywhere. Strings and comments are those of XLA's ``hlo_lexer.cc``.
+by hand breaks them anywhere, and has other spaces than XLA's. Strings and comments are those of XLA's
+``hlo_lexer.cc``.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from itertools import pairwise
 from typing import NamedTuple
 
 _COMMENT_BEGINS = re.compile(r"/\*(?!index=\d)|//(?<![^\s,(){}]//)")
@@ -34,10 +36,22 @@ _ORDINARY_LINE = re.compile(_ORDINARY)
 # Most lines are known by the first of the two, which is the faster.
 _OTHER_LINE = re.compile(rf"\n(?!  %[^\s=,(){{}}]++ = )(?!{_ORDINARY})")
 
-_COMMA = re.compile(r"[ \t]*+,")
+MAX_SAMPLE = 2**20
+"""So much of a text tells whether its spaces are XLA's own."""
+_OTHER_SPACES = re.compile(
+    r"\),[a-z_]++=|\[ \d| (?:\((?<=[a-z] \()(?!\) ->|[^\s():]++:)|(?<=[a-z_] )=[ \t]*+[{\[])"
+)
+"""Around a key, in a size, or before what an opcode takes; in a string they mean nothing."""
+_SPACE = re.compile(
+    r"\"(?:[^\"\\]|\\.)*+\"?|'[^']*+'|(?P<opens>[ \t]*+[(\[]|\{)|(?P<closes>[)}\]])"
+    r"|[ \t]*+(?P<mark>,|<?=)[ \t]*+|(?P<gap>[ \t]++(?P<transposed>(?=T\())?)"
+)
+
+_GOES_ON = re.compile(r"[ \t]*+(?:[,={\[]|<=|T\()")
+"""How a line begins that is no statement of its own, whatever the line before it ends with."""
 _STATEMENT = re.compile(
     r"[ \t]*+(?:"
-    rf"(?P<instruction>(?:ROOT\s++)?{_NAME}\s++=\s)"
+    rf"(?P<instruction>(?:ROOT\s++)?{_NAME}(?:\s++=\s++|=(?=\(|[a-z]++\d*+\[)))"
     rf"|(?P<header>ENTRY\s|{_NAME}(?:[ \t]++\(|[ \t]*+\{{[ \t]*+$))"
     r"|(?P<module>HloModule\s)"
     r"|(?P<line>\}[ \t]*+(?:$|,[ ]?execution_thread=)"
@@ -86,7 +100,8 @@ def _lines(found: re.Match[str]) -> str:
 def normal_form(text: str) -> NormalForm:
     """The normal form of a text. In one that is damaged no line is joined with a later instruction."""
     text = without_comments(text)
-    if _ORDINARY_LINE.match(text) and _OTHER_LINE.search(text) is None:
+    has_other_spaces = _has_other_spaces(text)
+    if not has_other_spaces and _ORDINARY_LINE.match(text) and _OTHER_LINE.search(text) is None:
         return NormalForm(text)
     if "origin_recovery_table=" in text:
         text = _QUOTED_MODULE.sub(lambda found: "\n".join(['""'] * (1 + found[0].count("\n"))), text)
@@ -95,7 +110,7 @@ def normal_form(text: str) -> NormalForm:
     length = position = 0
     while position < len(text):
         start = position
-        if position or _ORDINARY_LINE.match(text):
+        if not has_other_spaces and (position or _ORDINARY_LINE.match(text)):
             other = _OTHER_LINE.search(text, max(0, position - 1))
             if other is None:
                 break
@@ -104,13 +119,21 @@ def normal_form(text: str) -> NormalForm:
         kind, stop = _statement(text, start)
         line = text[start:stop] if kind is None else _joined(text[start:stop])
         if kind == "instruction":
-            line = f"  {line}"
+            line = f"  {_respaced(line)}"
         kept += text[position:start], line, text[stop : stop + 1]
         length += start - position + len(line)
         breaks += [length] * text.count("\n", start, stop)
         length += 1
         position = stop + 1
     return NormalForm("".join([*kept, text[position:]]), tuple(breaks))
+
+
+def _has_other_spaces(text: str) -> bool:
+    """Whether a text's lines have other spaces than those that XLA prints."""
+    for found in _OTHER_SPACES.finditer(text, 0, MAX_SAMPLE):
+        if text.find('"', text.rfind("\n", 0, found.start()) + 1, found.start()) < 0:
+            return True
+    return False
 
 
 def _statement(text: str, start: int) -> tuple[str | None, int]:
@@ -133,8 +156,8 @@ def _statement(text: str, start: int) -> tuple[str | None, int]:
             stop, following = token.span()
             if following == len(text) or _CERTAINLY_NEW.match(text, following):
                 return kind, stop
-            is_open = depth > 0 or not has_operands or text[line:stop].rstrip().endswith(",")
-            if not is_open and not _COMMA.match(text, following):
+            is_open = depth > 0 or not has_operands or text[line:stop].rstrip().endswith((",", "="))
+            if not is_open and not _GOES_ON.match(text, following):
                 return kind, stop
             if depth <= 0 and _STATEMENT.match(text, following):
                 return kind, stop
@@ -160,11 +183,43 @@ def _line_end(text: str, start: int) -> int:
 
 
 def _joined(statement: str) -> str:
-    """The lines of a statement as one, spaced as XLA does."""
-    lines = [line for line in map(str.strip, statement.split("\n")) if line]
-    kept = lines[:1]
-    for line in lines[1:]:
-        if not kept[-1].endswith(("(", "{", "[")) and not line.startswith((")", "}", "]", ",")):
-            kept.append(" ")
-        kept.append(line)
+    """The lines of a statement as one, with a space where one was.
+
+    Where breaks keep the space before them, as in ``fold -s``, a break without one is within a word.
+    """
+    lines = [line for line in statement.split("\n") if line.strip()]
+    keeps_spaces = any(line.endswith(" ") for line in lines[:-1])
+    kept = [lines[0].strip()] if lines else []
+    for before, line in pairwise(lines):
+        within = keeps_spaces and not before.endswith(" ") and not line[0].isspace()
+        opens, closes = (
+            before.rstrip().endswith(("(", "{", "[")),
+            line.lstrip().startswith((")", "}", "]", ",")),
+        )
+        kept += ["" if within or opens or closes else " ", line.strip()]
     return "".join(kept)
+
+
+def _respaced(instruction: str) -> str:
+    """An instruction with XLA's own spaces around its parts; what stands in brackets is left as it is."""
+    name, _, rest = instruction.partition("=")
+    brackets: list[str] = []
+
+    def spaced(found: re.Match[str]) -> str:
+        piece = found[0]
+        if found["opens"]:
+            piece = piece if brackets else piece.strip()
+            brackets.append(piece.strip())
+        elif found["closes"]:
+            del brackets[-1:]
+        elif not brackets and (found["mark"] or found["gap"]):
+            return (
+                ", "
+                if found["mark"] == ","
+                else found["mark"] or ("" if found["transposed"] is not None else " ")
+            )
+        elif brackets[:1] == ["["] and (found["mark"] or found["gap"]):
+            return found["mark"] or ""
+        return piece
+
+    return f"{' '.join(name.split())} = {_SPACE.sub(spaced, rest.strip())}"
