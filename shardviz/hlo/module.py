@@ -195,11 +195,11 @@ class Reader:
                     instruction,
                     home,
                     crossing,
+                    schedules.of(instruction, home, position, crossing),
                     count=counts.get(home_start, 0),
                     in_branch=home_start in chosen,
                     source=self._source(instruction, home, sites),
                     origin=followed.of(instruction, home) if followed else None,
-                    **schedules.of(instruction, home, position, crossing)._asdict(),
                 )
             except NotationError as error:
                 self._complain(position, f"{quote(instruction.name)} cannot be read: {error.message}")
