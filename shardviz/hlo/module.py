@@ -117,7 +117,8 @@ class Reader:
             )
         normal = normal_form(text)
         self.text = text = with_elements(normal.text)
-        self.normal = normal._replace(text=text)
+        self.normal = normal if text is normal.text else normal._replace(computations=Computations(text))
+        self.computations = self.normal.computations
         self.mesh = mesh
         self.unread: list[str] = []
         self.unread_collectives = 0
@@ -140,7 +141,6 @@ class Reader:
                 slices = [device // (partitions * replicas) for device in mesh.device_order]
             positions = slice_positions(self.num_slices, partitions * replicas, slices)
         self.numbers = DeviceNumbers(partitions, replicas, positions, any(written))
-        self.computations = Computations(text)
         tables_end = next((each.start for each in self.computations.all if each.name), len(text))
         self.frames = StackFrames(text[:tables_end])
         if self.computations.entry is None and _ANY_INSTRUCTION.search(text) is None:
@@ -195,11 +195,11 @@ class Reader:
                     instruction,
                     home,
                     crossing,
+                    schedules.of(instruction, home, position, crossing),
                     count=counts.get(home_start, 0),
                     in_branch=home_start in chosen,
                     source=self._source(instruction, home, sites),
                     origin=followed.of(instruction, home) if followed else None,
-                    **schedules.of(instruction, home, position, crossing)._asdict(),
                 )
             except NotationError as error:
                 self._complain(position, f"{quote(instruction.name)} cannot be read: {error.message}")
@@ -253,7 +253,7 @@ class Reader:
             caller = parse_instruction(self.text[slice(*line_at(self.text, place))])
             if caller is None or caller.opcode not in ("fusion", "async-start"):
                 break
-            instruction = caller._replace(attributes=caller.attributes | instruction.attributes)
+            instruction = caller._replace(attributes={**caller.attributes, **instruction.attributes})
             home = self.computations.around(place)
         return source_of(instruction, self.frames)
 

@@ -12,6 +12,7 @@ from shardviz.hlo.groups.group_text import check_ids, parse_pairs, parse_replica
 from shardviz.hlo.groups.members import Members, members_of_groups, members_of_pairs
 from shardviz.hlo.groups.replica_groups import Lists, ReplicaGroups
 from shardviz.hlo.groups.slice_positions import SlicePositions
+from shardviz.hlo.schedule.overlap import Schedule
 from shardviz.hlo.schedule.slices import Crossing, record_between
 from shardviz.hlo.text.computation import Computation, line_at
 from shardviz.hlo.text.instruction import Instruction, open_instruction, operand_names
@@ -90,9 +91,14 @@ class Records:
         self._known: dict[tuple[str | None, ...], Collective] = {}
 
     def of(
-        self, instruction: Instruction, home: Computation, crossing: Crossing | None = None, **facts: Any
+        self,
+        instruction: Instruction,
+        home: Computation,
+        crossing: Crossing | None,
+        schedule: Schedule,
+        **facts: Any,
     ) -> Collective:
-        """The record of an instruction of the computation `home`, with `facts` as further fields.
+        """The record of an instruction of the computation `home`, with its schedule and `facts` as fields.
 
         Of a send that is a `crossing` it is that of the collective between slices.
 
@@ -120,7 +126,14 @@ class Records:
             )
         # As dataclasses.replace, but a long module has tens of thousands of them.
         named = object.__new__(Collective)
-        named.__dict__.update(record.__dict__, name=instruction.name, **facts)
+        named.__dict__.update(
+            record.__dict__,
+            name=instruction.name,
+            is_async=schedule.is_async,
+            overlapped=schedule.overlapped,
+            algorithm=schedule.algorithm,
+            **facts,
+        )
         return named
 
     def _record(self, instruction: Instruction, home: Computation | None) -> Collective:

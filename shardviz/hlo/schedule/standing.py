@@ -32,7 +32,8 @@ def with_standing(
 
     None where the text has no entry computation, or does not lead from there to the collective.
     """
-    walk = _Walk(normal_form(text).text, {name: matmul for matmul in matmuls for name in matmul.matmuls})
+    parts = {name: matmul for matmul in matmuls for name in matmul.matmuls}
+    walk = _Walk(normal_form(text).computations, parts)
     collectives = tuple(collectives)
     before = walk.matmuls_before({each.name for each in collectives})
     return tuple(
@@ -44,11 +45,11 @@ def with_standing(
 class _Walk:
     """The program from its entry on, as it runs: into loops, calls and branches, each once."""
 
-    def __init__(self, text: str, parts: dict[str, CollectiveMatmul]) -> None:
+    def __init__(self, computations: Computations, parts: dict[str, CollectiveMatmul]) -> None:
         self.count = 0
-        self._text = text
-        self._computations = Computations(text)
-        self._steps = Steps(text, self._computations)
+        self._text = computations.text
+        self._computations = computations
+        self._steps = Steps(self._text, computations)
         self._parts = parts
         self._counted: set[CollectiveMatmul] = set()
         self._inside: dict[int, int] = {}

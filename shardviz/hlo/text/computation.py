@@ -18,8 +18,11 @@ _HEADER_LINE = r"(?!HloModule)(ENTRY\s++)?%?([^\s%(){}=,]++) (?!= )[^\n]*+(?<=\{
 _INSTRUCTION_LINE = r"[ \t]*+(?:ROOT )?%?[^\s=,(){}]++ = "
 _HEADER, _FIRST_HEADER = re.compile(rf"\n{_HEADER_LINE}"), re.compile(_HEADER_LINE)
 _INSTRUCTION, _FIRST_INSTRUCTION = re.compile(rf"\n{_INSTRUCTION_LINE}"), re.compile(_INSTRUCTION_LINE)
-_END = re.compile(rf"\n}}(?:[^\n]*+\n++{_HEADER_LINE})?")
-"""The end of a computation, with the header of the next where that follows."""
+_PRINTED = re.compile(
+    r"\n*+(?<![^\n])(?!HloModule)(ENTRY )?%?([^\s=,(){}\[\]<>:\"%]++) (?!= )[^\n]*+(?<=\{)"
+    r"((?:\n  (?:ROOT )?%?[^\s=,(){}]++ = [^\n]*+)*+)\n\}(?=\n|\Z|, execution_thread=)"
+)
+"""A computation as XLA prints it, after empty lines: found and known to be in normal form at once."""
 _CALL = re.compile(
     r" (?:c(?:alls|ondition|alled_computations)|b(?:ody|ranch_computations)|t(?:o_apply|rue_computation)"
     r"|false_computation)=(\{?)%?([^\s,{}()=]++)"
@@ -44,11 +47,38 @@ class Computations:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.all = [*_computations(text)]
+        self.gaps: list[tuple[int, int]] = []
+        """Start and end of what is no computation as XLA prints it: headers of modules, tables, anything."""
+        self.all = [*self._read()]
         self._starts = [computation.start for computation in self.all]
-        self._named: dict[str, list[int]] = defaultdict(list)
+
+    def _read(self) -> Iterator[Computation]:
+        text, position = self.text, 0
+        while position < len(text):
+            while printed := _PRINTED.match(text, position):
+                yield Computation(*printed.span(3), printed[2], printed[1] is not None)
+                position = printed.end()
+            header = (None if position else _FIRST_HEADER.match(text)) or _HEADER.search(text, position)
+            stop = len(text) if header is None else header.start()
+            if (not position and _FIRST_INSTRUCTION.match(text)) or _INSTRUCTION.search(text, position, stop):
+                yield Computation(position, stop, "", False)
+            gap = position
+            if header is None:
+                position = len(text)
+            elif _PRINTED.match(text, stop):
+                position = stop
+            else:
+                end = text.find("\n}", header.end())
+                stop, position = (len(text), len(text)) if end < 0 else (end, end + 2)
+                yield Computation(header.end(), stop, header[2], header[1] is not None)
+            self.gaps.append((gap, position))
+
+    @cached_property
+    def _named(self) -> dict[str, list[int]]:
+        named: dict[str, list[int]] = defaultdict(list)
         for number, computation in enumerate(self.all):
-            self._named[computation.name].append(number)
+            named[computation.name].append(number)
+        return named
 
     @cached_property
     def entry(self) -> str | None:
@@ -93,23 +123,6 @@ class Computations:
                     places.append(match.start())
                 position = following.end()
         return sites
-
-
-def _computations(text: str) -> Iterator[Computation]:
-    position = 0
-    while True:
-        header = (None if position else _FIRST_HEADER.match(text)) or _HEADER.search(text, position)
-        stop = len(text) if header is None else header.start()
-        if (not position and _FIRST_INSTRUCTION.match(text)) or _INSTRUCTION.search(text, position, stop):
-            yield Computation(position, stop, "", False)
-        while header is not None and header[2]:
-            entry, name = header.groups()
-            start, header = header.end(), _END.search(text, header.end())
-            position = len(text) if header is None else header.start()
-            yield Computation(start, position, name, entry is not None)
-        if header is None:
-            return
-        position = header.end()
 
 
 def line_at(text: str, position: int) -> tuple[int, int]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 from shardviz.hlo.groups.group_text import GROUPS
@@ -12,6 +14,11 @@ _PLAIN = re.compile(
     r"\s*(?:ROOT\s+)?%?([^\s=,(){}]+) = "
     r"([^\s(][^\s]*+|\((?:[^()]++|\((?:[^()]++|\([^()]*+\))*+\))*+\))\s*([a-z][a-z0-9-]*)\("
 )
+_WHOLE = re.compile(
+    rf"{_PLAIN.pattern}([^()]*+\))(?:, channel_id=(\d++)(?=,|$))?(.*)",
+    re.DOTALL,
+)
+"""All of a line whose operands have no parentheses: its parts, its channel and its other attributes."""
 _OPCODE = re.compile(r"\s*([a-z][a-z0-9-]*)\(")
 _PAREN = re.compile(r"[()]")
 _BALANCED = re.compile(r"[^()]*+(?:\((?:[^()]++|\([^()]*+\))*+\)[^()]*+)*+\)")
@@ -43,17 +50,20 @@ class Instruction(NamedTuple):
     shape: str
     opcode: str
     operands: str
-    attributes: dict[str, str]
+    attributes: Mapping[str, str]
 
 
 def parse_instruction(line: str) -> Instruction | None:
     """The parts of a line; None when it is no instruction. Reads what there is of a line that is cut off."""
+    if whole := _WHOLE.match(line):
+        name, shape, opcode, operands, channel, rest = whole.groups()
+        return Instruction(name, shape, opcode, operands, _attributes(rest, channel))
     opened = open_instruction(line)
     if opened is None:
         return None
     name, shape, opcode, start = opened
     stop = closing(line, start)
-    return Instruction(name, shape, opcode, line[start:stop], _attributes(line, stop))
+    return Instruction(name, shape, opcode, line[start:stop], _attributes(line[stop:]))
 
 
 def open_instruction(line: str) -> tuple[str, str, str, int] | None:
@@ -90,10 +100,19 @@ def operand_names(operands: str) -> list[str]:
     return (_NAME if "%" in operands else _NAME_WITHOUT_SIGN).findall(operands)
 
 
-def _attributes(line: str, start: int) -> dict[str, str]:
-    """The attributes outside of strings; the first of each name counts."""
+def _attributes(text: str, channel: str | None = None) -> Mapping[str, str]:
+    """The attributes outside of strings, and the channel; the first of each name counts.
+
+    A channel is each collective's own; the others the layers of a model share.
+    """
+    known = _known_attributes(text)
+    return known if channel is None else {**known, "channel_id": channel}
+
+
+@lru_cache(maxsize=512)
+def _known_attributes(text: str) -> Mapping[str, str]:
     found: dict[str, str] = {}
-    for key, value in _ATTRIBUTE.findall(line, start):
+    for key, value in _ATTRIBUTE.findall(text):
         if key and key not in found:
             found[key] = value if key in _GROUPS or value[:1] not in _MARKS else _bare(value)
     return found

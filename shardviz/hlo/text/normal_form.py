@@ -13,6 +13,8 @@ from bisect import bisect_right
 from itertools import pairwise
 from typing import NamedTuple
 
+from shardviz.hlo.text.computation import Computations
+
 _COMMENT_BEGINS = re.compile(r"/\*(?!index=\d)|//(?<![^\s,(){}]//)")
 """Any but XLA's own ``/*index=5*/``; the same may stand in a string."""
 _COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*+"|(?P<comment>/\*.*?\*/|//[^\n]*+)', re.DOTALL)
@@ -73,10 +75,17 @@ _TOKEN = re.compile(
 
 
 class NormalForm(NamedTuple):
-    """A text in normal form; `breaks` are the positions in it at which lines of the original were joined."""
+    """A text in normal form, with its index.
 
-    text: str
+    `breaks` are the positions in it at which lines of the original were joined.
+    """
+
+    computations: Computations
     breaks: tuple[int, ...] = ()
+
+    @property
+    def text(self) -> str:
+        return self.computations.text
 
     def line(self, position: int) -> int:
         """The number of the original's line, counted from 1, in which stands what is at a position."""
@@ -101,8 +110,10 @@ def normal_form(text: str) -> NormalForm:
     """The normal form of a text. In one that is damaged no line is joined with a later instruction."""
     text = without_comments(text)
     has_other_spaces = _has_other_spaces(text)
-    if not has_other_spaces and _ORDINARY_LINE.match(text) and _OTHER_LINE.search(text) is None:
-        return NormalForm(text)
+    if not has_other_spaces and _ORDINARY_LINE.match(text):
+        computations = Computations(text)
+        if not any(_OTHER_LINE.search(text, *gap) for gap in computations.gaps):
+            return NormalForm(computations)
     if "origin_recovery_table=" in text:
         text = _QUOTED_MODULE.sub(lambda found: "\n".join(['""'] * (1 + found[0].count("\n"))), text)
     kept: list[str] = []
@@ -125,7 +136,7 @@ def normal_form(text: str) -> NormalForm:
         breaks += [length] * text.count("\n", start, stop)
         length += 1
         position = stop + 1
-    return NormalForm("".join([*kept, text[position:]]), tuple(breaks))
+    return NormalForm(Computations("".join([*kept, text[position:]])), tuple(breaks))
 
 
 def _has_other_spaces(text: str) -> bool:
