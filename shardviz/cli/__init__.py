@@ -31,7 +31,7 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
 
 def _open_or_run(args: Sequence[str]) -> int:
     """Without a word, the application where there is a terminal for it: it needs no command line's reader."""
-    if not args and COMPLETION not in os.environ:
+    if not args and not os.environ.get(COMPLETION):
         from shardviz.cli.opening import no_terminal, open_app
 
         if not no_terminal():
