@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from shardviz.errors import quote
 from shardviz.notation.reading import Context, Reading
 from shardviz.notation.scanner import MAX_RANK, Scanner, Word
-from shardviz.notation.tile_assignment import HINT, fail_not_whole, integers, iota_order
+from shardviz.notation.tile_assignment import HINT, fail_not_whole, integers, iota_order, manual_notes
 from shardviz.notation.tiles import (
     Digit,
     digits_of_blocks,
@@ -50,6 +50,7 @@ def read_named(scanner: Scanner, mesh: Mesh, context: Context) -> Reading:
     open_dims: list[int] = []
     dims: list[list[Digit]]
     unreduced: list[Digit] = []
+    manual: list[Digit] = []
     if scanner.take("["):
         dims = _dims(scanner, named, open_dims)
         context.check_rank(scanner, len(dims))
@@ -57,18 +58,24 @@ def read_named(scanner: Scanner, mesh: Mesh, context: Context) -> Reading:
         dims = [[] for _ in range(context.known_rank(scanner))]
         if scanner.take("unreduced"):
             unreduced = list(named.axes.values())
+        elif scanner.take("manual"):
+            manual = list(named.axes.values())
         elif not scanner.take("replicated"):
-            scanner.fail_here("'[', 'replicated' or 'unreduced'", HINT)
+            scanner.fail_here("'[', 'replicated', 'unreduced' or 'manual'", HINT)
     while scanner.take(","):
         if scanner.peek("metadata"):
             break
-        unreduced += _axis_set(scanner, named)
-    axes = _axes(named, dims, unreduced, mesh)
+        kind, digits = _axis_set(scanner, named)
+        unreduced += digits if kind == "unreduced" else []
+        manual += digits if kind == "manual" else []
+    axes = _axes(named, dims, unreduced, manual, mesh)
     used = [axis for dim in axes or () for axis in dim]
     if axes is None or len(set(used)) < len(used):
         fail_not_whole(scanner, mesh, start, scanner.pos)
-    notes = (f"dimension {dim} is open: the compiler may split it further" for dim in open_dims)
-    return Reading(PartitionSpec(axes[:-1], axes[-1]), open_dims=tuple(open_dims), notes=tuple(notes))
+    notes = [f"dimension {dim} is open: the compiler may split it further" for dim in open_dims]
+    notes += manual_notes(context.named(axes[-1]))
+    spec = PartitionSpec(axes[:-2], axes[-2])
+    return Reading(spec, open_dims=tuple(open_dims), manual=axes[-1], notes=tuple(notes))
 
 
 def _mesh(scanner: Scanner) -> _NamedMesh:
@@ -153,29 +160,30 @@ def _sub_axis(scanner: Scanner, axis: Digit) -> Digit:
     return Digit(size, axis.stride * (axis.size // (before * size)))
 
 
-def _axis_set(scanner: Scanner, named: _NamedMesh) -> list[Digit]:
-    """``unreduced={…}`` gives its digits, ``replicated={…}`` none."""
+def _axis_set(scanner: Scanner, named: _NamedMesh) -> tuple[str, list[Digit]]:
+    """``unreduced={…}``, ``replicated={…}`` or ``manual={…}``: which, and its digits."""
     start = scanner.pos
     kind = scanner.take("replicated", "unreduced", "manual") or scanner.fail_here("'unreduced='", HINT)
     scanner.expect("=", HINT)
-    reduction = scanner.take("max", "min")
-    if kind == "manual" or reduction:
-        reason = (
-            "the pending reduction is no sum" if reduction else "the program moves a part of its data itself"
-        )
-        scanner.fail(reason, start, scanner.pos, "give an array that is whole or a pending sum")
+    if scanner.take("max", "min"):
+        hint = "give an array that is whole or a pending sum"
+        scanner.fail("the pending reduction is no sum", start, scanner.pos, hint)
     scanner.expect("{", HINT)
     digits = _digits(scanner, named)
     scanner.expect("}", HINT)
-    return digits if kind == "unreduced" else []
+    return kind, digits
 
 
 def _axes(
-    named: _NamedMesh, dims: Sequence[Sequence[Digit]], unreduced: Sequence[Digit], mesh: Mesh
+    named: _NamedMesh,
+    dims: Sequence[Sequence[Digit]],
+    unreduced: Sequence[Digit],
+    manual: Sequence[Digit],
+    mesh: Mesh,
 ) -> tuple[tuple[str, ...], ...] | None:
-    """For each dimension its axes of `mesh`, last the unreduced ones."""
-    unreduced = sorted(unreduced, key=lambda digit: -digit.stride)
-    groups: list[Sequence[Digit]] = [*dims, unreduced]
+    """For each dimension its axes of `mesh`, last the unreduced and the manual ones."""
+    sets = [sorted(digits, key=lambda digit: -digit.stride) for digits in (unreduced, manual)]
+    groups: list[Sequence[Digit]] = [*dims, *sets]
     if named.listed is not None:
         parts = [math.prod(digit.size for digit in group) for group in groups]
         blocks: list[tuple[int, ...]] = [()] * len(named.listed)
