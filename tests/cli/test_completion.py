@@ -101,7 +101,7 @@ IN_SHELLS = {
         _shardviz_completion shardviz; [ "${COMPREPLY[*]}" = 2x4 ] || echo "${COMPREPLY[@]}"
         COMP_WORDS=(shardviz explain 'bd' --target v5e : 2x4 --algorithm bru) COMP_CWORD=8 COMPREPLY=()
         _shardviz_completion shardviz; [ "${COMPREPLY[*]}" = bruck ] || echo "${COMPREPLY[@]}"
-        COMP_WORDS=(shardviz explain 'bd' --target shardy,c) COMP_CWORD=4
+        COMP_WORDS=(shardviz explain 'bd' --target shardy,c) COMP_CWORD=4 COMPREPLY=()
         _shardviz_completion shardviz; echo "${COMPREPLY[@]}"
         COMP_WORDS=(shardviz expl) COMP_CWORD=1 COMPREPLY=()
         _shardviz_completion shardviz; echo "${COMPREPLY[@]}"
