@@ -42,7 +42,7 @@ def _open_or_run(args: Sequence[str]) -> int:
             "allow more in this shell: ulimit -n 256",
         )
         return ExitCode.QUESTION
-    if not args and COMPLETION not in os.environ:
+    if not args and not os.environ.get(COMPLETION):
         from shardviz.cli.opening import no_terminal, open_app
 
         if not no_terminal():

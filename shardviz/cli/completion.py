@@ -7,11 +7,37 @@
 from __future__ import annotations
 
 import click
-from click.shell_completion import FishComplete, add_completion_class, get_completion_class
+from click.shell_completion import (
+    BashComplete,
+    CompletionItem,
+    FishComplete,
+    add_completion_class,
+    get_completion_class,
+)
 
 from shardviz.cli import COMPLETION
 from shardviz.cli.exit_code import ExitCode
 from shardviz.errors import QuestionError, quote
+
+
+@add_completion_class
+class BashColons(BashComplete):
+    """bash, which reads ``v5e:2`` as ``v5e``, ``:`` and ``2``, and completes what follows the colon."""
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        before, incomplete = super().get_completion_args()
+        words: list[str] = []
+        for word in (*before, incomplete):
+            if words and word and (word == ":" or words[-1].endswith(":")):
+                words[-1] += word
+            else:
+                words.append(word)
+        return words[:-1], words[-1]
+
+    def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem[str]]:
+        start = incomplete.rfind(":") + 1
+        found = super().get_completions(args, incomplete)
+        return [CompletionItem(item.value[start:], item.type, item.help) for item in found]
 
 
 @add_completion_class

@@ -21,10 +21,10 @@ NEGATIVE_HINT = "write sizes of 0 or more: 16384x16384"
 def run(args: Sequence[str] | None = None) -> int:
     """Run one command line (by default the process's own) and return its exit code."""
     try:
-        if COMPLETION in os.environ:
+        if instruction := os.environ.get(COMPLETION):
             from shardviz.cli.completion import answer_shell
 
-            result = answer_shell(os.environ[COMPLETION])
+            result = answer_shell(instruction)
         else:
             result = shardviz.main(args, prog_name="shardviz", standalone_mode=False)
         sys.stdout.flush()

@@ -88,15 +88,18 @@ def _read(
 ) -> tuple[tuple[Reading, ...], Context]:
     """Read against the mesh, or that of the text; against the usual one if there is none and it fits, else
     against none. It is refined where the text names parts of axes."""
-    from shardviz.errors import NotationError, ShardvizError
+    from shardviz.errors import NotationError, QuestionError, ShardvizError
     from shardviz.notation import Context, parse_mesh, read_arrays
     from shardviz.notation.axis_parts import refined
     from shardviz.notation.mesh_in_text import mesh_in_text, spec_alone
 
-    given = mesh or mesh_in_text(text)
+    own = mesh_in_text(text)
+    given = own if mesh is None else mesh
     asked = parse_mesh(options.DEFAULT_MESH if given is None else given)
     parts = refined(asked, text)
     context = Context(asked if parts is None else parts.mesh, rank, refined=parts)
+    if own is not None and spec_alone(text) != text and parse_mesh(own).shape != asked.shape:
+        raise QuestionError(f"the text is on the mesh {parse_mesh(own)}, not {asked}", "leave out --mesh")
     text = spec_alone(text)
     try:
         return read_arrays(text, context, notation), context

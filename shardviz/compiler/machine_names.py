@@ -1,8 +1,9 @@
 """Names of hardware: ``v5e:2x4``, ``2*v5e:4x4``, ``h100:2x8``; checked here, before a compiler sees them.
 
 Read as well, as people say them: Google Cloud's accelerator types, ``v5p-128`` and ``v5litepod-8``, and
-``8xh100``. The number of a type counts the TensorCores of v2, v3, v4 and v5p, two a chip, and the chips of
-v5e and v6e (Cloud TPU's documentation, "TPU configurations"); the slice is the most compact of so many chips.
+``8xh100``. The number of a type counts the TensorCores of v2, v3, v4, v5p and tpu7x, two a chip, and the
+chips of v5e and v6e (Cloud TPU's documentation of each version; its `xpk` names slices so); the slice is the
+most compact of so many chips.
 
 The TPU compiler would take an axis of 0, divide by it, and die.
 """
@@ -14,7 +15,7 @@ import re
 
 from shardviz.compiler.machines import GpuNodes, Machines, TpuSlices, times, tori
 from shardviz.compiler.targets import TARGETS
-from shardviz.errors import quote
+from shardviz.errors import plural, quote
 from shardviz.hardware.chips import GPUS, TPU_ALIASES, TPUS, Gpu, TpuChip
 
 MAX_DEVICES = 2**15
@@ -27,7 +28,7 @@ MAX_DIGITS = 9
 _NUMBER = re.compile(r"[0-9]++", re.ASCII)
 _TYPE = re.compile(r"(?P<chip>[a-z0-9]+)-(?P<count>[0-9]++)", re.ASCII)
 _COUNTED = re.compile(r"(?P<count>[0-9]++)[x×](?P<chip>[a-z]+[0-9]+)", re.ASCII)
-CORES_IN_TYPES = {"v2": 2, "v3": 2, "v4": 2, "v5p": 2, "v5e": 1, "v6e": 1}
+CORES_IN_TYPES = {"v2": 2, "v3": 2, "v4": 2, "v5p": 2, "tpu7x": 2, "v5e": 1, "v6e": 1}
 """What an accelerator type counts for a chip."""
 
 _LIKELY = re.compile(
@@ -126,15 +127,13 @@ def _tpu(chip: TpuChip, match: re.Match[str]) -> TpuSlices:
 
 def _slices_of_type(chip: TpuChip, count: int, match: re.Match[str]) -> TpuSlices:
     """``v5p-128``: slices by how many cores or chips each has."""
-    span, said = match.span("chip"), match["chip"].strip()
-    each = CORES_IN_TYPES.get(chip.name)
+    span = match.span("chip")
+    each = CORES_IN_TYPES[chip.name]
     example = f"{chip.name}:{'2x2x1' if chip.rank == 3 else '2x4'}"
-    if each is None:
-        raise Fault(f"{said} does not say the sizes of the slice,", *span, f"write them: {example}")
     found = [] if count % each else tori(chip, count // each)
     if not found:
         counts = "cores, 2 a chip" if each == 2 else "chips"
-        problem = f"no slice of {chip.name} has {count:,} {counts.partition(',')[0]}"
+        problem = f"no slice of {chip.name} has {plural(count, 'core' if each == 2 else 'chip')}"
         raise Fault(problem, *span, f"the number counts {counts}; write the sizes of the slice: {example}")
     slices, one = match["count"] or "", TpuSlices(chip, found[0]).name
     return _tpu(chip, _parsed(f"{slices}*{one}" if match["count"] is not None else one))

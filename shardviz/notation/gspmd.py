@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from shardviz.notation.named_sharding import read_named
 from shardviz.notation.reading import Context, Reading
 from shardviz.notation.scanner import Scanner
-from shardviz.notation.tile_assignment import HINT, read_tiled
+from shardviz.notation.tile_assignment import HINT, manual_notes, read_tiled
 from shardviz.notation.tiles import shortest_iota
 from shardviz.sharding import Mesh, PartitionSpec
 
@@ -25,7 +25,7 @@ def read_gspmd(text: str, context: Context) -> Reading:
     """Read an HLO sharding against the mesh of `context`.
 
     Raises `NotationError` for text of another form, shardings that a PartitionSpec cannot express (tuples,
-    all manual, maximal, unknown, devices that do not follow whole axes), and another number of devices
+    maximal, unknown, devices that do not follow whole axes), and another number of devices
     than the mesh has; `QuestionError` when no mesh is known.
     """
     mesh = context.known_mesh("an HLO sharding")
@@ -39,6 +39,10 @@ def read_gspmd(text: str, context: Context) -> Reading:
         reading = Reading(PartitionSpec.replicated(context.known_rank(scanner)))
     elif scanner.take("unreduced"):
         reading = Reading(PartitionSpec(((),) * context.known_rank(scanner), _large_axes(mesh)))
+    elif scanner.take("manual"):
+        manual = _large_axes(mesh)
+        spec = PartitionSpec.replicated(context.known_rank(scanner))
+        reading = Reading(spec, manual=manual, notes=manual_notes(context.named(manual)))
     elif scanner.take("devices="):
         reading = read_tiled(scanner, mesh, context)
     else:
@@ -70,6 +74,8 @@ def write_gspmd(reading: Reading, context: Context) -> str:
         return "{replicated}"
     if len(unreduced) == len(large):
         return "{unreduced}"
+    if len(manual) == len(large):
+        return "{manual}"
     groups = {"manual": manual, "unreduced": unreduced, "replicated": rest}
     kinds = [kind for kind, axes in groups.items() if axes]
     parts += [mesh.group_size(groups[kind]) for kind in kinds]
@@ -84,7 +90,6 @@ def _refuse(scanner: Scanner) -> None:
     reasons = {
         "maximal": "one device holds the whole array, which no PartitionSpec says",
         "single_device": "one device holds the whole array, which no PartitionSpec says",
-        "manual": "the program moves its data itself, so that there is no layout to read",
         "unknown": "the compiler has not decided this sharding",
     }
     start = scanner.pos

@@ -55,10 +55,10 @@ def read_named(scanner: Scanner, mesh: Mesh, context: Context) -> Reading:
         context.check_rank(scanner, len(dims))
     else:
         dims = [[] for _ in range(context.known_rank(scanner))]
-        if scanner.take("unreduced"):
-            sets["unreduced"] += named.axes.values()
+        if all_axes := scanner.take("unreduced", "manual"):
+            sets[all_axes] += named.axes.values()
         elif not scanner.take("replicated"):
-            scanner.fail_here("'[', 'replicated' or 'unreduced'", HINT)
+            scanner.fail_here("'[', 'replicated', 'unreduced' or 'manual'", HINT)
     while scanner.take(","):
         if scanner.peek("metadata"):
             break
@@ -77,7 +77,7 @@ def read_named(scanner: Scanner, mesh: Mesh, context: Context) -> Reading:
         PartitionSpec(tuple(split), pending),
         open_dims=tuple(open_dims),
         manual=inside,
-        notes=(*notes, *manual_notes(inside)),
+        notes=(*notes, *manual_notes(context.named(inside))),
     )
 
 

@@ -57,6 +57,10 @@ class Context:
             scanner.fail("the number of dimensions is not said", 0, len(scanner.text), hint)
         return self.rank
 
+    def named(self, axes: Sequence[str]) -> tuple[str, ...]:
+        """Axes of `mesh` as the text names them: whole, or parts of axes."""
+        return tuple(axes) if self.refined is None else tuple(map(str, self.refined.joined(axes)))
+
     def mesh_order(self, axes: Sequence[str]) -> tuple[str, ...]:
         """`axes` in the order in which the mesh has them, as JAX prints sets of axes."""
         known = self.axis_names or ()

@@ -162,8 +162,10 @@ class Scanner:
                 hint = "use letters, digits and _, starting with a letter"
                 self.fail(f"{quote(word.text, 20)} is not an axis name", word.start, word.stop, hint)
             if word.text in seen:
+                # The axis of a part stands in the text under the name of the whole.
+                name = quote(self.text[word.start : word.stop], 20)
                 self.fail(
-                    f"mesh axis {quote(word.text, 20)} is used twice in one array, again",
+                    f"mesh axis {name} is used twice in one array, again",
                     word.start,
                     word.stop,
                     "an axis can split one dimension of an array, once",

@@ -167,7 +167,7 @@ def _axis_set(scanner: Scanner, context: Context, notes: list[str]) -> list[Word
     scanner.expect("{", _HINT)
     axes, _ = _axes(scanner, context, f"{kind} axes", notes)
     if kind == "replicated":
-        listed = ", ".join(axis.text for axis in axes)
+        listed = ", ".join(context.named([axis.text for axis in axes]))
         notes.append(f"the compiler may not split any dimension over {listed}")
         return []
     return axes

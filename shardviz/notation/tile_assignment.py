@@ -58,7 +58,7 @@ def read_tiled(scanner: Scanner, mesh: Mesh, context: Context) -> Reading:
     found = _iota_axes(parts, kinds, iota, mesh) if iota else _listed_axes(parts, kinds, listed, mesh)
     if found is None or manual is None:
         fail_not_whole(scanner, mesh, start, stop)
-    return Reading(found, manual=manual, notes=manual_notes(manual))
+    return Reading(found, manual=manual, notes=manual_notes(context.named(manual)))
 
 
 def manual_notes(axes: Sequence[str]) -> tuple[str, ...]:

@@ -95,6 +95,12 @@ CASES = [
     (("translate", "XY", "--to", "latin"), "unknown notation 'latin'", "book"),
     (("translate", "A[I_X, J_X]"), "X", ""),
     (("translate", ""), "", ""),
+    (("translate", "P('X')", "--mesh", ""), "", ""),
+    (
+        ("translate", "NamedSharding(Mesh('a': 2, 'b': 4), P('a'))", "--mesh", "a=4,b=2"),
+        "the text is on the mesh a=2,b=4, not a=4,b=2",
+        "leave out --mesh",
+    ),
     (("laiout",), "there is no command 'laiout'", "did you mean layout?"),
     (("zzz",), "there is no command 'zzz'", "serve, schema, targets, info"),
     (("explain", "bd,df->bf", "--meesh", "X=2"), "no such option", "did you mean --mesh?"),

@@ -66,6 +66,15 @@ def test_commands_are_offered_whatever_stands_before(
     assert err == ""
 
 
+def test_an_empty_instruction_is_none(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As click has it."""
+    monkeypatch.setenv(COMPLETION, "")
+    assert run(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("shardviz ")
+
+
 @pytest.mark.parametrize(
     ("instruction", "words"),
     [
@@ -86,7 +95,13 @@ def test_what_no_shell_asks(
 
 IN_SHELLS = {
     "bash": """
-        COMP_WORDS=(shardviz explain 'bd' --target shardy,c) COMP_CWORD=4
+        COMP_WORDS=(shardviz explain 'bd' --target shardy,v5e : 2) COMP_CWORD=6
+        _shardviz_completion shardviz; [ "${COMPREPLY[*]}" = 2x4 ] || echo "${COMPREPLY[@]}"
+        COMP_WORDS=(shardviz explain 'bd' --target v5e :) COMP_CWORD=5 COMPREPLY=()
+        _shardviz_completion shardviz; [ "${COMPREPLY[*]}" = 2x4 ] || echo "${COMPREPLY[@]}"
+        COMP_WORDS=(shardviz explain 'bd' --target v5e : 2x4 --algorithm bru) COMP_CWORD=8 COMPREPLY=()
+        _shardviz_completion shardviz; [ "${COMPREPLY[*]}" = bruck ] || echo "${COMPREPLY[@]}"
+        COMP_WORDS=(shardviz explain 'bd' --target shardy,c) COMP_CWORD=4 COMPREPLY=()
         _shardviz_completion shardviz; echo "${COMPREPLY[@]}"
         COMP_WORDS=(shardviz expl) COMP_CWORD=1 COMPREPLY=()
         _shardviz_completion shardviz; echo "${COMPREPLY[@]}"

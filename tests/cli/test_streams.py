@@ -91,7 +91,11 @@ def test_an_ascii_terminal_gets_ascii(words: tuple[str, ...]) -> None:
     )
     printed = (done.stdout + done.stderr).decode("ascii")
     assert printed
-    assert "?" not in printed
+    if "?" in printed:
+        # One that stands for itself: as many stand where nothing needs a stand-in.
+        usual = {"PATH": "", "PYTHONIOENCODING": "utf-8", "COLUMNS": "100"}
+        done = subprocess.run([*SHARDVIZ, *words], capture_output=True, timeout=120, env=usual)
+        assert printed.count("?") == (done.stdout + done.stderr).decode().count("?")
 
 
 @pytest.mark.parametrize(

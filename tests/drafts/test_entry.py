@@ -35,6 +35,7 @@ def changed(draft, field, text):
         "B/Y D/X",
         "b d -> d2 b4",
         "{devices=[4,2]<=[2,4]T(1,0)}",
+        "{mesh['axis_0'=2,'axis_1'=4], [{'axis_1'}, {'axis_0'}]}",
         '<@mesh, [{"Y"}, {"X"}]>',
         "NamedSharding(mesh=Mesh('X': 2, 'Y': 4, axis_types=(Auto, Auto)), spec=P('Y', 'X'), memory_kind=x)",
         "jax.NamedSharding(mesh, jax.P('Y', 'X'))",

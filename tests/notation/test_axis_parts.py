@@ -106,3 +106,34 @@ def test_a_text_may_name_its_mesh(text, mesh):
     assert (None if found is None else str(parse_mesh(found))) == mesh
     if "NamedSharding" in text:
         assert spec_alone(text).startswith("P(")
+
+
+def test_what_is_said_of_parts_names_them_as_the_text_does():
+    twice = '<@mesh, [{"Y":(1)2}, {"Y":(1)4}]>'
+    with pytest.raises(QuestionError, match="mesh axis 'Y' is used twice"):
+        read_sharding(twice, context_of(twice))
+    kept = '<@mesh, [{"Y":(1)2}], replicated={"Y":(2)4}>'
+    assert read_sharding(kept, context_of(kept)).notes[0].endswith("split any dimension over Y:(2)4")
+
+
+@pytest.mark.parametrize(
+    ("text", "manual", "written"),
+    [
+        ("{manual}", ("X", "Y"), "{manual}"),
+        ("{mesh['a'=2,'b'=8], manual}", ("X", "Y"), "{manual}"),
+        ("{mesh['a'=2,'b'=8], [{}, {'a'}], manual={'b'}}", ("Y",), None),
+    ],
+)
+def test_manual_axes_are_read_in_every_form(text, manual, written):
+    context = Context(MESH, rank=2)
+    reading = read_sharding(text, context)
+    assert reading.manual == manual
+    expected = AbstractMesh(
+        (2, 8),
+        ("X", "Y"),
+        axis_types=tuple(AxisType.Manual if name in manual else AxisType.Auto for name in "XY"),
+    )
+    spec = P(*(dim or None for dim in reading.spec.dims))
+    said = find_notation("gspmd").write(reading, context)
+    assert said == str(NamedSharding(expected, spec)._to_xla_hlo_sharding(2))
+    assert written is None or said == written

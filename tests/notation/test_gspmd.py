@@ -166,9 +166,8 @@ MESH = "give the mesh of the program that this is from"
         ),
         (
             "{manual}",
-            "the program moves its data itself, so that there is no layout to read "
-            "at character 2 of '{manual}'",
-            "give the sharding of an array split over the whole mesh",
+            "the number of dimensions is not said at character 1 of '{manual}'",
+            "say how many dimensions the array has, as in --rank 2",
         ),
         (
             "{devices=[2,4]0,1,2,3,4,5,6,7 last_tile_dims={manual}}",

@@ -95,10 +95,14 @@ def _with_types(draft: Draft, einsums: Einsums, row: int, reading: Reading) -> D
 
 
 def _with_mesh(draft: Draft, text: str) -> Draft:
-    """The draft on the mesh that the text says, if it does and the mesh can be read."""
+    """The draft on the mesh that the text says, if it does and the mesh can be read.
+
+    HLO's names need not be the user's: its text is read by places of the draft's mesh.
+    """
+    from shardviz.notation import detect
     from shardviz.notation.mesh_in_text import mesh_in_text
 
-    mesh = mesh_in_text(text)
+    mesh = None if detect(text).key == "gspmd" else mesh_in_text(text)
     if mesh is None:
         return draft
     entered = enter_mesh(draft, mesh)
