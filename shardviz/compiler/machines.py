@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from shardviz.compiler.messages import Machine
 from shardviz.errors import plural
-from shardviz.hardware.chips import Gpu, TpuChip
+from shardviz.hardware.chips import HOST, Gpu, TpuChip
 
 if TYPE_CHECKING:
     from shardviz.compiler.targets import LaneName
@@ -59,6 +59,9 @@ class TpuSlices:
         options: list[tuple[str, Any]] = []
         if self.slices > 1:
             options.append(("num_slices", self.slices))
+        if any(size % host for size, host in zip(self.torus, HOST, strict=False)):
+            # Releases of libtpu before 0.0.52 take a part of a host only as hosts of one chip.
+            options.append(("chips_per_host_bounds", (1, 1, 1)))
         if self.chip.name == "v4":
             options.append(("chip_config_name", "megacore"))
         return Machine("tpu", f"{self.chip.name}:{times(self.torus)}", tuple(options))

@@ -77,7 +77,7 @@ def test_a_missing_extra_is_a_wrong_question(capsys):
     assert "hint: pip install 'shardviz[cuda]'" in error
 
 
-@pytest.mark.since_jax("0.10", "its libtpu refuses such an axis, and lives")
+@pytest.mark.since_jax("0.11", "its libtpu refuses such an axis, and lives")
 def test_a_compiler_that_dies_leaves_its_signal_and_last_words(matmul):
     """On an axis of 0, which no name leads to, libtpu divides by zero."""
     question = replace(

@@ -155,7 +155,6 @@ def test_the_order_of_the_devices_may_be_given(answer, order, ids):
     assert found.collectives == ()
 
 
-@pytest.mark.since_jax("0.10", "its libtpu describes no single v6e chip")
 def test_one_device_has_nothing_to_send(answer):
     found = answer("v6e:1x1", "__,__", mesh="X=1", sizes="b=8,d=128,f=128")
     assert (found.status, found.collectives, found.partitioned) == ("ok", (), ())
