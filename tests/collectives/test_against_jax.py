@@ -28,6 +28,8 @@ from shardviz.sharding import Mesh
 from shardviz.sharding.dtype import BITS
 
 BATCHES = 16
+SLOW = range(8, BATCHES)
+"""Those that the long corpora have."""
 COLLECTIVES = 40
 MESHES = (
     ((8,), (7,), (6,), (5,), (3,), (2,), (1,)),
@@ -196,7 +198,10 @@ def judged(cases: list[Case], number: int):
             yield case, schedule, judge(case.operation, case.mesh, case.shards, ours, theirs)
 
 
-@pytest.mark.parametrize("number", range(BATCHES))
+@pytest.mark.parametrize(
+    "number",
+    [pytest.param(number, marks=[pytest.mark.slow] * (number in SLOW)) for number in range(BATCHES)],
+)
 def test_every_algorithm_gives_what_jax_gives(number):
     wrong, seen = [], 0
     for case, schedule, judgement in judged(batch(number), number):

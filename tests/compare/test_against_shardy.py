@@ -84,6 +84,7 @@ def check_claims(found: Plan, answer, result, sentence: str) -> None:
         assert {*re.findall(r"[A-Z]\w*", names)} <= held, sentence
 
 
+@pytest.mark.slow
 def test_every_difference_from_shardy_has_a_code(matmul_specs):
     shardy, planner = Shardy(), Planner(MESH)
     codes: Counter[str] = Counter()
