@@ -30,5 +30,7 @@ APP = (
     ),
     Command("app", "suspend_process", ("ctrl+z",), "Suspend", "To the shell; `fg` comes back.", "", "ctrl+z"),
     Command("app", "command_palette", ("ctrl+p",), "Palette", "Find any command by name.", "", "ctrl+p"),
-    Command("app", "quit", ("q", "ctrl+q"), "Quit", "Leave shardviz.", "quit"),
+    Command(
+        "app", "quit", ("q",), "Quit", "Leave shardviz; while text is typed, and in a dialog, ctrl+q.", "quit"
+    ),
 )

@@ -345,6 +345,15 @@ def test_a_double_click_opens_one_example():
     drive(script)
 
 
+@pytest.mark.parametrize("keys", [*DIALOGS.values(), "L", "ctrl+p", "enter"])
+def test_ctrl_q_quits_from_everywhere(keys):
+    async def script(pilot):
+        await pilot.press(keys, "ctrl+q")
+        assert pilot.app._exit
+
+    drive(script)
+
+
 def test_a_dialog_that_another_covers_stays():
     async def script(pilot):
         await pilot.press("x")
