@@ -35,10 +35,8 @@ APP = (
         "Suspend",
         "To the shell; `fg` comes back.",
         shown="ctrl+z",
-        is_everywhere=True,
+        everywhere=("ctrl+z",),
     ),
     Command("app", "command_palette", ("ctrl+p",), "Palette", "Find any command by name.", "", "ctrl+p"),
-    Command(
-        "app", "quit", ("q",), "Quit", "Leave shardviz; while text is typed, and in a dialog, ctrl+q.", "quit"
-    ),
+    Command("app", "quit", ("q", "ctrl+q"), "Quit", "Leave shardviz.", "quit", everywhere=("ctrl+q",)),
 )

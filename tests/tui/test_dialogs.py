@@ -311,7 +311,7 @@ BURSTS = {
     "palette": (["ctrl+p"], ["enter", "enter"]),
     "palette typed": (["ctrl+p"], [*"exam", "enter", "enter", *"plan", "enter", "enter"]),
     "export": (["e"], ["enter", "enter", "enter"]),
-    "left": ([], ["q", "x", "L", "enter", "1", "2", "q"]),
+    "left": ([], ["q", "+", "x", "L", "enter", "1", "2", "q"]),
 }
 
 
@@ -327,6 +327,7 @@ def test_keys_that_wait_while_the_application_is_busy(before, burst):
         assert app.is_running != ("q" in burst)
         assert app.return_code in (None, 0)
         assert not any("defect" in note.message for note in app._notifications)
+        assert "+" not in burst or app.history.draft == Draft()
 
     drive(script)
 
