@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from importlib import import_module
 
+import shardviz.forking  # noqa: F401  registers itself
+
 TYPE_CHECKING = False  # what `typing` has under this name, without the time to load it
 if TYPE_CHECKING:
     from shardviz import testing

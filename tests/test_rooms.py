@@ -11,6 +11,7 @@ ROOT = Path(shardviz.__file__).parent
 PURE = {"sharding", "notation", "planner", "collectives", "hardware", "hlo", "compare", "stepping"}
 MAY_IMPORT = {
     "errors": set(),
+    "forking": set(),
     "sharding": set(),
     "notation": {"sharding"},
     "planner": {"sharding", "notation"},
@@ -30,7 +31,7 @@ MAY_IMPORT = {
     "serve": {"compiler", "drafts", "lessons", "tui"},
     "cli": {*PURE, "compiler", "drafts", "lessons", "render", "schemas", "tui", "serve"},
     "__main__": {"cli"},
-    "__init__": {"api", "sharding", "testing"},
+    "__init__": {"api", "forking", "sharding", "testing"},
 }
 """`errors` is open to all. stepping and render import compiler's room for its answers' dataclasses alone."""
 

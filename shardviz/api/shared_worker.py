@@ -7,7 +7,6 @@ import math
 import os
 import threading
 from collections.abc import Sequence
-from importlib import _bootstrap, import_module
 from typing import TYPE_CHECKING
 
 from shardviz.errors import CompilerError, TargetError
@@ -90,21 +89,6 @@ def _close() -> None:
         worker.close()
 
 
-def _before_fork() -> None:
-    """Wait until no other thread stands in what it would leave locked for ever in a fork, which has none of
-    the threads: in here, or in the import of a module of ours."""
-    _lock.acquire()
-    waited_for: set[str] = set()
-    while names := _being_imported() - waited_for:
-        for name in names:
-            import_module(name)
-        waited_for |= names
-
-
-def _being_imported() -> set[str]:
-    # Python's own, and the one place that says so; a copy, as other threads change it.
-    return {name for name in [*getattr(_bootstrap, "_module_locks", ())] if name.startswith("shardviz.")}
-
-
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_lock.release, after_in_child=_lock.release)
+    # A fork has none of the threads that could give the lock back.
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)

@@ -49,4 +49,5 @@ class TerminalDriver(LinuxDriver):
         # Else two threads would read the keys, and the terminal would be given back as it is now.
         if self._app.is_running:
             self.suspend_application_mode()
+            self._must_signal_resume = True
             self.resume_application_mode()

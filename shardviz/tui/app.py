@@ -234,6 +234,10 @@ class ShardvizApp(Editor):
         elif not isinstance(self.screen, TooSmall):
             self.push_screen(TooSmall())
 
+    def on_driver_signal_resume(self) -> None:
+        """Draw everything: a terminal that was left for a while, and entered afresh, is empty."""
+        self.refresh(layout=True)
+
     def on_editor_answers_changed(self) -> None:
         self.pane.show_answers(self.desk.answers)
 

@@ -28,7 +28,15 @@ APP = (
         "Next part",
         "To the next part, which the arrows scroll, or next field.",
     ),
-    Command("app", "suspend_process", ("ctrl+z",), "Suspend", "To the shell; `fg` comes back.", "", "ctrl+z"),
+    Command(
+        "app",
+        "suspend_process",
+        ("ctrl+z",),
+        "Suspend",
+        "To the shell; `fg` comes back.",
+        shown="ctrl+z",
+        everywhere=("ctrl+z",),
+    ),
     Command("app", "command_palette", ("ctrl+p",), "Palette", "Find any command by name.", "", "ctrl+p"),
-    Command("app", "quit", ("q", "ctrl+q"), "Quit", "Leave shardviz.", "quit"),
+    Command("app", "quit", ("q", "ctrl+q"), "Quit", "Leave shardviz.", "quit", everywhere=("ctrl+q",)),
 )

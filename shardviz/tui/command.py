@@ -17,6 +17,7 @@ class Command:
     "compiler"), or of the application ("app", "lesson"). `keys` are Textual's names of keys, the first the
     one that is shown, as `shown` where that is clearer. `title` names it in palette and help, `help` is a
     sentence. `footer` is its word in the footer; empty where it does not appear there.
+    The keys `everywhere` mean it in fields and dialogs as well.
     """
 
     area: str
@@ -26,6 +27,7 @@ class Command:
     help: str
     footer: str = ""
     shown: str = ""
+    everywhere: tuple[str, ...] = ()
 
     @property
     def key_text(self) -> str:
@@ -47,7 +49,7 @@ class CommandsChanged(Message):
 def bindings(commands: Iterable[Command]) -> list[BindingType]:
     """Textual's bindings for the commands of one widget."""
     return [
-        Binding(",".join(command.keys), command.name, command.title, show=False)
+        Binding(key, command.name, command.title, show=False, priority=key in command.everywhere)
         for command in commands
-        if command.keys
+        for key in command.keys
     ]

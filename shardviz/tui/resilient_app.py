@@ -23,6 +23,7 @@ from textual.worker import WorkerFailed
 from shardviz.drafts.plain_text import one_line
 
 if TYPE_CHECKING:
+    from textual.dom import DOMNode
     from textual.message import Message
     from textual.message_pump import MessagePump
     from textual.screen import Screen
@@ -41,11 +42,19 @@ class ResilientApp(App[None]):
         super().__init__(ansi_color=ansi_color)
         self._failures: set[str] = set()
 
+    def _register_child(self, parent: DOMNode, child: Widget, before: int | None, after: int | None) -> None:
+        self._watch(child)
+        super()._register_child(parent, child, before, after)
+
     def _start_widget(self, parent: Widget, widget: Widget) -> None:
-        """Have a hand in what a widget is sent: screens and Textual's own pass here too, before all of it."""
-        dispatch = partial(self._dispatch, widget, widget._dispatch_message)
-        widget._dispatch_message = dispatch  # type: ignore[method-assign]
+        self._watch(widget)  # a scrollbar: nobody registers it
         super()._start_widget(parent, widget)
+
+    def _watch(self, widget: Widget) -> None:
+        """Have a hand in what a widget is sent: screens and Textual's own pass here too, before all of it."""
+        if "_dispatch_message" not in vars(widget):
+            dispatch = partial(self._dispatch, widget, widget._dispatch_message)
+            widget._dispatch_message = dispatch  # type: ignore[method-assign]
 
     async def _dispatch_message(self, message: Message) -> None:
         await self._dispatch(self, super()._dispatch_message, message)

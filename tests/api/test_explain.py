@@ -170,15 +170,17 @@ def test_a_ranking(capsys, monkeypatch):
 
 FORKS = """
 import os, sys, threading, time
-import shardviz.api.explaining
+import {loaded}
 
 class Slow:
     def find_spec(self, name, path, target=None):
-        if name == "shardviz.compiler.question":
+        if name == "{slow}":
             started.set()
             time.sleep(0.5)
 
 def load():
+    import shardviz
+    shardviz.explain
     from shardviz.compiler.question import question_for
 
 started = threading.Event()
@@ -191,9 +193,19 @@ if fork:
     print(os.waitstatus_to_exitcode(os.waitpid(fork, 0)[1]))
 os._exit(0)
 """
+"""A process, forked while a thread imports a module."""
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
-def test_a_fork_while_another_thread_imports_what_asking_needs():
-    done = subprocess.run([sys.executable, "-c", FORKS], capture_output=True, text=True, timeout=30)
+@pytest.mark.parametrize(
+    ("loaded", "slow"),
+    [
+        ("shardviz", "shardviz.api"),
+        ("shardviz", "shardviz.api.shared_worker"),
+        ("shardviz.api.explaining", "shardviz.compiler.question"),
+    ],
+)
+def test_a_fork_while_another_thread_imports_what_asking_needs(loaded, slow):
+    program = FORKS.format(loaded=loaded, slow=slow)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30)
     assert done.stdout == "0\n", done.stderr

@@ -17,6 +17,8 @@ READY = "import shardviz.cli.interrupt as i; i.end_when_interrupted(); print(flu
 PROGRAM = f"{READY}; from shardviz.cli import main; main()"
 """The command, which says when it is as far as to answer an interrupt."""
 SLOW = "import time; time.sleep(60)"
+TRIES = 4
+"""A busy machine may let a process wait; one that waits by itself does so each time."""
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds processes in /proc")
 
@@ -65,8 +67,11 @@ def test_an_interrupt_at_any_moment(
     (tmp_path / "jax.py").write_text(SLOW)
     monkeypatch.setenv("SLOW_JAX", str(tmp_path))
     mark = f"test-{uuid.uuid4()}"
-    code, said, seconds = interrupt(delay, times, mark)
-    assert (code, said) == (130, "")
+    for _ in range(TRIES):
+        code, said, seconds = interrupt(delay, times, mark)
+        assert (code, said) == (130, "")
+        if seconds < 1:
+            break
     assert seconds < 1
     end = time.monotonic() + 5
     while marked(mark):

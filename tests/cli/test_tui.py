@@ -153,6 +153,25 @@ def test_after_a_stop_without_notice_it_goes_on_and_leaves_the_terminal_as_it_wa
     assert terminal.exit_code() == 0
 
 
+@pytest.mark.parametrize("stop", ["\x1a", "x\x1a", "\r\x1a", signal.SIGSTOP])
+def test_what_was_on_screen_is_drawn_again_after_a_stop(stop, tmp_path):
+    terminal = Terminal(SHARDVIZ, XDG_STATE_HOME=str(tmp_path))
+    terminal.until("bd,df->bf")
+    if isinstance(stop, str):
+        for key in stop:
+            terminal.type(key)
+            terminal.until("Examples" if key == "x" else "esc" if key == "\r" else LEFT)
+    else:
+        terminal.process.send_signal(stop)
+    assert os.WIFSTOPPED(os.waitpid(terminal.process.pid, os.WUNTRACED)[1])
+    shown = "Examples" if stop == "x\x1a" else "bd,df->bf"
+    terminal.drawn = ""
+    terminal.process.send_signal(signal.SIGCONT)
+    terminal.until(shown)
+    terminal.type("\x11")
+    assert terminal.exit_code() == 0
+
+
 @pytest.mark.parametrize("words", [[], ["tui"]])
 def test_without_a_terminal_there_is_help(words):
     done = subprocess.run([*SHARDVIZ, *words], capture_output=True, text=True, timeout=60)

@@ -158,6 +158,24 @@ def test_a_handler_that_fails_says_so_once_and_the_rest_goes_on(monkeypatch):
     drive(script)
 
 
+def test_a_part_whose_handler_fails_goes_on(monkeypatch):
+    def broken(*_):
+        raise RuntimeError("unforeseen")
+
+    async def script(pilot):
+        app = pilot.app
+        with monkeypatch.context() as patch:
+            patch.setattr(type(app.left), "on_key", broken, raising=False)
+            app.left.post_message(events.Key("z", "z"))
+            await pilot.pause()
+        app._exception, met = None, app._exception
+        assert str(met) == "unforeseen"
+        await pilot.press("+")
+        assert app.scene.draft.mesh == "X=4,Y=4"
+
+    drive(script)
+
+
 def test_the_last_session_comes_back():
     async def first(pilot):
         await pilot.press("+", "2")

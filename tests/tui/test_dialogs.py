@@ -311,7 +311,7 @@ BURSTS = {
     "palette": (["ctrl+p"], ["enter", "enter"]),
     "palette typed": (["ctrl+p"], [*"exam", "enter", "enter", *"plan", "enter", "enter"]),
     "export": (["e"], ["enter", "enter", "enter"]),
-    "left": ([], ["q", "x", "L", "enter", "1", "2", "q"]),
+    "left": ([], ["q", "+", "x", "L", "enter", "1", "2", "q"]),
 }
 
 
@@ -327,6 +327,7 @@ def test_keys_that_wait_while_the_application_is_busy(before, burst):
         assert app.is_running != ("q" in burst)
         assert app.return_code in (None, 0)
         assert not any("defect" in note.message for note in app._notifications)
+        assert "+" not in burst or app.history.draft == Draft()
 
     drive(script)
 
@@ -341,6 +342,15 @@ def test_a_double_click_opens_one_example():
         assert len(pilot.app.screen_stack) == 1
         pilot.app.action_undo()
         assert pilot.app.history.draft == Draft()
+
+    drive(script)
+
+
+@pytest.mark.parametrize("keys", [*DIALOGS.values(), "L", "ctrl+p", "enter"])
+def test_ctrl_q_quits_from_everywhere(keys):
+    async def script(pilot):
+        await pilot.press(keys, "ctrl+q")
+        assert pilot.app._exit
 
     drive(script)
 

@@ -11,6 +11,7 @@ from textual.widgets import Input
 from shardviz.drafts.draft import CollectiveDraft, Draft
 from shardviz.hardware.topology import Switch
 from shardviz.stepping.stepped import stepped
+from shardviz.tui.answers.errand import Verify
 from shardviz.tui.step.chosen import worked_out
 from shardviz.tui.step.commands import STEP
 from shardviz.tui.step.pane import StepPane
@@ -18,6 +19,8 @@ from shardviz.tui.step.round_view import RoundView
 from tests.tui.conftest import PATIENCE, SIZES, check_snapshot, drive, text_of, until
 
 SMALL = Draft(sizes="b=8,d=16,f=8")
+HOLD_S = 60.0
+"""How long an answer is held back at most."""
 TWO_STEPS = Draft(specs=("_Y", "XY", "X_"), sizes="b=8,d=16,f=8")
 """A plan of an all-gather, an einsum and more."""
 
@@ -364,13 +367,35 @@ def test_nonsense_is_said_at_its_field_and_the_picture_stays():
     drive(script, draft=SMALL, screen="step")
 
 
-def test_jax_confirms_every_value(worker):
+def test_jax_confirms_every_value(worker, monkeypatch):
+    seen, answered = Event(), Verify.answered
+
+    def held(verify, reply):
+        assert seen.wait(HOLD_S)
+        return answered(verify, reply)
+
+    monkeypatch.setattr(Verify, "answered", held)
+
     async def script(pilot):
         app = pilot.app
-        assert "… JAX computes the same" in text_of(app)
+        await until(pilot, lambda: "… JAX computes the same" in text_of(app))
+        seen.set()
         await until(pilot, lambda: "✓ every value equal: JAX" in text_of(app))
 
     drive(script, draft=SMALL, screen="step", worker=worker)
+
+
+@pytest.mark.parametrize("area", ["head", "foot"])
+def test_lines_that_wrapped_on_the_way_to_another_size_leave_no_blank_ones(area):
+    async def script(pilot):
+        lines = pilot.app.pane.query_one(f"#step-{area}")
+        await until(pilot, lambda: is_ready(pilot.app.pane))
+        for size in (SIZES["small"], SIZES["usual"], SIZES["wide"], SIZES["usual"]):
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+            assert lines.size.height == len(str(lines.content).splitlines())
+
+    drive(script, draft=SMALL, screen="step")
 
 
 def test_the_code_is_that_of_the_collective():
