@@ -372,6 +372,17 @@ def test_mlir_with_a_comment_that_names_hlo():
     assert not isinstance(read(text), HloModule)
 
 
+@pytest.mark.parametrize("mesh", ["mesh['x'=2,'y'=4] {'y'}", "mesh[x=2,y=4] {y}"])
+def test_a_mesh_in_the_next_line_is_not_a_shape(mesh):
+    """``replica_groups=mesh[`` looks like a name before a type."""
+    line = f"  %g = f32[32] all-gather(%p), channel_id=1, replica_groups={mesh}, dimensions={{0}}, "
+    text = f"HloModule m, num_partitions=8\n\nENTRY %main {{\n  %p = f32[8] parameter(0)\n{line}"
+    text += "use_global_device_ids=true\n}\n"
+    module = read_hlo(text, infer=True)
+    assert [(each.axes, each.wire_bytes) for each in module.collectives] == [(("y",), 96)]
+    assert read_hlo(text.replace(", replica", ",\nreplica"), infer=True) == module
+
+
 @pytest.mark.parametrize(
     "damage",
     [

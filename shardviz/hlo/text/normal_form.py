@@ -53,7 +53,7 @@ _GOES_ON = re.compile(r"[ \t]*+(?:[,={\[]|<=|T\()")
 """How a line begins that is no statement of its own, whatever the line before it ends with."""
 _STATEMENT = re.compile(
     r"[ \t]*+(?:"
-    rf"(?P<instruction>(?:ROOT\s++)?{_NAME}(?:\s++=\s++|=(?=\(|[a-z]++\d*+\[)))"
+    rf"(?P<instruction>(?:ROOT\s++)?{_NAME}(?:\s++=\s++|=(?=\(|[a-z][a-z\d]*+\[[\d\]<?])))"
     rf"|(?P<header>ENTRY\s|{_NAME}(?:[ \t]++\(|[ \t]*+\{{[ \t]*+$))"
     r"|(?P<module>HloModule\s)"
     r"|(?P<line>\}[ \t]*+(?:$|,[ ]?execution_thread=)"
