@@ -68,7 +68,7 @@ def test_three_targets_stand_side_by_side(explanation):
 
     answers = [(each, ()) for each in (*explanation.compiled, explanation.compiled[0])]
     lines = answers_view(answers, explanation.problem, 120, PLAIN)
-    assert lines[1].plain.split()[:2] == ["target", "time"]
+    assert lines[1].plain.split()[:2] == ["target", "compile"]
 
 
 def test_a_mesh_is_text_or_an_object():

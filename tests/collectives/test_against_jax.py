@@ -28,7 +28,7 @@ from shardviz.sharding import Mesh
 from shardviz.sharding.dtype import BITS
 
 BATCHES = 16
-SLOW = range(8, BATCHES)
+SLOW = range(5, BATCHES)
 """Those that the long corpora have."""
 COLLECTIVES = 40
 MESHES = (

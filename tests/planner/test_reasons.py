@@ -18,6 +18,7 @@ def reasons(specs, text="bd,df->bf", mesh=MESH, sizes=SIZES):
     return {f"{step.op} {step.array}": step.reason for step in found.steps}
 
 
+@pytest.mark.slow
 def test_one_sentence_over_all_combinations(matmul_specs):
     planner = Planner(MESH)
     seen = set()
@@ -37,6 +38,7 @@ def test_one_sentence_over_all_combinations(matmul_specs):
     assert seen == {"einsum", "slice", "all_gather", "all_to_all", "ppermute", "psum", "psum_scatter"}
 
 
+@pytest.mark.slow
 def test_what_a_split_is_wanted_for_is_true_over_all_combinations(matmul_specs):
     """A step says that a split is wanted only where the result, or another operand, really has it."""
     planner = Planner(MESH)

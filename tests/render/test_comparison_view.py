@@ -177,6 +177,7 @@ def test_a_lower_bound_never_loses_silently(walk_of: WalkOf, monkeypatch: pytest
     assert line.startswith("fastest among bruck and pairwise: ")
 
 
+@pytest.mark.slow
 def test_no_line_where_the_fastest_was_not_looked_at_elsewhere(walk_of: WalkOf) -> None:
     walk = walk_of("pbroadcast", "i=2048", 2048, "binomial-tree")
     page, line = fastest_line(walk)
