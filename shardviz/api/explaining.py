@@ -81,7 +81,7 @@ def explain(
     which brings its own specs. `mesh` is text, sizes by axis, a shardviz Mesh or a jax Mesh. `specs` are
     text, or one `PartitionSpec`, `NamedSharding`, `jax.Array` or `jax.ShapeDtypeStruct` for each operand;
     what these say of mesh, sizes and dtype need not be given again. `sizes` are elements by dimension.
-    `target` is who to ask, as after ``--target``, or a list of such names; "none" asks the planner only.
+    `target` names the targets, as after ``--target``, or is a list of names; "none" asks the planner only.
     `device_order` are device ids by row-major position. `timeout` is in seconds a target.
 
     A compiler that refuses, or fails, has its reason in its answer. Raises `QuestionError` for a question

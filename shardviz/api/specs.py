@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from shardviz.errors import QuestionError, quote
+
+if TYPE_CHECKING:
+    from shardviz.notation.einsum import Einsum
 
 SpecsLike: TypeAlias = "str | Sequence[Any] | None"
 """``"XY,Y_->X_"``, or for each operand, and for the result if it is wanted so, one of: text, a
@@ -57,7 +60,7 @@ def given_arrays(einsum: str, specs: SpecsLike | Any) -> GivenArrays:
     return GivenArrays(
         text,
         tuple(item.mesh for item in items if item.mesh is not None),
-        _sizes(einsum, items),
+        _sizes(einsum, parts, items),
         tuple(dict.fromkeys(item.dtype for item in items if item.dtype is not None)),
     )
 
@@ -72,16 +75,12 @@ def merged_sizes(sizes: Mapping[str, int], others: Mapping[str, int]) -> dict[st
     return {**sizes, **others}
 
 
-def _sizes(einsum: str, items: Iterable[_Item]) -> dict[str, int] | None:
+def _sizes(einsum: str, parts: Sequence[Einsum], items: Sequence[_Item]) -> dict[str, int] | None:
     """The sizes of the dimensions of arrays that have a shape; None where there are none."""
-    from shardviz.notation import parse_chain
-
-    items = list(items)
     if all(item.shape is None for item in items):
         return None
     if "..." in einsum:
         raise QuestionError(f"the arrays' shapes do not say what ... is in {quote(einsum)}", "name it")
-    parts = parse_chain(einsum)
     operands = [dims for number, part in enumerate(parts) for dims in part.operands[min(number, 1) :]]
     found: dict[str, int] = {}
     for dims, item in zip([*operands, parts[-1].result], items, strict=False):
