@@ -35,7 +35,6 @@ PURE = (
     "shardviz.notation.notations",
     "shardviz.planner",
     "shardviz.collectives",
-    "shardviz.collectives.algorithms",
     "shardviz.collectives.operations",
     "shardviz.collectives.frames",
     "shardviz.hardware",

@@ -107,7 +107,7 @@ def candidates(pattern: Pattern) -> dict[str, Schedule | str]:
     for name, algorithm in ALGORITHMS.items():
         if pattern.kind in algorithm.kinds:
             try:
-                found[name] = algorithm.build(pattern, None)
+                found[name] = algorithm.schedule(pattern)
             except Unsuited as reason:
                 found[name] = str(reason)
     return found

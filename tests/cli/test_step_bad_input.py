@@ -145,7 +145,7 @@ CASES = [
     ((*SUM, "--algorithm", "pairwise"), "pairwise does not do psum", "for psum over 4 devices there are"),
     (
         ("step", "psum", "--mesh", "i=5", "--algorithm", "halving-doubling"),
-        "halving-doubling cannot do this: 5 devices are no power of two",
+        "halving-doubling cannot do this: 5 devices are not a power of two",
         "there are ring",
     ),
     ((*SUM, "--pieces", "0"), "0 is not in the range", "--help"),

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from shardviz.collectives.algorithms import ALGORITHMS, schedule_for, schedules_for
-from shardviz.collectives.algorithms.double_binary_tree import trees
+from shardviz.collectives.algorithms.trees import trees
 from shardviz.collectives.optimum import lower_bound
 from shardviz.collectives.pattern import Pattern
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from shardviz.collectives import Pattern, Phase, Schedule, Sends, Trace, schedule_for
-from shardviz.collectives.algorithms.double_binary_tree import trees
+from shardviz.collectives.algorithms.trees import trees
 from shardviz.collectives.trace import ScheduleError
 
 
