@@ -36,7 +36,6 @@ PURE = (
     "shardviz.planner",
     "shardviz.collectives",
     "shardviz.collectives.operations",
-    "shardviz.collectives.frames",
     "shardviz.hardware",
     "shardviz.hlo",
     "shardviz.compare",

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from shardviz.collectives.optimum import LowerBound as LowerBound, lower_bound as lower_bound
     from shardviz.collectives.pattern import Pattern as Pattern
     from shardviz.collectives.schedule import Phase as Phase, Schedule as Schedule, Sends as Sends
-    from shardviz.collectives.trace import Trace as Trace
+    from shardviz.collectives.trace import trace_of as trace_of
 else:
     # Loaded on first use: a table of algorithms needs no simulator.
     __getattr__, __dir__, __all__ = lazy_names(
@@ -37,6 +37,6 @@ else:
             "optimum": "LowerBound lower_bound",
             "pattern": "Pattern",
             "schedule": "Phase Schedule Sends",
-            "trace": "Trace",
+            "trace": "trace_of",
         },
     )

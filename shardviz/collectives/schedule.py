@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from shardviz.collectives.pattern import Pattern
 from shardviz.errors import QuestionError
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Ints = NDArray[np.int64]
+    Small = NDArray[np.int32]
+    Bools = NDArray[np.bool_]
+    Values = NDArray[Any]
 
 
 @dataclass(frozen=True)
