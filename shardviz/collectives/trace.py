@@ -307,7 +307,8 @@ class CopyTrace(Trace):
     """The trace of a schedule that adds nothing: when every member gets every chunk, and last sends it.
 
     Without sums all pieces of a chunk are the same datum, whose number is the chunk's place among the starts,
-    so a time of arrival for each says everything. Rounds are played in blocks, a few operations on arrays each.
+    so a time of arrival for each says everything. Rounds are played in blocks, each a few operations on
+    arrays.
     """
 
     def __init__(self, schedule: Schedule) -> None:
