@@ -17,7 +17,7 @@ MAY_IMPORT = {
     "notation": {"sharding"},
     "planner": {"sharding", "notation"},
     "schemas": set(),
-    "collectives": {"sharding"},
+    "collectives": {"sharding", "notation"},
     "hardware": {"sharding", "collectives"},
     "hlo": {"sharding"},
     "compare": {"sharding", "planner", "hlo"},

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from shardviz.cli.options import is_given
-from shardviz.drafts.draft import PARAMETERS
+from shardviz.collectives.operations import PARAMETERS
 from shardviz.errors import QuestionError, quote
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def _stepped(ctx: click.Context, part: Part | None) -> Subject:
     del part
     given = ctx.params
     names = ("axis", "data", "shape", "spec", "dtype", "algorithm", "pieces")
-    parameters = {name: given[name] for name in PARAMETERS if name not in names}
+    parameters = {name: given[name] for name in PARAMETERS}
     question = question_from_options(
         given["operation"],
         parameters,

@@ -1,4 +1,4 @@
-"""What each collective means, the schedules that carry it out, and the simulator that runs them.
+"""The meaning of each collective, the schedules that carry it out, and the simulator that runs them.
 
 Operation  what JAX calls it, with JAX's parameters: how shards are cut into chunks
 Pattern    which member of a group starts with which chunk, and which ends with it
@@ -18,11 +18,15 @@ if TYPE_CHECKING:
         schedule_for as schedule_for,
         schedules_for as schedules_for,
     )
+    from shardviz.collectives.chunking import Cuts as Cuts
     from shardviz.collectives.frames import Frame as Frame, Frames as Frames, Piece as Piece
-    from shardviz.collectives.operation import Cuts as Cuts, Operation as Operation
+    from shardviz.collectives.operation import Operation as Operation
     from shardviz.collectives.operations import OPERATIONS as OPERATIONS
-    from shardviz.collectives.optimum import LowerBound as LowerBound, lower_bound as lower_bound
-    from shardviz.collectives.pattern import Pattern as Pattern
+    from shardviz.collectives.pattern import (
+        LowerBound as LowerBound,
+        Pattern as Pattern,
+        lower_bound as lower_bound,
+    )
     from shardviz.collectives.schedule import Phase as Phase, Schedule as Schedule, Sends as Sends
     from shardviz.collectives.trace import trace_of as trace_of
 else:
@@ -31,11 +35,11 @@ else:
         __name__,
         {
             "algorithms": "ALGORITHMS schedule_for schedules_for",
+            "chunking": "Cuts",
             "frames": "Frame Frames Piece",
-            "operation": "Cuts Operation",
+            "operation": "Operation",
             "operations": "OPERATIONS",
-            "optimum": "LowerBound lower_bound",
-            "pattern": "Pattern",
+            "pattern": "LowerBound Pattern lower_bound",
             "schedule": "Phase Schedule Sends",
             "trace": "trace_of",
         },

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
-from shardviz.collectives.operation import Cuts, Operation
+from shardviz.collectives.chunking import Cuts
+from shardviz.collectives.operation import Operation
 from shardviz.collectives.schedule import Phase, Schedule, Sends
 from shardviz.collectives.trace import Buffer, Trace, trace_of
 from shardviz.errors import QuestionError

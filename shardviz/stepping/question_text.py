@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from shardviz.collectives.operations import check_operation, operation_for
 from shardviz.errors import QuestionError, plural
 from shardviz.stepping.device_numbers import shards_from
-from shardviz.stepping.parameters import check_operation, operation_for
 from shardviz.stepping.question import (
     CollectiveQuestion,
     check_layout,

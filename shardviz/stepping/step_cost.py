@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class StepCost:
     """Rounds, and the bytes that the device which sends most sends over all of them: by `algorithm`, and at
-    least (`shardviz.collectives.optimum`)."""
+    least (`shardviz.collectives.pattern`)."""
 
     algorithm: str
     rounds: int

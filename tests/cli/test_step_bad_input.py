@@ -54,11 +54,11 @@ CASES = [
     (("step", "pmax", "--mesh", "i=4", "--data", "1j,2,3,4"), "pmax has no order of c64 numbers", "psum"),
     (("step", "psum_scatter", "--mesh", "i=2", "--dtype", "bool"), "psum_scatter adds no booleans", "s32"),
     # Parameters.
-    ((*SUM, "--perm", "(0,1)"), "--perm is no parameter of psum", "psum takes no parameter"),
-    ((*SUM, "--untiled"), "--untiled is no parameter of psum", "psum takes no parameter"),
+    ((*SUM, "--perm", "(0,1)"), "--perm is not a parameter of psum", "psum takes no parameter"),
+    ((*SUM, "--untiled"), "--untiled is not a parameter of psum", "psum takes no parameter"),
     (
         (*GATHER, "--source", "0"),
-        "--source is no parameter of all_gather",
+        "--source is not a parameter of all_gather",
         "--gather-dimension and --untiled",
     ),
     ((*GATHER, "--shape", "4", "--gather-dimension", "3"), "no dimension 3", "dimensions go from"),

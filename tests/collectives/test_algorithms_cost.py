@@ -12,8 +12,7 @@ import pytest
 
 from shardviz.collectives.algorithms import ALGORITHMS, schedule_for, schedules_for
 from shardviz.collectives.algorithms.trees import trees
-from shardviz.collectives.optimum import lower_bound
-from shardviz.collectives.pattern import Pattern
+from shardviz.collectives.pattern import Pattern, lower_bound
 
 GATHERS = ("all_gather", "reduce_scatter")
 PAIRS = [(name, kind) for name, algorithm in ALGORITHMS.items() for kind in algorithm.kinds]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shardviz.collectives.optimum import LowerBound, lower_bound
-from shardviz.collectives.pattern import KINDS, Pattern
+from shardviz.collectives.pattern import KINDS, LowerBound, Pattern, lower_bound
 from shardviz.notation import parse_mesh
 from shardviz.planner import plan, problem_from_text
 

@@ -1,25 +1,78 @@
-"""ragged_all_to_all: every member sends each member as many rows as a table says."""
+"""Operations in which every member sends each member a part of its shard: all_to_all, ragged_all_to_all."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from math import prod
 from typing import TYPE_CHECKING, ClassVar
 
-from shardviz.collectives.operation import Cuts, Operation, pieces_of
-from shardviz.collectives.operations.cutting import cut
-from shardviz.collectives.operations.dimension import UnfitShard
-from shardviz.collectives.optimum import LowerBound
-from shardviz.collectives.pattern import Pattern
+from shardviz.collectives.chunking import Blocks, pieces_of, split
+from shardviz.collectives.operation import UNTILED, Operation, Parameter
+from shardviz.collectives.operations.dimension import (
+    UnfitShard,
+    check_divides,
+    check_is_group,
+    dimension,
+    shape_with,
+)
+from shardviz.collectives.pattern import LowerBound, Pattern
 from shardviz.collectives.values import check_dtype, check_zero
 from shardviz.errors import QuestionError, plural
+from shardviz.notation import parse_send_sizes
 from shardviz.sharding import array_bytes
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    from shardviz.collectives.schedule import Ints
 
-    Ints = NDArray[np.int64]
+
+@dataclass(frozen=True)
+class AllToAll(Operation):
+    """`jax.lax.all_to_all`: dimension `split_axis` is cut into a block for each member; what arrives is laid
+    along `concat_axis`, in the order of the senders.
+
+    Untiled, a block is one slice: its dimension is gone, and a new one is put at `concat_axis`.
+    """
+
+    name: ClassVar[str] = "all_to_all"
+    takes: ClassVar = (
+        Parameter("split_axis", "split_axis", "the dimension that is cut"),
+        Parameter("concat_axis", "concat_axis", "the dimension that grows"),
+        UNTILED,
+    )
+    axes: tuple[str, ...]
+    split_axis: int = 0
+    concat_axis: int = 0
+    tiled: bool = True
+
+    def pattern(self, dims: tuple[int, ...]) -> Pattern:
+        return Pattern("all_to_all", dims)
+
+    def check(self, shape: tuple[int, ...], dtype: str, group_size: int) -> None:
+        check_dtype(dtype)
+        (check_divides if self.tiled else check_is_group)(shape, self._dimensions(shape)[0], group_size)
+
+    def blocks(self, shape: tuple[int, ...], group_size: int) -> Blocks:
+        import numpy as np
+
+        old, new = self._dimensions(shape)
+        sizes = list(shape)
+        if self.tiled:
+            sizes[old] //= group_size
+            sizes[new] *= group_size
+        else:
+            del sizes[old]
+            sizes.insert(new, group_size)
+        result = tuple(sizes)
+        # Chunk s * n + d: block d of the sender, block s of the receiver.
+        start = np.tile(split(shape, old, group_size), (group_size, 1))
+        return Blocks(start, np.repeat(split(result, new, group_size), group_size, axis=0), result)
+
+    def smallest_shard(self, group_size: int, pieces: int) -> tuple[int, ...]:
+        return shape_with(group_size * (pieces if self.tiled else 1), self.split_axis, self.concat_axis)
+
+    def _dimensions(self, shape: tuple[int, ...]) -> tuple[int, int]:
+        split = dimension(self.split_axis, len(shape), "a shard")
+        return split, dimension(self.concat_axis, len(shape), "the result")
 
 
 @dataclass(frozen=True)
@@ -32,6 +85,18 @@ class RaggedAllToAll(Operation):
     """
 
     name: ClassVar[str] = "ragged_all_to_all"
+    takes: ClassVar = (
+        Parameter(
+            "send_sizes",
+            "send_sizes",
+            "rows from each device to each",
+            str,
+            "1,2;0,3",
+            "N,N;…",
+            parse_send_sizes,
+            needed=True,
+        ),
+    )
     even: ClassVar[bool] = False
     axes: tuple[str, ...]
     send_sizes: tuple[tuple[int, ...], ...]
@@ -59,18 +124,17 @@ class RaggedAllToAll(Operation):
         if len({sum(column) for column in zip(*self.send_sizes, strict=True)}) > 1:
             check_zero(dtype, "a device that receives fewer rows than another")
 
-    def cuts(self, shape: tuple[int, ...], dtype: str, group_size: int, chunks: int) -> Cuts:
+    def blocks(self, shape: tuple[int, ...], group_size: int) -> Blocks:
         import numpy as np
 
-        self.check(shape, dtype, group_size)
+        del group_size
         sizes = np.array(self.send_sizes, dtype=np.int64)
         result = (int(sizes.sum(axis=0).max()), *shape[1:])
         width = np.prod(shape[1:], dtype=np.int64)
         elements = np.arange(sizes.max() * width)
         first, last = (np.cumsum(sizes, axis=axis) - sizes for axis in (1, 0))
         start, end = ((rows * width).reshape(-1, 1) + elements for rows in (first, last))
-        pieces = self.pattern((group_size,)).pieces(chunks)
-        return cut(start, end, sizes.reshape(-1) * width, pieces, result, dtype)
+        return Blocks(start, end, result, sizes.reshape(-1) * width)
 
     def larger(self, shape: tuple[int, ...], group_size: int) -> tuple[int, ...]:
         del group_size
@@ -91,7 +155,7 @@ class RaggedAllToAll(Operation):
     def chunk_sizes(self, shape: tuple[int, ...], group_size: int, chunks: int) -> int | Ints:
         import numpy as np
 
-        blocks = np.array(self.send_sizes, dtype=np.int64).reshape(-1) * prod(shape[1:])
+        blocks = np.array(self.send_sizes, dtype=np.int64).reshape(-1) * math.prod(shape[1:])
         return pieces_of(blocks, len(blocks), self.pattern((group_size,)).pieces(chunks))
 
     def smallest_shard(self, group_size: int, pieces: int) -> tuple[int, ...]:
