@@ -36,7 +36,7 @@ def judged(question: CollectiveQuestion, frames: Frames, ran: Ran) -> Verdict:
 
     Raises `CompilerError` where JAX has no results.
     """
-    from shardviz.collectives.judgement import judge
+    from shardviz.collectives.verification import verify
     from shardviz.stepping.verdict import Verdict
 
     if ran.shards is None:
@@ -44,4 +44,4 @@ def judged(question: CollectiveQuestion, frames: Frames, ran: Ran) -> Verdict:
     before, after = frames.before, frames.after
     assert before is not None
     assert after is not None
-    return Verdict(ran, judge(question.operation, question.layout.mesh, before, after, ran.shards))
+    return Verdict(ran, verify(question.operation, question.layout.mesh, before, after, ran.shards))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from shardviz.collectives.judgement import Judgement
+    from shardviz.collectives.verification import Verification
     from shardviz.compiler import Ran
 
 
@@ -15,9 +15,9 @@ class Verdict:
     """The same collective as JAX ran it, and its values beside ours."""
 
     ran: Ran
-    judgement: Judgement
+    verification: Verification
 
     @property
     def agrees(self) -> bool:
         """Whether nothing differs but by the order of additions."""
-        return self.judgement.verdict != "different"
+        return self.verification.verdict != "different"

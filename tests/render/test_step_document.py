@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shardviz.collectives.judgement import Judgement
+from shardviz.collectives.verification import Verification
 from shardviz.compiler.ran import Ran
 from shardviz.render.rounds.step_document import comparison_document, plain, step_document
 from shardviz.stepping.verdict import Verdict
@@ -99,15 +99,15 @@ def test_without_numbers_there_are_none(walk_of: WalkOf) -> None:
 @pytest.mark.parametrize(
     ("verdict", "target"),
     [
-        (Verdict(Ran("cpu", "ok", program="lax.psum"), Judgement("equal", 4)), "cpu"),
-        (Verdict(Ran("real", "ok", program="lax.psum"), Judgement("rounding", 4, 1)), "real"),
-        (Verdict(Ran("cpu", "ok", program="lax.psum"), Judgement("different", 4, 1)), None),
+        (Verdict(Ran("cpu", "ok", program="lax.psum"), Verification("equal", 4)), "cpu"),
+        (Verdict(Ran("real", "ok", program="lax.psum"), Verification("rounding", 4, 1)), "real"),
+        (Verdict(Ran("cpu", "ok", program="lax.psum"), Verification("different", 4, 1)), None),
     ],
 )
 def test_who_agrees(walk_of: WalkOf, verdict: Verdict, target: str | None) -> None:
     found = document(walk_of("psum", "i=2", (1, 2)), verdict)
     assert found["verified_against"] == target
-    assert (found["verdict"], found["program"]) == (verdict.judgement.verdict, "lax.psum")
+    assert (found["verdict"], found["program"]) == (verdict.verification.verdict, "lax.psum")
 
 
 def test_nobody_was_asked(walk_of: WalkOf) -> None:

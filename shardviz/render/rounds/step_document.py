@@ -41,7 +41,7 @@ def step_document(walk: Walk, verdict: Verdict | None) -> Document:
             "seconds": walk.timeline.seconds,
             "algorithms": [_row(row) for row in walk.rows],
             "verified_against": verdict.ran.target if verdict and verdict.agrees else None,
-            "verdict": verdict.judgement.verdict if verdict else None,
+            "verdict": verdict.verification.verdict if verdict else None,
             "program": verdict.ran.program if verdict else None,
         },
     )

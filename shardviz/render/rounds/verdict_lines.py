@@ -12,52 +12,54 @@ from shardviz.stepping.verdict import Verdict
 
 def verdict_lines(verdict: Verdict, mesh: Mesh, width: int) -> list[Text]:
     """That every value is equal, or how many are not, where the first of them is, and what may explain it."""
-    ran, judgement = verdict.ran, verdict.judgement
+    ran, verification = verdict.ran, verdict.verification
     version = dict(ran.versions).get("jax", "")
     kind = "simulated CPU device" if ran.target == "cpu" else f"{ran.target} device"
     judge = f"JAX{' ' * bool(version)}{version} on {plural(mesh.size, kind)}: "
     where = ""
-    if judgement.device is not None:
-        index = ", ".join(map(str, judgement.index))
+    if verification.device is not None:
+        index = ", ".join(map(str, verification.index))
         where = (
-            f" on device {mesh.device_id(judgement.device)} at [{index}]"
-            f" {judgement.ours} here, {judgement.theirs} in JAX"
+            f" on device {mesh.device_id(verification.device)} at [{index}]"
+            f" {verification.ours} here, {verification.theirs} in JAX"
         )
-    if judgement.verdict == "equal":
+    if verification.verdict == "equal":
         lines = sentence("every value equal", width, lead=judge)
-    elif judgement.verdict == "rounding":
+    elif verification.verdict == "rounding":
         said = (
-            f"{judgement.differing:,} of {plural(judgement.values, 'value')} differ by rounding, as another"
-            f" order of the additions gives; at most {plural(judgement.ulps, 'ulp')},{where}"
+            f"{verification.differing:,} of {plural(verification.values, 'value')} differ by rounding, as another"
+            f" order of the additions gives; at most {plural(verification.ulps, 'ulp')},{where}"
         )
         lines = sentence(said, width, lead=judge)
     else:
-        said = f"{judgement.differing:,} of {plural(judgement.values, 'value')} differ:{where}"
+        said = f"{verification.differing:,} of {plural(verification.values, 'value')} differ:{where}"
         lines = sentence(said if where else "the results differ", width, lead=f"✗ {judge}")
-    for note in (judgement.note, ran.note):
+    for note in (verification.note, ran.note):
         lines += sentence(note, width, 2, style="dim") if note else []
     return lines
 
 
 def short_verdict(verdict: Verdict, mesh: Mesh, width: int, most: int) -> list[Text]:
     """The same in up to `most` lines, the verdict first: as much as they have room for."""
-    ran, judgement = verdict.ran, verdict.judgement
+    ran, verification = verdict.ran, verdict.verification
     jax = f"JAX {dict(ran.versions).get('jax', '')}".strip()
     kind = "simulated CPU device" if ran.target == "cpu" else f"{ran.target} device"
     judges = (f"{jax} on {plural(mesh.size, kind)}", jax)
-    count = f"{judgement.differing:,} of {plural(judgement.values, 'value')}"
-    if judgement.verdict == "equal":
+    count = f"{verification.differing:,} of {plural(verification.values, 'value')}"
+    if verification.verdict == "equal":
         said = [f"every value equal: {judge}" for judge in judges]
-    elif judgement.verdict == "rounding":
-        by = f"by rounding, at most {plural(judgement.ulps, 'ulp')}"
+    elif verification.verdict == "rounding":
+        by = f"by rounding, at most {plural(verification.ulps, 'ulp')}"
         said = [f"{count} differ {by}, as another order of the additions gives: {judges[0]}"]
         said += [f"{count} differ {by}: {judge}" for judge in judges]
     else:
         where = ""
-        if judgement.device is not None:
-            index = ", ".join(map(str, judgement.index))
-            where = f", on device {mesh.device_id(judgement.device)} at [{index}] {judgement.ours} here, "
-            where += f"{judgement.theirs} there"
+        if verification.device is not None:
+            index = ", ".join(map(str, verification.index))
+            where = (
+                f", on device {mesh.device_id(verification.device)} at [{index}] {verification.ours} here, "
+            )
+            where += f"{verification.theirs} there"
         said = [f"{count} differ from {jax}{where}", f"{count} differ from {jax}"]
     lead = "✓ " if verdict.agrees else "✗ "
     ways = [sentence(words, width, lead=lead) for words in said]

@@ -1,4 +1,4 @@
-"""Equal, rounding or different: what the judge says, and that rounding has a bound."""
+"""Equal, rounding or different: the verdicts of a verification, and that rounding has a bound."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardviz.collectives.judgement import Judgement, judge
 from shardviz.collectives.operations import AllGather, PMax, PMean, PPermute, PSum, PSumScatter
 from shardviz.collectives.values import numpy_dtype
+from shardviz.collectives.verification import Verification, verify
 from shardviz.sharding import Mesh
 
 LINE = Mesh(("i",), (4,))
@@ -29,7 +29,7 @@ def shards(values, dtype):
 
 def test_equal_says_how_many_values():
     same = everywhere([1, 2], "f32")
-    assert judge(PSum(AXES), LINE, same, same, same.copy()) == Judgement("equal", 8)
+    assert verify(PSum(AXES), LINE, same, same, same.copy()) == Verification("equal", 8)
 
 
 def test_rounding_says_how_much_and_where():
@@ -38,8 +38,8 @@ def test_rounding_says_how_much_and_where():
     theirs = ours.copy()
     theirs[2, 0] = np.nextafter(np.float32(1), np.float32(2))
     theirs[3, 0] = np.nextafter(np.nextafter(np.float32(1), np.float32(0)), np.float32(0))
-    found = judge(PSum(AXES), LINE, before, ours, theirs)
-    assert found == Judgement("rounding", 8, 2, 2, 3, (0,), "1.0", "0.9999999")
+    found = verify(PSum(AXES), LINE, before, ours, theirs)
+    assert found == Verification("rounding", 8, 2, 2, 3, (0,), "1.0", "0.9999999")
 
 
 def test_different_says_where_first_even_where_rounding_comes_before():
@@ -47,7 +47,7 @@ def test_different_says_where_first_even_where_rounding_comes_before():
     ours, theirs = everywhere([4, 4], "f32"), everywhere([4, 4], "f32")
     theirs[0, 0] = np.nextafter(np.float32(4), np.float32(5))
     theirs[1, 1] = 5
-    found = judge(PSum(AXES), LINE, before, ours, theirs)
+    found = verify(PSum(AXES), LINE, before, ours, theirs)
     assert (found.verdict, found.differing, found.device, found.index) == ("different", 2, 1, (1,))
     assert (found.ours, found.theirs) == ("4.0", "5.0")
 
@@ -69,7 +69,7 @@ def test_no_rounding_where_nothing_is_rounded(operation, dtype):
     step = 1 if kind == "s32" else np.spacing(np.float32(100)) * (2**16 if kind == "bf16" else 1)
     theirs = (ours.astype(np.float64) + step).astype(ours.dtype)
     assert (ours != theirs).all()
-    assert judge(operation, LINE, before, ours, theirs).verdict == "different"
+    assert verify(operation, LINE, before, ours, theirs).verdict == "different"
 
 
 def test_a_sum_in_another_group_is_no_rounding():
@@ -78,8 +78,8 @@ def test_a_sum_in_another_group_is_no_rounding():
     before = shards([[1.0], [1.0], [1e30], [1e30]], "f32")
     ours = shards([[2], [2], [2e30], [2e30]], "f32")
     theirs = shards([[3], [2], [2e30], [2e30]], "f32")
-    assert judge(PSum(("y",)), mesh, before, ours, theirs).verdict == "different"
-    assert judge(PSum(("x",)), mesh, before, ours, theirs).verdict == "rounding"
+    assert verify(PSum(("y",)), mesh, before, ours, theirs).verdict == "different"
+    assert verify(PSum(("x",)), mesh, before, ours, theirs).verdict == "rounding"
 
 
 def test_a_scattered_sum_is_bound_by_its_own_addends():
@@ -87,11 +87,11 @@ def test_a_scattered_sum_is_bound_by_its_own_addends():
     before = shards([[0.1, 1e30], [1.9, 1.7e30]], "f32")
     ours = shards([[2.0], [2.7e30]], "f32")
     assert (
-        judge(PSumScatter(AXES), mesh, before, ours, shards([[3.0], [2.7e30]], "f32")).verdict == "different"
+        verify(PSumScatter(AXES), mesh, before, ours, shards([[3.0], [2.7e30]], "f32")).verdict == "different"
     )
     near = ours.copy()
     near[0] = np.nextafter(ours[0], np.float32(0))
-    assert judge(PSumScatter(AXES), mesh, before, ours, near).verdict == "rounding"
+    assert verify(PSumScatter(AXES), mesh, before, ours, near).verdict == "rounding"
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f64", "f16", "bf16", "f8e4m3fn", "f8e5m2", "f4e2m1fn", "c64"])
@@ -116,22 +116,22 @@ def test_any_two_orders_of_additions_are_rounding_at_most(dtype, data):
     mesh = Mesh(("i",), (count,))
     for ours in results:
         for theirs in results:
-            assert judge(PSum(AXES), mesh, before, ours, theirs).verdict in ("equal", "rounding")
+            assert verify(PSum(AXES), mesh, before, ours, theirs).verdict in ("equal", "rounding")
 
 
 def test_far_apart_is_no_rounding_in_any_float():
     for dtype in ("f32", "f64", "f16", "bf16", "f8e5m2", "c64", "c128"):
         before = shards([[1.0]] * 2, dtype)
         ours, theirs = everywhere([2.0], dtype, 2), everywhere([8.0], dtype, 2)
-        assert judge(PSum(AXES), Mesh(AXES, (2,)), before, ours, theirs).verdict == "different"
+        assert verify(PSum(AXES), Mesh(AXES, (2,)), before, ours, theirs).verdict == "different"
 
 
 def test_both_parts_of_complex_numbers_count():
     before = shards([[1 + 0.9j], [1 + 1.1j], [1 + 1j], [1 + 1j]], "c64")
     ours = everywhere([4 + 4j], "c64")
-    assert judge(PSum(AXES), LINE, before, ours, everywhere([4 + 5j], "c64")).verdict == "different"
+    assert verify(PSum(AXES), LINE, before, ours, everywhere([4 + 5j], "c64")).verdict == "different"
     near = everywhere([4 + 4.0000005j], "c64")
-    found = judge(PSum(AXES), LINE, before, ours, near)
+    found = verify(PSum(AXES), LINE, before, ours, near)
     assert (found.verdict, found.ulps) == ("rounding", 1)
 
 
@@ -142,9 +142,9 @@ def test_ulps_count_the_numbers_between_in_every_float():
         ours = np.full((4, 1), 1, kind)
         theirs = (ours.view(f"u{kind.itemsize}") + np.array(steps, f"u{kind.itemsize}")).view(kind)
         before = np.full((4, 1), 6, kind)
-        found = judge(PSum(AXES), LINE, before, ours, theirs)
+        found = verify(PSum(AXES), LINE, before, ours, theirs)
         assert found.ulps == steps, dtype
-    across = judge(
+    across = verify(
         PSum(AXES), LINE, shards([[1.0]] * 4, "f64"), everywhere([-4.0], "f64"), everywhere([4.0], "f64")
     )
     assert across.ulps == 2**62
@@ -153,20 +153,20 @@ def test_ulps_count_the_numbers_between_in_every_float():
 def test_nan_equals_nan_and_zeros_have_no_sign_after_a_reduction():
     before = shards([[np.nan, 0.0]] * 4, "f32")
     ours, theirs = everywhere([np.nan, 0.0], "f32"), everywhere([-np.nan, -0.0], "f32")
-    assert judge(PSum(AXES), LINE, before, ours, theirs).verdict == "equal"
+    assert verify(PSum(AXES), LINE, before, ours, theirs).verdict == "equal"
     moved = PPermute(AXES, ())
-    assert judge(moved, LINE, before, ours[:, :1], theirs[:, :1]).verdict == "equal"
-    assert judge(moved, LINE, before, ours, theirs).verdict == "different"
+    assert verify(moved, LINE, before, ours[:, :1], theirs[:, :1]).verdict == "equal"
+    assert verify(moved, LINE, before, ours, theirs).verdict == "different"
 
 
 def test_infinity_is_no_rounding_unless_a_partial_sum_may_overflow():
     ours, theirs = everywhere([np.inf], "f16"), everywhere([1.0], "f16")
     small = shards([[1.0]] * 4, "f16")
-    assert judge(PSum(AXES), LINE, small, ours, theirs).verdict == "different"
+    assert verify(PSum(AXES), LINE, small, ours, theirs).verdict == "different"
     large = shards([[60000.0], [60000.0], [-60000.0], [-60000.0]], "f16")
-    assert judge(PSum(AXES), LINE, large, ours, theirs).verdict == "rounding"
+    assert verify(PSum(AXES), LINE, large, ours, theirs).verdict == "rounding"
     infinite = shards([[np.inf], [1.0], [1.0], [1.0]], "f16")
-    assert judge(PSum(AXES), LINE, infinite, ours, theirs).verdict == "different"
+    assert verify(PSum(AXES), LINE, infinite, ours, theirs).verdict == "different"
 
 
 def test_a_mean_may_be_divided_in_two_ways():
@@ -175,23 +175,23 @@ def test_a_mean_may_be_divided_in_two_ways():
     before = np.array([[15], *[[0]] * 6], np.int32)
     ours = np.full((7, 1), np.float32(15) / np.float32(7))
     theirs = np.full((7, 1), np.float32(15) * (np.float32(1) / np.float32(7)))
-    found = judge(PMean(AXES), mesh, before, ours, theirs)
+    found = verify(PMean(AXES), mesh, before, ours, theirs)
     assert (found.verdict, found.ulps) == ("rounding", 1)
-    assert judge(PMean(AXES), mesh, before, ours, ours * np.float32(1.001)).verdict == "different"
+    assert verify(PMean(AXES), mesh, before, ours, ours * np.float32(1.001)).verdict == "different"
 
 
 def test_nan_in_a_maximum_has_a_reason():
     before = shards([[np.nan], [1.0], [2.0], [3.0]], "f32")
-    found = judge(PMax(AXES), LINE, before, everywhere([np.nan], "f32"), everywhere([3.0], "f32"))
+    found = verify(PMax(AXES), LINE, before, everywhere([np.nan], "f32"), everywhere([3.0], "f32"))
     assert found.verdict == "different"
     assert found.note.startswith("XLA for CPU passes over NaN here")
 
 
 def test_results_of_another_kind_are_different():
     ours = everywhere([1, 2], "f32")
-    found = judge(PSum(AXES), LINE, ours, ours, everywhere([1, 2], "s32"))
+    found = verify(PSum(AXES), LINE, ours, ours, everywhere([1, 2], "s32"))
     assert (found.verdict, found.note) == ("different", "ours is float32[2], theirs int32[2]")
-    found = judge(PSum(AXES), LINE, ours, ours, everywhere([1], "f32"))
+    found = verify(PSum(AXES), LINE, ours, ours, everywhere([1], "f32"))
     assert found.note == "ours is float32[2], theirs float32[1]"
 
 
@@ -201,7 +201,7 @@ def test_every_order_of_small_whole_numbers_is_equal():
         everywhere([sum((before[m] for m in way), np.zeros(1, before.dtype))[0]], "bf16")
         for way in permutations(range(4))
     ]
-    assert {judge(PSum(AXES), LINE, before, results[0], each).verdict for each in results} == {"equal"}
+    assert {verify(PSum(AXES), LINE, before, results[0], each).verdict for each in results} == {"equal"}
 
 
 @pytest.mark.parametrize(
@@ -224,13 +224,13 @@ def test_sums_that_no_order_rounds_have_no_excuse(
     mesh = Mesh(("i",), (count,))
     before = shards([[addend]] * count, dtype)
     ours = everywhere([addend * count], dtype, count)
-    assert judge(PSum(AXES), mesh, before, ours, everywhere([wrong], dtype, count)).verdict == "different"
+    assert verify(PSum(AXES), mesh, before, ours, everywhere([wrong], dtype, count)).verdict == "different"
 
 
 def test_overflow_excuses_what_is_infinite_alone() -> None:
     before = shards([[40000.0]] * 4, "f16")
     infinite = everywhere([np.inf], "f16")
-    assert judge(PSum(AXES), LINE, before, infinite, everywhere([65504], "f16")).verdict == "rounding"
+    assert verify(PSum(AXES), LINE, before, infinite, everywhere([65504], "f16")).verdict == "rounding"
     before = shards([[16370.0]] * 4, "f16")
     ours = everywhere([65472], "f16")
-    assert judge(PSum(AXES), LINE, before, ours, everywhere([-123], "f16")).verdict == "different"
+    assert verify(PSum(AXES), LINE, before, ours, everywhere([-123], "f16")).verdict == "different"

@@ -1,4 +1,4 @@
-"""JAX as the judge: whether the values of two tellers are equal, or as near as rounding lets them be.
+"""Verification: the values of two tellers, checked to be equal or as near as rounding lets them be.
 
 What is only moved, integers, and the largest and smallest must be equal. Floats may be added in any order,
 and in a wider type that is rounded once (XLA for CPU adds bf16 in f32, f8 and f4 in f16): every sum of n
@@ -6,31 +6,31 @@ addends is within ((1 + u)^(n - 1) - 1) * sum |x| of the exact one, where u is h
 the next number (Higham 2002, "Accuracy and Stability of Numerical Algorithms", section 4.2).
 A mean is divided, or multiplied by 1 / n (XLA for CPU), which rounds once or twice more.
 
-Two NaNs are equal, whatever their payload; after a reduction 0 and -0 are, too.
+Two NaNs with different payloads are equal; after a reduction 0 and -0 are, too.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from shardviz.collectives.operation import Operation
+from shardviz.collectives.values import float_limits
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
+    from shardviz.collectives.schedule import Bools, Ints, Values
     from shardviz.sharding import Mesh
 
-    Values = NDArray[Any]
     Floats = NDArray[np.float64]
-    Ints = NDArray[np.int64]
-    Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Judgement:
-    """How our result and JAX's compare.
+class Verification:
+    """A comparison of our result with JAX's.
 
     `verdict` is "equal", "rounding" (every difference is within what another order of additions can make)
     or "different". `values` were compared, `differing` of them differ. `ulps` is the largest difference
@@ -51,19 +51,17 @@ class Judgement:
     note: str = ""
 
 
-def judge(operation: Operation, mesh: Mesh, before: Values, ours: Values, theirs: Values) -> Judgement:
+def verify(operation: Operation, mesh: Mesh, before: Values, ours: Values, theirs: Values) -> Verification:
     """Compare two results of an operation.
 
     All three arrays have the mesh's devices by position as their first dimension; `before` are the shards.
     """
-    import numpy as np
-
     if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
-        return Judgement("different", ours.size, note=f"ours is {_kind(ours)}, theirs {_kind(theirs)}")
+        return Verification("different", ours.size, note=f"ours is {_kind(ours)}, theirs {_kind(theirs)}")
     reduces = operation.pattern(operation.dims(mesh)).reduces
     unequal = ~_same(ours, theirs, signed_zeros=not reduces)
     if not unequal.any():
-        return Judgement("equal", ours.size)
+        return Verification("equal", ours.size)
     ulps = _ulps(ours, theirs)
     within = _within(operation, mesh, before, ours, theirs)
     beyond = unequal & ~within
@@ -80,12 +78,10 @@ _NAN_NOTE = "XLA for CPU passes over NaN here, where StableHLO's maximum and min
 
 def _found(
     verdict: str, ours: Values, theirs: Values, unequal: Bools, ulps: Ints, place: int, note: str
-) -> Judgement:
-    import numpy as np
-
+) -> Verification:
     device, *index = (int(each) for each in np.unravel_index(place, ours.shape))
     mine, other = (str(values.reshape(-1)[place]) for values in (ours, theirs))
-    return Judgement(
+    return Verification(
         verdict,
         ours.size,
         int(unequal.sum()),
@@ -103,8 +99,6 @@ def _kind(values: Values) -> str:
 
 
 def _is_nan(values: Values) -> Bools:
-    import numpy as np
-
     found: Bools = np.not_equal(values, values)
     return found
 
@@ -118,9 +112,7 @@ def _parts(values: Values) -> Values:
 
 
 def _same(ours: Values, theirs: Values, signed_zeros: bool) -> Bools:
-    """For each value in one dimension, whether both are the same."""
-    import numpy as np
-
+    """The places, in one dimension, at which both are the same."""
     mine, other = _parts(ours), _parts(theirs)
     same = (mine == other) | (_is_nan(mine) & _is_nan(other))
     if signed_zeros and _is_float(mine):
@@ -134,9 +126,7 @@ def _is_float(parts: Values) -> bool:
 
 
 def _ulps(ours: Values, theirs: Values) -> Ints:
-    """How many steps from one number of the type to the next lie between two finite values (2^62 at most)."""
-    import numpy as np
-
+    """The steps from one number of the type to the next lie between two finite values (2^62 at most)."""
     mine, other = _parts(ours), _parts(theirs)
     if not _is_float(mine):
         return np.zeros(len(mine), dtype=np.int64)
@@ -152,8 +142,6 @@ def _ulps(ours: Values, theirs: Values) -> Ints:
 
 def _rank(parts: Values) -> Ints:
     """The place of every float among the numbers of its type; 0 and -0 share theirs."""
-    import numpy as np
-
     size = parts.dtype.itemsize
     magnitude = np.abs(parts).view(f"u{size}").astype(np.int64)
     rank: Ints = np.where(np.signbit(parts), -magnitude, magnitude)
@@ -161,11 +149,7 @@ def _rank(parts: Values) -> Ints:
 
 
 def _within(operation: Operation, mesh: Mesh, before: Values, ours: Values, theirs: Values) -> Bools:
-    """For each value in one dimension, whether rounding alone may have made the difference."""
-    import numpy as np
-
-    from shardviz.collectives.values import float_limits
-
+    """The places, in one dimension, at which rounding alone may have made the difference."""
     mine, other = _parts(ours), _parts(theirs)
     adds = operation.name in ("psum", "pmean", "psum_scatter")
     if not adds or not _is_float(mine):
@@ -198,8 +182,6 @@ def _within(operation: Operation, mesh: Mesh, before: Values, ours: Values, thei
 
 def _finest(parts: Floats) -> Floats:
     """The largest power of two of which each number is a multiple; infinite for 0."""
-    import numpy as np
-
     fraction, exponent = np.frexp(np.abs(parts))
     digits = (fraction * 2.0**53).astype(np.int64)
     lowest = (digits & -digits).astype(np.float64)
@@ -211,8 +193,6 @@ def _over_groups(operation: Operation, mesh: Mesh, before: Values, parts: Floats
 
     `parts` are numbers for those of `before`, in one dimension before their real and imaginary ones.
     """
-    import numpy as np
-
     dims = operation.dims(mesh)
     pattern = operation.pattern(dims)
     chunks = pattern.base_chunks
