@@ -242,7 +242,7 @@ def _walk(
     latency: str | None = None,
     bandwidth: str | None = None,
 ) -> Walk:
-    from shardviz.stepping.links import links_from_text
+    from shardviz.hardware.links import links_from_text
     from shardviz.stepping.walk import Walk
 
     return Walk(question, links_from_text(question.schedule.pattern.dims, topology, latency, bandwidth))

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from shardviz.cli.judge import Judge
     from shardviz.collectives import Schedule
+    from shardviz.hardware.links import Links
     from shardviz.render.palette import Palette
-    from shardviz.stepping.links import Links
     from shardviz.stepping.question import CollectiveQuestion
     from shardviz.stepping.walk import Walk
 

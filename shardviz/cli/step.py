@@ -95,8 +95,8 @@ def command(
     manner.check(on)
     # JAX loads in a process of its own while this one computes and draws.
     with Judge.begin("none" if compare else on, timeout) as judge:
+        from shardviz.hardware.links import links_from_text
         from shardviz.notation import parse_mesh
-        from shardviz.stepping.links import links_from_text
         from shardviz.stepping.question_text import question_from_options
 
         question = question_from_options(

@@ -23,7 +23,7 @@ class StepCost:
 
 def step_cost(plan: Plan, number: int) -> StepCost:
     """The cost of step `number`, from 1. Raises `QuestionError` where that is no collective, or too large."""
-    from shardviz.stepping.links import links_from_text
+    from shardviz.hardware.links import links_from_text
     from shardviz.stepping.plan_step import question_of_step
     from shardviz.stepping.walk import Walk
 

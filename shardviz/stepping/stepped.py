@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from shardviz.errors import QuestionError
-from shardviz.hardware.course import Course
+from shardviz.hardware.timelines import CumulativeCost
 from shardviz.stepping.stand_in import stand_in
 from shardviz.stepping.walk import Walk
 
 if TYPE_CHECKING:
-    from shardviz.stepping.links import Links
+    from shardviz.hardware.links import Links
     from shardviz.stepping.question import CollectiveQuestion
 
 
@@ -22,7 +22,7 @@ class Stepped:
 
     walk: Walk
     drawn: Walk
-    course: Course | None
+    course: CumulativeCost | None
 
 
 def stepped(question: CollectiveQuestion, links: Links) -> Stepped:
@@ -40,7 +40,7 @@ def stepped(question: CollectiveQuestion, links: Links) -> Stepped:
     course = None
     if not walk.timeline.too_long:
         try:
-            course = Course(walk.timeline)
+            course = CumulativeCost(walk.timeline)
         except QuestionError:
             course = None
     if course is not None:

@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING, Any
 from shardviz.errors import QuestionError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import numpy as np
     from numpy.typing import NDArray
 
     from shardviz.collectives import Frames, LowerBound, Operation, Phase, Schedule
-    from shardviz.hardware import Row, Timeline
+    from shardviz.compiler import Target
+    from shardviz.hardware import AlgorithmRow, Timeline
+    from shardviz.hardware.chips import Gpu, TpuChip
+    from shardviz.hardware.links import Links
     from shardviz.sharding import Mesh
-    from shardviz.stepping.links import Links
     from shardviz.stepping.question import CollectiveQuestion
 
     Ints = NDArray[np.int64]
@@ -89,12 +93,12 @@ class Walk:
         return self.operation.least(layout.shard_shape, layout.array.dtype, self._group_size)
 
     @cached_property
-    def rows(self) -> tuple[Row, ...]:
+    def rows(self) -> tuple[AlgorithmRow, ...]:
         """All algorithms for the same question, this one among them.
 
         Raises `QuestionError` for a group over which comparing takes minutes.
         """
-        from shardviz.hardware import Row, comparison
+        from shardviz.hardware import AlgorithmRow, comparison
 
         if self._group_size > MAX_COMPARED:
             raise QuestionError(
@@ -106,7 +110,8 @@ class Walk:
         # This one as it is asked for, with its own pieces.
         mine = self.schedule.algorithm
         return tuple(
-            Row(mine, self.timeline) if row.algorithm == mine and not row.reason else row for row in rows
+            AlgorithmRow(mine, self.timeline) if row.algorithm == mine and not row.reason else row
+            for row in rows
         )
 
     @cached_property
@@ -190,3 +195,10 @@ class Walk:
     @cached_property
     def _ends(self) -> tuple[Ints, Ints]:
         return self.schedule.pattern.ends(self.schedule.chunks)
+
+
+def linked_chip(targets: Iterable[Target], mesh: Mesh) -> TpuChip | Gpu | None:
+    """The chip whose links join all devices of a mesh: that of the first target which is hardware of its
+    size; None where there is none, or several slices or nodes."""
+    machines = [target.machines for target in targets if target.machines is not None]
+    return next((each.linked for each in machines if each.devices == mesh.size), None)

@@ -9,10 +9,10 @@ import pytest
 
 from shardviz.collectives import Pattern, schedule_for
 from shardviz.errors import QuestionError
-from shardviz.hardware import Wire, comparison, crossovers, left_out, timeline, topology_for
+from shardviz.hardware import LinkSpec, comparison, crossovers, left_out, timeline, topology_for
 from shardviz.hardware.crossover import LARGEST
 
-WIRE = Wire()
+WIRE = LinkSpec()
 
 
 def test_a_row_says_what_the_timeline_says() -> None:
@@ -132,7 +132,7 @@ def test_affine_times_cross_exactly_where_algebra_says() -> None:
 
 
 def test_where_nothing_takes_time_the_first_is_named() -> None:
-    nothing = Wire(0.0, float("inf"))
+    nothing = LinkSpec(0.0, float("inf"))
     found = crossovers(Pattern("all_reduce", (8,)), topology_for(None, (8,)), nothing)
     assert found == ((8, "ring"),)
     assert crossovers(Pattern("all_gather", (1,)), topology_for(None, (1,)), WIRE)[0][0] == 1

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shardviz.hardware import Switch, Torus
-from shardviz.hardware.loads import link_loads
-from shardviz.hardware.routes import legs, links_at, next_links
+from shardviz.hardware.routes import legs, link_loads, links_at, next_links
 
 TORI = (
     st.lists(st.tuples(st.integers(1, 6), st.booleans()), min_size=1, max_size=3)

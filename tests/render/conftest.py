@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 
 from shardviz.collectives import OPERATIONS, schedule_for
-from shardviz.hardware import Wire, topology_for
+from shardviz.hardware import LinkSpec, topology_for
+from shardviz.hardware.links import Links
 from shardviz.notation import parse_mesh
 from shardviz.sharding import Layout, PartitionSpec, ShardedArray, canonical_dtype
-from shardviz.stepping.links import Links
 from shardviz.stepping.question import CollectiveQuestion, final_result
 from shardviz.stepping.walk import Walk
 
 WalkOf = Callable[..., Walk]
 TUTORIAL = (3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 1, 2)
-LINK = Wire()
+LINK = LinkSpec()
 
 
 def _walk_of(
@@ -33,7 +33,7 @@ def _walk_of(
     pieces: int | None = None,
     topology: str | None = None,
     device_order: tuple[int, ...] | None = None,
-    wire: Wire = LINK,
+    wire: LinkSpec = LINK,
     **parameters: Any,
 ) -> Walk:
     """`data` are all devices' numbers in the mesh's order, or, for a walk without, how many there are."""

@@ -11,8 +11,8 @@ import pytest
 from shardviz.drafts.draft import Draft
 from shardviz.drafts.lines import draft_from_line
 from shardviz.drafts.reading import read
+from shardviz.hardware.links import links_from_text
 from shardviz.render.code.rounds_code import rounds_code
-from shardviz.stepping.links import links_from_text
 from shardviz.stepping.walk import Walk
 
 DEVICES = re.compile(r'jax\.config\.update\("jax_(platforms|num_cpu_devices)", .*\)\n')

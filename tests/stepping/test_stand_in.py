@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from shardviz.hardware.links import links_from_text
 from shardviz.notation import parse_mesh
 from shardviz.planner import plan
 from shardviz.planner.question import problem_from_text
-from shardviz.stepping.links import links_from_text
 from shardviz.stepping.plan_step import question_of_step
 from shardviz.stepping.stand_in import stand_in
 from shardviz.stepping.walk import Walk

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from shardviz.errors import QuestionError
+from shardviz.hardware.links import links_from_text
 from shardviz.notation import parse_mesh
-from shardviz.stepping.links import links_from_text
 from shardviz.stepping.question_text import question_from_options
 from shardviz.stepping.walk import Walk
 

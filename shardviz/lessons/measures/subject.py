@@ -74,7 +74,7 @@ def collective_of(scene: Scene) -> CollectiveQuestion:
 
 def walk_of(scene: Scene) -> Walk:
     """`collective_of`, step by step."""
-    from shardviz.stepping.links import links_from_text
+    from shardviz.hardware.links import links_from_text
     from shardviz.stepping.walk import Walk
 
     question = collective_of(scene)

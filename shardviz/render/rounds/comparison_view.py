@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from shardviz.errors import plural
-from shardviz.hardware import Row, fastest
+from shardviz.hardware import AlgorithmRow, fastest
 from shardviz.render.lines import columns, records, sentence
 from shardviz.render.palette import Palette
 from shardviz.render.plans.ranking_view import BEST
@@ -68,7 +68,7 @@ def _question(walk: Walk) -> str:
     return f"{what}, on a {walk.links.topology} with {link_text(walk)}"
 
 
-def _cells(walk: Walk, row: Row, fastest: bool) -> list[Text]:
+def _cells(walk: Walk, row: AlgorithmRow, fastest: bool) -> list[Text]:
     fewest = walk.bound.wire_bytes
     chosen = row.algorithm == walk.schedule.algorithm
     return [

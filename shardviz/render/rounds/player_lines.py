@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from rich.text import Text
 
 from shardviz.errors import plural
-from shardviz.hardware.course import Course
+from shardviz.hardware.timelines import CumulativeCost
 from shardviz.render.caption import array_text, axes_text
 from shardviz.render.lines import GAP
 from shardviz.render.palette import Palette
@@ -127,7 +127,7 @@ class Account:
     """What has been spent up to a round, beside what all rounds and the least possible take."""
 
     walk: Walk
-    course: Course | None
+    course: CumulativeCost | None
     links_of: str = ""
     """The target whose links they are; empty where they are assumed."""
 

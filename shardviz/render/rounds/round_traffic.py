@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from shardviz.hardware.loads import link_loads
-from shardviz.hardware.routes import Leg, legs
+from shardviz.hardware.routes import RouteSegment, legs, link_loads
 from shardviz.hardware.topology import Switch, Torus
 from shardviz.render.rounds.empty_chunks import carried
 from shardviz.stepping.walk import Walk
@@ -102,7 +101,7 @@ class RoundTraffic:
         return _ordered(None if self._sends is None else self._sends.dst, self._size)
 
     @cached_property
-    def _legs(self) -> dict[int, Leg]:
+    def _legs(self) -> dict[int, RouteSegment]:
         assert self._sends is not None
         assert isinstance(self._topology, Torus)
         return {leg.axis: leg for leg in legs(self._topology, self._sends.src, self._sends.dst)}

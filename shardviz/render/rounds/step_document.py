@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from shardviz import schemas
-from shardviz.hardware import Row
+from shardviz.hardware import AlgorithmRow
 from shardviz.render.documents import mesh_document
 from shardviz.render.programs.target_document import Document
 from shardviz.render.rounds.number_text import plain_values
@@ -173,7 +173,7 @@ def _link(walk: Walk, link: tuple[int, int] | None) -> list[int | str] | None:
     return [walk.mesh.device_id(group[node]) if node < len(group) else "switch" for node in link]
 
 
-def _row(row: Row) -> Document:
+def _row(row: AlgorithmRow) -> Document:
     if row.reason:
         return {"algorithm": row.algorithm, "reason": row.reason}
     return {

@@ -28,10 +28,10 @@ from shardviz.tui.step.round_view import RoundView
 
 if TYPE_CHECKING:
     from shardviz.drafts.scene import Scene
+    from shardviz.hardware.links import Links
     from shardviz.lessons.pointing import Place
     from shardviz.render.programs.target_document import Document
     from shardviz.render.rounds.player_page import Page, View
-    from shardviz.stepping.links import Links
     from shardviz.stepping.question import CollectiveQuestion
     from shardviz.stepping.stepped import Stepped
     from shardviz.stepping.walk import Walk

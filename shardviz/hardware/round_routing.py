@@ -6,22 +6,22 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from shardviz.hardware.loads import link_loads, loads_of_legs
+import numpy as np
+
+from shardviz.hardware.links import LinkSpec
 from shardviz.hardware.messages import Messages
-from shardviz.hardware.queues import store_and_forward
-from shardviz.hardware.routes import legs, links_at
-from shardviz.hardware.switching import busiest_transfer
+from shardviz.hardware.queues import busiest_transfer, store_and_forward
+from shardviz.hardware.routes import legs, link_loads, links_at, loads_of_legs
 from shardviz.hardware.topology import Switch, Topology, Torus
-from shardviz.hardware.wire import Wire
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
-    from shardviz.hardware.routes import Leg
+    from shardviz.collectives.schedule import Ints
+    from shardviz.hardware.routes import RouteSegment
 
-    Ints = NDArray[np.int64]
     Reals = NDArray[np.floating[Any]]
+
 
 MAX_WORK = 80_000_000
 """Hops, or what takes as long, that are followed through the queues: about five seconds."""
@@ -46,7 +46,7 @@ class Delay:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RoundTime:
     """How long a round takes on one wire, and how many messages must wait for a link on their ways.
 
     Where the queues would take too long to follow, `seconds` is a lower bound and `waiting` None.
@@ -61,7 +61,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Trip:
+class RoundRouting:
     """The messages of one round on a topology, merged.
 
     `hops` are those of each message (one through a switch), `loads` the bytes on each link. `delay` is the
@@ -70,15 +70,13 @@ class Trip:
 
     messages: Messages
     topology: Topology
-    legs: tuple[Leg, ...]
+    legs: tuple[RouteSegment, ...]
     hops: Ints
     loads: Ints
     delay: Delay | None
 
     @classmethod
-    def of(cls, messages: Messages, topology: Topology) -> Trip:
-        import numpy as np
-
+    def of(cls, messages: Messages, topology: Topology) -> RoundRouting:
         messages = messages.merged()
         src, dst, sizes = messages.src, messages.dst, messages.bytes
         if isinstance(topology, Switch):
@@ -99,18 +97,18 @@ class Trip:
             delay = Delay(most, most * int(sizes[0]), 0)
         return cls(messages, topology, ways, hops, loads, delay)
 
-    def outcome(self, wire: Wire, unit: float = 1.0, work: float = MAX_WORK) -> Outcome:
+    def outcome(self, wire: LinkSpec, unit: float = 1.0, work: float = MAX_WORK) -> RoundTime:
         """How long the round takes on a wire when messages have `unit` times their bytes.
 
         Queues that are more than `work` are not followed.
         """
         if wire.bandwidth == math.inf:
-            return Outcome(int(self.hops.max(initial=0)) * wire.latency, 0)
+            return RoundTime(int(self.hops.max(initial=0)) * wire.latency, 0)
         if self.delay is not None:
             seconds = self.delay.hops * wire.latency + self.delay.bytes * unit / wire.bandwidth
-            return Outcome(seconds, self.delay.waiting)
+            return RoundTime(seconds, self.delay.waiting)
         if self.work(wire, unit) > work:
-            return Outcome(self._least(wire, unit), None)
+            return RoundTime(self._least(wire, unit), None)
         sizes: Reals = self.messages.bytes * unit
         assert isinstance(self.topology, Torus)
         full = sizes > 0
@@ -118,9 +116,9 @@ class Trip:
             self.topology, tuple(leg.only(full) for leg in self.legs), sizes[full], wire
         )
         empty = int(self.hops[~full].max(initial=0)) * wire.latency
-        return Outcome(max(float(arrived.max()), empty), int(waited.sum()))
+        return RoundTime(max(float(arrived.max()), empty), int(waited.sum()))
 
-    def work(self, wire: Wire, unit: float = 1.0) -> float:
+    def work(self, wire: LinkSpec, unit: float = 1.0) -> float:
         """What it takes to follow the queues, in hops: a step of them looks at every link."""
         if self.delay is not None or wire.bandwidth == math.inf:
             return 0.0
@@ -128,7 +126,7 @@ class Trip:
         ready = HOPS_A_LEG * len(self.messages) * len(self.legs)
         return ready + int(self.hops.sum()) + self._steps(wire, unit) * a_step
 
-    def _steps(self, wire: Wire, unit: float) -> float:
+    def _steps(self, wire: LinkSpec, unit: float) -> float:
         """About how many steps the queues take: one a window, and one for every turn of the busiest link."""
         sizes = self.messages.bytes[self.messages.bytes > 0]
         shortest = float(sizes.min()) * unit
@@ -136,21 +134,19 @@ class Trip:
         turns = int(self.loads.max()) * unit / shortest
         return min(int(self.hops.sum()), windows + turns)
 
-    def _least(self, wire: Wire, unit: float) -> float:
+    def _least(self, wire: LinkSpec, unit: float) -> float:
         """Seconds that the round takes at least: for each message alone, and for the busiest link."""
         sizes: Reals = self.messages.bytes * unit
         alone = self.hops * (wire.latency + sizes / wire.bandwidth)
         return max(float(alone.max()), wire.seconds(int(self.loads.max()) * unit))
 
 
-def _in_step(torus: Torus, ways: tuple[Leg, ...], sizes: Ints) -> bool:
+def _in_step(torus: Torus, ways: tuple[RouteSegment, ...], sizes: Ints) -> bool:
     """Whether the messages never meet since all are alike, move along one axis, and begin on other links.
 
     Then they are all on their k-th links at the same time, and two that share one would have begun on the
     same link.
     """
-    import numpy as np
-
     moves = np.array([leg.hops != 0 for leg in ways])
     if (sizes != sizes[0]).any() or (moves.sum(axis=0) > 1).any():
         return False

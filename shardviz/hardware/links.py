@@ -1,4 +1,4 @@
-"""What one directed link can do, and the text in which people say it: ``1us``, ``45GB/s``."""
+"""The links that join a group: what one can do, read from text such as ``45GB/s``, and how they are laid."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from shardviz.errors import NotationError, QuestionError, quote
+from shardviz.hardware.chips import TPUS, Gpu, TpuChip
+from shardviz.hardware.topology import Topology, topology_for
 
+ASSUMED = "v5e"
+"""The chip whose links are taken where nobody has named one."""
 MAX_LATENCY = 1e6
 """Seconds; with the bounds below, all times of a schedule stay far within a float."""
 MIN_BANDWIDTH, MAX_BANDWIDTH = 1.0, 1e18
@@ -34,7 +38,7 @@ _MAX_LENGTH = 60
 
 
 @dataclass(frozen=True)
-class Wire:
+class LinkSpec:
     """A message of b bytes takes `latency` + b / `bandwidth` seconds over one directed link.
 
     The default is a TPU v5e's link, one way. A latency of 0 and a bandwidth of ``inf`` are allowed.
@@ -65,7 +69,7 @@ def parse_latency(text: str) -> float:
     """Read ``1us``, ``0.5 ms``, ``0``. Raises `NotationError`, and `QuestionError` out of bounds."""
     seconds = _quantity(text, _SECONDS, "latency", LATENCY_HINT)
     with _as_written("latency", text):
-        return Wire(latency=seconds).latency
+        return LinkSpec(latency=seconds).latency
 
 
 def parse_bandwidth(text: str) -> float:
@@ -75,7 +79,7 @@ def parse_bandwidth(text: str) -> float:
     """
     rate = _quantity(text, _BYTES_PER_SECOND, "bandwidth", BANDWIDTH_HINT)
     with _as_written("bandwidth", text):
-        return Wire(bandwidth=rate).bandwidth
+        return LinkSpec(bandwidth=rate).bandwidth
 
 
 @contextmanager
@@ -104,3 +108,49 @@ def _quantity(text: str, units: Mapping[str, float], what: str, hint: str) -> fl
     if not unit and value and math.isfinite(value):
         raise NotationError(f"{quote(body, 30)} has no unit of {what}", text, start, start + len(body), hint)
     return value * (units[unit] if unit else 1.0)
+
+
+@dataclass(frozen=True)
+class Links:
+    """The links that join the members of a group.
+
+    `chip` names the chip whose figures `wire` has, "" where they were given; `assumed` says that nobody has
+    asked for that chip.
+    """
+
+    topology: Topology
+    wire: LinkSpec
+    chip: str = ""
+    assumed: bool = False
+
+    @property
+    def each(self) -> str:
+        """``a v5p link``, ``an h100 link``; ``a link`` of given figures."""
+        return f"{'an' if self.chip[:1] in ('a', 'h') else 'a'} {self.chip} link" if self.chip else "a link"
+
+
+def links_of_chip(topology: Topology, chip: TpuChip | Gpu | None) -> Links:
+    """Links with a chip's figures; None assumes one."""
+    known = TPUS[ASSUMED] if chip is None else chip
+    return Links(topology, LinkSpec(bandwidth=known.link), known.name, chip is None)
+
+
+def links_from_text(
+    dims: tuple[int, ...],
+    topology: str | None,
+    latency: str | None,
+    bandwidth: str | None,
+    chip: TpuChip | Gpu | None = None,
+) -> Links:
+    """The links of a group whose axes have the sizes `dims`; None is as `chip` has it, or an assumed one.
+
+    Raises `QuestionError`.
+    """
+    usual = links_of_chip(topology_for(topology, dims), chip)
+    if latency is None and bandwidth is None:
+        return usual
+    wire = LinkSpec(
+        usual.wire.latency if latency is None else parse_latency(latency),
+        usual.wire.bandwidth if bandwidth is None else parse_bandwidth(bandwidth),
+    )
+    return Links(usual.topology, wire)

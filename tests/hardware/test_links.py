@@ -1,4 +1,4 @@
-"""Latencies and bandwidths as people write them, and what no link has."""
+"""The figures of links: a chip's, given ones, or those of a chip that is assumed, and said to be."""
 
 from __future__ import annotations
 
@@ -9,8 +9,66 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shardviz.compiler import parse_targets
 from shardviz.errors import NotationError, QuestionError, ShardvizError
-from shardviz.hardware import Wire, parse_bandwidth, parse_latency
+from shardviz.hardware import LinkSpec, parse_bandwidth, parse_latency
+from shardviz.hardware.chips import GPUS, TPUS
+from shardviz.hardware.links import links_from_text
+from shardviz.sharding import Mesh
+from shardviz.stepping.walk import linked_chip
+
+EIGHT = Mesh(("X", "Y"), (2, 4))
+
+ONE_WAY = {
+    "v2": 6e10,
+    "v3": 1e11,
+    "v4": 4.5e10,
+    "v5e": 4.5e10,
+    "v5p": 9e10,
+    "v6e": 9e10,
+    "tpu7x": 9e10,
+    "a100": 3e11,
+    "h100": 4.5e11,
+    "h200": 4.5e11,
+    "b200": 9e11,
+}
+"""Bytes per second of a link one way: "How to Scale Your Model", and for v2 Google's page on it."""
+
+
+def test_every_chip_has_the_published_figure():
+    assert {name: chip.link for name, chip in {**TPUS, **GPUS}.items()} == ONE_WAY
+
+
+@pytest.mark.parametrize(
+    ("targets", "chip"),
+    [
+        ("v5p:2x2x2", "v5p"),
+        ("shardy,cpu,v6e:2x4,v5e:2x4", "v6e"),
+        ("h100:8", "h100"),
+        ("v5p:2x2x1,v5e:2x4", "v5e"),  # The first has another size.
+        ("2*v5e:2x2", None),  # What joins slices or nodes are no links of a chip.
+        ("h100:2x4", None),
+        ("shardy,cpu", None),
+    ],
+)
+def test_the_first_target_of_the_meshs_size_has_the_links(targets, chip):
+    found = linked_chip(parse_targets(targets), EIGHT)
+    assert (found and found.name) == chip
+
+
+@pytest.mark.parametrize(
+    ("latency", "bandwidth", "figures", "each", "assumed"),
+    [
+        (None, None, (1e-6, 4.5e10), "a v5e link", True),
+        (None, "90GB/s", (1e-6, 9e10), "a link", False),
+        ("2us", None, (2e-6, 4.5e10), "a link", False),
+    ],
+)
+def test_a_chip_is_assumed_only_where_nothing_is_given(latency, bandwidth, figures, each, assumed):
+    links = links_from_text((8,), None, latency, bandwidth)
+    assert (links.wire.latency, links.wire.bandwidth) == figures
+    assert (links.each, links.assumed) == (each, assumed)
+
 
 LATENCIES = [
     ("1us", 1e-6),
@@ -104,9 +162,9 @@ def test_junk_is_a_notation_error_and_shows_its_place() -> None:
 )
 def test_wires_that_do_not_exist(numbers: tuple[float, float]) -> None:
     with pytest.raises(QuestionError, match="is not possible"):
-        Wire(*numbers)
+        LinkSpec(*numbers)
 
 
 def test_the_time_of_one_message() -> None:
-    assert Wire(1e-6, 1e9).seconds(1000) == pytest.approx(2e-6)
-    assert Wire(0.0, math.inf).seconds(1000) == 0
+    assert LinkSpec(1e-6, 1e9).seconds(1000) == pytest.approx(2e-6)
+    assert LinkSpec(0.0, math.inf).seconds(1000) == 0
