@@ -38,8 +38,8 @@ def step_of_plan(
         from shardviz.hardware.links import links_from_text
         from shardviz.planner import plan
         from shardviz.render.plans.plan_view import step_lines
+        from shardviz.stepping.collective_run import linked_chip
         from shardviz.stepping.plan_step import question_of_step
-        from shardviz.stepping.walk import linked_chip
 
         planned = plan(question())
         stepped = question_of_step(planned, number, algorithm)

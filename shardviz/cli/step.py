@@ -97,7 +97,7 @@ def command(
     with Judge.begin("none" if compare else on, timeout) as judge:
         from shardviz.hardware.links import links_from_text
         from shardviz.notation import parse_mesh
-        from shardviz.stepping.question_text import question_from_options
+        from shardviz.stepping.question import question_from_options
 
         question = question_from_options(
             operation,

@@ -19,7 +19,7 @@ def collective_question(collective: CollectiveDraft, mesh: Mesh) -> CollectiveQu
     """What `shardviz step` would be asked. Raises `ShardvizError`, whose message names the part that is wrong
     where it is one alone: ``shape: …``."""
     from shardviz.collectives.operations import check_operation
-    from shardviz.stepping.question_text import question_from_options
+    from shardviz.stepping.question import question_from_options
 
     given = _parameters(collective)
     pieces = given.pop("pieces")

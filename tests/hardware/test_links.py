@@ -15,7 +15,7 @@ from shardviz.hardware import LinkSpec, parse_bandwidth, parse_latency
 from shardviz.hardware.chips import GPUS, TPUS
 from shardviz.hardware.links import links_from_text
 from shardviz.sharding import Mesh
-from shardviz.stepping.walk import linked_chip
+from shardviz.stepping.collective_run import linked_chip
 
 EIGHT = Mesh(("X", "Y"), (2, 4))
 

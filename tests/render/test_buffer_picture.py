@@ -15,12 +15,12 @@ from shardviz.collectives import Pattern, schedules_for
 from shardviz.render.palette import PLAIN, TRUECOLOR
 from shardviz.render.rounds.buffer_picture import BufferPicture, common_shape
 from shardviz.render.rounds.piece_label import FORMS
-from shardviz.stepping.walk import Walk
+from shardviz.stepping.collective_run import CollectiveRun
 
-WalkOf = Callable[..., Walk]
+WalkOf = Callable[..., CollectiveRun]
 
 
-def drawn(walk: Walk, number: int, width: int = 100, groups: tuple[int, ...] = (0,)) -> str:
+def drawn(walk: CollectiveRun, number: int, width: int = 100, groups: tuple[int, ...] = (0,)) -> str:
     picture = BufferPicture(walk, walk.frames[number], groups, width, PLAIN)
     return "\n".join(line.plain.rstrip() for line in picture.lines())
 

@@ -10,12 +10,12 @@ import pytest
 from shardviz.hardware import LinkSpec, crossovers, fastest, left_out
 from shardviz.render.palette import PLAIN, TRUECOLOR
 from shardviz.render.rounds.comparison_view import comparison_view
-from shardviz.stepping.walk import Walk
+from shardviz.stepping.collective_run import CollectiveRun
 
-WalkOf = Callable[..., Walk]
+WalkOf = Callable[..., CollectiveRun]
 
 
-def compared(walk: Walk, width: int) -> str:
+def compared(walk: CollectiveRun, width: int) -> str:
     found = crossovers(walk.schedule.pattern, walk.links.topology, walk.links.wire)
     return "\n".join(line.plain for line in comparison_view(walk, found, (), width, PLAIN))
 
@@ -124,7 +124,7 @@ def test_no_line_is_wider_than_the_page(walk_of: WalkOf, name: str, width: int) 
         assert all(line.plain == line.plain.rstrip() for line in lines)
 
 
-def fastest_line(walk: Walk) -> tuple[str, str]:
+def fastest_line(walk: CollectiveRun) -> tuple[str, str]:
     """The whole page as one line, and the sentence on which is fastest; empty if there is none."""
     pattern, links = walk.schedule.pattern, walk.links
     found = crossovers(pattern, links.topology, links.wire, walk.bytes)

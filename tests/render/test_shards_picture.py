@@ -13,12 +13,12 @@ from rich.console import Console
 
 from shardviz.render.palette import PLAIN, TRUECOLOR
 from shardviz.render.rounds.shards_picture import final_picture, shards_picture
-from shardviz.stepping.walk import Walk
+from shardviz.stepping.collective_run import CollectiveRun
 
-WalkOf = Callable[..., Walk]
+WalkOf = Callable[..., CollectiveRun]
 
 
-def rows(walk: Walk, ended: bool, width: int = 80, devices: int = 16) -> list[str]:
+def rows(walk: CollectiveRun, ended: bool, width: int = 80, devices: int = 16) -> list[str]:
     return [line.plain.rstrip() for line in shards_picture(walk, ended, width, PLAIN, devices)]
 
 

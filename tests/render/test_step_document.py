@@ -12,13 +12,13 @@ import pytest
 from shardviz.collectives.verification import Verification
 from shardviz.compiler.ran import Ran
 from shardviz.render.rounds.step_document import comparison_document, plain, step_document
+from shardviz.stepping.collective_run import CollectiveRun
 from shardviz.stepping.verdict import Verdict
-from shardviz.stepping.walk import Walk
 
-WalkOf = Callable[..., Walk]
+WalkOf = Callable[..., CollectiveRun]
 
 
-def document(walk: Walk, verdict: Verdict | None = None) -> dict[str, Any]:
+def document(walk: CollectiveRun, verdict: Verdict | None = None) -> dict[str, Any]:
     """As a strict reader gets it."""
     read: dict[str, Any] = json.loads(json.dumps(step_document(walk, verdict), allow_nan=False))
     return read

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from shardviz.collectives import Sends
+    from shardviz.stepping.collective_run import CollectiveRun
     from shardviz.stepping.question import CollectiveQuestion
-    from shardviz.stepping.walk import Walk
 
 MAX_EXCHANGES = 64
 """That one program compiles, each a ppermute."""
@@ -27,7 +27,7 @@ Exchange = tuple[str, list[tuple[int, int, int]]]
 """What the receiver does, "take" or "add", and (from, to, chunk) where each sends once and is sent once."""
 
 
-def rounds_code(walk: Walk) -> str:
+def rounds_code(walk: CollectiveRun) -> str:
     """The program of `collective_code`, then its rounds by `jax.lax.ppermute` and a check that both agree.
 
     Of an array with many numbers, all of them counted, a smaller one takes the place. Only the first program
@@ -57,9 +57,9 @@ def _smaller(question: CollectiveQuestion) -> CollectiveQuestion | None:
     """The same on the smallest array of which no chunk is empty; None where the numbers are given."""
     if question.shards is not None and not question.counted:
         return None
-    from shardviz.stepping.stand_in import stand_in
+    from shardviz.stepping.collective_run import small_example
 
-    return stand_in(replace(question, shards=None))
+    return small_example(replace(question, shards=None))
 
 
 def _buffer(question: CollectiveQuestion) -> tuple[str, str] | None:

@@ -9,14 +9,13 @@ from shardviz.render.lines import trimmed
 from shardviz.render.palette import Palette
 from shardviz.render.rounds.play_lines import Stage
 from shardviz.render.rounds.player_page import LOW, Page
-from shardviz.stepping.stepped import stepped
-from shardviz.stepping.walk import Walk
+from shardviz.stepping.collective_run import CollectiveRun, prepare_run
 
 MAX_ROUNDS = 256
 """Rounds of which anybody looks at pictures."""
 
 
-def film(walk: Walk, width: int, height: int, palette: Palette) -> list[list[Text]]:
+def film(walk: CollectiveRun, width: int, height: int, palette: Palette) -> list[list[Text]]:
     """A frame before any round and one after each, of at most `height` lines of `width` columns.
 
     The devices stand where their links put them; where the page has no room for that, each has a line of a
@@ -40,9 +39,9 @@ def frame_names(rounds: int) -> list[str]:
     return ["before any round", *(f"round {number} of {rounds}" for number in range(1, rounds + 1))]
 
 
-def _devices(walk: Walk, width: int, height: int, palette: Palette) -> list[list[Text]] | None:
+def _devices(walk: CollectiveRun, width: int, height: int, palette: Palette) -> list[list[Text]] | None:
     """The frames with a box for every device; None where one does not fit."""
-    page = Page(stepped(walk.question, walk.links), "devices", 0, width, height, palette, "", verdict=0)
+    page = Page(prepare_run(walk.question, walk.links), "devices", 0, width, height, palette, "", verdict=0)
     frames = []
     for number in range(walk.schedule.rounds + 1):
         drawn = page.canvas(number)

@@ -19,7 +19,7 @@ from shardviz.render.plans.numbering import count_of, numbered_parts
 from shardviz.render.plans.plan_view import case_lines, plan_view, step_lines, totals
 from shardviz.render.plans.question_view import headline, pictures, question_view
 from shardviz.sharding import Layout, ShardedArray
-from shardviz.stepping.walk import Walk
+from shardviz.stepping.collective_run import CollectiveRun
 
 Blocks = tuple[str, tuple[tuple[str, ...], ...]]
 """An array, and how each of its dimensions is cut."""
@@ -42,7 +42,7 @@ def sections(subject: Subject, width: int, palette: Palette) -> list[Section]:
     Raises `QuestionError` for too many rounds, and for a program, which has no picture.
     """
     shown = subject.shown
-    if isinstance(shown, Walk):
+    if isinstance(shown, CollectiveRun):
         return _rounds(shown, width, palette)
     if isinstance(shown, Layout):
         return [Section("Layout", layout_view(shown, width, palette))]
@@ -71,7 +71,7 @@ def _steps(planned: Plan, width: int, palette: Palette) -> list[Section]:
     return [Section("Plan", case), *steps, Section("In all", sentence(totals(planned), width, 1))]
 
 
-def _rounds(walk: Walk, width: int, palette: Palette) -> list[Section]:
+def _rounds(walk: CollectiveRun, width: int, palette: Palette) -> list[Section]:
     """What all frames begin with, once; then every frame without that."""
     frames = film(walk, width, TALL, palette)
     columns = [{line.plain.strip() for line in lines} for lines in zip(*frames, strict=False)]

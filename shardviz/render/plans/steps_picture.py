@@ -15,7 +15,7 @@ from shardviz.render.lines import columns, records, sentence
 from shardviz.render.palette import Palette
 from shardviz.render.plans.plan_view import step_cells, totals
 from shardviz.render.units import human_bytes
-from shardviz.stepping.step_cost import StepCost
+from shardviz.stepping.plan_step import StepCost
 
 RIGHT = frozenset({3, 4})
 MARK = "▌"

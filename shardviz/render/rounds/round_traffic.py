@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from shardviz.hardware.routes import RouteSegment, legs, link_loads
 from shardviz.hardware.topology import Switch, Torus
 from shardviz.render.rounds.empty_chunks import carried
-from shardviz.stepping.walk import Walk
+from shardviz.stepping.collective_run import CollectiveRun
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,7 +51,7 @@ class RoundTraffic:
     Messages take the ways of `hardware.routes`. The switch is the member after the last.
     """
 
-    def __init__(self, walk: Walk, number: int) -> None:
+    def __init__(self, walk: CollectiveRun, number: int) -> None:
         self._topology = walk.links.topology
         self._size = walk.schedule.pattern.group_size
         self._all = walk.schedule.chunks

@@ -11,14 +11,14 @@ from shardviz.hardware import AlgorithmRow
 from shardviz.render.documents import mesh_document
 from shardviz.render.programs.target_document import Document
 from shardviz.render.rounds.number_text import plain_values
+from shardviz.stepping.collective_run import CollectiveRun
 from shardviz.stepping.verdict import Verdict
-from shardviz.stepping.walk import Walk
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def step_document(walk: Walk, verdict: Verdict | None) -> Document:
+def step_document(walk: CollectiveRun, verdict: Verdict | None) -> Document:
     """Everything that `shardviz step` knows; with numbers, devices' values as nested lists.
 
     Lists one entry a send: ask for it only where that many fit (`Schedule` says how many there are).
@@ -48,7 +48,7 @@ def step_document(walk: Walk, verdict: Verdict | None) -> Document:
 
 
 def comparison_document(
-    walk: Walk, crossovers: Sequence[tuple[int, str]], left_out: Sequence[tuple[str, str]]
+    walk: CollectiveRun, crossovers: Sequence[tuple[int, str]], left_out: Sequence[tuple[str, str]]
 ) -> Document:
     """Every algorithm for the question of a walk, and which is fastest from which payload on."""
     return schemas.document(
@@ -73,7 +73,7 @@ def plain(value: Any) -> Any:
     return value
 
 
-def _question(walk: Walk) -> Document:
+def _question(walk: CollectiveRun) -> Document:
     """What is asked: the collective, the array, and the links."""
     operation, layout = walk.operation, walk.question.layout
     array = layout.array
@@ -95,7 +95,7 @@ def _question(walk: Walk) -> Document:
     }
 
 
-def _devices(walk: Walk, values: NDArray[Any] | None) -> list[Document] | None:
+def _devices(walk: CollectiveRun, values: NDArray[Any] | None) -> list[Document] | None:
     """Every device by id with its coordinates and its numbers, in the mesh's order."""
     if values is None:
         return None
@@ -110,7 +110,7 @@ def _devices(walk: Walk, values: NDArray[Any] | None) -> list[Document] | None:
     ]
 
 
-def _result(walk: Walk) -> Document | None:
+def _result(walk: CollectiveRun) -> Document | None:
     if walk.final is None:
         return None
     return {
@@ -121,7 +121,7 @@ def _result(walk: Walk) -> Document | None:
     }
 
 
-def _round(walk: Walk, number: int) -> Document:
+def _round(walk: CollectiveRun, number: int) -> Document:
     """Every send of one round in every group, and what the round loads."""
     schedule, load = walk.schedule, walk.timeline[number - 1]
     sends = schedule.round(number).expanded(schedule.chunks)
@@ -156,7 +156,7 @@ def _round(walk: Walk, number: int) -> Document:
     }
 
 
-def _links(walk: Walk, number: int) -> list[Document]:
+def _links(walk: CollectiveRun, number: int) -> list[Document]:
     """Every link of the first group that a round loads."""
     loads = walk.timeline.link_bytes(number)
     ends = walk.links.topology.ends
@@ -165,7 +165,7 @@ def _links(walk: Walk, number: int) -> list[Document]:
     ]
 
 
-def _link(walk: Walk, link: tuple[int, int] | None) -> list[int | str] | None:
+def _link(walk: CollectiveRun, link: tuple[int, int] | None) -> list[int | str] | None:
     """A link of the first group by device ids; ``switch`` is the node in the middle."""
     if link is None:
         return None

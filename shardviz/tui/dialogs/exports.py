@@ -16,7 +16,7 @@ from shardviz.render.exports.html import html
 from shardviz.render.exports.notebook import notebook
 from shardviz.render.exports.subject import Program, Subject, title_of
 from shardviz.render.svg import recorder, svg
-from shardviz.stepping.walk import Walk
+from shardviz.stepping.collective_run import CollectiveRun
 
 if TYPE_CHECKING:
     from textual.screen import Screen
@@ -49,7 +49,7 @@ def exports_of(app: Editor, pane: Pane) -> tuple[Export, ...]:
         Export("py", "Python", "its JAX code, to run", app.jax_code),
         Export("ipynb", "Notebook", "its JAX code, for Jupyter", lambda: _notebook(app, pane)),
     ]
-    if isinstance(pane.exported(), Walk):
+    if isinstance(pane.exported(), CollectiveRun):
         record = Export("cast", "Cast", "a recording for asciinema", lambda: cast(_subject(app, pane)))
         forms.insert(3, record)
     return tuple(forms)

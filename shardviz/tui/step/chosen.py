@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from shardviz.hardware.links import Links
     from shardviz.render.layouts.held import Ground
     from shardviz.sharding import Mesh
+    from shardviz.stepping.collective_run import PreparedRun
     from shardviz.stepping.question import CollectiveQuestion
-    from shardviz.stepping.stepped import Stepped
 
 LARGE = 2**14
 """Sends of a schedule from which on it is worked out beside the screen."""
@@ -187,7 +187,7 @@ class Chosen:
     def _chip(self) -> TpuChip | Gpu | None:
         """The chip whose links they are: that of the target on which the group's neighbours are linked, or of
         the first whose links join the whole mesh."""
-        from shardviz.stepping.walk import linked_chip
+        from shardviz.stepping.collective_run import linked_chip
 
         if self._scene is None or self.base is None:
             return None
@@ -263,12 +263,12 @@ def is_large(question: CollectiveQuestion) -> bool:
     return schedule.rounds * max(1, len(middle)) * middle.span > LARGE
 
 
-def worked_out(question: CollectiveQuestion, links: Links) -> Stepped | ShardvizError:
+def worked_out(question: CollectiveQuestion, links: Links) -> PreparedRun | ShardvizError:
     """A collective ready to be played, or why it cannot be."""
-    from shardviz.stepping.stepped import stepped
+    from shardviz.stepping.collective_run import prepare_run
 
     try:
-        return stepped(question, links)
+        return prepare_run(question, links)
     except ShardvizError as error:
         return error
 

@@ -1,38 +1,47 @@
-"""All that the views of one collective show: the question, its rounds, what they cost."""
+"""A collective run by its schedule: its rounds, its numbers and what they cost, ready to be played."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from shardviz.collectives.frames import Frames
+from shardviz.collectives.trace import can_be_kept
 from shardviz.errors import QuestionError
+from shardviz.hardware.comparisons import AlgorithmRow, comparison
+from shardviz.hardware.timelines import CumulativeCost, Timeline, timeline
+from shardviz.sharding import Layout, array_bytes
+from shardviz.sharding.dtype import BITS
+from shardviz.stepping.question import CollectiveQuestion, counted_shards, held
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    import numpy as np
     from numpy.typing import NDArray
 
-    from shardviz.collectives import Frames, LowerBound, Operation, Phase, Schedule
+    from shardviz.collectives import LowerBound, Operation, Phase, Schedule
+    from shardviz.collectives.schedule import Ints
     from shardviz.compiler import Target
-    from shardviz.hardware import AlgorithmRow, Timeline
     from shardviz.hardware.chips import Gpu, TpuChip
     from shardviz.hardware.links import Links
     from shardviz.sharding import Mesh
-    from shardviz.stepping.question import CollectiveQuestion
-
-    Ints = NDArray[np.int64]
 
 MAX_SENDS = 2**18
 MAX_NUMBERS = 2**22
 """What one JSON document may list."""
+MAX_SHOWN_DEVICES = 512
+"""On more devices numbers are not looked at one by one."""
 MAX_COMPARED = 2**16
 """Members of the largest group for which algorithms are compared: beyond it that takes minutes."""
 
 
 @dataclass(frozen=True)
-class Walk:
+class CollectiveRun:
     """A question and its links; the answers are worked out when they are first looked at."""
 
     question: CollectiveQuestion
@@ -53,8 +62,6 @@ class Walk:
     @cached_property
     def frames(self) -> Frames:
         """Every state, with numbers where the question has them. Raises `QuestionError` for too many."""
-        from shardviz.collectives import Frames
-
         if self.question.shards is None:
             return Frames(self.schedule)
         return Frames(self.schedule, self.operation, self.mesh, self.question.shards)
@@ -62,15 +69,11 @@ class Walk:
     @cached_property
     def followed(self) -> bool:
         """Whether there are few enough pieces to tell who holds what."""
-        from shardviz.collectives.trace import can_be_kept
-
         return can_be_kept(self.schedule)
 
     @cached_property
     def bytes(self) -> int:
         """Bytes of the larger of a device's operand and result."""
-        from shardviz.sharding import array_bytes
-
         shape = self.operation.larger(self.question.layout.shard_shape, self._group_size)
         return array_bytes(shape, self._moved_dtype)
 
@@ -82,8 +85,6 @@ class Walk:
     @cached_property
     def timeline(self) -> Timeline:
         """What every round loads, and how long it takes."""
-        from shardviz.hardware import timeline
-
         return timeline(self.schedule, self.chunk_bytes, self.links.topology, self.links.wire)
 
     @cached_property
@@ -98,8 +99,6 @@ class Walk:
 
         Raises `QuestionError` for a group over which comparing takes minutes.
         """
-        from shardviz.hardware import AlgorithmRow, comparison
-
         if self._group_size > MAX_COMPARED:
             raise QuestionError(
                 f"algorithms are compared over up to {MAX_COMPARED:,} devices, and the group has "
@@ -117,8 +116,6 @@ class Walk:
     @cached_property
     def unlisted(self) -> str:
         """Why a document cannot list every number and send, as a clause; empty where it can."""
-        from shardviz.stepping.device_numbers import held
-
         schedule, devices = self.schedule, self.mesh.size
         if self.question.shards is not None and held(self.question.layout, self.operation) > MAX_NUMBERS:
             return f"every number, and {devices:,} devices hold more than {MAX_NUMBERS:,}"
@@ -155,8 +152,6 @@ class Walk:
     @cached_property
     def final(self) -> NDArray[Any] | None:
         """What `shard_map` returns; None without numbers or positions, and where scalars cannot be joined."""
-        import numpy as np
-
         after, positions = self.frames.after, self.question.final_positions
         if after is None or not positions or (after.ndim == 1 and len(positions) > 1):
             return None
@@ -182,8 +177,6 @@ class Walk:
         return self.operation.moved_dtype(self.question.layout.array.dtype)
 
     def _chunk_bytes(self, schedule: Schedule) -> int | Ints:
-        from shardviz.sharding.dtype import BITS
-
         shape = self.question.layout.shard_shape
         elements = self.operation.chunk_sizes(shape, self._group_size, schedule.chunks)
         return -(-elements * BITS[self._moved_dtype] // 8)
@@ -195,6 +188,73 @@ class Walk:
     @cached_property
     def _ends(self) -> tuple[Ints, Ints]:
         return self.schedule.pattern.ends(self.schedule.chunks)
+
+
+@dataclass(frozen=True)
+class PreparedRun:
+    """A collective ready to be played: `run` as it is asked for, and `drawn`, whose numbers are shown: the
+    same, or that of a smaller array. `cost` is None where the rounds are too many to add up."""
+
+    run: CollectiveRun
+    drawn: CollectiveRun
+    cost: CumulativeCost | None
+
+
+def prepare_run(question: CollectiveQuestion, links: Links) -> PreparedRun:
+    """Work out all that every frame needs. Raises `ShardvizError`."""
+    run = CollectiveRun(question, links)
+    small = small_example(question)
+    drawn = run if small is None else CollectiveRun(small, links)
+    try:
+        _prepare(drawn)
+    except QuestionError:
+        # More numbers than fit: who holds which chunk, or who sends to whom, can still be told.
+        drawn = CollectiveRun(replace(question, shards=None), links)
+        if drawn.followed:
+            _prepare(drawn)
+    cost = None
+    if not run.timeline.too_long:
+        with suppress(QuestionError):
+            cost = CumulativeCost(run.timeline)
+    if cost is not None:
+        _ = run.timeline.seconds
+    return PreparedRun(run, drawn, cost)
+
+
+def _prepare(run: CollectiveRun) -> None:
+    """What the first frame would wait for."""
+    for number in (0, run.schedule.rounds):
+        for piece in run.frames[number].pieces(0)[:1]:
+            _ = (piece.count, piece.values)
+    _ = run.final
+
+
+def small_example(question: CollectiveQuestion) -> CollectiveQuestion | None:
+    """The same collective by the same schedule, on the smallest array of which no chunk is empty.
+
+    It has numbers. None where the question has numbers of its own, or a smaller array would have none either.
+    """
+    layout, schedule = question.layout, question.schedule
+    if question.shards is not None or layout.mesh.size > MAX_SHOWN_DEVICES:
+        return None
+    pieces = schedule.pattern.pieces(schedule.chunks)
+    smallest = question.operation.smallest_shard(schedule.pattern.group_size, pieces)
+    rank = len(layout.shard_shape)
+    if len(smallest) > rank:
+        return None
+    shard = [*smallest, *(1,) * (rank - len(smallest))]
+    shape = tuple(size * parts for size, parts in zip(shard, layout.parts, strict=True))
+    small = Layout(replace(layout.array, shape=shape), layout.mesh)
+    if math.prod(shape) > layout.array.elements:
+        return None
+    try:
+        question.operation.check(small.shard_shape, layout.array.dtype, schedule.pattern.group_size)
+    except QuestionError:
+        return None
+    shards = counted_shards(small, question.operation)
+    if shards is None:
+        return None
+    return replace(question, layout=small, shards=shards, counted=True)
 
 
 def linked_chip(targets: Iterable[Target], mesh: Mesh) -> TpuChip | Gpu | None:
