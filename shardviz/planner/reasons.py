@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from shardviz.planner.contraction import Sharing
 from shardviz.planner.moves import Axes, Move, Shards, State, spec_of
 from shardviz.planner.problem import Contraction
+from shardviz.planner.work_split import WorkSplit
 from shardviz.sharding import Mesh, ShardedArray, shard_shape
 
 Operand = tuple[ShardedArray, State]
@@ -23,7 +23,7 @@ class Choice:
 
     mesh: Mesh
     part: Contraction
-    sharing: Sharing
+    sharing: WorkSplit
     starts: tuple[State, ...]
     gathered: frozenset[str]
 
@@ -80,7 +80,12 @@ def explain_moves(choice: Choice, array: ShardedArray, moves: Sequence[Move]) ->
 
 
 def _explain(
-    choice: Choice, array: ShardedArray, move: Move, following: Move | None, goal: State, is_operand: bool
+    choice: Choice,
+    array: ShardedArray,
+    move: Move,
+    following: Move | None,
+    goal: State,
+    is_operand: bool,
 ) -> str:
     match move.op:
         case "all_gather":

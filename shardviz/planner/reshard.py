@@ -13,22 +13,22 @@ grows with the factorial of the axes."""
 
 
 @dataclass(frozen=True, order=True)
-class Cost:
+class PathCost:
     """What a plan is judged by, in this order: bytes on the wire, collectives, local slices."""
 
     wire_bytes: int = 0
     collectives: int = 0
     slices: int = 0
 
-    def __add__(self, other: Cost) -> Cost:
-        return Cost(
+    def __add__(self, other: PathCost) -> PathCost:
+        return PathCost(
             self.wire_bytes + other.wire_bytes,
             self.collectives + other.collectives,
             self.slices + other.slices,
         )
 
 
-Path = tuple[Cost, tuple[Move, ...]]
+Path = tuple[PathCost, tuple[Move, ...]]
 
 
 @dataclass
@@ -40,13 +40,13 @@ class Reshards:
     """
 
     sizes: dict[str, int]
-    _searches: dict[tuple[tuple[int, ...], str, Axes, State], Search] = field(default_factory=dict)
+    _searches: dict[tuple[tuple[int, ...], str, Axes, State], PathSearch] = field(default_factory=dict)
     _paths: dict[tuple[tuple[int, ...], str, State, State], Path] = field(default_factory=dict)
 
     def path(self, shape: tuple[int, ...], dtype: str, start: State, goal: State) -> Path:
         """The cost and the moves from `start` to `goal` of an array with that global shape."""
         if start == goal:
-            return Cost(), ()
+            return PathCost(), ()
         key = (shape, dtype, start, goal)
         if key not in self._paths:
             self._paths[key] = self._find(shape, dtype, start, goal)
@@ -72,10 +72,10 @@ class Reshards:
         inner = Shards(inner_shape, dtype, self.sizes, pool)
         if len(pool) <= EXACT_AXES:
             key = (inner_shape, dtype, pool, inner_start)
-            moves = self._searches.setdefault(key, Search(inner, inner_start)).to(inner_goal)
+            moves = self._searches.setdefault(key, PathSearch(inner, inner_start)).to(inner_goal)
         else:
             moves = _greedy(inner, inner_start, inner_goal)
-        cost = sum(map(_cost, moves), start=Cost())
+        cost = sum(map(_cost, moves), start=PathCost())
         return cost, tuple(
             whole.move(m.op, m.axes, m.dim, _with(m.before, fixed, pending), _with(m.after, fixed, pending))
             for m in moves
@@ -83,7 +83,7 @@ class Reshards:
 
 
 @dataclass
-class Search:
+class PathSearch:
     """All cheapest paths from one state of an array, found as they are asked for (Dijkstra's algorithm).
 
     `to` resumes where the last question left off, so that asking for many goals from one start costs
@@ -92,14 +92,14 @@ class Search:
 
     shards: Shards
     start: State
-    _best: dict[State, tuple[Cost, Move | None]] = field(init=False)
-    _heap: list[tuple[Cost, int, State]] = field(init=False)
+    _best: dict[State, tuple[PathCost, Move | None]] = field(init=False)
+    _heap: list[tuple[PathCost, int, State]] = field(init=False)
     _settled: set[State] = field(init=False, default_factory=set)
     _pushed: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
-        self._best = {self.start: (Cost(), None)}
-        self._heap = [(Cost(), 0, self.start)]
+        self._best = {self.start: (PathCost(), None)}
+        self._heap = [(PathCost(), 0, self.start)]
 
     def to(self, goal: State) -> tuple[Move, ...]:
         """The moves of a cheapest path to `goal`."""
@@ -117,7 +117,7 @@ class Search:
             state = move.before
         return tuple(reversed(path))
 
-    def _leave(self, state: State, cost: Cost) -> None:
+    def _leave(self, state: State, cost: PathCost) -> None:
         for move in self.shards.moves(state):
             reached = cost + _cost(move)
             known = self._best.get(move.after)
@@ -177,8 +177,8 @@ def _plain(shards: Shards, start: State, goal: State) -> tuple[Move, ...]:
     return tuple(moves)
 
 
-def _cost(move: Move) -> Cost:
-    return Cost(move.wire_bytes, int(move.op != "slice"), int(move.op == "slice"))
+def _cost(move: Move) -> PathCost:
+    return PathCost(move.wire_bytes, int(move.op != "slice"), int(move.op == "slice"))
 
 
 def _common(old: Axes, new: Axes) -> Axes:

@@ -8,7 +8,7 @@ from shardviz.errors import QuestionError
 from shardviz.hardware.links import links_from_text
 from shardviz.notation import parse_mesh
 from shardviz.planner import plan
-from shardviz.planner.question import problem_from_text
+from shardviz.planner.problem import problem_from_text
 from shardviz.stepping.collective_run import CollectiveRun, small_example
 from shardviz.stepping.plan_step import question_of_step
 from shardviz.stepping.question import question_from_options

@@ -9,23 +9,20 @@ Dimensions that do not divide are padded with zeros, as the compiler pads them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from shardviz.errors import ShardvizError
+import numpy as np
+from numpy.typing import NDArray
+
 from shardviz.planner.plan import Plan, Step
 from shardviz.sharding import Layout, Mesh, ShardedArray
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Values = NDArray[Any]
-    Pieces = list[Values]
+Values = NDArray[Any]
+Pieces = list[Values]
 
 
-class PlanError(ShardvizError):
+class PlanError(Exception):
     """A plan that does not compute what it should: always a bug of the planner."""
-
-    exit_code = 1
 
 
 def run(plan: Plan, values: dict[str, Values]) -> Values:
@@ -33,8 +30,6 @@ def run(plan: Plan, values: dict[str, Values]) -> Values:
 
     Raises `PlanError` when replicas disagree, a piece has the wrong shape, or a needed sum is missing.
     """
-    import numpy as np
-
     mesh = plan.problem.mesh
     padded = {
         array.name: _pad(array, mesh)
@@ -74,8 +69,6 @@ def _cut(array: ShardedArray, whole: Values, mesh: Mesh) -> Pieces:
 
 
 def _assemble(array: ShardedArray, pieces: Pieces, mesh: Mesh) -> Values:
-    import numpy as np
-
     layout = Layout(array, mesh)
     whole = np.zeros(array.shape, dtype=pieces[0].dtype)
     seen: dict[int, int] = {}
@@ -103,8 +96,6 @@ def _perform(step: Step, held: dict[str, Pieces], mesh: Mesh) -> Pieces:
 
 
 def _einsum(step: Step, operands: list[Pieces]) -> Pieces:
-    import numpy as np
-
     assert step.einsum is not None
     number = {dim: index for index, dim in enumerate(step.einsum.dims)}
     subscripts = [[number[dim] for dim in dims] for dims in step.einsum.operands]
@@ -118,8 +109,6 @@ def _einsum(step: Step, operands: list[Pieces]) -> Pieces:
 
 def _collect(step: Step, group: Pieces, rank: int) -> Values:
     """What the member `rank` of a group has after a step, from what all members had."""
-    import numpy as np
-
     match step.op:
         case "all_gather":
             assert step.dim is not None
