@@ -10,7 +10,7 @@ from shardviz.compare.moved_arrays import MovedArrays
 from shardviz.hlo import Collective, CollectiveMatmul, wire_bytes
 from shardviz.planner import Plan, Problem
 from shardviz.sharding import Mesh
-from shardviz.sharding.dtype import BITS
+from shardviz.sharding.array import BITS
 
 HLO_OPS = {
     "all_gather": "all-gather",

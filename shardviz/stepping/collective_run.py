@@ -16,7 +16,7 @@ from shardviz.errors import QuestionError
 from shardviz.hardware.comparisons import AlgorithmRow, comparison
 from shardviz.hardware.timelines import CumulativeCost, Timeline, timeline
 from shardviz.sharding import Layout, array_bytes
-from shardviz.sharding.dtype import BITS
+from shardviz.sharding.array import BITS
 from shardviz.stepping.question import CollectiveQuestion, counted_shards, held
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from shardviz.notation import (
     read_sharding,
 )
 from shardviz.sharding import PartitionSpec
-from shardviz.sharding.dtype import BITS
+from shardviz.sharding.array import BITS
 
 if TYPE_CHECKING:
     from shardviz.collectives import Operation, Schedule

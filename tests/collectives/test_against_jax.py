@@ -25,7 +25,7 @@ from shardviz.compiler.child.program import WIDE
 from shardviz.compiler.ran import run_request
 from shardviz.errors import QuestionError
 from shardviz.sharding import Mesh
-from shardviz.sharding.dtype import BITS
+from shardviz.sharding.array import BITS
 
 BATCHES = 16
 SLOW = range(5, BATCHES)

@@ -29,7 +29,7 @@ from shardviz.collectives.operations import (
 from shardviz.collectives.values import numpy_dtype
 from shardviz.errors import QuestionError
 from shardviz.sharding import Mesh, canonical_dtype
-from shardviz.sharding.dtype import BITS
+from shardviz.sharding.array import BITS
 
 DTYPES = [name for name, bits in BITS.items() if bits]
 GROUP = ("g",)

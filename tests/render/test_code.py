@@ -20,7 +20,7 @@ from shardviz.render.code.highlighted import highlighted
 from shardviz.render.code.problem_code import problem_code
 from shardviz.render.code.spelling import dtype_code, names_code
 from shardviz.sharding import Mesh
-from shardviz.sharding.dtype import BITS
+from shardviz.sharding.array import BITS
 from shardviz.stepping.plan_step import question_of_step
 
 SMALL = read(draft_from_options("bd,df->bf", specs="XY,Y_->X_", sizes="b=8,d=16,f=4"))
