@@ -55,7 +55,7 @@ def _reworded(error: click.ClickException) -> tuple[str, str]:
     close = getattr(error, "possibilities", None)
     message = (error.message if close else error.format_message()).rstrip(".")
     if isinstance(error, click.NoSuchOption) and error.option_name[1:2].isdigit():
-        return f"a number cannot be negative, and {error.option_name} is no option", NEGATIVE_HINT
+        return f"a number cannot be negative, and {error.option_name} is not an option", NEGATIVE_HINT
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "shardviz"
     hint = f"did you mean {close[0]}?" if close else f"{command} --help lists what it takes"

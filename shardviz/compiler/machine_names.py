@@ -76,7 +76,7 @@ def parse_machines(name: str) -> Machines | None:
         if not chip:
             raise Fault("a chip is missing", *match.span("chip"), _everything())
         if maker := _MAKERS.get(chip):
-            raise Fault(f"{chip} is no chip,", *match.span("chip"), f"name the {maker}")
+            raise Fault(f"{chip} is not a chip,", *match.span("chip"), f"name the {maker}")
         raise Fault(f"unknown chip {quote(match['chip'], 30)}", *match.span("chip"), _chips_like(chip))
     return None
 
@@ -100,9 +100,7 @@ def _tpu(chip: TpuChip, match: re.Match[str]) -> TpuSlices:
             times((*(size + step if size % 2 and size > 1 else size for size in torus[:2]), *torus[2:]))
             for step in (-1, 1)
         )
-        problem = (
-            f"{torus[axis]} chips along {'xyz'[axis]} are no whole number of hosts, which have 2x2 chips,"
-        )
+        problem = f"{torus[axis]} chips along {'xyz'[axis]} do not fill whole hosts of 2x2 chips,"
         hint = f"sizes along x and y are 1 or even: {chip.name}:{lower} or {chip.name}:{upper}"
         raise Fault(problem, start, stop, hint)
     found = TpuSlices(chip, torus, slices)

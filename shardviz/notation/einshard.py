@@ -252,7 +252,7 @@ def _single(group: tuple[Digit, ...]) -> Digit | None:
 def _no_expression(spec: PartitionSpec, mesh: Mesh) -> NoReturn:
     raise QuestionError(
         f"einshard cannot place {spec} on the mesh {mesh}: it splits a dimension by one axis of its own, "
-        "and the devices along these axes are no single run in the order of their numbers",
+        "and the devices along these axes are not one run in the order of their numbers",
         "use PartitionSpec text, or a mesh in which the axes of a dimension stand side by side",
     )
 

@@ -116,4 +116,4 @@ def _kind(scanner: Scanner) -> None:
     kind = scanner.name("a kind of reduction", _HINT)
     if kind.text != "sum":
         hint = "shardviz models partial sums only"
-        scanner.fail("the pending reduction is no sum", kind.start, kind.stop, hint)
+        scanner.fail("the pending reduction is not a sum", kind.start, kind.stop, hint)

@@ -170,7 +170,7 @@ def _axis_set(scanner: Scanner, named: _NamedMesh) -> tuple[str, list[Digit]]:
     scanner.expect("=", HINT)
     if scanner.take("max", "min"):
         hint = "give an array that is whole or a pending sum"
-        scanner.fail("the pending reduction is no sum", start, scanner.pos, hint)
+        scanner.fail("the pending reduction is not a sum", start, scanner.pos, hint)
     scanner.expect("{", HINT)
     digits = _digits(scanner, named)
     scanner.expect("}", HINT)

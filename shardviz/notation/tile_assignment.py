@@ -91,7 +91,7 @@ def iota_order(scanner: Scanner) -> tuple[list[int], list[int]]:
     reshape = integers(scanner, "]")
     perm = integers(scanner, ")") if scanner.take("T(") else list(range(len(reshape)))
     if len(reshape) > MAX_RANK or sorted(perm) != list(range(len(reshape))) or 0 in reshape:
-        scanner.fail("this iota is no permutation of devices", start, scanner.pos, HINT)
+        scanner.fail("this iota is not a permutation of the devices", start, scanner.pos, HINT)
     return shortest_iota(reshape, perm)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from shardviz.errors import QuestionError, did_you_mean, quote
@@ -72,10 +72,8 @@ class Mesh:
         try:
             return self.axis_sizes[self.axis_names.index(name)]
         except ValueError:
-            names = ", ".join(self.axis_names) or "none"
             raise QuestionError(
-                f"unknown mesh axis {quote(name)}",
-                f"{did_you_mean(name, self.axis_names)}this mesh has the axes {names}",
+                f"unknown mesh axis {quote(name)}", axes_like(name, self.axis_names)
             ) from None
 
     def group_size(self, axes: Iterable[str]) -> int:
@@ -124,6 +122,13 @@ class Mesh:
 def is_axis_name(name: str) -> bool:
     """Whether a name can stand in every notation: ASCII, a letter first, then letters, digits, `_`."""
     return name.isascii() and name.isidentifier() and name[0] != "_"
+
+
+def axes_like(unknown: str, axis_names: Sequence[str]) -> str:
+    """A hint for an axis that a mesh does not have: the one that may be meant, and all of them."""
+    names = ", ".join(axis_names)
+    known = "no axes" if not names else f"one axis: {names}" if len(axis_names) == 1 else f"the axes {names}"
+    return f"{did_you_mean(unknown, axis_names)}this mesh has {known}"
 
 
 def _offsets(axes: list[tuple[int, int]]) -> list[int]:

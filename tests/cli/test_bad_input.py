@@ -128,7 +128,11 @@ CASES = [
         "JAX leaves no array unreduced under Auto axes, and Out is unreduced over Y",
         "add --axis-types explicit, or ask the planner alone with --target none",
     ),
-    (("layout", "-8x8", "--spec", "XY"), "a number cannot be negative, and -8 is no option", "16384x16384"),
+    (
+        ("layout", "-8x8", "--spec", "XY"),
+        "a number cannot be negative, and -8 is not an option",
+        "16384x16384",
+    ),
     (("translate", "{replicated}"), "the number of dimensions is not said", "--rank 2"),
     (
         ("translate", "XY,Y_->X_", "--rank", "3"),

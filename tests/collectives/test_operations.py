@@ -429,7 +429,7 @@ def test_what_cannot_be_says_why_and_what_would_work(operation, shape, n, messag
             "f8e8m0fnu",
             "f8e8m0fnu has no 0, which a device that receives fewer rows than another would hold",
         ),
-        (PSum(GROUP), "token", "token is no dtype of numbers"),
+        (PSum(GROUP), "token", "token is not a dtype of numbers"),
     ],
 )
 def test_a_dtype_that_cannot_be_is_named(operation, dtype, message):

@@ -59,8 +59,8 @@ def test_what_a_name_means(text, name, devices, machine):
     ("text", "message", "hint"),
     [
         ("v5e:0x4", "v5e has no axis of 0 at character 5 of 'v5e:0x4'", "sizes are 1 or more"),
-        ("cpu,v5e:3x3", "3 chips along x are no whole number of hosts", "v5e:2x2 or v5e:4x4"),
-        ("v5p:4x3x2", "3 chips along y are no whole number of hosts", "v5p:4x2x2 or v5p:4x4x2"),
+        ("cpu,v5e:3x3", "3 chips along x do not fill whole hosts", "v5e:2x2 or v5e:4x4"),
+        ("v5p:4x3x2", "3 chips along y do not fill whole hosts", "v5p:4x2x2 or v5p:4x4x2"),
         ("v5p:4x4", "v5p is a torus of 3 axes, not 2, at character 5", "write v5p:4x4x1"),
         ("v5e:2x4x1", "v5e is a torus of 2 axes, not 3", "write v5e:2x4"),
         ("v5e:8x8x8", "v5e is a torus of 2 axes, not 3", "another chip with 3 axes"),

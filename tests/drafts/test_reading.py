@@ -105,8 +105,8 @@ def test_a_valid_draft_is_shown_in_full():
         ),
         ({"sizes": "b=461168601842738790,d=80,f=8"}, {"sizes": "A would have more than 2^62 elements"}),
         ({"dtype": "bf17"}, {"dtype": "unknown dtype 'bf17'"}),
-        ({"axis_types": "manual"}, {"axis_types": "'manual' are no axis types"}),
-        ({"targets": "cpu,gpu"}, {"targets": "gpu is no chip, at character 5 of 'cpu,gpu'"}),
+        ({"axis_types": "manual"}, {"axis_types": "'manual' is not a kind of axis types"}),
+        ({"targets": "cpu,gpu"}, {"targets": "gpu is not a chip, at character 5 of 'cpu,gpu'"}),
         ({"specs": ("XY", "Y_")}, {"einsum": "there are 2 specs for 3 arrays"}),
         (
             {"einsum": "A[I_X, J] * B[J, K]"},

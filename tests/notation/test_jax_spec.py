@@ -95,7 +95,7 @@ SHAPE = "write a PartitionSpec as P('X', None) or P(('X', 'Y'), None)"
         ),
         (
             "P(unreduced={'X'}, unreduced_kind=max)",
-            "the pending reduction is no sum at character 35 of 'P(unreduced={'X'}, unreduced_kind=max)'",
+            "the pending reduction is not a sum at character 35 of 'P(unreduced={'X'}, unreduced_kind=max)'",
             "shardviz models partial sums only",
         ),
         (

@@ -53,7 +53,7 @@ def test_a_mesh_without_axes_is_one_device():
     assert (mesh.size, mesh.coords(0), mesh.groups(())) == (1, (), ((0,),))
     with pytest.raises(QuestionError, match="unknown mesh axis") as caught:
         mesh.group_size(("X",))
-    assert caught.value.hint == "this mesh has the axes none"
+    assert caught.value.hint == "this mesh has no axes"
 
 
 def test_sizes_by_name_in_order():

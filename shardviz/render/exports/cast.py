@@ -49,7 +49,7 @@ def cast(subject: Subject, width: int = WIDTH, height: int = HEIGHT, speed: floa
             f"take at least {LEAST[0]} columns and {LEAST[1]} lines",
         )
     if not 0 < speed < float("inf"):
-        raise QuestionError(f"{speed:g} rounds a second is no speed", "take a number above 0, such as 2")
+        raise QuestionError(f"{speed:g} rounds a second is not a speed", "take a number above 0, such as 2")
     header = {
         "version": 2,
         "width": width,
