@@ -183,7 +183,7 @@ def leaves_open(specs: str) -> bool:
     compiler's choice."""
     for number, part in enumerate(specs.split(";")):
         operands = part.partition("->")[0].split(",")
-        if any(operand.strip() == "?" for operand in operands[min(number, 1) :]):
+        if any(operand.strip(" ()[]") == "?" for operand in operands[min(number, 1) :]):
             return True
     return False
 

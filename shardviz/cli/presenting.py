@@ -155,7 +155,8 @@ def check_round(schedule: Schedule, number: int) -> None:
     """Raise `QuestionError` for a round that does not exist; 0 is before the first."""
     if not 0 <= number <= schedule.rounds:
         raise QuestionError(
-            f"round {number} does not exist: {schedule.algorithm} has {plural(schedule.rounds, 'round')} here",
+            f"round {number} does not exist: {schedule.algorithm} has {plural(schedule.rounds, 'round')} "
+            f"here",
             f"0 is before the first, then rounds go from 1 to {schedule.rounds}"
             if schedule.rounds
             else "nothing is sent here; 0 shows what every device holds",

@@ -11,7 +11,7 @@ import click
 
 from shardviz.cli.exit_code import ExitCode
 from shardviz.cli.group import Command
-from shardviz.errors import QuestionError
+from shardviz.errors import QuestionError, plural
 
 SESSIONS = 10
 IDLE_MINUTES = 60
@@ -51,7 +51,7 @@ def command(host: str, port: int, sessions: int, lesson: str | None, shared: str
     is_open = bound in ("0.0.0.0", "::")
     for name in _open_names() if is_open else [_in_url(bound)]:
         click.echo(f"http://{name}:{port}/")
-    click.echo(f"shardviz: note: {sessions} visitors at a time; Ctrl-C ends it", err=True)
+    click.echo(f"shardviz: note: {plural(sessions, 'visitor')} at a time; Ctrl-C ends it", err=True)
     if not _is_local(bound):
         click.echo(
             "shardviz: note: no password: whoever reaches this machine over its network can take a place",

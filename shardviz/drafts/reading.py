@@ -133,7 +133,7 @@ class _Reader:
                 )
             if len(einsums.rows) != len(draft.specs):
                 raise QuestionError(
-                    f"there are {len(draft.specs)} specs for {len(einsums.rows)} arrays",
+                    f"{plural(len(draft.specs), 'spec')} for {plural(len(einsums.rows), 'array')}",
                     "enter the einsum again",
                 )
             return einsums

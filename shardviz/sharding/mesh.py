@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from shardviz.errors import QuestionError, did_you_mean, quote
+from shardviz.errors import QuestionError, did_you_mean, plural, quote
 
 MAX_DEVICES = 2**40
 """More devices than any question needs; keeps products of axis sizes within 64-bit arithmetic."""
@@ -31,7 +31,7 @@ class Mesh:
     def __post_init__(self) -> None:
         if len(self.axis_names) != len(self.axis_sizes):
             raise QuestionError(
-                f"{len(self.axis_names)} axis names but {len(self.axis_sizes)} sizes",
+                f"{plural(len(self.axis_names), 'axis name')} but {plural(len(self.axis_sizes), 'size')}",
                 "give every axis a size: X=2,Y=4",
             )
         for name, size in zip(self.axis_names, self.axis_sizes, strict=True):
@@ -53,7 +53,7 @@ class Mesh:
         order = self.device_order
         if order is not None and (len(order) != self.size or sorted(order) != list(range(self.size))):
             raise QuestionError(
-                f"the device order is not a permutation of the {self.size} devices",
+                f"the device order is not a permutation of the {plural(self.size, 'device')}",
                 f"name each device from 0 to {self.size - 1} once",
             )
 

@@ -129,6 +129,16 @@ CASES = [
         "add --axis-types explicit, or ask the planner alone with --target none",
     ),
     (
+        (*EXPLAIN, "--specs", "(XY,Y)->X_"),
+        "the spec 'Y' has 1 entry, but W has the 2 dimensions 'df', at character 5",
+        "write one entry",
+    ),
+    (
+        (*EXPLAIN, "--specs", "NamedSharding(Mesh('X': 4, 'Y': 4), P('X')),P()"),
+        "the specs are on the mesh X=4,Y=4, not X=2,Y=4",
+        "give the mesh X=4,Y=4",
+    ),
+    (
         ("layout", "-8x8", "--spec", "XY"),
         "a number cannot be negative, and -8 is not an option",
         "16384x16384",

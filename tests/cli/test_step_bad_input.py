@@ -38,7 +38,7 @@ CASES = [
     ((*GATHER, "--shape", f"4x{MANY}"), "4 shards of 3,999,999,999,999,999,996 bytes", "smaller sizes"),
     ((*GATHER, "--shape", "9" * 19), "more than 2^62 elements", "smaller sizes"),
     ((*GATHER, "--shape", "0"), "dimension 0 of a shard has no elements", ""),
-    ((*GATHER, "--spec", "X"), "unknown mesh axis 'X'", "axes i"),
+    ((*GATHER, "--spec", "X"), "unknown mesh axis 'X'", "one axis: i"),
     ((*GATHER, "--spec", "A[I]{U_i}"), "the array is a pending sum over i", "its addend"),
     ((*GATHER, "--spec", "_ _", "--data", "1,2"), "2 dimensions, but the array has 1", "one entry"),
     # Dtypes.
@@ -128,7 +128,7 @@ CASES = [
         "--shape 16 would work: 4 along",
     ),
     # Mesh and axes.
-    ((*GATHER, "--axis", "Z"), "unknown mesh axis 'Z' at character 1 of 'Z'", "axes i"),
+    ((*GATHER, "--axis", "Z"), "unknown mesh axis 'Z' at character 1 of 'Z'", "one axis: i"),
     ((*GATHER, "--axis", "i,i"), "mesh axis 'i' is named twice, again at character 3", "once"),
     ((*GATHER, "--axis", ""), "there is no mesh axis in an empty text", "X,Y"),
     (("step", "psum", "--mesh", "i=0"), "mesh axis i has the size 0", "1 or more"),

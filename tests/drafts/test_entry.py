@@ -278,7 +278,7 @@ def test_a_collective_in_words():
         ("explain bd,df df", "explain takes one einsum, not 'bd,df' 'df'"),
         ("shardviz layout 8x8", "'layout' is not a command that has a problem"),
         ("step psum --gather-dimension", "--gather-dimension has no value"),
-        ("tui bd,df --axis-types manual", "'manual' is not a kind of axis types"),
+        ("tui bd,df --axis-types manual", "'manual' is not an axis type"),
     ],
 )
 def test_a_command_line_with_a_mistake_stays_and_says_so(line, message):

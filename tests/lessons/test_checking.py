@@ -57,7 +57,7 @@ def test_a_lesson_that_is_right(lesson_of):
         (
             {'with.specs = "XY,Y_->X_"': 'with.specs = "XY,Y->X_"'},
             "predict.2.with",
-            "1 dimensions, but the array has 2",
+            "1 dimension, but the array has 2",
         ),
         ({'"A[I, J_Y]"': '"A[I, J_Q]"'}, "goal.holds.A", "unknown mesh axis 'Q'"),
         ({"holds = { A =": "holds = { Z ="}, "goal.holds.Z", "there is no array 'Z' (there are A, B, C)"),

@@ -202,7 +202,7 @@ MESH = "give the mesh of the program that this is from"
         ),
         (
             "{mesh['a'=8], device_ids=(0,1,2,3,4,5,6,6), [{'a'}]}",
-            "these are not the 8 devices of the mesh at character 13 of "
+            "device_ids are not the 8 devices of the mesh at character 13 of "
             "'{mesh['a'=8], device_ids=(0,1,2,3,4,5,6,6), [{'a'}]}'",
             SHAPE,
         ),

@@ -12,7 +12,7 @@ from shardviz.sharding import Mesh
 from shardviz.sharding.mesh import MAX_DEVICES, is_axis_name
 
 REFUSED = [
-    ((("X",), (2, 4)), "1 axis names but 2 sizes", "X=2,Y=4"),
+    ((("X",), (2, 4)), "1 axis name but 2 sizes", "X=2,Y=4"),
     ((("X", "2Y"), (2, 4)), "'2Y' is not an axis name", "starting with a letter"),
     ((("",), (2,)), "'' is not an axis name", "starting with a letter"),
     ((("_x",), (2,)), "'_x' is not an axis name", "starting with a letter"),
