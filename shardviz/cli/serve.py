@@ -9,6 +9,7 @@ import socket
 
 import click
 
+from shardviz.cli import options
 from shardviz.cli.exit_code import ExitCode
 from shardviz.cli.group import Command
 from shardviz.errors import QuestionError, plural
@@ -24,11 +25,11 @@ EXAMPLES = (
 @click.command(cls=Command, examples=EXAMPLES)
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address or name to listen at.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0 is any free one."
+    "--port", type=options.Count(0, 65535), default=8000, show_default=True, help="0 is any free one."
 )
 @click.option(
     "--sessions",
-    type=click.IntRange(1, 200),
+    type=options.Count(1, 200),
     default=SESSIONS,
     show_default=True,
     help="Visitors at a time; each needs 50 MB, and 200 MB more with compilers.",

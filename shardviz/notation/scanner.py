@@ -90,7 +90,7 @@ class Scanner:
 
     def expect_end(self, hint: str = "") -> None:
         if not self.at_end:
-            self.fail_here("nothing more", hint)
+            self.fail_here("the end", hint)
 
     def separate(self, next_item: str, hint: str = "") -> None:
         """Pass what stands between two items of a list: a comma, spaces or both, or the end."""

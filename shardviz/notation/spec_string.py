@@ -232,7 +232,7 @@ def _dims(scanner: Scanner, body: Word, axis_names: Sequence[str] | None) -> lis
 def _advice(unknown: str, operand: str, axis_names: Sequence[str], spaced: bool) -> str:
     """What else may be wrong with an unknown axis: a space too many or too few, or Python's None."""
     if "None" in operand:
-        return f"; write {'?' if operand == 'None' else '_'} for None"
+        return "; write _ for None"
     if spaced and all(letter in axis_names for letter in unknown):
         return f"; with a space in it, a spec needs one between {' and '.join(unknown)}"
     long = next((name for name in axis_names if len(name) > 1 and name in operand), "")

@@ -162,7 +162,7 @@ KNOWN = "this mesh has the axes X, Y, Z"
             "expected ',' but found ')' at character 21 of 'NamedSharding(P('X'))'",
             NAMED,
         ),
-        ("X,None", "unknown mesh axis 'N' at character 3 of 'X,None'", f"{KNOWN}; write ? for None"),
+        ("X,None", "unknown mesh axis 'N' at character 3 of 'X,None'", f"{KNOWN}; write _ for None"),
         ("X None", "unknown mesh axis 'None' at character 3 of 'X None'", f"{KNOWN}; write _ for None"),
         ("((X))", "expected an axis, '_' or '(' but found '(' at character 2 of '((X))'", SHAPE),
         ("()_", "nothing stands between '(' and ')' at character 1 of '()_'", SHAPE),
