@@ -63,7 +63,7 @@ CASES = [
     ),
     ((*GATHER, "--shape", "4", "--gather-dimension", "3"), "no dimension 3", "dimensions go from"),
     ((*GATHER, "--gather-dimension", MANY), f"no dimension {MANY}", "dimensions go from"),
-    ((*GATHER, "--gather-dimension", "x"), "'x' is not a valid integer", "--help"),
+    ((*GATHER, "--gather-dimension", "x"), "'x' is not a valid whole number", "--help"),
     (("step", "ppermute", "--mesh", "i=4"), "ppermute needs --perm", "--perm '(0,1),(1,2)'"),
     (
         ("step", "ppermute", "--mesh", "i=4", "--perm", "(0,1),(0,2)"),
@@ -162,7 +162,7 @@ CASES = [
         "0 shows what every device holds",
     ),
     ((*SUM, "--round", MANY * 2), f"round {MANY * 2} does not exist", "from 1 to 6"),
-    ((*SUM, "--round", "two"), "'two' is not a valid integer", "--help"),
+    ((*SUM, "--round", "two"), "'two' is not a valid whole number", "--help"),
     ((*SUM, "--topology", "moebius"), "'moebius' is not a topology", "ring, line, torus, switch"),
     ((*SUM, "--topology", "3x3"), "a topology of 3x3 has 9 devices, but the group has 4", "multiply to 4"),
     ((*SUM, "--latency", "soon"), "'soon' is not a latency", "1us"),
@@ -223,7 +223,7 @@ CASES = [
     ((*EXPLAIN, "--step", "1"), "step 1 is einsum, which sends nothing", "its collective is step 2 (psum)"),
     ((*EXPLAIN, "--step", "7"), "the plan has no step 7: it has 2", "its collective is step 2 (psum)"),
     ((*EXPLAIN, "--step", "0"), "the plan has no step 0: it has 2", "its collective is step 2 (psum)"),
-    ((*EXPLAIN, "--step", "two"), "'two' is not a valid integer", "--help"),
+    ((*EXPLAIN, "--step", "two"), "'two' is not a valid whole number", "--help"),
     (
         ("explain", "bd,df->bf", "--specs", "__,__", "--step", "1", "--target", "none"),
         "step 1 is einsum, which sends nothing",
