@@ -27,7 +27,8 @@ def _parameters(command: Callable[..., int]) -> Callable[..., int]:
         if parameter.kind is bool:
             option = click.option(parameter.flag, is_flag=True, help=text)
         else:
-            option = click.option(parameter.flag, type=parameter.kind, metavar=parameter.metavar, help=text)
+            kind = options.Count() if parameter.kind is int else parameter.kind
+            option = click.option(parameter.flag, type=kind, metavar=parameter.metavar, help=text)
         command = option(command)
     return command
 

@@ -101,7 +101,7 @@ def read_state(path: Path) -> object | None:
     """
     try:
         if path.exists() and not path.is_file():
-            raise OSError("it is no file")
+            raise OSError("it is not a file")
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
@@ -117,7 +117,7 @@ def read_state(path: Path) -> object | None:
         if document is None:
             raise ValueError("it says nothing")
     except (ValueError, RecursionError) as error:
-        raise set_aside(path, "it is no JSON" if isinstance(error, RecursionError) else str(error)) from None
+        raise set_aside(path, "it is not JSON" if isinstance(error, RecursionError) else str(error)) from None
     return document
 
 

@@ -14,12 +14,15 @@ from shardviz.notation import (
     Product,
     SpecPart,
     parse_chain,
+    parse_mesh,
     parse_product,
     parse_sizes,
     parse_specs,
     write_spec,
 )
 from shardviz.notation.einsum import Einsum, dims_text, has_words
+from shardviz.notation.mesh_in_text import mesh_in_text
+from shardviz.notation.spec_string import list_end
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, canonical_dtype
 
 DEFAULT_SIZES = (1024, 2048, 8192)
@@ -89,6 +92,8 @@ def problem_from_text(
     if "[" in text:
         einsums, names, given = _read_product(text, mesh, specs)
     else:
+        if specs is not None:
+            _check_mesh(specs, mesh)
         given = None if specs is None else parse_specs(specs, mesh.axis_names)
         einsums = parse_chain(text, ellipsis_rank(text, given, parse_sizes(sizes)))
         if specs is not None:
@@ -102,6 +107,17 @@ def problem_from_text(
     return problem_from_parts(
         einsums, names, given, mesh=mesh, sizes=sizes, dtype=dtype, axis_types=axis_types
     )
+
+
+def _check_mesh(specs: str, mesh: Mesh) -> None:
+    """Raise `QuestionError` for specs on a mesh of their own, as a NamedSharding has, that is another one."""
+    own = mesh_in_text(specs)
+    try:
+        said = mesh if own is None else parse_mesh(own)
+    except NotationError:
+        return  # a mesh of variables
+    if said.shape != mesh.shape:
+        raise QuestionError(f"the specs are on the mesh {said}, not {mesh}", f"give the mesh {said}")
 
 
 def problem_from_parts(
@@ -331,7 +347,7 @@ class _SpecPlaces:
     def _bounds(self, part: int, array: int) -> tuple[int, int]:
         parts: list[list[tuple[int, int]]] = [[]]
         start = 0
-        for mark in _BETWEEN.finditer(self.text):
+        for mark in _BETWEEN.finditer(_without_lists(self.text)):
             if mark.group().startswith("("):
                 continue
             piece = self.text[start : mark.start()]
@@ -342,3 +358,12 @@ class _SpecPlaces:
             start = mark.end()
         bounds = parts[part] if part < len(parts) else []
         return bounds[array] if array < len(bounds) else (len(self.text), len(self.text) + 1)
+
+
+def _without_lists(text: str) -> str:
+    """The text with blanks for the brackets around the specs of all operands."""
+    for part in re.finditer(r"(?:\A|;)\s*", text):
+        end = list_end(text, part.end())
+        if end is not None:
+            text = f"{text[: part.end()]} {text[part.end() + 1 : end]} {text[end + 1 :]}"
+    return text

@@ -44,7 +44,7 @@ def test_a_session_is_found_again_where_the_platform_keeps_state(path):
     [
         (b"", "Expecting value: line 1 column 1 (char 0)"),
         (b"\x00\xff\xfe", "'utf-8' codec can't decode byte 0xff in position 1: invalid start byte"),
-        (b"[" * 100_000, "it is no JSON"),
+        (b"[" * 100_000, "it is not JSON"),
         (b"[]", "it holds no session"),
         (b"{}", "it holds no session"),
         (b'{"schema": 3}', "it holds no session"),

@@ -244,7 +244,7 @@ UNWRITABLE = {
     "nowhere/a.svg": "No such file or directory. Use another name or folder.",
     ".": "'.' is a folder",
     "[bold]" + "a" * 300 + ".svg": "'[bold]aaa",
-    "a\0b.svg": "is no name of a file",
+    "a\0b.svg": "cannot be the name of a file",
 }
 
 

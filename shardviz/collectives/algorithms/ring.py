@@ -31,6 +31,7 @@ from shardviz.collectives.algorithms.algorithm import (
 )
 from shardviz.collectives.pattern import Pattern
 from shardviz.collectives.schedule import Phase, Sends
+from shardviz.errors import plural
 
 if TYPE_CHECKING:
     from shardviz.collectives.schedule import Ints
@@ -43,7 +44,7 @@ def _ring(pattern: Pattern, pieces: int | None) -> Rounds:
     if pattern.kind == "broadcast":
         return pieces or n, [_chain(n, pattern.source, pieces or n)]
     if pieces is not None:
-        raise Unsuited(f"only its broadcast has a pipeline that could use {pieces} pieces")
+        raise Unsuited(f"only its broadcast has a pipeline that could use {plural(pieces, 'piece')}")
     if pattern.kind == "all_to_all":
         check_entries(n * (n - 1))
         return n * n, [Phase("all-to-all", n - 1, lambda r: _passing(n, 1, n - 1, r))]

@@ -250,7 +250,7 @@ def _device_order(text: str, device_ids: str, total: int) -> tuple[Loop, ...] | 
         listed = iota[1] if iota else body.removesuffix(")")
         order = _numbers(text, listed, least=0)
         if sorted(order) != list(range(total)):
-            raise NotationError(f"device_ids are no permutation of {total} devices", text, 0, len(text))
+            raise NotationError(f"device_ids are not a permutation of {total} devices", text, 0, len(text))
         return order
     nest = _transposed(text, _numbers(text, iota[1]), iota[2])
     if length(nest) != total:
@@ -273,7 +273,7 @@ def _numbers(text: str, body: str, least: int = 1) -> list[int]:
 
 def _unreadable(text: str) -> NotationError:
     return NotationError(
-        "these are no replica groups",
+        "these are not replica groups",
         text,
         0,
         len(text),
