@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Cuts:
-    """Where every chunk begins and where it ends up, for shards of one shape.
+    """The place of every chunk at the start and at the end, for shards of one shape.
 
     `start` and `end` have the shape (chunks, elements of the largest chunk): flat indices into the shard on
     which a chunk starts, and into the result on which it ends, in the same order; -1 where a smaller chunk
@@ -28,7 +28,7 @@ class Cuts:
 
 @dataclass(frozen=True)
 class Blocks:
-    """What an operation moves as a whole: `start` and `end` have the shape (blocks, elements of the largest),
+    """The blocks that an operation moves: `start` and `end` have the shape (blocks, elements of the largest),
     flat indices into the shard on which a block starts and into the result, of `shape`, on which it ends.
 
     `sizes` are the elements of each block, None where all are alike; what stands behind them does not matter.

@@ -51,7 +51,7 @@ class Piece:
 
     @property
     def count(self) -> int:
-        """How many contributions it contains."""
+        """The number of contributions that it contains."""
         return self._frames.trace.count(self.datum)
 
     @property
@@ -64,14 +64,14 @@ class Piece:
 
 
 class Frame:
-    """What every member holds after round `number`; 0 is before the first."""
+    """The state of every member after round `number`; 0 is before the first."""
 
     def __init__(self, frames: Frames, number: int) -> None:
         self.number = number
         self.phase: Phase | None = None
         """The phase of the round; None before the first."""
         self.sends: Sends | None = None
-        """What was sent in the round, one chunk an entry; None before the first."""
+        """The sends of the round, one chunk an entry; None before the first."""
         if number:
             self.phase, within = frames.schedule.phase(number)
             self.sends = self.phase.sends(within).expanded(frames.schedule.chunks)
@@ -79,15 +79,15 @@ class Frame:
 
     @cached_property
     def held(self) -> Buffer:
-        """What all members hold, as arrays."""
+        """The chunks that all members hold, as arrays."""
         return self._frames.trace.held(self.number)
 
     def held_by(self, member: int) -> Buffer:
-        """What one member holds, as arrays."""
+        """The chunks that one member holds, as arrays."""
         return self._frames.trace.held(self.number, member)
 
     def pieces(self, member: int, group: int = 0, chunks: range | None = None) -> tuple[Piece, ...]:
-        """What a member of a group holds, ordered by chunk; of some `chunks` only, where they are given."""
+        """The pieces of a member of a group, ordered by chunk; of some `chunks` only, if given."""
         held = self.held_by(member)
         seen = slice(None)
         if chunks is not None:
@@ -130,7 +130,7 @@ class Frames(Sequence[Frame]):
 
     @cached_property
     def trace(self) -> Trace:
-        """Which datum is where. Raises `QuestionError` where there are too many pieces to keep."""
+        """The place of every datum. Raises `QuestionError` where there are too many pieces to keep."""
         return trace_of(self.schedule)
 
     def __len__(self) -> int:
@@ -159,7 +159,7 @@ class Frames(Sequence[Frame]):
 
     @property
     def cuts(self) -> Cuts | None:
-        """How the shards are cut into chunks."""
+        """The way in which shards are cut into chunks."""
         return None if self._numbers is None else self._numbers.cuts
 
     def values(self, group: int, chunk: int, datum: int) -> Values | None:

@@ -92,7 +92,7 @@ class Operation(ABC):
 
     @abstractmethod
     def pattern(self, dims: tuple[int, ...]) -> Pattern:
-        """How data moves in a group whose axes have the sizes `dims`. Raises `QuestionError`."""
+        """The movement of data in a group whose axes have the sizes `dims`. Raises `QuestionError`."""
 
     @abstractmethod
     def check(self, shape: tuple[int, ...], dtype: str, group_size: int) -> None:
@@ -129,10 +129,10 @@ class Operation(ABC):
 
     @abstractmethod
     def blocks(self, shape: tuple[int, ...], group_size: int) -> Blocks:
-        """What is moved of shards of that shape, which `check` takes."""
+        """The blocks of shards of that shape, which `check` takes."""
 
     def cuts(self, shape: tuple[int, ...], dtype: str, group_size: int, chunks: int) -> Cuts:
-        """How shards of that shape are cut when a schedule has so many chunks. Raises as `check` does."""
+        """The cuts of shards of that shape when a schedule has so many chunks. Raises as `check` does."""
         self.check(shape, dtype, group_size)
         pieces = self.pattern((group_size,)).pieces(chunks)
         return self.blocks(shape, group_size).cut(pieces, self.result_dtype(dtype))
@@ -146,7 +146,7 @@ class Operation(ABC):
         return shards
 
     def combined(self, mine: Values, received: Values) -> Values:
-        """What a member has of a chunk that it adds to its own. Only where the pattern reduces."""
+        """A chunk with what was received added to it. Only where the pattern reduces."""
         raise NotImplementedError(f"{self.name} reduces nothing")
 
     def finished(self, result: Values, group_size: int) -> Values:

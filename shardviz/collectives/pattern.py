@@ -77,7 +77,7 @@ class Pattern:
         return pieces
 
     def chunks_of_a_shard(self, chunks: int) -> int:
-        """How many of all `chunks` one member starts with, where it starts with any."""
+        """The number of all `chunks` that a member starts with, where it starts with any."""
         whole = self.reduces or self.kind == "broadcast"
         return chunks if whole else chunks // self.group_size
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Sends:
-    """What moves in one round, all at the same time: entry k goes from member `src[k]` to `dst[k]`.
+    """The sends of one round, all at the same time: entry k goes from member `src[k]` to `dst[k]`.
 
     An entry carries the `span` chunks `chunk[k]`, `chunk[k] + 1`, …, counted modulo the schedule's chunks.
     Where `reduce[k]`, the receiver adds them to its own; else it takes them as they are. All that is sent
@@ -94,7 +94,7 @@ class Schedule:
         )
 
     def round(self, number: int) -> Sends:
-        """What is sent in a round, from 1 to `rounds`. Raises `QuestionError` for another number."""
+        """The sends of a round, from 1 to `rounds`. Raises `QuestionError` for another number."""
         phase, within = self.phase(number)
         return phase.sends(within)
 

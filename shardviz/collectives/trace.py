@@ -52,7 +52,7 @@ def trace_of(schedule: Schedule) -> Trace:
 
 
 def can_be_kept(schedule: Schedule) -> bool:
-    """Whether there are few enough pieces for a trace."""
+    """Few enough pieces for a trace."""
     pattern, chunks = schedule.pattern, schedule.chunks
     slots = pattern.group_size * chunks
     starts = slots if pattern.reduces else chunks
@@ -73,7 +73,7 @@ def arrivals(schedule: Schedule) -> int:
 
 @dataclass(frozen=True)
 class Buffer:
-    """What all members hold at one time, ordered by member, then chunk. Arrays of one length.
+    """The chunks that all members hold at one time, ordered by member, then chunk. Arrays of one length.
 
     `arrived`: it came in the last round, alone or added to what was there. `needed`: it is part of the
     result, or will be sent or added to.
@@ -101,12 +101,12 @@ class Trace(ABC):
 
     @property
     def data(self) -> int:
-        """How many data there are: leaves first, then sums in the order in which they came to be."""
+        """The number of data: leaves first, then sums in the order in which they came to be."""
         return len(self.leaf_member) + sum(len(own) for own, _ in self.sums)
 
     @abstractmethod
     def held(self, number: int, member: int | None = None) -> Buffer:
-        """What all members hold after a round, or one of them; 0 is before the first."""
+        """The chunks that all members hold after a round, or one of them; 0 is before the first."""
 
     @abstractmethod
     def final(self, member: Ints, chunk: Ints) -> Small:
@@ -267,7 +267,7 @@ class ReduceTrace(Trace):
 
     @cached_property
     def _first_change(self) -> Ints:
-        """Where every member's changes begin among those ordered by slot, and where the last one's end."""
+        """The places at which each member's changes begin among those ordered by slot, and the end."""
         order, _ = self._by_slot
         members = np.arange(self.schedule.pattern.group_size + 1)
         return self._slot[order].searchsorted(members * self._chunks)
@@ -288,7 +288,7 @@ class ReduceTrace(Trace):
 
     @cached_property
     def _sizes(self) -> Small:
-        """How many leaves every datum is the sum of."""
+        """The number of leaves that every datum is the sum of."""
         sizes = np.ones(self._data, dtype=np.int32)
         done = self._leaves
         for own, received in self.sums:
@@ -298,7 +298,7 @@ class ReduceTrace(Trace):
 
 
 def _repeats(slot: Ints) -> bool:
-    """Whether a slot stands there more than once."""
+    """A slot stands there more than once."""
     ordered = np.sort(slot)
     return bool((ordered[1:] == ordered[:-1]).any())
 

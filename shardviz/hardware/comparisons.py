@@ -115,7 +115,7 @@ def candidates(pattern: Pattern) -> dict[str, Schedule | str]:
 
 
 def chunks_of_member(schedule: Schedule) -> int:
-    """Into how many chunks the larger of a member's operand and result is cut."""
+    """The number of chunks into which the larger of a member's operand and result is cut."""
     each = schedule.pattern.kind in ("all_to_all", "permute")
     return schedule.chunks // schedule.pattern.group_size if each else schedule.chunks
 

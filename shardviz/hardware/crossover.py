@@ -1,4 +1,4 @@
-"""Which algorithm is the fastest, from which payload on.
+"""The fastest algorithm, from which payload on.
 
 Where no queue has to be followed, the time of a schedule is affine in the payload: so many latencies and so
 many bytes. Elsewhere it is made of affine pieces, which are found by halving until a straight line is as
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 LARGEST = 2**36
 """The largest payload that is looked at: 64 GiB."""
 MAX_WORK = 50_000_000
-"""What it may take to look at all rounds of a schedule, as `Timeline.longer_than` counts it."""
+"""The work that looking at all rounds of a schedule may take, as `Timeline.longer_than` counts it."""
 QUEUE_WORK = 2**24
 """Hops, or what takes as long, that are followed through the queues for all payloads of a schedule."""
 MIN_TRIED = 8
@@ -52,7 +52,7 @@ SAME = 1e-9
 
 @dataclass(frozen=True)
 class ScheduleCost:
-    """What a schedule costs on a topology, for any payload and wire.
+    """The cost of a schedule on a topology, for any payload and wire.
 
     With chunks of u bytes it takes `hops` latencies and `bytes` · u bytes one after the other, and the
     rounds of `queued`, each as often as its count says. A payload is cut into `chunks` chunks.
@@ -65,7 +65,7 @@ class ScheduleCost:
 
     @property
     def work(self) -> float:
-        """What it takes to follow the queues for one payload, at most: without latency steps are the most."""
+        """The work of following the queues for one payload, at most: without latency steps are the most."""
         return sum(trip.work(LinkSpec(latency=0.0)) for trip, _ in self.queued)
 
     def seconds(self, payload: float, wire: LinkSpec) -> float:

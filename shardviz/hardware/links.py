@@ -61,7 +61,7 @@ class LinkSpec:
             )
 
     def seconds(self, count: float) -> float:
-        """How long a message of so many bytes takes over one link."""
+        """Seconds that a message of so many bytes takes over one link."""
         return self.latency + count / self.bandwidth
 
 

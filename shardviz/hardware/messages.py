@@ -1,4 +1,4 @@
-"""What travels in one round of a schedule: one message for each pair of devices."""
+"""The messages of one round of a schedule: one for each pair of devices."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Messages:
         return len(self.src)
 
     def same(self, other: Messages) -> bool:
-        """Whether these are the same messages in the same order."""
+        """These are the same messages in the same order."""
         pairs = ((self.src, other.src), (self.dst, other.dst), (self.bytes, other.bytes))
         return all(np.array_equal(mine, theirs) for mine, theirs in pairs)
 
@@ -54,7 +54,7 @@ class Messages:
 
 
 def messages(sends: Sends, chunks: int, chunk_bytes: int | Ints) -> Messages:
-    """What each entry of a round sends, with data cut into `chunks` chunks of `chunk_bytes` (one or each).
+    """The message of each entry of a round, data being cut into `chunks` of `chunk_bytes` (one or each).
 
     What a member sends to itself travels over no link and is left out. Raises `QuestionError` for more bytes
     than 64 bits can count.

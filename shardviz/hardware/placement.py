@@ -28,7 +28,7 @@ class DeviceCoords:
 
 @dataclass(frozen=True)
 class Placement:
-    """Where the devices of a mesh stand: `places` by row-major mesh position, `ids` their device ids, from 0.
+    """The places of a mesh's devices: `places` by row-major mesh position, `ids` their device ids, from 0.
 
     `torus` are the sizes of a slice's torus of chips and `wrap` says which of its axes close to a ring;
     both are empty for GPUs, whose nodes are switches.
@@ -52,7 +52,7 @@ class Placement:
 
 @dataclass(frozen=True)
 class AxisRun:
-    """How one mesh axis lies on the hardware.
+    """One mesh axis as it lies on the hardware.
 
     `along` are the physical axes that its devices differ in, the fastest last: x, y, z of a torus, "core"
     within a chip, "slice" between slices; "gpu" within a node, "node" between nodes. `hops` is the most

@@ -142,7 +142,7 @@ def _enqueue(message: Ints, link: Ints, after: Ints, head: Ints, tail: Ints) -> 
 
 @dataclass
 class _Ways:
-    """Where every message is: `link` is the one it waits for or is on, `last` the last one of its leg.
+    """The place of every message: `link` is the one it waits for or is on, `last` the last one of its leg.
 
     `links` and `lasts` hold these for all legs that it has yet to go, row by row; `stage` counts the legs
     that it has begun, `stages` all of them.
@@ -198,7 +198,7 @@ class _Ways:
 
 
 def busiest_transfer(messages: Messages) -> tuple[int, int]:
-    """How many bytes pass one after the other until the last message is there, and how many messages wait.
+    """The bytes that pass one after the other until the last message is there, and the messages that wait.
 
     A device sends its messages in their order. Each begins to leave the switch when it begins to come in,
     or when its receiver's link becomes free: by the time at which it began to come in, then in the order

@@ -35,7 +35,7 @@ LINKS_A_HOP = 2**4
 
 @dataclass(frozen=True)
 class Delay:
-    """How long a round takes on any wire: `hops` latencies and `bytes` bytes, one after the other.
+    """The time of a round on any wire: `hops` latencies and `bytes` bytes, one after the other.
 
     `waiting` messages have to wait for a link, unless bandwidth is endless.
     """
@@ -47,7 +47,7 @@ class Delay:
 
 @dataclass(frozen=True)
 class RoundTime:
-    """How long a round takes on one wire, and how many messages must wait for a link on their ways.
+    """Seconds that a round takes on one wire, and the messages that must wait for a link on their ways.
 
     Where the queues would take too long to follow, `seconds` is a lower bound and `waiting` None.
     """
@@ -98,7 +98,7 @@ class RoundRouting:
         return cls(messages, topology, ways, hops, loads, delay)
 
     def outcome(self, wire: LinkSpec, unit: float = 1.0, work: float = MAX_WORK) -> RoundTime:
-        """How long the round takes on a wire when messages have `unit` times their bytes.
+        """The time of the round on a wire when messages have `unit` times their bytes.
 
         Queues that are more than `work` are not followed.
         """
@@ -119,7 +119,7 @@ class RoundRouting:
         return RoundTime(max(float(arrived.max()), empty), int(waited.sum()))
 
     def work(self, wire: LinkSpec, unit: float = 1.0) -> float:
-        """What it takes to follow the queues, in hops: a step of them looks at every link."""
+        """The work of following the queues, in hops: a step of them looks at every link."""
         if self.delay is not None or wire.bandwidth == math.inf:
             return 0.0
         a_step = (self.topology.links + LINKS_A_STEP) / LINKS_A_HOP
@@ -142,7 +142,7 @@ class RoundRouting:
 
 
 def _in_step(torus: Torus, ways: tuple[RouteSegment, ...], sizes: Ints) -> bool:
-    """Whether the messages never meet since all are alike, move along one axis, and begin on other links.
+    """The messages never meet since all are alike, move along one axis, and begin on other links.
 
     Then they are all on their k-th links at the same time, and two that share one would have begun on the
     same link.

@@ -92,27 +92,27 @@ class Timeline:
 
     @property
     def busiest_bytes(self) -> int:
-        """What the busiest link carries over all rounds."""
+        """Bytes that the busiest link carries over all rounds."""
         return self._course[1]
 
     @property
     def seconds(self) -> float:
-        """How long all rounds take; a lower bound where not `exact`."""
+        """Seconds that all rounds take; a lower bound where not `exact`."""
         return self._course[0].seconds
 
     @property
     def waiting(self) -> int | None:
-        """How many messages had to wait for a link in any round; None where not `exact`."""
+        """Messages that had to wait for a link in any round; None where not `exact`."""
         return self._course[0].waiting
 
     @property
     def exact(self) -> bool:
-        """Whether the queues of every round were followed."""
+        """The queues of every round were followed."""
         return self._course[0].exact
 
     @cached_property
     def _course(self) -> tuple[RoundTime, int]:
-        """How long all rounds take, and the bytes on the busiest link."""
+        """The time of all rounds, and the bytes on the busiest link."""
         loads = np.zeros(self.topology.links, dtype=np.int64)
         seconds, waiting = 0.0, 0
         exact, left = True, float(QUEUE_WORK)
@@ -140,11 +140,11 @@ class Timeline:
 
     @cached_property
     def too_long(self) -> str:
-        """Why the rounds cannot be added up, as a clause; empty where they can."""
+        """The reason why the rounds cannot be added up, as a clause; empty where they can."""
         return self.longer_than(MAX_WORK)
 
     def longer_than(self, work: int) -> str:
-        """Why it is more than `work` to add up the rounds, as a clause; empty where it is not."""
+        """The reason why adding up the rounds takes more than `work`, as a clause; empty where it is not."""
         dims = self.topology.dims if isinstance(self.topology, Torus) else ()
         numbers = 1 + sum(size > 1 for size in dims)
         for phase in self.schedule.phases:
@@ -182,7 +182,7 @@ class Timeline:
             begin += phase.rounds
 
     def _counts_once(self, phase: Phase, sends: int) -> bool:
-        """Whether the sums take the first round of a phase, with so many sends, for all of its rounds."""
+        """The sums take the first round of a phase, with so many sends, for all of its rounds."""
         many = phase.rounds > 1 and phase.rounds * sends > MAX_UNEQUAL
         return self._repeats(phase) or (phase.alike and many)
 
@@ -194,7 +194,7 @@ class Timeline:
 
 
 def timeline(schedule: Schedule, chunk_bytes: int | Ints, topology: Topology, wire: LinkSpec) -> Timeline:
-    """What a schedule loads, whose chunks have `chunk_bytes` bytes each (one number, or one for each chunk).
+    """The timeline of a schedule whose chunks have `chunk_bytes` bytes (one number, or one for each chunk).
 
     Raises `QuestionError` for a topology of another number of devices, and for sizes that are none.
     """
@@ -288,7 +288,7 @@ class CumulativeCost:
             self._last.append(last)
 
     def after(self, number: int) -> CostSoFar:
-        """What rounds 1 to `number` have cost."""
+        """The cost of rounds 1 to `number`."""
         run = bisect_left(self._last, number)
         if not number or run == len(self._last):
             sent, seconds = self._before[-1 if number else 0]

@@ -77,7 +77,7 @@ class Shards:
         return array_bytes(self.local_shape(state), self.dtype)
 
     def divides(self, state: State) -> bool:
-        """Whether every dimension is cut into equal parts."""
+        """Every dimension is cut into equal parts."""
         return all(size % self._parts(axes) == 0 for size, axes in zip(self.shape, state[0], strict=True))
 
     def _parts(self, axes: Axes) -> int:

@@ -103,7 +103,7 @@ class Planner:
     def _priced(
         self, part: Contraction, starts: tuple[State, ...], sharing: WorkSplit, goals: tuple[State, ...]
     ) -> tuple[State, Key, ChainStep]:
-        """Where the result ends, what it costs, and the moves."""
+        """The state in which the result ends, the cost, and the moves."""
         operand_paths = [
             self._reshards.path(operand.shape, operand.dtype, held, needed)
             for operand, held, needed in zip(part.operands, starts, sharing.operands, strict=True)
@@ -142,7 +142,7 @@ class Planner:
         return options[: _effort(problem)[0]]
 
     def _splits_to_follow(self, problem: Problem, index: int) -> list[tuple[str, tuple[str, ...]]]:
-        """How the arrays around a part split dimensions, where its pending sums may be scattered."""
+        """The splits of dimensions in the arrays around a part, where its pending sums may be scattered."""
         given = [operand for operand in problem.parts[index].operands if operand.spec is not None]
         return _splits([*given, *_later(problem, index)], self.mesh)
 
@@ -255,7 +255,7 @@ def _constraints(problem: Problem, index: int) -> list[PartitionSpec]:
 
 
 def _requests(problem: Problem, index: int) -> tuple[ResultRequest, ...]:
-    """Where the result's dimensions are wanted to be split: by its constraints, or by what comes later."""
+    """The splits of the result's dimensions that are wanted: by its constraints, or by what comes later."""
     part, mesh = problem.parts[index], problem.mesh
     constraints = _constraints(problem, index)
     if constraints:
@@ -274,7 +274,7 @@ def _later(problem: Problem, index: int) -> list[ShardedArray]:
 
 
 def _splits(arrays: list[ShardedArray], mesh: Mesh) -> list[tuple[str, tuple[str, ...]]]:
-    """How arrays split their dimensions: (dimension, axes), each once."""
+    """The splits of arrays' dimensions: (dimension, axes), each once."""
     found = [
         (dim, axes)
         for array in arrays

@@ -31,7 +31,7 @@ OTHER_SIZE = 128
 Names = tuple[tuple[str, ...], str]
 """Names of one einsum's operands and of its result."""
 _BETWEEN = re.compile(r"\([^()]*+(?:\([^()]*+\)[^()]*+)*+\)|->|[,;]|$")
-"""What ends a spec, and parentheses, whose commas do not."""
+"""The end of a spec; or parentheses, whose commas do not end one."""
 
 
 @dataclass(frozen=True)
@@ -210,7 +210,7 @@ def _unused(name: str, taken: set[str]) -> str:
 
 
 def ellipsis_rank(text: str, specs: tuple[SpecPart, ...] | None, sizes: dict[str, int]) -> int:
-    """How many dimensions ``...`` stands for: as many as have sizes, or as a spec has entries left."""
+    """The number of dimensions in ``...``: as many as have sizes, or as a spec has entries left."""
     if "..." not in text:
         return 0
     sized = sum(name.startswith("...") for name in sizes)

@@ -14,7 +14,7 @@ grows with the factorial of the axes."""
 
 @dataclass(frozen=True, order=True)
 class PathCost:
-    """What a plan is judged by, in this order: bytes on the wire, collectives, local slices."""
+    """The cost of moves, compared in this order: bytes on the wire, collectives, local slices."""
 
     wire_bytes: int = 0
     collectives: int = 0
@@ -148,7 +148,7 @@ def _greedy(shards: Shards, start: State, goal: State) -> tuple[Move, ...]:
 
 
 def _out_of_place(state: State, goal: State) -> int:
-    """How many axes are not where the goal has them, or have one before them that is not."""
+    """The number of axes that are not where the goal has them, or have one before them that is not."""
     count = 2 * sum(axis not in goal[1] for axis in state[1])
     for held, wanted in zip(state[0], goal[0], strict=True):
         same = len(_common(held, wanted))

@@ -29,7 +29,7 @@ CASES = {
     "case 4": "both operands use an axis for dimensions of their own; textbook: gather one, then multiply",
     NO_CASE: "an axis splits in a way that must be brought in line first, such as two orders or a diagonal",
 }
-"""What each case is, and what the textbook does; a plan departs from it where that sends less."""
+"""Each case, and what the textbook does; a plan departs from it where that sends less."""
 
 Assignment = dict[str, Axes]
 ResultRequest = tuple[tuple[str, ...], State]
@@ -91,7 +91,7 @@ def _assignments(
 
 
 def _diagonal(einsum: Einsum, dim: str) -> bool:
-    """Whether an operand has the dimension twice, so that no axis could split both."""
+    """An operand has the dimension twice, so that no axis could split both."""
     return any(dims.count(dim) > 1 for dims in einsum.operands)
 
 

@@ -109,7 +109,7 @@ class ShardedArray:
         return array_bytes(self.shard_shape(mesh), self.dtype)
 
     def replicas(self, mesh: Mesh) -> int:
-        """How many devices hold the same data."""
+        """The number of devices that hold the same data."""
         spec = self.decided_spec
         return mesh.size // mesh.group_size((*spec.axes, *spec.unreduced))
 

@@ -21,7 +21,7 @@ MAX_RANK = 8
 
 @dataclass(frozen=True)
 class DeviceShard:
-    """What one device holds: `slices` bound its elements as (start, stop) of each dimension.
+    """The part of an array on one device: `slices` bound its elements as (start, stop) of each dimension.
 
     `shard` numbers the data: devices with equal numbers hold equal data.
     """
@@ -86,12 +86,12 @@ class Layout:
 
     @property
     def replicas(self) -> int:
-        """How many devices hold each piece of data."""
+        """The number of devices that hold each piece of data."""
         return self.array.replicas(self.mesh)
 
     @property
     def num_shards(self) -> int:
-        """How many different pieces of data there are, partial sums counted apart."""
+        """The number of different pieces of data, partial sums counted apart."""
         return self.mesh.size // self.replicas
 
     @cached_property

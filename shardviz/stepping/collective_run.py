@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 MAX_SENDS = 2**18
 MAX_NUMBERS = 2**22
-"""What one JSON document may list."""
+"""The most that one JSON document may list."""
 MAX_SHOWN_DEVICES = 512
 """On more devices numbers are not looked at one by one."""
 MAX_COMPARED = 2**16
@@ -68,7 +68,7 @@ class CollectiveRun:
 
     @cached_property
     def followed(self) -> bool:
-        """Whether there are few enough pieces to tell who holds what."""
+        """There are few enough pieces to tell who holds what."""
         return can_be_kept(self.schedule)
 
     @cached_property
@@ -84,7 +84,7 @@ class CollectiveRun:
 
     @cached_property
     def timeline(self) -> Timeline:
-        """What every round loads, and how long it takes."""
+        """The load and the time of every round."""
         return timeline(self.schedule, self.chunk_bytes, self.links.topology, self.links.wire)
 
     @cached_property
@@ -115,7 +115,7 @@ class CollectiveRun:
 
     @cached_property
     def unlisted(self) -> str:
-        """Why a document cannot list every number and send, as a clause; empty where it can."""
+        """The reason why a document cannot list every number and send, as a clause; empty where it can."""
         schedule, devices = self.schedule, self.mesh.size
         if self.question.shards is not None and held(self.question.layout, self.operation) > MAX_NUMBERS:
             return f"every number, and {devices:,} devices hold more than {MAX_NUMBERS:,}"
@@ -151,7 +151,7 @@ class CollectiveRun:
 
     @cached_property
     def final(self) -> NDArray[Any] | None:
-        """What `shard_map` returns; None without numbers or positions, and where scalars cannot be joined."""
+        """`shard_map`'s result; None without numbers or positions, and where scalars cannot be joined."""
         after, positions = self.frames.after, self.question.final_positions
         if after is None or not positions or (after.ndim == 1 and len(positions) > 1):
             return None
@@ -164,7 +164,7 @@ class CollectiveRun:
         return self.question.layout.array.dtype if self.frames.cuts is None else self.frames.cuts.dtype
 
     def phase_name(self, phase: Phase) -> str:
-        """What the rounds of a phase do together, and along which mesh axes: "all-gather along X"."""
+        """The work of a phase's rounds together, and along which mesh axes: "all-gather along X"."""
         axes = ", ".join(self.operation.axes[axis] for axis in phase.along)
         return f"{phase.name} along {axes}" if axes else phase.name
 
@@ -222,7 +222,7 @@ def prepare_run(question: CollectiveQuestion, links: Links) -> PreparedRun:
 
 
 def _prepare(run: CollectiveRun) -> None:
-    """What the first frame would wait for."""
+    """Work out what the first frame would wait for."""
     for number in (0, run.schedule.rounds):
         for piece in run.frames[number].pieces(0)[:1]:
             _ = (piece.count, piece.values)

@@ -94,7 +94,7 @@ def _collective(plan: Plan, number: int) -> Step:
 
 
 def _before(plan: Plan, step: Step) -> Layout:
-    """What every device holds before the step."""
+    """The layout of the array before the step."""
     mesh = plan.problem.mesh
     array = next(
         array
@@ -110,7 +110,7 @@ def _before(plan: Plan, step: Step) -> Layout:
 
 
 def _final(step: Step, before: Layout) -> tuple[str, tuple[int, ...]]:
-    """Who holds the parts of the array after the step, in order: where dimension 0 alone has parts."""
+    """The spec after the step, and the holders of its parts in order: where dimension 0 alone has parts."""
     if any(step.to_spec.dims[1:]) or step.to_spec.unreduced:
         return "", ()
     after = Layout(before.array.with_spec(step.to_spec), before.mesh)

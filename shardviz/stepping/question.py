@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from shardviz.sharding import Layout, Mesh
 
 MAX_BYTES = 2**62
-"""What all devices send to all stays below it, so that sums of bytes fit 64 bits."""
+"""Bytes that all devices send to all stay below it, so that sums of them fit 64 bits."""
 MAX_DEVICES = 2**20
 """Every one of them has a place in the answer."""
 MAX_COUNTED = 2**16
@@ -41,7 +41,7 @@ DTYPE_OF = {"bool": "pred", "int": "s32", "float": "f32", "complex": "c64"}
 """The dtype of numbers when nobody gives one."""
 
 ALGORITHM_OF = {"all_to_all": "pairwise", "broadcast": "binomial-tree", "permute": "direct"}
-"""What carries out a pattern when nobody chooses; a ring, or a torus over several axes, the others. An
+"""The algorithm of a pattern when nobody chooses; a ring, or a torus over several axes, the others. An
 all_reduce of too few elements for that has `whole` instead."""
 
 
@@ -78,7 +78,7 @@ def question_from_options(
     algorithm: str | None,
     pieces: int | None,
 ) -> CollectiveQuestion:
-    """What was asked, checked in full before anything large is made. Raises `ShardvizError`.
+    """The question, checked in full before anything large is made. Raises `ShardvizError`.
 
     Left out, `axis` are all axes of the mesh, `data` 0, 1, 2, …, `shape` one dimension or what the operation
     needs, `spec` dimension 0 over all axes.

@@ -19,11 +19,11 @@ MAX_ENTRIES = 1 << 22
 """Entries that one round may have: about 100 MB of arrays. Direct exchanges of 2,048 devices fit."""
 
 Rounds = tuple[int, Iterable[Phase]]
-"""Into how many chunks the data is cut, and the phases, of which some may have no rounds."""
+"""The number of chunks into which the data is cut, and the phases, of which some may have no rounds."""
 
 
 class Unsuited(Exception):
-    """Why an algorithm cannot carry out a pattern, as a clause: "8 devices are not a power of two"."""
+    """The reason why an algorithm cannot do a pattern, as a clause: "8 devices are not a power of two"."""
 
 
 @dataclass(frozen=True)

@@ -143,7 +143,7 @@ class RaggedAllToAll(Operation):
         return (rows, *shape[1:])
 
     def least(self, shape: tuple[int, ...], dtype: str, group_size: int) -> LowerBound:
-        """What the busiest member sends; in r rounds nobody can reach, or hear of, 2 ** r others."""
+        """Bytes that the busiest member sends; in r rounds nobody can reach, or hear of, 2 ** r others."""
         import numpy as np
 
         del group_size
