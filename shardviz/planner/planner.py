@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from shardviz.errors import QuestionError
-from shardviz.planner.moves import Move, State, spec_of, state_of
+from shardviz.planner.moves import ReshardMove, State, spec_of, state_of
 from shardviz.planner.plan import Plan, Step
 from shardviz.planner.problem import Contraction, Problem
-from shardviz.planner.reasons import Choice, explain_einsum, explain_moves
+from shardviz.planner.reasons import EinsumChoice, explain_einsum, explain_moves
 from shardviz.planner.reshard import PathCost, Reshards
 from shardviz.planner.work_split import ResultRequest, WorkSplit, case_of, work_splits
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, array_bytes
@@ -39,8 +39,8 @@ class ChainStep:
     each state that it must pass through."""
 
     sharing: WorkSplit
-    operand_moves: tuple[tuple[Move, ...], ...]
-    result_moves: tuple[tuple[Move, ...], ...]
+    operand_moves: tuple[tuple[ReshardMove, ...], ...]
+    result_moves: tuple[tuple[ReshardMove, ...], ...]
     starts: tuple[State, ...]
 
 
@@ -151,7 +151,7 @@ class Planner:
         cases = []
         gathered = _gathered(problem, chain)
         for part, chain_step in zip(problem.parts, chain, strict=True):
-            choice = Choice(self.mesh, part, chain_step.sharing, chain_step.starts, gathered)
+            choice = EinsumChoice(self.mesh, part, chain_step.sharing, chain_step.starts, gathered)
             for operand, moves in zip(part.operands, chain_step.operand_moves, strict=True):
                 reasons = explain_moves(choice, operand, moves)
                 steps.extend(_step(operand, move, why) for move, why in zip(moves, reasons, strict=True))
@@ -191,7 +191,7 @@ def plan(problem: Problem) -> Plan:
     return Planner(problem.mesh).plan(problem)
 
 
-def _step(array: ShardedArray, move: Move, reason: str) -> Step:
+def _step(array: ShardedArray, move: ReshardMove, reason: str) -> Step:
     before, after = spec_of(move.before), spec_of(move.after)
     return Step(
         move.op,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass, field
 
-from shardviz.planner.moves import Axes, Move, Shards, State
+from shardviz.planner.moves import Axes, ReshardMove, Shards, State
 
 EXACT_AXES = 3
 """Up to so many axes to move, the path is the cheapest. With more it is a good one: the number of states
@@ -28,7 +28,7 @@ class PathCost:
         )
 
 
-Path = tuple[PathCost, tuple[Move, ...]]
+Path = tuple[PathCost, tuple[ReshardMove, ...]]
 
 
 @dataclass
@@ -92,7 +92,7 @@ class PathSearch:
 
     shards: Shards
     start: State
-    _best: dict[State, tuple[PathCost, Move | None]] = field(init=False)
+    _best: dict[State, tuple[PathCost, ReshardMove | None]] = field(init=False)
     _heap: list[tuple[PathCost, int, State]] = field(init=False)
     _settled: set[State] = field(init=False, default_factory=set)
     _pushed: int = field(init=False, default=0)
@@ -101,7 +101,7 @@ class PathSearch:
         self._best = {self.start: (PathCost(), None)}
         self._heap = [(PathCost(), 0, self.start)]
 
-    def to(self, goal: State) -> tuple[Move, ...]:
+    def to(self, goal: State) -> tuple[ReshardMove, ...]:
         """The moves of a cheapest path to `goal`."""
         while goal not in self._settled:
             if not self._heap:
@@ -110,7 +110,7 @@ class PathSearch:
             if state not in self._settled:
                 self._settled.add(state)
                 self._leave(state, cost)
-        path: list[Move] = []
+        path: list[ReshardMove] = []
         state = goal
         while (move := self._best[state][1]) is not None:
             path.append(move)
@@ -127,14 +127,14 @@ class PathSearch:
                 heapq.heappush(self._heap, (reached, self._pushed, move.after))
 
 
-def _greedy(shards: Shards, start: State, goal: State) -> tuple[Move, ...]:
+def _greedy(shards: Shards, start: State, goal: State) -> tuple[ReshardMove, ...]:
     """Moves that each bring axes into place, the fewest bytes for each first; the plain way from where
     none does."""
-    path: list[Move] = []
+    path: list[ReshardMove] = []
     state = start
     while state != goal:
         left = _out_of_place(state, goal)
-        options: list[tuple[float, int, int, Move]] = []
+        options: list[tuple[float, int, int, ReshardMove]] = []
         for move in shards.moves(state):
             gain = left - _out_of_place(move.after, goal)
             if gain > 0:
@@ -156,9 +156,9 @@ def _out_of_place(state: State, goal: State) -> int:
     return count
 
 
-def _plain(shards: Shards, start: State, goal: State) -> tuple[Move, ...]:
+def _plain(shards: Shards, start: State, goal: State) -> tuple[ReshardMove, ...]:
     """Reduce, gather everything, slice: seldom cheapest, always possible."""
-    moves: list[Move] = []
+    moves: list[ReshardMove] = []
     dims, pending = start
 
     def take(op: str, axes: Axes, dim: int | None, after: State) -> State:
@@ -177,7 +177,7 @@ def _plain(shards: Shards, start: State, goal: State) -> tuple[Move, ...]:
     return tuple(moves)
 
 
-def _cost(move: Move) -> PathCost:
+def _cost(move: ReshardMove) -> PathCost:
     return PathCost(move.wire_bytes, int(move.op != "slice"), int(move.op == "slice"))
 
 
