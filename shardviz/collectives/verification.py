@@ -1,4 +1,4 @@
-"""Verification: the values of two tellers, checked to be equal or as near as rounding lets them be.
+"""VerificationResult: the values of two tellers, checked to be equal or as near as rounding lets them be.
 
 What is only moved, integers, and the largest and smallest must be equal. Floats may be added in any order,
 and in a wider type that is rounded once (XLA for CPU adds bf16 in f32, f8 and f4 in f16): every sum of n
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Verification:
+class VerificationResult:
     """A comparison of our result with JAX's.
 
     `verdict` is "equal", "rounding" (every difference is within what another order of additions can make)
@@ -51,17 +51,21 @@ class Verification:
     note: str = ""
 
 
-def verify(operation: Operation, mesh: Mesh, before: Values, ours: Values, theirs: Values) -> Verification:
+def verify(
+    operation: Operation, mesh: Mesh, before: Values, ours: Values, theirs: Values
+) -> VerificationResult:
     """Compare two results of an operation.
 
     All three arrays have the mesh's devices by position as their first dimension; `before` are the shards.
     """
     if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
-        return Verification("different", ours.size, note=f"ours is {_kind(ours)}, theirs {_kind(theirs)}")
+        return VerificationResult(
+            "different", ours.size, note=f"ours is {_kind(ours)}, theirs {_kind(theirs)}"
+        )
     reduces = operation.pattern(operation.dims(mesh)).reduces
     unequal = ~_same(ours, theirs, signed_zeros=not reduces)
     if not unequal.any():
-        return Verification("equal", ours.size)
+        return VerificationResult("equal", ours.size)
     ulps = _ulps(ours, theirs)
     within = _within(operation, mesh, before, ours, theirs)
     beyond = unequal & ~within
@@ -78,10 +82,10 @@ _NAN_NOTE = "XLA for CPU passes over NaN here, where StableHLO's maximum and min
 
 def _found(
     verdict: str, ours: Values, theirs: Values, unequal: Bools, ulps: Ints, place: int, note: str
-) -> Verification:
+) -> VerificationResult:
     device, *index = (int(each) for each in np.unravel_index(place, ours.shape))
     mine, other = (str(values.reshape(-1)[place]) for values in (ours, theirs))
-    return Verification(
+    return VerificationResult(
         verdict,
         ours.size,
         int(unequal.sum()),

@@ -11,7 +11,7 @@ from shardviz.stepping.question import MAX_COUNTED, CollectiveQuestion
 
 if TYPE_CHECKING:
     from shardviz.collectives import Frames
-    from shardviz.collectives.verification import Verification
+    from shardviz.collectives.verification import VerificationResult
     from shardviz.compiler import Pending, Ran, Target, Worker
 
 
@@ -20,7 +20,7 @@ class Verdict:
     """The same collective as JAX ran it, and its values beside ours."""
 
     ran: Ran
-    verification: Verification
+    verification: VerificationResult
 
     @property
     def agrees(self) -> bool:

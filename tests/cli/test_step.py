@@ -15,7 +15,7 @@ import pytest
 
 import shardviz.collectives.verification
 from shardviz.cli.entry import run
-from shardviz.collectives.verification import Verification
+from shardviz.collectives.verification import VerificationResult
 
 Capture = pytest.CaptureFixture[str]
 SIXTEEN = "3,1,4,1,5,9,2,6,5,3,5,8,9,7,1,2"
@@ -248,7 +248,7 @@ def test_jax_that_differs_fails_the_check(capsys: Capture, monkeypatch: pytest.M
     monkeypatch.setattr(
         shardviz.collectives.verification,
         "verify",
-        lambda *_: Verification("different", 4, 1, 1, 2, (0,), "7", "8"),
+        lambda *_: VerificationResult("different", 4, 1, 1, 2, (0,), "7", "8"),
     )
     out = printed(capsys, "psum", "--mesh", "i=4", "--data", "3,9,5,2", code=1)
     assert "1 of 4 values differ" in out

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from shardviz.collectives.operations import AllGather, PMax, PMean, PPermute, PSum, PSumScatter
 from shardviz.collectives.values import numpy_dtype
-from shardviz.collectives.verification import Verification, verify
+from shardviz.collectives.verification import VerificationResult, verify
 from shardviz.sharding import Mesh
 
 LINE = Mesh(("i",), (4,))
@@ -29,7 +29,7 @@ def shards(values, dtype):
 
 def test_equal_says_how_many_values():
     same = everywhere([1, 2], "f32")
-    assert verify(PSum(AXES), LINE, same, same, same.copy()) == Verification("equal", 8)
+    assert verify(PSum(AXES), LINE, same, same, same.copy()) == VerificationResult("equal", 8)
 
 
 def test_rounding_says_how_much_and_where():
@@ -39,7 +39,7 @@ def test_rounding_says_how_much_and_where():
     theirs[2, 0] = np.nextafter(np.float32(1), np.float32(2))
     theirs[3, 0] = np.nextafter(np.nextafter(np.float32(1), np.float32(0)), np.float32(0))
     found = verify(PSum(AXES), LINE, before, ours, theirs)
-    assert found == Verification("rounding", 8, 2, 2, 3, (0,), "1.0", "0.9999999")
+    assert found == VerificationResult("rounding", 8, 2, 2, 3, (0,), "1.0", "0.9999999")
 
 
 def test_different_says_where_first_even_where_rounding_comes_before():
