@@ -18,7 +18,6 @@ if TYPE_CHECKING:
         schedule_for as schedule_for,
         schedules_for as schedules_for,
     )
-    from shardviz.collectives.chunking import Cuts as Cuts
     from shardviz.collectives.frames import Frame as Frame, Frames as Frames, Piece as Piece
     from shardviz.collectives.operation import Operation as Operation
     from shardviz.collectives.operations import OPERATIONS as OPERATIONS
@@ -35,7 +34,6 @@ else:
         __name__,
         {
             "algorithms": "ALGORITHMS schedule_for schedules_for",
-            "chunking": "Cuts",
             "frames": "Frame Frames Piece",
             "operation": "Operation",
             "operations": "OPERATIONS",

@@ -63,6 +63,8 @@ class Operation(ABC):
     """
 
     name: ClassVar[str]
+    kind: ClassVar[str]
+    """The kind of its pattern."""
     takes: ClassVar[tuple[Parameter, ...]] = ()
     """Its parameters as people give them."""
     leaves_copies: ClassVar[bool] = False
@@ -90,9 +92,9 @@ class Operation(ABC):
                 raise QuestionError(f"{self.name} runs twice over mesh axis {axis}", "name every axis once")
         return tuple(map(mesh.axis_size, self.axes))
 
-    @abstractmethod
     def pattern(self, dims: tuple[int, ...]) -> Pattern:
         """The movement of data in a group whose axes have the sizes `dims`. Raises `QuestionError`."""
+        return Pattern(self.kind, dims)
 
     @abstractmethod
     def check(self, shape: tuple[int, ...], dtype: str, group_size: int) -> None:

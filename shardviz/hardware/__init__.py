@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from shardviz.hardware.crossover import crossovers as crossovers, left_out as left_out
     from shardviz.hardware.links import (
         LinkSpec as LinkSpec,
-        Links as Links,
-        links_from_text as links_from_text,
-        links_of_chip as links_of_chip,
         parse_bandwidth as parse_bandwidth,
         parse_latency as parse_latency,
     )
@@ -36,11 +33,7 @@ if TYPE_CHECKING:
         Placement as Placement,
         axis_runs as axis_runs,
     )
-    from shardviz.hardware.timelines import (
-        RoundLoad as RoundLoad,
-        Timeline as Timeline,
-        timeline as timeline,
-    )
+    from shardviz.hardware.timelines import Timeline as Timeline, timeline as timeline
     from shardviz.hardware.topology import (
         Switch as Switch,
         Topology as Topology,
@@ -54,9 +47,9 @@ else:
         {
             "comparisons": "AlgorithmRow comparison fastest",
             "crossover": "crossovers left_out",
-            "links": "LinkSpec Links links_from_text links_of_chip parse_bandwidth parse_latency",
+            "links": "LinkSpec parse_bandwidth parse_latency",
             "placement": "AxisRun DeviceCoords Placement axis_runs",
-            "timelines": "RoundLoad Timeline timeline",
+            "timelines": "Timeline timeline",
             "topology": "Switch Topology Torus topology_for",
         },
     )

@@ -23,13 +23,11 @@ class AllGather(Operation):
     """`jax.lax.all_gather`: tiled, dimension `axis` of the shards grows; untiled, a new one is put there."""
 
     name: ClassVar[str] = "all_gather"
+    kind: ClassVar[str] = "all_gather"
     takes: ClassVar = (Parameter("gather_dimension", "axis", "the dimension that grows"), UNTILED)
     axes: tuple[str, ...]
     axis: int = 0
     tiled: bool = True
-
-    def pattern(self, dims: tuple[int, ...]) -> Pattern:
-        return Pattern("all_gather", dims)
 
     def check(self, shape: tuple[int, ...], dtype: str, group_size: int) -> None:
         del group_size
@@ -66,6 +64,7 @@ class PPermute(Operation):
     """
 
     name: ClassVar[str] = "ppermute"
+    kind: ClassVar[str] = "permute"
     takes: ClassVar = (
         Parameter(
             "perm", "perm", "who sends to whom", str, "(0,1),(1,2)", "(N,N),…", parse_permutation, needed=True
@@ -97,7 +96,7 @@ class PPermute(Operation):
                     f"device {twice} of the group {does} twice in the permutation",
                     "each device can send to one device and receive from one",
                 )
-        return Pattern("permute", dims, perm=perm)
+        return Pattern(self.kind, dims, perm=perm)
 
     def check(self, shape: tuple[int, ...], dtype: str, group_size: int) -> None:
         del shape
@@ -114,12 +113,13 @@ class PBroadcast(Operation):
     """`jax.lax.pbroadcast`: the shard of member `source`."""
 
     name: ClassVar[str] = "pbroadcast"
+    kind: ClassVar[str] = "broadcast"
     takes: ClassVar = (Parameter("source", "source", "who sends"),)
     axes: tuple[str, ...]
     source: int = 0
 
     def pattern(self, dims: tuple[int, ...]) -> Pattern:
-        pattern = Pattern("broadcast", dims, source=self.source)
+        pattern = Pattern(self.kind, dims, source=self.source)
         _check_member(self.source, pattern.group_size)
         return pattern
 

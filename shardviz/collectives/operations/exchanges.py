@@ -34,6 +34,7 @@ class AllToAll(Operation):
     """
 
     name: ClassVar[str] = "all_to_all"
+    kind: ClassVar[str] = "all_to_all"
     takes: ClassVar = (
         Parameter("split_axis", "split_axis", "the dimension that is cut"),
         Parameter("concat_axis", "concat_axis", "the dimension that grows"),
@@ -43,9 +44,6 @@ class AllToAll(Operation):
     split_axis: int = 0
     concat_axis: int = 0
     tiled: bool = True
-
-    def pattern(self, dims: tuple[int, ...]) -> Pattern:
-        return Pattern("all_to_all", dims)
 
     def check(self, shape: tuple[int, ...], dtype: str, group_size: int) -> None:
         check_dtype(dtype)
@@ -85,6 +83,7 @@ class RaggedAllToAll(Operation):
     """
 
     name: ClassVar[str] = "ragged_all_to_all"
+    kind: ClassVar[str] = "all_to_all"
     takes: ClassVar = (
         Parameter(
             "send_sizes",
@@ -102,9 +101,8 @@ class RaggedAllToAll(Operation):
     send_sizes: tuple[tuple[int, ...], ...]
 
     def pattern(self, dims: tuple[int, ...]) -> Pattern:
-        pattern = Pattern("all_to_all", dims)
-        self._check_table(pattern.group_size)
-        return pattern
+        self._check_table(math.prod(dims))
+        return super().pattern(dims)
 
     def check(self, shape: tuple[int, ...], dtype: str, group_size: int) -> None:
         check_dtype(dtype)

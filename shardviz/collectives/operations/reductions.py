@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, ClassVar
 from shardviz.collectives.chunking import Blocks, split, whole
 from shardviz.collectives.operation import UNTILED, Operation, Parameter
 from shardviz.collectives.operations.dimension import check_divides, check_is_group, dimension, shape_with
-from shardviz.collectives.pattern import Pattern
 from shardviz.collectives.values import check_dtype, is_complex, is_integer
 from shardviz.errors import QuestionError
 
@@ -43,11 +42,9 @@ class _Reduction(Operation):
 class _AllReduce(_Reduction):
     """A reduction whose whole result every member has."""
 
+    kind: ClassVar[str] = "all_reduce"
     leaves_copies: ClassVar[bool] = True
     axes: tuple[str, ...]
-
-    def pattern(self, dims: tuple[int, ...]) -> Pattern:
-        return Pattern("all_reduce", dims)
 
     def blocks(self, shape: tuple[int, ...], group_size: int) -> Blocks:
         del group_size
@@ -133,6 +130,7 @@ class PSumScatter(_Reduction):
     """
 
     name: ClassVar[str] = "psum_scatter"
+    kind: ClassVar[str] = "reduce_scatter"
     takes: ClassVar = (
         Parameter("scatter_dimension", "scatter_dimension", "the dimension that is cut"),
         UNTILED,
@@ -140,9 +138,6 @@ class PSumScatter(_Reduction):
     axes: tuple[str, ...]
     scatter_dimension: int = 0
     tiled: bool = True
-
-    def pattern(self, dims: tuple[int, ...]) -> Pattern:
-        return Pattern("reduce_scatter", dims)
 
     def check(self, shape: tuple[int, ...], dtype: str, group_size: int) -> None:
         super().check(shape, dtype, group_size)
