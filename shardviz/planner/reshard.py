@@ -53,7 +53,7 @@ class Reshards:
         return self._paths[key]
 
     def bound(self, shape: tuple[int, ...], dtype: str, start: State, goal: State) -> int:
-        """LinkSpec bytes that no path can save: what a device does not yet hold, and the sums it lacks."""
+        """Wire bytes that no path can save: what a device does not yet hold, and the sums it lacks."""
         shards = Shards(shape, dtype, self.sizes, ())
         held, needed = shards.local_bytes(start), shards.local_bytes(goal)
         n = 1
