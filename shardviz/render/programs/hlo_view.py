@@ -9,6 +9,7 @@ from rich.text import Text
 
 from shardviz.errors import plural
 from shardviz.hlo import Collective, CollectiveMatmul, HloModule, ShardyModule
+from shardviz.hlo.collective_matmul import by_permute
 from shardviz.hlo.totals import Total, totals
 from shardviz.render.axis_parts import parts_of_axes
 from shardviz.render.lines import columns, records, sentence
@@ -142,13 +143,11 @@ def _by_source(
 
     Within a line those that read alike come together; the permutes of a collective matmul are one thing.
     """
-    home = {name: matmul.permutes[0] for matmul in matmuls for name in matmul.permutes}
-    sources: dict[str, str] = {}
+    parts = by_permute(matmuls)
     found: dict[str, dict[object, list[Collective]]] = defaultdict(lambda: defaultdict(list))
     for each in collectives:
-        first = home.get(each.name, "")
-        source = sources.setdefault(first, each.source) if first else each.source
-        found[source][first or _reads(each)].append(each)
+        matmul = parts.get(each.name)
+        found[matmul.source if matmul else each.source][matmul or _reads(each)].append(each)
     return {source: [one for same in kinds.values() for one in same] for source, kinds in found.items()}
 
 
