@@ -15,6 +15,7 @@ from shardviz.hlo.mlir.operations import parse_tensor
 from shardviz.hlo.mlir.shardy_op import sdy_collective
 from shardviz.hlo.mlir.stablehlo import stablehlo_collective
 from shardviz.hlo.mlir.tensor_sharding import AxisSizes, Meshes, parse_sharding
+from shardviz.hlo.mlir.wrapped_lines import unwrapped
 from shardviz.hlo.text.call_graph import Call, in_branches, program_order, run_counts, times
 from shardviz.sharding import Mesh, PartitionSpec
 
@@ -75,7 +76,7 @@ def read_shardy(text: str, mesh: Mesh | None = None) -> ShardyModule:
         raise NotationError(
             "this is neither StableHLO nor Shardy text", text, 0, hint="print one with lowered.as_text()"
         )
-    return _Reader(with_own_form(text), mesh).read()
+    return _Reader(with_own_form(unwrapped(text)), mesh).read()
 
 
 class _Reader:
