@@ -23,6 +23,7 @@ from shardviz.sharding import Mesh
 TOTALS_RIGHT = frozenset({1, 2, 3})
 NO_MESH = "no mesh: numbers are positions among the program's devices; name its axes to see them"
 FOUND = "found in the text; name it yourself to see your axes"
+OWN_NAMES = "a collective has axes where its own groups name them; for the others they are not determined"
 NO_COUNT = "a number of times that the text does not tell, in no sum"
 NOT_YET = "the partitioner, which inserts them, comes after this text: read that of the compiled program"
 MAY_COME = "the partitioner comes after this text and may insert more: the compiled program tells"
@@ -86,9 +87,12 @@ def _mesh_lines(
     sizes = zip(mesh.axis_names, mesh.axis_sizes, strict=True)
     axes = Text(", ").join(Text(f"{name}={size}", palette.axis(mesh, name)) for name, size in sizes)
     cells = [Text("mesh ").append_text(axes), Text(plural(mesh.size, "device"))]
-    return records(
-        [[*cells, Text(FOUND, "dim")] if isinstance(module, HloModule) and given is None else cells], width
-    )
+    found = [Text(FOUND, "dim")] if isinstance(module, HloModule) and given is None else []
+    lines = records([cells + found], width)
+    if isinstance(module, HloModule) and module.mesh_orders > 1:
+        many = f"the text has the devices of this mesh in {module.mesh_orders} orders"
+        lines += sentence(f"{many}: {OWN_NAMES}", width, style="dim")
+    return lines
 
 
 def _totals(module: HloModule | ShardyModule, found: Sequence[Total], width: int) -> list[Text]:
