@@ -11,11 +11,12 @@ import re
 from shardviz.hlo.text.normal_form import joined, without_comments
 
 _VALUE = r"%[\w$.#-]++(?::\d{1,6})?+"
-_NAMED = rf"\s*+{_VALUE}(?:\s*+,\s*+{_VALUE})*+\s*+=\s*+(?!%)"
+_GAP = r"\s{0,99}+"
+_NAMED = rf"[ \t]*+{_VALUE}(?:{_GAP},{_GAP}{_VALUE}){{0,99}}+{_GAP}={_GAP}(?!%)"
 _BEGINS = (
     rf"(?:{_NAMED}|[ \t]*+(?:"
     r'"\w++\.[\w.]++"\(|[#!][\w.]++ = |\^|\{-#|#-\}|(?:module|func|return|call|cond|reducer)\b'
-    r"|[a-z_]\w*+\.[a-z_][\w.]*+(?!\s*+[=,>}])))"
+    rf"|[a-z_]\w*+\.[a-z_][\w.]*+(?!{_GAP}[=,>}}])))"
 )
 """How operations, labels and aliases begin, and what MLIR itself puts on a line of its own."""
 _OTHER = re.compile(
@@ -23,7 +24,7 @@ _OTHER = re.compile(
 )
 _BEGINNING, _NAMING = re.compile(_BEGINS), re.compile(_NAMED)
 _REGION_ENDS = re.compile(r"[ \t]*+\}")
-_ENTRY = re.compile(r'\s*+(?:(?!\w*\.?return\b)[A-Za-z_][\w.$]*+|"[^"]*+")\s*+[=,}]')
+_ENTRY = re.compile(rf'{_GAP}(?:(?!\w*\.?return\b)[A-Za-z_][\w.$]*+|"[^"\n]*+"){_GAP}[=,}}]')
 """An attribute of a dictionary; nothing in a region begins like that."""
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"?|->|(?P<opens>[(\[{<])|(?P<closes>[)\]}>])')
 
