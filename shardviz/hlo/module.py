@@ -57,7 +57,8 @@ class HloModule:
     this is the program before XLA's partitioner, which inserts most collectives. The permutes of
     `collective_matmuls` are also among the `collectives`. A text of a program
     on several TPU slices is that of one slice: `num_slices` of them run it, with `num_partitions` each.
-    `mesh` is the one that was given, its devices in the order in which the text has them, or inferred.
+    `mesh` is the one that was given, its devices in the order in which the text has them, or inferred. Where
+    the text has them in several (`mesh_orders`), only axes that a collective's groups name are known.
     """
 
     name: str
@@ -71,6 +72,7 @@ class HloModule:
     mesh: Mesh | None = None
     unread_collectives: int = 0
     awaits_partitioner: bool = False
+    mesh_orders: int = 1
 
 
 def is_hlo(text: str) -> bool:
@@ -220,6 +222,7 @@ class Reader:
             collective_matmuls=collective_matmuls(permutes, steps, calls),
             num_slices=self.num_slices,
             mesh=self.mesh,
+            mesh_orders=self.numbers.orders,
         )
 
     def _candidates(self) -> Iterator[tuple[int, Instruction]]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from shardviz.errors import NotationError
 from shardviz.hlo.collective import RAGGED, Collective
-from shardviz.hlo.groups.group_text import check_ids, parse_pairs, parse_replica_groups
+from shardviz.hlo.groups.group_text import axes_by_name, check_ids, parse_pairs, parse_replica_groups
 from shardviz.hlo.groups.members import Members, members_of_groups, members_of_pairs
 from shardviz.hlo.groups.replica_groups import Lists, ReplicaGroups
 from shardviz.hlo.groups.slice_positions import SlicePositions
@@ -37,12 +37,15 @@ class DeviceNumbers:
     """How a module numbers its devices: within a slice by replica and partition, then slice by slice.
 
     Without `is_known`, where no header says how many there are, the groups say what there is to know.
+    `orders` counts those in which the text has the devices of its mesh: with several, only the axes that
+    groups name themselves are known.
     """
 
     partitions: int
     replicas: int
     slices: SlicePositions | None = None
     is_known: bool = True
+    orders: int = 1
 
     @property
     def per_slice(self) -> int:
@@ -144,6 +147,10 @@ class Records:
             members = members_of_pairs(self._numbers.pairs(instruction), self._mesh)
         else:
             members = members_of_groups(self._numbers.groups(instruction), self._mesh)
+        if self._mesh is not None and self._numbers.orders > 1:
+            # Where the others' devices stand, nobody says.
+            groups = instruction.attributes.get("replica_groups", "")
+            members = replace(members, axes=axes_by_name(groups, tuple(self._mesh.shape.items())))
         transfer = transfer_of(instruction, members.size)
         if op == "all-reduce" and home and _FUSED_SCATTER.fullmatch(home.name):
             op, transfer = "reduce-scatter", self._fused_scatter(transfer, home)
