@@ -345,11 +345,7 @@ class ShardvizApp(Editor):
                 "A visitor's session writes no files; c shows the code, y copies it.", severity="warning"
             )
             return
-        # What is said in passing does not belong to the picture.
         self.clear_notifications()
-        self.call_after_refresh(self._open_export, suffix)
-
-    def _open_export(self, suffix: str) -> None:
         from shardviz.tui.dialogs.export import ExportDialog
         from shardviz.tui.dialogs.exports import exports_of
 
