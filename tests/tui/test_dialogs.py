@@ -18,6 +18,7 @@ from shardviz.drafts.share import Shared, from_string
 from shardviz.lessons.course import course
 from shardviz.tui.dialogs.exports import exports_of
 from shardviz.tui.dialogs.help import help_lines
+from shardviz.tui.input_queue import MOST_AHEAD
 from shardviz.tui.registry import COMMANDS
 from tests.tui.conftest import SIZES, check_snapshot, drive, text_of, until
 
@@ -385,6 +386,25 @@ def test_in_a_burst_the_keys_of_every_dialogs_field_work_in_their_order(key):
         )
         await pilot.pause()
         assert values_of(pilot.app) == ["zb"]
+
+    drive(script)
+
+
+def test_of_more_keys_than_one_types_ahead_those_for_a_screen_that_has_gone_are_dropped():
+    async def script(pilot):
+        type_ahead(pilot.app, ["x", *"z" * (MOST_AHEAD + 20)])
+        await until(pilot, lambda: values_of(pilot.app) == ["z" * (MOST_AHEAD + 1)])
+
+    drive(script)
+
+
+def test_what_was_typed_before_the_key_that_quits_does_not_hold_it_up_for_long():
+    async def script(pilot):
+        app = pilot.app
+        app._typed._end = 0.0  # as long after it was pressed
+        type_ahead(app, ["2", "x", "ctrl+q"])
+        await until(pilot, lambda: app._exit)
+        assert (app.pane.area, len(app.screen_stack)) == ("layout", 1)
 
     drive(script)
 
