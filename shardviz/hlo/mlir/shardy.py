@@ -136,9 +136,10 @@ class _Reader:
         for home, order in found:
             positions[home].append(order)
         collectives = []
-        for place in program_order(roots, calls, positions):
-            collective, loops = found[place]
-            collectives.append(replace(collective, count=times(counts.get(place[0], 0), _runs(loops))))
+        for home, orders in program_order(roots, calls, positions):
+            for order in orders:
+                collective, loops = found[home, order]
+                collectives.append(replace(collective, count=times(counts.get(home, 0), _runs(loops))))
         if idle := sum(home not in counts for home, _ in found):
             stand = plural(idle, "collective stands", "collectives stand")
             self.unread.append(f"{stand} in functions that nothing calls")
