@@ -21,14 +21,6 @@ from shardviz.hlo.text.transfer import Transfer, base_op, transfer_of
 from shardviz.sharding import Mesh
 
 _FUSED_SCATTER = re.compile(r"all-reduce-scatter(?:\.(?:\d+|clone))*+")
-_DECISIVE = (
-    "replica_groups",
-    "source_target_pairs",
-    "dimensions",
-    "use_global_device_ids",
-    "slice_sizes",
-    "is_host_transfer",
-)
 _WITHOUT_GLOBAL_IDS = ("all-to-all", RAGGED, "collective-broadcast")
 
 
@@ -58,7 +50,7 @@ class DeviceNumbers:
     def groups(self, instruction: Instruction) -> ReplicaGroups:
         """The groups of a collective, as positions. Raises `NotationError` when they cannot be read."""
         attributes = instruction.attributes
-        channel = "channel_id" in attributes
+        channel = bool(instruction.channel)
         use_global = attributes.get("use_global_device_ids") == "true"
         partitions, replicas = self.partitions, self.replicas
         has_no_global = base_op(instruction.opcode) in _WITHOUT_GLOBAL_IDS
@@ -91,7 +83,7 @@ class Records:
         self._text = text
         self._numbers = numbers
         self._mesh = mesh
-        self._known: dict[tuple[str | None, ...], Collective] = {}
+        self._known: dict[tuple[object, ...], Collective] = {}
 
     def of(
         self,
@@ -109,16 +101,13 @@ class Records:
         """
         if base_op(instruction.opcode) == RAGGED:
             instruction = self._with_sent_shape(instruction, home)
-        attributes = instruction.attributes
         fused = home if home.name.startswith("all-reduce-scatter") else None
         key = (
-            instruction.opcode,
-            instruction.shape,
+            instruction.form,
+            instruction.channel != "",
             instruction.operands if "[" in instruction.operands else "",
-            "channel" if "channel_id" in attributes else "",
-            fused.name if fused else "",
-            f"{crossing.op} {crossing.recv.shape} {crossing.target}" if crossing else "",
-            *map(attributes.get, _DECISIVE),
+            fused and fused.name,
+            crossing and (crossing.op, crossing.recv.shape, crossing.target),
         )
         record = self._known.get(key)
         if record is None:
@@ -129,14 +118,9 @@ class Records:
             )
         # As dataclasses.replace, but a long module has tens of thousands of them.
         named = object.__new__(Collective)
-        named.__dict__.update(
-            record.__dict__,
-            name=instruction.name,
-            is_async=schedule.is_async,
-            overlapped=schedule.overlapped,
-            algorithm=schedule.algorithm,
-            **facts,
-        )
+        known = {**record.__dict__, **facts, "name": instruction.name}
+        known["is_async"], known["overlapped"], known["algorithm"] = schedule
+        object.__setattr__(named, "__dict__", known)
         return named
 
     def _record(self, instruction: Instruction, home: Computation | None) -> Collective:
@@ -187,8 +171,3 @@ class Records:
         before, after = reduced.operands[0].sizes, results[0].sizes
         differing = [dim for dim, (a, b) in enumerate(zip(before, after, strict=False)) if a != b]
         return Transfer(reduced.operands, results, differing[0] if len(differing) == 1 else None)
-
-
-def has_groups(instruction: Instruction) -> bool:
-    """Whether a line says itself who takes part; one that does not is a wrapper, or damaged."""
-    return "replica_groups" in instruction.attributes or "source_target_pairs" in instruction.attributes

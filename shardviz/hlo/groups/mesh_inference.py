@@ -107,7 +107,7 @@ def mesh_of_instructions(
                 attributes.get("replica_groups"),
                 attributes.get("source_target_pairs"),
                 attributes.get("use_global_device_ids"),
-                "channel" if "channel_id" in attributes else None,
+                "channel" if each.channel else None,
                 each.opcode,
             ),
             each,

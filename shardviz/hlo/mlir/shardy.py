@@ -138,11 +138,12 @@ class _Reader:
         for home, order in found:
             positions[home].append(order)
         collectives = []
-        for place in program_order(roots, calls, positions):
-            collective, operation = found[place]
-            count = times(counts.get(place[0], 0), _runs(operation.loops))
-            in_branch = operation.in_branch or place[0] in chosen
-            collectives.append(replace(collective, count=count, in_branch=in_branch))
+        for home, orders in program_order(roots, calls, positions):
+            for order in orders:
+                collective, operation = found[home, order]
+                count = times(counts.get(home, 0), _runs(operation.loops))
+                in_branch = operation.in_branch or home in chosen
+                collectives.append(replace(collective, count=count, in_branch=in_branch))
         if idle := sum(home not in counts for home, _ in found):
             stand = plural(idle, "collective stands", "collectives stand")
             self.unread.append(f"{stand} in functions that nothing calls")

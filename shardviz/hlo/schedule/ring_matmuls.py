@@ -50,7 +50,9 @@ def collective_matmuls(
     inner = {call.callee: call for call in calls if call.callee in {home.start for home in homes}}
     homes |= {steps.computations.around(call.position) for call in inner.values()}
     rounds = {start: call.times for start, call in inner.items()}
-    return tuple(_Search(rings, ValueFlow(steps, homes), rounds).found())
+    flow = ValueFlow(steps, homes)
+    rings = {value: ring for value, ring in rings.items() if value in flow}
+    return tuple(_Search(rings, flow, rounds).found())
 
 
 class _Search:

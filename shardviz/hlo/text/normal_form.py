@@ -38,7 +38,7 @@ _ORDINARY_LINE = re.compile(_ORDINARY)
 # Most lines are known by the first of the two, which is the faster.
 _OTHER_LINE = re.compile(rf"\n(?!  %[^\s=,(){{}}]++ = )(?!{_ORDINARY})")
 
-MAX_SAMPLE = 2**20
+MAX_SAMPLE = 2**18
 """So much of a text tells whether its spaces are XLA's own."""
 _OTHER_SPACES = re.compile(
     r"\),[a-z_]++=|\[ \d| (?:\((?<=[a-z] \()(?!\) ->|[^\s():]++:)|(?<=[a-z_] )=[ \t]*+[{\[])"
