@@ -81,7 +81,7 @@ EDITS = st.one_of(
     st.tuples(st.just(toggle_unreduced), SMALL, AXES),
 )
 PATIENCE = 2.0
-"""Seconds that no edit may take, however slow the machine: a search that explodes takes minutes."""
+"""Seconds of processor time that no edit may take: a search that explodes takes minutes."""
 
 
 @given(st.lists(EDITS, max_size=6))
@@ -90,14 +90,14 @@ def test_nothing_that_is_done_to_a_draft_raises_or_hangs(edits):
     draft = Draft()
     scene = read(draft)
     for edit, *arguments in edits:
-        began = time.monotonic()
+        began = time.process_time()
         if edit == "row":
             number, text = arguments
             draft = enter(draft, f"specs.{number % len(draft.specs)}", text)
         else:
             draft = edit(draft, *arguments)
         scene = read(draft, scene)
-        assert time.monotonic() - began < PATIENCE
+        assert time.process_time() - began < PATIENCE
         assert scene.draft == draft
         assert len(scene.rows) == len(draft.specs)
         assert all(fault.message and "\n" not in fault.message for fault in scene.faults)
