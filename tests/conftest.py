@@ -16,6 +16,7 @@ from itertools import product
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 import shardviz.compiler
 from shardviz.compiler import Cancelled, Worker
@@ -41,6 +42,10 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, lambda *_: None)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Hypothesis measures wall-clock time: on a busy machine an example may take as long as it takes.
+settings.register_profile("busy machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy machine")
 
 
 @pytest.hookimpl(optionalhook=True)
