@@ -157,7 +157,7 @@ def test_a_cancelled_compile_may_end_by_itself_and_is_remembered(worker, matmul,
     problem = matmul("XY,Y_->X_", sizes="b=8,d=128,f=128")
     began = threading.Event()
     pending = worker.submit(problem, CPU, lambda _: began.set())
-    began.wait()
+    assert began.wait(60)
     before = worker.pids()
     pending.cancel()
     with pytest.raises(Cancelled):
