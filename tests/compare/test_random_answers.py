@@ -99,7 +99,7 @@ def check(question, plan, answer, found) -> None:
         if all(len(part.operands) == 1 for part in plan.problem.parts):
             assert not re.search("multipl|product", one.message), (question, one)
         left = MOVED.sub("", one.message)
-        known = {number for each in (*ours, *theirs) for number in each[2:]} | sums(ours) | sums(theirs)
+        known = {size for each in (*ours, *theirs) for size in each[2:]} | sums(ours) | sums(theirs)
         known |= held(plan, answer) if "other_result" in one.code else set()
         assert {number(each) for each in re.findall(r"[\d,]*\d(?= (?:bytes|sent))", left)} <= known, one
 
