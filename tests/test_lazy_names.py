@@ -30,7 +30,7 @@ def test_type_checkers_see_the_names_that_there_are(path: Path) -> None:
     assert set(typed) <= set(dir(package))
     for name, home in typed.items():
         module = import_module(home)
-        assert getattr(package, name) is getattr(module, name)
+        assert package.__getattr__(name) is getattr(module, name)
 
 
 def test_there_are_such_packages() -> None:

@@ -150,8 +150,9 @@ class Planner:
         steps: list[Step] = []
         cases = []
         gathered = _gathered(problem, chain)
-        for part, chain_step in zip(problem.parts, chain, strict=True):
-            choice = EinsumChoice(self.mesh, part, chain_step.sharing, chain_step.starts, gathered)
+        following = [*(part.operands[0] for part in problem.parts[1:]), None]
+        for part, chain_step, taken in zip(problem.parts, chain, following, strict=True):
+            choice = EinsumChoice(self.mesh, part, chain_step.sharing, chain_step.starts, gathered, taken)
             for operand, moves in zip(part.operands, chain_step.operand_moves, strict=True):
                 reasons = explain_moves(choice, operand, moves)
                 steps.extend(_step(operand, move, why) for move, why in zip(moves, reasons, strict=True))

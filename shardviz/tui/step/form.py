@@ -18,7 +18,6 @@ from shardviz.drafts.wording import as_sentence
 from shardviz.errors import ShardvizError
 from shardviz.tui.editor import as_editor
 from shardviz.tui.step.choice_field import ChoiceField
-from shardviz.tui.text_input import TextInput
 
 if TYPE_CHECKING:
     from shardviz.drafts.scene import Scene
@@ -72,7 +71,7 @@ class CollectiveForm(VerticalScroll):
             hint = PARAMETERS[name].example if name in PARAMETERS else HINTS[name]
             with Horizontal(id=f"row-{name}"):
                 yield Static(Text(name.replace("_", " ")))
-                field = ChoiceField if name in CHOSEN else TextInput
+                field = ChoiceField if name in CHOSEN else Input
                 yield field(id=f"field-{name}", placeholder=hint, compact=True)
             if name in CHOSEN:
                 yield Static(id=f"choices-{name}", classes="choices", markup=False)
