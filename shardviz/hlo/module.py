@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from shardviz.errors import NotationError, QuestionError, plural, quote
 from shardviz.hlo.collective import OPS, Collective
 from shardviz.hlo.collective_matmul import CollectiveMatmul
-from shardviz.hlo.groups.mesh_inference import program_mesh
+from shardviz.hlo.groups.mesh_inference import program_mesh, written_meshes
 from shardviz.hlo.groups.slice_positions import slice_positions
 from shardviz.hlo.records import DeviceNumbers, Records
 from shardviz.hlo.schedule.overlap import Schedules
@@ -35,8 +36,9 @@ _PLACES = frozenset(("stack_frame_id", "source_file"))
 
 _CANDIDATE = re.compile(
     r" (?:all-(?:gather|reduce|to-all)|collective-(?:permute|broadcast)"
-    r"|r(?:educe-scatter|agged-all-to-all|ecv)|send)(?:-start)?\("
+    r"|r(?:educe-scatter|agged-all-to-all|ecv)|s(?:end|harding=\{(mesh\[)))(?(1)|(?:-start)?\()"
 )
+"""A collective's opcode, or a sharding that writes a mesh out."""
 _OPCODES = frozenset(op + suffix for op in OPS if op != "slice" for suffix in ("", "-start"))
 _MODULE = re.compile(r"HloModule\s+([^\s,]+)")
 _HEADER_NUMBER = {key: re.compile(rf"\b{key}=(\d{{1,12}})") for key in ("num_partitions", "replica_count")}
@@ -123,8 +125,8 @@ class Reader:
         self.mesh = mesh
         self.unread: list[str] = []
         self.unread_collectives = 0
+        self.first_sharding = -1
         self.collectives = self._collectives()
-        self._sources: dict[tuple[Form, int | None], str] = {}
         module = _module(text)
         start, stop = line_at(text, module.start()) if module else (0, 0)
         self.header = text[start:stop]
@@ -138,7 +140,7 @@ class Reader:
         if slices is not None:
             self.num_slices = len(set(slices))
         else:
-            is_sent = any(each.opcode in ("send", "recv") for each in self._unlike())
+            is_sent = any(each.opcode in ("send", "recv") for each in self._unlike)
             self.num_slices = slices_named(text) if is_sent else 1
         if mesh is not None and mesh.size == partitions * replicas:
             self.num_slices = 1
@@ -165,9 +167,8 @@ class Reader:
                 f"{quote(self.name)} runs on {devices} devices, the mesh {self.mesh} has {self.mesh.size}",
                 f"give a mesh of {devices} devices",
             )
-        self.mesh, self.numbers = program_mesh(
-            self.text, self.header, self._unlike(), self.numbers, self.mesh, infer=infer
-        )
+        written = written_meshes(self.header, self.text, self.first_sharding)
+        self.mesh, self.numbers = program_mesh(written, self._unlike, self.numbers, self.mesh, infer=infer)
         calls = CallGraph(self.text, computations).calls_to(found)
         callers = {computations.around(call.position) for call in calls}
         sites = {call.callee: call.position for call in reversed(calls)}
@@ -185,6 +186,7 @@ class Reader:
         repeated = schedules.repeated | crossings.repeated
         followed = InstructionOrigins(self.text, computations) if origins else None
         collectives, permutes = [], []
+        alike: dict[tuple[object, ...], Collective] = {}
         homes = {home.start: home for home in found}
         for start, positions in program_order(roots, calls, {home.start: [*found[home]] for home in found}):
             home = homes[start]
@@ -192,24 +194,31 @@ class Reader:
                 if position in repeated:
                     continue
                 instruction = found[home][position]
-                try:
-                    crossing = crossings.at(position)
-                    record = records.of(
-                        instruction,
-                        home,
-                        crossing,
-                        schedules.of(instruction, home, position, crossing),
+                crossing = crossings.at(position)
+                key = start, instruction.kind, crossing
+                shared = alike.get(key)
+                if shared is None:
+                    try:
+                        shared = records.of(instruction, home, crossing)
+                    except NotationError as error:
+                        self._complain(position, f"{quote(instruction.name)} cannot be read: {error.message}")
+                        continue
+                    shared = alike[key] = shared.having(
+                        **schedules.of(instruction, home, position, crossing)._asdict(),
                         count=counts.get(start, 0),
                         in_branch=start in chosen,
                         source=self._source(instruction.form, home, sites),
-                        origin=followed.of(instruction, home) if followed else None,
                     )
-                except NotationError as error:
-                    self._complain(position, f"{quote(instruction.name)} cannot be read: {error.message}")
-                else:
-                    collectives.append(record)
-                    if record.op == "collective-permute" and not record.between_slices:
-                        permutes.append(Permute(record, instruction, home))
+                record = shared.having(
+                    name=instruction.name,
+                    overlapped=schedules.beside(instruction, home, position, crossing)
+                    if shared.is_async
+                    else (),
+                    origin=followed.of(instruction, home) if followed else None,
+                )
+                collectives.append(record)
+                if record.op == "collective-permute" and not record.between_slices:
+                    permutes.append(Permute(record, instruction, home))
         self._note_gaps(counts)
         return HloModule(
             self.name,
@@ -233,13 +242,15 @@ class Reader:
         found: dict[Computation, dict[int, Instruction]] = {}
         home = Computation(0, 0, "", False)
         for match in _CANDIDATE.finditer(text):
+            if match[1]:
+                self.first_sharding = match.start() if self.first_sharding < 0 else self.first_sharding
+                continue
             before, start = start, text.rfind("\n", 0, match.start()) + 1
             if start == before:
                 continue
             instruction = parse_instruction(text, start)
-            is_one = instruction is not None and instruction.opcode in _OPCODES
-            is_alone = instruction is not None and instruction.is_alone
-            if not is_one or not is_alone:
+            is_one = instruction is not None and instruction.form.opcode in _OPCODES
+            if instruction is None or not is_one or not instruction.is_alone:
                 stop = line_at(text, start)[1]
                 if _stray(text, start, stop, is_one):
                     self._complain(start, "a collective stands in a line that is not its own")
@@ -255,6 +266,7 @@ class Reader:
                 lines[start] = instruction
         return found
 
+    @cached_property
     def _unlike(self) -> Collection[Instruction]:
         """A collective for each form, with and without a channel."""
         every = (each for lines in self.collectives.values() for each in lines.values())
@@ -265,20 +277,17 @@ class Reader:
 
         `sites` has where each computation is called.
         """
-        key = form, sites.get(home.start)
-        if key not in self._sources:
-            attributes = form.attributes
-            for _ in range(MAX_WRAPPERS):
-                if home.start not in sites or not _PLACES.isdisjoint(attributes):
-                    break
-                place = sites[home.start]
-                caller = parse_instruction(self.text, line_at(self.text, place)[0])
-                if caller is None or caller.opcode not in ("fusion", "async-start"):
-                    break
-                attributes = {**caller.attributes, **attributes}
-                home = self.computations.around(place)
-            self._sources[key] = source_of(attributes, self.frames)
-        return self._sources[key]
+        attributes = form.attributes
+        for _ in range(MAX_WRAPPERS):
+            if home.start not in sites or not _PLACES.isdisjoint(attributes):
+                break
+            place = sites[home.start]
+            caller = parse_instruction(self.text, line_at(self.text, place)[0])
+            if caller is None or caller.opcode not in ("fusion", "async-start"):
+                break
+            attributes = {**caller.attributes, **attributes}
+            home = self.computations.around(place)
+        return source_of(attributes, self.frames)
 
     def _lacks_callers(self) -> bool:
         """Whether the text may be without what calls a computation."""
@@ -321,6 +330,8 @@ def _stray(text: str, start: int, stop: int, is_one: bool) -> bool:
     """Whether a line has a collective's opcode where none can be: strings, and its own where it `is_one`."""
     quotes, read = 0, start
     for match in _CANDIDATE.finditer(text, start, stop):
+        if match[1]:
+            continue
         quotes += sum(1 for _ in _QUOTE.finditer(text, read, match.start()))
         read = match.start()
         if quotes % 2 == 0:

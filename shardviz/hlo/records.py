@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import Any
 
 from shardviz.errors import NotationError
 from shardviz.hlo.collective import RAGGED, Collective
@@ -12,7 +11,6 @@ from shardviz.hlo.groups.group_text import axes_by_name, check_ids, parse_pairs,
 from shardviz.hlo.groups.members import Members, members_of_groups, members_of_pairs
 from shardviz.hlo.groups.replica_groups import Lists, ReplicaGroups
 from shardviz.hlo.groups.slice_positions import SlicePositions
-from shardviz.hlo.schedule.overlap import Schedule
 from shardviz.hlo.schedule.slices import Crossing, record_between
 from shardviz.hlo.text.computation import Computation, line_at
 from shardviz.hlo.text.instruction import Instruction, open_instruction, operand_names
@@ -77,7 +75,7 @@ class DeviceNumbers:
 
 
 class Records:
-    """The records of one module. Instructions that differ in name and origin only share their work."""
+    """The records of one module. Instructions that differ in name only share their work."""
 
     def __init__(self, text: str, numbers: DeviceNumbers, mesh: Mesh | None) -> None:
         self._text = text
@@ -90,10 +88,8 @@ class Records:
         instruction: Instruction,
         home: Computation,
         crossing: Crossing | None,
-        schedule: Schedule,
-        **facts: Any,
     ) -> Collective:
-        """The record of an instruction of the computation `home`, with its schedule and `facts` as fields.
+        """The record that instructions of one kind in the computation `home` share, but for their names.
 
         Of a send that is a `crossing` it is that of the collective between slices.
 
@@ -103,9 +99,7 @@ class Records:
             instruction = self._with_sent_shape(instruction, home)
         fused = home if home.name.startswith("all-reduce-scatter") else None
         key = (
-            instruction.form,
-            instruction.channel != "",
-            instruction.operands if "[" in instruction.operands else "",
+            instruction.kind,
             fused and fused.name,
             crossing and (crossing.op, crossing.recv.shape, crossing.target),
         )
@@ -116,12 +110,7 @@ class Records:
                 if crossing
                 else self._record(instruction, fused)
             )
-        # As dataclasses.replace, but a long module has tens of thousands of them.
-        named = object.__new__(Collective)
-        known = {**record.__dict__, **facts, "name": instruction.name}
-        known["is_async"], known["overlapped"], known["algorithm"] = schedule
-        object.__setattr__(named, "__dict__", known)
-        return named
+        return record
 
     def _record(self, instruction: Instruction, home: Computation | None) -> Collective:
         op = base_op(instruction.opcode)

@@ -50,7 +50,6 @@ _MESH = re.compile(rf"({_AXES}),?\s*+({_ORDER})?,?\s*+({_USED})")
 _NAME = rf"({_QUOTED}|[^'\"=,:\s{{}}\[\]]++)"
 _MESH_AXIS = re.compile(rf"\s*+{_NAME}\s*+=\s*+(\d{{1,15}})\s*+(?:,|$)")
 _AXIS = re.compile(rf"\s*+{_NAME}\s*+(?::\s*+\((\d{{1,15}})\)\s*+(\d{{1,15}})\s*+)?(?:,|$)")
-_SHARDING = " sharding={mesh["
 _SHARDING_MESH = re.compile(rf" sharding=\{{({_AXES}),? *+({_ORDER})?")
 _DEVICE_IDS = re.compile(r"\[([\d, ]*)\](?:T\(([\d, ]*)\))?")
 
@@ -182,13 +181,12 @@ def axes_by_name(text: str, mesh: Axes) -> tuple[str, ...]:
     )
 
 
-def mesh_of_sharding(text: str) -> WrittenMesh | None:
-    """The mesh of the first sharding ``{mesh['x'=2,'y'=4], [{'x'}, {}]}`` in a text; None where it has none.
+def mesh_of_sharding(text: str, start: int) -> WrittenMesh | None:
+    """The mesh of the attribute ``sharding={mesh['x'=2,'y'=4], [{'x'}, {}]}`` at a position; None for another.
 
     Raises `NotationError` when it cannot be read.
     """
-    start = text.find(_SHARDING)
-    match = _SHARDING_MESH.match(text, start) if start >= 0 else None
+    match = _SHARDING_MESH.match(text, start)
     return _written(match[0][:60], match[1], match[2]) if match else None
 
 

@@ -14,7 +14,7 @@ import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import NamedTuple
 
 from shardviz.hlo.collective import OPS, Work
@@ -66,10 +66,9 @@ _says = lru_cache(maxsize=4096)(str.__contains__)
 
 
 class Schedule(NamedTuple):
-    """How a collective runs: fields of `Collective`."""
+    """How the collectives of one form in one computation run: fields of `Collective`."""
 
-    is_async: bool = False
-    overlapped: Sequence[Work] = ()
+    is_async: bool
     algorithm: str = ""
 
 
@@ -109,21 +108,31 @@ class Schedules:
         A `crossing` is under way from its send, with which the data leaves, until its recv is done.
         """
         if crossing is not None:
-            return Schedule(True, Meanwhile(partial(self._between, crossing.recv.name, home, position)))
+            return Schedule(True)
         site = self._site(home)
         words = instruction.form.text
         site_words = self._text[site.inside : site.stop] if site else ""
         algorithm = algorithm_of(words) or algorithm_of(site_words)
-        begins = instruction.opcode.endswith(START) or instruction.opcode in ("send", "recv")
-        overlapped: Meanwhile | None = None
         if position in self._dones:
-            overlapped = Meanwhile(partial(self._of_fused, site, self._dones[position]))
-        elif begins and not _says(words, _BLOCKING):
-            overlapped = Meanwhile(partial(self._between, instruction.name, home, position))
-        elif not begins and site and site.opcode == "async-start" and _BLOCKING not in site_words:
-            around = self._steps.computations.around(site.start)
-            overlapped = Meanwhile(partial(self._between, site.name, around, site.start))
-        return Schedule(overlapped is not None, () if overlapped is None else overlapped, algorithm)
+            return Schedule(True, algorithm)
+        if instruction.form.begins:
+            return Schedule(_BLOCKING not in words, algorithm)
+        is_wrapped = site is not None and site.opcode == "async-start"
+        return Schedule(is_wrapped and _BLOCKING not in site_words, algorithm)
+
+    def beside(
+        self, instruction: Instruction, home: Computation, position: int, crossing: Crossing | None = None
+    ) -> Sequence[Work]:
+        """What runs while one is under way that is asynchronous."""
+        if position in self._dones:
+            return Meanwhile(self._of_fused, self._site(home), self._dones[position])
+        if crossing is not None or instruction.form.begins:
+            begun = instruction if crossing is None else crossing.recv
+            return Meanwhile(self._between, begun.name, home, position)
+        site = self._site(home)
+        if site is None:
+            return ()
+        return Meanwhile(self._between, site.name, self._steps.computations.around(site.start), site.start)
 
     def _site(self, home: Computation) -> Step | None:
         """The fusion or the wrapper that runs a computation."""
@@ -190,10 +199,13 @@ class Schedules:
         starts: dict[tuple[str, str], list[int]] = defaultdict(list)
         ends: dict[tuple[str, str], list[int]] = defaultdict(list)
         others: list[tuple[tuple[str, str], int]] = []
-        every = ((home, *each) for home, lines in collectives.items() for each in lines.items())
-        for home, position, instruction in every:
-            if not _says(instruction.form.text, _FUSED):
-                continue
+        fused = (
+            (home, position, instruction)
+            for home, lines in collectives.items()
+            for position, instruction in lines.items()
+            if _says(instruction.form.text, _FUSED)
+        )
+        for home, position, instruction in fused:
             key = base_op(instruction.opcode), instruction.channel
             if text.find(_STARTS, home.start, home.stop) >= 0:
                 starts[key].append(position)

@@ -72,6 +72,11 @@ class Form:
         return "calls" in self.attributes and self.attributes.keys().isdisjoint(_GROUPS)
 
     @cached_property
+    def begins(self) -> bool:
+        """Whether something else ends what it begins."""
+        return self.opcode.endswith("-start") or self.opcode in ("send", "recv")
+
+    @cached_property
     def is_alone(self) -> bool:
         """Whether no other instruction seems to stand among the attributes."""
         return " = " not in self.text
@@ -99,6 +104,13 @@ class Instruction(NamedTuple):
     @property
     def attributes(self) -> Mapping[str, str]:
         return self.form.attributes
+
+    @property
+    def kind(self) -> tuple[Form, bool, str]:
+        """What collectives have in common whose records differ in name only: what a ragged one sends, other
+        lines tell."""
+        tell = "[" in self.operands or "ragged" in self.form.opcode
+        return self.form, self.channel != "", self.operands if tell else ""
 
     @property
     def is_alone(self) -> bool:
