@@ -25,7 +25,7 @@ from shardviz.hlo.text.call_graph import Call
 from shardviz.hlo.text.computation import Computation, line_at
 from shardviz.hlo.text.instruction import Instruction
 from shardviz.hlo.text.steps import Step, Steps
-from shardviz.hlo.text.transfer import START, base_op
+from shardviz.hlo.text.transfer import base_op
 
 MAX_WORK = 1000
 """No more instructions than this are listed beside one collective."""
