@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from rich.text import Text
 
 from shardviz.errors import plural
 from shardviz.notation import write_book
-from shardviz.render.palette import Palette
+from shardviz.render.palette import DIM, PADDING, PARTIAL, Palette
 from shardviz.render.units import human_bytes, times
 from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray
 
@@ -51,3 +51,64 @@ def caption_cells(layout: Layout, palette: Palette) -> list[Text]:
         Text(human_bytes(layout.bytes_per_device)),
         Text(plural(layout.replicas, "copy", "copies")),
     ]
+
+
+def coordinates(mesh: Mesh, position: int, palette: Palette, axes: Iterable[str] | None = None) -> Text:
+    """Where a position stands along the mesh's axes, or along some of them: ``X0 Y3``."""
+    place = dict(zip(mesh.axis_names, mesh.coords(position), strict=True))
+    shown = mesh.axis_names if axes is None else axes
+    return Text(" ").join(Text(f"{axis}{place[axis]}", palette.axis(mesh, axis)) for axis in shown)
+
+
+def device_labels(mesh: Mesh, positions: Sequence[int], palette: Palette, width: int) -> list[Text]:
+    """Equally wide labels of devices; without their coordinates where those take more than `width`."""
+    ids = [str(mesh.device_id(position)) for position in positions]
+    digits = max(map(len, ids), default=0)
+    places = [coordinates(mesh, position, palette) for position in positions]
+    widest = max((place.cell_len for place in places), default=0)
+    if digits + 2 + widest > width:
+        return [Text(number.rjust(digits)) for number in ids]
+    return [
+        Text.assemble(number.rjust(digits), "  ", place, " " * (widest - place.cell_len))
+        for number, place in zip(ids, places, strict=True)
+    ]
+
+
+def mesh_text(mesh: Mesh, palette: Palette) -> Text:
+    """``X=2, Y=4, 8 devices``, axes coloured."""
+    text = Text()
+    for name, size in mesh.shape.items():
+        text.append(name, palette.axis(mesh, name)).append(f"={size}, ")
+    return text.append(plural(mesh.size, "device"))
+
+
+def notes(layout: Layout) -> list[str]:
+    """What the picture cannot say by itself: partial sums, and dimensions that do not divide."""
+    said = []
+    spec, mesh = layout.spec, layout.mesh
+    if spec.unreduced:
+        axes = ", ".join(spec.unreduced)
+        group = mesh.group_size(spec.unreduced)
+        said.append(
+            f"{PARTIAL} {layout.array.name} is unreduced over {axes}: each block is the sum of"
+            f" {plural(group, 'partial sum')}, one on each of the devices joined by +."
+        )
+    for uneven in layout.uneven:
+        name = f"{layout.array.dims[uneven.dim]} of {layout.array.name}"
+        axes = ", ".join(spec.dims[uneven.dim])
+        padding = "one is padding" if uneven.padding == 1 else f"{uneven.padding} are padding"
+        padded, held = uneven.size + uneven.padding, uneven.shard_size
+        said.append(
+            f"{PADDING} {name}: {uneven.size} does not divide by the {uneven.parts} parts over {axes}."
+            f" jit pads it to {padded}, {held} a device, and the last {padding};"
+            " a JAX array refuses it (IndivisibleError)."
+        )
+    return said
+
+
+def repetition(shards: int, palette: Palette) -> list[Text]:
+    """A line under pictures of more `shards` than there are colours."""
+    turn = len(palette.shards)
+    if not palette.shown or shards <= turn:
+        return []
+    return [Text(f"colours repeat after {turn}; letters and device numbers do not", DIM)]

@@ -16,6 +16,7 @@ from shardviz.sharding import Mesh
 
 GLYPHS = "αβγδεζηθικλμνξοπρστυφχψω"
 SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+DIM = Style(dim=True)
 PARTIAL = "╱"
 """Fills a cell whose numbers are partial sums."""
 PADDING = "░"

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from shardviz.collectives import Pattern, schedules_for
 from shardviz.render.palette import PLAIN, TRUECOLOR
 from shardviz.render.rounds.buffer_picture import BufferPicture, common_shape
-from shardviz.render.rounds.piece_label import FORMS
+from shardviz.render.rounds.pieces import FORMS
 from shardviz.stepping.walk import Walk
 
 WalkOf = Callable[..., Walk]

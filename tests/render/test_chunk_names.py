@@ -6,7 +6,7 @@ import pytest
 
 from shardviz.collectives import Pattern
 from shardviz.render.palette import TRUECOLOR
-from shardviz.render.rounds.chunk_names import chunk_name, chunk_style
+from shardviz.render.rounds.pieces import chunk_name, chunk_style
 
 NAMES = [
     ("all_gather", (4,), 4, 0, 0, "α"),

@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from shardviz.render.rounds.number_text import number, numbers, plain_values
+from shardviz.render.rounds.pieces import number, numbers, plain_values
 
 
 @pytest.mark.parametrize(

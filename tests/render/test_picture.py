@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from shardviz.notation import Context, parse_mesh, read_sharding
-from shardviz.render.layouts.holders import Copies
+from shardviz.render.caption import notes, repetition
+from shardviz.render.layouts.cells import Copies
+from shardviz.render.layouts.layout_canvas import array_lines
 from shardviz.render.layouts.layout_view import layout_view
-from shardviz.render.layouts.picture import notes, picture, repetition
 from shardviz.render.palette import ANSI, GLYPHS, PLAIN, TRUECOLOR, Palette
 from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray
 
@@ -24,8 +25,7 @@ def layout_of(shape: tuple[int, ...], mesh: str, spec: str) -> Layout:
 
 
 def drawn(layout: Layout, width: int) -> str:
-    made = picture(layout, width, TRUECOLOR)
-    return "\n".join(line.plain.rstrip() for line in (made.title, *made.lines))
+    return "\n".join(line.plain for line in array_lines([[(layout, 0)]], width, TRUECOLOR))
 
 
 PICTURES = [
@@ -251,7 +251,7 @@ def test_colours_that_repeat_are_said(shards: int, palette: Palette, said: list[
 def test_many_slices_are_summarised() -> None:
     text = drawn(layout_of((64, 8, 8), "X=64", "A[h_X, b, d]"), 80)
     assert "h 0:1 X0" in text
-    assert "… 59 more slices …" in text
+    assert "59 slices before the last not shown" in text
     assert "h 63:64 X63" in text
 
 
@@ -316,8 +316,7 @@ def _product(sizes: list[int]) -> int:
 @given(layouts(), st.integers(40, 200))
 @settings(max_examples=100, deadline=None)
 def test_no_line_is_wider_than_the_page(layout: Layout, width: int) -> None:
-    made = picture(layout, width, TRUECOLOR)
-    assert max(cell_len(line.plain) for line in (made.title, *made.lines)) <= width
+    assert max(map(cell_len, drawn(layout, width).splitlines())) <= width
 
 
 @given(layouts())

@@ -9,11 +9,11 @@ import pytest
 from shardviz.notation import parse_mesh
 from shardviz.planner import plan
 from shardviz.planner.question import problem_from_text
-from shardviz.render.layouts.cells import BlockCells, Cells, DeviceCells, Spot
-from shardviz.render.layouts.sheet import Cursor, PointedSheet, Sheet, arrange
+from shardviz.render.layouts.cells import BlockCells, CellIndex, Cells, DeviceCells
+from shardviz.render.layouts.layout_canvas import CellCursor, LayoutCanvas, PointedLayout, arrange
 from shardviz.render.palette import TRUECOLOR
-from shardviz.render.plans.numbering import numbered_parts
-from shardviz.render.plans.question_view import question_view
+from shardviz.render.plans.explain_view import question_view
+from shardviz.render.plans.plan_arrays import numbered_parts
 
 MATMUL = ("bd,df->bf", "X=2,Y=4", "XY,Y_->X_")
 MLP = ("bd,df->bf;bf,fd->bd", "X=2,Y=4", "X_,_Y->_X;_X,Y_->X_")
@@ -31,7 +31,7 @@ def plan_of(question):
     return plan(problem_from_text(text, mesh=where, specs=specs, sizes=sizes))
 
 
-def sheet_of(question, width=84, height=30, kind=BlockCells) -> Sheet:
+def sheet_of(question, width=84, height=30, kind=BlockCells) -> LayoutCanvas:
     parts = numbered_parts(plan_of(question))
     return arrange(
         [[kind(layout, TRUECOLOR, first) for layout, first in part] for part in parts], width, height
@@ -177,7 +177,7 @@ def test_a_part_of_a_line_is_cut_out_of_it():
                 # Of the first cell a part may be behind the labels: it is left out.
                 seen, there = part[gutter:].strip(), whole[left:right][gutter:].rstrip()
                 assert there.endswith(seen)
-                assert len(there) - len(seen) < 2 * (sheet.arrays[0].plate.fit.inner + 1)
+                assert len(there) - len(seen) < 2 * (sheet.arrays[0].grid.fit.inner + 1)
 
 
 def test_names_stay_in_sight():
@@ -195,11 +195,11 @@ ALL = [
 
 def cursors(sheet):
     for array, each in enumerate(sheet.arrays):
-        last = each.plate.cells.last
+        last = each.grid.cells.last
         for grid in range(last.grid + 1):
             for row in range(last.row + 1):
                 for column in range(last.column + 1):
-                    yield Cursor(array, Spot(grid, row, column))
+                    yield CellCursor(array, CellIndex(grid, row, column))
 
 
 @pytest.mark.parametrize(("question", "kind"), ALL)
@@ -209,17 +209,17 @@ def test_every_cell_is_where_it_is_drawn(question, kind, width, height):
     for cursor in cursors(sheet):
         x, y, cell = sheet.place_of(cursor)
         assert sheet.cursor_at(x, y) == sheet.cursor_at(x + cell - 1, y) == cursor
-        line = PointedSheet(sheet, cursor).line(y, 0, sheet.width).plain
+        line = PointedLayout(sheet, cursor).line(y, 0, sheet.width).plain
         assert (line[x], line[x + cell - 1]) == ("▸", "◂")
         assert line.count("▸") == 1
-        labels = sheet.cells(cursor).cell(cursor.spot).labels
+        labels = sheet.cells(cursor).cell(cursor.cell).labels
         assert any(label in line[x : x + cell] for label in labels)
 
 
 @pytest.mark.parametrize(("question", "kind"), ALL)
 def test_arrows_reach_every_cell_and_come_back(question, kind):
     sheet = sheet_of(question, 60, 20, kind)
-    reached, waiting = set(), [Cursor(0, Spot(0, 0, 0))]
+    reached, waiting = set(), [CellCursor(0, CellIndex(0, 0, 0))]
     while waiting:
         cursor = waiting.pop()
         if cursor not in reached:
@@ -230,9 +230,9 @@ def test_arrows_reach_every_cell_and_come_back(question, kind):
 
 def test_over_the_edge_is_the_next_array():
     sheet = sheet_of(MATMUL, 120)
-    at_edge = Cursor(0, Spot(0, 1, 3))
-    assert sheet.moved(at_edge, 1, 0) == Cursor(1, Spot(0, 1, 0))
-    assert sheet.moved(Cursor(1, Spot(0, 1, 0)), -1, 0) == at_edge
+    at_edge = CellCursor(0, CellIndex(0, 1, 3))
+    assert sheet.moved(at_edge, 1, 0) == CellCursor(1, CellIndex(0, 1, 0))
+    assert sheet.moved(CellCursor(1, CellIndex(0, 1, 0)), -1, 0) == at_edge
     assert sheet.moved(at_edge, 0, 1) == at_edge
 
 
@@ -242,13 +242,13 @@ def marked(sheet, cursor):
     for other in cursors(sheet):
         x, y, _ = sheet.place_of(other)
         if sheet.line(y, 0, sheet.width, cursor).plain[x] == "›":
-            found.append((other.array, sheet.cells(other).position(other.spot)))
+            found.append((other.array, sheet.cells(other).position(other.cell)))
     return found
 
 
 @pytest.mark.parametrize("focused", [True, False])
 def test_the_cursor_stands_out_while_keys_move_it(focused):
-    canvas = PointedSheet(sheet_of(MATMUL), Cursor(0, Spot(0, 0, 0)), focused=focused)
+    canvas = PointedLayout(sheet_of(MATMUL), CellCursor(0, CellIndex(0, 0, 0)), focused=focused)
     line = canvas.line(4, 0, 84)
     (span,) = [span for span in line.spans if line.plain[span.start : span.end] == "▸α 0◂"]
     assert bool(span.style.reverse) == focused
@@ -257,17 +257,17 @@ def test_the_cursor_stands_out_while_keys_move_it(focused):
 
 def test_who_holds_the_same_data_is_marked():
     by_device = sheet_of(MATMUL, kind=DeviceCells)
-    assert marked(by_device, Cursor(0, Spot(0, 0, 0))) == []
-    assert marked(by_device, Cursor(1, Spot(0, 0, 1))) == [(1, 5)]
-    assert marked(by_device, Cursor(2, Spot(0, 1, 0))) == [(2, 5), (2, 6), (2, 7)]
+    assert marked(by_device, CellCursor(0, CellIndex(0, 0, 0))) == []
+    assert marked(by_device, CellCursor(1, CellIndex(0, 0, 1))) == [(1, 5)]
+    assert marked(by_device, CellCursor(2, CellIndex(0, 1, 0))) == [(2, 5), (2, 6), (2, 7)]
 
 
 def test_partial_sums_are_not_the_same_data():
     by_device = sheet_of(UNREDUCED, kind=DeviceCells)
-    assert marked(by_device, Cursor(2, Spot(0, 0, 1))) == [(2, 5)]
+    assert marked(by_device, CellCursor(2, CellIndex(0, 0, 1))) == [(2, 5)]
 
 
 def test_an_intermediate_is_marked_in_both_its_pictures():
     sheet = sheet_of(MLP, 120, 40)
-    assert marked(sheet, Cursor(2, Spot(0, 0, 1))) == [(3, 4)]
-    assert sheet.repeats(Cursor(2, Spot(0, 0, 1)))
+    assert marked(sheet, CellCursor(2, CellIndex(0, 0, 1))) == [(3, 4)]
+    assert sheet.repeats(CellCursor(2, CellIndex(0, 0, 1)))

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from shardviz.hardware import Switch
 from shardviz.render.palette import Palette
+from shardviz.render.rounds.buffer_rows import NAMES, LookedAt, drawn_columns
 from shardviz.render.rounds.device_map import DeviceMap, SwitchMap, Winding, device_map
-from shardviz.render.rounds.looked_at import NAMES, LookedAt, drawn_columns
-from shardviz.render.rounds.piece_label import FORMS
+from shardviz.render.rounds.pieces import FORMS
 from shardviz.stepping.walk import Walk
 
 GAPS = (7, 5, 3, 1)

@@ -9,13 +9,11 @@ from functools import cached_property
 from rich.text import Text
 
 from shardviz.collectives import Frame
-from shardviz.render.layouts.grid import DIM, visible
-from shardviz.render.palette import Palette
-from shardviz.render.rounds.buffer_rows import BufferRow, BufferRows
-from shardviz.render.rounds.chunk_names import chunk_name
-from shardviz.render.rounds.device_label import coordinates, device_labels
-from shardviz.render.rounds.empty_chunks import empty_chunks
-from shardviz.render.rounds.piece_label import FORMS, Cell, Form
+from shardviz.render.canvas import visible
+from shardviz.render.caption import coordinates, device_labels
+from shardviz.render.palette import DIM, Palette
+from shardviz.render.rounds.buffer_rows import BufferRow, BufferRows, empty_chunks
+from shardviz.render.rounds.pieces import FORMS, Form, PieceCell, chunk_name
 from shardviz.stepping.walk import Walk
 
 MAX_ROWS = 16
@@ -82,7 +80,7 @@ class BufferPicture:
         return common_shape([self])
 
     @property
-    def cells(self) -> Iterator[Cell]:
+    def cells(self) -> Iterator[PieceCell]:
         """Every cell that is drawn."""
         for row in self._every_row:
             yield from (cell for cell in (*row.cells, *row.passing) if cell is not None)

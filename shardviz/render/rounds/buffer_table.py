@@ -9,13 +9,10 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
-from shardviz.render.layouts.grid import DIM
-from shardviz.render.palette import Palette
-from shardviz.render.rounds.buffer_rows import BufferRow, BufferRows
-from shardviz.render.rounds.chunk_names import chunk_name
-from shardviz.render.rounds.device_label import device_labels
-from shardviz.render.rounds.looked_at import NAMES, LookedAt, all_columns
-from shardviz.render.rounds.piece_label import FORMS
+from shardviz.render.caption import device_labels
+from shardviz.render.palette import DIM, Palette
+from shardviz.render.rounds.buffer_rows import NAMES, BufferRow, BufferRows, LookedAt, all_columns
+from shardviz.render.rounds.pieces import FORMS, chunk_name
 from shardviz.stepping.walk import Walk
 
 NOTHING = "·"

@@ -10,14 +10,11 @@ from rich.text import Text
 
 from shardviz.collectives import Frame
 from shardviz.errors import plural
-from shardviz.render.layouts.grid import DIM
-from shardviz.render.palette import Palette
+from shardviz.render.caption import coordinates
+from shardviz.render.palette import DIM, Palette
 from shardviz.render.rounds.box_shape import BoxShape
-from shardviz.render.rounds.buffer_rows import BufferRow, BufferRows
-from shardviz.render.rounds.chunk_names import chunk_name, chunk_style
-from shardviz.render.rounds.device_label import coordinates
-from shardviz.render.rounds.looked_at import drawn_columns
-from shardviz.render.rounds.piece_label import ARRIVED, FORMS, Cell
+from shardviz.render.rounds.buffer_rows import BufferRow, BufferRows, drawn_columns
+from shardviz.render.rounds.pieces import ARRIVED, FORMS, PieceCell, chunk_name, chunk_style
 from shardviz.render.rounds.round_traffic import Moves, RoundTraffic
 from shardviz.stepping.walk import Walk
 
@@ -129,7 +126,7 @@ class DeviceBoxes:
             lines.append(self._passing(row))
         return lines
 
-    def _cell(self, cell: Cell | None) -> Text:
+    def _cell(self, cell: PieceCell | None) -> Text:
         shape = self._shape
         if cell is None:
             return Text(NOTHING.center(shape.cell), DIM)

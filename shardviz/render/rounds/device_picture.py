@@ -8,9 +8,8 @@ from __future__ import annotations
 from rich.text import Text
 
 from shardviz.errors import plural
-from shardviz.render.layouts.grid import DIM
-from shardviz.render.layouts.pen import Pen
-from shardviz.render.palette import Palette
+from shardviz.render.canvas import LineBuilder
+from shardviz.render.palette import DIM, Palette
 from shardviz.render.rounds.box_shape import BoxShape, page
 from shardviz.render.rounds.device_box import BoxTitles, DeviceBoxes
 from shardviz.render.rounds.device_map import DeviceMap, Pair, SwitchMap
@@ -59,7 +58,7 @@ class DevicePicture:
         pitch = shape.width + shape.gap
         first = max(0, (left - self._edge) // pitch)
         last = min(self._map.columns - 1, (right - self._edge) // pitch)
-        pen = Pen(left, right)
+        pen = LineBuilder(left, right)
         for column in range(first, last + 2):
             box = self._edge + column * pitch
             if column or self._edge:

@@ -13,11 +13,11 @@ from shardviz.render.lines import GLUE, sentence
 from shardviz.render.palette import Palette
 from shardviz.render.rounds.box_shape import BoxShape, box_shape, page
 from shardviz.render.rounds.buffer_picture import Shape
+from shardviz.render.rounds.buffer_rows import LookedAt, drawn_columns
 from shardviz.render.rounds.buffer_table import BufferTable, TableShape, table_shape
 from shardviz.render.rounds.device_box import FULL, NOTHING, SOME, BoxTitles
 from shardviz.render.rounds.device_map import DeviceMap
 from shardviz.render.rounds.device_picture import DevicePicture
-from shardviz.render.rounds.looked_at import LookedAt, drawn_columns
 from shardviz.render.rounds.player_lines import Account, progress_line, state_line, title_line, words_line
 from shardviz.render.rounds.step_notes import SEPARATOR, marks
 from shardviz.stepping.stepped import Stepped

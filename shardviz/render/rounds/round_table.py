@@ -10,7 +10,7 @@ from rich.text import Text
 from shardviz.errors import QuestionError, plural
 from shardviz.render.lines import columns, sentence
 from shardviz.render.rounds.cost_lines import duration
-from shardviz.render.rounds.sends_line import sends_line
+from shardviz.render.rounds.round_words import sends_line
 from shardviz.render.units import human_bytes
 from shardviz.stepping.walk import Walk
 

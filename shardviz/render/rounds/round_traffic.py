@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from shardviz.hardware.loads import link_loads
 from shardviz.hardware.routes import Leg, legs
 from shardviz.hardware.topology import Switch, Torus
-from shardviz.render.rounds.empty_chunks import carried
+from shardviz.render.rounds.buffer_rows import carried
 from shardviz.stepping.walk import Walk
 
 if TYPE_CHECKING:

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 from rich.style import Style
 from rich.text import Text
 
-from shardviz.render.layouts.grid import DIM, SUMMARY, visible
-from shardviz.render.layouts.picture import shelve
-from shardviz.render.palette import PARTIAL, Palette
-from shardviz.render.rounds.chunk_names import chunk_style
-from shardviz.render.rounds.device_label import device_labels
-from shardviz.render.rounds.number_text import numbers
+from shardviz.render.canvas import SUMMARY, visible
+from shardviz.render.caption import device_labels
+from shardviz.render.lines import shelve
+from shardviz.render.palette import DIM, PARTIAL, Palette
+from shardviz.render.rounds.pieces import chunk_style, numbers
 from shardviz.stepping.walk import Walk
 
 if TYPE_CHECKING:

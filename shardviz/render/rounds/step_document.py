@@ -10,7 +10,7 @@ from shardviz import schemas
 from shardviz.hardware import Row
 from shardviz.render.documents import mesh_document
 from shardviz.render.programs.target_document import Document
-from shardviz.render.rounds.number_text import plain_values
+from shardviz.render.rounds.pieces import plain_values
 from shardviz.stepping.verdict import Verdict
 from shardviz.stepping.walk import Walk
 

@@ -8,12 +8,11 @@ from typing import Protocol
 
 from rich.text import Text
 
-from shardviz.render.layouts.picture import repetition
+from shardviz.render.caption import repetition
 from shardviz.render.lines import GLUE, sentence
 from shardviz.render.palette import PARTIAL, Palette
 from shardviz.render.rounds.buffer_picture import NOTHING, BufferPicture, Shape
-from shardviz.render.rounds.chunk_names import chunk_name
-from shardviz.render.rounds.piece_label import ARRIVED, EMPTY, FORMS, Cell
+from shardviz.render.rounds.pieces import ARRIVED, EMPTY, FORMS, PieceCell, chunk_name
 from shardviz.stepping.walk import Walk
 
 SEPARATOR = "   "
@@ -41,7 +40,7 @@ class Drawn(Protocol):
     """What is told about pictures with cells: see `BufferPicture`."""
 
     @property
-    def cells(self) -> Iterable[Cell]: ...
+    def cells(self) -> Iterable[PieceCell]: ...
     @property
     def vacant(self) -> bool: ...
     @property

@@ -9,14 +9,12 @@ from rich.text import Text
 from shardviz.collectives import ALGORITHMS
 from shardviz.collectives.trace import MAX_PIECES
 from shardviz.errors import plural
-from shardviz.render.caption import axes_text
-from shardviz.render.layouts.picture import shelve
-from shardviz.render.lines import sentence, table, trimmed
+from shardviz.render.caption import axes_text, mesh_text
+from shardviz.render.lines import sentence, shelve, table, trimmed
 from shardviz.render.palette import Palette
-from shardviz.render.plans.question_view import mesh_text
 from shardviz.render.rounds.buffer_picture import BufferPicture
+from shardviz.render.rounds.buffer_rows import empty_note
 from shardviz.render.rounds.cost_lines import cost_lines, duration
-from shardviz.render.rounds.empty_chunks import empty_note
 from shardviz.render.rounds.round_table import round_table
 from shardviz.render.rounds.round_words import round_words
 from shardviz.render.rounds.shards_picture import final_picture, shards_picture

@@ -11,14 +11,12 @@ from textual.app import ComposeResult
 
 from shardviz.drafts.wording import as_sentence
 from shardviz.errors import ShardvizError
-from shardviz.render.caption import caption_cells
-from shardviz.render.layouts.cells import BlockCells, Cells, DeviceCells, Spot
-from shardviz.render.layouts.held import Ground, device_lines, held_lines
-from shardviz.render.layouts.picture import repetition
-from shardviz.render.layouts.sheet import Cursor, Sheet, arrange
+from shardviz.render.caption import caption_cells, repetition
+from shardviz.render.layouts.cell_details import DevicePlacement, cell_details, device_lines
+from shardviz.render.layouts.cells import BlockCells, CellIndex, Cells, DeviceCells
+from shardviz.render.layouts.layout_canvas import CellCursor, LayoutCanvas, arrange
 from shardviz.render.lines import sentence, table
-from shardviz.render.plans.decided import decided_parts, einsum_parts
-from shardviz.render.plans.numbering import Numbered, count_of, numbered_parts
+from shardviz.render.plans.plan_arrays import Numbered, count_of, decided_parts, einsum_parts, numbered_parts
 from shardviz.tui.command import bindings
 from shardviz.tui.layout.cells_view import CellsView
 from shardviz.tui.layout.commands import LAYOUT
@@ -56,7 +54,7 @@ class LayoutPane(Pane):
         self._scene: Scene | None = None
         self._parts: list[list[Numbered]] = []
         self._answers: Mapping[str, Answer] = {}
-        self._grounds: Sequence[Ground] = ()
+        self._grounds: Sequence[DevicePlacement] = ()
         self._awaited: Sequence[str] = ()
         self._shares: Sequence[Sequence[Text]] = ()
         """A row for each array: its shape, and what of it a device holds."""
@@ -64,8 +62,8 @@ class LayoutPane(Pane):
         self._at_einsum = False
         self._begins_at: Place | None = None
         """Where the cursor goes as soon as the screen has a size."""
-        self.sheet = Sheet([], 0)
-        self.cursor = Cursor(0, Spot(0, 0, 0))
+        self.sheet = LayoutCanvas([], 0)
+        self.cursor = CellCursor(0, CellIndex(0, 0, 0))
 
     def compose(self) -> ComposeResult:
         yield CellsView(id="cells")
@@ -103,10 +101,10 @@ class LayoutPane(Pane):
         """By array or by device; the cursor stays with its device."""
         if not self.sheet.arrays:
             return
-        position = self._cells.position(self.cursor.spot)
+        position = self._cells.position(self.cursor.cell)
         self._by_device = not self._by_device
         self._arrange()
-        self._point(Cursor(self.cursor.array, self._cells.spot(position)))
+        self._point(CellCursor(self.cursor.array, self._cells.index_of(position)))
 
     def action_moment(self) -> None:
         """The arrays as they are given and wanted, or as the einsum takes and leaves them."""
@@ -118,7 +116,7 @@ class LayoutPane(Pane):
         """The cursor to the first cell of the next array, or the one before."""
         if self.sheet.arrays:
             array = (self.cursor.array + step) % len(self.sheet.arrays)
-            self._point(Cursor(array, Spot(0, 0, 0)))
+            self._point(CellCursor(array, CellIndex(0, 0, 0)))
 
     def action_move(self, right: int, down: int) -> None:
         """The cursor one cell on."""
@@ -129,7 +127,7 @@ class LayoutPane(Pane):
         """The cursor to the first or the last cell of its row."""
         if self.sheet.arrays:
             column = 0 if side < 0 else self._cells.last.column
-            self._point(Cursor(self.cursor.array, self.cursor.spot._replace(column=column)))
+            self._point(CellCursor(self.cursor.array, self.cursor.cell._replace(column=column)))
 
     def action_page(self, side: int) -> None:
         """The cursor as many lines up or down as are seen."""
@@ -166,17 +164,17 @@ class LayoutPane(Pane):
             self._point(self._cursor_at(place))
             return
         array = min(self.cursor.array, len(self.sheet.arrays) - 1)
-        last = self.sheet.arrays[array].plate.cells.last
-        self._point(Cursor(array, Spot(*map(min, self.cursor.spot, last))))
+        last = self.sheet.arrays[array].grid.cells.last
+        self._point(CellCursor(array, CellIndex(*map(min, self.cursor.cell, last))))
 
-    def _cursor_at(self, place: Place) -> Cursor:
+    def _cursor_at(self, place: Place) -> CellCursor:
         """The device's cell in the array of that name, or in the first."""
         cells = self.sheet.all_cells
         names = [each.layout.array.name for each in cells]
         array = names.index(place.array) if place.array in names else 0
-        return Cursor(array, cells[array].spot(place.position))
+        return CellCursor(array, cells[array].index_of(place.position))
 
-    def _point(self, cursor: Cursor) -> None:
+    def _point(self, cursor: CellCursor) -> None:
         self.cursor = cursor
         self._show_words()
         self._view.point(self.sheet, cursor)
@@ -201,7 +199,7 @@ class LayoutPane(Pane):
 
     def _of_cell(self, width: int) -> list[Text]:
         """What there is to say of the cursor's cell."""
-        said = held_lines(self._cells, self.cursor.spot, width, self._grounds, self._awaited)
+        said = cell_details(self._cells, self.cursor.cell, width, self._grounds, self._awaited)
         return [self._heading(width), *said]
 
     def _share_height(self, words: int) -> int:
@@ -226,7 +224,7 @@ class LayoutPane(Pane):
         here = self._cells
         others = {str(cells.layout): cells for cells in self.sheet.all_cells}
         others.pop(str(here.layout))
-        lines = device_lines([*others.values()], here.position(self.cursor.spot), width)
+        lines = device_lines([*others.values()], here.position(self.cursor.cell), width)
         return [Text("and of the other arrays", "dim"), *lines] if lines else []
 
     def _find_shares(self) -> None:
@@ -246,7 +244,7 @@ class LayoutPane(Pane):
 
     def _complain(self, error: ShardvizError) -> None:
         """A sentence in place of the picture."""
-        self.sheet = Sheet([], 0)
+        self.sheet = LayoutCanvas([], 0)
         width = max(self.size.width, 20)
         lines = [
             *sentence(as_sentence(error.message), width),

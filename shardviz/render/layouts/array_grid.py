@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from rich.style import Style
 from rich.text import Text
 
+from shardviz.errors import plural
+from shardviz.render.canvas import LineBuilder, visible
 from shardviz.render.caption import array_text
-from shardviz.render.layouts.cells import Cells, Spot
-from shardviz.render.layouts.grid import DIM, ROOMY, Edge, cell_text
-from shardviz.render.layouts.pen import Pen
+from shardviz.render.layouts.cells import ROOMY, CellIndex, Cells, Edge
+from shardviz.render.palette import DIM
 from shardviz.render.units import times
 
 GAP = 3
 """Columns between the grids of an array."""
+ELISION = 3
+"""Columns of the place that stands for columns left out."""
+MAX_ROWS, MAX_GRIDS = 16, 6
+"""Rows and grids of an array beyond which a summary leaves some out; of several grids, half as many rows."""
 REMEMBERED = 5000
 """Cells of which the text is kept."""
 CURSOR = ("▸", "◂")
@@ -35,7 +41,7 @@ class Fit(NamedTuple):
     glyphs: bool
 
 
-class Drawn(NamedTuple):
+class _Drawn(NamedTuple):
     """A cell as it stands on screen, and its data as `Cells.data` tells them apart."""
 
     text: str
@@ -49,27 +55,33 @@ class Pointer(NamedTuple):
     `device` is the cell of the cursor's device where the cells of another array are devices.
     """
 
-    spot: Spot | None
+    cell: CellIndex | None
     data: tuple[int, int]
     style: Style
-    device: Spot | None = None
+    device: CellIndex | None = None
 
 
 def fits(cells: Cells) -> tuple[Fit, ...]:
-    """Ways to draw an array's cells, the roomiest first: with long labels, short ones, without glyphs.
+    """Ways to draw an array's cells, the roomiest first: with long labels, short ones, short ones without
+    glyphs, and with how many devices they are.
 
     All cells are as wide as the widest needs; the first and the last ones are looked at.
     """
     last = cells.last
-    ends = {Spot(0, row, column) for row in (0, last.row) for column in (0, last.column)} | {last}
-    corners = [cells.cell(spot, ROOMY) for spot in ends]
+    ends = {CellIndex(0, row, column) for row in (0, last.row) for column in (0, last.column)} | {last}
+    corners = [cells.cell(index, ROOMY) for index in ends]
     widest_glyph = max(len(corner.glyph) for corner in corners)
     partial = 2 * corners[0].partial
-    heading = max((_widest(cells.columns, 0) + 1, _title_width(cells.columns)))
+    heading = max(_widest(cells.columns, 0) + 1, _title_width(cells.columns))
     roomy = max(len(corner.fitting(ROOMY)) for corner in corners) + widest_glyph + 3 + partial
-    brief = max(len(corner.brief) for corner in corners) + widest_glyph + 3
+    brief = max(len(corner.brief) for corner in corners) + 2
     bare = max(len(corner.labels[-1]) for corner in corners) + 2
-    return Fit(max(roomy, heading), True), Fit(brief, True), Fit(bare, False)
+    return (
+        Fit(max(roomy, heading), True),
+        Fit(brief + widest_glyph + 1, True),
+        Fit(brief, False),
+        Fit(bare, False),
+    )
 
 
 def _title_width(edge: Edge) -> int:
@@ -82,73 +94,106 @@ def _widest(edge: Edge, labeling: int) -> int:
     return edge.labelings[labeling](edge.count - 1).cell_len if edge.labelings else 0
 
 
-class Plate:
-    """An array's title and, under it, its grids, `across` of them beside one another.
+class ArrayGrid:
+    """An array's title and, under it, its grids, `across` of them beside one another, on a `page` so wide.
 
     With `rules`, cells are parted by lines and dimensions stand at the edges; without, rows follow one
-    another, and the shape stands in the title if it has room. Columns and lines count from the plate's own
-    corner.
+    another, and the shape stands in the title if it has room. Columns and lines count from the grid's own
+    corner. A `summary` has the first and the last of many rows and grids, and of columns that do not fit.
     """
 
-    def __init__(self, cells: Cells, fit: Fit, page: int, *, rules: bool, across: int = 0) -> None:
+    def __init__(
+        self, cells: Cells, fit: Fit, page: int, *, rules: bool, across: int = 0, summary: bool = False
+    ) -> None:
         self.cells = cells
         self.fit = fit
         self.rules = rules
-        self._drawn: dict[Spot, Drawn] = {}
-        layout = cells.layout
+        self._drawn: dict[CellIndex, _Drawn] = {}
+        layout, rows, columns = cells.layout, cells.rows.count, cells.columns.count
+        self._grids: Sequence[int] = range(cells.grids)
+        if summary:
+            self._grids = [number for number in visible(cells.grids, MAX_GRIDS) if number is not None]
+        most = MAX_ROWS if cells.grids == 1 else MAX_ROWS // 2
+        self._rows: Sequence[int | None] = visible(rows, most) if summary else range(rows)
         self.title = array_text(layout.array, layout.mesh, cells.palette)
-        self._row_title = cells.rows.title if rules else Text()
-        self._column_title = cells.columns.title if rules else Text()
+        self.title.truncate(page, overflow="ellipsis")
+        self._row_title = cells.rows.title.copy() if rules else Text()
+        self._column_title = cells.columns.title.copy() if rules else Text()
         self._row_labeling = self._labeling(cells.rows, max(page // 4, 6))
         self._column_labeling = self._labeling(cells.columns, fit.inner)
         labels = 0 if self._row_labeling is None else _widest(cells.rows, self._row_labeling)
+        self._row_title.truncate(max(page // 4, labels), overflow="ellipsis")
         gutter = max(labels, self._row_title.cell_len)
         self._gutter = gutter + 1 if gutter else 0
+        self._columns: Sequence[int | None] = range(columns)
+        room = page - self._gutter - 1
+        if summary and columns * (fit.inner + 1) > room:
+            fitting = (room - ELISION - 1) // (fit.inner + 1) + 1
+            self._columns = visible(columns, min(fitting, columns - 1))
+        self._gap = len(self._columns) - 2 if None in self._columns[-2:-1] else len(self._columns)
         self._header = sum(
             (cells.grids > 1, self._column_title.cell_len > 0, self._column_labeling is not None)
         )
         self._pitch = 2 if rules else 1
-        last = self._pitch * cells.rows.count + 1 + (not rules)
+        last = self._pitch * len(self._rows) + 1 + (not rules)
         self._grid_height = self._header + last
         self._band_height = self._grid_height + (rules and cells.grids > 1)
-        boxes = self._gutter + cells.columns.count * (fit.inner + 1) + 1
+        self._column_title.truncate(max(page - self._gutter - 1, 1), overflow="ellipsis")
+        boxes = self._gutter + self._left_of(len(self._columns)) + 1
         heads = [self._gutter + 1 + self._column_title.cell_len]
         if cells.grids > 1:
             heads.append(cells.title(cells.grids - 1).cell_len)
         self._grid_width = max(boxes, *heads)
         beside = max(1, (page + GAP) // (self._grid_width + GAP))
-        self._across = min(across or beside, cells.grids)
+        self._across = min(across or beside, len(self._grids))
         shape = f"  {times(layout.array.shape)}"
         if not rules and self.title.cell_len + len(shape) <= self._across * (self._grid_width + GAP) - GAP:
             self.title.append(shape, DIM)
         self.width = max(self.title.cell_len, self._across * (self._grid_width + GAP) - GAP)
-        bands = -(-cells.grids // self._across)
+        bands = -(-len(self._grids) // self._across)
         self.height = 1 + bands * self._band_height - (self._band_height - self._grid_height)
+        self._remark = ""
+        if left_out := cells.grids - len(self._grids):
+            self._remark = f"{plural(left_out, 'slice')} before the last not shown"
+        elif cells.grids == 1 and (len(self._rows) < rows or len(self._columns) < columns):
+            self._remark = f"some of {times(layout.parts)} blocks"
+        if self._remark:
+            self.width = max(self.width, len(self._remark))
+            self.height += 1
+
+    @property
+    def merit(self) -> tuple[bool, bool, int]:
+        """What makes one summary better than another: all columns, glyphs, more columns."""
+        return None not in self._columns, self.fit.glyphs, len(self._columns)
 
     @property
     def top(self) -> int:
         """The line of the first box's upper border."""
         return 1 + self._header
 
-    def draw(self, pen: Pen, left: int, y: int, pointer: Pointer | None) -> None:
+    def draw(self, pen: LineBuilder, left: int, y: int, pointer: Pointer | None) -> None:
         """Draw line `y` of the plate, whose corner is at column `left` of the pen's line."""
         if y == 0:
             pen.put_text(min(max(left, pen.left), left + self.width - self.title.cell_len), self.title)
+            return
+        if self._remark and y == self.height - 1:
+            pen.put(left, self._remark, DIM)
             return
         band, line = divmod(y - 1, self._band_height)
         if line >= self._grid_height:
             return
         step = self._grid_width + GAP
         for place in range(max(0, (pen.left - left) // step), self._across):
-            corner, grid = left + place * step, band * self._across + place
-            if corner >= pen.right or grid >= self.cells.grids:
+            corner, number = left + place * step, band * self._across + place
+            if corner >= pen.right or number >= len(self._grids):
                 break
+            grid = self._grids[number]
             if line < self._header:
                 self._draw_header(pen, corner, grid, line)
             else:
                 self._draw_box(pen, corner, grid, line - self._header, pointer)
 
-    def spot_at(self, x: int, y: int) -> Spot:
+    def index_at(self, x: int, y: int) -> CellIndex:
         """The cell at a column and a line, or the one next to it."""
         cells = self.cells
         band = max(0, y - 1) // self._band_height
@@ -157,23 +202,23 @@ class Plate:
         band, place = divmod(grid, self._across)
         row = (y - 1 - band * self._band_height - self._header - 1) // self._pitch
         column = (x - place * (self._grid_width + GAP) - self._gutter - 1) // (self.fit.inner + 1)
-        return Spot(
+        return CellIndex(
             grid, min(max(row, 0), cells.rows.count - 1), min(max(column, 0), cells.columns.count - 1)
         )
 
-    def place_of(self, spot: Spot) -> tuple[int, int]:
+    def place_of(self, index: CellIndex) -> tuple[int, int]:
         """The first column and the line of a cell."""
-        band, place = divmod(spot.grid, self._across)
-        x = place * (self._grid_width + GAP) + self._gutter + 1 + spot.column * (self.fit.inner + 1)
-        return x, 1 + band * self._band_height + self._header + 1 + spot.row * self._pitch
+        band, place = divmod(index.grid, self._across)
+        x = place * (self._grid_width + GAP) + self._gutter + 1 + index.column * (self.fit.inner + 1)
+        return x, 1 + band * self._band_height + self._header + 1 + index.row * self._pitch
 
-    def around(self, spot: Spot) -> tuple[int, int, int, int]:
+    def around(self, index: CellIndex) -> tuple[int, int, int, int]:
         """First column, line, columns and lines of a cell and of the edges and titles that it is next to."""
-        x, y = self.place_of(spot)
+        x, y = self.place_of(index)
         left = x - self._gutter - 1
         top = y - 1
-        if spot.row == 0:
-            top = 0 if spot.grid < self._across else y - 1 - self._header
+        if index.row == 0:
+            top = 0 if index.grid < self._across else y - 1 - self._header
         return left, top, x + self.fit.inner + 1 - left, y + 2 - top
 
     def heading_of(self, y: int) -> int | None:
@@ -184,17 +229,17 @@ class Plate:
             band * self._band_height + self._header if inside and self._column_labeling is not None else None
         )
 
-    def beside(self, spot: Spot, right: int, down: int) -> Spot | None:
+    def beside(self, index: CellIndex, right: int, down: int) -> CellIndex | None:
         """The next cell in a direction, over the edges of grids; None where the array ends."""
         cells = self.cells
-        grid, row, column = spot.grid, spot.row + down, spot.column + right
+        grid, row, column = index.grid, index.row + down, index.column + right
         if not 0 <= column < cells.columns.count:
             if not 0 <= grid % self._across + right < self._across:
                 return None
             grid, column = grid + right, 0 if right > 0 else cells.columns.count - 1
         if not 0 <= row < cells.rows.count:
             grid, row = grid + down * self._across, 0 if down > 0 else cells.rows.count - 1
-        return Spot(grid, row, column) if 0 <= grid < cells.grids else None
+        return CellIndex(grid, row, column) if 0 <= grid < cells.grids else None
 
     def _labeling(self, edge: Edge, room: int) -> int | None:
         """Which of an edge's labelings fits."""
@@ -203,7 +248,7 @@ class Plate:
                 return number
         return None
 
-    def _draw_header(self, pen: Pen, corner: int, grid: int, line: int) -> None:
+    def _draw_header(self, pen: LineBuilder, corner: int, grid: int, line: int) -> None:
         """One of the lines above a box: the slice, the dimension across, the columns' labels."""
         if self.cells.grids > 1:
             if line == 0:
@@ -214,48 +259,53 @@ class Plate:
             pen.put_text(corner + self._gutter + 1, self._column_title)
             return
         assert self._column_labeling is not None
-        label_of, inner = self.cells.columns.labelings[self._column_labeling], self.fit.inner
-        for column in self._columns(pen, corner):
-            label = label_of(column)
-            x = corner + self._gutter + 1 + column * (inner + 1)
-            pen.put_text(x + (inner - label.cell_len) // 2, label)
+        label_of = self.cells.columns.labelings[self._column_labeling]
+        for place in self._seen(pen, corner):
+            column, width = self._columns[place], self._width_of(place)
+            label = Text("…", DIM) if column is None else label_of(column)
+            pen.put_text(
+                corner + self._gutter + 1 + self._left_of(place) + (width - label.cell_len) // 2, label
+            )
 
-    def _draw_box(self, pen: Pen, corner: int, grid: int, line: int, pointer: Pointer | None) -> None:
+    def _draw_box(self, pen: LineBuilder, corner: int, grid: int, line: int, pointer: Pointer | None) -> None:
         """A line of a box with what stands left of it; line 0 is the upper border."""
-        rows = self.cells.rows
-        row, rest = divmod(line - 1, self._pitch)
-        box, columns = corner + self._gutter, self._columns(pen, corner)
-        if line == 0 or row >= rows.count or rest:
+        place, rest = divmod(line - 1, self._pitch)
+        box, seen = corner + self._gutter, self._seen(pen, corner)
+        if line == 0 or place >= len(self._rows) or rest:
             if line == 0:
                 self._put_left(pen, corner, self._row_title)
-            ends = "┌┬┐" if line == 0 else "├┼┤" if row < rows.count - 1 else "└┴┘"
-            self._draw_border(pen, box, columns, ends)
+            ends = "┌┬┐" if line == 0 else "├┼┤" if place < len(self._rows) - 1 else "└┴┘"
+            self._draw_border(pen, box, seen, ends)
             return
+        row = self._rows[place]
         if self._row_labeling is not None:
-            self._put_left(pen, corner, rows.labelings[self._row_labeling](row))
-        for column in columns:
-            x = box + column * (self.fit.inner + 1)
-            spot = Spot(grid, row, column)
-            drawn = self._cell(spot)
+            label_of = self.cells.rows.labelings[self._row_labeling]
+            self._put_left(pen, corner, Text("⋮", DIM) if row is None else label_of(row))
+        for place in seen:
+            x, column = box + self._left_of(place), self._columns[place]
+            pen.put(x, "│", DIM)
+            if row is None or column is None:
+                pen.put(x + 1, ("…" if column is None else "⋮").center(self._width_of(place)), DIM)
+                continue
+            index = CellIndex(grid, row, column)
+            drawn = self._cell(index)
             text, style = drawn.text, drawn.style
-            if pointer and spot == pointer.spot:
+            if pointer and index == pointer.cell:
                 text, style = CURSOR[0] + text[1:-1] + CURSOR[1], style + pointer.style
-            elif pointer and spot == pointer.device:
+            elif pointer and index == pointer.device:
                 text, style = DEVICE[0] + text[1:-1] + DEVICE[1], style + LEFT
             elif pointer and drawn.data == pointer.data:
                 text, style = SAME[0] + text[1:-1] + SAME[1], style + MATCHED
-            pen.put(x, "│", DIM)
             pen.put(x + 1, text, style)
-        pen.put(box + columns.stop * (self.fit.inner + 1), "│", DIM)
+        pen.put(box + self._left_of(seen.stop), "│", DIM)
 
-    def _draw_border(self, pen: Pen, box: int, columns: range, ends: str) -> None:
-        first, last = columns.start, columns.stop
-        left = ends[0] if first == 0 else ends[1]
-        right = ends[2] if last == self.cells.columns.count else ends[1]
-        line = left + ends[1].join(["─" * self.fit.inner] * len(columns)) + right
-        pen.put(box + first * (self.fit.inner + 1), line, DIM)
+    def _draw_border(self, pen: LineBuilder, box: int, seen: range, ends: str) -> None:
+        left = ends[0] if seen.start == 0 else ends[1]
+        right = ends[2] if seen.stop == len(self._columns) else ends[1]
+        line = left + ends[1].join("─" * self._width_of(place) for place in seen) + right
+        pen.put(box + self._left_of(seen.start), line, DIM)
 
-    def _put_left(self, pen: Pen, corner: int, text: Text) -> None:
+    def _put_left(self, pen: LineBuilder, corner: int, text: Text) -> None:
         """What stands left of a box, and stays in sight while its left side is not."""
         if self._gutter:
             corner = min(max(corner, pen.left), corner + self._grid_width - self._gutter)
@@ -263,18 +313,25 @@ class Plate:
             pen.put_text(corner + self._gutter - 1 - text.cell_len, text)
             pen.put(corner + self._gutter - 1, " ")
 
-    def _columns(self, pen: Pen, corner: int) -> range:
-        """The columns of which something is seen; on the left only whole ones, beside the rows' labels."""
-        step, box = self.fit.inner + 1, corner + self._gutter
-        first = min(max(0, -(-(pen.left - corner) // step)), self.cells.columns.count - 1)
-        return range(first, max(first + 1, min(self.cells.columns.count, (pen.right - box) // step + 1)))
+    def _seen(self, pen: LineBuilder, corner: int) -> range:
+        """Places of columns of which something is seen; on the left only whole ones, beside the labels."""
+        step, box, count = self.fit.inner + 1, corner + self._gutter, len(self._columns)
+        first = min(max(0, -(-(pen.left - corner) // step)), count - 1)
+        return range(first, max(first + 1, min(count, (pen.right - box) // step + 2)))
 
-    def _cell(self, spot: Spot) -> Drawn:
-        drawn = self._drawn.get(spot)
+    def _left_of(self, place: int) -> int:
+        """The column of the box in which a place begins, with the line before it."""
+        return place * (self.fit.inner + 1) - (self.fit.inner - ELISION) * (place > self._gap)
+
+    def _width_of(self, place: int) -> int:
+        return ELISION if place == self._gap else self.fit.inner
+
+    def _cell(self, index: CellIndex) -> _Drawn:
+        drawn = self._drawn.get(index)
         if drawn is None:
             if len(self._drawn) >= REMEMBERED:
                 self._drawn.clear()
-            cell = self.cells.cell(spot, self.fit.inner)
-            text = cell_text(cell, self.fit.inner, self.fit.glyphs)
-            drawn = self._drawn[spot] = Drawn(text, cell.style, self.cells.data(spot))
+            cell = self.cells.cell(index, self.fit.inner)
+            text = cell.text(self.fit.inner, self.fit.glyphs)
+            drawn = self._drawn[index] = _Drawn(text, cell.style, self.cells.data(index))
         return drawn

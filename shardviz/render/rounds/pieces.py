@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.style import Style
 from rich.text import Text
 
-from shardviz.collectives import Piece
-from shardviz.render.layouts.grid import DIM
-from shardviz.render.palette import PARTIAL
-from shardviz.render.rounds.number_text import numbers
+from shardviz.collectives import Pattern, Piece
+from shardviz.render.palette import DIM, GLYPHS, PARTIAL, SUBSCRIPTS, Palette, glyph
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 
 ARRIVED = "▸"
 """Stands before a piece that came in the last round."""
@@ -58,7 +60,7 @@ FORMS = (
 
 
 @dataclass(frozen=True)
-class Cell:
+class PieceCell:
     """A piece as it is drawn: its name, its numbers (None where there are none), what of it is marked.
 
     `numbers` are all of them, or the first ones and the last of `length`. `sums` are its addends
@@ -126,7 +128,7 @@ class Naming:
     added: bool
 
 
-def piece_cell(piece: Piece, name: str, style: Style, naming: Naming) -> Cell:
+def piece_cell(piece: Piece, name: str, style: Style, naming: Naming) -> PieceCell:
     """A piece of the chunk `name` in its colour."""
     count = piece.count
     partial = count < naming.members
@@ -134,7 +136,7 @@ def piece_cell(piece: Piece, name: str, style: Style, naming: Naming) -> Cell:
     many = f"{'Σ' if naming.combined == '+' else 'of '}{count}" if summed else ""
     values = piece.values
     if values is None:
-        return Cell(name, None, 0, style, piece.arrived, piece.needed, partial, count=many)
+        return PieceCell(name, None, 0, style, piece.arrived, piece.needed, partial, count=many)
     shown = numbers(values if len(values) <= LISTED else values[[0, 1, -1]])
     sums: tuple[str, ...] = ()
     wraps = False
@@ -145,7 +147,7 @@ def piece_cell(piece: Piece, name: str, style: Style, naming: Naming) -> Cell:
         if not partial:
             sums = tuple(f"{parts}={total}" for parts, total in zip(each, shown, strict=True))
         wraps = naming.combined == "+" and "int" in values.dtype.name and _wraps(addends, shown)
-    return Cell(
+    return PieceCell(
         name,
         tuple(shown),
         len(values),
@@ -171,3 +173,42 @@ def _joined(addends: Sequence[str], combined: str) -> str:
     if combined != "+":
         return f"{combined}({','.join(addends)})"
     return "+".join(f"({each})" if "j" in each else each for each in addends).replace("+-", "-")
+
+
+def number(value: bool | int | float | complex) -> str:
+    """``3``, ``0.3333``, ``1.5e+10``, ``1+2j``, ``nan``: four digits of what is not whole."""
+    if isinstance(value, complex):
+        sign = "" if str(value.imag).startswith("-") else "+"
+        return f"{number(value.real)}{sign}{number(value.imag)}j"
+    if isinstance(value, float):
+        return f"{value:.0f}" if value.is_integer() and abs(value) < 1e6 else f"{value:.4g}"
+    return str(value)
+
+
+def numbers(values: NDArray[Any]) -> list[str]:
+    """Every element, in row-major order."""
+    return [number(value) for value in plain_values(values.reshape(-1))]
+
+
+def plain_values(values: NDArray[Any]) -> list[Any]:
+    """Nested lists of Python's own bool, int, float or complex, whatever the dtype."""
+    if values.dtype.kind in "biufc":
+        listed: list[Any] = values.tolist()
+        return listed
+    # ml_dtypes' types are none of NumPy's kinds; every one of them fits one of these exactly.
+    wide: list[Any] = values.astype("int64" if "int" in values.dtype.name else "float64").tolist()
+    return wide
+
+
+def chunk_name(pattern: Pattern, chunks: int, chunk: int, group: int = 0) -> str:
+    """The name of a chunk of a group; groups that run at the same time have names of their own."""
+    n = pattern.group_size
+    if pattern.kind == "all_to_all" and chunks == n * n and (group + 1) * n <= len(GLYPHS):
+        origin, target = divmod(chunk, n)
+        return glyph(group * n + origin) + str(target).translate(SUBSCRIPTS)
+    return glyph(group * chunks + chunk)
+
+
+def chunk_style(palette: Palette, chunks: int, chunk: int, group: int = 0) -> Style:
+    """The colour of a chunk of a group."""
+    return palette.shard(group * chunks + chunk)
