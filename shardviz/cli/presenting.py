@@ -141,7 +141,7 @@ def _compare(question: CollectiveQuestion, links: Links, manner: Manner, heading
 
             document = comparison_document(walk, crossed, skipped)
         else:
-            from shardviz.render.rounds.comparison_view import comparison_view
+            from shardviz.render.rounds.costs import comparison_view
 
             page = manner.page
             lines = comparison_view(walk, crossed, skipped, page.width, page.palette)
@@ -174,11 +174,11 @@ def check_listed(walk: Walk) -> None:
 def _played(walk: Walk, manner: Manner) -> int:
     """Play the frames, and return the number of the one at which the show ended."""
     from shardviz.cli.play import play
-    from shardviz.render.rounds.play_lines import Stage
+    from shardviz.render.rounds.player import PlayedTable
 
     @lru_cache(maxsize=1)
-    def stage(width: int, height: int, palette: Palette) -> Stage:
-        return Stage(walk, width, height, palette)
+    def stage(width: int, height: int, palette: Palette) -> PlayedTable:
+        return PlayedTable(walk, width, height, palette)
 
     def picture(number: int, size: tuple[int, int]) -> str:
         page = manner.page

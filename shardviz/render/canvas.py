@@ -14,9 +14,10 @@ SUMMARY = 6
 class Canvas(Protocol):
     """Lines of text of a known size; `line` draws columns `left` to `right` of one, at constant cost."""
 
-    width: int
-    height: int
-
+    @property
+    def width(self) -> int: ...
+    @property
+    def height(self) -> int: ...
     def line(self, y: int, left: int, right: int) -> Text: ...
 
 

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from shardviz.errors import plural
 from shardviz.notation import write_book
+from shardviz.render.lines import GAP
 from shardviz.render.palette import DIM, PADDING, PARTIAL, Palette
 from shardviz.render.units import human_bytes, times
 from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray
@@ -60,18 +61,28 @@ def coordinates(mesh: Mesh, position: int, palette: Palette, axes: Iterable[str]
     return Text(" ").join(Text(f"{axis}{place[axis]}", palette.axis(mesh, axis)) for axis in shown)
 
 
-def device_labels(mesh: Mesh, positions: Sequence[int], palette: Palette, width: int) -> list[Text]:
-    """Equally wide labels of devices; without their coordinates where those take more than `width`."""
-    ids = [str(mesh.device_id(position)) for position in positions]
-    digits = max(map(len, ids), default=0)
-    places = [coordinates(mesh, position, palette) for position in positions]
-    widest = max((place.cell_len for place in places), default=0)
-    if digits + 2 + widest > width:
-        return [Text(number.rjust(digits)) for number in ids]
-    return [
-        Text.assemble(number.rjust(digits), "  ", place, " " * (widest - place.cell_len))
-        for number, place in zip(ids, places, strict=True)
-    ]
+class DeviceLabels:
+    """Equally wide labels of devices, ``3  X0 Y3``; without coordinates where those take more than `width`.
+
+    `positions` decide how wide they are.
+    """
+
+    def __init__(self, mesh: Mesh, positions: Sequence[int], palette: Palette, width: int) -> None:
+        self._mesh, self._palette = mesh, palette
+        self._digits = max((len(str(mesh.device_id(position))) for position in positions), default=0)
+        places = (coordinates(mesh, position, palette).cell_len for position in positions)
+        self._place = GAP + max(places, default=0)
+        if self._digits + self._place > width:
+            self._place = 0
+        self.width = self._digits + self._place
+
+    def of(self, position: int) -> Text:
+        """The label of the device at a position of the mesh."""
+        number = str(self._mesh.device_id(position)).rjust(self._digits)
+        if not self._place:
+            return Text(number)
+        label = Text.assemble(number, " " * GAP, coordinates(self._mesh, position, self._palette))
+        return label.append(" " * (self.width - label.cell_len))
 
 
 def mesh_text(mesh: Mesh, palette: Palette) -> Text:

@@ -10,8 +10,7 @@ from rich.text import Text
 from shardviz.collectives import schedules_for
 from shardviz.collectives.pattern import KINDS, Pattern
 from shardviz.render.palette import PLAIN, TRUECOLOR
-from shardviz.render.rounds.box_shape import box_shape
-from shardviz.render.rounds.device_picture import DevicePicture
+from shardviz.render.rounds.device_picture import DevicePicture, box_shape
 
 NAMES = dict(
     zip(KINDS, ("all_gather", "psum_scatter", "psum", "all_to_all", "ppermute", "pbroadcast"), strict=True)

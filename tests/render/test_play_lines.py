@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from shardviz.render.palette import PLAIN, TRUECOLOR
-from shardviz.render.rounds.buffer_picture import common_shape
-from shardviz.render.rounds.play_lines import Stage
+from shardviz.render.rounds.buffer_table import table_shape
+from shardviz.render.rounds.player import PlayedTable
 from shardviz.stepping.walk import Walk
 
 WalkOf = Callable[..., Walk]
@@ -28,7 +28,7 @@ def test_every_frame_fits_the_screen(
 ) -> None:
     walk = walk_of(*question)
     for palette in (PLAIN, TRUECOLOR):
-        stage = Stage(walk, width, height, palette)
+        stage = PlayedTable(walk, width, height, palette)
         for number in range(len(walk.frames)):
             lines = stage.lines(number)
             assert len(lines) == height
@@ -38,7 +38,7 @@ def test_every_frame_fits_the_screen(
 def test_devices_stay_where_they_are(walk_of: WalkOf, tutorial: tuple[int, ...]) -> None:
     walk = walk_of("psum", "i=4", tutorial)
     frames = [
-        [line.plain for line in Stage(walk, 80, 12, PLAIN).lines(number)]
+        [line.plain for line in PlayedTable(walk, 80, 12, PLAIN).lines(number)]
         for number in range(len(walk.frames))
     ]
     assert {tuple(frame[:1]) for frame in frames} == {tuple(frames[0][:1])}
@@ -51,43 +51,43 @@ def test_devices_stay_where_they_are(walk_of: WalkOf, tutorial: tuple[int, ...])
 def test_what_is_said_over_a_frame(walk_of: WalkOf, tutorial: tuple[int, ...]) -> None:
     walk = walk_of("psum", "i=4", tutorial)
     first, third, last = (
-        [line.plain for line in Stage(walk, 80, 12, PLAIN).lines(number)] for number in (0, 3, 6)
+        [line.plain for line in PlayedTable(walk, 80, 12, PLAIN).lines(number)] for number in (0, 3, 6)
     )
     assert first[2].startswith("round 0 of 6  ─")
-    assert first[3] == "before"
-    assert third[2] == f"round 3 of 6  {'━' * 20}{'─' * 20}"
+    assert first[3] == "reduce-scatter → all-gather"
+    assert third[2] == f"round 3 of 6  {'━' * 30}┼{'─' * 29}"
     assert third[3] == "reduce-scatter  each sends 1 chunk to the next, 4 B"
     assert "▸5+5+9+3=22" in third[6]
-    assert last[2].endswith("━" * 40)
+    assert last[2].endswith("━" * 29)
     assert last[3].startswith("all-gather")
 
 
 def test_one_device_has_one_frame(walk_of: WalkOf) -> None:
-    lines = Stage(walk_of("psum", "i=1", (1, 2)), 80, 10, PLAIN).lines(0)
-    assert lines[2].plain == f"round 0 of 0  {'━' * 40}"
+    lines = PlayedTable(walk_of("psum", "i=1", (1, 2)), 80, 10, PLAIN).lines(0)
+    assert lines[2].plain == f"round 0 of 0  {'━' * 60}"
 
 
 def test_marks_are_explained_and_how_it_is_stopped(walk_of: WalkOf, tutorial: tuple[int, ...]) -> None:
     walk = walk_of("psum", "i=4", tutorial)
     for number in range(len(walk.frames)):
-        lines = [line.plain for line in Stage(walk, 100, 16, PLAIN).lines(number)]
+        lines = [line.plain for line in PlayedTable(walk, 100, 16, PLAIN).lines(number)]
         assert lines[-1].startswith("▸ has just arrived   ╱ partial sum   ( ) no longer needed   ")
         assert lines[-1].endswith("any key stops")
-    assert Stage(walk, 40, 12, PLAIN).lines(1)[-1].plain.endswith("any key stops")
+    assert PlayedTable(walk, 40, 12, PLAIN).lines(1)[-1].plain.endswith("any key stops")
 
 
 def test_what_is_cut_off_is_marked(walk_of: WalkOf, tutorial: tuple[int, ...]) -> None:
-    said = Stage(walk_of("psum", "i=4", tutorial), 40, 12, PLAIN).lines(1)[4].plain
+    said = PlayedTable(walk_of("psum", "i=4", tutorial), 40, 12, PLAIN).lines(1)[4].plain
     assert said == "reduce-scatter  each sends 1 chunk to t…"
 
 
 def test_frames_are_compared_once_for_each_size(walk_of: WalkOf, monkeypatch: pytest.MonkeyPatch) -> None:
-    import shardviz.render.rounds.play_lines as module
+    import shardviz.render.rounds.player as module
 
     calls = []
-    monkeypatch.setattr(module, "common_shape", lambda drawn: calls.append(1) or common_shape(drawn))
+    monkeypatch.setattr(module, "table_shape", lambda *drawn: calls.append(1) or table_shape(*drawn))
     walk = walk_of("psum", "i=4", tuple(range(16)))
-    stages = {size: Stage(walk, size, 20, PLAIN) for size in (80, 100)}
+    stages = {size: PlayedTable(walk, size, 20, PLAIN) for size in (80, 100)}
     for size in (80, 80, 100):
         for number in range(len(walk.frames)):
             stages[size].lines(number)

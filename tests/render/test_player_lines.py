@@ -6,8 +6,8 @@ import pytest
 
 from shardviz.hardware.course import Course
 from shardviz.render.palette import PLAIN
-from shardviz.render.rounds.player_lines import (
-    Account,
+from shardviz.render.rounds.player import (
+    CostSummary,
     flowed,
     progress_line,
     state_line,
@@ -44,7 +44,7 @@ def test_before_after_and_the_final_result(walk):
 
 
 def test_the_account_runs_and_never_moves(walk):
-    account = Account(walk, Course(walk.timeline))
+    account = CostSummary(walk, Course(walk.timeline))
     lines = [[line.plain for line in account.lines(number, 100)] for number in range(7)]
     assert lines[3] == [
         "sent     12 B of 24 B a device, least 24 B   time     3 µs of 6 µs at 45 GB/s a link",
@@ -52,13 +52,13 @@ def test_the_account_runs_and_never_moves(walk):
     ]
     assert len({tuple(map(len, each)) for each in lines}) == 1
     assert lines[6][0].startswith("sent     24 B of 24 B")
-    placed = Account(walk, Course(walk.timeline), "v5e:2x4")
+    placed = CostSummary(walk, Course(walk.timeline), "v5e:2x4")
     assert placed.lines(3, 100)[1].plain.startswith("ring of 4 on v5e:2x4")
     assert account.lines(3, 40)[0].plain == "sent     12 B of 24 B, least 24 B"
 
 
 def test_without_sums_the_least_is_told(walk):
-    (line,) = Account(walk, None).lines(3, 80)
+    (line,) = CostSummary(walk, None).lines(3, 80)
     assert line.plain == "too many rounds to add up   least 24 B, 2 rounds"
 
 

@@ -9,8 +9,7 @@ import pytest
 from shardviz.drafts.draft import OPEN, Draft
 from shardviz.drafts.edits import cycle_unreduced, enter
 from shardviz.drafts.reading import read
-from shardviz.render.problems.cells import Cell, field_rows
-from shardviz.render.problems.fields_picture import Place
+from shardviz.render.problems.fields_picture import Cell, Place, field_rows
 from shardviz.tui.problem import changes
 from shardviz.tui.problem.cursor import Cursor, cell_at, cursor_on, moved, place_at
 

@@ -180,53 +180,32 @@ MAX_PIECES = 640
 NAMES = len(FORMS) - 1
 
 
-def drawn_columns(walk: Walk) -> list[int] | None:
-    """The columns of a device's cells, as `BufferRows` counts them; None where they are too many."""
-    columns = all_columns(walk)
+def drawn_columns(walk: Walk) -> Sequence[int] | None:
+    """The columns of a device's cells, as `BufferRows` counts them; None where they are too many, and where
+    nobody follows who holds which."""
+    columns = chunk_columns(walk) if walk.followed else None
     return columns if columns is not None and len(columns) <= MAX_CELLS else None
 
 
-def all_columns(walk: Walk) -> list[int] | None:
-    """The columns of chunks that are not empty; None where nobody follows who holds which."""
+def chunk_columns(walk: Walk) -> Sequence[int]:
+    """The columns of chunks that are not empty."""
     pattern, chunks = walk.schedule.pattern, walk.schedule.chunks
-    if not walk.followed:
-        return None
     if pattern.kind == "all_to_all":
-        return [*range(pattern.group_size * pattern.pieces(chunks))]
+        return range(pattern.group_size * pattern.pieces(chunks))
     empty = empty_chunks(walk)
-    return [*range(chunks)] if empty is None else (~empty).nonzero()[0].tolist()
+    found: Sequence[int] = range(chunks) if empty is None else (~empty).nonzero()[0].tolist()
+    return found
 
 
 @dataclass(frozen=True)
-class LookedAt:
-    """Frames of one group of a walk; `columns` are those that are drawn."""
+class FrameStats:
+    """Rows that are to be drawn alike: how wide labels are, which marks there are.
 
-    walk: Walk
-    group: int
-    columns: Sequence[int]
-    palette: Palette
+    `forms` are the numbers of those among `FORMS` that may be taken.
+    """
 
-    @property
-    def all_seen(self) -> bool:
-        """Whether there are few enough pieces to write more than their names."""
-        return self.walk.schedule.pattern.group_size * len(self.columns) <= MAX_PIECES
-
-    @cached_property
-    def rows(self) -> list[BufferRow]:
-        """Every device's row in the first and the last frame and some between; of large groups some rows."""
-        rounds, size = self.walk.schedule.rounds, self.walk.schedule.pattern.group_size
-        some = max(1, MAX_PIECES // max(1, size * len(self.columns)))
-        frames = sorted({rounds, *range(0, rounds, max(1, -(-rounds // some)))})
-        members = range(size)
-        if not self.all_seen:
-            frames, members = sorted({0, rounds // 2}), range(min(2, size))
-        return [
-            BufferRows(
-                self.walk, self.walk.frames[number], self.columns, self.palette, bool(number), False
-            ).row(self.group, member)
-            for number in frames
-            for member in members
-        ]
+    rows: Sequence[BufferRow]
+    forms: Sequence[int] = range(len(FORMS))
 
     @cached_property
     def cells(self) -> list[PieceCell]:
@@ -253,22 +232,44 @@ class LookedAt:
         """Characters of what a device has sent."""
         return max((len(row.sent) for row in self.rows), default=0)
 
-    def labels(self) -> Iterator[tuple[int, int]]:
-        """The forms in which every piece can be written, the richest first, and the longest label in each.
-
-        Where sums are made, all forms say whose, or of how many.
-        """
-        cells = [cell for row in self.rows for cell in row.cells if cell is not None]
-        for number, form in enumerate(FORMS):
-            if number < NAMES and not self.all_seen:
-                continue
-            if self.walk.schedule.pattern.reduces and not (form.addends or form.counted):
-                continue
-            lengths = [None if label is None else len(label) for label in (c.label(form) for c in cells)]
-            known = [length for length in lengths if length is not None]
-            if len(known) == len(lengths):
-                yield number, max(known, default=1)
+    @property
+    def longest_passing(self) -> int:
+        """Columns of what waits to go on, with the line before it."""
+        longest = max((sum(len(each.name) + 3 for each in row.passing) for row in self.rows), default=0)
+        return longest + 3 if longest else 0
 
     @property
     def longest_name(self) -> int:
         return max((len(cell.name) for cell in self.cells), default=1)
+
+    def labels(self) -> Iterator[tuple[int, int]]:
+        """The forms in which every piece can be written, the richest first, and the longest label in each."""
+        cells = [cell for row in self.rows for cell in row.cells if cell is not None]
+        for number in self.forms:
+            lengths = [
+                None if label is None else len(label) for label in (c.label(FORMS[number]) for c in cells)
+            ]
+            known = [length for length in lengths if length is not None]
+            if len(known) == len(lengths):
+                yield number, max(known, default=1)
+
+
+def sampled(walk: Walk, group: int, columns: Sequence[int], palette: Palette) -> FrameStats:
+    """Every device's row in the first and the last frame and some between; of large groups some rows.
+
+    Where sums are made, all forms say whose, or of how many; where pieces are too many, they have names.
+    """
+    rounds, size = walk.schedule.rounds, walk.schedule.pattern.group_size
+    pieces = size * len(columns)
+    frames = sorted({rounds, *range(0, rounds, max(1, -(-rounds // max(1, MAX_PIECES // max(1, pieces)))))})
+    members = range(size)
+    if pieces > MAX_PIECES:
+        frames, members = sorted({0, rounds // 2}), range(min(2, size))
+    makers = [BufferRows(walk, walk.frames[number], columns, palette, True, False) for number in frames]
+    reduces = walk.schedule.pattern.reduces
+    forms = [
+        number
+        for number, form in enumerate(FORMS)
+        if (number == NAMES or pieces <= MAX_PIECES) and (not reduces or form.addends or form.counted)
+    ]
+    return FrameStats([maker.row(group, member) for maker in makers for member in members], forms)

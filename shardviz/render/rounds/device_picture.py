@@ -5,15 +5,31 @@ Lines are drawn where they are seen only, so that groups of any size cost the sa
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+
+from rich.style import Style
 from rich.text import Text
 
+from shardviz.collectives import Frame
 from shardviz.errors import plural
+from shardviz.hardware import Switch
 from shardviz.render.canvas import LineBuilder
+from shardviz.render.caption import coordinates
 from shardviz.render.palette import DIM, Palette
-from shardviz.render.rounds.box_shape import BoxShape, page
-from shardviz.render.rounds.device_box import BoxTitles, DeviceBoxes
-from shardviz.render.rounds.device_map import DeviceMap, Pair, SwitchMap
-from shardviz.render.rounds.round_traffic import RoundTraffic
+from shardviz.render.rounds.buffer_rows import (
+    NAMES,
+    BufferRow,
+    BufferRows,
+    FrameStats,
+    drawn_columns,
+    sampled,
+)
+from shardviz.render.rounds.device_map import DeviceMap, Pair, SwitchMap, Winding, device_map
+from shardviz.render.rounds.pieces import ARRIVED, FORMS, PieceCell, chunk_name, chunk_style
+from shardviz.render.rounds.round_traffic import Moves, RoundTraffic
 from shardviz.stepping.walk import Walk
 
 SWITCH, BAR = "switch", "━"
@@ -188,3 +204,304 @@ class DevicePicture:
         many = plural(len(chunks), "chunk")
         few = f"{len(chunks):,}"
         return Text(many if len(many) <= room else few if len(few) <= room else "")
+
+
+NOTHING = "·"
+FULL, SOME = "█", "▒"
+"""Parts of a bar of which all chunks are there, or some."""
+PART = 2
+"""Columns of a part."""
+LISTED_TARGETS = 3
+REMEMBERED = 1000
+"""Bars that are kept."""
+
+
+class BoxTitles:
+    """What boxes of a group have in common in all rounds: the upper borders, and bars."""
+
+    def __init__(self, walk: Walk, group: int, shape: BoxShape, palette: Palette) -> None:
+        self._walk, self._group, self._inside, self._palette = walk, group, shape.inside, palette
+        self._drawn: dict[int, Text] = {}
+        self.bars: dict[bytes, Text] = {}
+        """Bars by how many chunks their parts have: most rounds have the same ones."""
+
+    def of(self, member: int) -> Text:
+        """The border with the device's number and, where there is room, its place in the mesh."""
+        if member not in self._drawn:
+            self._drawn[member] = self._draw(member)
+        return self._drawn[member]
+
+    def _draw(self, member: int) -> Text:
+        mesh, inside = self._walk.mesh, self._inside
+        position = self._walk.groups[self._group][member]
+        title = Text.assemble((str(mesh.device_id(position)), "bold"))
+        place = coordinates(mesh, position, self._palette)
+        if title.cell_len + 2 + place.cell_len + 2 <= inside:
+            title = Text.assemble(title, "  ", place)
+        rest = inside - title.cell_len - 2
+        return Text.assemble(("┌ ", DIM), title, (f" {'─' * rest}┐", DIM))
+
+
+class DeviceBoxes:
+    """The boxes of one group after one round, each drawn when it is asked for."""
+
+    def __init__(
+        self,
+        walk: Walk,
+        number: int,
+        group: int,
+        shape: BoxShape,
+        traffic: RoundTraffic,
+        palette: Palette,
+        titles: BoxTitles,
+    ) -> None:
+        self._walk, self._group, self._shape, self._palette = walk, group, shape, palette
+        self._traffic, self._titles = traffic, titles
+        self._columns = drawn_columns(walk)
+        self._frame: Frame | None = walk.frames[number] if walk.followed else None
+        self._rows: BufferRows | None = None
+        if self._frame is not None and self._columns is not None:
+            self._rows = BufferRows(walk, self._frame, self._columns, palette, bool(number), False)
+        self._slots = walk.schedule.pattern.kind == "all_to_all"
+
+    def lines(self, member: int) -> list[Text]:
+        """A member's box: `shape.height` lines of `shape.width` columns."""
+        inside = self._shape.inside
+        if self._rows is not None:
+            row = self._rows.row(self._group, member)
+            body, sent = self._cells(row, member), row.sent
+        else:
+            body = [*self._bar(member), self._arrived(member)]
+            sent = self._words(self._traffic.sent(member), "→")
+        lines = [self._titles.of(member)]
+        for line in body[: self._shape.lines]:
+            line.truncate(inside)
+            lines.append(Text.assemble(("│", DIM), line, " " * (inside - line.cell_len), ("│", DIM)))
+        return [*lines, self._bottom(sent)]
+
+    def name(self, chunk: int) -> str:
+        """What a chunk is called."""
+        schedule = self._walk.schedule
+        return chunk_name(schedule.pattern, schedule.chunks, chunk, self._group)
+
+    def style(self, chunk: int) -> Style:
+        """The colour of a chunk."""
+        return chunk_style(self._palette, self._walk.schedule.chunks, chunk, self._group)
+
+    def _bottom(self, sent: str) -> Text:
+        """The border with what has been sent."""
+        inside = self._shape.inside
+        if not sent or len(sent) + 2 > inside:
+            return Text(f"└{'─' * inside}┘", DIM)
+        return Text.assemble(("└ ", DIM), sent, (f" {'─' * (inside - len(sent) - 2)}┘", DIM))
+
+    def _cells(self, row: BufferRow, member: int) -> list[Text]:
+        shape = self._shape
+        assert self._columns is not None
+        leaving = set() if self._slots else self._leaving(member)
+        texts = []
+        for column, cell in zip(self._columns, row.cells, strict=True):
+            text = self._cell(cell)
+            if column in leaving and cell is not None and not shape.bare:
+                text = Text.assemble(text[:-1], Text(ARRIVED, cell.style if cell.needed else DIM))
+            texts.append(text)
+        blank = Text(" " * shape.blank)
+        lines = [
+            blank.join(texts[start : start + shape.per_line])
+            for start in range(0, len(texts), shape.per_line)
+        ]
+        if shape.passing:
+            lines.append(self._passing(row))
+        return lines
+
+    def _cell(self, cell: PieceCell | None) -> Text:
+        shape = self._shape
+        if cell is None:
+            return Text(NOTHING.center(shape.cell), DIM)
+        if not shape.bare:
+            return cell.text(shape.cell, FORMS[shape.form])
+        style = cell.style if cell.needed else DIM
+        return Text(cell.name[: shape.cell].ljust(shape.cell), style)
+
+    def _passing(self, row: BufferRow) -> Text:
+        """What waits to go on."""
+        line = Text()
+        for number, cell in enumerate(row.passing):
+            text = Text.assemble(cell.text(len(cell.name) + 2, FORMS[-1]))
+            rest = f" +{len(row.passing) - number}"
+            if line.cell_len + text.cell_len + (len(rest) if number + 1 < len(row.passing) else 0) > (
+                self._shape.inside
+            ):
+                return line.append(rest, DIM)
+            line.append_text(text)
+        return line
+
+    def _leaving(self, member: int) -> set[int]:
+        return set(self._traffic.sent(member).listed)
+
+    @cached_property
+    def _bar_parts(self) -> list[tuple[int, Style]]:
+        """How many chunks every part of a bar stands for, and the colour of the first of them."""
+        count, parts = self._walk.schedule.chunks, self._shape.inside // PART
+        bounds = [-(-place * count // parts) for place in range(parts + 1)]
+        return [(stop - start, Style(color=self.style(start).bgcolor)) for start, stop in pairwise(bounds)]
+
+    def _bar(self, member: int) -> list[Text]:
+        """Which chunks the member has, in a bar in their colours; nothing where that is not followed."""
+        import numpy as np
+
+        if self._frame is None:
+            return []
+        held = self._frame.held_by(member)
+        needed = held.chunk[held.needed]
+        places = needed * len(self._bar_parts) // self._walk.schedule.chunks
+        parts = np.bincount(places, minlength=len(self._bar_parts))
+        key = parts.tobytes()
+        if key not in self._titles.bars:
+            bar = Text()
+            for part, (size, style) in zip(parts.tolist(), self._bar_parts, strict=True):
+                word = FULL if part == size else SOME if part else NOTHING
+                bar.append(PART * word, style if part else DIM)
+            if len(self._titles.bars) > REMEMBERED:
+                self._titles.bars.clear()
+            self._titles.bars[key] = bar
+        return [self._titles.bars[key].copy()]
+
+    def _arrived(self, member: int) -> Text:
+        words = self._words(self._traffic.received(member), "←")
+        return Text(f"{ARRIVED}{words}") if words else Text()
+
+    def _words(self, moves: Moves, arrow: str) -> str:
+        """``α→1``, ``α–ω→1``, ``12 chunks→3 devices``."""
+        if not len(moves):
+            return ""
+        others = list(dict.fromkeys(moves.others.tolist()))
+        group = self._walk.groups[self._group]
+        chunks = len(moves) * moves.span
+        if len(moves) > 1 or len(others) > 1:
+            ids = ",".join(str(self._walk.mesh.device_id(group[other])) for other in others[:LISTED_TARGETS])
+            to = ids if len(others) <= LISTED_TARGETS else f"{len(others):,} devices"
+            return f"{plural(chunks, 'chunk')}{arrow}{to}"
+        first = int(moves.first[0])
+        last = (first + moves.span - 1) % self._walk.schedule.chunks
+        names = self.name(first) + (f"–{self.name(last)}" if moves.span > 1 else "")
+        return f"{names}{arrow}{self._walk.mesh.device_id(group[others[0]])}"
+
+
+GAPS = (7, 5, 3, 1)
+"""Columns between boxes, where links are drawn."""
+BAR_WIDTH = 12
+"""Columns of the bar in place of cells."""
+ROOMY = 3
+"""Lines between rows of boxes where there is room."""
+SIDES = 2
+LEAST_INSIDE = 4
+
+
+@dataclass(frozen=True)
+class BoxShape:
+    """Boxes with `lines` lines of `inside` columns, and gaps between them.
+
+    `form` is the number of a form among `FORMS`; a line has `per_line` cells of `cell` columns with `blank`
+    columns between; `bare` cells have no room for marks. No `cell` is a bar in place of cells. `passing`: a
+    line more for what waits to go on. `above` are the lines between rows of boxes.
+    """
+
+    inside: int
+    lines: int
+    gap: int
+    form: int = NAMES
+    cell: int = 0
+    per_line: int = 0
+    blank: int = 0
+    bare: bool = False
+    passing: bool = False
+    above: int = 1
+
+    @property
+    def width(self) -> int:
+        return self.inside + SIDES
+
+    @property
+    def height(self) -> int:
+        return self.lines + SIDES
+
+
+def box_shape(
+    walk: Walk, group: int, width: int, height: int, palette: Palette
+) -> tuple[BoxShape, DeviceMap]:
+    """The richest boxes with which the whole picture fits a page, else boxes with which its width does.
+
+    A ring that closes, and a line or a switch in one row, come before richer boxes. Where sums are made,
+    names without marks are worse than a picture that scrolls.
+    """
+    above = 2 if isinstance(walk.links.topology, Switch) else 1
+    shapes = (replace(shape, above=above) for shape in _shapes(walk, group, palette))
+    found = [(shape, _map(walk, shape, width)) for shape in shapes]
+    fitting = []
+    for shape, arranged in found:
+        wide, high = page(arranged, shape)
+        if wide <= width and high <= height:
+            roomy = replace(shape, above=ROOMY)
+            fits = page(arranged, roomy)[1] <= height and not isinstance(arranged, SwitchMap)
+            fitting.append((roomy if fits else shape, arranged))
+    natural = (each for each in fitting if not isinstance(each[1], Winding | SwitchMap) or each[1].rows == 1)
+    if fitting and not (fitting[0][0].bare and walk.schedule.pattern.reduces):
+        return next(natural, fitting[0])
+    names = [each for each in found if each[0].form == NAMES and not each[0].bare]
+    wide_enough = [each for each in names if page(each[1], each[0])[0] <= width]
+    if not names[0][0].cell:
+        # A picture of bars scrolls far anyway: its links rather have room for names.
+        return next(iter(wide_enough), names[0])
+    return min(wide_enough, key=lambda each: page(each[1], each[0])[1], default=found[-1])
+
+
+def page(arranged: DeviceMap, shape: BoxShape) -> tuple[int, int]:
+    """The columns and lines of a picture."""
+    edges = shape.gap * (2 if arranged.across(0, 0) else 0)
+    wide = edges + arranged.columns * (shape.width + shape.gap) - shape.gap
+    top, bottom = (arranged.down(gap, 0) is not None for gap in (0, arranged.rows))
+    above = shape.above
+    return wide, arranged.rows * (shape.height + above) + above * (top + bottom - 1)
+
+
+def _map(walk: Walk, shape: BoxShape, width: int) -> DeviceMap:
+    pitch = shape.width + shape.gap
+    arranged = device_map(walk.links.topology, (width + shape.gap) // pitch)
+    if arranged.across(0, 0) is not None:
+        # What goes around needs room at both edges.
+        arranged = device_map(walk.links.topology, (width - shape.gap) // pitch)
+    return arranged
+
+
+def _shapes(walk: Walk, group: int, palette: Palette) -> Iterator[BoxShape]:
+    """Shapes from the richest to the smallest."""
+    columns = drawn_columns(walk)
+    least = max(LEAST_INSIDE, len(str(walk.mesh.size - 1)) + 2)
+    if columns is None:
+        for gap in GAPS:
+            for inside in (BAR_WIDTH + 4, BAR_WIDTH):
+                yield BoxShape(max(inside, least), 1 + walk.followed, gap)
+        return
+    seen = sampled(walk, group, columns, palette)
+    lengths: set[tuple[int, int]] = set()
+    for form, longest in seen.labels():
+        if (longest, FORMS[form].rank) in lengths:
+            continue
+        lengths.add((longest, FORMS[form].rank))
+        for gap in GAPS if form == NAMES else GAPS[:2]:
+            for blank in (1, 0) if form == NAMES else (1,):
+                yield from _with_cells(seen, form, longest + 2, blank, gap, least)
+    for gap in GAPS:
+        yield from _with_cells(seen, NAMES, seen.longest_name, 0, gap, least, bare=True)
+
+
+def _with_cells(
+    seen: FrameStats, form: int, cell: int, blank: int, gap: int, least: int, bare: bool = False
+) -> Iterator[BoxShape]:
+    """The cells in one line, in two lines, ….."""
+    count = max(1, len(seen.rows[0].cells))
+    for per_line in dict.fromkeys(-(-count // lines) for lines in range(1, min(count, 8) + 1)):
+        inside = max(per_line * (cell + blank) - blank, least)
+        lines = -(-count // per_line) + seen.passing
+        yield BoxShape(inside, lines, gap, form, cell, per_line, blank, bare, seen.passing)

@@ -11,7 +11,7 @@ from rich.style import Style
 from rich.text import Text
 
 from shardviz.render.canvas import SUMMARY, visible
-from shardviz.render.caption import device_labels
+from shardviz.render.caption import DeviceLabels
 from shardviz.render.lines import shelve
 from shardviz.render.palette import DIM, PARTIAL, Palette
 from shardviz.render.rounds.pieces import chunk_style, numbers
@@ -45,8 +45,9 @@ def shards_picture(
         raise ValueError("frames without numbers have no shards to show")
     places = visible(walk.mesh.size, max_devices)
     shown = [place for place in places if place is not None]
-    labels = device_labels(walk.mesh, shown, palette, width // 4)
-    gutter = labels[0].cell_len + GAP
+    named = DeviceLabels(walk.mesh, shown, palette, width // 4)
+    labels = [named.of(place) for place in shown]
+    gutter = named.width + GAP
     room = width - gutter
     digits = max(_digits(values[place], room, MAX_LINES) for place in shown)
     striped = not ended and walk.schedule.pattern.reduces

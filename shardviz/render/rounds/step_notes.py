@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol
+from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
-from shardviz.render.caption import repetition
-from shardviz.render.lines import GLUE, sentence
+from shardviz.render.caption import axes_text, mesh_text, repetition
+from shardviz.render.lines import GLUE, sentence, table
 from shardviz.render.palette import PARTIAL, Palette
-from shardviz.render.rounds.buffer_picture import NOTHING, BufferPicture, Shape
-from shardviz.render.rounds.pieces import ARRIVED, EMPTY, FORMS, PieceCell, chunk_name
+from shardviz.render.rounds.buffer_rows import FrameStats
+from shardviz.render.rounds.buffer_table import NOTHING, BufferTable, TableShape
+from shardviz.render.rounds.pieces import ARRIVED, EMPTY, FORMS, chunk_name
+from shardviz.render.units import shaped, times
 from shardviz.stepping.walk import Walk
 
 SEPARATOR = "   "
@@ -20,36 +21,39 @@ ARROW = re.compile(r"([^ →]+)→([0-9]+)(?: |$)")
 COUNT = re.compile(r"(?:Σ|of )([0-9]+)$")
 
 
+def headline(walk: Walk, width: int, palette: Palette) -> list[Text]:
+    """``all_gather over i  by ring  mesh i=4, 4 devices  s32[4] as P('i'), 1 a device``."""
+    operation, layout = walk.operation, walk.question.layout
+    what = Text.assemble((operation.name, "bold"), " over ", axes_text(operation.axes, walk.mesh, palette))
+    cells = [
+        what,
+        Text(walk.schedule.algorithm, "bold"),
+        Text.assemble("mesh ", mesh_text(walk.mesh, palette)),
+        Text(
+            f"{shaped(layout.array.dtype, layout.array.shape)} {walk.question.spec} → "
+            f"{times(layout.shard_shape)} a device"
+        ),
+    ]
+    return table([cells], width)
+
+
 def legend_lines(
-    walk: Walk, drawn: Sequence[BufferPicture], width: int, palette: Palette, shape: Shape | None = None
+    walk: Walk, drawn: Sequence[BufferTable], width: int, palette: Palette, shape: TableShape | None = None
 ) -> list[Text]:
     """The marks that pictures have, and whether colours repeat; `shape` where it is not each one's own."""
     lines = sentence(legend(walk, drawn, shape), width, style="dim")
-    groups = max((len(picture.groups) for picture in drawn), default=1)
+    groups = max((len(table.groups) for table in drawn), default=1)
     for note in repetition(groups * walk.schedule.chunks, palette):
         lines += sentence(note.plain, width, style="dim")
     return lines
 
 
-def legend(walk: Walk, drawn: Sequence[BufferPicture], shape: Shape | None = None) -> str:
+def legend(walk: Walk, drawn: Sequence[BufferTable], shape: TableShape | None = None) -> str:
     """``▸ has just arrived   ╱ partial sum``: an entry for each mark that is there."""
-    return marks(walk, [(picture, shape or picture.shape) for picture in drawn])
+    return marks(walk, [(table.stats, shape or table.shape) for table in drawn])
 
 
-class Drawn(Protocol):
-    """What is told about pictures with cells: see `BufferPicture`."""
-
-    @property
-    def cells(self) -> Iterable[PieceCell]: ...
-    @property
-    def vacant(self) -> bool: ...
-    @property
-    def passing(self) -> bool: ...
-    @property
-    def sent(self) -> str: ...
-
-
-def marks(walk: Walk, drawn: Sequence[tuple[Drawn, Shape]], count: int = 0) -> str:
+def marks(walk: Walk, drawn: Sequence[tuple[FrameStats, TableShape]], count: int = 0) -> str:
     """`legend`, of anything that is drawn in a shape; `count` is the sum that is named, 0 for the largest."""
     return SEPARATOR.join(entry.replace(" ", GLUE) for entry in _entries(walk, drawn, count))
 
@@ -74,8 +78,8 @@ def _padded(walk: Walk) -> bool:
     return any(int(cuts.sizes[walk.held_chunks(member, True)].sum()) < elements for member in range(size))
 
 
-def _entries(walk: Walk, drawn: Sequence[tuple[Drawn, Shape]], count: int) -> Iterator[str]:
-    pairs = [(cell, FORMS[shape.form]) for picture, shape in drawn for cell in picture.cells]
+def _entries(walk: Walk, drawn: Sequence[tuple[FrameStats, TableShape]], count: int) -> Iterator[str]:
+    pairs = [(cell, FORMS[shape.form]) for stats, shape in drawn for cell in stats.cells]
     full = [(cell, form) for cell, form in pairs if not cell.empty]
     combined = {"pmax": "largest", "pmin": "smallest"}.get(walk.operation.name, "")
     if any(cell.arrived and cell.needed for cell, _ in full):
@@ -89,14 +93,14 @@ def _entries(walk: Walk, drawn: Sequence[tuple[Drawn, Shape]], count: int) -> It
         yield f"of {most} the {combined} of {most}" if combined else f"Σ{most} the sum of {most}"
     if any(not cell.needed for cell, _ in full):
         yield "( ) no longer needed"
-    if any(picture.vacant for picture, _ in drawn):
+    if any(stats.vacant for stats, _ in drawn):
         yield f"{NOTHING} not here"
     if any(cell.empty for cell, _ in pairs):
         yield f"{EMPTY} empty"
-    if any(picture.passing for picture, _ in drawn):
+    if any(stats.passing for stats, _ in drawn):
         yield "│ waiting to go on"
-    for picture, each in drawn:
-        arrow = ARROW.match(picture.sent) if each.sent_at is not None else None
+    for stats, each in drawn:
+        arrow = ARROW.match(stats.sent) if each.sent_at is not None else None
         if arrow:
             yield f"{arrow[0].strip()} sent {arrow[1]} to device {arrow[2]}"
             break

@@ -10,7 +10,7 @@ from shardviz.drafts import edits
 from shardviz.drafts.draft import Draft
 from shardviz.drafts.lines import looks_like_command
 from shardviz.render.plans.plan_arrays import decided_parts
-from shardviz.render.problems.cells import Cell, FieldRow, Kind, default_sizes
+from shardviz.render.problems.fields_picture import Cell, FieldRow, Kind, default_sizes
 
 if TYPE_CHECKING:
     from shardviz.drafts.scene import Scene

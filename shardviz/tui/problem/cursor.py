@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from shardviz.render.problems.cells import Cell, FieldRow
-from shardviz.render.problems.fields_picture import Place
+from shardviz.render.problems.fields_picture import Cell, FieldRow, Place
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,7 @@ from textual.widgets.input import Selection
 
 from shardviz.drafts.draft import Draft
 from shardviz.drafts.plain_text import one_line
-from shardviz.render.problems.cells import Cell
-from shardviz.render.problems.fields_picture import Typing
+from shardviz.render.problems.fields_picture import Cell, Typing
 from shardviz.tui.problem.changes import entered, text_of
 from shardviz.tui.problem.commands import KEEP, TYPING
 from shardviz.tui.text_input import TextInput

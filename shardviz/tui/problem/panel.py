@@ -14,8 +14,7 @@ from textual.geometry import Region
 from shardviz.drafts import edits
 from shardviz.drafts.parsing import mesh_of
 from shardviz.drafts.reading import read
-from shardviz.render.problems.cells import Cell, FieldRow, field_rows, mesh_in
-from shardviz.render.problems.fields_picture import FieldsPicture
+from shardviz.render.problems.fields_picture import Cell, FieldRow, FieldsPicture, field_rows, mesh_in
 from shardviz.tui.command import Command, CommandsChanged, bindings
 from shardviz.tui.editor import Editor, as_editor
 from shardviz.tui.problem import changes
