@@ -30,7 +30,7 @@ def all_lines(canvas: Canvas, width: int) -> list[Text]:
 
 
 def visible(count: int, limit: int) -> tuple[int | None, ...]:
-    """Which of `count` parts to draw: all within `limit`, or the first, None for a gap, the last."""
+    """The parts of `count` to draw: all within `limit`, or the first, None for a gap, the last."""
     if count <= limit:
         return tuple(range(count))
     limit = max(min(limit, SUMMARY), 3)
@@ -75,5 +75,5 @@ class LineBuilder:
                 self._spans.append(Span(start, end, span.style))
 
     def text(self) -> Text:
-        """What has been written."""
+        """The line as it has been written."""
         return Text("".join(self._pieces), spans=self._spans)

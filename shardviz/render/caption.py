@@ -1,4 +1,4 @@
-"""Arrays and specs as coloured words: ``A[b_X, d_Y]``, and what of it a device holds."""
+"""Arrays, specs, meshes and devices as coloured words: ``A[b_X, d_Y]``, ``X=2, Y=4``, ``3  X0 Y3``."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def caption_cells(layout: Layout, palette: Palette) -> list[Text]:
 
 
 def coordinates(mesh: Mesh, position: int, palette: Palette, axes: Iterable[str] | None = None) -> Text:
-    """Where a position stands along the mesh's axes, or along some of them: ``X0 Y3``."""
+    """The coordinates of a position along the mesh's axes, or along some of them: ``X0 Y3``."""
     place = dict(zip(mesh.axis_names, mesh.coords(position), strict=True))
     shown = mesh.axis_names if axes is None else axes
     return Text(" ").join(Text(f"{axis}{place[axis]}", palette.axis(mesh, axis)) for axis in shown)
@@ -94,7 +94,7 @@ def mesh_text(mesh: Mesh, palette: Palette) -> Text:
 
 
 def notes(layout: Layout) -> list[str]:
-    """What the picture cannot say by itself: partial sums, and dimensions that do not divide."""
+    """Sentences that a picture needs: on partial sums, and on dimensions that do not divide."""
     said = []
     spec, mesh = layout.spec, layout.mesh
     if spec.unreduced:

@@ -26,7 +26,7 @@ REMEMBERED = 5000
 CURSOR = ("▸", "◂")
 SAME = ("›", "‹")
 DEVICE = ("▹", "◃")
-"""What stands left and right in the cell under the cursor, in those that hold the same data, and in those of
+"""Marks left and right in the cell under the cursor, in those that hold the same data, and in those of
 the same device."""
 POINTED = Style(bold=True, reverse=True)
 LEFT = Style(bold=True)
@@ -35,7 +35,7 @@ MATCHED = Style(bold=True, underline=True)
 
 
 class Fit(NamedTuple):
-    """How many columns a cell has, and whether its glyph is among them."""
+    """The columns of a cell; `glyphs`: its glyph is among them."""
 
     inner: int
     glyphs: bool
@@ -85,7 +85,7 @@ def fits(cells: Cells) -> tuple[Fit, ...]:
 
 
 def _title_width(edge: Edge) -> int:
-    """What each column gives for the title above them all."""
+    """The width that each column needs for the title above them all."""
     return -(-(edge.title.cell_len + 1) // edge.count) - 1
 
 
@@ -163,7 +163,7 @@ class ArrayGrid:
 
     @property
     def merit(self) -> tuple[bool, bool, int]:
-        """What makes one summary better than another: all columns, glyphs, more columns."""
+        """The order of summaries: all columns, glyphs, more columns."""
         return None not in self._columns, self.fit.glyphs, len(self._columns)
 
     @property
@@ -242,7 +242,7 @@ class ArrayGrid:
         return CellIndex(grid, row, column) if 0 <= grid < cells.grids else None
 
     def _labeling(self, edge: Edge, room: int) -> int | None:
-        """Which of an edge's labelings fits."""
+        """The number of the first of an edge's labelings that fits."""
         for number in range(len(edge.labelings)):
             if _widest(edge, number) <= room:
                 return number
@@ -306,7 +306,7 @@ class ArrayGrid:
         pen.put(box + self._left_of(seen.start), line, DIM)
 
     def _put_left(self, pen: LineBuilder, corner: int, text: Text) -> None:
-        """What stands left of a box, and stays in sight while its left side is not."""
+        """Write left of a box; the text stays in sight while the left side is not."""
         if self._gutter:
             corner = min(max(corner, pen.left), corner + self._grid_width - self._gutter)
             pen.put(corner, " " * (self._gutter - 1 - text.cell_len))

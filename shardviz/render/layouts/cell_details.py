@@ -1,4 +1,4 @@
-"""What is known of one cell: its data, its devices, where they stand, and who else holds the same."""
+"""One cell in words: its data, its devices, their places, and the other devices that hold the same."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PLACES = 16
 
 
 class DevicePlacement:
-    """Where the devices of a mesh stand on a target, in words."""
+    """The places of a mesh's devices on a target, in words."""
 
     def __init__(self, target: str, placement: Placement) -> None:
         self.target = target
@@ -85,7 +85,7 @@ def cell_details(
 
 
 def device_lines(arrays: Sequence[Cells], position: int, width: int) -> list[Text]:
-    """What the device at a position holds of each array, a line for each, or more where they are too long."""
+    """The slice of each array that the device at a position holds, a line for each, or more if too long."""
     return table([_data(cells, cells.index_of(position)) for cells in arrays], width)
 
 
@@ -127,7 +127,7 @@ def _devices(cells: Cells, index: CellIndex) -> list[Text]:
 
 
 def _others(cells: Cells, index: CellIndex, position: int) -> list[list[Text]]:
-    """Who holds the same data as a device."""
+    """The other devices that hold the same data."""
     layout = cells.layout
     if layout.replicas == 1:
         return [] if cells.copies.partials > 1 else [[Text("also on", DIM), Text("no other device")]]
@@ -149,7 +149,7 @@ def _sum(cells: Cells, index: CellIndex, position: int | None, width: int) -> li
 
 
 def _number(layout: Layout, axes: Sequence[str], position: int) -> int:
-    """Which one of the devices along `axes` a position is."""
+    """The number of a position among the devices along `axes`."""
     coords = dict(zip(layout.mesh.axis_names, layout.mesh.coords(position), strict=True))
     number = 0
     for axis in axes:
@@ -158,7 +158,7 @@ def _number(layout: Layout, axes: Sequence[str], position: int) -> int:
 
 
 def _places(ground: DevicePlacement, cells: Cells, positions: Sequence[int], count: int) -> list[Text]:
-    """Where devices stand on a target."""
+    """The places of devices on a target."""
     words = [ground.words(position, cells.layout.mesh.device_id(position)) for position in positions]
     if count == 1 and ground.placement.torus:
         words = [f"chip {words[0]}"]

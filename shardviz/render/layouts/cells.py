@@ -1,4 +1,4 @@
-"""What the cells of a picture stand for: blocks of an array, or the devices of its mesh."""
+"""The cells of an array's picture, blocks of the array or devices of the mesh, and their labels."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class LayoutCell:
         return next((label for label in self.labels if len(label) <= width), self.labels[-1])
 
     def text(self, width: int, glyphs: bool) -> str:
-        """What stands in so many columns, to be shown in the cell's style."""
+        """The cell's text in so many columns, to be shown in its style."""
         name = f"{self.glyph} " if glyphs else ""
         label = (name + self.fitting(width - 2 - len(name)))[:width]
         if self.partial and len(label) <= width - 2:
@@ -117,7 +117,7 @@ class Cells(ABC):
 
     @abstractmethod
     def title(self, grid: int) -> Text:
-        """What stands above one of several grids."""
+        """The title above one of several grids."""
 
     @property
     def last(self) -> CellIndex:
@@ -132,7 +132,7 @@ class Cells(ABC):
         return self.first + number
 
     def data(self, index: CellIndex) -> tuple[int, int]:
-        """What tells the cell's data from others: its number, and which partial sum of it a device holds."""
+        """The identity of the cell's data: its number, and that of the partial sum that a device holds."""
         return self.number(index), 0
 
     def cell(self, index: CellIndex, room: int = EVERYTHING) -> LayoutCell:
@@ -178,7 +178,7 @@ class BlockCells(Cells):
 
     @cached_property
     def _rank_below_two(self) -> int:
-        """How many of row and column are no dimensions of the array."""
+        """The number of row and column that are not dimensions of the array."""
         return max(0, 2 - self.layout.array.rank)
 
 
@@ -189,9 +189,9 @@ class DeviceCells(Cells):
         super().__init__(layout, palette, first)
         mesh = layout.mesh
         down, across = mesh.axis_names[:-1], mesh.axis_names[-1:]
-        self.rows = Edge(Text(), mesh.group_size(down), coordinates(down, mesh, palette) if down else ())
+        self.rows = Edge(Text(), mesh.group_size(down), axis_labels(down, mesh, palette) if down else ())
         self.columns = Edge(
-            Text(), mesh.group_size(across), coordinates(across, mesh, palette) if across else ()
+            Text(), mesh.group_size(across), axis_labels(across, mesh, palette) if across else ()
         )
 
     def block(self, index: CellIndex) -> tuple[int, ...]:
@@ -219,10 +219,10 @@ def edge(layout: Layout, dim: int | None, palette: Palette) -> Edge:
         return Edge(Text(), 1)
     title = Text(f"{layout.array.dims[dim]} {layout.array.shape[dim]}")
     axes = layout.spec.dims[dim]
-    return Edge(title, layout.parts[dim], coordinates(axes, layout.mesh, palette) if axes else ())
+    return Edge(title, layout.parts[dim], axis_labels(axes, layout.mesh, palette) if axes else ())
 
 
-def coordinates(axes: Sequence[str], mesh: Mesh, palette: Palette) -> Sequence[Callable[[int], Text]]:
+def axis_labels(axes: Sequence[str], mesh: Mesh, palette: Palette) -> Sequence[Callable[[int], Text]]:
     """Two ways to label a place along axes: ``X1 Y3`` and, shorter, ``1,3`` in the axes' colours."""
     sizes = [mesh.axis_size(axis) for axis in axes]
     space = "" if all(len(axis) == 1 for axis in axes) else " "
@@ -243,14 +243,14 @@ def coordinates(axes: Sequence[str], mesh: Mesh, palette: Palette) -> Sequence[C
 
 
 def slice_title(layout: Layout, block: tuple[int, ...], palette: Palette) -> Text:
-    """Which part of the leading dimensions a slice shows: ``h 0:4 X0``."""
+    """The part of the leading dimensions that a slice shows: ``h 0:4 X0``."""
     title = Text()
     bounds = layout.slices((*block, *(0,) * min(layout.array.rank, 2)))
     for dim, index in enumerate(block):
         start, stop = bounds[dim]
         title.append("  " if dim else "").append(f"{layout.array.dims[dim]} {start}:{stop}")
         if axes := layout.spec.dims[dim]:
-            title.append(" ").append_text(coordinates(axes, layout.mesh, palette)[0](index))
+            title.append(" ").append_text(axis_labels(axes, layout.mesh, palette)[0](index))
     return title
 
 
@@ -305,7 +305,7 @@ class Holders:
 
 @dataclass(frozen=True)
 class Copies:
-    """Where the blocks of a layout are held: one is found without a look at the others."""
+    """The holders of a layout's blocks, each found without a look at the others."""
 
     layout: Layout
 
@@ -357,7 +357,7 @@ class Copies:
 
     @cached_property
     def partials(self) -> int:
-        """How many partial sums make a block; 1 unless the array is unreduced."""
+        """The number of partial sums of a block; 1 unless the array is unreduced."""
         return self.layout.mesh.group_size(self.layout.spec.unreduced)
 
     def _addend(self, block: tuple[int, ...], partial: int) -> str:

@@ -116,7 +116,7 @@ class LayoutCanvas:
         return [each.grid.cells for each in self.arrays]
 
     def repeats(self, cursor: CellCursor) -> bool:
-        """Whether other cells may show the same data as the cursor's: other devices, or a second picture."""
+        """True if other cells may show the same data as the cursor's: other devices, or a second picture."""
         here = self.cells(cursor)
         if len(self.arrays) > len({cells.first for cells in self.all_cells}):
             return True

@@ -81,5 +81,5 @@ def numbered_parts(plan: Plan, parts_of: Callable[[Plan], Parts] = decided_parts
 
 
 def count_of(parts: Iterable[Sequence[Numbered]]) -> int:
-    """How many numbers there are."""
+    """The number of blocks that are numbered."""
     return max(first + math.prod(layout.parts) for part in parts for layout, first in part)

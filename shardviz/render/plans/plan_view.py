@@ -32,7 +32,7 @@ def plan_view(plan: Plan, width: int, palette: Palette) -> list[Text]:
 
 
 def case_lines(plan: Plan, width: int) -> list[Text]:
-    """Which case of the textbook each part is, and what that means."""
+    """The textbook's case of each part, with its meaning."""
     lines = sentence("; ".join(plan.cases), width, lead="plan  ", style="bold")
     for case, meaning in CASES.items():
         if any(case in named for named in plan.cases):
@@ -48,7 +48,7 @@ def step_lines(plan: Plan, number: int, width: int, palette: Palette) -> list[Te
 
 
 def totals(plan: Plan) -> str:
-    """What the plan costs: ``1 collective; each device sends 98,304 bytes (96 KiB)``.
+    """The cost of the plan: ``1 collective; each device sends 98,304 bytes (96 KiB)``.
 
     Another way than the plan's may send less: so this is no bound for a target's answer.
     """
@@ -150,7 +150,7 @@ class StepsPicture:
         return [records([row], self._width, INDENT) for row in rows]
 
     def _totals(self, costs: Mapping[int, StepCost]) -> list[Text]:
-        """What a device sends in all, beside the least."""
+        """The bytes that a device sends in all, beside the least."""
         lines = sentence(totals(self._plan), self._width, INDENT)
         moving = [number for number, step in enumerate(self._plan.steps, 1) if step.op not in LOCAL_OPS]
         if len(moving) > 1 and all(number in costs for number in moving):

@@ -1,4 +1,4 @@
-"""The fields of a problem under one another, and where each of their cells stands."""
+"""The fields of a problem as rows of cells that a cursor can stand on, drawn under one another."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from shardviz.drafts.wording import as_sentence
 from shardviz.errors import plural
 from shardviz.notation import write_spec
 from shardviz.render.lines import GAP, sentence
-from shardviz.render.palette import Palette
+from shardviz.render.palette import DIM, Palette
 from shardviz.render.programs.foreign_text import printable
 from shardviz.render.units import human_bytes
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
@@ -38,14 +38,17 @@ MAX_LINES = 5
 """Lines that one text takes at most; all of it is there when it is edited."""
 BREAKS = " ,;"
 """A long text goes on below after one of these, if there is one in the second half of the line."""
-DIM = Style(dim=True)
+Kind = Literal["text", "axis", "array", "dim", "sums", "choice"]
+COMPILERS_CHOICE = "compiler's choice"
+BESIDE_THE_PROBLEM = ("targets", "collective")
+"""Fields that say nothing about the arrays."""
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a cell stands: columns `left` to `right` of line `y`. A long text has a place on each line."""
+class FieldPlace:
+    """The place of a cell: columns `left` to `right` of line `y`. A long text has a place on each line."""
 
-    cell: Cell
+    cell: FieldCell
     y: int
     left: int
     right: int
@@ -53,7 +56,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Typing:
-    """What is being typed into a field: its value is left blank, and below stand notes on the text.
+    """Typing into a field: its value is left blank, and notes on the text stand below.
 
     They take at least `lines` lines, so that the fields below do not jump at each key.
     """
@@ -81,12 +84,12 @@ class FieldsPicture:
         typing: Typing | None = None,
     ) -> None:
         self.width = width
-        self.cursor: Cell | None = None
+        self.cursor: FieldCell | None = None
         self.has_focus = True
         self.value_column = GUTTER + _label_width(rows)
         self._mesh, self._palette, self._typing = mesh, palette, typing
         for has_gaps in (True, False):
-            self.places: list[Place] = []
+            self.places: list[FieldPlace] = []
             self.typing_line = self.typing_notes = 0
             self._lines: list[Text] = []
             for number, row in enumerate(rows):
@@ -129,15 +132,15 @@ class FieldsPicture:
         self._lines.append(self._at_the_end(line, row.remarks))
         self._explain(row.faults)
 
-    def _begin(self, label: Text, cell: Cell | None = None) -> Text:
+    def _begin(self, label: Text, cell: FieldCell | None = None) -> Text:
         """A line with its label, as wide as the labels are."""
         if cell:
-            self.places.append(Place(cell, len(self._lines), GUTTER, GUTTER + len(label)))
+            self.places.append(FieldPlace(cell, len(self._lines), GUTTER, GUTTER + len(label)))
         line = Text(" " * GUTTER).append_text(label)
         line.pad_right(self.value_column - line.cell_len)
         return line
 
-    def _put(self, line: Text, cells: Sequence[Cell]) -> Text:
+    def _put(self, line: Text, cells: Sequence[FieldCell]) -> Text:
         """Cells side by side, on as many lines as they need; the last line is given back."""
         is_first = True
         for cell in cells:
@@ -147,7 +150,7 @@ class FieldsPicture:
                 elif not is_first:
                     line.append(" " * GAP)
                 is_first = False
-                self.places.append(Place(cell, len(self._lines), len(line), len(line) + len(piece)))
+                self.places.append(FieldPlace(cell, len(self._lines), len(line), len(line) + len(piece)))
                 line.append_text(piece)
         return line
 
@@ -167,7 +170,7 @@ class FieldsPicture:
         return Text(" " * self.value_column)
 
     def _explain(self, faults: Sequence[Fault], hint: str = "") -> None:
-        """What is wrong with the field above, or what can be typed there."""
+        """Say below a field what is wrong with it, or what can be typed there."""
         for fault in faults:
             self._say(printable(as_sentence(fault.message)), GUTTER, "✗ ", "bold")
             self._say(printable(as_sentence(fault.hint)), GUTTER + GAP, style=DIM)
@@ -180,7 +183,7 @@ class FieldsPicture:
             cuts = accumulate(map(len, chop_cells(line.plain, self.width)))
             self._lines += line.divide([cut for cut in cuts if cut < len(line)])
 
-    def _pieces(self, cell: Cell) -> Iterator[Text]:
+    def _pieces(self, cell: FieldCell) -> Iterator[Text]:
         """The cell's text in pieces that fit on a line each."""
         text, room = self._text(cell), self.width - self.value_column
         for number in range(MAX_LINES):
@@ -195,7 +198,7 @@ class FieldsPicture:
             yield text[: place or stop]
             text = text[place or stop :]
 
-    def _text(self, cell: Cell) -> Text:
+    def _text(self, cell: FieldCell) -> Text:
         if cell.kind == "array":
             return Text(printable(cell.text), "bold")
         # An order of 65,536 devices is long: no more of it than can be shown.
@@ -215,14 +218,8 @@ def _label_width(rows: Sequence[FieldRow]) -> int:
     return min(max([LABELS, *(length + 1 for length in names)]), MAX_LABELS)
 
 
-Kind = Literal["text", "axis", "array", "dim", "sums", "choice"]
-COMPILERS_CHOICE = "compiler's choice"
-BESIDE_THE_PROBLEM = ("targets", "collective")
-"""Fields that say nothing about the arrays."""
-
-
 @dataclass(frozen=True)
-class Cell:
+class FieldCell:
     """One place for the cursor.
 
     `field` is named as in `Fault.field`. A "text" is a whole field, an "axis" the mesh's axis `number`; an
@@ -256,7 +253,7 @@ class FieldRow:
     field: str
     group: int
     label: str
-    cells: tuple[Cell, ...]
+    cells: tuple[FieldCell, ...]
     remarks: tuple[str, ...] = ()
     faults: tuple[Fault, ...] = ()
 
@@ -302,13 +299,13 @@ def _mesh_row(draft: Draft, mesh: Mesh | None) -> FieldRow:
     if mesh is None:
         return _text_row(0, "mesh", "mesh", draft.mesh, "none")
     axes = enumerate(mesh.shape.items())
-    cells = tuple(Cell("axis", "mesh", i, "", (name,), f"={size}") for i, (name, size) in axes)
+    cells = tuple(FieldCell("axis", "mesh", i, "", (name,), f"={size}") for i, (name, size) in axes)
     # Without a line of its own: then no field moves when the mesh grows.
     return FieldRow("mesh", 0, "mesh", cells, (plural(mesh.size, "device"), f"= {mesh.size:,}", ""))
 
 
 def _text_row(group: int, field: str, label: str, text: str, default: str) -> FieldRow:
-    cell = Cell("text", field, 0, text or default, is_default=not text)
+    cell = FieldCell("text", field, 0, text or default, is_default=not text)
     return FieldRow(field, group, label, (cell,))
 
 
@@ -329,24 +326,24 @@ def _bytes(array: ShardedArray, mesh: Mesh) -> tuple[str, ...]:
     return () if array.spec is None else (human_bytes(array.bytes_per_device(mesh)),)
 
 
-def _array_cells(number: int, row: Row, spec: Spec) -> tuple[Cell, ...]:
+def _array_cells(number: int, row: Row, spec: Spec) -> tuple[FieldCell, ...]:
     field = f"specs.{number}"
-    name = Cell("array", field, 0, f"→ {row.name}" if row.role == "result" else row.name)
+    name = FieldCell("array", field, 0, f"→ {row.name}" if row.role == "result" else row.name)
     if spec is None:
-        return name, Cell("choice", field, 0, COMPILERS_CHOICE, is_default=True)
+        return name, FieldCell("choice", field, 0, COMPILERS_CHOICE, is_default=True)
     if isinstance(spec, str) or spec.rank != len(row.dims):
-        return name, Cell("text", field, 0, spec if isinstance(spec, str) else write_spec(spec))
+        return name, FieldCell("text", field, 0, spec if isinstance(spec, str) else write_spec(spec))
     return name, *_spec_cells(field, row.dims, spec)
 
 
-def _spec_cells(field: str, dims: Sequence[str], spec: PartitionSpec) -> list[Cell]:
+def _spec_cells(field: str, dims: Sequence[str], spec: PartitionSpec) -> list[FieldCell]:
     """The dimensions as the scaling book writes them, ``b_XY d f_{data,model}``, then ``{U_Z}``."""
     cells = [
-        Cell("dim", field, i, dim + ("_" if axes else ""), axes)
+        FieldCell("dim", field, i, dim + ("_" if axes else ""), axes)
         for i, (dim, axes) in enumerate(zip(dims, spec.dims, strict=True))
     ]
     if spec.unreduced:
-        cells.append(Cell("sums", field, 0, "{U_", spec.unreduced, "}"))
+        cells.append(FieldCell("sums", field, 0, "{U_", spec.unreduced, "}"))
     if not dims:
-        cells.append(Cell("text", field, 0, "scalar", is_default=True))
+        cells.append(FieldCell("text", field, 0, "scalar", is_default=True))
     return cells

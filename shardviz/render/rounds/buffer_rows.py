@@ -1,4 +1,4 @@
-"""What stands in the picture of one frame: for every device its cells, what waits to go on, what it has sent.
+"""The rows of one frame: for every device its cells, the pieces that wait to go on, and those it has sent.
 
 The columns are chunks. In an all-to-all they are a device's slots, one for every member: what it has for that
 member, then what it got from it. Pieces on their way between two others have no slot.
@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 
 
 COMBINED = {"pmax": "max", "pmin": "min"}
+MAX_CELLS = 48
+"""Chunks of a device that have a cell each; of more a bar tells how many are there."""
+MAX_PIECES = 640
+"""Pieces that are looked at; of more only names are drawn."""
+NAMES = len(FORMS) - 1
 
 
 @dataclass(frozen=True)
@@ -103,7 +108,7 @@ class BufferRows:
         return (origin if member == target else target) * self._pieces + piece
 
     def _ends(self, member: int, chunk: int) -> bool:
-        """Whether a chunk of an all-to-all is to end on the member."""
+        """True if a chunk of an all-to-all is to end on the member."""
         return chunk // self._pieces % self._walk.schedule.pattern.group_size == member
 
     def _cell(self, piece: Piece, group: int) -> PieceCell:
@@ -120,7 +125,7 @@ class BufferRows:
         return chunk_style(self._palette, self._walk.schedule.chunks, chunk, group)
 
     def sent(self, group: int, member: int) -> str:
-        """What a member has just sent: ``α→1``, ``2 chunks→1 α→3``, but for empty chunks."""
+        """The chunks that a member has just sent, without empty ones: ``α→1``, ``2 chunks→1 α→3``."""
         sends = self._frame.sends
         if sends is None or not self._moving:
             return ""
@@ -147,7 +152,7 @@ class BufferRows:
 
 
 def empty_chunks(walk: Walk) -> NDArray[np.bool_] | None:
-    """Whether each chunk is empty; None where none is, and where all are."""
+    """A flag for each chunk, True if it is empty; None where none is, and where all are."""
     if isinstance(walk.chunk_bytes, int):
         return None
     empty = walk.chunk_bytes == 0
@@ -165,19 +170,12 @@ def carried(walk: Walk, sends: Sends) -> Sends:
 
 
 def empty_note(walk: Walk) -> str:
-    """How many chunks are empty, and why; empty where none is."""
+    """A sentence on how many chunks are empty, and why; "" where none is."""
     empty = empty_chunks(walk)
     if empty is None or walk.schedule.pattern.kind == "all_to_all":
         return ""
     chunks = walk.schedule.chunks
     return f"{int(empty.sum()):,} of the {chunks:,} chunks are empty: a shard has fewer numbers than chunks"
-
-
-MAX_CELLS = 48
-"""Chunks of a device that have a cell each; of more a bar tells how many are there."""
-MAX_PIECES = 640
-"""Pieces that are looked at; of more only names are drawn."""
-NAMES = len(FORMS) - 1
 
 
 def drawn_columns(walk: Walk) -> Sequence[int] | None:
@@ -214,17 +212,17 @@ class FrameStats:
 
     @property
     def vacant(self) -> bool:
-        """Whether a device has nothing in some column."""
+        """True if a device has nothing in some column."""
         return any(None in row.cells for row in self.rows)
 
     @property
     def passing(self) -> bool:
-        """Whether anything waits to go on that has no slot."""
+        """True if anything waits to go on that has no slot."""
         return any(row.passing for row in self.rows)
 
     @property
     def sent(self) -> str:
-        """What the first device that has sent anything has sent."""
+        """The words for what the first device that has sent anything has sent."""
         return next((row.sent for row in self.rows if row.sent), "")
 
     @property

@@ -1,4 +1,4 @@
-"""Who holds what after one round, as a table: a row for every device, a column for every chunk.
+"""The buffers after one round as a table: a row for every device, a column for every chunk.
 
 A window shows some of it, whatever its size; a page all of a summary.
 """
@@ -22,7 +22,7 @@ from shardviz.render.rounds.buffer_rows import (
     chunk_columns,
     sampled,
 )
-from shardviz.render.rounds.pieces import FORMS, chunk_name
+from shardviz.render.rounds.pieces import FORMS, NOTHING, chunk_name
 from shardviz.stepping.walk import Walk
 
 MAX_ROWS = 16
@@ -32,14 +32,13 @@ MAX_COLUMNS = 6
 LEAST = 3
 """Columns of the narrowest cell."""
 GAP = 2
-NOTHING = "·"
 LOOKED_AT = 64
 """Chunks that decide how wide cells are, of more than that."""
 
 
 @dataclass(frozen=True)
 class TableShape:
-    """How tables are drawn alike: the number of a form among `FORMS`, the columns of a cell, where what a
+    """Common to tables that are alike: the number of a form among `FORMS`, columns of a cell, where what a
     device has sent begins (None where there is no room to say it), and all columns."""
 
     form: int
@@ -89,7 +88,7 @@ class BufferTable:
 
     @property
     def summarised(self) -> bool:
-        """Whether devices or chunks are left out."""
+        """True if devices or chunks are left out."""
         return None in self._members or None in self._columns
 
     @cached_property
@@ -140,7 +139,7 @@ class BufferTable:
         return line[left - start : right - start] if left > start or line.cell_len > right - start else line
 
     def room(self, tail: int) -> int:
-        """How wide cells may be, so that `tail` columns of the page are left after them."""
+        """The width of cells that leaves `tail` columns of the page after them."""
         gaps = self._columns.count(None)
         room = self.page - tail - self._gutter - 2 * gaps + 1
         return max(room // max(len(self._columns) - gaps, 1) - 1, LEAST)
@@ -155,7 +154,7 @@ class BufferTable:
         return len(self._written(self.groups[0], self._columns[-1])) if self._columns else 0
 
     def _left_of(self, place: int, cell: int) -> int:
-        """Where the cell of a place begins if all are `cell` columns wide; that of the gap is one."""
+        """The column in which the cell of a place begins if all are `cell` wide; that of the gap is one."""
         return self._gutter + place * (cell + 1) - (cell - 1) * (place > self._gap)
 
     def _chosen_columns(self) -> list[int | None]:
@@ -187,7 +186,7 @@ class BufferTable:
         return texts
 
     def _append_rest(self, line: Text, row: BufferRow, start: int) -> None:
-        """What waits to go on, and what was sent; `start` is the column in which the line begins."""
+        """Append what waits to go on, and what was sent; the line begins in column `start`."""
         width = self.shape.width - start
         for number, cell in enumerate(row.passing):
             text = cell.text(len(cell.name) + 2, FORMS[NAMES])
@@ -202,7 +201,7 @@ class BufferTable:
             line.append(" " * (self.shape.sent_at - start - line.cell_len)).append(row.sent, DIM)
 
     def _name(self, group: int, column: int | None) -> Text:
-        """What stands over a column."""
+        """The heading of a column."""
         if column is None:
             return Text(" ")
         width = self.shape.cell
@@ -220,7 +219,7 @@ class BufferTable:
 
     @cached_property
     def _titles(self) -> list[Text]:
-        """Where each group stands along the other axes; nothing where there is only one group."""
+        """The coordinates of each group along the other axes; empty where there is only one group."""
         walk = self._walk
         others = [axis for axis in walk.mesh.axis_names if axis not in walk.operation.axes]
         if len(walk.groups) == 1:
@@ -247,14 +246,15 @@ class BufferTable:
 
 
 def table_shape(table: BufferTable, stats: FrameStats) -> TableShape:
-    """How frames with the same rows and page as `table` are drawn so that nothing moves between them.
+    """The shape in which frames with the rows and page of `table` are drawn so that nothing moves.
 
-    One form for all; what was sent gives way only to richer numbers. A table that scrolls cuts nothing off.
+    One form for all. On a page what was sent gives way, but only to richer numbers; in a window nothing does.
     """
     lengths = dict(stats.labels())
     passing, sent = stats.longest_passing, stats.longest_sent
     sent += GAP * bool(sent)
-    rooms = [table.room(tail) for tail in dict.fromkeys((passing + sent, passing, 0))]
+    tails = [passing + sent] if table.scrolls else dict.fromkeys((passing + sent, passing, 0))
+    rooms = [table.room(tail) for tail in tails]
     found = [next((form for form in lengths if lengths[form] + 2 <= room), NAMES) for room in rooms]
     form = next(each for each in found if FORMS[each].rank == FORMS[found[-1]].rank)
     longest = lengths.get(form, 1)
@@ -269,7 +269,7 @@ def table_shape(table: BufferTable, stats: FrameStats) -> TableShape:
 
 
 def scrolled_shape(walk: Walk, group: int, width: int, palette: Palette) -> TableShape:
-    """How all frames of a group are drawn in a window."""
+    """The shape of all frames of a group in a window."""
     columns = chunk_columns(walk)[:LOOKED_AT] if walk.followed else ()
     return table_shape(BufferTable(walk, 0, [group], width, palette), sampled(walk, group, columns, palette))
 

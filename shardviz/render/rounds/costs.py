@@ -1,4 +1,4 @@
-"""What a collective costs, in sentences."""
+"""The cost of a collective in sentences, and in a table beside all other algorithms."""
 
 from __future__ import annotations
 
@@ -20,6 +20,9 @@ MAX_GROUP = 4096
 """Members of a group beyond which only `--compare` looks at the other algorithms."""
 OTHERS = 6
 """Algorithms to compare with in a sentence; `--compare` has all."""
+HEADINGS = ("", "algorithm", "rounds", "sent", "× least", "busiest link", "waiting", "time")
+RIGHT = frozenset({2, 3, 4, 5, 6, 7})
+CHOSEN = "▸"
 
 
 def cost_lines(walk: Walk, width: int) -> list[Text]:
@@ -78,11 +81,6 @@ def link_text(walk: Walk) -> str:
     return f"{seconds(links.wire.latency)} and {rate(links.wire.bandwidth)} {links.each}{assumed}"
 
 
-HEADINGS = ("", "algorithm", "rounds", "sent", "× least", "busiest link", "waiting", "time")
-RIGHT = frozenset({2, 3, 4, 5, 6, 7})
-CHOSEN = "▸"
-
-
 def comparison_view(
     walk: Walk,
     crossovers: Sequence[tuple[int, str]],
@@ -124,7 +122,7 @@ def _reasons(named: Sequence[tuple[str, str]], lead: str, width: int) -> list[Te
 
 
 def _question(walk: Walk) -> str:
-    """What is compared, on which links."""
+    """The payload that is compared, and its links."""
     size = walk.schedule.pattern.group_size
     what = f"{exact_bytes(walk.bytes)} over {plural(size, 'device')}"
     return f"{what}, on a {walk.links.topology} with {link_text(walk)}"

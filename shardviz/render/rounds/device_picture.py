@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
+import numpy as np
 from rich.style import Style
 from rich.text import Text
 
@@ -27,8 +28,8 @@ from shardviz.render.rounds.buffer_rows import (
     drawn_columns,
     sampled,
 )
-from shardviz.render.rounds.device_map import DeviceMap, Pair, SwitchMap, Winding, device_map
-from shardviz.render.rounds.pieces import ARRIVED, FORMS, PieceCell, chunk_name, chunk_style
+from shardviz.render.rounds.device_map import DeviceMap, LineMap, Pair, SwitchMap, device_map
+from shardviz.render.rounds.pieces import ARRIVED, FORMS, NOTHING, PieceCell, chunk_name, chunk_style
 from shardviz.render.rounds.round_traffic import Moves, RoundTraffic
 from shardviz.stepping.walk import Walk
 
@@ -38,6 +39,21 @@ LISTED = 3
 LINE, AROUND = "─", "┄"
 UP_LINE, UP_AROUND = "│", "┆"
 """Links between neighbours, and those that go around the edge of the page."""
+FULL, SOME = "█", "▒"
+"""Parts of a bar of which all chunks are there, or some."""
+PART = 2
+"""Columns of a part."""
+LISTED_TARGETS = 3
+REMEMBERED = 1000
+"""Bars that are kept."""
+GAPS = (7, 5, 3, 1)
+"""Columns between boxes, where links are drawn."""
+BAR_WIDTH = 12
+"""Columns of the bar in place of cells."""
+ROOMY = 3
+"""Lines between rows of boxes where there is room."""
+SIDES = 2
+LEAST_INSIDE = 4
 
 
 class DevicePicture:
@@ -206,18 +222,8 @@ class DevicePicture:
         return Text(many if len(many) <= room else few if len(few) <= room else "")
 
 
-NOTHING = "·"
-FULL, SOME = "█", "▒"
-"""Parts of a bar of which all chunks are there, or some."""
-PART = 2
-"""Columns of a part."""
-LISTED_TARGETS = 3
-REMEMBERED = 1000
-"""Bars that are kept."""
-
-
 class BoxTitles:
-    """What boxes of a group have in common in all rounds: the upper borders, and bars."""
+    """Parts of a group's boxes that all rounds share: the upper borders, and bars."""
 
     def __init__(self, walk: Walk, group: int, shape: BoxShape, palette: Palette) -> None:
         self._walk, self._group, self._inside, self._palette = walk, group, shape.inside, palette
@@ -280,7 +286,7 @@ class DeviceBoxes:
         return [*lines, self._bottom(sent)]
 
     def name(self, chunk: int) -> str:
-        """What a chunk is called."""
+        """The name of a chunk."""
         schedule = self._walk.schedule
         return chunk_name(schedule.pattern, schedule.chunks, chunk, self._group)
 
@@ -324,7 +330,7 @@ class DeviceBoxes:
         return Text(cell.name[: shape.cell].ljust(shape.cell), style)
 
     def _passing(self, row: BufferRow) -> Text:
-        """What waits to go on."""
+        """The pieces that wait to go on."""
         line = Text()
         for number, cell in enumerate(row.passing):
             text = Text.assemble(cell.text(len(cell.name) + 2, FORMS[-1]))
@@ -341,15 +347,13 @@ class DeviceBoxes:
 
     @cached_property
     def _bar_parts(self) -> list[tuple[int, Style]]:
-        """How many chunks every part of a bar stands for, and the colour of the first of them."""
+        """The number of chunks of every part of a bar, and the colour of the first of them."""
         count, parts = self._walk.schedule.chunks, self._shape.inside // PART
         bounds = [-(-place * count // parts) for place in range(parts + 1)]
         return [(stop - start, Style(color=self.style(start).bgcolor)) for start, stop in pairwise(bounds)]
 
     def _bar(self, member: int) -> list[Text]:
-        """Which chunks the member has, in a bar in their colours; nothing where that is not followed."""
-        import numpy as np
-
+        """The member's chunks as a bar in their colours; nothing where they are not followed."""
         if self._frame is None:
             return []
         held = self._frame.held_by(member)
@@ -386,16 +390,6 @@ class DeviceBoxes:
         last = (first + moves.span - 1) % self._walk.schedule.chunks
         names = self.name(first) + (f"–{self.name(last)}" if moves.span > 1 else "")
         return f"{names}{arrow}{self._walk.mesh.device_id(group[others[0]])}"
-
-
-GAPS = (7, 5, 3, 1)
-"""Columns between boxes, where links are drawn."""
-BAR_WIDTH = 12
-"""Columns of the bar in place of cells."""
-ROOMY = 3
-"""Lines between rows of boxes where there is room."""
-SIDES = 2
-LEAST_INSIDE = 4
 
 
 @dataclass(frozen=True)
@@ -445,7 +439,7 @@ def box_shape(
             roomy = replace(shape, above=ROOMY)
             fits = page(arranged, roomy)[1] <= height and not isinstance(arranged, SwitchMap)
             fitting.append((roomy if fits else shape, arranged))
-    natural = (each for each in fitting if not isinstance(each[1], Winding | SwitchMap) or each[1].rows == 1)
+    natural = (each for each in fitting if not isinstance(each[1], LineMap | SwitchMap) or each[1].rows == 1)
     if fitting and not (fitting[0][0].bare and walk.schedule.pattern.reduces):
         return next(natural, fitting[0])
     names = [each for each in found if each[0].form == NAMES and not each[0].bare]

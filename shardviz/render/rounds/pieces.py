@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 ARRIVED = "▸"
 """Stands before a piece that came in the last round."""
+NOTHING = "·"
+"""Stands where a device has no piece."""
 EMPTY = "–"
 """A chunk without any element."""
 LISTED = 16
@@ -26,7 +28,7 @@ LISTED = 16
 
 @dataclass(frozen=True)
 class Form:
-    """How every piece of a picture is written.
+    """The way every piece of a picture is written.
 
     `first` and `last` are how many numbers stand before and after ``…`` where there are more than `first` +
     `last`; with `first` None all do, and with 0 none: pieces have their names. `addends`: sums are written
@@ -82,11 +84,11 @@ class PieceCell:
 
     @property
     def empty(self) -> bool:
-        """Whether it has no element."""
+        """True if it has no element."""
         return self.numbers is not None and not self.length
 
     def label(self, form: Form) -> str | None:
-        """What stands in the cell, without marks; None for what cannot be written in that form."""
+        """The cell's text without marks; None for what cannot be written in that form."""
         if self.empty:
             return EMPTY
         if self.numbers is None or form.rank == 3:
@@ -115,7 +117,7 @@ class PieceCell:
 
 @dataclass(frozen=True)
 class Naming:
-    """What the pieces of one frame have in common.
+    """Common to the pieces of one frame.
 
     `named`: chunks have names beside their numbers. `members` is how many addends a complete sum has, 1
     where nothing is added. `combined` is ``+``, ``max`` or ``min``. `added`: the last round added to pieces,
@@ -163,7 +165,7 @@ def piece_cell(piece: Piece, name: str, style: Style, naming: Naming) -> PieceCe
 
 
 def _wraps(addends: Sequence[Any], totals: Sequence[str]) -> bool:
-    """Whether whole numbers add up to something else than their type can hold."""
+    """True if whole numbers add up to more than their type can hold."""
     columns = zip(*map(numbers, addends), strict=True)
     return any(sum(map(int, parts)) != int(total) for parts, total in zip(columns, totals, strict=True))
 

@@ -1,4 +1,4 @@
-"""A page of the player: lines above the picture, the picture of a round, lines below it."""
+"""Pages of a collective that is played: lines above the picture of a round, the picture, lines below it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from shardviz.errors import plural
 from shardviz.hardware.course import Course
 from shardviz.render.caption import array_text, axes_text
 from shardviz.render.lines import GAP, GLUE, sentence, trimmed
-from shardviz.render.palette import Palette
+from shardviz.render.palette import DONE, NEXT_PHASE, TO_DO, Palette
 from shardviz.render.rounds.buffer_rows import FrameStats, drawn_columns, sampled
 from shardviz.render.rounds.buffer_table import (
     MAX_ROWS,
@@ -27,7 +27,6 @@ from shardviz.render.rounds.costs import duration
 from shardviz.render.rounds.device_map import DeviceMap
 from shardviz.render.rounds.device_picture import (
     FULL,
-    NOTHING,
     SOME,
     BoxShape,
     BoxTitles,
@@ -35,6 +34,7 @@ from shardviz.render.rounds.device_picture import (
     box_shape,
     page,
 )
+from shardviz.render.rounds.pieces import NOTHING
 from shardviz.render.rounds.round_words import round_words
 from shardviz.render.rounds.step_notes import SEPARATOR, after_words, headline, legend, marks
 from shardviz.render.units import human_bytes, rate, shaped, times
@@ -53,6 +53,16 @@ LEAST = 2
 BARS = f"{FULL * 4} chunks that are there, in order   {SOME} some of them   {NOTHING} none"
 COUNTED = 16
 """Devices among which a sum is looked for that the legend can name."""
+MAX_BAR = 60
+LONGEST = len("1.33 MiB")
+"""Columns of a number that changes from round to round."""
+READABLE = 44
+"""Columns from which on there is room for more words."""
+SHORTEST = len("by ring…")
+"""Columns of the name of an algorithm that is cut short."""
+SAMPLED_FRAMES = 16
+"""Frames of a `PlayedTable` that decide how wide cells are, and which marks are explained."""
+STOP = "any key stops"
 
 
 class PlayerPage:
@@ -82,7 +92,7 @@ class PlayerPage:
         self._noted: dict[int, list[Text]] = {}
 
     def head(self, number: int, speed: str) -> list[Text]:
-        """What is played, how far it is, what is sent; before and after, what everyone has."""
+        """The collective, the progress, the round in words; before and after, what every device has."""
         walk, drawn, width = self._stepped.walk, self._stepped.drawn, self._width
         words = self._words(number)
         state = state_line(walk, drawn, number, width)
@@ -175,7 +185,7 @@ class PlayerPage:
 
     @cached_property
     def _look(self) -> FrameStats | None:
-        """What decides the marks; None where there are no cells."""
+        """The rows that decide the marks; None where there are no cells."""
         columns = drawn_columns(self._stepped.drawn)
         if columns is None:
             return None
@@ -200,17 +210,6 @@ class PlayerPage:
             return ""
         what = f"group {self._group + 1} of {others + 1}: {plural(others, 'other')} "
         return f"{what}{'does' if others == 1 else 'do'} the same".replace(" ", GLUE)
-
-
-DONE, TO_DO = "━", "─"
-NEXT_PHASE = "┼"
-MAX_BAR = 60
-LONGEST = len("1.33 MiB")
-"""Columns of a number that changes from round to round."""
-READABLE = 44
-"""Columns from which on there is room for more words."""
-SHORTEST = len("by ring…")
-"""Columns of the name of an algorithm that is cut short."""
 
 
 def title_line(walk: Walk, width: int, palette: Palette, lead: str = "") -> Text:
@@ -239,7 +238,7 @@ def title_line(walk: Walk, width: int, palette: Palette, lead: str = "") -> Text
 
 
 def progress_line(walk: Walk, number: int, width: int, playing: str = "") -> Text:
-    """How far it is, with the place where each phase begins; `playing` says how fast it goes on."""
+    """A bar with the place where each phase begins; `playing` is the speed."""
     rounds = walk.schedule.rounds
     width -= len(playing) + GAP if playing else 0
     where = f"round {number:,} of {rounds:,}".ljust(len(f"round {rounds:,} of {rounds:,}"))
@@ -272,7 +271,7 @@ def words_line(walk: Walk, number: int, width: int) -> Text:
 
 
 def state_line(walk: Walk, drawn: Walk, number: int, width: int) -> Text | None:
-    """What every device has before the first round and after the last, and the final result; None between.
+    """The line on every device's data before the first round and after the last; None between.
 
     `drawn` is the walk whose numbers are shown.
     """
@@ -309,7 +308,7 @@ def _smaller(walk: Walk, drawn: Walk) -> list[Text]:
 
 @dataclass(frozen=True)
 class CostSummary:
-    """What has been spent up to a round, beside what all rounds and the least possible take."""
+    """The cost up to a round, beside that of all rounds and the least possible."""
 
     walk: Walk
     course: Course | None
@@ -342,7 +341,7 @@ class CostSummary:
 
     @property
     def _links(self) -> Text:
-        """What joins the devices, and how that is known."""
+        """The links between the devices, and how they are known."""
         where = f"on {self.links_of}" if self.links_of else "assumed"
         return Text(f"{self.walk.links.topology} {where}", "dim")
 
@@ -373,11 +372,6 @@ def _fitting(parts: list[Text], width: int) -> Text:
             break
         line.append(" " * (GAP + 1)).append_text(part)
     return line
-
-
-SAMPLED_FRAMES = 16
-"""Frames of a `PlayedTable` that decide how wide cells are, and which marks are explained."""
-STOP = "any key stops"
 
 
 class PlayedTable:

@@ -6,11 +6,21 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from shardviz.collectives import Pattern, Sends
 from shardviz.errors import plural
 from shardviz.render.rounds.buffer_rows import carried
 from shardviz.render.units import human_bytes
 from shardviz.stepping.walk import Walk
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+
+LISTED = 8
+"""Messages that are named one by one."""
 
 
 def round_words(walk: Walk, number: int) -> str:
@@ -25,23 +35,11 @@ def round_words(walk: Walk, number: int) -> str:
     return f"{words}, {most}{human_bytes(load.device_bytes)}"
 
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
-
-LISTED = 8
-"""Messages that are named one by one."""
-
-
 def sends_line(sends: Sends, pattern: Pattern, axes: Sequence[str]) -> str:
     """``each sends 1 chunk to the next``, ``pairs 2 apart swap 2 chunks``, ``0→1, 2→3``.
 
     `axes` names the dimensions of the group. Members, not devices, are numbered.
     """
-    import numpy as np
-
     if not len(sends):
         return "nothing is sent"
     n = pattern.group_size
@@ -65,9 +63,7 @@ def sends_line(sends: Sends, pattern: Pattern, axes: Sequence[str]) -> str:
 
 
 def _along(src: Ints, dst: Ints, dims: tuple[int, ...], axes: Sequence[str]) -> str:
-    """Where all members send to if they do so along one of several axes each: ``to the next along X``."""
-    import numpy as np
-
+    """The receivers, if all members send along one of several axes each: ``to the next along X``."""
     if len(dims) < 2:
         return ""
     steps = np.array(np.unravel_index(dst, dims)) - np.array(np.unravel_index(src, dims))
@@ -84,7 +80,7 @@ def _along(src: Ints, dst: Ints, dims: tuple[int, ...], axes: Sequence[str]) -> 
 
 
 def _swapped(src: Ints, dst: Ints) -> str:
-    """Who the partners are where all members swap with one other."""
+    """The partners, if all members swap with one other."""
     apart = set((src ^ dst).tolist())
     if len(apart) != 1:
         return ""
@@ -95,9 +91,7 @@ def _swapped(src: Ints, dst: Ints) -> str:
 
 
 def _around(src: Ints, dst: Ints, n: int) -> str:
-    """How far on all members send, around all of the group."""
-    import numpy as np
-
+    """The distance at which all members send, around the whole group."""
     shifts = [_signed(int(shift), n) for shift in np.unique((dst - src) % n)]
     if len(shifts) * n != len(src):
         return ""

@@ -7,6 +7,7 @@ from functools import cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from rich.style import Style
 from rich.text import Text
 
@@ -18,7 +19,6 @@ from shardviz.render.rounds.pieces import chunk_style, numbers
 from shardviz.stepping.walk import Walk
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     Ints = NDArray[np.int64]
@@ -72,7 +72,7 @@ def shards_picture(
 
 
 def final_picture(walk: Walk, width: int, palette: Palette) -> list[Text]:
-    """What `shard_map` returns, put together from the results of `walk.question.final_positions`."""
+    """The result of `shard_map`, put together from those of `walk.question.final_positions`."""
     values = walk.final
     if values is None:
         raise ValueError("frames without numbers have no result to show")
@@ -130,7 +130,7 @@ def array_lines(
 
 
 def _whole(fits: int, period: int) -> int:
-    """How many numbers stand in a line of at most `fits`: whole periods, or an equal part of one."""
+    """The numbers in a line of at most `fits`: whole periods, or an equal part of one."""
     if period <= fits:
         return fits - fits % period
     return next((part for part in range(fits, fits // 2, -1) if period % part == 0), fits)
@@ -171,8 +171,6 @@ def _line(
 
 def _styles(walk: Walk, place: int, ended: bool, palette: Palette) -> StyleOf:
     """The styles of a device's shard: each number has its chunk's."""
-    import numpy as np
-
     cuts = walk.frames.cuts
     values = walk.frames.after if ended else walk.frames.before
     if cuts is None or values is None:

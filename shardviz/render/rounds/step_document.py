@@ -74,7 +74,7 @@ def plain(value: Any) -> Any:
 
 
 def _question(walk: Walk) -> Document:
-    """What is asked: the collective, the array, and the links."""
+    """The question: the collective, the array, and the links."""
     operation, layout = walk.operation, walk.question.layout
     array = layout.array
     return {

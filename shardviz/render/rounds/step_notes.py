@@ -1,4 +1,4 @@
-"""What pictures of a collective need said: their marks, and what happens after the last round."""
+"""Words beside the pictures of a collective: its headline, their marks, the end."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from shardviz.render.caption import axes_text, mesh_text, repetition
 from shardviz.render.lines import GLUE, sentence, table
 from shardviz.render.palette import PARTIAL, Palette
 from shardviz.render.rounds.buffer_rows import FrameStats
-from shardviz.render.rounds.buffer_table import NOTHING, BufferTable, TableShape
-from shardviz.render.rounds.pieces import ARRIVED, EMPTY, FORMS, chunk_name
+from shardviz.render.rounds.buffer_table import BufferTable, TableShape
+from shardviz.render.rounds.pieces import ARRIVED, EMPTY, FORMS, NOTHING, chunk_name
 from shardviz.render.units import shaped, times
 from shardviz.stepping.walk import Walk
 
@@ -59,7 +59,7 @@ def marks(walk: Walk, drawn: Sequence[tuple[FrameStats, TableShape]], count: int
 
 
 def after_words(walk: Walk) -> Iterator[str]:
-    """What the operation does beyond the rounds: a mean's division, zeros where nothing arrived."""
+    """Effects of the operation beyond the rounds: a mean's division, zeros where nothing arrived."""
     size, pattern = walk.schedule.pattern.group_size, walk.schedule.pattern
     if walk.operation.name == "pmean":
         yield f"every total ÷ {size}"
@@ -70,7 +70,7 @@ def after_words(walk: Walk) -> Iterator[str]:
 
 
 def _padded(walk: Walk) -> bool:
-    """Whether some result has elements that no chunk fills."""
+    """True if some result has elements that no chunk fills."""
     cuts, size = walk.frames.cuts, walk.schedule.pattern.group_size
     if cuts is None or walk.frames.after is None:
         return False
@@ -111,7 +111,7 @@ def _entries(walk: Walk, drawn: Sequence[tuple[FrameStats, TableShape]], count: 
 
 
 def _slots(walk: Walk) -> Iterator[str]:
-    """How the names of an all-to-all are to be read, and its columns."""
+    """Explain the names of an all-to-all, and its columns."""
     schedule, group = walk.schedule, walk.groups[0]
     if len(group) > 1:
         name = chunk_name(schedule.pattern, schedule.chunks, schedule.pattern.pieces(schedule.chunks))

@@ -1,4 +1,4 @@
-"""A collective from BEFORE over its rounds to AFTER, what it costs, and what JAX says of it."""
+"""A collective from BEFORE over its rounds to AFTER, and its cost; one round; a summary."""
 
 from __future__ import annotations
 
@@ -27,6 +27,12 @@ LEAST_WORDS = 36
 """Columns for a sentence over a narrow picture."""
 SUMMARY_ROWS = 6
 """Devices in a summary: the first four, a gap, the last."""
+MAX_RUNS = 12
+LOOKED_AT = 64
+"""Rounds of a phase that are looked at one by one, where they are not alike…"""
+LOOKED_AT_SENDS = 2**20
+"""…and what they send together."""
+TABLE_HEADINGS = ("", "rounds", "who sends what to whom", "a device", "a round")
 
 
 def step_view(walk: Walk, width: int, palette: Palette, number: int | None = None) -> list[Text]:
@@ -47,7 +53,7 @@ def step_view(walk: Walk, width: int, palette: Palette, number: int | None = Non
 
 
 def _algorithm(walk: Walk, width: int) -> list[Text]:
-    """What the algorithm does, and whose the numbers are not."""
+    """The algorithm's summary, and that the numbers are examples where they are."""
     algorithm = ALGORITHMS[walk.schedule.algorithm]
     lines = sentence(f"{algorithm.name}: {algorithm.summary}", width, style="dim")
     if walk.question.counted:
@@ -145,7 +151,7 @@ def _rounds(walk: Walk, width: int, palette: Palette) -> list[Text]:
 
 
 def _load_words(walk: Walk, number: int) -> str:
-    """What a round puts on the links of a group, and how long it takes."""
+    """The load of a round on the links of a group, and its time."""
     load = walk.timeline[number - 1]
     said = f"{human_bytes(load.bytes)} in all"
     if load.busiest_link is not None:
@@ -171,20 +177,12 @@ def _other_groups(walk: Walk, groups: range, width: int) -> list[Text]:
 
 
 def _is_small(walk: Walk, width: int, palette: Palette) -> bool:
-    """Whether every round can be drawn with all its devices and chunks."""
+    """True if every round can be drawn with all its devices and chunks."""
     size = walk.schedule.pattern.group_size
     groups = len(shown_groups(walk))
     if size > MAX_ROWS or walk.schedule.rounds * groups * (size + 2) > MAX_LINES:
         return False
     return not BufferTable(walk, 0, [0], width, palette, MAX_ROWS).summarised
-
-
-MAX_RUNS = 12
-LOOKED_AT = 64
-"""Rounds of a phase that are looked at one by one, where they are not alike…"""
-LOOKED_AT_SENDS = 2**20
-"""…and what they send together."""
-TABLE_HEADINGS = ("", "rounds", "who sends what to whom", "a device", "a round")
 
 
 def round_table(walk: Walk, width: int) -> list[Text]:

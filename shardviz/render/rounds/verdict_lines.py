@@ -1,4 +1,4 @@
-"""Whether JAX agrees with a result, in a sentence."""
+"""The comparison of a result with JAX's, in a sentence."""
 
 from __future__ import annotations
 
