@@ -76,7 +76,7 @@ def command(
         click.echo(jax_style(layout, device_kind, width or MAX_WIDTH), nl=False)
         return
     from shardviz.cli.screen import screen
-    from shardviz.render.layouts.layout_view import layout_view
+    from shardviz.render.layouts.layout_canvas import layout_view
 
     page = screen(width, color)
     page.show(layout_view(layout, page.width, page.palette, devices))

@@ -105,8 +105,8 @@ def present(
         print_json(document)
         return judge.exit_code
     from shardviz.render.lines import sentence
+    from shardviz.render.rounds.step_notes import verdict_lines
     from shardviz.render.rounds.step_view import step_view
-    from shardviz.render.rounds.verdict_lines import verdict_lines
 
     number = _played(walk, manner) if manner.play else manner.number
     page = manner.page

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from rich.text import Text
 
@@ -54,11 +54,23 @@ def caption_cells(layout: Layout, palette: Palette) -> list[Text]:
     ]
 
 
-def coordinates(mesh: Mesh, position: int, palette: Palette, axes: Iterable[str] | None = None) -> Text:
-    """The coordinates of a position along the mesh's axes, or along some of them: ``X0 Y3``."""
-    place = dict(zip(mesh.axis_names, mesh.coords(position), strict=True))
-    shown = mesh.axis_names if axes is None else axes
-    return Text(" ").join(Text(f"{axis}{place[axis]}", palette.axis(mesh, axis)) for axis in shown)
+def coordinates(
+    mesh: Mesh,
+    position: int,
+    palette: Palette,
+    axes: Container[str] | None = None,
+    free: Container[str] = (),
+) -> Text:
+    """``X0 Y0–3``: the coordinates of a position along the mesh's axes, or along `axes`.
+
+    Of the `free` axes all coordinates are meant; after a long name stands a blank.
+    """
+    words = []
+    for axis, at, size in zip(mesh.axis_names, mesh.coords(position), mesh.axis_sizes, strict=True):
+        if axes is None or axis in axes:
+            where = f"0–{size - 1}" if axis in free and size > 1 else at
+            words.append(Text(f"{axis}{' ' * (len(axis) > 1)}{where}", palette.axis(mesh, axis)))
+    return Text(" ").join(words)
 
 
 class DeviceLabels:

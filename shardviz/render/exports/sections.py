@@ -12,13 +12,11 @@ from shardviz.planner import Problem, plan
 from shardviz.planner.plan import Plan, Step
 from shardviz.render.exports.film import film, frame_names
 from shardviz.render.exports.subject import Subject
-from shardviz.render.layouts.layout_canvas import array_lines
-from shardviz.render.layouts.layout_view import layout_view
+from shardviz.render.layouts.layout_canvas import array_lines, layout_view
 from shardviz.render.lines import sentence
 from shardviz.render.palette import Palette
-from shardviz.render.plans.explain_view import headline, question_view
 from shardviz.render.plans.plan_arrays import count_of, numbered_parts
-from shardviz.render.plans.plan_view import case_lines, plan_view, step_lines, totals
+from shardviz.render.plans.plan_view import case_lines, headline, plan_view, question_view, step_lines, totals
 from shardviz.sharding import Layout, ShardedArray
 from shardviz.stepping.walk import Walk
 

@@ -171,27 +171,29 @@ class ArrayGrid:
         """The line of the first box's upper border."""
         return 1 + self._header
 
-    def draw(self, pen: LineBuilder, left: int, y: int, pointer: Pointer | None) -> None:
-        """Draw line `y` of the plate, whose corner is at column `left` of the pen's line."""
+    def draw(self, builder: LineBuilder, left: int, y: int, pointer: Pointer | None) -> None:
+        """Draw line `y` of the grid, whose corner is at column `left` of the builder's line."""
         if y == 0:
-            pen.put_text(min(max(left, pen.left), left + self.width - self.title.cell_len), self.title)
+            builder.put_text(
+                min(max(left, builder.left), left + self.width - self.title.cell_len), self.title
+            )
             return
         if self._remark and y == self.height - 1:
-            pen.put(left, self._remark, DIM)
+            builder.put(left, self._remark, DIM)
             return
         band, line = divmod(y - 1, self._band_height)
         if line >= self._grid_height:
             return
         step = self._grid_width + GAP
-        for place in range(max(0, (pen.left - left) // step), self._across):
+        for place in range(max(0, (builder.left - left) // step), self._across):
             corner, number = left + place * step, band * self._across + place
-            if corner >= pen.right or number >= len(self._grids):
+            if corner >= builder.right or number >= len(self._grids):
                 break
             grid = self._grids[number]
             if line < self._header:
-                self._draw_header(pen, corner, grid, line)
+                self._draw_header(builder, corner, grid, line)
             else:
-                self._draw_box(pen, corner, grid, line - self._header, pointer)
+                self._draw_box(builder, corner, grid, line - self._header, pointer)
 
     def index_at(self, x: int, y: int) -> CellIndex:
         """The cell at a column and a line, or the one next to it."""
@@ -248,44 +250,46 @@ class ArrayGrid:
                 return number
         return None
 
-    def _draw_header(self, pen: LineBuilder, corner: int, grid: int, line: int) -> None:
+    def _draw_header(self, builder: LineBuilder, corner: int, grid: int, line: int) -> None:
         """One of the lines above a box: the slice, the dimension across, the columns' labels."""
         if self.cells.grids > 1:
             if line == 0:
-                pen.put_text(corner, self.cells.title(grid))
+                builder.put_text(corner, self.cells.title(grid))
                 return
             line -= 1
         if self._column_title.cell_len and line == 0:
-            pen.put_text(corner + self._gutter + 1, self._column_title)
+            builder.put_text(corner + self._gutter + 1, self._column_title)
             return
         assert self._column_labeling is not None
         label_of = self.cells.columns.labelings[self._column_labeling]
-        for place in self._seen(pen, corner):
+        for place in self._seen(builder, corner):
             column, width = self._columns[place], self._width_of(place)
             label = Text("…", DIM) if column is None else label_of(column)
-            pen.put_text(
+            builder.put_text(
                 corner + self._gutter + 1 + self._left_of(place) + (width - label.cell_len) // 2, label
             )
 
-    def _draw_box(self, pen: LineBuilder, corner: int, grid: int, line: int, pointer: Pointer | None) -> None:
+    def _draw_box(
+        self, builder: LineBuilder, corner: int, grid: int, line: int, pointer: Pointer | None
+    ) -> None:
         """A line of a box with what stands left of it; line 0 is the upper border."""
         place, rest = divmod(line - 1, self._pitch)
-        box, seen = corner + self._gutter, self._seen(pen, corner)
+        box, seen = corner + self._gutter, self._seen(builder, corner)
         if line == 0 or place >= len(self._rows) or rest:
             if line == 0:
-                self._put_left(pen, corner, self._row_title)
+                self._put_left(builder, corner, self._row_title)
             ends = "┌┬┐" if line == 0 else "├┼┤" if place < len(self._rows) - 1 else "└┴┘"
-            self._draw_border(pen, box, seen, ends)
+            self._draw_border(builder, box, seen, ends)
             return
         row = self._rows[place]
         if self._row_labeling is not None:
             label_of = self.cells.rows.labelings[self._row_labeling]
-            self._put_left(pen, corner, Text("⋮", DIM) if row is None else label_of(row))
+            self._put_left(builder, corner, Text("⋮", DIM) if row is None else label_of(row))
         for place in seen:
             x, column = box + self._left_of(place), self._columns[place]
-            pen.put(x, "│", DIM)
+            builder.put(x, "│", DIM)
             if row is None or column is None:
-                pen.put(x + 1, ("…" if column is None else "⋮").center(self._width_of(place)), DIM)
+                builder.put(x + 1, ("…" if column is None else "⋮").center(self._width_of(place)), DIM)
                 continue
             index = CellIndex(grid, row, column)
             drawn = self._cell(index)
@@ -296,28 +300,28 @@ class ArrayGrid:
                 text, style = DEVICE[0] + text[1:-1] + DEVICE[1], style + LEFT
             elif pointer and drawn.data == pointer.data:
                 text, style = SAME[0] + text[1:-1] + SAME[1], style + MATCHED
-            pen.put(x + 1, text, style)
-        pen.put(box + self._left_of(seen.stop), "│", DIM)
+            builder.put(x + 1, text, style)
+        builder.put(box + self._left_of(seen.stop), "│", DIM)
 
-    def _draw_border(self, pen: LineBuilder, box: int, seen: range, ends: str) -> None:
+    def _draw_border(self, builder: LineBuilder, box: int, seen: range, ends: str) -> None:
         left = ends[0] if seen.start == 0 else ends[1]
         right = ends[2] if seen.stop == len(self._columns) else ends[1]
         line = left + ends[1].join("─" * self._width_of(place) for place in seen) + right
-        pen.put(box + self._left_of(seen.start), line, DIM)
+        builder.put(box + self._left_of(seen.start), line, DIM)
 
-    def _put_left(self, pen: LineBuilder, corner: int, text: Text) -> None:
+    def _put_left(self, builder: LineBuilder, corner: int, text: Text) -> None:
         """Write left of a box; the text stays in sight while the left side is not."""
         if self._gutter:
-            corner = min(max(corner, pen.left), corner + self._grid_width - self._gutter)
-            pen.put(corner, " " * (self._gutter - 1 - text.cell_len))
-            pen.put_text(corner + self._gutter - 1 - text.cell_len, text)
-            pen.put(corner + self._gutter - 1, " ")
+            corner = min(max(corner, builder.left), corner + self._grid_width - self._gutter)
+            builder.put(corner, " " * (self._gutter - 1 - text.cell_len))
+            builder.put_text(corner + self._gutter - 1 - text.cell_len, text)
+            builder.put(corner + self._gutter - 1, " ")
 
-    def _seen(self, pen: LineBuilder, corner: int) -> range:
+    def _seen(self, builder: LineBuilder, corner: int) -> range:
         """Places of columns of which something is seen; on the left only whole ones, beside the labels."""
         step, box, count = self.fit.inner + 1, corner + self._gutter, len(self._columns)
-        first = min(max(0, -(-(pen.left - corner) // step)), count - 1)
-        return range(first, max(first + 1, min(count, (pen.right - box) // step + 2)))
+        first = min(max(0, -(-(builder.left - corner) // step)), count - 1)
+        return range(first, max(first + 1, min(count, (builder.right - box) // step + 2)))
 
     def _left_of(self, place: int) -> int:
         """The column of the box in which a place begins, with the line before it."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from shardviz.errors import plural
-from shardviz.render.caption import axes_text, notes
+from shardviz.render.caption import axes_text, coordinates, notes
 from shardviz.render.layouts.cells import LISTED, CellIndex, Cells, DeviceCells, Holders
 from shardviz.render.lines import records, sentence, table
 from shardviz.render.palette import DIM, glyph
@@ -51,7 +51,7 @@ def cell_details(
     cells: Cells,
     index: CellIndex,
     width: int,
-    grounds: Sequence[DevicePlacement] = (),
+    placements: Sequence[DevicePlacement] = (),
     awaited: Sequence[str] = (),
 ) -> list[Text]:
     """A cell in words: the slice and its bytes, the devices, their places on each target, notes.
@@ -68,7 +68,7 @@ def cell_details(
         rows += _sum(cells, index, position if is_device else None, width)
     shown = [position] if is_device else list(islice(_positions(cells, index), PLACES))
     count = 1 if is_device else cells.layout.replicas * cells.copies.partials
-    rows += [_places(ground, cells, shown, count) for ground in grounds]
+    rows += [_places(placement, cells, shown, count) for placement in placements]
     rows += [[Text(name, DIM), Text("its chip, once this has answered", DIM)] for name in awaited]
     indent = max(label.cell_len for label, *_ in rows) + 2
     lines: list[Text] = []
@@ -107,7 +107,7 @@ def _data(cells: Cells, index: CellIndex) -> list[Text]:
 def _device(cells: Cells, position: int) -> list[Text]:
     """One device and its mesh coordinates."""
     number = Text(str(cells.layout.mesh.device_id(position)), "bold")
-    return [Text("device", DIM), number, _coordinates(cells, position, set())]
+    return [Text("device", DIM), number, coordinates(cells.layout.mesh, position, cells.palette)]
 
 
 def _devices(cells: Cells, index: CellIndex) -> list[Text]:
@@ -119,7 +119,7 @@ def _devices(cells: Cells, index: CellIndex) -> list[Text]:
     if count == 1:
         return _device(cells, position)
     free = {name for name in layout.mesh.axis_names if name not in layout.spec.axes}
-    place = _coordinates(cells, position, free)
+    place = coordinates(layout.mesh, position, cells.palette, free=free)
     if copies.partials > 1:
         return [Text("mesh", DIM), place]
     held = copies.holders(block)
@@ -157,24 +157,13 @@ def _number(layout: Layout, axes: Sequence[str], position: int) -> int:
     return number
 
 
-def _places(ground: DevicePlacement, cells: Cells, positions: Sequence[int], count: int) -> list[Text]:
+def _places(placement: DevicePlacement, cells: Cells, positions: Sequence[int], count: int) -> list[Text]:
     """The places of devices on a target."""
-    words = [ground.words(position, cells.layout.mesh.device_id(position)) for position in positions]
-    if count == 1 and ground.placement.torus:
+    words = [placement.words(position, cells.layout.mesh.device_id(position)) for position in positions]
+    if count == 1 and placement.placement.torus:
         words = [f"chip {words[0]}"]
     more = ["…"] if count > len(words) else []
-    return [Text(ground.target, DIM), *map(Text, words), *map(Text, more)]
-
-
-def _coordinates(cells: Cells, position: int, free: set[str]) -> Text:
-    """``X0 Y0–3``: the mesh coordinates of a position, with all that the `free` axes have."""
-    mesh = cells.layout.mesh
-    words = []
-    for axis, at, size in zip(mesh.axis_names, mesh.coords(position), mesh.axis_sizes, strict=True):
-        space = " " if len(axis) > 1 else ""
-        where = f"0–{size - 1}" if axis in free and size > 1 else str(at)
-        words.append(Text(f"{axis}{space}{where}", cells.palette.axis(mesh, axis)))
-    return Text(" ").join(words)
+    return [Text(placement.target, DIM), *map(Text, words), *map(Text, more)]
 
 
 def _positions(cells: Cells, index: CellIndex) -> Iterable[int]:

@@ -1,4 +1,4 @@
-"""The pictures of all arrays of a plan, side by side or below one another, as one large picture."""
+"""The pictures of arrays, side by side or below one another, as one canvas; and one array as a page."""
 
 from __future__ import annotations
 
@@ -6,16 +6,20 @@ import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from functools import partial
+from itertools import islice
 from typing import NamedTuple
 
 from rich.style import Style
 from rich.text import Text
 
+from shardviz.errors import plural
 from shardviz.render.canvas import LineBuilder, all_lines
+from shardviz.render.caption import caption_cells, mesh_text, notes, repetition
 from shardviz.render.layouts.array_grid import LEFT, POINTED, ArrayGrid, Fit, Pointer, fits
 from shardviz.render.layouts.cells import BlockCells, CellIndex, Cells, DeviceCells
-from shardviz.render.palette import Palette
-from shardviz.sharding import Layout
+from shardviz.render.lines import sentence, table
+from shardviz.render.palette import Palette, glyph
+from shardviz.sharding import DeviceShard, Layout
 
 SIGN_WIDTH = 5
 """Columns between arrays, with the sign in their middle."""
@@ -26,6 +30,7 @@ Shelves = list[list[tuple[ArrayGrid, str]]]
 """Grids beside one another, each with the sign before it, and below one another."""
 
 Fitted = tuple[Cells, tuple[Fit, ...]]
+LISTED_DEVICES = 64
 
 
 class CellCursor(NamedTuple):
@@ -79,13 +84,13 @@ class LayoutCanvas:
     ) -> Text:
         """Columns `left` to `right` of a line, with the cursor, and all cells with the same data marked; by
         device, also those of the same device."""
-        pen = LineBuilder(left, right)
+        builder = LineBuilder(left, right)
         data = None if cursor is None else self.cells(cursor).data(cursor.cell)
         for place, each in enumerate(self._shelves[bisect_right(self._tops, y) - 1]):
             x, row = each.x, y - each.y
             if each.sign and row == 0:
                 x = x - 3 if place else x
-                pen.put(x, each.sign, "bold")
+                builder.put(x, each.sign, "bold")
                 x += 3 if place else 2
             if 0 < row <= each.lead or row >= each.lead + each.grid.height:
                 continue
@@ -94,17 +99,17 @@ class LayoutCanvas:
                 here = self.arrays[cursor.array] is each
                 device = None if here else self._device_in(each.grid.cells, cursor)
                 pointer = Pointer(cursor.cell if here else None, data, style, device)
-            each.grid.draw(pen, x, row - each.lead if row else 0, pointer)
-        return pen.text()
+            each.grid.draw(builder, x, row - each.lead if row else 0, pointer)
+        return builder.text()
 
     def heading(self, y: int, left: int, right: int) -> Text | None:
         """The labels of the columns seen on a line, for the top of a window; None if no box goes on there."""
-        pen = LineBuilder(left, right)
+        builder = LineBuilder(left, right)
         for each in self._shelves[bisect_right(self._tops, y) - 1]:
             line = each.grid.heading_of(y - each.y - each.lead)
             if line is not None:
-                each.grid.draw(pen, each.x, line, None)
-        return pen.text() or None
+                each.grid.draw(builder, each.x, line, None)
+        return builder.text() or None
 
     def cells(self, cursor: CellCursor) -> Cells:
         """Those of the array that the cursor is in."""
@@ -258,3 +263,45 @@ def _height(shelves: Shelves, gap: int) -> int:
 def _title_width(each: Placed) -> int:
     """The columns of a grid, or of its title with a sign before it."""
     return max(each.grid.width, each.grid.title.cell_len + 2 * bool(each.sign and not each.x))
+
+
+def layout_view(layout: Layout, width: int, palette: Palette, devices: bool = False) -> list[Text]:
+    """The picture first, words under it; `devices` adds the table of up to `LISTED_DEVICES` devices."""
+    lines = array_lines([[(layout, 0)]], width, palette)
+    lines += [*repetition(math.prod(layout.parts), palette), Text()]
+    lines += table([caption_cells(layout, palette)], width)
+    lines += table([[Text.assemble("mesh ", mesh_text(layout.mesh, palette))]], width)
+    for note in notes(layout):
+        lines += sentence(note, width)
+    if devices:
+        lines += [Text(), *device_table(layout, width, palette, LISTED_DEVICES)]
+    for line in lines:
+        line.rstrip()
+    return lines
+
+
+def device_table(layout: Layout, width: int, palette: Palette, limit: int) -> list[Text]:
+    """One line a device for the first `limit` devices of the mesh, in row-major order."""
+    rows = [[Text(heading, "bold") for heading in ("device", "mesh", "shard", "holds")]]
+    rows += [_cells(layout, device, palette) for device in islice(layout, limit)]
+    lines = table(rows, width, right=frozenset({0}))
+    more = len(layout) - limit
+    if more > 0:
+        lines += sentence(f"and {plural(more, 'more device')}: --json lists all", width, style="dim")
+    return lines
+
+
+def _cells(layout: Layout, device: DeviceShard, palette: Palette) -> list[Text]:
+    mesh = layout.mesh
+    place = Text(" ").join(
+        Text(f"{name}={coordinate}", palette.axis(mesh, name))
+        for name, coordinate in zip(mesh.axis_names, device.coords, strict=True)
+    )
+    name = layout.array.name
+    held = ", ".join(f"{start}:{stop}" for start, stop in device.slices)
+    return [
+        Text(str(device.id)),
+        place,
+        Text(f" {glyph(device.shard)} ", palette.shard(device.shard)),
+        Text(f"{name}[{held}]"),
+    ]

@@ -1,4 +1,4 @@
-"""The plan in words: numbered steps, what each moves, and why; one of them may be chosen."""
+"""An explanation: the arrays of a question as pictures, the plan in numbered steps with their reasons."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from rich.text import Text
 from shardviz.errors import plural
 from shardviz.planner.cases import CASES
 from shardviz.planner.plan import LOCAL_OPS, Plan, Step
-from shardviz.render.caption import axes_text, spec_text
-from shardviz.render.lines import columns, records, sentence
+from shardviz.planner.problem import Problem
+from shardviz.render.caption import axes_text, caption_cells, mesh_text, notes, repetition, spec_text
+from shardviz.render.layouts.layout_canvas import array_lines
+from shardviz.render.lines import columns, records, sentence, table
 from shardviz.render.palette import Palette
+from shardviz.render.plans.plan_arrays import count_of, numbered_parts
 from shardviz.render.units import exact_bytes, human_bytes
 from shardviz.sharding import Mesh
 from shardviz.stepping.step_cost import StepCost
@@ -24,6 +27,37 @@ MARK = "▌"
 MORE = " …"
 INDENT, REASON_INDENT = 1, 4
 NO_COSTS: Mapping[int, StepCost] = {}
+
+
+def headline(problem: Problem, width: int, palette: Palette) -> list[Text]:
+    """The einsums and the mesh: ``bd,df->bf   mesh X=2, Y=4, 8 devices``."""
+    einsums = Text("; ".join(str(part.einsum) for part in problem.parts), "bold")
+    return table([[einsums, Text.assemble("mesh ", mesh_text(problem.mesh, palette))]], width)
+
+
+def question_view(plan: Plan, width: int, palette: Palette, with_pictures: bool = True) -> list[Text]:
+    """Every part of the chain: the pictures of its arrays, then a line of words for each."""
+    parts = numbered_parts(plan)
+    lines: list[Text] = []
+    if with_pictures:
+        lines = [*array_lines(parts, width, palette), *repetition(count_of(parts), palette), Text()]
+    arrays = {str(layout): layout for part in parts for layout, _ in part}
+    lines += table([caption_cells(layout, palette) for layout in arrays.values()], width)
+    for layout in arrays.values():
+        for note in notes(layout):
+            lines += sentence(note, width)
+    return lines
+
+
+def explain_view(plan: Plan, width: int, palette: Palette, with_pictures: bool = True) -> list[Text]:
+    """Headline, pictures unless they are left out, shares, and the plan, with blank lines between."""
+    return [
+        *headline(plan.problem, width, palette),
+        Text(),
+        *question_view(plan, width, palette, with_pictures),
+        Text(),
+        *plan_view(plan, width, palette),
+    ]
 
 
 def plan_view(plan: Plan, width: int, palette: Palette) -> list[Text]:

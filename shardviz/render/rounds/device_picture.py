@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.style import Style
 from rich.text import Text
 
-from shardviz.collectives import Frame
 from shardviz.errors import plural
 from shardviz.hardware import Switch
 from shardviz.render.canvas import LineBuilder
@@ -33,9 +33,14 @@ from shardviz.render.rounds.pieces import ARRIVED, FORMS, NOTHING, PieceCell, ch
 from shardviz.render.rounds.round_traffic import Moves, RoundTraffic
 from shardviz.stepping.walk import Walk
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+
 SWITCH, BAR = "switch", "━"
 LISTED = 3
-"""Chunks that are named one by one on a link."""
+"""Chunks on a link, and receivers, that are named one by one."""
 LINE, AROUND = "─", "┄"
 UP_LINE, UP_AROUND = "│", "┆"
 """Links between neighbours, and those that go around the edge of the page."""
@@ -43,7 +48,6 @@ FULL, SOME = "█", "▒"
 """Parts of a bar of which all chunks are there, or some."""
 PART = 2
 """Columns of a part."""
-LISTED_TARGETS = 3
 REMEMBERED = 1000
 """Bars that are kept."""
 GAPS = (7, 5, 3, 1)
@@ -57,30 +61,22 @@ LEAST_INSIDE = 4
 
 
 class DevicePicture:
-    """Frame `number` of one group: a canvas of `width` columns and `height` lines.
+    """Frame `number` of one group: a canvas of `width` columns and `height` lines."""
 
-    Frames of one page may share the `titles` of their boxes.
-    """
-
-    def __init__(
-        self,
-        walk: Walk,
-        number: int,
-        group: int,
-        shape: BoxShape,
-        arranged: DeviceMap,
-        palette: Palette,
-        titles: BoxTitles | None = None,
-    ) -> None:
-        self._shape, self._map = shape, arranged
-        self._traffic = RoundTraffic(walk, number)
-        titles = titles or BoxTitles(walk, group, shape, palette)
-        self._boxes = DeviceBoxes(walk, number, group, shape, self._traffic, palette, titles)
+    def __init__(self, boxes: GroupBoxes, number: int) -> None:
+        self._boxes, self._shape, self._map = boxes, boxes.shape, boxes.map
+        self._traffic = RoundTraffic(boxes.walk, number)
+        self._frame = boxes.walk.frames[number] if boxes.walk.followed else None
+        self._rows: BufferRows | None = None
+        if self._frame is not None and boxes.columns is not None:
+            self._rows = BufferRows(
+                boxes.walk, self._frame, boxes.columns, boxes.palette, bool(number), False
+            )
         self._drawn: dict[int, list[Text]] = {}
-        self._top = arranged.down(0, 0) is not None
-        self._above = shape.above
-        self._edge = shape.gap if arranged.across(0, 0) is not None else 0
-        self.width, self.height = page(arranged, shape)
+        self._top = self._map.down(0, 0) is not None
+        self._above = self._shape.above
+        self._edge = self._shape.gap if self._map.across(0, 0) is not None else 0
+        self.width, self.height = boxes.width, boxes.height
 
     def line(self, y: int, left: int, right: int) -> Text:
         """Columns `left` to `right` of a line."""
@@ -90,16 +86,16 @@ class DevicePicture:
         pitch = shape.width + shape.gap
         first = max(0, (left - self._edge) // pitch)
         last = min(self._map.columns - 1, (right - self._edge) // pitch)
-        pen = LineBuilder(left, right)
+        builder = LineBuilder(left, right)
         for column in range(first, last + 2):
             box = self._edge + column * pitch
             if column or self._edge:
                 gap = self._beside(row, column, offset)
                 if gap is not None:
-                    pen.put_text(box - shape.gap, gap)
+                    builder.put_text(box - shape.gap, gap)
             if column <= last:
-                pen.put_text(box, self._in_column(row, column, offset))
-        found = pen.text()
+                builder.put_text(box, self._in_column(row, column, offset))
+        found = builder.text()
         found.rstrip()
         return found
 
@@ -119,7 +115,7 @@ class DevicePicture:
         member = self._map.member(row, column)
         if member is not None:
             if member not in self._drawn:
-                self._drawn[member] = self._boxes.lines(member)
+                self._drawn[member] = self._box(member)
             return self._drawn[member][offset]
         if self._map.corner(row, column) and offset <= self._middle:
             half = width // 2
@@ -221,78 +217,20 @@ class DevicePicture:
         few = f"{len(chunks):,}"
         return Text(many if len(many) <= room else few if len(few) <= room else "")
 
-
-class BoxTitles:
-    """Parts of a group's boxes that all rounds share: the upper borders, and bars."""
-
-    def __init__(self, walk: Walk, group: int, shape: BoxShape, palette: Palette) -> None:
-        self._walk, self._group, self._inside, self._palette = walk, group, shape.inside, palette
-        self._drawn: dict[int, Text] = {}
-        self.bars: dict[bytes, Text] = {}
-        """Bars by how many chunks their parts have: most rounds have the same ones."""
-
-    def of(self, member: int) -> Text:
-        """The border with the device's number and, where there is room, its place in the mesh."""
-        if member not in self._drawn:
-            self._drawn[member] = self._draw(member)
-        return self._drawn[member]
-
-    def _draw(self, member: int) -> Text:
-        mesh, inside = self._walk.mesh, self._inside
-        position = self._walk.groups[self._group][member]
-        title = Text.assemble((str(mesh.device_id(position)), "bold"))
-        place = coordinates(mesh, position, self._palette)
-        if title.cell_len + 2 + place.cell_len + 2 <= inside:
-            title = Text.assemble(title, "  ", place)
-        rest = inside - title.cell_len - 2
-        return Text.assemble(("┌ ", DIM), title, (f" {'─' * rest}┐", DIM))
-
-
-class DeviceBoxes:
-    """The boxes of one group after one round, each drawn when it is asked for."""
-
-    def __init__(
-        self,
-        walk: Walk,
-        number: int,
-        group: int,
-        shape: BoxShape,
-        traffic: RoundTraffic,
-        palette: Palette,
-        titles: BoxTitles,
-    ) -> None:
-        self._walk, self._group, self._shape, self._palette = walk, group, shape, palette
-        self._traffic, self._titles = traffic, titles
-        self._columns = drawn_columns(walk)
-        self._frame: Frame | None = walk.frames[number] if walk.followed else None
-        self._rows: BufferRows | None = None
-        if self._frame is not None and self._columns is not None:
-            self._rows = BufferRows(walk, self._frame, self._columns, palette, bool(number), False)
-        self._slots = walk.schedule.pattern.kind == "all_to_all"
-
-    def lines(self, member: int) -> list[Text]:
+    def _box(self, member: int) -> list[Text]:
         """A member's box: `shape.height` lines of `shape.width` columns."""
         inside = self._shape.inside
         if self._rows is not None:
-            row = self._rows.row(self._group, member)
+            row = self._rows.row(self._boxes.group, member)
             body, sent = self._cells(row, member), row.sent
         else:
             body = [*self._bar(member), self._arrived(member)]
             sent = self._words(self._traffic.sent(member), "→")
-        lines = [self._titles.of(member)]
+        lines = [self._boxes.border(member)]
         for line in body[: self._shape.lines]:
             line.truncate(inside)
             lines.append(Text.assemble(("│", DIM), line, " " * (inside - line.cell_len), ("│", DIM)))
         return [*lines, self._bottom(sent)]
-
-    def name(self, chunk: int) -> str:
-        """The name of a chunk."""
-        schedule = self._walk.schedule
-        return chunk_name(schedule.pattern, schedule.chunks, chunk, self._group)
-
-    def style(self, chunk: int) -> Style:
-        """The colour of a chunk."""
-        return chunk_style(self._palette, self._walk.schedule.chunks, chunk, self._group)
 
     def _bottom(self, sent: str) -> Text:
         """The border with what has been sent."""
@@ -303,10 +241,11 @@ class DeviceBoxes:
 
     def _cells(self, row: BufferRow, member: int) -> list[Text]:
         shape = self._shape
-        assert self._columns is not None
-        leaving = set() if self._slots else self._leaving(member)
+        assert self._boxes.columns is not None
+        is_all_to_all = self._boxes.walk.schedule.pattern.kind == "all_to_all"
+        leaving = set() if is_all_to_all else set(self._traffic.sent(member).listed)
         texts = []
-        for column, cell in zip(self._columns, row.cells, strict=True):
+        for column, cell in zip(self._boxes.columns, row.cells, strict=True):
             text = self._cell(cell)
             if column in leaving and cell is not None and not shape.bare:
                 text = Text.assemble(text[:-1], Text(ARRIVED, cell.style if cell.needed else DIM))
@@ -342,34 +281,12 @@ class DeviceBoxes:
             line.append_text(text)
         return line
 
-    def _leaving(self, member: int) -> set[int]:
-        return set(self._traffic.sent(member).listed)
-
-    @cached_property
-    def _bar_parts(self) -> list[tuple[int, Style]]:
-        """The number of chunks of every part of a bar, and the colour of the first of them."""
-        count, parts = self._walk.schedule.chunks, self._shape.inside // PART
-        bounds = [-(-place * count // parts) for place in range(parts + 1)]
-        return [(stop - start, Style(color=self.style(start).bgcolor)) for start, stop in pairwise(bounds)]
-
     def _bar(self, member: int) -> list[Text]:
         """The member's chunks as a bar in their colours; nothing where they are not followed."""
         if self._frame is None:
             return []
         held = self._frame.held_by(member)
-        needed = held.chunk[held.needed]
-        places = needed * len(self._bar_parts) // self._walk.schedule.chunks
-        parts = np.bincount(places, minlength=len(self._bar_parts))
-        key = parts.tobytes()
-        if key not in self._titles.bars:
-            bar = Text()
-            for part, (size, style) in zip(parts.tolist(), self._bar_parts, strict=True):
-                word = FULL if part == size else SOME if part else NOTHING
-                bar.append(PART * word, style if part else DIM)
-            if len(self._titles.bars) > REMEMBERED:
-                self._titles.bars.clear()
-            self._titles.bars[key] = bar
-        return [self._titles.bars[key].copy()]
+        return [self._boxes.bar(held.chunk[held.needed])]
 
     def _arrived(self, member: int) -> Text:
         words = self._words(self._traffic.received(member), "←")
@@ -380,16 +297,77 @@ class DeviceBoxes:
         if not len(moves):
             return ""
         others = list(dict.fromkeys(moves.others.tolist()))
-        group = self._walk.groups[self._group]
+        boxes, walk = self._boxes, self._boxes.walk
+        group = walk.groups[boxes.group]
         chunks = len(moves) * moves.span
         if len(moves) > 1 or len(others) > 1:
-            ids = ",".join(str(self._walk.mesh.device_id(group[other])) for other in others[:LISTED_TARGETS])
-            to = ids if len(others) <= LISTED_TARGETS else f"{len(others):,} devices"
+            ids = ",".join(str(walk.mesh.device_id(group[other])) for other in others[:LISTED])
+            to = ids if len(others) <= LISTED else f"{len(others):,} devices"
             return f"{plural(chunks, 'chunk')}{arrow}{to}"
         first = int(moves.first[0])
-        last = (first + moves.span - 1) % self._walk.schedule.chunks
-        names = self.name(first) + (f"–{self.name(last)}" if moves.span > 1 else "")
-        return f"{names}{arrow}{self._walk.mesh.device_id(group[others[0]])}"
+        last = (first + moves.span - 1) % walk.schedule.chunks
+        names = boxes.name(first) + (f"–{boxes.name(last)}" if moves.span > 1 else "")
+        return f"{names}{arrow}{walk.mesh.device_id(group[others[0]])}"
+
+
+class GroupBoxes:
+    """The boxes of a group as all rounds share them on a page: shape, places, names, borders and bars.
+
+    Of the shapes with which the whole picture fits `height` lines of `width` columns it has the richest, else
+    one with which its width does.
+    """
+
+    def __init__(self, walk: Walk, group: int, width: int, height: int, palette: Palette) -> None:
+        self.walk, self.group, self.palette = walk, group, palette
+        self.shape, self.map = box_shape(walk, group, width, height, palette)
+        self.width, self.height = page(self.map, self.shape)
+        self.columns = drawn_columns(walk)
+        self._borders: dict[int, Text] = {}
+        self._bars: dict[bytes, Text] = {}
+
+    def name(self, chunk: int) -> str:
+        """The name of a chunk."""
+        schedule = self.walk.schedule
+        return chunk_name(schedule.pattern, schedule.chunks, chunk, self.group)
+
+    def style(self, chunk: int) -> Style:
+        """The colour of a chunk."""
+        return chunk_style(self.palette, self.walk.schedule.chunks, chunk, self.group)
+
+    def border(self, member: int) -> Text:
+        """The upper border with the device's number and, where there is room, its place in the mesh."""
+        if member not in self._borders:
+            mesh, inside = self.walk.mesh, self.shape.inside
+            position = self.walk.groups[self.group][member]
+            title = Text.assemble((str(mesh.device_id(position)), "bold"))
+            place = coordinates(mesh, position, self.palette)
+            if title.cell_len + 2 + place.cell_len + 2 <= inside:
+                title = Text.assemble(title, "  ", place)
+            rest = inside - title.cell_len - 2
+            self._borders[member] = Text.assemble(("┌ ", DIM), title, (f" {'─' * rest}┐", DIM))
+        return self._borders[member]
+
+    def bar(self, chunks: Ints) -> Text:
+        """A bar of the chunks that are there; most rounds have the same ones."""
+        places = chunks * len(self._bar_parts) // self.walk.schedule.chunks
+        parts = np.bincount(places, minlength=len(self._bar_parts))
+        key = parts.tobytes()
+        if key not in self._bars:
+            bar = Text()
+            for part, (size, style) in zip(parts.tolist(), self._bar_parts, strict=True):
+                word = FULL if part == size else SOME if part else NOTHING
+                bar.append(PART * word, style if part else DIM)
+            if len(self._bars) > REMEMBERED:
+                self._bars.clear()
+            self._bars[key] = bar
+        return self._bars[key].copy()
+
+    @cached_property
+    def _bar_parts(self) -> list[tuple[int, Style]]:
+        """The number of chunks of every part of a bar, and the colour of the first of them."""
+        count, parts = self.walk.schedule.chunks, self.shape.inside // PART
+        bounds = [-(-place * count // parts) for place in range(parts + 1)]
+        return [(stop - start, Style(color=self.style(start).bgcolor)) for start, stop in pairwise(bounds)]
 
 
 @dataclass(frozen=True)

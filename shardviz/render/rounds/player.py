@@ -24,15 +24,11 @@ from shardviz.render.rounds.buffer_table import (
     table_shape,
 )
 from shardviz.render.rounds.costs import duration
-from shardviz.render.rounds.device_map import DeviceMap
 from shardviz.render.rounds.device_picture import (
     FULL,
     SOME,
-    BoxShape,
-    BoxTitles,
     DevicePicture,
-    box_shape,
-    page,
+    GroupBoxes,
 )
 from shardviz.render.rounds.pieces import NOTHING
 from shardviz.render.rounds.round_words import round_words
@@ -141,8 +137,7 @@ class PlayerPage:
         if self._view == "table":
             groups, width = [self._group], self._width
             return BufferTable(drawn, number, groups, width, self.palette, shape=self._table)
-        shape, arranged = self._boxes
-        return DevicePicture(drawn, number, self._group, shape, arranged, self.palette, self._titles)
+        return DevicePicture(self._boxes, number)
 
     @cached_property
     def _room(self) -> int:
@@ -151,17 +146,13 @@ class PlayerPage:
         return self._height - beside
 
     @cached_property
-    def _boxes(self) -> tuple[BoxShape, DeviceMap]:
+    def _boxes(self) -> GroupBoxes:
         drawn, width, room = self._stepped.drawn, self._width, self._room
-        found = box_shape(drawn, self._group, width, room, self.palette)
-        if page(found[1], found[0])[1] <= room:
+        found = GroupBoxes(drawn, self._group, width, room, self.palette)
+        if found.height <= room:
             return found
         # A column is the scrollbar's.
-        return box_shape(drawn, self._group, width - 1, room, self.palette)
-
-    @cached_property
-    def _titles(self) -> BoxTitles:
-        return BoxTitles(self._stepped.drawn, self._group, self._boxes[0], self.palette)
+        return GroupBoxes(drawn, self._group, width - 1, room, self.palette)
 
     @cached_property
     def _table(self) -> TableShape:

@@ -1,4 +1,4 @@
-"""Words beside the pictures of a collective: its headline, their marks, the end."""
+"""Words beside the pictures of a collective: its headline, their marks, the end, JAX's verdict."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
+from shardviz.errors import plural
 from shardviz.render.caption import axes_text, mesh_text, repetition
 from shardviz.render.lines import GLUE, sentence, table
 from shardviz.render.palette import PARTIAL, Palette
@@ -14,6 +15,8 @@ from shardviz.render.rounds.buffer_rows import FrameStats
 from shardviz.render.rounds.buffer_table import BufferTable, TableShape
 from shardviz.render.rounds.pieces import ARRIVED, EMPTY, FORMS, NOTHING, chunk_name
 from shardviz.render.units import shaped, times
+from shardviz.sharding import Mesh
+from shardviz.stepping.verdict import Verdict
 from shardviz.stepping.walk import Walk
 
 SEPARATOR = "   "
@@ -118,3 +121,57 @@ def _slots(walk: Walk) -> Iterator[str]:
         sender, receiver = (walk.mesh.device_id(position) for position in group[:2])
         yield f"{name} from device {sender} to device {receiver}"
     yield "columns: the device it goes to, or came from"
+
+
+def verdict_lines(verdict: Verdict, mesh: Mesh, width: int) -> list[Text]:
+    """That every value is equal, or how many are not, where the first of them is, and what may explain it."""
+    ran, judgement = verdict.ran, verdict.judgement
+    version = dict(ran.versions).get("jax", "")
+    kind = "simulated CPU device" if ran.target == "cpu" else f"{ran.target} device"
+    judge = f"JAX{' ' * bool(version)}{version} on {plural(mesh.size, kind)}: "
+    where = ""
+    if judgement.device is not None:
+        index = ", ".join(map(str, judgement.index))
+        where = (
+            f" on device {mesh.device_id(judgement.device)} at [{index}]"
+            f" {judgement.ours} here, {judgement.theirs} in JAX"
+        )
+    if judgement.verdict == "equal":
+        lines = sentence("every value equal", width, lead=judge)
+    elif judgement.verdict == "rounding":
+        said = (
+            f"{judgement.differing:,} of {plural(judgement.values, 'value')} differ by rounding, as another"
+            f" order of the additions gives; at most {plural(judgement.ulps, 'ulp')},{where}"
+        )
+        lines = sentence(said, width, lead=judge)
+    else:
+        said = f"{judgement.differing:,} of {plural(judgement.values, 'value')} differ:{where}"
+        lines = sentence(said if where else "the results differ", width, lead=f"✗ {judge}")
+    for note in (judgement.note, ran.note):
+        lines += sentence(note, width, 2, style="dim") if note else []
+    return lines
+
+
+def short_verdict(verdict: Verdict, mesh: Mesh, width: int, most: int) -> list[Text]:
+    """The same in up to `most` lines, the verdict first: as much as they have room for."""
+    ran, judgement = verdict.ran, verdict.judgement
+    jax = f"JAX {dict(ran.versions).get('jax', '')}".strip()
+    kind = "simulated CPU device" if ran.target == "cpu" else f"{ran.target} device"
+    judges = (f"{jax} on {plural(mesh.size, kind)}", jax)
+    count = f"{judgement.differing:,} of {plural(judgement.values, 'value')}"
+    if judgement.verdict == "equal":
+        said = [f"every value equal: {judge}" for judge in judges]
+    elif judgement.verdict == "rounding":
+        by = f"by rounding, at most {plural(judgement.ulps, 'ulp')}"
+        said = [f"{count} differ {by}, as another order of the additions gives: {judges[0]}"]
+        said += [f"{count} differ {by}: {judge}" for judge in judges]
+    else:
+        where = ""
+        if judgement.device is not None:
+            index = ", ".join(map(str, judgement.index))
+            where = f", on device {mesh.device_id(judgement.device)} at [{index}] {judgement.ours} here, "
+            where += f"{judgement.theirs} there"
+        said = [f"{count} differ from {jax}{where}", f"{count} differ from {jax}"]
+    lead = "✓ " if verdict.agrees else "✗ "
+    ways = [sentence(words, width, lead=lead) for words in said]
+    return next((way for way in ways if len(way) <= most), ways[-1][:most])

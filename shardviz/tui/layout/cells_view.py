@@ -13,7 +13,7 @@ from shardviz.tui.lines_view import LinesView
 
 
 class CellsView(LinesView, inherit_bindings=False):
-    """Shows a sheet; the view follows the cursor."""
+    """Shows the canvas of a layout; the view follows the cursor."""
 
     class Pointed(Message):
         """A cell was pointed at with the mouse."""
@@ -22,11 +22,11 @@ class CellsView(LinesView, inherit_bindings=False):
             super().__init__()
             self.cursor = cursor
 
-    def point(self, sheet: LayoutCanvas, cursor: CellCursor) -> None:
-        """Show a sheet with the cursor at a cell, and bring that into view."""
+    def point(self, layout: LayoutCanvas, cursor: CellCursor) -> None:
+        """Show a layout with the cursor at a cell, and bring that into view."""
         before = self.canvas
-        canvas = PointedLayout(sheet, cursor, focused=self.has_focus)
-        if isinstance(before, PointedLayout) and before.canvas is sheet:
+        canvas = PointedLayout(layout, cursor, focused=self.has_focus)
+        if isinstance(before, PointedLayout) and before.canvas is layout:
             self.canvas = canvas
             self._redraw(before, canvas)
         else:
@@ -66,12 +66,12 @@ class CellsView(LinesView, inherit_bindings=False):
 
     def _redraw(self, before: PointedLayout, after: PointedLayout) -> None:
         """Draw the lines again that differ: the cursor's, and all seen ones where other cells are marked."""
-        sheet = before.canvas
+        layout = before.canvas
         old, new = before.cursor, after.cursor
-        is_one_of_many = isinstance(sheet.cells(new), DeviceCells) and len(sheet.arrays) > 1
-        same_data = sheet.cells(old).data(old.cell) == sheet.cells(new).data(new.cell)
-        if not is_one_of_many and (same_data or not (sheet.repeats(old) or sheet.repeats(new))):
-            self.refresh_lines(sheet.place_of(old)[1])
-            self.refresh_lines(sheet.place_of(new)[1])
+        is_one_of_many = isinstance(layout.cells(new), DeviceCells) and len(layout.arrays) > 1
+        same_data = layout.cells(old).data(old.cell) == layout.cells(new).data(new.cell)
+        if not is_one_of_many and (same_data or not (layout.repeats(old) or layout.repeats(new))):
+            self.refresh_lines(layout.place_of(old)[1])
+            self.refresh_lines(layout.place_of(new)[1])
         else:
             self.refresh()
