@@ -80,7 +80,7 @@ def assert_collectives(
 
 
 def _number(op: str, given: Expected) -> int | None:
-    """The number, None for any. Raises `QuestionError` for what is no number of runs."""
+    """The number, None for any. Raises `QuestionError` for what is not a number of runs."""
     if given is ...:
         return None
     try:
@@ -89,6 +89,7 @@ def _number(op: str, given: Expected) -> int | None:
         number = -1
     if number < 0:
         raise QuestionError(
-            f"{op.replace('-', '_')}={given!r} is no number of runs", "give 0, 1, 2, …, or ... for any number"
+            f"{op.replace('-', '_')}={given!r} is not a number of runs",
+            "give 0, 1, 2, …, or ... for any number",
         )
     return number

@@ -92,7 +92,7 @@ def explain(
     from shardviz.planner import plan
 
     if not timeout > 0:
-        raise QuestionError(f"timeout={timeout} is no time", "give seconds, more than 0")
+        raise QuestionError(f"timeout={timeout} is not a time", "give seconds, more than 0")
     asked = parse_targets(target_text(target))
     problem = problem_of(einsum, mesh, specs, sizes, dtype, axis_types, device_order=device_order)
     if any(array.spec is None for array in problem.arguments):
@@ -115,7 +115,7 @@ def target_text(target: str | Sequence[str]) -> str:
     if isinstance(target, Sequence) and all(isinstance(name, str) for name in target):
         return ",".join(target) or "none"
     raise QuestionError(
-        f"{quote(repr(target))} is no target", "give text such as 'cpu,v5e:2x4', or a list of such names"
+        f"{quote(repr(target))} is not a target", "give text such as 'cpu,v5e:2x4', or a list of such names"
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from shardviz.errors import QuestionError, quote
+from shardviz.errors import QuestionError, plural, quote
 
 if TYPE_CHECKING:
     from shardviz.notation.einsum import Einsum
@@ -48,7 +48,8 @@ def given_arrays(einsum: str, specs: SpecsLike | Any) -> GivenArrays:
     count = sum(len(part.operands) for part in parts) - len(parts) + 1
     if len(items) not in (count, count + 1):
         raise QuestionError(
-            f"specs has {len(items)} entries, but {quote(einsum)} has {count} operands",
+            f"specs has {plural(len(items), 'entry', 'entries')}, but {quote(einsum)} has "
+            f"{plural(count, 'operand')}",
             "give one for each operand, and one for the result if it is wanted so",
         )
     left = iter(items)

@@ -11,9 +11,9 @@ import click
 from shardviz.cli import COMPLETION
 from shardviz.cli.complaint import report
 from shardviz.cli.exit_code import ExitCode
-from shardviz.cli.group import shardviz
+from shardviz.cli.group import commands_with, shardviz
 from shardviz.cli.streams import Unwritable
-from shardviz.errors import ShardvizError
+from shardviz.errors import NotationError, ShardvizError
 
 NEGATIVE_HINT = "write sizes of 0 or more: 16384x16384"
 
@@ -33,7 +33,7 @@ def run(args: Sequence[str] | None = None) -> int:
     except click.ClickException as error:
         return _complain(*_reworded(error), ExitCode.QUESTION)
     except ShardvizError as error:
-        return _complain(error.message, error.hint, error.exit_code)
+        return _complain(error.message, _hint(error), error.exit_code)
     except Unwritable as error:
         if error.reader_left:
             return ExitCode.FINE
@@ -53,10 +53,24 @@ def _complain(message: str, hint: str, code: int) -> int:
 def _reworded(error: click.ClickException) -> tuple[str, str]:
     """click's complaint as our message and hint."""
     close = getattr(error, "possibilities", None)
-    message = (error.message if close else error.format_message()).rstrip(".")
+    message = " ".join((error.message if close else error.format_message()).split()).rstrip(".")
     if isinstance(error, click.NoSuchOption) and error.option_name[1:2].isdigit():
-        return f"a number cannot be negative, and {error.option_name} is no option", NEGATIVE_HINT
+        return f"a number cannot be negative, and {error.option_name} is not an option", NEGATIVE_HINT
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "shardviz"
     hint = f"did you mean {close[0]}?" if close else f"{command} --help lists what it takes"
+    if message.startswith("Got unexpected extra") or getattr(error, "option_name", "")[:2] == "->":
+        hint = f"put a value with spaces or -> in quotes; {hint}"
+    elif isinstance(error, click.NoSuchOption):
+        name = error.option_name
+        is_near = any(each.startswith(name) or name.startswith(each) for each in (close or ())[:1])
+        if not is_near and (others := commands_with(name)):
+            hint = f"it is an option of {', '.join(others)}"
     return message[:1].lower() + message[1:], hint
+
+
+def _hint(error: ShardvizError) -> str:
+    """The error's hint; for text whose ``->`` has lost its end to the shell, what keeps it together."""
+    if isinstance(error, NotationError) and error.text.endswith("-") and error.start == len(error.text) - 1:
+        return "put text with -> in quotes, as in 'bd,df->bf': without them the shell writes to a file"
+    return error.hint

@@ -72,7 +72,9 @@ EXAMPLES = (
 @click.option(
     "--limit", type=options.Count(1), metavar="N", default=20, show_default=True, help="Lines of a ranking."
 )
-@click.option("--step", type=int, metavar="N", help="Step through the plan's step N, a collective.")
+@click.option(
+    "--step", type=options.Count(), metavar="N", help="Step through the plan's step N, a collective."
+)
 @options.links
 @click.option("--no-layout", is_flag=True, help="Leave out the pictures of the arrays.")
 @click.option("--hlo", "with_hlo", is_flag=True, help="Show each target's final program as well.")
@@ -183,7 +185,7 @@ def leaves_open(specs: str) -> bool:
     compiler's choice."""
     for number, part in enumerate(specs.split(";")):
         operands = part.partition("->")[0].split(",")
-        if any(operand.strip() == "?" for operand in operands[min(number, 1) :]):
+        if any(operand.strip(" ()[]") == "?" for operand in operands[min(number, 1) :]):
             return True
     return False
 

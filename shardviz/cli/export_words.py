@@ -59,7 +59,7 @@ def asked_in_words(ctx: click.Context, words: Sequence[str], part: Part | None) 
     name, *rest = words[1:] if words[0] == "shardviz" and len(words) > 1 else words
     if name not in COMMANDS:
         raise QuestionError(
-            f"{quote(name, 30)} is no command that can be exported",
+            f"{quote(name, 30)} is not a command that can be exported",
             "write explain before an einsum; the words begin with explain, step, layout or lesson",
         )
     command = import_module(f"shardviz.cli.{name}").command

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 from collections.abc import Iterable, Sequence
 from importlib import import_module
@@ -42,10 +41,6 @@ TOP_EXAMPLES = 2
 """Examples that stand above the options; the others follow below."""
 MAX_WIDTH = 80
 """Columns of help on a wider terminal."""
-CONTINUED = " \\"
-"""Ends a command line that goes on below."""
-_WORD = re.compile(r"""(?:--[\w-]+ (?!-))?(?:'[^']*'|"[^"]*"|[^\s'"])+""")
-"""A word of a command line, quotes and all; an option with its value."""
 
 
 class HelpFormatter(click.HelpFormatter):
@@ -63,17 +58,13 @@ class HelpFormatter(click.HelpFormatter):
 
     def write_command_line(self, line: str) -> None:
         """A command line in bold; where it is too long it goes on below, and can still be pasted."""
-        lines = [""]
-        for word in _WORD.findall(line):
-            indent = self.current_indent + (2 if len(lines) > 1 else 0)
-            if lines[-1] and indent + len(lines[-1]) + 1 + len(word) + len(CONTINUED) > self.width:
-                lines.append(word)
-            else:
-                lines[-1] = f"{lines[-1]} {word}".lstrip()
-        for number, part in enumerate(lines):
-            end = CONTINUED if number + 1 < len(lines) else ""
-            indent = self.current_indent + (2 if number else 0)
-            self.write(f"{'':{indent}}{click.style(part, bold=True)}{end}\n")
+        from shardviz.render.command_lines import CONTINUED, command_lines
+
+        for part in command_lines(line, self.width - self.current_indent):
+            end = CONTINUED if part.endswith(CONTINUED) else ""
+            bold = click.style(part.removesuffix(CONTINUED).lstrip(), bold=True)
+            indent = self.current_indent + len(part) - len(part.lstrip())
+            self.write(f"{'':{indent}}{bold}{end}\n")
 
 
 class Context(click.Context):
@@ -151,12 +142,20 @@ class LazyGroup(Command, click.Group):
 
             from shardviz.errors import QuestionError, quote
 
-            close = get_close_matches(args[0], COMMANDS, n=1)
+            close = get_close_matches(args[0], (*COMMANDS, "--help", "--version"), n=1)
             raise QuestionError(
                 f"there is no command {quote(args[0])}",
                 f"did you mean {close[0]}?" if close else f"the commands are {', '.join(COMMANDS)}",
             )
         return super().resolve_command(ctx, args)
+
+
+def commands_with(option: str) -> list[str]:
+    """The commands that have an option of this name."""
+    loaded = {name: import_module(f"shardviz.cli.{name}").command for name in COMMANDS}
+    return [
+        name for name, each in loaded.items() if any(option in parameter.opts for parameter in each.params)
+    ]
 
 
 def _print_version(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None:

@@ -20,7 +20,8 @@ def command(as_json: bool, width: int | None, color: str) -> None:
     """Show the versions that answers depend on; shardviz targets shows who can be asked."""
     from shardviz.compiler.versions import installed_versions, libtpu_mismatch
 
-    versions, warning = installed_versions(), libtpu_mismatch()
+    versions = installed_versions()
+    warning = libtpu_mismatch(versions)
     if as_json:
         from shardviz.cli.screen import print_json
         from shardviz.render.documents import info_document

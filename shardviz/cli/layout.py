@@ -70,13 +70,14 @@ def command(
 
         print_json(layout_document(layout))
         return
+    from shardviz.cli.screen import screen
+
+    page = screen(width, color)
     if style == "jax":
         from shardviz.render.layouts.jax_style import MAX_WIDTH, jax_style
 
-        click.echo(jax_style(layout, device_kind, width or MAX_WIDTH), nl=False)
+        click.echo(jax_style(layout, device_kind, width or min(page.width, MAX_WIDTH)), nl=False)
         return
-    from shardviz.cli.screen import screen
     from shardviz.render.layouts.layout_canvas import layout_view
 
-    page = screen(width, color)
     page.show(layout_view(layout, page.width, page.palette, devices))

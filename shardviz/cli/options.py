@@ -19,7 +19,7 @@ DEFAULT_MESH = "X=2,Y=4"
 
 
 class Count(click.IntRange):
-    """A whole number of at least `min`."""
+    """A whole number, of at least `min` where that is given."""
 
     name = "whole number"
 
@@ -124,7 +124,7 @@ def answers(command: F) -> F:
         ),
         click.option("--play", "animate", is_flag=True, help="Play the rounds in place; any key stops."),
         click.option(
-            "--round", "number", type=int, metavar="N", help="Show one round; 0 is before the first."
+            "--round", "number", type=Count(), metavar="N", help="Show one round; 0 is before the first."
         ),
     ):
         command = option(command)
@@ -138,19 +138,21 @@ def _write_plainly(ctx: click.Context, _param: click.Parameter, wanted: bool) ->
         write_ascii()
 
 
+plain = click.option(
+    "--plain",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_write_plainly,
+    help="Write ASCII alone: no box drawing, no Greek letters.",
+)
+
+
 def page(command: F) -> F:
     """`--width`, `--color` and `--plain`: how the output is laid out."""
     command = click.option(
-        "--plain",
-        is_flag=True,
-        is_eager=True,
-        expose_value=False,
-        callback=_write_plainly,
-        help="Write ASCII alone: no box drawing, no Greek letters.",
-    )(command)
-    command = click.option(
         "--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="When to colour."
-    )(command)
+    )(plain(command))
     return click.option(
         "--width",
         type=Count(MIN_WIDTH, 1000),

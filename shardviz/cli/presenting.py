@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from shardviz.cli.narration import working
 from shardviz.cli.screen import Screen, print_json, screen
-from shardviz.errors import QuestionError
+from shardviz.errors import QuestionError, plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -155,7 +155,8 @@ def check_round(schedule: Schedule, number: int) -> None:
     """Raise `QuestionError` for a round that does not exist; 0 is before the first."""
     if not 0 <= number <= schedule.rounds:
         raise QuestionError(
-            f"there is no round {number}: {schedule.algorithm} has {schedule.rounds} here",
+            f"round {number} does not exist: {schedule.algorithm} has {plural(schedule.rounds, 'round')} "
+            f"here",
             f"0 is before the first, then rounds go from 1 to {schedule.rounds}"
             if schedule.rounds
             else "nothing is sent here; 0 shows what every device holds",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from shardviz.cli import options
 from shardviz.cli.group import Command
 from shardviz.schemas.kinds import KINDS, schema_of
 
@@ -15,6 +16,7 @@ EXAMPLES = (
 
 @click.command(cls=Command, examples=EXAMPLES)
 @click.argument("kind", required=False, type=click.Choice([*KINDS]), metavar="[KIND]")
+@options.plain
 @click.pass_context
 def command(ctx: click.Context, kind: str | None) -> None:
     """Print the schema of a KIND of document, in JSON Schema 2020-12; without KIND list the kinds."""

@@ -9,9 +9,10 @@ import socket
 
 import click
 
+from shardviz.cli import options
 from shardviz.cli.exit_code import ExitCode
 from shardviz.cli.group import Command
-from shardviz.errors import QuestionError
+from shardviz.errors import QuestionError, plural
 
 SESSIONS = 10
 IDLE_MINUTES = 60
@@ -24,11 +25,11 @@ EXAMPLES = (
 @click.command(cls=Command, examples=EXAMPLES)
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address or name to listen at.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0 is any free one."
+    "--port", type=options.Count(0, 65535), default=8000, show_default=True, help="0 is any free one."
 )
 @click.option(
     "--sessions",
-    type=click.IntRange(1, 200),
+    type=options.Count(1, 200),
     default=SESSIONS,
     show_default=True,
     help="Visitors at a time; each needs 50 MB, and 200 MB more with compilers.",
@@ -51,7 +52,7 @@ def command(host: str, port: int, sessions: int, lesson: str | None, shared: str
     is_open = bound in ("0.0.0.0", "::")
     for name in _open_names() if is_open else [_in_url(bound)]:
         click.echo(f"http://{name}:{port}/")
-    click.echo(f"shardviz: note: {sessions} visitors at a time; Ctrl-C ends it", err=True)
+    click.echo(f"shardviz: note: {plural(sessions, 'visitor')} at a time; Ctrl-C ends it", err=True)
     if not _is_local(bound):
         click.echo(
             "shardviz: note: no password: whoever reaches this machine over its network can take a place",

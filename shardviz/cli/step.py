@@ -29,13 +29,21 @@ MAX_PIECES = 1024
 @click.option(
     "--pieces", type=options.Count(1, MAX_PIECES), metavar="N", help="How many pieces a pipeline sends."
 )
-@click.option("--gather-dimension", type=int, metavar="N", help="all_gather: the dimension that grows.")
-@click.option("--scatter-dimension", type=int, metavar="N", help="psum_scatter: the dimension that is cut.")
-@click.option("--split-axis", type=int, metavar="N", help="all_to_all: the dimension that is cut.")
-@click.option("--concat-axis", type=int, metavar="N", help="all_to_all: the dimension that grows.")
+@click.option(
+    "--gather-dimension", type=options.Count(), metavar="N", help="all_gather: the dimension that grows."
+)
+@click.option(
+    "--scatter-dimension", type=options.Count(), metavar="N", help="psum_scatter: the dimension that is cut."
+)
+@click.option(
+    "--split-axis", type=options.Count(), metavar="N", help="all_to_all: the dimension that is cut."
+)
+@click.option(
+    "--concat-axis", type=options.Count(), metavar="N", help="all_to_all: the dimension that grows."
+)
 @click.option("--untiled", is_flag=True, help="JAX's tiled=False: devices get a dimension of their own.")
 @click.option("--perm", metavar="(N,N),…", help="ppermute: who sends to whom.")
-@click.option("--source", type=int, metavar="N", help="pbroadcast: who sends.")
+@click.option("--source", type=options.Count(), metavar="N", help="pbroadcast: who sends.")
 @click.option("--send-sizes", metavar="N,N;…", help="ragged_all_to_all: rows from each device to each.")
 @options.answers
 @click.option(

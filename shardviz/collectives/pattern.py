@@ -67,7 +67,7 @@ class Pattern:
         pieces, rest = divmod(chunks, self.base_chunks)
         if rest or not pieces:
             raise QuestionError(
-                f"{chunks} chunks are no multiple of the {self.base_chunks} that {self.kind} needs",
+                f"{chunks} chunks are not a multiple of the {self.base_chunks} that {self.kind} needs",
                 f"use a multiple of {self.base_chunks}",
             )
         return pieces

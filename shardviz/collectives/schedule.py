@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from shardviz.collectives.pattern import Pattern
-from shardviz.errors import QuestionError
+from shardviz.errors import QuestionError, plural
 
 if TYPE_CHECKING:
     import numpy as np
@@ -86,7 +86,7 @@ class Schedule:
                 return phase, number - first
             first += phase.rounds
         raise QuestionError(
-            f"there is no round {number}: {self.algorithm} has {self.rounds} here",
+            f"round {number} does not exist: {self.algorithm} has {plural(self.rounds, 'round')} here",
             f"rounds go from 1 to {self.rounds}" if self.rounds else "one device alone has nothing to send",
         )
 

@@ -23,7 +23,7 @@ _TRUTH = {"true": 1, "false": 0}
 def check_dtype(dtype: str) -> None:
     """Raise `QuestionError` for an HLO name that is no dtype of arrays."""
     if canonical_dtype(dtype) in _NO_NUMBERS:
-        raise QuestionError(f"{dtype} is no dtype of numbers", "use for example f32, bf16 or s32")
+        raise QuestionError(f"{dtype} is not a dtype of numbers", "use for example f32, bf16 or s32")
 
 
 def check_zero(dtype: str, whose: str) -> None:
@@ -128,7 +128,7 @@ def _read(text: str, place: int) -> int | float | complex:
             continue
         return value
     raise QuestionError(
-        f"number {place + 1} of the data, {quote(text, 30)}, is no number", "write for example 3,9,5,2"
+        f"number {place + 1} of the data, {quote(text, 30)}, is not a number", "write for example 3,9,5,2"
     )
 
 

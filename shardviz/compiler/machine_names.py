@@ -1,9 +1,9 @@
 """Names of hardware: ``v5e:2x4``, ``2*v5e:4x4``, ``h100:2x8``; checked here, before a compiler sees them.
 
 Read as well, as people say them: Google Cloud's accelerator types, ``v5p-128`` and ``v5litepod-8``, and
-``8xh100``. The number of a type counts the TensorCores of v2, v3, v4, v5p and tpu7x, two a chip, and the
-chips of v5e and v6e (Cloud TPU's documentation of each version; its `xpk` names slices so); the slice is the
-most compact of so many chips.
+counts of chips, ``8xh100``, ``8xv5p``, ``h100x8``, ``v5e8``. The number of a type counts the TensorCores of
+v2, v3, v4, v5p and tpu7x, two a chip, and the chips of v5e and v6e (Cloud TPU's documentation of each
+version; its `xpk` names slices so); the slice is the most compact of so many chips.
 
 The TPU compiler would take an axis of 0, divide by it, and die.
 """
@@ -26,8 +26,15 @@ MAX_DIGITS = 9
 """Longer numbers are not computed with."""
 
 _NUMBER = re.compile(r"[0-9]++", re.ASCII)
-_TYPE = re.compile(r"(?P<chip>[a-z0-9]+)-(?P<count>[0-9]++)", re.ASCII)
-_COUNTED = re.compile(r"(?P<count>[0-9]++)[x×](?P<chip>[a-z]+[0-9]+)", re.ASCII)
+_CHIP = f"(?P<chip>{'|'.join(sorted((*TPUS, *TPU_ALIASES, *GPUS), key=len, reverse=True))})"
+_COUNTED = re.compile(
+    rf"(?P<before>[0-9]++) *[x×]? *(?:tpu|nvidia)?[ _-]?{_CHIP}s?"
+    rf"|(?:tpu|nvidia)?[ _-]?{_CHIP.replace('chip', 'kind')}(?P<by> *[-x×_ ] *|(?<=[a-z]))(?P<after>[0-9]++)",
+    re.ASCII,
+)
+"""A chip and how many, either first; between a name that ends in a digit and a number stands something."""
+_NAMED = re.compile(rf"(?<![a-wyz0-9]){_CHIP}(?![a-z])(?:[^0-9]?(?P<sizes>[0-9]{{1,3}}(?:x[0-9]{{1,3}})+))?")
+"""A chip anywhere in a name, and sizes behind it."""
 CORES_IN_TYPES = {"v2": 2, "v3": 2, "v4": 2, "v5p": 2, "tpu7x": 2, "v5e": 1, "v6e": 1}
 """What an accelerator type counts for a chip."""
 
@@ -60,35 +67,60 @@ def parse_machines(name: str) -> Machines | None:
         return _tpu(TPUS[TPU_ALIASES.get(chip, chip)], match)
     if chip in GPUS:
         return _gpu(GPUS[chip], match)
-    said = None if match["colon"] else _TYPE.fullmatch(chip) or _COUNTED.fullmatch(chip)
-    if said is not None:
-        known = TPU_ALIASES.get(said["chip"], said["chip"])
-        count = _number(said["count"], match.start("chip") + said.start("count"), _everything())
-        if known in TPUS:
-            return _slices_of_type(TPUS[known], count, match)
-        if known in GPUS:
-            return _gpus(GPUS[known], count, match)
+    counted = None if match["colon"] else _COUNTED.fullmatch(chip)
+    if counted is not None:
+        return _counted(counted, match)
     if chip in TARGETS:
         raise Fault(
             f"{chip} takes no size,", *match.span(), f"write {chip}; its devices are as many as the mesh's"
         )
-    if match["colon"] or match["count"] is not None or (len(chip) <= 40 and _LIKELY.fullmatch(chip)):
+    named = None if match["colon"] else _NAMED.search(name)
+    if named is None and (
+        match["colon"] or match["count"] is not None or (len(chip) <= 40 and _LIKELY.fullmatch(chip))
+    ):
         if not chip:
             raise Fault("a chip is missing", *match.span("chip"), _everything())
         if maker := _MAKERS.get(chip):
-            raise Fault(f"{chip} is no chip,", *match.span("chip"), f"name the {maker}")
+            raise Fault(f"{chip} is not a chip,", *match.span("chip"), f"name the {maker}")
         raise Fault(f"unknown chip {quote(match['chip'], 30)}", *match.span("chip"), _chips_like(chip))
+    if named is not None:
+        known = TPU_ALIASES.get(named["chip"], named["chip"])
+        example = _example(TPUS[known]) if known in TPUS else f"{known}:8"
+        meant = f"{known}:{named['sizes']}" if named["sizes"] else example
+        raise Fault(f"unknown target {quote(name, 30)}", *match.span(), f"did you mean {meant}?")
     return None
+
+
+def _counted(counted: re.Match[str], match: re.Match[str]) -> Machines:
+    """``v5p-128``, ``8xv5p``: slices by how many cores or chips each has; ``8xh100``: nodes."""
+    said = counted["chip"] or counted["kind"]
+    known = TPU_ALIASES.get(said, said)
+    group = "before" if counted["before"] else "after"
+    count = _number(counted[group], match.start("chip") + counted.start(group), _everything())
+    if known in GPUS:
+        return _gpus(GPUS[known], count, match)
+    chip = TPUS[known]
+    if group == "before":
+        return _slices(chip, count, 1, match)
+    if CORES_IN_TYPES[known] == 1 or counted["by"].strip() == "-":
+        return _slices(chip, count, CORES_IN_TYPES[known], match)
+    whole = _slices(chip, count, 1, match)
+    hint = f"did you mean {whole.name} for {plural(count, 'chip')}, or {known}-{count}, which counts cores?"
+    raise Fault(f"{quote(match['chip'], 30)} may count chips or cores", *match.span("chip"), hint)
 
 
 def _tpu(chip: TpuChip, match: re.Match[str]) -> TpuSlices:
     slices, span = 1, match.span("count")
-    example = f"{chip.name}:{'2x2x1' if chip.rank == 3 else '2x4'}"
+    example = _example(chip)
     if match["count"] is not None:
         slices = _number(match["count"], span[0], f"write 2*{example} for two slices")
         if slices < 1:
             raise Fault("no slices", *span, f"use 1 or more: {example} or 2*{example}")
-    torus = _sizes(match, chip.name, f"say how many chips along each axis: {example}")
+    hint = f"say how many chips along each axis: {example}"
+    if not match["colon"] and slices > 1 and (whole := tori(chip, slices)):
+        one = TpuSlices(chip, whole[0]).name
+        hint = f"write {one} for {slices} chips, {slices}*{example} for {slices} slices"
+    torus = _sizes(match, chip.name, hint)
     start, stop = match.span("sizes")
     if len(torus) != chip.rank:
         raise Fault(
@@ -100,9 +132,7 @@ def _tpu(chip: TpuChip, match: re.Match[str]) -> TpuSlices:
             times((*(size + step if size % 2 and size > 1 else size for size in torus[:2]), *torus[2:]))
             for step in (-1, 1)
         )
-        problem = (
-            f"{torus[axis]} chips along {'xyz'[axis]} are no whole number of hosts, which have 2x2 chips,"
-        )
+        problem = f"{torus[axis]} chips along {'xyz'[axis]} do not fill whole hosts of 2x2 chips,"
         hint = f"sizes along x and y are 1 or even: {chip.name}:{lower} or {chip.name}:{upper}"
         raise Fault(problem, start, stop, hint)
     found = TpuSlices(chip, torus, slices)
@@ -125,18 +155,21 @@ def _tpu(chip: TpuChip, match: re.Match[str]) -> TpuSlices:
     return found
 
 
-def _slices_of_type(chip: TpuChip, count: int, match: re.Match[str]) -> TpuSlices:
-    """``v5p-128``: slices by how many cores or chips each has."""
-    span = match.span("chip")
-    each = CORES_IN_TYPES[chip.name]
-    example = f"{chip.name}:{'2x2x1' if chip.rank == 3 else '2x4'}"
+def _slices(chip: TpuChip, count: int, each: int, match: re.Match[str]) -> TpuSlices:
+    """The most compact slice of so many cores, `each` a chip, or chips where that is 1."""
+    noun = "core" if each == 2 else "chip"
     found = [] if count % each else tori(chip, count // each)
     if not found:
         counts = "cores, 2 a chip" if each == 2 else "chips"
-        problem = f"no slice of {chip.name} has {plural(count, 'core' if each == 2 else 'chip')}"
-        raise Fault(problem, *span, f"the number counts {counts}; write the sizes of the slice: {example}")
+        problem = f"no slice of {chip.name} has {plural(count, noun)}"
+        hint = f"the number counts {counts}; write the sizes of the slice: {_example(chip)}"
+        raise Fault(problem, *match.span("chip"), hint)
     slices, one = match["count"] or "", TpuSlices(chip, found[0]).name
     return _tpu(chip, _parsed(f"{slices}*{one}" if match["count"] is not None else one))
+
+
+def _example(chip: TpuChip) -> str:
+    return f"{chip.name}:{'2x2x1' if chip.rank == 3 else '2x4'}"
 
 
 def _gpus(gpu: Gpu, count: int, match: re.Match[str]) -> GpuNodes:
@@ -161,14 +194,18 @@ def _parsed(name: str) -> re.Match[str]:
 
 def _rank(chip: TpuChip, torus: tuple[int, ...]) -> str:
     """What someone meant who gave another number of axes."""
+    if len(torus) == 1 and (compact := tori(chip, torus[0])):
+        return f"write {TpuSlices(chip, compact[0]).name} for {plural(torus[0], 'chip')}"
     meant = tuple(size for size in torus if size != 1) if len(torus) > chip.rank else torus
     if len(meant) <= chip.rank:
         return f"write {chip.name}:{times((*meant, *(1,) * (chip.rank - len(meant))))}"
-    return f"write {chip.name}:{'2x2x1' if chip.rank == 3 else '2x4'}, or another chip with {len(torus)} axes"
+    return f"write {_example(chip)}, or another chip with {len(torus)} axes"
 
 
 def _gpu(gpu: Gpu, match: re.Match[str]) -> GpuNodes:
     if match["count"] is not None:
+        if not match["colon"] and _NUMBER.fullmatch(match["count"].strip()):
+            return _gpus(gpu, _number(match["count"], match.start("count"), ""), _parsed(gpu.name))
         hint = f"write {gpu.name}:2x{gpu.node} for two nodes of {gpu.node}"
         raise Fault("slices are for TPUs,", *match.span("count"), hint)
     example = f"{gpu.name}:{gpu.node} for one node, {gpu.name}:2x{gpu.node} for two"

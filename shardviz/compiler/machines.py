@@ -51,7 +51,9 @@ class TpuSlices:
     def made_of(self) -> str:
         """Why that many devices; "" where each chip is one."""
         each = self.chip.devices_per_chip
-        return "" if each == 1 else f" ({self.slices * math.prod(self.torus):,} chips of {each} devices)"
+        return (
+            "" if each == 1 else f" ({plural(self.slices * math.prod(self.torus), 'chip')} of {each} devices)"
+        )
 
     @property
     def machine(self) -> Machine:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 PACKAGES = ("jax", "jaxlib", "libtpu", "jax-cuda12-plugin", "jax-cuda13-plugin")
 """What an answer can depend on, by name in the package index."""
@@ -35,16 +36,18 @@ def older_than(found: str, needed: str) -> bool:
     return _numbers(found) < _numbers(needed)
 
 
-def libtpu_mismatch() -> str:
+def libtpu_mismatch(versions: Sequence[tuple[str, str]]) -> str:
     """What is wrong with libtpu beside jax, in one sentence; "" where nothing is, or one of them is not here.
+
+    `versions` are those of `installed_versions`.
 
     Each release of jax names the libtpu that it was built with in the metadata of its extra "tpu". JAX loads
     any that is installed in every process that takes a profile, and another one can end that process.
     """
     from importlib.metadata import requires
 
-    found = dict(versions_of("jax", "libtpu"))
-    if len(found) < 2:
+    found = dict(versions)
+    if not {"jax", "libtpu"} <= found.keys():
         return ""
     for requirement in requires("jax") or ():
         asked = re.match(r"libtpu ?==((?:[0-9]+\.)*)\*", requirement)

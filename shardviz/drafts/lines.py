@@ -59,7 +59,7 @@ def draft_from_words(words: Sequence[str], draft: Draft) -> Draft:
         return _on_mesh(replace(draft, collective=_collective(line)), mesh)
     if name not in ("explain", "tui"):
         raise QuestionError(
-            f"{quote(name, 30)} is no command that has a problem", "paste the line of explain, tui or step"
+            f"{quote(name, 30)} is not a command that has a problem", "paste the line of explain, tui or step"
         )
     from shardviz.drafts.options import draft_from_options
 
@@ -69,7 +69,7 @@ def draft_from_words(words: Sequence[str], draft: Draft) -> Draft:
         raise QuestionError(f"{name} takes one einsum, not {given}", "put the einsum in quotes: 'bd,df->bf'")
     types = line.options.get("axis_types", "auto")
     if types not in ("auto", "explicit"):
-        raise QuestionError(f"{quote(types, 30)} are no axis types", "they are auto or explicit")
+        raise QuestionError(f"{quote(types, 30)} is not an axis type", "the axis types are auto and explicit")
     einsum = line.words[0] if line.words else None
     return draft_from_options(einsum, **line.options)  # type: ignore[arg-type]
 

@@ -133,7 +133,7 @@ class _Reader:
                 )
             if len(einsums.rows) != len(draft.specs):
                 raise QuestionError(
-                    f"there are {len(draft.specs)} specs for {len(einsums.rows)} arrays",
+                    f"{plural(len(draft.specs), 'spec')} for {plural(len(einsums.rows), 'array')}",
                     "enter the einsum again",
                 )
             return einsums
@@ -152,7 +152,7 @@ class _Reader:
         with self._field("axis_types", draft.axis_types):
             if draft.axis_types not in ("auto", "explicit"):
                 raise QuestionError(
-                    f"{quote(draft.axis_types)} are no axis types", "they are auto or explicit"
+                    f"{quote(draft.axis_types)} is not an axis type", "the axis types are auto and explicit"
                 )
         specs = None if mesh is None else self._specs(mesh, einsums)
         size: dict[str, int] = {}

@@ -92,7 +92,7 @@ def from_string(text: str) -> Shared:
     string = "".join(text.encode("ascii", "ignore").decode().split()).strip(_AROUND)
     start = _START.match(string)
     if start is None:
-        raise QuestionError(f"{quote(string, 30)} is no shared string", "y in the application makes one")
+        raise QuestionError(f"{quote(string, 30)} is not a shared string", "y in the application makes one")
     if int(start[1]) != VERSION:
         raise QuestionError(
             f"the string has version {int(start[1])}, and this shardviz reads version {VERSION}",

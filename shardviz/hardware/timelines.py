@@ -162,9 +162,9 @@ class Timeline:
             rounds = 1 if once else phase.rounds
             work -= rounds * (sends * numbers + self.topology.links + ROUND_WORK)
             if work < 0:
-                many = f"rounds of {sends:,} sends along {plural(numbers - 1, 'axis', 'axes')}"
+                many = f"rounds of {plural(sends, 'send')} along {plural(numbers - 1, 'axis', 'axes')}"
                 if not once:
-                    many = f"{rounds:,} different rounds of {sends:,} sends"
+                    many = f"{rounds:,} different rounds of {plural(sends, 'send')}"
                 return f"{many} are too many to add up"
         return ""
 
@@ -212,13 +212,14 @@ def timeline(schedule: Schedule, chunk_bytes: int | Ints, topology: Topology, wi
     members = schedule.pattern.group_size
     if topology.devices != members:
         raise QuestionError(
-            f"a {topology} has {topology.devices:,} devices, but the group has {members:,}",
+            f"a {topology} has {plural(topology.devices, 'device')}, but the group has {members:,}",
             "use a topology of as many devices",
         )
     sizes = np.asarray(chunk_bytes)
     if sizes.shape not in ((), (schedule.chunks,)) or sizes.dtype.kind not in "iu":
         raise QuestionError(
-            f"sizes of shape {sizes.shape} and type {sizes.dtype} do not fit {schedule.chunks:,} chunks",
+            f"sizes of shape {sizes.shape} and type {sizes.dtype} do not fit "
+            f"{plural(schedule.chunks, 'chunk')}",
             "give one whole number of bytes, or one for each chunk",
         )
     if (sizes < 0).any():

@@ -11,7 +11,7 @@ import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-from shardviz.errors import NotationError, QuestionError, quote
+from shardviz.errors import NotationError, QuestionError, plural, quote
 
 MAX_DEVICES = 2**20
 """Beyond this, arrays with a number for every link would swallow memory."""
@@ -169,7 +169,8 @@ def topology_for(text: str | None, dims: tuple[int, ...]) -> Topology:
     sizes = _sizes(text or "")
     if math.prod(sizes) != members:
         raise QuestionError(
-            f"a topology of {_times(sizes)} has {math.prod(sizes):,} devices, but the group has {members:,}",
+            f"a topology of {_times(sizes)} has {plural(math.prod(sizes), 'device')}, but the group has "
+            f"{members:,}",
             f"give sizes that multiply to {members:,}, as in {_times(dims)}",
         )
     return Torus(sizes, (True,) * len(sizes))

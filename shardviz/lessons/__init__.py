@@ -1,6 +1,6 @@
 """The course: one lesson a file, and what reads, computes, compares and keeps them.
 
-NN-name.toml  the lessons, in the order of the course; README.md says how to write one
+NN-name.toml  the lessons, in the order of the course; docs/writing-lessons.md says how to write one
 lesson        what a lesson is
 table, reading  the text of a file → the lesson, or which key is wrong
 course        the lessons in order, read when they are asked for

@@ -72,7 +72,7 @@ def read_file(path: Path) -> Lesson:
     name = path.name or str(path)
     try:
         if path.exists() and not path.is_file():
-            raise LessonError(name, "", "it is no file", _LOOK)
+            raise LessonError(name, "", "it is not a file", _LOOK)
         with path.open("rb") as file:
             content = file.read(4 * MAX_TEXT + 1)
         if len(content) > 4 * MAX_TEXT:
@@ -80,7 +80,7 @@ def read_file(path: Path) -> Lesson:
             raise LessonError(name, "", reason, f"{hint} characters")
         text = content.decode("utf-8")
     except UnicodeDecodeError:
-        raise LessonError(name, "", "it is no text in UTF-8", "save it in that encoding") from None
+        raise LessonError(name, "", "it is not text in UTF-8", "save it in that encoding") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise LessonError(name, "", f"it cannot be read: {reason}", _LOOK) from None

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from shardviz.drafts.wording import as_sentence
-from shardviz.errors import QuestionError, ShardvizError, quote
+from shardviz.errors import QuestionError, ShardvizError, plural, quote
 from shardviz.lessons.differences.kept import kept_difference, wide
 from shardviz.lessons.differences.layouts import layout_difference
 from shardviz.lessons.differences.plans import plan_difference
@@ -60,7 +60,7 @@ def _differences(goal: Goal, lesson: Lesson, scene: Scene) -> Iterator[str]:
         yield (
             f"the mesh is {problem.mesh}; the goal wants its {mesh.size} devices arranged otherwise"
             if problem.mesh.size == mesh.size
-            else f"the mesh has {problem.mesh.size} devices; the goal wants {mesh.size}"
+            else f"the mesh has {plural(problem.mesh.size, 'device')}; the goal wants {mesh.size}"
         )
     if goal.axis_types is not None and problem.axis_types != goal.axis_types:
         yield f"the axes are {problem.axis_types}; the goal wants them {goal.axis_types}"

@@ -51,7 +51,7 @@ def read_lesson(text: str, name: str, number: int = 0) -> Lesson:
         whole = Table(name, "", tomllib.loads(text))
     except (ValueError, RecursionError) as error:  # a number may be too long for Python, not for TOML
         reason = str(error) if isinstance(error, ValueError) else "its lists are too deep"
-        raise LessonError(name, "", f"it is no TOML: {_shown(reason)}", "look at that line") from None
+        raise LessonError(name, "", f"it is not TOML: {_shown(reason)}", "look at that line") from None
     whole.only(_KEYS)
     title = whole.text("title")
     see = whole.text("see", words=MAX_WORDS, lines=True)

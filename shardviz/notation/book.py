@@ -202,8 +202,8 @@ def _letters(scanner: Scanner, below: Word, axis_names: Sequence[str] | None) ->
         if axis_names is not None and letter.text not in axis_names:
             scanner.fail_unknown(letter, axis_names, _advice(below))
         if not (letter.text.isascii() and letter.text.isalpha()):
-            hint = "write long names as B_{data,model}"
-            scanner.fail(f"{quote(letter.text)} is no axis", letter.start, hint=hint)
+            hint = "a subscript is of axes of one letter; write longer names as B_{data,model}"
+            scanner.fail(f"{quote(letter.text)} is not an axis name", letter.start, hint=hint)
     return letters
 
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NoReturn
 
-from shardviz.errors import QuestionError, quote
+from shardviz.errors import QuestionError, plural, quote
 from shardviz.notation.reading import Context, Reading, placeholder_dims
 from shardviz.notation.scanner import MAX_RANK, Scanner
 from shardviz.notation.tiles import Digit, digits_of_blocks, digits_of_sizes, value, whole_axes
@@ -182,7 +182,7 @@ def _expanded(
     rank = context.known_rank(scanner)
     hidden = rank - len(left) + 1
     if hidden < 0 or rank > MAX_RANK:
-        problem = f"{len(left) - 1} names, but the array has {rank} dimensions"
+        problem = f"{plural(len(left) - 1, 'name')}, but the array has {plural(rank, 'dimension')}"
         scanner.fail(problem, 0, len(scanner.text), "name at most the dimensions that there are")
     names = placeholder_dims(hidden, (*left, *(element.name for element in right)))
     at = left.index("...")
@@ -198,8 +198,8 @@ def _axis_sizes(scanner: Scanner, right: list[_Element], devices: int, start: in
     if stars and devices % needed == 0:
         share = _integer_root(devices // needed, stars)
     if needed * share**stars != devices:
-        shown = f"{needed}·n{f'^{stars}' if stars > 1 else ''}" if stars else str(needed)
-        problem = f"the right side needs {shown} devices, not {devices},"
+        shown = f"{needed}·n{f'^{stars}' if stars > 1 else ''} devices" if stars else plural(needed, "device")
+        problem = f"the right side needs {shown}, not {devices},"
         hint = "the product of the right side is the number of devices"
         scanner.fail(problem, start, len(scanner.text), hint)
     return [element.number * (share if element.starred else 1) for element in right]
@@ -252,7 +252,7 @@ def _single(group: tuple[Digit, ...]) -> Digit | None:
 def _no_expression(spec: PartitionSpec, mesh: Mesh) -> NoReturn:
     raise QuestionError(
         f"einshard cannot place {spec} on the mesh {mesh}: it splits a dimension by one axis of its own, "
-        "and the devices along these axes are no single run in the order of their numbers",
+        "and the devices along these axes are not one run in the order of their numbers",
         "use PartitionSpec text, or a mesh in which the axes of a dimension stand side by side",
     )
 

@@ -1,18 +1,27 @@
 """PartitionSpec text: ``P('X', None)``, ``P(('X', 'Y'), None)``, ``PartitionSpec('X', unreduced={'Y'})``.
 
-A bare tuple, ``('axis', None)``, reads as well. ``P.UNCONSTRAINED`` leaves the dimension to the compiler: it
-reads as not split, with a note, and so do ``reduced`` axes, which do not change the layout.
+A bare tuple, ``('axis', None)``, reads as well, and the spec of a ``NamedSharding(mesh, P('X'))``, whose
+mesh is passed over; modules may stand before the names, as in ``jax.P('X')``. ``P.UNCONSTRAINED`` leaves the
+dimension to the compiler: it reads as not split, with a note, and so do ``reduced`` axes, which do not change
+the layout.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
+from shardviz.errors import plural
 from shardviz.notation.reading import Context, Reading
 from shardviz.notation.scanner import Scanner, Word
 from shardviz.sharding import PartitionSpec
 
 _HINT = "write a PartitionSpec as P('X', None) or P(('X', 'Y'), None)"
+_NAMED_HINT = "write a NamedSharding as NamedSharding(mesh, P('X', None))"
+_MODULES = r"(?:\w++\.)*+"
+_NAMED = re.compile(rf"{_MODULES}NamedSharding\s*\(")
+_SPEC = re.compile(rf"{_MODULES}(?:PartitionSpec|P)\b")
+_OPEN = re.compile(rf"{_MODULES}UNCONSTRAINED\b")
 
 
 def read_jax(text: str, context: Context) -> Reading:
@@ -25,15 +34,43 @@ def read_jax(text: str, context: Context) -> Reading:
     reading = jax_spec(scanner, context.axis_names, context.rank)
     scanner.expect_end(_HINT)
     if context.rank is not None and reading.spec.rank > context.rank:
-        problem = f"{reading.spec.rank} entries for an array of {context.rank} dimensions"
+        entries = plural(reading.spec.rank, "entry", "entries")
+        problem = f"{entries} for an array of {plural(context.rank, 'dimension')}"
         scanner.fail(problem, 0, len(text), "write at most one entry for each dimension")
     return reading
 
 
 def jax_spec(scanner: Scanner, axis_names: Sequence[str] | None, rank: int | None) -> Reading:
-    """The PartitionSpec that stands next; with a known rank, entries left out at the end are None."""
-    scanner.take("jax.sharding.")
-    scanner.take("PartitionSpec", "P")
+    """The PartitionSpec that stands next, or that of a NamedSharding; with a known rank, entries left out at
+    the end are None."""
+    scanner.skip()
+    if not scanner.match(_NAMED):
+        return _partition_spec(scanner, axis_names, rank)
+    _pass_argument(scanner)
+    scanner.expect(",", _NAMED_HINT)
+    if scanner.take("spec"):
+        scanner.expect("=", _NAMED_HINT)
+    reading = _partition_spec(scanner, axis_names, rank)
+    while scanner.take(","):
+        _pass_argument(scanner)
+    scanner.expect(")", _NAMED_HINT)
+    return reading
+
+
+def _pass_argument(scanner: Scanner) -> None:
+    """Pass what stands before the next comma or closing bracket that is not within brackets."""
+    depth = 0
+    while scanner.pos < len(scanner.text):
+        char = scanner.text[scanner.pos]
+        depth += (char in "([{") - (char in ")]}")
+        if depth < 0 or (char == "," and not depth):
+            return
+        scanner.pos += 1
+
+
+def _partition_spec(scanner: Scanner, axis_names: Sequence[str] | None, rank: int | None) -> Reading:
+    scanner.skip()
+    scanner.match(_SPEC)
     scanner.expect("(", _HINT)
     dims: list[list[Word]] = []
     unreduced: list[Word] = []
@@ -52,7 +89,7 @@ def jax_spec(scanner: Scanner, axis_names: Sequence[str] | None, rank: int | Non
             else:
                 listed = ", ".join(axis.text for axis in axes)
                 notes.append(f"reduced over {listed}: whole on every device, and its gradient is unreduced")
-        elif scanner.take("P.UNCONSTRAINED", "PartitionSpec.UNCONSTRAINED", "UNCONSTRAINED"):
+        elif scanner.match(_OPEN):
             open_dims.append(len(dims))
             dims.append([])
             notes.append(f"dimension {len(dims) - 1} is open: the compiler may split it")
@@ -116,4 +153,4 @@ def _kind(scanner: Scanner) -> None:
     kind = scanner.name("a kind of reduction", _HINT)
     if kind.text != "sum":
         hint = "shardviz models partial sums only"
-        scanner.fail("the pending reduction is no sum", kind.start, kind.stop, hint)
+        scanner.fail("the pending reduction is not a sum", kind.start, kind.stop, hint)

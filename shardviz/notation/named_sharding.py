@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from shardviz.errors import quote
+from shardviz.errors import plural, quote
 from shardviz.notation.reading import Context, Reading
 from shardviz.notation.scanner import MAX_RANK, Scanner, Word
 from shardviz.notation.tile_assignment import HINT, fail_not_whole, integers, iota_order, manual_notes
@@ -45,7 +45,9 @@ def read_named(scanner: Scanner, mesh: Mesh, context: Context) -> Reading:
     named = _mesh(scanner)
     if named.axes and named.size != mesh.size:
         hint = "give the mesh of the program that this is from"
-        scanner.fail(f"{named.size} devices, but the mesh {mesh} has {mesh.size}", start, scanner.pos, hint)
+        scanner.fail(
+            f"{plural(named.size, 'device')}, but the mesh {mesh} has {mesh.size}", start, scanner.pos, hint
+        )
     scanner.expect(",", HINT)
     open_dims: list[int] = []
     dims: list[list[Digit]]
@@ -110,7 +112,9 @@ def _mesh(scanner: Scanner) -> _NamedMesh:
     if (math.prod(iota[0]) if iota else len(listed)) != total or (
         listed and sorted(listed) != list(range(total))
     ):
-        scanner.fail(f"these are not the {total} devices of the mesh", before, scanner.pos, HINT)
+        scanner.fail(
+            f"device_ids are not the {plural(total, 'device')} of the mesh", before, scanner.pos, HINT
+        )
     return _NamedMesh(axes, iota, listed or None)
 
 
@@ -170,7 +174,7 @@ def _axis_set(scanner: Scanner, named: _NamedMesh) -> tuple[str, list[Digit]]:
     scanner.expect("=", HINT)
     if scanner.take("max", "min"):
         hint = "give an array that is whole or a pending sum"
-        scanner.fail("the pending reduction is no sum", start, scanner.pos, hint)
+        scanner.fail("the pending reduction is not a sum", start, scanner.pos, hint)
     scanner.expect("{", HINT)
     digits = _digits(scanner, named)
     scanner.expect("}", HINT)

@@ -41,7 +41,7 @@ NOTATIONS = (
     Notation(
         "jax",
         "PartitionSpec",
-        re.compile(r"(jax\.sharding\.)?(PartitionSpec|P)\s*\(|\(\s*(['\"(]|None\b)"),
+        re.compile(r"(\w++\.)*+(PartitionSpec|P|NamedSharding)\s*\(|\(\s*(['\"(]|None\b)"),
         read_jax,
         write_jax,
     ),

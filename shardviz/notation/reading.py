@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, product
 
-from shardviz.errors import QuestionError
+from shardviz.errors import QuestionError, plural
 from shardviz.notation.axis_parts import RefinedMesh
 from shardviz.notation.scanner import Scanner
 from shardviz.sharding import Mesh, PartitionSpec
@@ -46,7 +46,7 @@ class Context:
     def check_rank(self, scanner: Scanner, rank: int) -> None:
         """Raise `NotationError` when the text has `rank` dimensions and the array another number."""
         if self.rank is not None and rank != self.rank:
-            problem = f"{rank} dimensions, but the array has {self.rank},"
+            problem = f"{plural(rank, 'dimension')}, but the array has {self.rank},"
             hint = "write one entry for each dimension"
             scanner.fail(problem, 0, len(scanner.text), hint)
 

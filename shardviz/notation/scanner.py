@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple, NoReturn
 
-from shardviz.errors import NotationError, did_you_mean, quote
+from shardviz.errors import NotationError, quote
 from shardviz.sharding import PartitionSpec
-from shardviz.sharding.mesh import is_axis_name
+from shardviz.sharding.mesh import axes_like, is_axis_name
 
 MAX_RANK = 64
 """Dimensions of one array, as NumPy limits them; also the most axes of a mesh."""
@@ -90,7 +90,7 @@ class Scanner:
 
     def expect_end(self, hint: str = "") -> None:
         if not self.at_end:
-            self.fail_here("nothing more", hint)
+            self.fail_here("the end", hint)
 
     def separate(self, next_item: str, hint: str = "") -> None:
         """Pass what stands between two items of a list: a comma, spaces or both, or the end."""
@@ -181,6 +181,5 @@ class Scanner:
 
     def fail_unknown(self, word: Word, axis_names: Sequence[str], advice: str = "") -> NoReturn:
         """An axis that the mesh does not have."""
-        known = ", ".join(axis_names) or "none"
-        hint = f"{did_you_mean(word.text, axis_names)}this mesh has the axes {known}{advice}"
+        hint = f"{axes_like(word.text, axis_names)}{advice}"
         self.fail(f"unknown mesh axis {quote(word.text, 30)}", word.start, word.stop, hint)

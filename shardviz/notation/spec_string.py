@@ -3,7 +3,8 @@
 ::
 
     chain   := specs (';' specs)*
-    specs   := operand (',' operand)* ('->' operand)?
+    specs   := (list | '(' list ')' | '[' list ']') ('->' operand)?
+    list    := operand (',' operand)*
     operand := '?' | ('()' | compact | spaced)? unreduced? | P('X', None)
     compact := entry+               no spaces: one letter, one axis
     spaced  := entry (' ' entry)*   with a space somewhere: a word is an axis
@@ -15,7 +16,7 @@ compiler, ``()`` or nothing at all is the spec of an array without dimensions. `
 devices along Y hold partial sums. One dimension over an axis with a long name is written ``( data )``;
 when the mesh's axes are known, plain ``data`` reads as that axis too, unless it can be read letter by
 letter. In the second and later parts of a chain nothing before the first comma means ``?``. A PartitionSpec
-as Python writes it stands for an operand, too.
+as Python writes it stands for an operand, too, and so do a tuple of quoted names and a NamedSharding.
 """
 
 from __future__ import annotations
@@ -31,12 +32,16 @@ from shardviz.notation.scanner import MAX_RANK, Scanner, Word
 from shardviz.sharding import PartitionSpec
 
 _HINT = "write one entry for each dimension, as in XY,Y_->X_ or 'data model, model _ -> data _'"
+_RESULT_HINT = "write -> before the spec of the result, as in XY,Y_->X_"
 _UNREDUCED_HINT = "write partial sums over Y as {U_Y}"
-_BODY = re.compile(r"[\w()\s]*")
-_PARTITION_SPEC = re.compile(
-    r"(?:jax\.sharding\.)?(?:PartitionSpec\s*\(|P\s*\(\s*(?:['\"‘“()]|None\b|(?:un)?reduced\b|P\.))"
+_BODY = re.compile(r"(?:[\w\s]|\([\w(\s]*\)?)*")
+_PYTHON = re.compile(
+    r"(?:\w++\.)++\w|(?:NamedSharding|PartitionSpec)\s*\(|\(\s*['\"‘“]"
+    r"|P\s*\(\s*(?:['\"‘“()]|None\b|(?:un)?reduced\b|P\.)"
 )
-"""The beginning of a text that Python reads; a spec string has no quotes."""
+"""The beginning of a text that Python reads; a spec string has no quotes and no points."""
+_QUOTED = re.compile(r"['\"‘“]")
+_UNQUOTED = re.compile(r"P\s*\(")
 _TOKEN = re.compile(r"[A-Za-z][A-Za-z0-9_]*|\S")
 
 
@@ -118,15 +123,22 @@ def _entries(dims: Sequence[tuple[str, ...]]) -> str:
 def _part(scanner: Scanner, axis_names: Sequence[str] | None, ranks: Sequence[int], first: bool) -> SpecPart:
     known = iter(ranks[:-1])
     scanner.skip()
+    end = list_end(scanner.text, scanner.pos)
+    closing = "" if end is None else scanner.text[end]
+    scanner.pos += len(closing)
     if not first and (scanner.at_end or scanner.peek(",") or scanner.peek("->") or scanner.peek(";")):
         operands: list[PartitionSpec | None] = [None]
         next(known, None)
     else:
         operands = [_operand(scanner, axis_names, next(known, None))]
-    while scanner.take(","):
+    while scanner.take(",") and not (closing and scanner.peek(closing)):
         operands.append(_operand(scanner, axis_names, next(known, None)))
         if len(operands) > MAX_RANK:
             scanner.fail(f"more than {MAX_RANK} operands", scanner.pos, hint="use one or two operands")
+    if closing:
+        scanner.expect(closing, _HINT)
+        if scanner.peek(","):
+            scanner.fail("the list of operands has ended", scanner.pos, hint=_RESULT_HINT)
     rank = ranks[-1] if ranks else None
     result = _operand(scanner, axis_names, rank) if scanner.take("->") else None
     if not (scanner.at_end or scanner.peek(";")):
@@ -134,12 +146,33 @@ def _part(scanner: Scanner, axis_names: Sequence[str] | None, ranks: Sequence[in
     return SpecPart(tuple(operands), result)
 
 
+def list_end(text: str, start: int) -> int | None:
+    """Where the bracket around the specs of all operands closes that opens at `start`, as in a Python list.
+
+    None where none opens there, and where it is around the axes of a dimension, or never closes.
+    """
+    if text[start : start + 1] not in ("(", "["):
+        return None
+    depth, is_list = 0, text[start] == "[" or _PYTHON.match(text, start + 1) is not None
+    for end in range(start, len(text)):
+        depth += (text[end] in "([{") - (text[end] in ")]}")
+        is_list = is_list or (text[end] == "," and depth == 1)
+        if not depth:
+            is_tuple = text[end + 1 :].lstrip().startswith(",") and _PYTHON.match(text, start) is not None
+            return end if is_list and not is_tuple else None
+    return None
+
+
 def _operand(scanner: Scanner, axis_names: Sequence[str] | None, rank: int | None) -> PartitionSpec | None:
     if scanner.take("?"):
         return None
     scanner.skip()
     start = scanner.pos
-    if _PARTITION_SPEC.match(scanner.text, start):
+    if _QUOTED.match(scanner.text, start):
+        hint = "write specs without quotes, as in XY,Y_->X_, or as P('X', 'Y')"
+        scanner.fail("a quoted spec begins", start, hint=hint)
+    unquoted = axis_names is not None and "P" not in axis_names and _UNQUOTED.match(scanner.text, start)
+    if unquoted or _PYTHON.match(scanner.text, start):
         reading = jax_spec(scanner, axis_names, rank)
         if reading.notes:
             hint = "name the axes of each dimension, or leave the whole array open with ?"
@@ -197,7 +230,9 @@ def _dims(scanner: Scanner, body: Word, axis_names: Sequence[str] | None) -> lis
 
 
 def _advice(unknown: str, operand: str, axis_names: Sequence[str], spaced: bool) -> str:
-    """What else may be wrong with an unknown axis: a space too many or too few."""
+    """What else may be wrong with an unknown axis: a space too many or too few, or Python's None."""
+    if "None" in operand:
+        return "; write _ for None"
     if spaced and all(letter in axis_names for letter in unknown):
         return f"; with a space in it, a spec needs one between {' and '.join(unknown)}"
     long = next((name for name in axis_names if len(name) > 1 and name in operand), "")

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from itertools import product
 from typing import NoReturn
 
+from shardviz.errors import plural
 from shardviz.notation.reading import Context, Reading
 from shardviz.notation.scanner import MAX_RANK, Scanner
 from shardviz.notation.tiles import (
@@ -43,13 +44,13 @@ def read_tiled(scanner: Scanner, mesh: Mesh, context: Context) -> Reading:
     count = math.prod(iota[0]) if iota else len(listed)
     if dims < 0 or len(parts) > MAX_RANK:
         amount = "few" if dims < 0 else "many"
-        scanner.fail(f"{len(parts)} tile dimensions are too {amount}", start, stop, HINT)
+        scanner.fail(f"too {amount} tile dimensions ({len(parts)})", start, stop, HINT)
     if count != total:
         product_of = f"{'·'.join(map(str, parts))} = {total}" if len(parts) > 1 else str(total)
-        scanner.fail(f"{product_of} tiles do not fit {count} devices", start, stop, HINT)
+        scanner.fail(f"{product_of} tiles do not fit {plural(count, 'device')}", start, stop, HINT)
     if total != mesh.size:
         hint = "give the mesh of the program that this is from"
-        scanner.fail(f"{total} devices, but the mesh {mesh} has {mesh.size}", start, stop, hint)
+        scanner.fail(f"{plural(total, 'device')}, but the mesh {mesh} has {mesh.size}", start, stop, hint)
     if "maximal" in kinds or ("manual" in kinds and not iota):
         hint = "give a sharding outside shard_map"
         scanner.fail("the program moves a part of its data itself", start, scanner.pos, hint)
@@ -91,7 +92,7 @@ def iota_order(scanner: Scanner) -> tuple[list[int], list[int]]:
     reshape = integers(scanner, "]")
     perm = integers(scanner, ")") if scanner.take("T(") else list(range(len(reshape)))
     if len(reshape) > MAX_RANK or sorted(perm) != list(range(len(reshape))) or 0 in reshape:
-        scanner.fail("this iota is no permutation of devices", start, scanner.pos, HINT)
+        scanner.fail("this iota is not a permutation of the devices", start, scanner.pos, HINT)
     return shortest_iota(reshape, perm)
 
 

@@ -13,12 +13,14 @@ from shardviz.notation import (
     Product,
     SpecPart,
     parse_chain,
+    parse_mesh,
     parse_product,
     parse_sizes,
     parse_specs,
     write_spec,
 )
 from shardviz.notation.einsum import dims_text, has_words
+from shardviz.notation.mesh_in_text import mesh_in_text
 from shardviz.planner.problem import Contraction, Problem
 from shardviz.planner.spec_places import SpecPlaces
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, canonical_dtype
@@ -52,6 +54,8 @@ def problem_from_text(
     if "[" in text:
         einsums, names, given = _read_product(text, mesh, specs)
     else:
+        if specs is not None:
+            _check_mesh(specs, mesh)
         given = None if specs is None else parse_specs(specs, mesh.axis_names)
         einsums = parse_chain(text, ellipsis_rank(text, given, parse_sizes(sizes)))
         if specs is not None:
@@ -65,6 +69,17 @@ def problem_from_text(
     return problem_from_parts(
         einsums, names, given, mesh=mesh, sizes=sizes, dtype=dtype, axis_types=axis_types
     )
+
+
+def _check_mesh(specs: str, mesh: Mesh) -> None:
+    """Raise `QuestionError` for specs on a mesh of their own, as a NamedSharding has, that is another one."""
+    own = mesh_in_text(specs)
+    try:
+        said = mesh if own is None else parse_mesh(own)
+    except NotationError:
+        return  # a mesh of variables
+    if said.shape != mesh.shape:
+        raise QuestionError(f"the specs are on the mesh {said}, not {mesh}", f"give the mesh {said}")
 
 
 def problem_from_parts(

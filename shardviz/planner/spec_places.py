@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from shardviz.errors import NotationError
+from shardviz.notation.spec_string import list_end
 
 _BETWEEN = re.compile(r"\([^()]*+(?:\([^()]*+\)[^()]*+)*+\)|->|[,;]|$")
 """What ends a spec, and parentheses, whose commas do not."""
@@ -25,7 +26,7 @@ class SpecPlaces:
     def _bounds(self, part: int, array: int) -> tuple[int, int]:
         parts: list[list[tuple[int, int]]] = [[]]
         start = 0
-        for mark in _BETWEEN.finditer(self.text):
+        for mark in _BETWEEN.finditer(_without_lists(self.text)):
             if mark.group().startswith("("):
                 continue
             piece = self.text[start : mark.start()]
@@ -36,3 +37,12 @@ class SpecPlaces:
             start = mark.end()
         bounds = parts[part] if part < len(parts) else []
         return bounds[array] if array < len(bounds) else (len(self.text), len(self.text) + 1)
+
+
+def _without_lists(text: str) -> str:
+    """The text with blanks for the brackets around the specs of all operands."""
+    for part in re.finditer(r"(?:\A|;)\s*", text):
+        end = list_end(text, part.end())
+        if end is not None:
+            text = f"{text[: part.end()]} {text[part.end() + 1 : end]} {text[end + 1 :]}"
+    return text

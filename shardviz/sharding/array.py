@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from shardviz.errors import QuestionError, quote
+from shardviz.errors import QuestionError, plural, quote
 from shardviz.sharding.dtype import BITS, array_bytes
 from shardviz.sharding.mesh import Mesh
 from shardviz.sharding.partition_spec import PartitionSpec
@@ -31,7 +31,8 @@ class ShardedArray:
     def __post_init__(self) -> None:
         if len(self.dims) != len(self.shape):
             raise QuestionError(
-                f"{self.name} has {len(self.dims)} dimensions but {len(self.shape)} sizes",
+                f"{self.name} has {plural(len(self.dims), 'dimension')} but "
+                f"{plural(len(self.shape), 'size')}",
                 "give one size for each dimension",
             )
         for dim, size in zip(self.dims, self.shape, strict=True):

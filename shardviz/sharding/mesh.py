@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from shardviz.errors import QuestionError, did_you_mean, quote
+from shardviz.errors import QuestionError, did_you_mean, plural, quote
 
 MAX_DEVICES = 2**40
 """More devices than any question needs; keeps products of axis sizes within 64-bit arithmetic."""
@@ -31,7 +31,7 @@ class Mesh:
     def __post_init__(self) -> None:
         if len(self.axis_names) != len(self.axis_sizes):
             raise QuestionError(
-                f"{len(self.axis_names)} axis names but {len(self.axis_sizes)} sizes",
+                f"{plural(len(self.axis_names), 'axis name')} but {plural(len(self.axis_sizes), 'size')}",
                 "give every axis a size: X=2,Y=4",
             )
         for name, size in zip(self.axis_names, self.axis_sizes, strict=True):
@@ -53,7 +53,7 @@ class Mesh:
         order = self.device_order
         if order is not None and (len(order) != self.size or sorted(order) != list(range(self.size))):
             raise QuestionError(
-                f"the device order is not a permutation of the {self.size} devices",
+                f"the device order is not a permutation of the {plural(self.size, 'device')}",
                 f"name each device from 0 to {self.size - 1} once",
             )
 
@@ -72,10 +72,8 @@ class Mesh:
         try:
             return self.axis_sizes[self.axis_names.index(name)]
         except ValueError:
-            names = ", ".join(self.axis_names) or "none"
             raise QuestionError(
-                f"unknown mesh axis {quote(name)}",
-                f"{did_you_mean(name, self.axis_names)}this mesh has the axes {names}",
+                f"unknown mesh axis {quote(name)}", axes_like(name, self.axis_names)
             ) from None
 
     def group_size(self, axes: Iterable[str]) -> int:
@@ -124,6 +122,13 @@ class Mesh:
 def is_axis_name(name: str) -> bool:
     """Whether a name can stand in every notation: ASCII, a letter first, then letters, digits, `_`."""
     return name.isascii() and name.isidentifier() and name[0] != "_"
+
+
+def axes_like(unknown: str, axis_names: Sequence[str]) -> str:
+    """A hint for an axis that a mesh does not have: the one that may be meant, and all of them."""
+    names = ", ".join(axis_names)
+    known = "no axes" if not names else f"one axis: {names}" if len(axis_names) == 1 else f"the axes {names}"
+    return f"{did_you_mean(unknown, axis_names)}this mesh has {known}"
 
 
 def _offsets(axes: list[tuple[int, int]]) -> list[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from shardviz.errors import QuestionError
+from shardviz.errors import QuestionError, plural
 from shardviz.sharding.mesh import Mesh
 
 
@@ -62,7 +62,8 @@ class PartitionSpec:
         """Raise `QuestionError` unless there is one entry per dimension."""
         if self.rank != rank:
             raise QuestionError(
-                f"the spec {self} has {self.rank} entries but {name} has {rank} dimensions",
+                f"the spec {self} has {plural(self.rank, 'entry', 'entries')} but {name} has "
+                f"{plural(rank, 'dimension')}",
                 "write one entry for each dimension; _ or None leaves a dimension whole",
             )
 

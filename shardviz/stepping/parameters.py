@@ -65,7 +65,7 @@ def check_operation(name: str, given: Mapping[str, Any]) -> None:
     for option, value in given.items():
         if value is not None and value is not False and option not in takes:
             options = " and ".join(map(_flag, takes)) or "no parameter"
-            raise QuestionError(f"{_flag(option)} is no parameter of {name}", f"{name} takes {options}")
+            raise QuestionError(f"{_flag(option)} is not a parameter of {name}", f"{name} takes {options}")
         if value is None and option in takes and option in NEEDED:
             raise QuestionError(
                 f"{name} needs {_flag(option)}", f"write for example {_flag(option)} {NEEDED[option]}"

@@ -100,7 +100,8 @@ def check_layout(layout: Layout) -> None:
         )
     if layout.bytes_per_device * layout.mesh.size**2 > MAX_BYTES:
         raise QuestionError(
-            f"{layout.mesh.size:,} shards of {layout.bytes_per_device:,} bytes are too large to count",
+            f"{plural(layout.mesh.size, 'shard')} of {layout.bytes_per_device:,} bytes are too large to "
+            f"count",
             "use smaller sizes",
         )
     for uneven in layout.uneven:

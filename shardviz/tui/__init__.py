@@ -1,7 +1,7 @@
 """The application: a problem is edited on the left, and what follows from it is seen on the right.
 
 app        the application: who is on screen, undo, and which key does what everywhere
-registry   all commands: they feed keys, footer, palette, help and the README's table
+registry   all commands: they feed keys, footer, palette, help and the table in docs/
 problem/   the fields: mesh, einsum, sizes, specs
 layout/    1  who holds what
 plan/      2  the steps, and what each target inserted

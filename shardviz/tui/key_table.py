@@ -1,4 +1,4 @@
-"""The README's table of keys."""
+"""The table of keys in docs/application.md."""
 
 from __future__ import annotations
 

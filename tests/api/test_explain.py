@@ -107,7 +107,7 @@ def test_targets_are_text_or_a_list():
     for wrong in (5, [5], None):
         with pytest.raises(shardviz.ShardvizError) as caught:
             shardviz.explain(EINSUM, specs="XY,Y_", target=cast("Any", wrong))
-        assert "is no target" in caught.value.message
+        assert "is not a target" in caught.value.message
         assert "a list of such names" in caught.value.hint
 
 
@@ -148,8 +148,8 @@ def test_a_default_target_that_cannot_hold_the_mesh_says_so():
         ({"specs": "XY,Y_", "mesh": "X=0"}, "mesh axis X has the size 0"),
         ({"specs": "XY,Y_", "device_order": [0, 1]}, "the device order names 2 devices"),
         ({"specs": "XY,Y_", "sizes": {"b": "many"}}, "many"),
-        ({"specs": "XY,Y_", "timeout": 0}, "timeout=0 is no time"),
-        ({"specs": "XY,Y_", "timeout": float("nan")}, "timeout=nan is no time"),
+        ({"specs": "XY,Y_", "timeout": 0}, "timeout=0 is not a time"),
+        ({"specs": "XY,Y_", "timeout": float("nan")}, "timeout=nan is not a time"),
         ({"specs": "XY,Y_", "target": "cpo"}, "unknown target 'cpo'"),
     ],
 )

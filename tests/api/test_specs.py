@@ -63,7 +63,7 @@ def test_an_open_operand_constrains_a_ranking():
 @pytest.mark.parametrize(
     ("specs", "rest", "message"),
     [
-        ((P("X"),), {}, "specs has 1 entries, but 'bd,df->bf' has 2 operands"),
+        ((P("X"),), {}, "specs has 1 entry, but 'bd,df->bf' has 2 operands"),
         ((P("X"), 3), {}, "'3' does not say how an array is split"),
         (3, {}, "'3' does not say how an array is split"),
         ((P("X", P.UNCONSTRAINED), P()), {}, "leaves a dimension open"),

@@ -158,8 +158,8 @@ def test_a_wrong_word_is_told_as_the_command_tells_it(words, capsys):
         ("python", "an export is of one thing: a command or a share string"),
         (f"python {WORDS['shared']} {EXPLAIN}", "an export is of one thing: a command or a share string"),
         ("pdf step psum", "'pdf' is not one of 'python'"),
-        ("python hlo x.txt", "'hlo' is no command that can be exported"),
-        ("python 'bd,df->bf'", "'bd,df->bf' is no command that can be exported"),
+        ("python hlo x.txt", "'hlo' is not a command that can be exported"),
+        ("python 'bd,df->bf'", "'bd,df->bf' is not a command that can be exported"),
         ("python explain 'bd,df->bf'", "a ranking is many plans, and an export shows one"),
         (
             f"python {EXPLAIN} --target cpu,v5e:2x4",

@@ -100,6 +100,10 @@ def test_every_option_is_explained(name: str) -> None:
             assert parameter.help.endswith("."), parameter.name
 
 
+def test_every_command_that_prints_text_prints_it_plainly() -> None:
+    assert group.commands_with("--plain") == [n for n in COMMANDS if n not in ("tui", "export", "serve")]
+
+
 @pytest.mark.parametrize("words", [[], ["--help"], ["-h"]])
 def test_the_list_of_commands(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(words) == 0

@@ -47,7 +47,7 @@ BROKEN = {
     "reach": ('"_X"', '"_Y"', "goal: the solution does not meet it: device 1 holds columns 0:2 of A"),
     "start": ('"_X"', '"X_"', "goal: the start meets it already"),
     "right": ('"0:4, 0:4"', '"[4:8, 0:4]"', "predict.1.wrong.'[4:8, 0:4]': it is right"),
-    "toml": ("[setup]", "[setup", "it is no TOML: "),
+    "toml": ("[setup]", "[setup", "it is not TOML: "),
     "long": ("Split the columns.", "Split the columns. " * 20, "80x24: goal.text takes more than 2 lines"),
     "fails": ("[setup]", FAILS, "program: it ended with 1: ValueError: no devices"),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from rich.text import Text
 
+from shardviz.cli.entry import run
 from shardviz.cli.screen import PIPE_WIDTH, Screen, color_system, screen
 
 XTERM = {"TERM": "xterm-256color"}
@@ -53,3 +54,10 @@ def test_text_is_never_read_as_markup(
 ) -> None:
     Screen(80, colors).show([Text(text)])
     assert capsys.readouterr().out == f"{text}\n"
+
+
+@pytest.mark.parametrize(("columns", "widest"), [("40", 40), ("100", 80)])
+def test_jax_draws_on_a_narrow_terminal_too(columns, widest, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", columns)
+    assert run(["layout", "8x64", "--mesh", "X=16", "--spec", "_X", "--style", "jax"]) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) == widest

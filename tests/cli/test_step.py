@@ -126,7 +126,7 @@ def test_comparison(size: int, capsys: Capture) -> None:
     out = printed(capsys, "psum", "--mesh", f"i={size}", "--compare", "--width", "100")
     for name in ("ring", "bidirectional-ring", "recursive-doubling", "halving-doubling", "direct"):
         assert name in out
-    assert ("5 devices are no power of two" in out) is (size == 5)
+    assert ("5 devices are not a power of two" in out) is (size == 5)
     assert "fastest: " in out
 
 

@@ -106,6 +106,7 @@ def test_an_ascii_terminal_gets_ascii(words: tuple[str, ...]) -> None:
         ("step", "psum", "--mesh", "i=4", "--on", "none", "--plain"),
         (*EXPLAIN, "--target", "none", "--plain", "--color", "always"),
         ("layout", "8x8", "--plain", "--spec", "…"),
+        ("translate", "--plain", "X→β"),
     ],
     ids=" ".join,
 )
@@ -119,6 +120,17 @@ def test_plain_is_ascii_on_a_terminal_that_has_more(words: tuple[str, ...]) -> N
     assert (plain.stdout + plain.stderr).isascii()
     assert (plain.stdout, plain.stderr) == (terminal.stdout, terminal.stderr)
     assert plain.stdout or plain.stderr
+
+
+def test_what_was_typed_is_recognised_in_ascii() -> None:
+    for words, shown in (
+        (("translate", "X_→β", "--plain"), r"'X_\u2192\u03b2'"),
+        (("explain", "bd,df->bf", "--mesh", "é=2", "--plain"), r"'\xe9=2'"),
+        (("tui", "--β", "x"), "'--β'"),
+    ):
+        done = in_shell(words, "", PYTHONIOENCODING="utf-8")
+        assert done.returncode == 2
+        assert shown in done.stderr
 
 
 def test_ascii_pictures_have_frames_and_letters() -> None:

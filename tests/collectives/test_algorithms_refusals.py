@@ -11,18 +11,18 @@ from shardviz.errors import QuestionError
 REFUSALS = [
     (
         ("halving-doubling", Pattern("all_reduce", (6,))),
-        "halving-doubling cannot do this: 6 devices are no power of two",
+        "halving-doubling cannot do this: 6 devices are not a power of two",
         "for all_reduce over 6 devices there are ring, bidirectional-ring, direct, binomial-tree, "
         "double-binary-tree",
     ),
     (
         ("recursive-doubling", Pattern("all_gather", (3, 4))),
-        "recursive-doubling cannot do this: 12 devices are no power of two",
+        "recursive-doubling cannot do this: 12 devices are not a power of two",
         "for all_gather over 12 devices there are ring, bidirectional-ring, bruck, direct, torus",
     ),
     (
         ("recursive-halving", Pattern("reduce_scatter", (5,))),
-        "recursive-halving cannot do this: 5 devices are no power of two",
+        "recursive-halving cannot do this: 5 devices are not a power of two",
         "for reduce_scatter over 5 devices there are ring, bidirectional-ring, direct",
     ),
     (

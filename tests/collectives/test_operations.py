@@ -344,7 +344,7 @@ def test_jax_gathers_and_scatters_no_empty_dimension():
             AllToAll(GROUP, 0, 1),
             (4,),
             4,
-            "the result of 1 dimensions has no dimension 1",
+            "the result of 1 dimension has no dimension 1",
             "dimensions go from 0 to 0, or from -1 to -1",
         ),
         (
@@ -386,7 +386,7 @@ def test_jax_gathers_and_scatters_no_empty_dimension():
             RaggedAllToAll(GROUP, ((1, 2),)),
             (4,),
             2,
-            "the send sizes have 1 rows of 2 numbers for a group of 2",
+            "the send sizes are 1 row, of 2 numbers, for a group of 2",
             "give 2 rows of 2 numbers: row i has what device i sends to each",
         ),
         (
@@ -429,7 +429,7 @@ def test_what_cannot_be_says_why_and_what_would_work(operation, shape, n, messag
             "f8e8m0fnu",
             "f8e8m0fnu has no 0, which a device that receives fewer rows than another would hold",
         ),
-        (PSum(GROUP), "token", "token is no dtype of numbers"),
+        (PSum(GROUP), "token", "token is not a dtype of numbers"),
     ],
 )
 def test_a_dtype_that_cannot_be_is_named(operation, dtype, message):

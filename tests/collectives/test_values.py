@@ -67,7 +67,7 @@ NUMBER = "number 1 of the data, "
 @pytest.mark.parametrize(
     ("number", "dtype", "message", "hint"),
     [
-        ("x", "f32", NUMBER + "'x', is no number", "write for example 3,9,5,2"),
+        ("x", "f32", NUMBER + "'x', is not a number", "write for example 3,9,5,2"),
         ("3.5", "s32", NUMBER + "'3.5', does not fit s32, which has whole numbers only", "use --dtype f32"),
         ("nan", "s32", NUMBER + "'nan', does not fit s32, which has whole numbers only", "use --dtype f32"),
         ("300", "s8", NUMBER + "'300', does not fit s8, which holds -128 to 127", "a wider --dtype"),

@@ -19,6 +19,8 @@ from shardviz.errors import TargetError
 from shardviz.hardware.chips import TPUS
 from shardviz.notation import parse_mesh
 
+EIGHT_H100 = ("8h100", "h100x8", "h100 x 8", "8 H100s", "8*h100")
+
 
 @pytest.mark.parametrize(
     ("text", "name", "devices", "machine"),
@@ -47,6 +49,12 @@ from shardviz.notation import parse_mesh
         ("2*v5e-16", "2*v5e:4x4", 32, Machine("tpu", "v5e:4x4", (("num_slices", 2),))),
         ("8xh100", "h100:8", 8, Machine("cuda", "1x1x8", (("gpu", "h100"),))),
         ("16xH100", "h100:2x8", 16, Machine("cuda", "1x2x8", (("gpu", "h100"),))),
+        *(
+            (text, "v5e:2x4", 8, Machine("tpu", "v5e:2x4"))
+            for text in ("v5e8", "8xv5e", "8 v5e", "tpu v5e-8")
+        ),
+        *((text, "h100:8", 8, Machine("cuda", "1x1x8", (("gpu", "h100"),))) for text in EIGHT_H100),
+        ("8xv5p", "v5p:2x2x2", 8, Machine("tpu", "v5p:2x2x2")),
         ("b200-4", "b200:4", 4, Machine("cuda", "1x1x4", (("gpu", "b200"),))),
     ],
 )
@@ -59,12 +67,20 @@ def test_what_a_name_means(text, name, devices, machine):
     ("text", "message", "hint"),
     [
         ("v5e:0x4", "v5e has no axis of 0 at character 5 of 'v5e:0x4'", "sizes are 1 or more"),
-        ("cpu,v5e:3x3", "3 chips along x are no whole number of hosts", "v5e:2x2 or v5e:4x4"),
-        ("v5p:4x3x2", "3 chips along y are no whole number of hosts", "v5p:4x2x2 or v5p:4x4x2"),
+        ("cpu,v5e:3x3", "3 chips along x do not fill whole hosts", "v5e:2x2 or v5e:4x4"),
+        ("v5p:4x3x2", "3 chips along y do not fill whole hosts", "v5p:4x2x2 or v5p:4x4x2"),
         ("v5p:4x4", "v5p is a torus of 3 axes, not 2, at character 5", "write v5p:4x4x1"),
         ("v5e:2x4x1", "v5e is a torus of 2 axes, not 3", "write v5e:2x4"),
         ("v5e:8x8x8", "v5e is a torus of 2 axes, not 3", "another chip with 3 axes"),
-        ("v5e:8", "v5e is a torus of 2 axes, not 1", "write v5e:8x1"),
+        ("v5e:8", "v5e is a torus of 2 axes, not 1", "write v5e:2x4 for 8 chips"),
+        ("8*v5e", "v5e has no size", "write v5e:2x4 for 8 chips, 8*v5e:2x4 for 8 slices"),
+        ("v5p8", "'v5p8' may count chips or cores at character 1", "v5p:2x2x2 for 8 chips, or v5p-8, which"),
+        ("v5p9", "no slice of v5p has 9 chips", "v5p:2x2x1"),
+        ("cpu,h1008", "unknown target 'h1008' at character 5", "did you mean h100:8?"),
+        ("h100-80gb", "unknown target 'h100-80gb'", "did you mean h100:8?"),
+        ("2xv5e-16", "unknown target '2xv5e-16'", "did you mean v5e:2x4?"),
+        ("v5e-4x8", "unknown target 'v5e-4x8'", "did you mean v5e:4x8?"),
+        ("h100*8", "unknown target 'h100*8'", "did you mean h100:8?"),
         ("v5e:99998x2", "v5e:99998x2 is larger than a pod at character 5", "up to 16x16; 2*v5e:4x4 joins"),
         ("v5e:32x2", "v5e:32x2 is larger than a pod", "up to 16x16"),
         ("v5p:32x32x32", "v5p:32x32x32 is larger than a pod", "up to 8,960 chips"),

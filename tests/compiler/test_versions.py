@@ -61,25 +61,27 @@ def test_an_older_jax_is_named_with_the_one_that_is_needed(tmp_path, monkeypatch
 )
 def test_another_libtpu_than_jax_asks_for_is_said(monkeypatch, capsys, asked, found, wrong):
     installed = {"jax": "0.10.2", "libtpu": found}
-    monkeypatch.setattr(importlib.metadata, "version", lambda name: installed.get(name, "1.0"))
+    read = []
+
+    def version(name):
+        read.append(name)
+        return installed.get(name, "1.0")
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
     monkeypatch.setattr(importlib.metadata, "requires", lambda _: ["jaxlib<=0.10.2", asked])
-    said = libtpu_mismatch()
+    said = libtpu_mismatch(tuple(installed.items()))
     assert bool(said) == bool(wrong)
     assert wrong in said
     with pytest.raises(SystemExit, match=r"^0$"):
         main(["info", "--width", "200"])
     out = capsys.readouterr().out
     assert ("jax.profiler.trace" in out) == bool(wrong)
+    assert sorted(read) == sorted({*read})
 
 
-def test_without_libtpu_nothing_is_wrong(monkeypatch):
-    def version(name):
-        if name == "libtpu":
-            raise importlib.metadata.PackageNotFoundError(name)
-        return "0.10.2"
-
-    monkeypatch.setattr(importlib.metadata, "version", version)
-    assert libtpu_mismatch() == ""
+@pytest.mark.parametrize("versions", [(), (("jax", "0.10.2"),), (("libtpu", "0.0.42"),)])
+def test_without_one_of_the_two_nothing_is_wrong(versions):
+    assert libtpu_mismatch(versions) == ""
 
 
 def test_this_jax_says_which_libtpu_it_asks_for():

@@ -276,9 +276,9 @@ def test_a_collective_in_words():
         ("explain bd,df --what 3", "there is no option '--what' here"),
         ("explain bd,df --mesh", "--mesh has no value"),
         ("explain bd,df df", "explain takes one einsum, not 'bd,df' 'df'"),
-        ("shardviz layout 8x8", "'layout' is no command that has a problem"),
+        ("shardviz layout 8x8", "'layout' is not a command that has a problem"),
         ("step psum --gather-dimension", "--gather-dimension has no value"),
-        ("tui bd,df --axis-types manual", "'manual' are no axis types"),
+        ("tui bd,df --axis-types manual", "'manual' is not an axis type"),
     ],
 )
 def test_a_command_line_with_a_mistake_stays_and_says_so(line, message):

@@ -60,7 +60,7 @@ def test_a_valid_draft_is_shown_in_full():
         ),
         (
             {"specs": ("X", "Y_", "X_")},
-            {"specs.0": "1 dimensions, but the array has 2, at character 1 of 'X'"},
+            {"specs.0": "1 dimension, but the array has 2, at character 1 of 'X'"},
         ),
         (
             {"specs": ("?", "Y_", "X_")},
@@ -105,9 +105,9 @@ def test_a_valid_draft_is_shown_in_full():
         ),
         ({"sizes": "b=461168601842738790,d=80,f=8"}, {"sizes": "A would have more than 2^62 elements"}),
         ({"dtype": "bf17"}, {"dtype": "unknown dtype 'bf17'"}),
-        ({"axis_types": "manual"}, {"axis_types": "'manual' are no axis types"}),
-        ({"targets": "cpu,gpu"}, {"targets": "gpu is no chip, at character 5 of 'cpu,gpu'"}),
-        ({"specs": ("XY", "Y_")}, {"einsum": "there are 2 specs for 3 arrays"}),
+        ({"axis_types": "manual"}, {"axis_types": "'manual' is not an axis type"}),
+        ({"targets": "cpu,gpu"}, {"targets": "gpu is not a chip, at character 5 of 'cpu,gpu'"}),
+        ({"specs": ("XY", "Y_")}, {"einsum": "2 specs for 3 arrays"}),
         (
             {"einsum": "A[I_X, J] * B[J, K]"},
             {

@@ -99,9 +99,9 @@ def test_what_a_chat_puts_around_a_string_does_not_matter(around):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "is no shared string"),
-        ("hello", "'hello' is no shared string"),
-        ("\x1b[31mshardviz1-", "is no shared string"),
+        ("", "is not a shared string"),
+        ("hello", "'hello' is not a shared string"),
+        ("\x1b[31mshardviz1-", "is not a shared string"),
         ("shardviz1-", "was cut or altered"),
         (to_string(LESSON)[:-1], "was cut or altered"),
         (to_string(LESSON)[:40], "was cut or altered"),

@@ -29,7 +29,7 @@ def test_a_row_says_what_the_timeline_says() -> None:
 def test_what_cannot_be_has_a_reason_and_no_numbers() -> None:
     pattern = Pattern("all_reduce", (5,))
     rows = {row.algorithm: row for row in comparison(pattern, 1000, topology_for(None, (5,)), WIRE)}
-    assert "5 devices are no power of two" in rows["recursive-doubling"].reason
+    assert "5 devices are not a power of two" in rows["recursive-doubling"].reason
     row = rows["recursive-doubling"]
     numbers = (row.rounds, row.device_bytes, row.busiest_bytes, row.seconds, row.waiting, row.exact)
     assert numbers == (0, 0, 0, 0, 0, True)

@@ -99,7 +99,7 @@ def test_rounds_that_are_not_there() -> None:
     for index in (-1, 3):
         with pytest.raises(IndexError):
             line[index]
-    with pytest.raises(QuestionError, match="there is no round 4"):
+    with pytest.raises(QuestionError, match="round 4 does not exist"):
         line.link_bytes(4)
 
 

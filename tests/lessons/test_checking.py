@@ -37,7 +37,7 @@ def test_a_lesson_that_is_right(lesson_of):
         (
             {'wrong."0:4, 0:16"': 'wrong."half"'},
             "predict.1.wrong.half",
-            "'half' are no slices (write for example 4:8, 0:16)",
+            "'half' is not a list of slices (write for example 4:8, 0:16)",
         ),
         (
             {'wrong."0:4, 0:16"': 'wrong."4:8,0:8"'},
@@ -57,11 +57,15 @@ def test_a_lesson_that_is_right(lesson_of):
         (
             {'with.specs = "XY,Y_->X_"': 'with.specs = "XY,Y->X_"'},
             "predict.2.with",
-            "1 dimensions, but the array has 2",
+            "1 dimension, but the array has 2",
         ),
         ({'"A[I, J_Y]"': '"A[I, J_Q]"'}, "goal.holds.A", "unknown mesh axis 'Q'"),
         ({"holds = { A =": "holds = { Z ="}, "goal.holds.Z", "there is no array 'Z' (there are A, B, C)"),
-        ({COLLECTIVE_GOAL: 'at_most.devices = "many"'}, "goal.at_most.devices", "'many' is no whole number"),
+        (
+            {COLLECTIVE_GOAL: 'at_most.devices = "many"'},
+            "goal.at_most.devices",
+            "'many' is not a whole number",
+        ),
         ({COLLECTIVE_GOAL: 'ends.data = "1,"'}, "goal.ends", "data: expected another number"),
         (
             {'"_Y,Y_->__"': '"_X,Y_->__"'},

@@ -148,7 +148,7 @@ def test_texts_that_mean_the_same_are_the_same_answer(ask, draft, same, other):
         ("slices A", MATMUL, "slices does not take 'A'", "write for example slices A 5"),
         ("devices 3", MATMUL, "devices does not take '3'", "write for example devices"),
         ("slices A 8", MATMUL, "there is no device 8", "they go from 0 to 7"),
-        ("slices A five", MATMUL, "'five' is no whole number", "write for example 8"),
+        ("slices A five", MATMUL, "'five' is not a whole number", "write for example 8"),
         ("slices Z 0", MATMUL, "there is no array 'Z'", "there are A, B, C"),
         ("axis_size Z", MATMUL, "unknown mesh axis 'Z'", "this mesh has the axes X, Y"),
         ("device X=1", MATMUL, "a device has a place on every axis", "name X, Y"),
@@ -158,7 +158,7 @@ def test_texts_that_mean_the_same_are_the_same_answer(ask, draft, same, other):
         ("case", CHAIN, "this is not one case alone, but case 3 over Y; case 1", "take one einsum"),
         ("line psum", MATMUL, "the plan has no psum", "ask for another operation"),
         ("rounds", TURNED, "the plan has 0 collectives, and one is asked about", "give the setup"),
-        ("held 2 7", SUM, "there is no round 7: ring has 6 here", "rounds go from 1 to 6"),
+        ("held 2 7", SUM, "round 7 does not exist: ring has 6 rounds here", "rounds go from 1 to 6"),
     ],
 )
 def test_what_cannot_be_asked_is_said(ask, draft, message, hint):

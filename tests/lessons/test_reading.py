@@ -96,11 +96,11 @@ def test_what_is_put_over_a_collective_leaves_its_other_keys(lesson_of):
             "did you mean specs?",
         ),
         ({"[solution]": "[[solution]]"}, "solution: it is a list, not a table", "write [solution]"),
-        ({"[setup]": "[setup"}, ": it is no TOML: ", "look at that line"),
+        ({"[setup]": "[setup"}, ": it is not TOML: ", "look at that line"),
         ({'"Rows"': f'"{"x" * MAX_TEXT}"'}, ": it has 64,", "a lesson has at most 64,000"),
-        ({'"Rows"': "9" * 5000}, ": it is no TOML: ", "look at that line"),
+        ({'"Rows"': "9" * 5000}, ": it is not TOML: ", "look at that line"),
         ({'title = "Rows"': f"a{'.a' * 2000} = 1"}, ": a line has more than 1,000 dots", "break it"),
-        ({'"Rows"': "[" * 5000}, ": it is no TOML: ", "look at that line"),
+        ({'"Rows"': "[" * 5000}, ": it is not TOML: ", "look at that line"),
     ],
 )
 def test_what_is_wrong_is_said_with_file_and_key(lesson_of, changes, complaint, hint):
@@ -139,7 +139,7 @@ def test_a_lesson_that_there_is_not(text, message):
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"\xff", "it is no text in UTF-8"),
+        (b"\xff", "it is not text in UTF-8"),
         (b"#" * (4 * MAX_TEXT) + b"##", "it has more than 256,000 bytes"),
         (b"", "title: it is missing"),
     ],
@@ -159,7 +159,7 @@ def test_a_file_of_ones_own(tmp_path, lesson_text):
     with pytest.raises(LessonError, match="files cannot be opened here"):
         find(str(path), may_read_files=False)
     (tmp_path / "folder.toml").mkdir()
-    with pytest.raises(LessonError, match=r"folder\.toml: it is no file"):
+    with pytest.raises(LessonError, match=r"folder\.toml: it is not a file"):
         find(str(tmp_path / "folder.toml"))
 
 

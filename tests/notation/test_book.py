@@ -163,6 +163,6 @@ def test_refuses_subscripts_that_can_be_cut_in_two_ways():
     with pytest.raises(NotationError, match="'XY' can be read in two ways") as caught:
         parse_product("A[I_XY]", ("X", "Y", "XY"))
     assert caught.value.hint == "write {X,Y} or {XY}"
-    with pytest.raises(NotationError, match="'1' is no axis at character 6") as caught:
+    with pytest.raises(NotationError, match="'1' is not an axis name at character 6") as caught:
         parse_product("A[I_X1]")
-    assert caught.value.hint == "write long names as B_{data,model}"
+    assert caught.value.hint == "a subscript is of axes of one letter; write longer names as B_{data,model}"

@@ -186,7 +186,7 @@ def test_shares_are_integers():
         (
             PartitionSpec((("Y", "X"),)),
             "einshard cannot place P(('Y', 'X')) on the mesh X=2,Y=4: it splits a dimension by one axis of "
-            "its own, and the devices along these axes are no single run in the order of their numbers",
+            "its own, and the devices along these axes are not one run in the order of their numbers",
         ),
     ],
 )

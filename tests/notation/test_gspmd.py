@@ -155,7 +155,7 @@ MESH = "give the mesh of the program that this is from"
         ),
         (
             "{devices=[2,4]<=[2,4]T(0,0)}",
-            "this iota is no permutation of devices at character 17 of '{devices=[2,4]<=[2,4]T(0,0)}'",
+            "this iota is not a permutation of the devices at character 17 of '{devices=[2,4]<=[2,4]T(0,0)}'",
             SHAPE,
         ),
         (
@@ -188,7 +188,7 @@ MESH = "give the mesh of the program that this is from"
         (
             "{mesh['a'=8], [{'b'}]}",
             "unknown mesh axis 'b' at character 18 of '{mesh['a'=8], [{'b'}]}'",
-            "this mesh has the axes a",
+            "this mesh has one axis: a",
         ),
         (
             "{mesh['a'=8], [{'a':(3)2}]}",
@@ -197,12 +197,12 @@ MESH = "give the mesh of the program that this is from"
         ),
         (
             "{mesh['a'=8], [{}], unreduced=max{'a'}}",
-            "the pending reduction is no sum at character 21 of '{mesh['a'=8], [{}], unreduced=max{'a'}}'",
+            "the pending reduction is not a sum at character 21 of '{mesh['a'=8], [{}], unreduced=max{'a'}}'",
             "give an array that is whole or a pending sum",
         ),
         (
             "{mesh['a'=8], device_ids=(0,1,2,3,4,5,6,6), [{'a'}]}",
-            "these are not the 8 devices of the mesh at character 13 of "
+            "device_ids are not the 8 devices of the mesh at character 13 of "
             "'{mesh['a'=8], device_ids=(0,1,2,3,4,5,6,6), [{'a'}]}'",
             SHAPE,
         ),

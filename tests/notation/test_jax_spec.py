@@ -95,7 +95,7 @@ SHAPE = "write a PartitionSpec as P('X', None) or P(('X', 'Y'), None)"
         ),
         (
             "P(unreduced={'X'}, unreduced_kind=max)",
-            "the pending reduction is no sum at character 35 of 'P(unreduced={'X'}, unreduced_kind=max)'",
+            "the pending reduction is not a sum at character 35 of 'P(unreduced={'X'}, unreduced_kind=max)'",
             "shardviz models partial sums only",
         ),
         (
@@ -103,7 +103,7 @@ SHAPE = "write a PartitionSpec as P('X', None) or P(('X', 'Y'), None)"
             "an entry follows unreduced= at character 20 of 'P(unreduced={'X'}, 'Y')'",
             SHAPE,
         ),
-        ("P('X') + 1", "expected nothing more but found '+' at character 8 of 'P('X') + 1'", SHAPE),
+        ("P('X') + 1", "expected the end but found '+' at character 8 of 'P('X') + 1'", SHAPE),
         (
             "P(__import__('os'))",
             "expected None, an axis in quotes or a tuple of axes but found '__import__' "

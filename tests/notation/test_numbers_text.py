@@ -43,7 +43,7 @@ def test_reads(text, texts, kind):
         ("3,,5", "expected a number but found ',' at character 3 of '3,,5'", "3,9,5,2"),
         ("[[1,2],[3,4]]", "a bracket stands among the numbers at character 2", "--shape"),
         ("[1,2", "expected ']' at the end of '[1,2'", "3,9,5,2"),
-        ("[1] 2", "expected nothing more but found '2' at character 5 of '[1] 2'", "3,9,5,2"),
+        ("[1] 2", "expected the end but found '2' at character 5 of '[1] 2'", "3,9,5,2"),
         ("1,2]", "expected ',' or a space but found ']' at character 4", "3,9,5,2"),
         ("true,1", "'1' stands among truth values at character 6 of 'true,1'", "only numbers"),
         ("1 true", "'true' stands among numbers at character 3 of '1 true'", "only numbers"),

@@ -30,6 +30,22 @@ def spec(*dims, unreduced=()):
         ("X_{U_Y}", [SpecPart((spec("X", "", unreduced=("Y",)),))]),
         ("X_ {U_YZ} -> _", [SpecPart((spec("X", "", unreduced=("Y", "Z")),), spec(""))]),
         ("(){U_X}", [SpecPart((spec(unreduced=("X",)),))]),
+        *(
+            (text, [SpecPart((spec("X", "Y"), spec("Y", "")), spec("X", ""))])
+            for text in (
+                "(P('X','Y'),P('Y',None))->P('X',None)",
+                "[P('X', 'Y'), P('Y', None),] -> P('X', None)",
+                "(XY,Y_)->X_",
+                "[X Y, Y _]->X_",
+                "jax.P('X','Y'),jax.P('Y',None)->jax.P('X',None)",
+                "jax.sharding.PartitionSpec('X','Y'),shd.PartitionSpec('Y',None)->jax.sharding.P('X',None)",
+                "jax.NamedSharding(mesh, P('X','Y')),NamedSharding(mesh=Mesh((2, 4), ('X', 'Y')), "
+                "spec=PartitionSpec('Y', None), memory_kind=device)->X_",
+                "('X','Y'),('Y',None)->('X',None)",
+                "(('X','Y'),('Y',None))->X_",
+            )
+        ),
+        ("[?, P('Y')]; [, (XY)]", [SpecPart((None, spec("Y"))), SpecPart((None, spec("XY")))]),
     ],
 )
 @pytest.mark.parametrize("axis_names", [None, LETTERS, BOTH])
@@ -101,6 +117,10 @@ def test_writes_parts():
 
 
 SHAPE = "write one entry for each dimension, as in XY,Y_->X_ or 'data model, model _ -> data _'"
+RESULT = "write -> before the spec of the result, as in XY,Y_->X_"
+UNQUOTED = "write specs without quotes, as in XY,Y_->X_, or as P('X', 'Y')"
+JAX = "write a PartitionSpec as P('X', None) or P(('X', 'Y'), None)"
+NAMED = "write a NamedSharding as NamedSharding(mesh, P('X', None))"
 KNOWN = "this mesh has the axes X, Y, Z"
 
 
@@ -128,7 +148,22 @@ KNOWN = "this mesh has the axes X, Y, Z"
             "an axis can split one dimension of an array, once",
         ),
         ("(XY_", "'(' is not closed, at character 1 of '(XY_'", SHAPE),
-        ("XY)_", "expected an axis, '_' or '(' but found ')' at character 3 of 'XY)_'", SHAPE),
+        ("XY)_", "expected the end of a spec but found ')' at character 3 of 'XY)_'", SHAPE),
+        ("[X,Y", "expected the end of a spec but found '[' at character 1 of '[X,Y'", SHAPE),
+        ("(X,Y),Z", "the list of operands has ended at character 6 of '(X,Y),Z'", RESULT),
+        ("'X_',Y", "a quoted spec begins at character 1 of ''X_',Y'", UNQUOTED),
+        (
+            "P(X,Y)",
+            "expected None, an axis in quotes or a tuple of axes but found 'X' at character 3 of 'P(X,Y)'",
+            JAX,
+        ),
+        (
+            "NamedSharding(P('X'))",
+            "expected ',' but found ')' at character 21 of 'NamedSharding(P('X'))'",
+            NAMED,
+        ),
+        ("X,None", "unknown mesh axis 'N' at character 3 of 'X,None'", f"{KNOWN}; write _ for None"),
+        ("X None", "unknown mesh axis 'None' at character 3 of 'X None'", f"{KNOWN}; write _ for None"),
         ("((X))", "expected an axis, '_' or '(' but found '(' at character 2 of '((X))'", SHAPE),
         ("()_", "nothing stands between '(' and ')' at character 1 of '()_'", SHAPE),
         ("X->Y->Z", "expected the end of a spec but found '-' at character 5 of 'X->Y->Z'", SHAPE),

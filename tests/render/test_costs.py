@@ -86,7 +86,7 @@ def _squeezed(text: str) -> str:
 
 def test_the_reasons_of_those_that_cannot(walk_of: WalkOf) -> None:
     text = compared(walk_of("psum", "i=5", range(40)), 120)
-    assert "– recursive-doubling, halving-doubling: 5 devices are no power of two" in text
+    assert "– recursive-doubling, halving-doubling: 5 devices are not a power of two" in text
     assert "recursive-doubling  " not in text
 
 

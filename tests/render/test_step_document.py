@@ -131,7 +131,7 @@ def test_a_comparison(walk_of: WalkOf) -> None:
     assert rows["ring"]["rounds"] == 8
     assert rows["recursive-doubling"] == {
         "algorithm": "recursive-doubling",
-        "reason": "5 devices are no power of two",
+        "reason": "5 devices are not a power of two",
     }
     assert found["left_out"] == [{"algorithm": "bruck", "reason": "it is long"}]
     assert found["crossovers"][1] == {"from_bytes": 90, "algorithm": "direct"}

@@ -169,7 +169,7 @@ def test_one_round(walk_of: WalkOf, tutorial: tuple[int, ...]) -> None:
     assert "▸3+7+1" in text
     assert "BEFORE" not in text
     assert "before any round" in page(walk_of("psum", "i=4", tutorial), number=0)
-    with pytest.raises(QuestionError, match="there is no round 7"):
+    with pytest.raises(QuestionError, match="round 7 does not exist"):
         page(walk_of("psum", "i=4", tutorial), number=7)
 
 

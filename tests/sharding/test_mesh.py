@@ -12,7 +12,7 @@ from shardviz.sharding import Mesh
 from shardviz.sharding.mesh import MAX_DEVICES, is_axis_name
 
 REFUSED = [
-    ((("X",), (2, 4)), "1 axis names but 2 sizes", "X=2,Y=4"),
+    ((("X",), (2, 4)), "1 axis name but 2 sizes", "X=2,Y=4"),
     ((("X", "2Y"), (2, 4)), "'2Y' is not an axis name", "starting with a letter"),
     ((("",), (2,)), "'' is not an axis name", "starting with a letter"),
     ((("_x",), (2,)), "'_x' is not an axis name", "starting with a letter"),
@@ -53,7 +53,7 @@ def test_a_mesh_without_axes_is_one_device():
     assert (mesh.size, mesh.coords(0), mesh.groups(())) == (1, (), ((0,),))
     with pytest.raises(QuestionError, match="unknown mesh axis") as caught:
         mesh.group_size(("X",))
-    assert caught.value.hint == "this mesh has the axes none"
+    assert caught.value.hint == "this mesh has no axes"
 
 
 def test_sizes_by_name_in_order():

@@ -45,7 +45,7 @@ def test_parts_and_axes():
 
 def test_check_names_the_array_and_its_rank():
     mesh = Mesh(("X",), (2,))
-    with pytest.raises(QuestionError, match="has 1 entries but W has 2 dimensions"):
+    with pytest.raises(QuestionError, match="has 1 entry but W has 2 dimensions"):
         PartitionSpec((("X",),)).check(mesh, 2, "W")
     for spec in (PartitionSpec((("Q",),)), PartitionSpec(((),), ("Q",))):
         with pytest.raises(QuestionError, match="unknown mesh axis 'Q'"):

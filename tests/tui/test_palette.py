@@ -1,18 +1,14 @@
-"""One registry: the palette finds every command, the footer shows what fits, the README has the table."""
+"""One registry: the palette finds every command, the footer shows what fits, every one is documented."""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
 from shardviz.tui.command_search import FOUND, CommandSearch
-from shardviz.tui.key_table import key_table
 from shardviz.tui.registry import AREAS, COMMANDS
 from tests.tui.conftest import SIZES, drive, text_of, until
-
-README = Path(__file__).parents[2] / "README.md"
 
 
 def test_the_palette_finds_every_command_by_its_title_and_runs_it_on_its_screen():
@@ -55,8 +51,3 @@ def test_every_command_has_an_area_a_title_and_a_sentence():
         assert command.area in AREAS
         assert command.title
         assert re.fullmatch(r"[A-Z/←→↑↓`].*\.", command.help), command.help
-
-
-def test_the_readme_has_the_table_of_keys():
-    table = README.read_text(encoding="utf-8").split("<!-- keys -->\n")[1]
-    assert table == key_table()

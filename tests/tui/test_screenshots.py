@@ -37,9 +37,3 @@ def test_a_picture_is_what_the_application_shows(name, worker):
         # Other releases of the compilers write other programs; headline, tabs and keys stay.
         kept, drawn = [*kept[:2], kept[-1]], [*drawn[:2], drawn[-1]]
     assert drawn == kept
-
-
-def test_every_picture_of_the_application_is_in_the_readme():
-    readme = (FOLDER.parent / "README.md").read_text(encoding="utf-8")
-    for path in FOLDER.glob("tui-*.svg"):
-        assert f"screenshots/{path.name}" in readme

@@ -66,7 +66,9 @@ def schedule_for(
     if pattern.kind not in algorithm.kinds:
         raise QuestionError(f"{name} does not do {called}", _able(pattern, called))
     if pieces is not None and not algorithm.pipelined:
-        raise QuestionError(f"{name} has no pipeline that could use {pieces} pieces", _pipelines(pattern))
+        raise QuestionError(
+            f"{name} has no pipeline that could use {plural(pieces, 'piece')}", _pipelines(pattern)
+        )
     if pieces is not None and not 1 <= pieces <= LONGEST_PIPELINE:
         raise QuestionError(
             f"the payload cannot be cut into {pieces} pieces", f"use 1 to {LONGEST_PIPELINE:,}"

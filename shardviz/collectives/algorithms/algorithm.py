@@ -13,7 +13,7 @@ MAX_ENTRIES = 1 << 22
 
 
 class Unsuited(Exception):
-    """Why an algorithm cannot carry out a pattern, as a clause: "8 devices are no power of two"."""
+    """Why an algorithm cannot carry out a pattern, as a clause: "8 devices are not a power of two"."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def schedule_of(name: str, pattern: Pattern, chunks: int, *phases: Phase) -> Sch
 def doublings(n: int) -> int:
     """The k with n = 2 ** k. Raises `Unsuited` where there is none."""
     if n & (n - 1):
-        raise Unsuited(f"{n} devices are no power of two")
+        raise Unsuited(f"{n} devices are not a power of two")
     return n.bit_length() - 1
 
 

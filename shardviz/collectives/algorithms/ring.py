@@ -16,6 +16,7 @@ from shardviz.collectives.algorithms.algorithm import Algorithm, Unsuited, check
 from shardviz.collectives.algorithms.pipeline import Edges, pipeline
 from shardviz.collectives.pattern import Pattern
 from shardviz.collectives.schedule import Phase, Schedule, Sends
+from shardviz.errors import plural
 
 
 def gathering(n: int) -> Phase:
@@ -68,7 +69,7 @@ def build(pattern: Pattern, pieces: int | None) -> Schedule:
     if pattern.kind == "broadcast":
         return schedule_of("ring", pattern, pieces or n, chain(n, pattern.source, pieces or n))
     if pieces is not None:
-        raise Unsuited(f"only its broadcast has a pipeline that could use {pieces} pieces")
+        raise Unsuited(f"only its broadcast has a pipeline that could use {plural(pieces, 'piece')}")
     if pattern.kind == "all_to_all":
         check_entries(n * (n - 1))
         passed = Phase("all-to-all", n - 1, lambda r: passing(n, 1, n - 1, r))

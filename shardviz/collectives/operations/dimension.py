@@ -21,7 +21,7 @@ def dimension(number: int, rank: int, what: str) -> int:
     """
     if not -rank <= number < rank:
         raise QuestionError(
-            f"{what} of {rank} dimensions has no dimension {number}",
+            f"{what} of {plural(rank, 'dimension')} has no dimension {number}",
             f"dimensions go from 0 to {rank - 1}, or from -{rank} to -1"
             if rank
             else "a scalar has none: use shards of one dimension or more",
@@ -62,7 +62,7 @@ def check_is_group(shape: tuple[int, ...], dim: int, group_size: int) -> None:
         tiled = shape[dim] % group_size == 0
         raise UnfitShard(
             f"dimension {dim} of a shard has {plural(shape[dim], 'element')}, but untiled it needs one for "
-            f"each of the {group_size:,} devices",
+            f"each of the {plural(group_size, 'device')}",
             f"{group_size:,} elements would work{', and so would these, tiled' if tiled else ''}",
             dim,
             (group_size,),

@@ -50,9 +50,10 @@ class RaggedAllToAll(Operation):
             if sum(row) > shape[0]:
                 most = max(map(sum, self.send_sizes))
                 raise UnfitShard(
-                    f"device {sender} of the group sends {sum(row):,} rows, but dimension 0 of a shard has "
+                    f"device {sender} of the group sends {plural(sum(row), 'row')}, but dimension 0 of a "
+                    f"shard has "
                     f"{plural(shape[0], 'element')}",
-                    f"send {shape[0]:,} rows at most, or use shards of {most:,}",
+                    f"send {plural(shape[0], 'row')} at most, or use shards of {most:,}",
                     0,
                     (most,),
                 )
@@ -103,8 +104,10 @@ class RaggedAllToAll(Operation):
         if len(rows) != group_size or any(len(row) != group_size for row in rows):
             lengths = " and ".join(map(str, sorted({len(row) for row in rows}))) or "no"
             raise QuestionError(
-                f"the send sizes have {len(rows):,} rows of {lengths} numbers for a group of {group_size:,}",
-                f"give {group_size:,} rows of {group_size:,} numbers: row i has what device i sends to each",
+                f"the send sizes are {plural(len(rows), 'row')}, of {lengths} numbers, for a group of "
+                f"{group_size:,}",
+                f"give {plural(group_size, 'row')} of {plural(group_size, 'number')}: row i has what "
+                f"device i sends to each",
             )
         for sender, row in enumerate(rows):
             for receiver, size in enumerate(row):

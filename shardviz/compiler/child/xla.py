@@ -18,7 +18,7 @@ from shardviz.compiler.child.backend import simulate
 from shardviz.compiler.child.program import Program, axis_types, spec_of
 from shardviz.compiler.messages import AskLayout, Output, Question, RunCollective
 from shardviz.compiler.targets import MAX_CPU_DEVICES
-from shardviz.errors import CompilerError, TargetError
+from shardviz.errors import CompilerError, TargetError, plural
 
 _DUMP = {"xla_dump_to": "-", "xla_dump_hlo_as_text": True, "xla_dump_hlo_pass_re": "spmd-partitioning"}
 """Have XLA write the modules around SPMD partitioning to stdout, which needs no folder to clean up."""
@@ -39,7 +39,7 @@ def real_mesh(question: Question | RunCollective | AskLayout) -> Any:
     if found < wanted:
         simulated = "--target cpu for simulated devices, or " if wanted <= MAX_CPU_DEVICES else ""
         raise TargetError(
-            f"the mesh has {wanted:,} devices but JAX finds {found:,} here",
+            f"the mesh has {plural(wanted, 'device')} but JAX finds {found:,} here",
             f"ask {simulated}--target shardy for a mesh of any size",
         )
     return _mesh(question)

@@ -116,7 +116,7 @@ def parse_sharding(text: str, start: int, meshes: Meshes) -> tuple[TensorShardin
     """
     ref = _MESH_REF.match(text, start)
     if ref is None:
-        raise NotationError("this is no sharding", text, start, min(len(text), start + 20))
+        raise NotationError("this is not a sharding", text, start, min(len(text), start + 20))
     if ref[3] is not None:
         sizes = _axis_sizes(ref[3])
     else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
 
+from shardviz.errors import plural
 from shardviz.lessons.measures.holding import bounds_by_device, sums_by_device
 from shardviz.sharding import Layout, PartitionSpec, ShardedArray
 
@@ -24,7 +25,7 @@ def layout_difference(
     compared, and for a spec that does not fit the array.
     """
     if mesh.size != wanted_mesh.size:
-        return f"the mesh has {mesh.size:,} devices; the goal {verb} {wanted_mesh.size:,}"
+        return f"the mesh has {plural(mesh.size, 'device')}; the goal {verb} {wanted_mesh.size:,}"
     layouts = Layout(array, mesh), Layout(array.with_spec(wanted), wanted_mesh)
     found: list[tuple[int, str]] = []
     for dim in range(array.rank):

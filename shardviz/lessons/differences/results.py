@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from shardviz.errors import QuestionError
+from shardviz.errors import QuestionError, plural
 from shardviz.lessons.measures.collective import operands_of, results_of
 from shardviz.lessons.measures.kinds import numbers_text, shape_text
 
@@ -27,7 +27,7 @@ def result_difference(scene: Scene, wanted: Scene) -> str | None:
         raise QuestionError("no collective is set, and the goal wants one", "press o on the step screen")
     meshes = scene.problem.mesh, wanted.problem.mesh
     if meshes[0].size != meshes[1].size:
-        return f"the mesh has {meshes[0].size:,} devices; the goal wants {meshes[1].size:,}"
+        return f"the mesh has {plural(meshes[0].size, 'device')}; the goal wants {meshes[1].size:,}"
     begun = _differing(operands_of(scene), operands_of(wanted))
     if begun is not None:
         return "device {:,} begins with {}; the goal keeps {}".format(*begun)

@@ -69,14 +69,14 @@ def _per_second(text: str) -> float:
     except ValueError:
         found = math.nan
     if not 0 < found < math.inf:
-        raise QuestionError(f"{quote(text, 30)} is no number a second", "write for example 197e12")
+        raise QuestionError(f"{quote(text, 30)} is not a number a second", "write for example 197e12")
     return found
 
 
 def _read(text: str) -> str:
     found = text.strip().lower()
     if found not in LONGER:
-        raise QuestionError(f"{quote(text, 30)} is no answer", f"it is one of {', '.join(LONGER)}")
+        raise QuestionError(f"{quote(text, 30)} is not an answer", f"it is one of {', '.join(LONGER)}")
     return found
 
 

@@ -34,7 +34,7 @@ class Kind:
 def whole_number(text: str) -> int:
     """``1,024`` → 1024."""
     if not _WHOLE.fullmatch(text.strip()):
-        raise QuestionError(f"{quote(text, 30)} is no whole number", "write for example 8")
+        raise QuestionError(f"{quote(text, 30)} is not a whole number", "write for example 8")
     return int(text.replace(",", ""))
 
 
@@ -43,7 +43,9 @@ def byte_count(text: str) -> Fraction:
     found = _BYTES.fullmatch(text.strip())
     unit = _UNITS.get(found[2].lower()) if found else None
     if found is None or unit is None or len(text) > 60:
-        raise QuestionError(f"{quote(text, 30)} is no number of bytes", "write for example 2 KiB or 2048 B")
+        raise QuestionError(
+            f"{quote(text, 30)} is not a number of bytes", "write for example 2 KiB or 2048 B"
+        )
     return Fraction(found[1].replace(",", "")) * unit
 
 
@@ -75,7 +77,7 @@ def slices(text: str) -> tuple[tuple[int, int], ...]:
     for part in text.strip().strip("[]").split(","):
         start, colon, stop = part.partition(":")
         if not colon:
-            raise QuestionError(f"{quote(text, 40)} are no slices", "write for example 4:8, 0:16")
+            raise QuestionError(f"{quote(text, 40)} is not a list of slices", "write for example 4:8, 0:16")
         found.append((whole_number(start), whole_number(stop)))
     return tuple(found)
 
@@ -101,7 +103,9 @@ def coordinates(text: str) -> tuple[tuple[str, int], ...]:
     for part in text.replace(",", " ").split():
         axis, equals, place = part.partition("=")
         if not equals or not axis or axis in found:
-            raise QuestionError(f"{quote(text, 40)} are no coordinates", "write for example X=1, Y=2")
+            raise QuestionError(
+                f"{quote(text, 40)} is not a list of coordinates", "write for example X=1, Y=2"
+            )
         found[axis] = whole_number(place)
     return tuple(sorted(found.items()))
 
@@ -118,7 +122,7 @@ def numbers(text: str) -> tuple[float, ...]:
         return ()
     found = parse_numbers(text)
     if found.kind == "complex":
-        raise QuestionError(f"{quote(text, 40)} are no real numbers", "write for example 3, 9")
+        raise QuestionError(f"{quote(text, 40)} is not a list of real numbers", "write for example 3, 9")
     truth = {"true": 1.0, "false": 0.0}
     return tuple(truth[each.lower()] if found.kind == "bool" else float(each) for each in found.texts)
 
@@ -140,7 +144,8 @@ def collectives(text: str) -> tuple[Sent, ...]:
         words = [word for word in part.replace(",", " ").split() if word != "over"]
         if len(words) < 3:
             raise QuestionError(
-                f"{quote(part, 40)} is no collective of a plan", "write all_gather A X; psum C Y, or nothing"
+                f"{quote(part, 40)} is not a collective of a plan",
+                "write all_gather A X; psum C Y, or nothing",
             )
         found.append((words[0], words[1], tuple(sorted(words[2:]))))
     return tuple(found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shardviz.errors import QuestionError
+from shardviz.errors import QuestionError, plural
 from shardviz.lessons.measures.answer import Answer
 from shardviz.lessons.measures.holding import bounds_by_device, sums_by_device
 from shardviz.lessons.measures.kinds import (
@@ -38,7 +38,9 @@ def device(scene: Scene, *places: str) -> Answer:
     at = dict(coordinates(" ".join(places)))
     for axis in at:
         if at[axis] >= mesh.axis_size(axis):
-            raise QuestionError(f"there is no {axis}={at[axis]}", f"{axis} has {mesh.axis_size(axis)} places")
+            raise QuestionError(
+                f"there is no {axis}={at[axis]}", f"{axis} has {plural(mesh.axis_size(axis), 'place')}"
+            )
     if len(at) != len(mesh.axis_names):
         raise QuestionError("a device has a place on every axis", f"name {', '.join(mesh.axis_names)}")
     position = 0

@@ -45,11 +45,11 @@ def cast(subject: Subject, width: int = WIDTH, height: int = HEIGHT, speed: floa
     """
     if width < LEAST[0] or height < LEAST[1]:
         raise QuestionError(
-            f"a terminal of {width}×{height} is too small to record",
+            f"a terminal of {width}x{height} is too small to record",
             f"take at least {LEAST[0]} columns and {LEAST[1]} lines",
         )
     if not 0 < speed < float("inf"):
-        raise QuestionError(f"{speed:g} rounds a second is no speed", "take a number above 0, such as 2")
+        raise QuestionError(f"{speed:g} rounds a second is not a speed", "take a number above 0, such as 2")
     header = {
         "version": 2,
         "width": width,

@@ -23,14 +23,16 @@ def target_path(text: str) -> Path:
     if not name:
         raise QuestionError("the file has no name", "type one, such as layout.svg")
     if not name.isprintable():
-        raise QuestionError(f"{quote(name)} is no name of a file", "use letters, digits and -")
+        raise QuestionError(f"{quote(name)} cannot be the name of a file", "use letters, digits and -")
     try:
         path = Path(name).expanduser()
         if path.is_dir():
             raise QuestionError(f"{quote(name)} is a folder", "add the name of a file")
         _check_regular(path)
     except (OSError, RuntimeError, ValueError) as error:
-        raise QuestionError(f"{quote(name)} is no name of a file: {_reason(error)}", "use another") from None
+        raise QuestionError(
+            f"{quote(name)} cannot be the name of a file: {_reason(error)}", "use another"
+        ) from None
     return path
 
 

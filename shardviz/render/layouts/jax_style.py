@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from io import StringIO
 
-from shardviz.errors import QuestionError
+from shardviz.errors import QuestionError, plural
 from shardviz.sharding import Layout
 
 LINES = 10
@@ -63,7 +63,7 @@ def _check(layout: Layout) -> None:
     array = layout.array
     if array.rank not in (1, 2):
         raise QuestionError(
-            f"JAX draws arrays of rank 1 and 2, and {array.name} has {array.rank} dimensions",
+            f"JAX draws arrays of rank 1 and 2, and {array.name} has {plural(array.rank, 'dimension')}",
             "leave out --style jax: shardviz draws any rank",
         )
     for uneven in layout.uneven:

@@ -8,6 +8,7 @@ from shardviz.drafts.draft import Draft
 from shardviz.drafts.words import command_line
 from shardviz.lessons.attempt import UNKNOWN
 from shardviz.lessons.lesson import Lesson, Prediction
+from shardviz.render.command_lines import command_lines
 from shardviz.render.lessons.guide_lines import told_of
 from shardviz.render.lines import sentence
 
@@ -18,7 +19,7 @@ def lesson_page(lesson: Lesson, width: int) -> list[Text]:
     lines = [*sentence(lesson.title, width, lead=number, style="bold"), Text()]
     for paragraph in lesson.see.split("\n"):
         lines += sentence(paragraph, width)
-    lines.append(_shown(lesson.setup))
+    lines += _shown(lesson.setup, width)
     for place, prediction in enumerate(lesson.predictions, 1):
         lines += [Text(), *sentence(prediction.question, width, lead=f"Predict {place}  ")]
         lines += _choices(prediction, width)
@@ -34,7 +35,7 @@ def _choices(prediction: Prediction, width: int) -> list[Text]:
     return [line for text in texts for line in sentence(text, width, 2, "· ")]
 
 
-def _shown(draft: Draft) -> Text:
-    """The command that shows the problem, as it has to be typed: one line, however long."""
+def _shown(draft: Draft, width: int) -> list[Text]:
+    """The command that shows the problem, as it has to be typed."""
     command = command_line(draft, "explain" if draft.collective is None else "step")
-    return Text.assemble("  ", (command, "dim"))
+    return [Text.assemble("  ", (line, "dim")) for line in command_lines(command, width - 2)]

@@ -70,5 +70,6 @@ def _ground(placement: Placement) -> str:
     if not placement.torus:
         gpus = plural(len(placement.places) // count, "GPU")
         return f"{gpus} of one node" if count == 1 else f"{count:,} nodes of {gpus}"
-    shape = f"{times(placement.torus)} chips"
+    is_one = set(placement.torus) == {1}
+    shape = f"{times(placement.torus)} {'chip' if is_one else 'chips'}"
     return shape if count == 1 else f"{count:,} slices of {shape}"

@@ -175,7 +175,9 @@ def empty_note(walk: Walk) -> str:
     if empty is None or walk.schedule.pattern.kind == "all_to_all":
         return ""
     chunks = walk.schedule.chunks
-    return f"{int(empty.sum()):,} of the {chunks:,} chunks are empty: a shard has fewer numbers than chunks"
+    count = int(empty.sum())
+    are = "is" if count == 1 else "are"
+    return f"{count:,} of the {chunks:,} chunks {are} empty: a shard has fewer numbers than chunks"
 
 
 def drawn_columns(walk: Walk) -> Sequence[int] | None:

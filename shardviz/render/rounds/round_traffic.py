@@ -137,7 +137,7 @@ class RoundTraffic:
             step = target // stride % size - origin // stride % size
             if step:
                 return axis, step in ((1,) if size == 2 else (1, 1 - size))
-        raise ValueError(f"{origin} and {target} are no neighbours")
+        raise ValueError(f"{origin} and {target} are not neighbours")
 
     def _link(self, origin: int, target: int) -> int:
         """The number of a link of a torus."""

@@ -76,9 +76,9 @@ def test_the_title_is_one_line_of_text(subject):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"width": 39}, "a terminal of 39×30 is too small"),
-        ({"height": 14}, "a terminal of 100×14 is too small"),
-        ({"speed": 0}, "0 rounds a second is no speed"),
+        ({"width": 39}, "a terminal of 39x30 is too small"),
+        ({"height": 14}, "a terminal of 100x14 is too small"),
+        ({"speed": 0}, "0 rounds a second is not a speed"),
         ({"speed": float("nan")}, "nan rounds a second"),
     ],
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from importlib.resources import files
+from pathlib import Path
 
 import pytest
 
@@ -13,7 +13,7 @@ from shardviz.drafts.examples.catalogue import examples
 from shardviz.drafts.words import words
 from shardviz.lessons.course import course
 
-TABLE = (files("shardviz.lessons") / "COVERAGE.md").read_text(encoding="utf-8")
+TABLE = (Path(__file__).parents[2] / "docs" / "tutorials.md").read_text(encoding="utf-8")
 ROWS = [
     [cell.strip() for cell in line.strip("|").split(" | ")]
     for line in TABLE.splitlines()

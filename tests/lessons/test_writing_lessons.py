@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import fields
-from importlib.resources import files
+from pathlib import Path
 
 import pytest
 
@@ -15,8 +15,8 @@ from shardviz.lessons.measures import MEASURES
 from shardviz.lessons.reading import read_lesson
 from shardviz.render.lessons.fits import fits
 
-README = (files("shardviz.lessons") / "README.md").read_text(encoding="utf-8")
-EXAMPLE = re.search("```toml\n(.*?)```", README, re.DOTALL)[1]
+AUTHORS = (Path(__file__).parents[2] / "docs" / "writing-lessons.md").read_text(encoding="utf-8")
+EXAMPLE = re.search("```toml\n(.*?)```", AUTHORS, re.DOTALL)[1]
 ELSEWHERE = {"predictions", "setup", "goal", "solution", "draft", "wrong", "parameters"}
 ELSEWHERE |= {"name", "number", "source"}
 """Fields that no key of their own has, or one in brackets, or with more behind it."""
@@ -36,11 +36,11 @@ def test_the_example_would_be_caught():
 
 
 def test_the_table_of_measures_is_whole():
-    rows = re.findall(r"^\| `(\w+)` \| `([^`]+)` \|", README, re.MULTILINE)
+    rows = re.findall(r"^\| `(\w+)` \| `([^`]+)` \|", AUTHORS, re.MULTILINE)
     assert rows == [(name, f"{name} {example}".strip()) for name, (_, example) in MEASURES.items()]
 
 
 @pytest.mark.parametrize("kind", [Lesson, Prediction, Goal, CollectiveDraft])
 def test_every_key_is_named(kind):
-    missing = {field.name for field in fields(kind)} - set(re.findall(r"`(\w+)`", README)) - ELSEWHERE
+    missing = {field.name for field in fields(kind)} - set(re.findall(r"`(\w+)`", AUTHORS)) - ELSEWHERE
     assert not missing

@@ -1,0 +1,88 @@
+"""Every line of the README and of the documents that a reader may type does what it says."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from shardviz.cli.entry import run
+from shardviz.cli.group import COMMANDS
+from shardviz.drafts.reading import read
+from shardviz.drafts.share import from_string
+from shardviz.notation import NOTATIONS
+from shardviz.tui.key_table import key_table
+
+ROOT = Path(__file__).parent.parent
+PAGES = {
+    path.name: path.read_text(encoding="utf-8")
+    for path in (ROOT / "README.md", *(ROOT / "docs").glob("*.md"))
+}
+BLOCKS = [block for page in PAGES.values() for block in re.findall(r"^```sh\n(.*?)^```$", page, re.M | re.S)]
+LINES = sorted({line for block in BLOCKS for line in block.splitlines() if line.startswith("shardviz ")})
+PROGRAMS = {
+    name: "".join(blocks)
+    for name, page in PAGES.items()
+    if (blocks := re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S))
+}
+
+
+QUICKLY = {"explain": ["--target", "none"], "passes": ["--target", "shardy"], "step": ["--on", "none"]}
+"""Who answers here; the real compilers are asked in the tests of their rooms."""
+THEIRS = re.compile(r" --hlo\b| --diff \d")
+"""What only they can show."""
+
+
+@pytest.mark.usefixtures("server_that_ends")
+@pytest.mark.parametrize("line", LINES)
+def test_a_recipe_is_answered(line, capsys, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    words = shlex.split(THEIRS.sub("", line), comments=True)[1:]
+    assert run([*words, *QUICKLY.get(words[0], [])]) == 0
+    assert capsys.readouterr().out
+
+
+def test_the_shared_string_is_a_problem_without_faults():
+    shared = re.search(r"--from (shardviz1-\S+)", PAGES["sharing.md"])[1]
+    assert read(from_string(shared).draft).faults == ()
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_python_code_runs(name, tmp_path):
+    (tmp_path / "session.py").write_text(PROGRAMS[name], encoding="utf-8")
+    environment = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
+    words = [sys.executable, "-W", "error", "session.py"]
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    if name == "python.md":
+        assert "all-reduce over Y" in done.stdout
+
+
+def test_every_command_is_shown_at_work():
+    assert {line.split()[1] for line in LINES} == set(COMMANDS)
+
+
+def test_the_table_of_notations_is_whole():
+    keys = re.findall(r"^\| `(\w+)` \|", PAGES["notations.md"], re.MULTILINE)
+    assert keys == [notation.key for notation in NOTATIONS]
+
+
+def test_the_table_of_keys_is_the_registry():
+    assert PAGES["application.md"].split("<!-- keys -->\n")[1] == key_table()
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_links_and_pictures_are_there(name):
+    folder = ROOT if name == "README.md" else ROOT / "docs"
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", PAGES[name]):
+        assert (folder / target).exists(), target
+
+
+def test_every_picture_is_shown():
+    shown = " ".join(PAGES.values())
+    assert [path.name for path in (ROOT / "screenshots").glob("*.svg") if path.name not in shown] == []
