@@ -1,4 +1,4 @@
-"""The rounds of a collective: who holds what, and what moves.
+"""A collective round by round: buffers, sends, costs and verdicts.
 
 pieces            names, colours, numbers and labels of chunks
 buffer_rows       what every device holds in a frame, and what frames have in common
