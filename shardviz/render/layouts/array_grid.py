@@ -127,7 +127,7 @@ class ArrayGrid:
         self._gutter = gutter + 1 if gutter else 0
         self._columns: Sequence[int | None] = range(columns)
         room = page - self._gutter - 1
-        if summary and columns * (fit.inner + 1) > room:
+        if summary and columns > 2 and columns * (fit.inner + 1) > room:
             fitting = (room - ELISION - 1) // (fit.inner + 1) + 1
             self._columns = visible(columns, min(fitting, columns - 1))
         self._gap = len(self._columns) - 2 if None in self._columns[-2:-1] else len(self._columns)
