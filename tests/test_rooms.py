@@ -69,8 +69,3 @@ def test_rooms_import_only_what_they_may():
         if found not in {"errors", "lazy_names", "__version__", room(path)} | MAY_IMPORT[room(path)]
     ]
     assert wrong == []
-
-
-def test_no_file_is_too_long_to_hold_one_idea():
-    lengths = {path.name: len(path.read_text(encoding="utf-8").splitlines()) for path in ROOT.rglob("*.py")}
-    assert {name: length for name, length in lengths.items() if length > 400} == {}

@@ -45,7 +45,7 @@ class Explanation(Shown):
         raise QuestionError(f"{name} was not asked", f"asked was {asked}")
 
     def lines(self, width: int, palette: Palette) -> list[Text]:
-        from shardviz.render.plans.explain_view import explain_view
+        from shardviz.render.plans.plan_view import explain_view
         from shardviz.render.programs.answers_view import answers_view
 
         answers = [

@@ -33,7 +33,7 @@ def explain(
         found = [difference for each in compiled for difference in differences(planned, each)]
         print_json(explain_document(planned, compiled, found, with_hlo))
         return conversation.exit_code
-    from shardviz.render.plans.explain_view import explain_view
+    from shardviz.render.plans.plan_view import explain_view
     from shardviz.render.programs.answers_view import answers_view, side_by_side
 
     page.show(explain_view(planned, page.width, page.palette, with_pictures))

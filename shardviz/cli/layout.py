@@ -78,6 +78,6 @@ def command(
 
         click.echo(jax_style(layout, device_kind, width or min(page.width, MAX_WIDTH)), nl=False)
         return
-    from shardviz.render.layouts.layout_view import layout_view
+    from shardviz.render.layouts.layout_canvas import layout_view
 
     page.show(layout_view(layout, page.width, page.palette, devices))

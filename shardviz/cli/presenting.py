@@ -105,8 +105,8 @@ def present(
         print_json(document)
         return judge.exit_code
     from shardviz.render.lines import sentence
+    from shardviz.render.rounds.step_notes import verdict_lines
     from shardviz.render.rounds.step_view import step_view
-    from shardviz.render.rounds.verdict_lines import verdict_lines
 
     number = _played(walk, manner) if manner.play else manner.number
     page = manner.page
@@ -141,7 +141,7 @@ def _compare(question: CollectiveQuestion, links: Links, manner: Manner, heading
 
             document = comparison_document(walk, crossed, skipped)
         else:
-            from shardviz.render.rounds.comparison_view import comparison_view
+            from shardviz.render.rounds.costs import comparison_view
 
             page = manner.page
             lines = comparison_view(walk, crossed, skipped, page.width, page.palette)
@@ -175,11 +175,11 @@ def check_listed(walk: CollectiveRun) -> None:
 def _played(walk: CollectiveRun, manner: Manner) -> int:
     """Play the frames, and return the number of the one at which the show ended."""
     from shardviz.cli.play import play
-    from shardviz.render.rounds.play_lines import Stage
+    from shardviz.render.rounds.player import PlayedTable
 
     @lru_cache(maxsize=1)
-    def stage(width: int, height: int, palette: Palette) -> Stage:
-        return Stage(walk, width, height, palette)
+    def stage(width: int, height: int, palette: Palette) -> PlayedTable:
+        return PlayedTable(walk, width, height, palette)
 
     def picture(number: int, size: tuple[int, int]) -> str:
         page = manner.page

@@ -1,4 +1,4 @@
-"""What a part of a mesh axis is, as ``X:(2)8`` names one."""
+"""Parts of a mesh axis, such as ``X:(2)8``, in words."""
 
 from __future__ import annotations
 

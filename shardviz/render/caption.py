@@ -1,14 +1,15 @@
-"""Arrays and specs as coloured words: ``A[b_X, d_Y]``, and what of it a device holds."""
+"""Arrays, specs, meshes and devices as coloured words: ``A[b_X, d_Y]``, ``X=2, Y=4``, ``3  X0 Y3``."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Sequence
 
 from rich.text import Text
 
 from shardviz.errors import plural
 from shardviz.notation import write_book
-from shardviz.render.palette import Palette
+from shardviz.render.lines import GAP
+from shardviz.render.palette import DIM, PADDING, PARTIAL, Palette
 from shardviz.render.units import human_bytes, times
 from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray
 
@@ -51,3 +52,86 @@ def caption_cells(layout: Layout, palette: Palette) -> list[Text]:
         Text(human_bytes(layout.bytes_per_device)),
         Text(plural(layout.replicas, "copy", "copies")),
     ]
+
+
+def coordinates(
+    mesh: Mesh,
+    position: int,
+    palette: Palette,
+    axes: Container[str] | None = None,
+    free: Container[str] = (),
+) -> Text:
+    """``X0 Y0–3``: the coordinates of a position along the mesh's axes, or along `axes`.
+
+    Of the `free` axes all coordinates are meant; after a long name stands a blank.
+    """
+    words = []
+    for axis, at, size in zip(mesh.axis_names, mesh.coords(position), mesh.axis_sizes, strict=True):
+        if axes is None or axis in axes:
+            where = f"0–{size - 1}" if axis in free and size > 1 else at
+            words.append(Text(f"{axis}{' ' * (len(axis) > 1)}{where}", palette.axis(mesh, axis)))
+    return Text(" ").join(words)
+
+
+class DeviceLabels:
+    """Equally wide labels of devices, ``3  X0 Y3``; without coordinates where those take more than `width`.
+
+    `positions` decide how wide they are.
+    """
+
+    def __init__(self, mesh: Mesh, positions: Sequence[int], palette: Palette, width: int) -> None:
+        self._mesh, self._palette = mesh, palette
+        self._digits = max((len(str(mesh.device_id(position))) for position in positions), default=0)
+        places = (coordinates(mesh, position, palette).cell_len for position in positions)
+        self._place = GAP + max(places, default=0)
+        if self._digits + self._place > width:
+            self._place = 0
+        self.width = self._digits + self._place
+
+    def of(self, position: int) -> Text:
+        """The label of the device at a position of the mesh."""
+        number = str(self._mesh.device_id(position)).rjust(self._digits)
+        if not self._place:
+            return Text(number)
+        label = Text.assemble(number, " " * GAP, coordinates(self._mesh, position, self._palette))
+        return label.append(" " * (self.width - label.cell_len))
+
+
+def mesh_text(mesh: Mesh, palette: Palette) -> Text:
+    """``X=2, Y=4, 8 devices``, axes coloured."""
+    text = Text()
+    for name, size in mesh.shape.items():
+        text.append(name, palette.axis(mesh, name)).append(f"={size}, ")
+    return text.append(plural(mesh.size, "device"))
+
+
+def notes(layout: Layout) -> list[str]:
+    """Sentences that a picture needs: on partial sums, and on dimensions that do not divide."""
+    said = []
+    spec, mesh = layout.spec, layout.mesh
+    if spec.unreduced:
+        axes = ", ".join(spec.unreduced)
+        group = mesh.group_size(spec.unreduced)
+        said.append(
+            f"{PARTIAL} {layout.array.name} is unreduced over {axes}: each block is the sum of"
+            f" {plural(group, 'partial sum')}, one on each of the devices joined by +."
+        )
+    for uneven in layout.uneven:
+        name = f"{layout.array.dims[uneven.dim]} of {layout.array.name}"
+        axes = ", ".join(spec.dims[uneven.dim])
+        padding = "one is padding" if uneven.padding == 1 else f"{uneven.padding} are padding"
+        padded, held = uneven.size + uneven.padding, uneven.shard_size
+        said.append(
+            f"{PADDING} {name}: {uneven.size} does not divide by the {uneven.parts} parts over {axes}."
+            f" jit pads it to {padded}, {held} a device, and the last {padding};"
+            " a JAX array refuses it (IndivisibleError)."
+        )
+    return said
+
+
+def repetition(shards: int, palette: Palette) -> list[Text]:
+    """A line under pictures of more `shards` than there are colours."""
+    turn = len(palette.shards)
+    if not palette.shown or shards <= turn:
+        return []
+    return [Text(f"colours repeat after {turn}; letters and device numbers do not", DIM)]

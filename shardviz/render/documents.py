@@ -14,7 +14,7 @@ from shardviz.errors import ShardvizError
 from shardviz.notation import Reading
 from shardviz.planner.plan import Plan, Step
 from shardviz.planner.search import Candidate
-from shardviz.render.plans.decided import decided_parts
+from shardviz.render.plans.plan_arrays import decided_parts
 from shardviz.render.programs.target_document import Document, spec_document, target_document
 from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray
 

@@ -109,6 +109,24 @@ def table(
     return records(rows, width, indent) if found is None else found
 
 
+def shelve(blocks: Sequence[Sequence[Text]], width: int, gap: int = 3) -> list[Text]:
+    """Blocks of lines, as many beside one another as fit, top-aligned; then the next ones below."""
+    lines: list[Text] = []
+    shelf: list[Text] = []
+    for block in blocks:
+        wide = max(line.cell_len for line in block)
+        used = max((line.cell_len for line in shelf), default=0)
+        if shelf and used + gap + wide > width:
+            lines += shelf
+            shelf, used = [], 0
+        left = used + gap if shelf else 0
+        for _ in range(len(block) - len(shelf)):
+            shelf.append(Text())
+        for line, addition in zip(shelf, block, strict=False):
+            line.append(" " * (left - line.cell_len)).append_text(addition)
+    return lines + shelf
+
+
 def trimmed(line: Text, palette: Palette) -> Text:
     """A line without the blanks at its end, but for those that are the edge of a coloured cell."""
     stop = len(line.plain.rstrip())

@@ -17,7 +17,7 @@ Lines = Callable[[int, Palette], Sequence[Text]]
 
 _GREY = (128, 128, 128)
 _THEME = TerminalTheme(_GREY, _GREY, [_GREY] * 8)
-"""What is dim mixes with grey, which can be read on a light page and on a dark one."""
+"""Dim text mixes with grey, which can be read on a light page and on a dark one."""
 _PAGE = (
     '<pre style="white-space:pre;overflow-x:auto;line-height:1.2;color:inherit;background:transparent;'
     "font-family:Menlo,'DejaVu Sans Mono',Consolas,monospace\">{code}</pre>"

@@ -16,6 +16,9 @@ from shardviz.sharding import Mesh
 
 GLYPHS = "αβγδεζηθικλμνξοπρστυφχψω"
 SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+DONE, TO_DO, NEXT_PHASE = "━", "─", "┼"
+"""Of a bar that tells how far something is."""
+DIM = Style(dim=True)
 PARTIAL = "╱"
 """Fills a cell whose numbers are partial sums."""
 PADDING = "░"
@@ -53,7 +56,7 @@ class Palette:
 
 @lru_cache(maxsize=64)
 def _places(names: tuple[str, ...], count: int) -> dict[str, int]:
-    """Which of `count` colours each axis has: by its name, so that it stays when others come, go or move.
+    """The number of each axis's colour among `count`: by its name, so that it stays whatever others do.
 
     Where two names want one colour, the later in the alphabet has the next that is free.
     """

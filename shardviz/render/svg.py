@@ -70,7 +70,7 @@ def recorder(width: int) -> Console:
 
 
 def svg(console: Console, name: str, title: str = "", words: str = "") -> str:
-    """What a `recorder` has printed; `name` sets its styles apart from other pictures'.
+    """The SVG of what a `recorder` has printed; `name` sets its styles apart from other pictures'.
 
     `title` and `words` are what those have who do not see it: its name, and all that it tells.
     """

@@ -8,9 +8,9 @@ from rich.text import Text
 
 from shardviz.errors import ShardvizError
 from shardviz.notation import NOTATIONS, Notation, Reading
+from shardviz.render.caption import mesh_text
 from shardviz.render.lines import sentence, table
 from shardviz.render.palette import Palette
-from shardviz.render.plans.question_view import mesh_text
 from shardviz.sharding import Mesh
 
 

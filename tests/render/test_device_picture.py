@@ -10,8 +10,7 @@ from rich.text import Text
 from shardviz.collectives import schedules_for
 from shardviz.collectives.pattern import KINDS, Pattern
 from shardviz.render.palette import PLAIN, TRUECOLOR
-from shardviz.render.rounds.box_shape import box_shape
-from shardviz.render.rounds.device_picture import DevicePicture
+from shardviz.render.rounds.device_picture import DevicePicture, GroupBoxes
 
 NAMES = dict(
     zip(KINDS, ("all_gather", "psum_scatter", "psum", "all_to_all", "ppermute", "pbroadcast"), strict=True)
@@ -19,8 +18,7 @@ NAMES = dict(
 
 
 def picture(walk, number: int, width: int = 80, height: int = 24, group: int = 0, palette=PLAIN):
-    shape, arranged = box_shape(walk, group, width, height, palette)
-    return DevicePicture(walk, number, group, shape, arranged, palette)
+    return DevicePicture(GroupBoxes(walk, group, width, height, palette), number)
 
 
 def drawn(walk, number: int, width: int = 80, height: int = 24, group: int = 0) -> str:

@@ -11,8 +11,15 @@ from shardviz.drafts.edits import enter
 from shardviz.drafts.reading import read
 from shardviz.notation import parse_mesh
 from shardviz.render.palette import TRUECOLOR
-from shardviz.render.problems.cells import field_rows, mesh_in
-from shardviz.render.problems.fields_picture import GUTTER, MARK, MAX_LINES, FieldsPicture, Typing
+from shardviz.render.problems.fields_picture import (
+    GUTTER,
+    MARK,
+    MAX_LINES,
+    FieldsPicture,
+    Typing,
+    field_rows,
+    mesh_in,
+)
 
 WIDTH = 35
 

@@ -11,7 +11,7 @@ from shardviz.compiler import Compiled, parse_targets
 from shardviz.drafts.draft import Draft
 from shardviz.drafts.edits import enter
 from shardviz.hardware.placement import DeviceCoords, Placement
-from shardviz.render.layouts.cells import Spot
+from shardviz.render.layouts.cells import CellIndex
 from shardviz.tui.answers.answer import Answer
 from shardviz.tui.layout.commands import LAYOUT
 from shardviz.tui.layout.pane import LayoutPane
@@ -121,8 +121,8 @@ def test_by_device_the_cursor_marks_its_device_in_every_array():
 
 def test_a_click_moves_the_cursor():
     async def script(pilot):
-        there = pilot.app.pane.sheet.cursor_at(60, 6)
-        x, y, _ = pilot.app.pane.sheet.place_of(there)
+        there = pilot.app.pane.canvas.cursor_at(60, 6)
+        x, y, _ = pilot.app.pane.canvas.place_of(there)
         await pilot.click("#cells", offset=(x + 1, y))
         await pilot.pause()
         assert pilot.app.pane.cursor == there
@@ -136,7 +136,7 @@ def test_after_an_edit_the_cursor_is_where_it_was_if_that_is_still_there():
         await pilot.press("down", "right", "right", "right")
         pilot.app.edit(enter(NONE, "mesh", "X=2,Y=2"))
         await pilot.pause()
-        assert pilot.app.pane.cursor == (0, Spot(0, 1, 1))
+        assert pilot.app.pane.cursor == (0, CellIndex(0, 1, 1))
         assert "▸δ 3◂" in pane_text(pilot.app)
         pilot.app.edit(replace(NONE, einsum="b,->b", specs=("X", "()", "X")))
         await pilot.pause()
@@ -166,7 +166,7 @@ def test_65536_devices_scroll():
         assert "▸" in text
         assert "Y254" in text.splitlines()[0]
         cursor = pilot.app.pane.cursor
-        row, column = cursor.spot[1:]
+        row, column = cursor.cell[1:]
         assert f"X{row} Y{column}" in text
         assert f"X{row} " in next(line for line in text.splitlines() if "▸" in line)
 
@@ -179,7 +179,7 @@ def test_in_a_smaller_window_the_cursor_is_still_seen():
         for size in ((40, 15), (60, 20), (120, 36), (200, 60)):
             await pilot.resize_terminal(*size)
             await pilot.pause()
-            assert pilot.app.pane.cursor == (2, Spot(0, 1, 0))
+            assert pilot.app.pane.cursor == (2, CellIndex(0, 1, 0))
             if pilot.app.pane.display:
                 assert "▸ξ 4,5,6,7◂" in pane_text(pilot.app)
 

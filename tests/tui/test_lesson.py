@@ -187,7 +187,7 @@ def test_an_answer_begins_where_it_is_to_be_seen():
             elif op:
                 assert app.scene.plan.steps[app.pane.chosen - 1].op == op
             else:
-                cells = app.pane.sheet.cells(app.pane.cursor)
+                cells = app.pane.canvas.cells(app.pane.cursor)
                 assert (app.pane.cursor.array, cells.position(app.pane.cursor.spot)) == (array, position)
 
     drive(script, SIZES["usual"])

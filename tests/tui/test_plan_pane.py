@@ -73,10 +73,10 @@ def test_the_arrows_choose_a_step_and_bring_it_on_screen(size):
         assert pane.chosen == 1
         for number in (2, 3, 4):
             await pilot.press("down")
-            await until(pilot, lambda number=number: f"▌ {number}  " in text_of(pilot.app))
+            await until(pilot, lambda number=number: f"▌{number}  " in text_of(pilot.app))
             assert pane.chosen == number
         await pilot.press("up", "up", "up")
-        await until(pilot, lambda: "▌ 1  all_gather A" in text_of(pilot.app))
+        await until(pilot, lambda: "▌1  all_gather A" in text_of(pilot.app))
         await pilot.press("home")
         await until(pilot, lambda: "case 3 over Y, case 4 over X" in text_of(pilot.app))
 

@@ -9,15 +9,14 @@ import pytest
 from shardviz.drafts.draft import OPEN, Draft
 from shardviz.drafts.edits import cycle_unreduced, enter
 from shardviz.drafts.reading import read
-from shardviz.render.problems.cells import Cell, field_rows
-from shardviz.render.problems.fields_picture import Place
+from shardviz.render.problems.fields_picture import FieldCell, FieldPlace, field_rows
 from shardviz.tui.problem import changes
 from shardviz.tui.problem.cursor import Cursor, cell_at, cursor_on, moved, place_at
 
 BEGUN = read(Draft())
 
 
-def cell(field: str, index: int = 0, draft: Draft | None = None) -> Cell:
+def cell(field: str, index: int = 0, draft: Draft | None = None) -> FieldCell:
     return cell_at(field_rows(read(draft or Draft(), BEGUN)), Cursor(field, index))
 
 
@@ -115,15 +114,15 @@ def test_commands_work_where_they_mean_something(command, field, index, works):
     assert changes.works_on(command, cell(field, index), BEGUN) is works
 
 
-A, B, C, D = (Cell("text", name, 0, name) for name in "abcd")
-E = Cell("dim", "c", 1, "e")
+A, B, C, D = (FieldCell("text", name, 0, name) for name in "abcd")
+E = FieldCell("dim", "c", 1, "e")
 PLACES = [
-    Place(A, 0, 10, 20),
-    Place(A, 1, 10, 20),
-    Place(B, 2, 10, 13),
-    Place(C, 3, 10, 13),
-    Place(E, 3, 15, 18),
-    Place(D, 5, 2, 30),
+    FieldPlace(A, 0, 10, 20),
+    FieldPlace(A, 1, 10, 20),
+    FieldPlace(B, 2, 10, 13),
+    FieldPlace(C, 3, 10, 13),
+    FieldPlace(E, 3, 15, 18),
+    FieldPlace(D, 5, 2, 30),
 ]
 
 

@@ -4,7 +4,7 @@ spelling           names, specs, dtypes and meshes as JAX writes them
 problem_code       a problem: arrays placed, the einsums jitted and compiled, its collectives printed
 plan_code          a plan by hand in `shard_map`, its result compared with that of one device
 layout_code        one array: what JAX says of who holds what
-laptop             what a laptop can hold and multiply
+size_limits        what a laptop can hold and multiply
 printed_code       the lines that print a compiled program's collectives
 setting            where it compiles: imports and mesh, for simulated or real devices
 described_code     the same for TPUs and GPUs that are not here

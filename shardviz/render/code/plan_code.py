@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from shardviz.compiler.question import subscripts
 from shardviz.compiler.targets import MAX_CPU_DEVICES
 from shardviz.errors import QuestionError
-from shardviz.render.code.laptop import MAX_BYTES, is_small
 from shardviz.render.code.printed_code import printed_code
 from shardviz.render.code.refusals import SURE, is_uneven
+from shardviz.render.code.size_limits import MAX_BYTES, is_small
 from shardviz.render.code.spelling import (
     axes_code,
     devices_code,

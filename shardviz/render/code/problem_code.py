@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from shardviz.compiler.question import subscripts
 from shardviz.compiler.targets import MAX_CPU_DEVICES, TARGETS, check_mesh
 from shardviz.errors import plural
-from shardviz.render.code.laptop import runs_on_a_laptop
 from shardviz.render.code.printed_code import printed_code
 from shardviz.render.code.refusals import may_be_refused, needs_explicit
 from shardviz.render.code.setting import setting_for
 from shardviz.render.code.shardy_code import shardy_passes_code
+from shardviz.render.code.size_limits import is_runnable
 from shardviz.render.code.spelling import dtype_code, names_code, spec_code
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def problem_code(problem: Problem, target: Target | None = None) -> str:
         target = TARGETS["cpu" if problem.mesh.size <= MAX_CPU_DEVICES else "shardy"]
     check_mesh(target, problem.mesh)
     setting = setting_for(target, problem)
-    run = setting.has_devices and runs_on_a_laptop(problem)
+    run = setting.has_devices and is_runnable(problem)
     guarded = may_be_refused(problem, target)
     parts = [
         [f'"""{_title(problem, target)}"""', ""],

@@ -7,8 +7,7 @@ from rich.text import Text
 from shardviz.errors import QuestionError
 from shardviz.render.lines import trimmed
 from shardviz.render.palette import Palette
-from shardviz.render.rounds.play_lines import Stage
-from shardviz.render.rounds.player_page import LOW, Page
+from shardviz.render.rounds.player import LOW, PlayedTable, PlayerPage
 from shardviz.stepping.collective_run import CollectiveRun, prepare_run
 
 MAX_ROUNDS = 256
@@ -29,7 +28,7 @@ def film(walk: CollectiveRun, width: int, height: int, palette: Palette) -> list
         )
     frames = _devices(walk, width, height, palette)
     if frames is None:
-        stage = Stage(walk, width, height, palette, "")
+        stage = PlayedTable(walk, width, height, palette, "")
         frames = [stage.lines(number) for number in range(rounds + 1)]
     return frames
 
@@ -41,7 +40,9 @@ def frame_names(rounds: int) -> list[str]:
 
 def _devices(walk: CollectiveRun, width: int, height: int, palette: Palette) -> list[list[Text]] | None:
     """The frames with a box for every device; None where one does not fit."""
-    page = Page(prepare_run(walk.question, walk.links), "devices", 0, width, height, palette, "", verdict=0)
+    page = PlayerPage(
+        prepare_run(walk.question, walk.links), "devices", 0, width, height, palette, "", verdict=0
+    )
     frames = []
     for number in range(walk.schedule.rounds + 1):
         drawn = page.canvas(number)

@@ -12,12 +12,11 @@ from shardviz.planner import Problem, plan
 from shardviz.planner.plan import Plan, Step
 from shardviz.render.exports.film import film, frame_names
 from shardviz.render.exports.subject import Subject
-from shardviz.render.layouts.layout_view import layout_view
+from shardviz.render.layouts.layout_canvas import array_lines, layout_view
 from shardviz.render.lines import sentence
 from shardviz.render.palette import Palette
-from shardviz.render.plans.numbering import count_of, numbered_parts
-from shardviz.render.plans.plan_view import case_lines, plan_view, step_lines, totals
-from shardviz.render.plans.question_view import headline, pictures, question_view
+from shardviz.render.plans.plan_arrays import count_of, numbered_parts
+from shardviz.render.plans.plan_view import case_lines, headline, plan_view, question_view, step_lines, totals
 from shardviz.sharding import Layout, ShardedArray
 from shardviz.stepping.collective_run import CollectiveRun
 
@@ -113,7 +112,8 @@ class _StepPictures:
         before = [self._arrays[name] for name in step.operands] or [changed.with_spec(step.from_spec)]
         self._arrays[step.array] = after = changed.with_spec(step.to_spec)
         layouts = [Layout(array, self._mesh) for array in (*before, after)]
-        return pictures(layouts, [self._first(layout) for layout in layouts], self._width, self._palette)
+        numbered = [(layout, self._first(layout)) for layout in layouts]
+        return array_lines([numbered], self._width, self._palette)
 
     def _first(self, layout: Layout) -> int:
         """The number of the first block; partial sums have that of the block that they add up to."""

@@ -1,22 +1,81 @@
-"""What the cells of a picture stand for: blocks of an array, or the devices of its mesh."""
+"""The cells of an array's picture, blocks of the array or devices of the mesh, and their labels."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
+from rich.style import Style
 from rich.text import Text
 
-from shardviz.render.layouts.edges import coordinates, edge, padding, slice_title, unravel
-from shardviz.render.layouts.grid import Cell, Edge
-from shardviz.render.layouts.holders import EVERYTHING, Copies
-from shardviz.render.palette import Palette, glyph
-from shardviz.sharding import Layout
+from shardviz.render.palette import PADDING, PARTIAL, Palette, glyph
+from shardviz.sharding import Layout, Mesh
+
+ROOMY = 17
+"""A label longer than this gives way to a shorter one, even where there is room."""
+LISTED = 64
+"""Up to so many devices are looked at one by one; of more, the first few and the last."""
+FEW = 8
+EVERYTHING = 10**6
+"""Room for any label."""
 
 
-class Spot(NamedTuple):
+@dataclass(frozen=True)
+class LayoutCell:
+    """One block: its `labels`, the longest first, a glyph for its data, and how it is filled.
+
+    `padding` is the part of the cell's width (0 to 1) that lies beyond the array's edge.
+    """
+
+    labels: tuple[str, ...]
+    glyph: str
+    style: Style
+    partial: bool = False
+    padding: float = 0.0
+
+    @property
+    def brief(self) -> str:
+        """The shortest label that still names a device."""
+        return self.labels[-2] if len(self.labels) > 2 else self.labels[0]
+
+    def fitting(self, width: int) -> str:
+        """The longest label that fits, or the shortest of all."""
+        return next((label for label in self.labels if len(label) <= width), self.labels[-1])
+
+    def text(self, width: int, glyphs: bool) -> str:
+        """The cell's text in so many columns, to be shown in its style."""
+        name = f"{self.glyph} " if glyphs else ""
+        label = (name + self.fitting(width - 2 - len(name)))[:width]
+        if self.partial and len(label) <= width - 2:
+            label = f" {label} "
+        fill = PARTIAL if self.partial else " "
+        left = (width - len(label)) // 2
+        text = fill * left + label + fill * (width - len(label) - left)
+        if self.padding:
+            # The number stays readable: padding replaces only blanks.
+            real = min(round(width * (1 - self.padding)), width - 1)
+            text = text[:real] + "".join(PADDING if c in (" ", PARTIAL) else c for c in text[real:])
+        return text
+
+
+@dataclass(frozen=True)
+class Edge:
+    """One edge of the grid: the dimension's `title`, and ways to label each of its `count` parts.
+
+    Each of `labelings` gives the label of a part; the first whose labels fit is taken.
+    """
+
+    title: Text
+    count: int
+    labelings: Sequence[Callable[[int], Text]] = field(default_factory=tuple)
+
+
+class CellIndex(NamedTuple):
     """A cell: in which of the grids of an array it is, and where there."""
 
     grid: int
@@ -41,50 +100,50 @@ class Cells(ABC):
         self.copies = Copies(layout)
 
     @abstractmethod
-    def block(self, spot: Spot) -> tuple[int, ...]:
+    def block(self, index: CellIndex) -> tuple[int, ...]:
         """The part of each dimension that the cell's device, or devices, hold."""
 
     @abstractmethod
-    def spot(self, position: int) -> Spot:
+    def index_of(self, position: int) -> CellIndex:
         """The cell that shows what the device at a row-major position of the mesh holds."""
 
     @abstractmethod
-    def position(self, spot: Spot) -> int:
+    def position(self, index: CellIndex) -> int:
         """The row-major position of the (first) device of a cell."""
 
     @abstractmethod
-    def labels(self, spot: Spot, room: int) -> tuple[str, ...]:
+    def labels(self, index: CellIndex, room: int) -> tuple[str, ...]:
         """Ways to write the cell's devices, the longest first; what is longer than `room` may be missing."""
 
     @abstractmethod
     def title(self, grid: int) -> Text:
-        """What stands above one of several grids."""
+        """The title above one of several grids."""
 
     @property
-    def last(self) -> Spot:
+    def last(self) -> CellIndex:
         """The last cell of the last grid."""
-        return Spot(self.grids - 1, self.rows.count - 1, self.columns.count - 1)
+        return CellIndex(self.grids - 1, self.rows.count - 1, self.columns.count - 1)
 
-    def number(self, spot: Spot) -> int:
+    def number(self, index: CellIndex) -> int:
         """The number of the block that the cell shows; partial sums of a block share it."""
         number = 0
-        for index, parts in zip(self.block(spot), self.layout.parts, strict=True):
-            number = number * parts + index
+        for at, parts in zip(self.block(index), self.layout.parts, strict=True):
+            number = number * parts + at
         return self.first + number
 
-    def data(self, spot: Spot) -> tuple[int, int]:
-        """What tells the cell's data from others: its number, and which partial sum of it a device holds."""
-        return self.number(spot), 0
+    def data(self, index: CellIndex) -> tuple[int, int]:
+        """The identity of the cell's data: its number, and that of the partial sum that a device holds."""
+        return self.number(index), 0
 
-    def cell(self, spot: Spot, room: int = EVERYTHING) -> Cell:
+    def cell(self, index: CellIndex, room: int = EVERYTHING) -> LayoutCell:
         """The cell as it is drawn."""
-        number = self.number(spot)
-        return Cell(
-            self.labels(spot, room),
+        number = self.number(index)
+        return LayoutCell(
+            self.labels(index, room),
             glyph(number),
             self.palette.shard(number),
             self.copies.partials > 1,
-            padding(self.layout, self.block(spot)) if self.layout.uneven else 0.0,
+            padding(self.layout, self.block(index)) if self.layout.uneven else 0.0,
         )
 
 
@@ -99,27 +158,27 @@ class BlockCells(Cells):
         self._leading = layout.parts[:-2]
         self.grids = math.prod(self._leading)
 
-    def block(self, spot: Spot) -> tuple[int, ...]:
-        return (*unravel(spot.grid, self._leading), spot.row, spot.column)[self._rank_below_two :]
+    def block(self, index: CellIndex) -> tuple[int, ...]:
+        return (*unravel(index.grid, self._leading), index.row, index.column)[self._rank_below_two :]
 
-    def spot(self, position: int) -> Spot:
+    def index_of(self, position: int) -> CellIndex:
         number = 0
-        for index, parts in zip(self.layout.block(position), self.layout.parts, strict=True):
-            number = number * parts + index
-        return Spot(*unravel(number, (self.grids, self.rows.count, self.columns.count)))
+        for at, parts in zip(self.layout.block(position), self.layout.parts, strict=True):
+            number = number * parts + at
+        return CellIndex(*unravel(number, (self.grids, self.rows.count, self.columns.count)))
 
-    def position(self, spot: Spot) -> int:
-        return self.copies.position(self.block(spot))
+    def position(self, index: CellIndex) -> int:
+        return self.copies.position(self.block(index))
 
-    def labels(self, spot: Spot, room: int) -> tuple[str, ...]:
-        return tuple(self.copies.labels(self.block(spot), room))
+    def labels(self, index: CellIndex, room: int) -> tuple[str, ...]:
+        return tuple(self.copies.labels(self.block(index), room))
 
     def title(self, grid: int) -> Text:
         return slice_title(self.layout, unravel(grid, self._leading), self.palette)
 
     @cached_property
     def _rank_below_two(self) -> int:
-        """How many of row and column are no dimensions of the array."""
+        """The number of row and column that are not dimensions of the array."""
         return max(0, 2 - self.layout.array.rank)
 
 
@@ -130,25 +189,196 @@ class DeviceCells(Cells):
         super().__init__(layout, palette, first)
         mesh = layout.mesh
         down, across = mesh.axis_names[:-1], mesh.axis_names[-1:]
-        self.rows = Edge(Text(), mesh.group_size(down), coordinates(down, mesh, palette) if down else ())
+        self.rows = Edge(Text(), mesh.group_size(down), axis_labels(down, mesh, palette) if down else ())
         self.columns = Edge(
-            Text(), mesh.group_size(across), coordinates(across, mesh, palette) if across else ()
+            Text(), mesh.group_size(across), axis_labels(across, mesh, palette) if across else ()
         )
 
-    def block(self, spot: Spot) -> tuple[int, ...]:
-        return self.layout.block(self.position(spot))
+    def block(self, index: CellIndex) -> tuple[int, ...]:
+        return self.layout.block(self.position(index))
 
-    def spot(self, position: int) -> Spot:
-        return Spot(0, *divmod(position, self.columns.count))
+    def index_of(self, position: int) -> CellIndex:
+        return CellIndex(0, *divmod(position, self.columns.count))
 
-    def position(self, spot: Spot) -> int:
-        return spot.row * self.columns.count + spot.column
+    def position(self, index: CellIndex) -> int:
+        return index.row * self.columns.count + index.column
 
-    def data(self, spot: Spot) -> tuple[int, int]:
-        return self.number(spot), self.layout.partial(self.position(spot))
+    def data(self, index: CellIndex) -> tuple[int, int]:
+        return self.number(index), self.layout.partial(self.position(index))
 
-    def labels(self, spot: Spot, _room: int) -> tuple[str, ...]:
-        return (str(self.layout.mesh.device_id(self.position(spot))),)
+    def labels(self, index: CellIndex, _room: int) -> tuple[str, ...]:
+        return (str(self.layout.mesh.device_id(self.position(index))),)
 
     def title(self, _grid: int) -> Text:
         return Text()
+
+
+def edge(layout: Layout, dim: int | None, palette: Palette) -> Edge:
+    """The edge along a dimension: its name and size, and the coordinates of its parts; None has neither."""
+    if dim is None:
+        return Edge(Text(), 1)
+    title = Text(f"{layout.array.dims[dim]} {layout.array.shape[dim]}")
+    axes = layout.spec.dims[dim]
+    return Edge(title, layout.parts[dim], axis_labels(axes, layout.mesh, palette) if axes else ())
+
+
+def axis_labels(axes: Sequence[str], mesh: Mesh, palette: Palette) -> Sequence[Callable[[int], Text]]:
+    """Two ways to label a place along axes: ``X1 Y3`` and, shorter, ``1,3`` in the axes' colours."""
+    sizes = [mesh.axis_size(axis) for axis in axes]
+    space = "" if all(len(axis) == 1 for axis in axes) else " "
+
+    def long(index: int) -> Text:
+        return Text(" ").join(
+            Text(f"{axis}{space}{coordinate}", palette.axis(mesh, axis))
+            for axis, coordinate in zip(axes, unravel(index, sizes), strict=True)
+        )
+
+    def short(index: int) -> Text:
+        return Text(",").join(
+            Text(str(coordinate), palette.axis(mesh, axis))
+            for axis, coordinate in zip(axes, unravel(index, sizes), strict=True)
+        )
+
+    return long, short
+
+
+def slice_title(layout: Layout, block: tuple[int, ...], palette: Palette) -> Text:
+    """The part of the leading dimensions that a slice shows: ``h 0:4 X0``."""
+    title = Text()
+    bounds = layout.slices((*block, *(0,) * min(layout.array.rank, 2)))
+    for dim, index in enumerate(block):
+        start, stop = bounds[dim]
+        title.append("  " if dim else "").append(f"{layout.array.dims[dim]} {start}:{stop}")
+        if axes := layout.spec.dims[dim]:
+            title.append(" ").append_text(axis_labels(axes, layout.mesh, palette)[0](index))
+    return title
+
+
+def padding(layout: Layout, block: tuple[int, ...]) -> float:
+    """The part of a block (0 to 1) that lies beyond the array's edge."""
+    held = 1.0
+    for (start, stop), size in zip(layout.slices(block), layout.shard_shape, strict=True):
+        held *= (stop - start) / size if size else 1.0
+    return 1.0 - held
+
+
+def unravel(index: int, sizes: Sequence[int]) -> tuple[int, ...]:
+    """The coordinates of a row-major index."""
+    found = []
+    for size in reversed(sizes):
+        index, coordinate = divmod(index, size)
+        found.append(coordinate)
+    return tuple(reversed(found))
+
+
+@dataclass(frozen=True)
+class Holders:
+    """Device ids that hold equal data: the first of them in order, the last, and how many there are.
+
+    `first` is all of them when there are no more than `LISTED`.
+    """
+
+    first: tuple[int, ...]
+    last: int
+    count: int
+
+    def labels(self, room: int = EVERYTHING) -> Iterator[str]:
+        """Ways to write them, the longest first: ``0,1,2,3``, ``0–3``, ``4 devices``, ``×4``.
+
+        Those that do not follow one another are no range: ``0,4,8,12``, ``0,4,…,12``, ``0,…,12``. The list of
+        all may be missing where it cannot fit into `room`.
+        """
+        if self.count == len(self.first) and 2 * self.count - 1 <= room:
+            yield ",".join(map(str, self.first))
+        if self.count > 2:
+            start, step = self.first[0], self.first[1] - self.first[0]
+            regular = all(b - a == step for a, b in pairwise(self.first))
+            regular = regular and self.last == start + step * (self.count - 1)
+            ends = f"{start}–{self.last}" if regular and step == 1 else f"{start},…,{self.last}"
+            if regular:
+                yield ends if step == 1 else f"{start},{start + step},…,{self.last}"
+            yield f"{self.count:,} devices"
+            yield ends
+        if self.count > 1:
+            yield f"×{self.count}"
+
+
+@dataclass(frozen=True)
+class Copies:
+    """The holders of a layout's blocks, each found without a look at the others."""
+
+    layout: Layout
+
+    def position(self, block: tuple[int, ...], partial: int = 0) -> int:
+        """The row-major position of the first device that holds a block and, unreduced, a partial sum."""
+        mesh, spec = self.layout.mesh, self.layout.spec
+        position = 0
+        for axes, index in zip((*spec.dims, spec.unreduced), (*block, partial), strict=True):
+            for axis in reversed(axes):
+                index, coordinate = divmod(index, mesh.axis_size(axis))
+                position += self._strides[axis] * coordinate
+        return position
+
+    @cached_property
+    def offsets(self) -> tuple[int, ...]:
+        """From the position of a block's first holder to those of all, in order.
+
+        Of more than `LISTED`, the first few and the last.
+        """
+        count = self.layout.replicas
+        if count <= LISTED:
+            return tuple(map(self._offset, range(count)))
+        return (*map(self._offset, range(FEW)), self._offset(count - 1))
+
+    def holders(self, block: tuple[int, ...], partial: int = 0) -> Holders:
+        """The devices that hold a block (an index per dimension) and, unreduced, a partial sum of it."""
+        base, mesh, count = self.position(block, partial), self.layout.mesh, self.layout.replicas
+        ids = [mesh.device_id(base + offset) for offset in self.offsets]
+        if count <= LISTED:
+            ids.sort()
+            return Holders(tuple(ids), ids[-1], count)
+        return Holders(tuple(ids[:-1]), ids[-1], count)
+
+    def labels(self, block: tuple[int, ...], room: int = EVERYTHING) -> Iterator[str]:
+        """Ways to write who holds a block, the longest first; the devices of a pending sum are joined by +.
+
+        As `Holders.labels`, or ``0+1+2+3``, ``(0,4)+…+(3,7)``, ``Σ4``. What cannot fit into `room` may be
+        missing.
+        """
+        partials = self.partials
+        if partials == 1:
+            yield from self.holders(block).labels(room)
+            return
+        if partials <= LISTED and 2 * partials - 1 <= room:
+            yield "+".join(self._addend(block, partial) for partial in range(partials))
+        if partials > 2:
+            yield f"{self._addend(block, 0)}+…+{self._addend(block, partials - 1)}"
+        yield f"Σ{partials}"
+
+    @cached_property
+    def partials(self) -> int:
+        """The number of partial sums of a block; 1 unless the array is unreduced."""
+        return self.layout.mesh.group_size(self.layout.spec.unreduced)
+
+    def _addend(self, block: tuple[int, ...], partial: int) -> str:
+        label = next(self.holders(block, partial).labels())
+        return f"({label})" if "," in label else label
+
+    @cached_property
+    def _strides(self) -> dict[str, int]:
+        mesh = self.layout.mesh
+        strides, stride = {}, 1
+        for axis, size in zip(reversed(mesh.axis_names), reversed(mesh.axis_sizes), strict=True):
+            strides[axis] = stride
+            stride *= size
+        return strides
+
+    def _offset(self, number: int) -> int:
+        """That of the copy of this number: the free axes' coordinates count in the mesh's order."""
+        mesh, spec = self.layout.mesh, self.layout.spec
+        offset = 0
+        for axis in reversed(mesh.axis_names):
+            if axis not in (*spec.axes, *spec.unreduced):
+                number, coordinate = divmod(number, mesh.axis_size(axis))
+                offset += self._strides[axis] * coordinate
+        return offset

@@ -1,50 +1,88 @@
-"""The plan in words: numbered steps, what each moves, and why."""
+"""An explanation: the arrays of a question as pictures, the plan in numbered steps with their reasons."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cached_property
+
+from rich.style import Style
 from rich.text import Text
 
 from shardviz.errors import plural
 from shardviz.planner.plan import LOCAL_OPS, Plan, Step
+from shardviz.planner.problem import Problem
 from shardviz.planner.work_split import CASES
-from shardviz.render.caption import axes_text, spec_text
-from shardviz.render.lines import columns, records, sentence
+from shardviz.render.caption import axes_text, caption_cells, mesh_text, notes, repetition, spec_text
+from shardviz.render.layouts.layout_canvas import array_lines
+from shardviz.render.lines import columns, records, sentence, table
 from shardviz.render.palette import Palette
+from shardviz.render.plans.plan_arrays import count_of, numbered_parts
 from shardviz.render.units import exact_bytes, human_bytes
 from shardviz.sharding import Mesh
+from shardviz.stepping.plan_step import StepCost
 
 RIGHT = frozenset({3, 4})
+MARK = "▌"
+"""Stands before every line of the chosen step."""
+MORE = " …"
+INDENT, REASON_INDENT = 1, 4
+NO_COSTS: Mapping[int, StepCost] = {}
+
+
+def headline(problem: Problem, width: int, palette: Palette) -> list[Text]:
+    """The einsums and the mesh: ``bd,df->bf   mesh X=2, Y=4, 8 devices``."""
+    einsums = Text("; ".join(str(part.einsum) for part in problem.parts), "bold")
+    return table([[einsums, Text.assemble("mesh ", mesh_text(problem.mesh, palette))]], width)
+
+
+def question_view(plan: Plan, width: int, palette: Palette, with_pictures: bool = True) -> list[Text]:
+    """Every part of the chain: the pictures of its arrays, then a line of words for each."""
+    parts = numbered_parts(plan)
+    lines: list[Text] = []
+    if with_pictures:
+        lines = [*array_lines(parts, width, palette), *repetition(count_of(parts), palette), Text()]
+    arrays = {str(layout): layout for part in parts for layout, _ in part}
+    lines += table([caption_cells(layout, palette) for layout in arrays.values()], width)
+    for layout in arrays.values():
+        for note in notes(layout):
+            lines += sentence(note, width)
+    return lines
+
+
+def explain_view(plan: Plan, width: int, palette: Palette, with_pictures: bool = True) -> list[Text]:
+    """Headline, pictures unless they are left out, shares, and the plan, with blank lines between."""
+    return [
+        *headline(plan.problem, width, palette),
+        Text(),
+        *question_view(plan, width, palette, with_pictures),
+        Text(),
+        *plan_view(plan, width, palette),
+    ]
 
 
 def plan_view(plan: Plan, width: int, palette: Palette) -> list[Text]:
     """The case, the steps with their reasons, and what a device sends in all."""
-    lines = case_lines(plan, width)
-    rows = [step_cells(number, step, plan, palette) for number, step in enumerate(plan.steps, 1)]
-    aligned = columns(rows, width, 1, RIGHT)
-    for row, step in zip(rows, plan.steps, strict=True):
-        lines += records([row], width, 1) if aligned is None else [aligned.pop(0)]
-        lines += sentence(step.reason, width, 4)
-    return [*lines, *sentence(totals(plan), width, 1)]
+    return StepsPicture(plan, width, palette).lines()[0]
 
 
 def case_lines(plan: Plan, width: int) -> list[Text]:
-    """Which case of the textbook each part is, and what that means."""
+    """The textbook's case of each part, with its meaning."""
     lines = sentence("; ".join(plan.cases), width, lead="plan  ", style="bold")
     for case, meaning in CASES.items():
         if any(case in named for named in plan.cases):
-            lines += sentence(f"{case}: {meaning}", width, 1, style="dim")
+            lines += sentence(f"{case}: {meaning}", width, INDENT, style="dim")
     return lines
 
 
 def step_lines(plan: Plan, number: int, width: int, palette: Palette) -> list[Text]:
     """One step of the plan, numbered as there, with its reason."""
     step = plan.steps[number - 1]
-    lines = records([step_cells(number, step, plan, palette)], width, 1)
-    return [*lines, *sentence(step.reason, width, 4)]
+    lines = records([step_cells(number, step, plan, palette)], width, INDENT)
+    return [*lines, *sentence(step.reason, width, REASON_INDENT)]
 
 
 def totals(plan: Plan) -> str:
-    """What the plan costs: ``1 collective; each device sends 98,304 bytes (96 KiB)``.
+    """The cost of the plan: ``1 collective; each device sends 98,304 bytes (96 KiB)``.
 
     Another way than the plan's may send less: so this is no bound for a target's answer.
     """
@@ -82,3 +120,106 @@ def _becomes(step: Step, plan: Plan, palette: Palette) -> Text:
         if array.name == step.array
     )
     return Text("→ ").append_text(spec_text(step.array, dims, step.to_spec, plan.problem.mesh, palette))
+
+
+class StepsPicture:
+    """A plan in lines of at most `width` columns; what does not change with the choice is made once."""
+
+    def __init__(self, plan: Plan, width: int, palette: Palette) -> None:
+        self._plan = plan
+        self._width = width
+        self._palette = palette
+
+    def lines(
+        self, chosen: int = 0, costs: Mapping[int, StepCost] = NO_COSTS, height: int | None = None
+    ) -> tuple[list[Text], range]:
+        """All lines, and which of them are those of step `chosen`, from 1; with 0 no step is.
+
+        The reason of that step is told in full. Where all lines are more than `height`, if there is a limit,
+        as many of the other reasons are cut to a line as that takes, the last ones first. `costs` are those
+        of the steps of which they are known.
+        """
+        lines, last = [*self._case], self._totals(costs)
+        blocks = [self._block(number, costs, bool(chosen)) for number in range(1, len(self._heads) + 1)]
+        excess = 0
+        if height is not None:
+            excess = len(lines) + len(last) + sum(len(whole) for whole, _ in blocks) - height
+        shown = []
+        for number, (whole, cut) in reversed([*enumerate(blocks, 1)]):
+            is_cut = excess > 0 and number != chosen
+            excess -= (len(whole) - len(cut)) * is_cut
+            shown.append(cut if is_cut else whole)
+        place = range(0)
+        for number, block in enumerate(reversed(shown), 1):
+            if number == chosen:
+                place = range(len(lines), len(lines) + len(block))
+            lines += map(_marked, block) if number == chosen else block
+        return [*lines, *last], place
+
+    def _block(
+        self, number: int, costs: Mapping[int, StepCost], is_dim: bool
+    ) -> tuple[list[Text], list[Text]]:
+        """The lines of a step with its reason and what it costs; and with the reason cut to a line."""
+        head, style = self._heads[number - 1], "dim" if is_dim else ""
+        reason = sentence(self._plan.steps[number - 1].reason, self._width, REASON_INDENT, style=style)
+        whole = [*head, *reason]
+        if number in costs:
+            whole += sentence(cost_words(costs[number]), self._width, REASON_INDENT, style="dim")
+        return whole, [*head, *_cut(reason, self._width)]
+
+    @cached_property
+    def _case(self) -> list[Text]:
+        return case_lines(self._plan, self._width)
+
+    @cached_property
+    def _heads(self) -> list[list[Text]]:
+        """The first line of every step, or more where it is wide: what it does to which array."""
+        rows = [
+            step_cells(number, step, self._plan, self._palette)
+            for number, step in enumerate(self._plan.steps, 1)
+        ]
+        aligned = columns(rows, self._width, INDENT, RIGHT)
+        if aligned is not None:
+            return [[line] for line in aligned]
+        return [records([row], self._width, INDENT) for row in rows]
+
+    def _totals(self, costs: Mapping[int, StepCost]) -> list[Text]:
+        """The bytes that a device sends in all, beside the least."""
+        lines = sentence(totals(self._plan), self._width, INDENT)
+        moving = [number for number, step in enumerate(self._plan.steps, 1) if step.op not in LOCAL_OPS]
+        if len(moving) > 1 and all(number in costs for number in moving):
+            known = [costs[number] for number in moving]
+            whole = StepCost(
+                ", ".join(dict.fromkeys(cost.algorithm for cost in known)),
+                sum(cost.rounds for cost in known),
+                sum(cost.wire_bytes for cost in known),
+                sum(cost.least_rounds for cost in known),
+                sum(cost.least_wire_bytes for cost in known),
+            )
+            lines += sentence(cost_words(whole), self._width, INDENT, style="dim")
+        return lines
+
+
+def cost_words(cost: StepCost) -> str:
+    """``by ring: 12 MiB sent in 6 rounds; the least: 12 MiB, 2 rounds``."""
+    return (
+        f"by {cost.algorithm}: {human_bytes(cost.wire_bytes)} sent in {plural(cost.rounds, 'round')}; "
+        f"the least: {human_bytes(cost.least_wire_bytes)}, {plural(cost.least_rounds, 'round')}"
+    )
+
+
+def _cut(reason: list[Text], width: int) -> list[Text]:
+    """The first line, with a sign where there are more."""
+    if len(reason) < 2:
+        return reason
+    first = reason[0].copy()
+    if first.cell_len + len(MORE) > width:
+        first = first[: first.plain.rstrip().rindex(" ")]
+    return [first.append(MORE, "dim")]
+
+
+def _marked(line: Text) -> Text:
+    """A line of the chosen step."""
+    rest = line[1:]
+    rest.stylize(Style(dim=False))
+    return Text.assemble((MARK, "bold")).append_text(rest)

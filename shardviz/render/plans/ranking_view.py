@@ -14,7 +14,7 @@ from shardviz.planner.search import Candidate
 from shardviz.render.caption import axes_text
 from shardviz.render.lines import columns, records, sentence
 from shardviz.render.palette import Palette
-from shardviz.render.plans.question_view import headline
+from shardviz.render.plans.plan_view import headline
 from shardviz.render.units import human_bytes
 
 HEADINGS = ("", "", "specs", "sent", "memory", "collectives", "case")

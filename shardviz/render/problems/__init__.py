@@ -1,1 +1,5 @@
-"""The problem as it is edited: its fields as cells that a cursor can stand on, and as one line."""
+"""A problem as it is edited.
+
+fields_picture    its fields as rows of cells for a cursor
+headline          all of it on one line
+"""

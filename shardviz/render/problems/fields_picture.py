@@ -1,22 +1,32 @@
-"""The fields of a problem under one another, and where each of their cells stands."""
+"""The fields of a problem as rows of cells that a cursor can stand on, drawn under one another."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
+from typing import TYPE_CHECKING, Literal
 
 from rich.cells import chop_cells
 from rich.style import Style
 from rich.text import Text
 
-from shardviz.drafts.draft import Fault
+from shardviz.drafts.draft import Draft, Fault, Row
+from shardviz.drafts.edits.carrying import sizes_text
+from shardviz.drafts.parsing import einsums_of, mesh_of, specs_of
 from shardviz.drafts.wording import as_sentence
+from shardviz.errors import plural
+from shardviz.notation import write_spec
 from shardviz.render.lines import GAP, sentence
-from shardviz.render.palette import Palette
-from shardviz.render.problems.cells import Cell, FieldRow
+from shardviz.render.palette import DIM, Palette
 from shardviz.render.programs.foreign_text import printable
-from shardviz.sharding import Mesh
+from shardviz.render.units import human_bytes
+from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
+
+if TYPE_CHECKING:
+    from shardviz.drafts.parsing import Spec
+    from shardviz.drafts.scene import Scene
+
 
 GUTTER = 2
 """Columns before the labels, in which the cursor's line has its mark."""
@@ -28,14 +38,17 @@ MAX_LINES = 5
 """Lines that one text takes at most; all of it is there when it is edited."""
 BREAKS = " ,;"
 """A long text goes on below after one of these, if there is one in the second half of the line."""
-DIM = Style(dim=True)
+Kind = Literal["text", "axis", "array", "dim", "sums", "choice"]
+COMPILERS_CHOICE = "compiler's choice"
+BESIDE_THE_PROBLEM = ("targets", "collective")
+"""Fields that say nothing about the arrays."""
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a cell stands: columns `left` to `right` of line `y`. A long text has a place on each line."""
+class FieldPlace:
+    """The place of a cell: columns `left` to `right` of line `y`. A long text has a place on each line."""
 
-    cell: Cell
+    cell: FieldCell
     y: int
     left: int
     right: int
@@ -43,7 +56,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Typing:
-    """What is being typed into a field: its value is left blank, and below stand notes on the text.
+    """Typing into a field: its value is left blank, and notes on the text stand below.
 
     They take at least `lines` lines, so that the fields below do not jump at each key.
     """
@@ -71,12 +84,12 @@ class FieldsPicture:
         typing: Typing | None = None,
     ) -> None:
         self.width = width
-        self.cursor: Cell | None = None
+        self.cursor: FieldCell | None = None
         self.has_focus = True
         self.value_column = GUTTER + _label_width(rows)
         self._mesh, self._palette, self._typing = mesh, palette, typing
         for has_gaps in (True, False):
-            self.places: list[Place] = []
+            self.places: list[FieldPlace] = []
             self.typing_line = self.typing_notes = 0
             self._lines: list[Text] = []
             for number, row in enumerate(rows):
@@ -119,15 +132,15 @@ class FieldsPicture:
         self._lines.append(self._at_the_end(line, row.remarks))
         self._explain(row.faults)
 
-    def _begin(self, label: Text, cell: Cell | None = None) -> Text:
+    def _begin(self, label: Text, cell: FieldCell | None = None) -> Text:
         """A line with its label, as wide as the labels are."""
         if cell:
-            self.places.append(Place(cell, len(self._lines), GUTTER, GUTTER + len(label)))
+            self.places.append(FieldPlace(cell, len(self._lines), GUTTER, GUTTER + len(label)))
         line = Text(" " * GUTTER).append_text(label)
         line.pad_right(self.value_column - line.cell_len)
         return line
 
-    def _put(self, line: Text, cells: Sequence[Cell]) -> Text:
+    def _put(self, line: Text, cells: Sequence[FieldCell]) -> Text:
         """Cells side by side, on as many lines as they need; the last line is given back."""
         is_first = True
         for cell in cells:
@@ -137,7 +150,7 @@ class FieldsPicture:
                 elif not is_first:
                     line.append(" " * GAP)
                 is_first = False
-                self.places.append(Place(cell, len(self._lines), len(line), len(line) + len(piece)))
+                self.places.append(FieldPlace(cell, len(self._lines), len(line), len(line) + len(piece)))
                 line.append_text(piece)
         return line
 
@@ -157,7 +170,7 @@ class FieldsPicture:
         return Text(" " * self.value_column)
 
     def _explain(self, faults: Sequence[Fault], hint: str = "") -> None:
-        """What is wrong with the field above, or what can be typed there."""
+        """Say below a field what is wrong with it, or what can be typed there."""
         for fault in faults:
             self._say(printable(as_sentence(fault.message)), GUTTER, "✗ ", "bold")
             self._say(printable(as_sentence(fault.hint)), GUTTER + GAP, style=DIM)
@@ -170,7 +183,7 @@ class FieldsPicture:
             cuts = accumulate(map(len, chop_cells(line.plain, self.width)))
             self._lines += line.divide([cut for cut in cuts if cut < len(line)])
 
-    def _pieces(self, cell: Cell) -> Iterator[Text]:
+    def _pieces(self, cell: FieldCell) -> Iterator[Text]:
         """The cell's text in pieces that fit on a line each."""
         text, room = self._text(cell), self.width - self.value_column
         for number in range(MAX_LINES):
@@ -185,7 +198,7 @@ class FieldsPicture:
             yield text[: place or stop]
             text = text[place or stop :]
 
-    def _text(self, cell: Cell) -> Text:
+    def _text(self, cell: FieldCell) -> Text:
         if cell.kind == "array":
             return Text(printable(cell.text), "bold")
         # An order of 65,536 devices is long: no more of it than can be shown.
@@ -203,3 +216,134 @@ class FieldsPicture:
 def _label_width(rows: Sequence[FieldRow]) -> int:
     names = [len(row.cells[0].text) for row in rows if row.is_array]
     return min(max([LABELS, *(length + 1 for length in names)]), MAX_LABELS)
+
+
+@dataclass(frozen=True)
+class FieldCell:
+    """One place for the cursor.
+
+    `field` is named as in `Fault.field`. A "text" is a whole field, an "axis" the mesh's axis `number`; an
+    "array" is the name of an array, a "dim" its dimension `number`, "sums" the axes over which it is a
+    pending sum, "choice" what the compiler may decide. It reads `text`, then the mesh axes `axes`, then
+    `after`; `is_default` where nobody has typed it.
+    """
+
+    kind: Kind
+    field: str
+    number: int
+    text: str
+    axes: tuple[str, ...] = ()
+    after: str = ""
+    is_default: bool = False
+
+    @property
+    def row(self) -> int:
+        """The number of the array, counted over all operands and results."""
+        return int(self.field.removeprefix("specs."))
+
+
+@dataclass(frozen=True)
+class FieldRow:
+    """A field with its cells, in the group of fields that belong together.
+
+    `label` says what it is; an array has none, its name is a cell. At the end of the row stands the first of
+    `remarks` that fits there, or below it the last.
+    """
+
+    field: str
+    group: int
+    label: str
+    cells: tuple[FieldCell, ...]
+    remarks: tuple[str, ...] = ()
+    faults: tuple[Fault, ...] = ()
+
+    @property
+    def is_array(self) -> bool:
+        return self.field.startswith("specs.")
+
+
+def field_rows(scene: Scene) -> list[FieldRow]:
+    """Every field of the draft of a scene, in the order in which they are shown."""
+    draft, mesh = scene.draft, mesh_of(scene.draft)
+    rows = [
+        _mesh_row(draft, mesh),
+        _text_row(1, "einsum", "einsum", draft.einsum, "none"),
+        _text_row(1, "sizes", "sizes", draft.sizes, default_sizes(scene)),
+        _text_row(1, "dtype", "dtype", draft.dtype, "none"),
+        *_array_rows(scene, mesh),
+        _text_row(3, "axis_types", "axes", draft.axis_types, "none"),
+        _text_row(3, "device_order", "order", draft.device_order, "JAX's own"),
+        _text_row(3, "targets", "targets", draft.targets, "none"),
+    ]
+    return [
+        replace(row, faults=tuple(fault for fault in scene.faults if fault.field == row.field))
+        for row in rows
+    ]
+
+
+def mesh_in(scene: Scene) -> Mesh:
+    """The mesh of the draft, or the last valid one."""
+    return mesh_of(scene.draft) or scene.problem.mesh
+
+
+def default_sizes(scene: Scene) -> str:
+    """The sizes that the problem has, as one would type them."""
+    sizes: dict[str, int] = {}
+    for part in scene.problem.parts:
+        for array in (*part.operands, part.result):
+            sizes |= dict(zip(array.dims, array.shape, strict=True))
+    return sizes_text(sizes)
+
+
+def _mesh_row(draft: Draft, mesh: Mesh | None) -> FieldRow:
+    if mesh is None:
+        return _text_row(0, "mesh", "mesh", draft.mesh, "none")
+    axes = enumerate(mesh.shape.items())
+    cells = tuple(FieldCell("axis", "mesh", i, "", (name,), f"={size}") for i, (name, size) in axes)
+    # Without a line of its own: then no field moves when the mesh grows.
+    return FieldRow("mesh", 0, "mesh", cells, (plural(mesh.size, "device"), f"= {mesh.size:,}", ""))
+
+
+def _text_row(group: int, field: str, label: str, text: str, default: str) -> FieldRow:
+    cell = FieldCell("text", field, 0, text or default, is_default=not text)
+    return FieldRow(field, group, label, (cell,))
+
+
+def _array_rows(scene: Scene, mesh: Mesh | None) -> list[FieldRow]:
+    draft, problem = scene.draft, scene.problem
+    specs = specs_of(draft, mesh, einsums_of(draft, mesh))
+    remarks: list[tuple[str, ...]] = [()] * len(specs)
+    if not any(fault.field not in BESIDE_THE_PROBLEM for fault in scene.faults):
+        arrays = [array for part in problem.parts for array in (*part.operands, part.result)]
+        remarks = [_bytes(array, problem.mesh) for array in arrays]
+    return [
+        FieldRow(f"specs.{number}", 2, "", _array_cells(number, row, spec), remark)
+        for number, (row, spec, remark) in enumerate(zip(scene.rows, specs, remarks, strict=True))
+    ]
+
+
+def _bytes(array: ShardedArray, mesh: Mesh) -> tuple[str, ...]:
+    return () if array.spec is None else (human_bytes(array.bytes_per_device(mesh)),)
+
+
+def _array_cells(number: int, row: Row, spec: Spec) -> tuple[FieldCell, ...]:
+    field = f"specs.{number}"
+    name = FieldCell("array", field, 0, f"→ {row.name}" if row.role == "result" else row.name)
+    if spec is None:
+        return name, FieldCell("choice", field, 0, COMPILERS_CHOICE, is_default=True)
+    if isinstance(spec, str) or spec.rank != len(row.dims):
+        return name, FieldCell("text", field, 0, spec if isinstance(spec, str) else write_spec(spec))
+    return name, *_spec_cells(field, row.dims, spec)
+
+
+def _spec_cells(field: str, dims: Sequence[str], spec: PartitionSpec) -> list[FieldCell]:
+    """The dimensions as the scaling book writes them, ``b_XY d f_{data,model}``, then ``{U_Z}``."""
+    cells = [
+        FieldCell("dim", field, i, dim + ("_" if axes else ""), axes)
+        for i, (dim, axes) in enumerate(zip(dims, spec.dims, strict=True))
+    ]
+    if spec.unreduced:
+        cells.append(FieldCell("sums", field, 0, "{U_", spec.unreduced, "}"))
+    if not dims:
+        cells.append(FieldCell("text", field, 0, "scalar", is_default=True))
+    return cells

@@ -1,4 +1,4 @@
-"""What stands in the picture of one frame: for every device its cells, what waits to go on, what it has sent.
+"""The rows of one frame: for every device its cells, the pieces that wait to go on, and those it has sent.
 
 The columns are chunks. In an all-to-all they are a device's slots, one for every member: what it has for that
 member, then what it got from it. Pieces on their way between two others have no slot.
@@ -6,27 +6,37 @@ member, then what it got from it. Pieces on their way between two others have no
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from rich.style import Style
 
-from shardviz.collectives import Frame, Piece
+from shardviz.collectives import Frame, Piece, Sends
 from shardviz.render.palette import Palette
-from shardviz.render.rounds.chunk_names import chunk_name, chunk_style
-from shardviz.render.rounds.empty_chunks import empty_chunks
-from shardviz.render.rounds.piece_label import Cell, Naming, piece_cell
+from shardviz.render.rounds.pieces import FORMS, Naming, PieceCell, chunk_name, chunk_style, piece_cell
 from shardviz.stepping.collective_run import CollectiveRun
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
 COMBINED = {"pmax": "max", "pmin": "min"}
+MAX_CELLS = 48
+"""Chunks of a device that have a cell each; of more a bar tells how many are there."""
+MAX_PIECES = 640
+"""Pieces that are looked at; of more only names are drawn."""
+NAMES = len(FORMS) - 1
 
 
 @dataclass(frozen=True)
 class BufferRow:
     """A device's line: its cells by column, what is on its way through it, what it has just sent."""
 
-    cells: tuple[Cell | None, ...]
-    passing: tuple[Cell, ...]
+    cells: tuple[PieceCell | None, ...]
+    passing: tuple[PieceCell, ...]
     sent: str
 
 
@@ -98,10 +108,10 @@ class BufferRows:
         return (origin if member == target else target) * self._pieces + piece
 
     def _ends(self, member: int, chunk: int) -> bool:
-        """Whether a chunk of an all-to-all is to end on the member."""
+        """True if a chunk of an all-to-all is to end on the member."""
         return chunk // self._pieces % self._walk.schedule.pattern.group_size == member
 
-    def _cell(self, piece: Piece, group: int) -> Cell:
+    def _cell(self, piece: Piece, group: int) -> PieceCell:
         cell = piece_cell(
             piece, self._name(piece.chunk, group), self._style(piece.chunk, group), self._naming
         )
@@ -115,7 +125,7 @@ class BufferRows:
         return chunk_style(self._palette, self._walk.schedule.chunks, chunk, group)
 
     def sent(self, group: int, member: int) -> str:
-        """What a member has just sent: ``α→1``, ``2 chunks→1 α→3``, but for empty chunks."""
+        """The chunks that a member has just sent, without empty ones: ``α→1``, ``2 chunks→1 α→3``."""
         sends = self._frame.sends
         if sends is None or not self._moving:
             return ""
@@ -139,3 +149,127 @@ class BufferRows:
                 what = f"{names[0]}–{names[-1]}"
             words.append(f"{what}→{to}")
         return " ".join(words) if len(words) < 4 else f"{len(mine)} chunks→{len(targets)} devices"
+
+
+def empty_chunks(walk: CollectiveRun) -> NDArray[np.bool_] | None:
+    """A flag for each chunk, True if it is empty; None where none is, and where all are."""
+    if isinstance(walk.chunk_bytes, int):
+        return None
+    empty = walk.chunk_bytes == 0
+    return empty if empty.any() and not empty.all() else None
+
+
+def carried(walk: CollectiveRun, sends: Sends) -> Sends:
+    """The sends of a round without those of empty chunks."""
+    empty = empty_chunks(walk)
+    if empty is None:
+        return sends
+    sends = sends.expanded(walk.schedule.chunks)
+    kept = ~empty[sends.chunk]
+    return Sends(sends.src[kept], sends.dst[kept], sends.chunk[kept], sends.reduce[kept])
+
+
+def empty_note(walk: CollectiveRun) -> str:
+    """A sentence on how many chunks are empty, and why; "" where none is."""
+    empty = empty_chunks(walk)
+    if empty is None or walk.schedule.pattern.kind == "all_to_all":
+        return ""
+    chunks = walk.schedule.chunks
+    count = int(empty.sum())
+    are = "is" if count == 1 else "are"
+    return f"{count:,} of the {chunks:,} chunks {are} empty: a shard has fewer numbers than chunks"
+
+
+def drawn_columns(walk: CollectiveRun) -> Sequence[int] | None:
+    """The columns of a device's cells, as `BufferRows` counts them; None where they are too many, and where
+    nobody follows who holds which."""
+    columns = chunk_columns(walk) if walk.followed else None
+    return columns if columns is not None and len(columns) <= MAX_CELLS else None
+
+
+def chunk_columns(walk: CollectiveRun) -> Sequence[int]:
+    """The columns of chunks that are not empty."""
+    pattern, chunks = walk.schedule.pattern, walk.schedule.chunks
+    if pattern.kind == "all_to_all":
+        return range(pattern.group_size * pattern.pieces(chunks))
+    empty = empty_chunks(walk)
+    found: Sequence[int] = range(chunks) if empty is None else (~empty).nonzero()[0].tolist()
+    return found
+
+
+@dataclass(frozen=True)
+class FrameStats:
+    """Rows that are to be drawn alike: how wide labels are, which marks there are.
+
+    `forms` are the numbers of those among `FORMS` that may be taken.
+    """
+
+    rows: Sequence[BufferRow]
+    forms: Sequence[int] = range(len(FORMS))
+
+    @cached_property
+    def cells(self) -> list[PieceCell]:
+        """All cells of the rows, and what waits to go on."""
+        return [cell for row in self.rows for cell in (*row.cells, *row.passing) if cell is not None]
+
+    @property
+    def vacant(self) -> bool:
+        """True if a device has nothing in some column."""
+        return any(None in row.cells for row in self.rows)
+
+    @property
+    def passing(self) -> bool:
+        """True if anything waits to go on that has no slot."""
+        return any(row.passing for row in self.rows)
+
+    @property
+    def sent(self) -> str:
+        """The words for what the first device that has sent anything has sent."""
+        return next((row.sent for row in self.rows if row.sent), "")
+
+    @property
+    def longest_sent(self) -> int:
+        """Characters of what a device has sent."""
+        return max((len(row.sent) for row in self.rows), default=0)
+
+    @property
+    def longest_passing(self) -> int:
+        """Columns of what waits to go on, with the line before it."""
+        longest = max((sum(len(each.name) + 3 for each in row.passing) for row in self.rows), default=0)
+        return longest + 3 if longest else 0
+
+    @property
+    def longest_name(self) -> int:
+        return max((len(cell.name) for cell in self.cells), default=1)
+
+    def labels(self) -> Iterator[tuple[int, int]]:
+        """The forms in which every piece can be written, the richest first, and the longest label in each."""
+        cells = [cell for row in self.rows for cell in row.cells if cell is not None]
+        for number in self.forms:
+            lengths = [
+                None if label is None else len(label) for label in (c.label(FORMS[number]) for c in cells)
+            ]
+            known = [length for length in lengths if length is not None]
+            if len(known) == len(lengths):
+                yield number, max(known, default=1)
+
+
+def sampled(walk: CollectiveRun, group: int, columns: Sequence[int], palette: Palette) -> FrameStats:
+    """Every device's row in the first and the last frame and some between; of large groups some rows.
+
+    Where sums are made, all forms say whose, or of how many; where pieces are too many, they have names.
+    """
+    rounds, size = walk.schedule.rounds, walk.schedule.pattern.group_size
+    pieces = size * len(columns)
+    frames = sorted({rounds, *range(0, rounds, max(1, -(-rounds // max(1, MAX_PIECES // max(1, pieces)))))})
+    members = range(size)
+    if pieces > MAX_PIECES:
+        frames, members = sorted({0, rounds // 2}), range(min(2, size))
+    makers = [BufferRows(walk, walk.frames[number], columns, palette, True, False) for number in frames]
+    reduces = walk.schedule.pattern.reduces
+    forms = [
+        number
+        for number, form in enumerate(FORMS)
+        if (number == NAMES or pieces <= MAX_PIECES) and (not reduces or form.addends or form.counted)
+    ]
+    return FrameStats([maker.row(group, member) for maker in makers for member in members], forms)

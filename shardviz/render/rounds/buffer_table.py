@@ -1,114 +1,281 @@
-"""Who holds what after one round, as a table of any size: a row for every device, a column for every chunk.
+"""The buffers after one round as a table: a row for every device, a column for every chunk.
 
-Only what is seen is drawn.
+A window shows some of it, whatever its size; a page all of a summary.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from rich.text import Text
 
-from shardviz.render.layouts.grid import DIM
-from shardviz.render.palette import Palette
-from shardviz.render.rounds.buffer_rows import BufferRow, BufferRows
-from shardviz.render.rounds.chunk_names import chunk_name
-from shardviz.render.rounds.device_label import device_labels
-from shardviz.render.rounds.looked_at import NAMES, LookedAt, all_columns
-from shardviz.render.rounds.piece_label import FORMS
+from shardviz.render.canvas import visible
+from shardviz.render.caption import DeviceLabels, coordinates
+from shardviz.render.palette import DIM, Palette
+from shardviz.render.rounds.buffer_rows import (
+    NAMES,
+    BufferRow,
+    BufferRows,
+    FrameStats,
+    chunk_columns,
+    sampled,
+)
+from shardviz.render.rounds.pieces import FORMS, NOTHING, chunk_name
 from shardviz.stepping.collective_run import CollectiveRun
 
-NOTHING = "·"
+MAX_ROWS = 16
+"""Devices of one group in a summary at most."""
+MAX_COLUMNS = 6
+"""Chunks in a summary that cannot show all."""
+LEAST = 3
+"""Columns of the narrowest cell."""
 GAP = 2
 LOOKED_AT = 64
-"""Columns that decide how wide cells are, of more than that."""
+"""Chunks that decide how wide cells are, of more than that."""
 
 
 @dataclass(frozen=True)
 class TableShape:
-    """How all frames of a walk are drawn: the number of a form, columns of a cell, of a label and of what is
-    sent."""
+    """Common to tables that are alike: the number of a form among `FORMS`, columns of a cell, where what a
+    device has sent begins (None where there is no room to say it), and all columns."""
 
     form: int
-    cell: int
-    gutter: int
-    sent: int
-
-
-def table_shape(walk: CollectiveRun, group: int, width: int, palette: Palette) -> TableShape:
-    """The richest form in which every chunk fits a page beside what was sent; names where none does."""
-    columns = all_columns(walk) or []
-    last = walk.groups[group][-1]
-    gutter = device_labels(walk.mesh, [walk.groups[group][0], last], palette, width // 4)[-1].cell_len + GAP
-    seen = LookedAt(walk, group, columns[:LOOKED_AT], palette)
-    sent = seen.longest_sent + GAP
-    forms = [*seen.labels()]
-    fitting = (each for each in forms if gutter + len(columns) * (each[1] + 3) + sent <= width)
-    form, longest = next(fitting, forms[-1] if forms else (NAMES, 1))
-    names = max(seen.longest_name, len(_name(walk, group, columns[-1])) if columns else 1)
-    return TableShape(form, max(longest, names) + 2, gutter, sent)
+    cell: int = 0
+    sent_at: int | None = None
+    width: int = 0
 
 
 class BufferTable:
-    """Frame `number` of one group: a canvas of `width` columns and `height` lines, of which the first names
-    the chunks."""
+    """Frame `number` of some groups: a canvas, in which each group has a line that names the chunks.
+
+    With `max_rows` it is a summary on a page of `width` columns: the first and the last of more devices, and
+    of chunks that do not fit. `moving`: what has just arrived is marked, and beside each device stands what
+    it has sent. `ended`: only what is part of the result. Without a `shape` it has its own.
+    """
 
     def __init__(
-        self, walk: CollectiveRun, number: int, group: int, shape: TableShape, palette: Palette
+        self,
+        walk: CollectiveRun,
+        number: int,
+        groups: Sequence[int],
+        width: int,
+        palette: Palette,
+        max_rows: int | None = None,
+        moving: bool = True,
+        ended: bool = False,
+        shape: TableShape | None = None,
     ) -> None:
-        self._walk, self._group, self._shape, self._palette = walk, group, shape, palette
-        self._number = number
-        self._columns = all_columns(walk) or []
-        self._slots = walk.schedule.pattern.kind == "all_to_all"
-        self._drawn: dict[tuple[int, int, int], BufferRow] = {}
-        self.width = shape.gutter + len(self._columns) * (shape.cell + 1) + shape.sent
-        self.height = walk.schedule.pattern.group_size + 1
+        self._walk, self._number, self.groups, self._palette = walk, number, groups, palette
+        self._moving, self._ended = moving, ended
+        self.page, self.scrolls = width, max_rows is None
+        pattern = walk.schedule.pattern
+        size = pattern.group_size
+        self._slots = pattern.kind == "all_to_all"
+        self._members: Sequence[int | None] = range(size) if max_rows is None else visible(size, max_rows)
+        # The last device of a group has the longest label; of few, all are looked at.
+        deciding = self._shown if max_rows else (0, size - 1)
+        positions = [walk.groups[group][member] for group in groups for member in deciding]
+        self._labels = DeviceLabels(walk.mesh, positions, palette, width // 4)
+        self._gutter = max(self._labels.width, *(title.cell_len for title in self._titles)) + GAP
+        self._columns = self._chosen_columns()
+        self._gap = self._columns.index(None) if None in self._columns[-2:-1] else len(self._columns)
+        self._makers: dict[tuple[int, int], BufferRows] = {}
+        self._rows: dict[tuple[int, int, int, int], BufferRow] = {}
+        if shape is not None:
+            self.shape = shape
+
+    @property
+    def summarised(self) -> bool:
+        """True if devices or chunks are left out."""
+        return None in self._members or None in self._columns
+
+    @cached_property
+    def shape(self) -> TableShape:
+        """The richest form in which the table fits the page alone."""
+        return table_shape(self, self.stats)
+
+    @cached_property
+    def stats(self) -> FrameStats:
+        """Every row that is drawn."""
+        every = len(self._columns)
+        return FrameStats(
+            [self._row(group, member, 0, every) for group in self.groups for member in self._shown]
+        )
+
+    @property
+    def width(self) -> int:
+        return self.shape.width
+
+    @property
+    def height(self) -> int:
+        return len(self.groups) * (len(self._members) + 1)
+
+    def lines(self) -> list[Text]:
+        """All lines, for a page."""
+        return [self.line(y, 0, self.page) for y in range(self.height)]
 
     def line(self, y: int, left: int, right: int) -> Text:
         """Columns `left` to `right` of a line."""
-        shape = self._shape
-        pitch = shape.cell + 1
-        first = max(0, (left - shape.gutter) // pitch)
-        stop = min(len(self._columns), max(first, -(-(right - shape.gutter) // pitch)))
-        start = shape.gutter + first * pitch if first else 0
-        line = Text() if first else self._label(y)
-        shown = self._columns[first:stop]
-        if not y:
-            for column in shown:
-                line.append(_name(self._walk, self._group, column)[: shape.cell].center(pitch), DIM)
+        number, place = divmod(y, len(self._members) + 1)
+        member = self._members[place - 1] if place else None
+        if place and member is None:
+            return Text("⋮".rjust(self._gutter - GAP), DIM)
+        pitch = self.shape.cell + 1
+        first = max(0, (left - self._gutter) // pitch)
+        stop = min(len(self._columns), max(first, -(-(right - self._gutter) // pitch) + 1))
+        start = self._left_of(first, self.shape.cell) if first else 0
+        line = Text() if first else self._label(number, member)
+        group, shown = self.groups[number], self._columns[first:stop]
+        if member is None:
+            line.append_text(Text(" ").join(self._name(group, column) for column in shown))
+            line.rstrip()
         else:
-            row = self._row(y - 1, first, stop)
-            for cell in row.cells:
-                nothing = Text(NOTHING.center(shape.cell), DIM)
-                line.append_text(nothing if cell is None else cell.text(shape.cell, FORMS[shape.form]))
-                line.append(" ")
-            if stop == len(self._columns) and row.sent:
-                line.append(" " + row.sent, DIM)
-        found = line[left - start : right - start]
-        found.rstrip()
-        return found
+            row = self._row(group, member, first, stop)
+            line.append_text(Text(" ").join(self._texts(row, shown)))
+            if stop == len(self._columns):
+                self._append_rest(line, row, start)
+        return line[left - start : right - start] if left > start or line.cell_len > right - start else line
 
-    def _row(self, member: int, first: int, stop: int) -> BufferRow:
-        key = (member, first, stop)
-        if key not in self._drawn:
-            frame = self._walk.frames[self._number]
-            columns = self._columns[first:stop]
-            rows = BufferRows(self._walk, frame, columns, self._palette, bool(self._number), False)
-            self._drawn[key] = rows.row(self._group, member)
-        return self._drawn[key]
+    def room(self, tail: int) -> int:
+        """The width of cells that leaves `tail` columns of the page after them."""
+        gaps = self._columns.count(None)
+        room = self.page - tail - self._gutter - 2 * gaps + 1
+        return max(room // max(len(self._columns) - gaps, 1) - 1, LEAST)
 
-    def _label(self, y: int) -> Text:
-        if not y:
-            return Text(" " * self._shape.gutter)
-        position = self._walk.groups[self._group][y - 1]
-        label = device_labels(self._walk.mesh, [position], self._palette, self._shape.gutter - GAP)[0]
-        return Text.assemble(label, " " * (self._shape.gutter - label.cell_len))
+    def end_of_cells(self, cell: int) -> int:
+        """The column after the last cell if all are `cell` columns wide."""
+        return self._left_of(len(self._columns), cell) - 1
+
+    @property
+    def longest_heading(self) -> int:
+        """Characters of the last name over a column."""
+        return len(self._written(self.groups[0], self._columns[-1])) if self._columns else 0
+
+    def _left_of(self, place: int, cell: int) -> int:
+        """The column in which the cell of a place begins if all are `cell` wide; that of the gap is one."""
+        return self._gutter + place * (cell + 1) - (cell - 1) * (place > self._gap)
+
+    def _chosen_columns(self) -> list[int | None]:
+        if self.scrolls:
+            return [*chunk_columns(self._walk)] if self._walk.followed else []
+        every = chunk_columns(self._walk)
+        fits = (self.page - self._gutter + 1) // (LEAST + 1)
+        chosen = visible(len(every), fits)
+        if None in chosen:
+            chosen = visible(len(every), min(fits - 1, MAX_COLUMNS))
+        return [None if place is None else every[place] for place in chosen]
+
+    def _label(self, number: int, member: int | None) -> Text:
+        if member is None:
+            label = self._titles[number].copy()
+        else:
+            label = self._labels.of(self._walk.groups[self.groups[number]][member])
+        return label.append(" " * (self._gutter - label.cell_len))
+
+    def _texts(self, row: BufferRow, columns: Sequence[int | None]) -> list[Text]:
+        cells, shape = iter(row.cells), self.shape
+        texts = []
+        for column in columns:
+            cell = None if column is None else next(cells)
+            if cell is not None:
+                texts.append(cell.text(shape.cell, FORMS[shape.form]))
+            else:
+                texts.append(Text("…" if column is None else NOTHING.center(shape.cell), DIM))
+        return texts
+
+    def _append_rest(self, line: Text, row: BufferRow, start: int) -> None:
+        """Append what waits to go on, and what was sent; the line begins in column `start`."""
+        width = self.shape.width - start
+        for number, cell in enumerate(row.passing):
+            text = cell.text(len(cell.name) + 2, FORMS[NAMES])
+            rest = f" +{len(row.passing) - number}"
+            needed = 1 + text.cell_len + (len(rest) if number + 1 < len(row.passing) else 0)
+            if line.cell_len + 3 + needed > width:
+                if line.cell_len + len(rest) <= width:
+                    line.append(rest, DIM)
+                break
+            line.append(" " if number else "  │ ", DIM).append_text(text)
+        if self.shape.sent_at is not None and row.sent:
+            line.append(" " * (self.shape.sent_at - start - line.cell_len)).append(row.sent, DIM)
+
+    def _name(self, group: int, column: int | None) -> Text:
+        """The heading of a column."""
+        if column is None:
+            return Text(" ")
+        width = self.shape.cell
+        return Text(self._written(group, column)[:width].center(width), DIM)
+
+    def _written(self, group: int, column: int | None) -> str:
+        """The name of a chunk, or the device of a slot."""
+        walk, schedule = self._walk, self._walk.schedule
+        if column is None:
+            return ""
+        if self._slots:
+            member = column // schedule.pattern.pieces(schedule.chunks)
+            return str(walk.mesh.device_id(walk.groups[group][member]))
+        return chunk_name(schedule.pattern, schedule.chunks, column, group)
+
+    @cached_property
+    def _titles(self) -> list[Text]:
+        """The coordinates of each group along the other axes; empty where there is only one group."""
+        walk = self._walk
+        others = [axis for axis in walk.mesh.axis_names if axis not in walk.operation.axes]
+        if len(walk.groups) == 1:
+            others = []
+        firsts = [walk.groups[group][0] for group in self.groups]
+        titles = [coordinates(walk.mesh, first, self._palette, others) for first in firsts]
+        for title in titles:
+            title.truncate(self.page // 4, overflow="ellipsis")
+        return titles
+
+    @property
+    def _shown(self) -> list[int]:
+        return [member for member in self._members if member is not None]
+
+    def _row(self, group: int, member: int, first: int, stop: int) -> BufferRow:
+        key = (group, member, first, stop)
+        if key not in self._rows:
+            if (first, stop) not in self._makers:
+                frame, columns = self._walk.frames[self._number], self._columns[first:stop]
+                made = BufferRows(self._walk, frame, columns, self._palette, self._moving, self._ended)
+                self._makers[first, stop] = made
+            self._rows[key] = self._makers[first, stop].row(group, member)
+        return self._rows[key]
 
 
-def _name(walk: CollectiveRun, group: int, column: int) -> str:
-    """What stands over a column: a chunk, or the device of a slot."""
-    schedule = walk.schedule
-    if schedule.pattern.kind == "all_to_all":
-        member = column // schedule.pattern.pieces(schedule.chunks)
-        return str(walk.mesh.device_id(walk.groups[group][member]))
-    return chunk_name(schedule.pattern, schedule.chunks, column, group)
+def table_shape(table: BufferTable, stats: FrameStats) -> TableShape:
+    """The shape in which frames with the rows and page of `table` are drawn so that nothing moves.
+
+    One form for all. On a page what was sent gives way, but only to richer numbers; in a window nothing does.
+    """
+    lengths = dict(stats.labels())
+    passing, sent = stats.longest_passing, stats.longest_sent
+    sent += GAP * bool(sent)
+    tails = [passing + sent] if table.scrolls else dict.fromkeys((passing + sent, passing, 0))
+    rooms = [table.room(tail) for tail in tails]
+    found = [next((form for form in lengths if lengths[form] + 2 <= room), NAMES) for room in rooms]
+    form = next(each for each in found if FORMS[each].rank == FORMS[found[-1]].rank)
+    longest = lengths.get(form, 1)
+    if table.scrolls:
+        cell = max(longest, stats.longest_name, table.longest_heading) + 2
+    else:
+        cell = min(longest + 2, table.room(0))
+    used = table.end_of_cells(cell) + passing
+    fits = table.scrolls or used + sent <= table.page
+    width = used + sent if table.scrolls else table.page
+    return TableShape(form, cell, used + GAP if sent and fits else None, width)
+
+
+def scrolled_shape(walk: CollectiveRun, group: int, width: int, palette: Palette) -> TableShape:
+    """The shape of all frames of a group in a window."""
+    columns = chunk_columns(walk)[:LOOKED_AT] if walk.followed else ()
+    return table_shape(BufferTable(walk, 0, [group], width, palette), sampled(walk, group, columns, palette))
+
+
+def shown_groups(walk: CollectiveRun) -> range:
+    """The groups that are drawn: all if they fit, else the first."""
+    size = walk.schedule.pattern.group_size
+    count = len(walk.groups) if walk.frames.before is not None else 1
+    return range(count if count * size <= MAX_ROWS else 1)

@@ -1,4 +1,4 @@
-"""Where the devices of a group stand on a page, so that those that are linked are neighbours there.
+"""The places of a group's devices on a page, so that those that are linked are neighbours there.
 
 A ring is a loop of two rows, or of more where two would be too wide; a line winds down the page; the last two
 axes of a torus are columns and rows. What goes around, and has no neighbour to be drawn to, leaves the page
@@ -28,14 +28,14 @@ class DeviceMap(ABC):
 
     @abstractmethod
     def member(self, row: int, column: int) -> int | None:
-        """Who stands there; None for nobody, and beyond the edges."""
+        """The member at a place; None for nobody, and beyond the edges."""
 
     @abstractmethod
     def place(self, member: int) -> tuple[int, int]:
         """The row and the column of a member."""
 
     def across(self, row: int, gap: int) -> Pair | None:
-        """Who is linked over gap `gap` of a row, the one to the left of column `gap`; 0 and `columns` are the
+        """The pair linked over gap `gap` of a row, which is left of column `gap`; 0 and `columns` are the
         edges of the page."""
         return self._neighbours(self.member(row, gap - 1), self.member(row, gap))
 
@@ -44,13 +44,13 @@ class DeviceMap(ABC):
         return self._neighbours(self.member(gap - 1, column), self.member(gap, column))
 
     def corner(self, row: int, gap: int) -> bool:
-        """Whether the link over a gap of a row turns up behind it, to the device above the next column."""
+        """True if the link over a gap of a row turns up behind it, to the device above the next column."""
         del row, gap
         return False
 
     @abstractmethod
     def linked(self, one: int, other: int) -> bool:
-        """Whether two that stand beside one another are linked."""
+        """True if two that stand beside one another are linked."""
 
     def _neighbours(self, one: int | None, other: int | None) -> Pair | None:
         if one is None or other is None or not self.linked(one, other):
@@ -59,7 +59,7 @@ class DeviceMap(ABC):
 
 
 @dataclass(frozen=True)
-class Loop(DeviceMap):
+class RingMap(DeviceMap):
     """A ring: along the first row, back and forth over the others, and up the first column.
 
     The last row of a loop of two rows may be one short; its end then turns up at a corner.
@@ -109,7 +109,7 @@ class Loop(DeviceMap):
 
 
 @dataclass(frozen=True)
-class Winding(DeviceMap):
+class LineMap(DeviceMap):
     """A line that winds down the page; `closed` where its ends are linked, around the page's edges."""
 
     closed: bool
@@ -220,11 +220,11 @@ def device_map(topology: Topology, columns: int) -> DeviceMap:
         return TorusMap(n, n // width, width, topology)
     closed = bool(axes) and topology.is_ring(axes[0])
     if not closed:
-        return Winding(n, -(-n // columns), columns, False)
+        return LineMap(n, -(-n // columns), columns, False)
     half = -(-n // 2)
     if half <= columns:
-        return Loop(n, 2, half)
+        return RingMap(n, 2, half)
     for width in range(columns, max(1, math.ceil(columns / 2) - 1), -1):
         if width > 1 and n % (2 * width) == 0:
-            return Loop(n, n // width, width)
-    return Winding(n, -(-n // columns), columns, True)
+            return RingMap(n, n // width, width)
+    return LineMap(n, -(-n // columns), columns, True)

@@ -5,51 +5,78 @@ Lines are drawn where they are seen only, so that groups of any size cost the sa
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+from rich.style import Style
 from rich.text import Text
 
 from shardviz.errors import plural
-from shardviz.render.layouts.grid import DIM
-from shardviz.render.layouts.pen import Pen
-from shardviz.render.palette import Palette
-from shardviz.render.rounds.box_shape import BoxShape, page
-from shardviz.render.rounds.device_box import BoxTitles, DeviceBoxes
-from shardviz.render.rounds.device_map import DeviceMap, Pair, SwitchMap
-from shardviz.render.rounds.round_traffic import RoundTraffic
+from shardviz.hardware import Switch
+from shardviz.render.canvas import LineBuilder
+from shardviz.render.caption import coordinates
+from shardviz.render.palette import DIM, Palette
+from shardviz.render.rounds.buffer_rows import (
+    NAMES,
+    BufferRow,
+    BufferRows,
+    FrameStats,
+    drawn_columns,
+    sampled,
+)
+from shardviz.render.rounds.device_map import DeviceMap, LineMap, Pair, SwitchMap, device_map
+from shardviz.render.rounds.pieces import ARRIVED, FORMS, NOTHING, PieceCell, chunk_name, chunk_style
+from shardviz.render.rounds.round_traffic import Moves, RoundTraffic
 from shardviz.stepping.collective_run import CollectiveRun
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
 
 SWITCH, BAR = "switch", "━"
 LISTED = 3
-"""Chunks that are named one by one on a link."""
+"""Chunks on a link, and receivers, that are named one by one."""
 LINE, AROUND = "─", "┄"
 UP_LINE, UP_AROUND = "│", "┆"
 """Links between neighbours, and those that go around the edge of the page."""
+FULL, SOME = "█", "▒"
+"""Parts of a bar of which all chunks are there, or some."""
+PART = 2
+"""Columns of a part."""
+REMEMBERED = 1000
+"""Bars that are kept."""
+GAPS = (7, 5, 3, 1)
+"""Columns between boxes, where links are drawn."""
+BAR_WIDTH = 12
+"""Columns of the bar in place of cells."""
+ROOMY = 3
+"""Lines between rows of boxes where there is room."""
+SIDES = 2
+LEAST_INSIDE = 4
 
 
 class DevicePicture:
-    """Frame `number` of one group: a canvas of `width` columns and `height` lines.
+    """Frame `number` of one group: a canvas of `width` columns and `height` lines."""
 
-    Frames of one page may share the `titles` of their boxes.
-    """
-
-    def __init__(
-        self,
-        walk: CollectiveRun,
-        number: int,
-        group: int,
-        shape: BoxShape,
-        arranged: DeviceMap,
-        palette: Palette,
-        titles: BoxTitles | None = None,
-    ) -> None:
-        self._shape, self._map = shape, arranged
-        self._traffic = RoundTraffic(walk, number)
-        titles = titles or BoxTitles(walk, group, shape, palette)
-        self._boxes = DeviceBoxes(walk, number, group, shape, self._traffic, palette, titles)
+    def __init__(self, boxes: GroupBoxes, number: int) -> None:
+        self._boxes, self._shape, self._map = boxes, boxes.shape, boxes.map
+        self._traffic = RoundTraffic(boxes.walk, number)
+        self._frame = boxes.walk.frames[number] if boxes.walk.followed else None
+        self._rows: BufferRows | None = None
+        if self._frame is not None and boxes.columns is not None:
+            self._rows = BufferRows(
+                boxes.walk, self._frame, boxes.columns, boxes.palette, bool(number), False
+            )
         self._drawn: dict[int, list[Text]] = {}
-        self._top = arranged.down(0, 0) is not None
-        self._above = shape.above
-        self._edge = shape.gap if arranged.across(0, 0) is not None else 0
-        self.width, self.height = page(arranged, shape)
+        self._top = self._map.down(0, 0) is not None
+        self._above = self._shape.above
+        self._edge = self._shape.gap if self._map.across(0, 0) is not None else 0
+        self.width, self.height = boxes.width, boxes.height
 
     def line(self, y: int, left: int, right: int) -> Text:
         """Columns `left` to `right` of a line."""
@@ -59,16 +86,16 @@ class DevicePicture:
         pitch = shape.width + shape.gap
         first = max(0, (left - self._edge) // pitch)
         last = min(self._map.columns - 1, (right - self._edge) // pitch)
-        pen = Pen(left, right)
+        builder = LineBuilder(left, right)
         for column in range(first, last + 2):
             box = self._edge + column * pitch
             if column or self._edge:
                 gap = self._beside(row, column, offset)
                 if gap is not None:
-                    pen.put_text(box - shape.gap, gap)
+                    builder.put_text(box - shape.gap, gap)
             if column <= last:
-                pen.put_text(box, self._in_column(row, column, offset))
-        found = pen.text()
+                builder.put_text(box, self._in_column(row, column, offset))
+        found = builder.text()
         found.rstrip()
         return found
 
@@ -88,7 +115,7 @@ class DevicePicture:
         member = self._map.member(row, column)
         if member is not None:
             if member not in self._drawn:
-                self._drawn[member] = self._boxes.lines(member)
+                self._drawn[member] = self._box(member)
             return self._drawn[member][offset]
         if self._map.corner(row, column) and offset <= self._middle:
             half = width // 2
@@ -189,3 +216,264 @@ class DevicePicture:
         many = plural(len(chunks), "chunk")
         few = f"{len(chunks):,}"
         return Text(many if len(many) <= room else few if len(few) <= room else "")
+
+    def _box(self, member: int) -> list[Text]:
+        """A member's box: `shape.height` lines of `shape.width` columns."""
+        inside = self._shape.inside
+        if self._rows is not None:
+            row = self._rows.row(self._boxes.group, member)
+            body, sent = self._cells(row, member), row.sent
+        else:
+            body = [*self._bar(member), self._arrived(member)]
+            sent = self._words(self._traffic.sent(member), "→")
+        lines = [self._boxes.border(member)]
+        for line in body[: self._shape.lines]:
+            line.truncate(inside)
+            lines.append(Text.assemble(("│", DIM), line, " " * (inside - line.cell_len), ("│", DIM)))
+        return [*lines, self._bottom(sent)]
+
+    def _bottom(self, sent: str) -> Text:
+        """The border with what has been sent."""
+        inside = self._shape.inside
+        if not sent or len(sent) + 2 > inside:
+            return Text(f"└{'─' * inside}┘", DIM)
+        return Text.assemble(("└ ", DIM), sent, (f" {'─' * (inside - len(sent) - 2)}┘", DIM))
+
+    def _cells(self, row: BufferRow, member: int) -> list[Text]:
+        shape = self._shape
+        assert self._boxes.columns is not None
+        is_all_to_all = self._boxes.walk.schedule.pattern.kind == "all_to_all"
+        leaving = set() if is_all_to_all else set(self._traffic.sent(member).listed)
+        texts = []
+        for column, cell in zip(self._boxes.columns, row.cells, strict=True):
+            text = self._cell(cell)
+            if column in leaving and cell is not None and not shape.bare:
+                text = Text.assemble(text[:-1], Text(ARRIVED, cell.style if cell.needed else DIM))
+            texts.append(text)
+        blank = Text(" " * shape.blank)
+        lines = [
+            blank.join(texts[start : start + shape.per_line])
+            for start in range(0, len(texts), shape.per_line)
+        ]
+        if shape.passing:
+            lines.append(self._passing(row))
+        return lines
+
+    def _cell(self, cell: PieceCell | None) -> Text:
+        shape = self._shape
+        if cell is None:
+            return Text(NOTHING.center(shape.cell), DIM)
+        if not shape.bare:
+            return cell.text(shape.cell, FORMS[shape.form])
+        style = cell.style if cell.needed else DIM
+        return Text(cell.name[: shape.cell].ljust(shape.cell), style)
+
+    def _passing(self, row: BufferRow) -> Text:
+        """The pieces that wait to go on."""
+        line = Text()
+        for number, cell in enumerate(row.passing):
+            text = Text.assemble(cell.text(len(cell.name) + 2, FORMS[-1]))
+            rest = f" +{len(row.passing) - number}"
+            if line.cell_len + text.cell_len + (len(rest) if number + 1 < len(row.passing) else 0) > (
+                self._shape.inside
+            ):
+                return line.append(rest, DIM)
+            line.append_text(text)
+        return line
+
+    def _bar(self, member: int) -> list[Text]:
+        """The member's chunks as a bar in their colours; nothing where they are not followed."""
+        if self._frame is None:
+            return []
+        held = self._frame.held_by(member)
+        return [self._boxes.bar(held.chunk[held.needed])]
+
+    def _arrived(self, member: int) -> Text:
+        words = self._words(self._traffic.received(member), "←")
+        return Text(f"{ARRIVED}{words}") if words else Text()
+
+    def _words(self, moves: Moves, arrow: str) -> str:
+        """``α→1``, ``α–ω→1``, ``12 chunks→3 devices``."""
+        if not len(moves):
+            return ""
+        others = list(dict.fromkeys(moves.others.tolist()))
+        boxes, walk = self._boxes, self._boxes.walk
+        group = walk.groups[boxes.group]
+        chunks = len(moves) * moves.span
+        if len(moves) > 1 or len(others) > 1:
+            ids = ",".join(str(walk.mesh.device_id(group[other])) for other in others[:LISTED])
+            to = ids if len(others) <= LISTED else f"{len(others):,} devices"
+            return f"{plural(chunks, 'chunk')}{arrow}{to}"
+        first = int(moves.first[0])
+        last = (first + moves.span - 1) % walk.schedule.chunks
+        names = boxes.name(first) + (f"–{boxes.name(last)}" if moves.span > 1 else "")
+        return f"{names}{arrow}{walk.mesh.device_id(group[others[0]])}"
+
+
+class GroupBoxes:
+    """The boxes of a group as all rounds share them on a page: shape, places, names, borders and bars.
+
+    Of the shapes with which the whole picture fits `height` lines of `width` columns it has the richest, else
+    one with which its width does.
+    """
+
+    def __init__(self, walk: CollectiveRun, group: int, width: int, height: int, palette: Palette) -> None:
+        self.walk, self.group, self.palette = walk, group, palette
+        self.shape, self.map = box_shape(walk, group, width, height, palette)
+        self.width, self.height = page(self.map, self.shape)
+        self.columns = drawn_columns(walk)
+        self._borders: dict[int, Text] = {}
+        self._bars: dict[bytes, Text] = {}
+
+    def name(self, chunk: int) -> str:
+        """The name of a chunk."""
+        schedule = self.walk.schedule
+        return chunk_name(schedule.pattern, schedule.chunks, chunk, self.group)
+
+    def style(self, chunk: int) -> Style:
+        """The colour of a chunk."""
+        return chunk_style(self.palette, self.walk.schedule.chunks, chunk, self.group)
+
+    def border(self, member: int) -> Text:
+        """The upper border with the device's number and, where there is room, its place in the mesh."""
+        if member not in self._borders:
+            mesh, inside = self.walk.mesh, self.shape.inside
+            position = self.walk.groups[self.group][member]
+            title = Text.assemble((str(mesh.device_id(position)), "bold"))
+            place = coordinates(mesh, position, self.palette)
+            if title.cell_len + 2 + place.cell_len + 2 <= inside:
+                title = Text.assemble(title, "  ", place)
+            rest = inside - title.cell_len - 2
+            self._borders[member] = Text.assemble(("┌ ", DIM), title, (f" {'─' * rest}┐", DIM))
+        return self._borders[member]
+
+    def bar(self, chunks: Ints) -> Text:
+        """A bar of the chunks that are there; most rounds have the same ones."""
+        places = chunks * len(self._bar_parts) // self.walk.schedule.chunks
+        parts = np.bincount(places, minlength=len(self._bar_parts))
+        key = parts.tobytes()
+        if key not in self._bars:
+            bar = Text()
+            for part, (size, style) in zip(parts.tolist(), self._bar_parts, strict=True):
+                word = FULL if part == size else SOME if part else NOTHING
+                bar.append(PART * word, style if part else DIM)
+            if len(self._bars) > REMEMBERED:
+                self._bars.clear()
+            self._bars[key] = bar
+        return self._bars[key].copy()
+
+    @cached_property
+    def _bar_parts(self) -> list[tuple[int, Style]]:
+        """The number of chunks of every part of a bar, and the colour of the first of them."""
+        count, parts = self.walk.schedule.chunks, self.shape.inside // PART
+        bounds = [-(-place * count // parts) for place in range(parts + 1)]
+        return [(stop - start, Style(color=self.style(start).bgcolor)) for start, stop in pairwise(bounds)]
+
+
+@dataclass(frozen=True)
+class BoxShape:
+    """Boxes with `lines` lines of `inside` columns, and gaps between them.
+
+    `form` is the number of a form among `FORMS`; a line has `per_line` cells of `cell` columns with `blank`
+    columns between; `bare` cells have no room for marks. No `cell` is a bar in place of cells. `passing`: a
+    line more for what waits to go on. `above` are the lines between rows of boxes.
+    """
+
+    inside: int
+    lines: int
+    gap: int
+    form: int = NAMES
+    cell: int = 0
+    per_line: int = 0
+    blank: int = 0
+    bare: bool = False
+    passing: bool = False
+    above: int = 1
+
+    @property
+    def width(self) -> int:
+        return self.inside + SIDES
+
+    @property
+    def height(self) -> int:
+        return self.lines + SIDES
+
+
+def box_shape(
+    walk: CollectiveRun, group: int, width: int, height: int, palette: Palette
+) -> tuple[BoxShape, DeviceMap]:
+    """The richest boxes with which the whole picture fits a page, else boxes with which its width does.
+
+    A ring that closes, and a line or a switch in one row, come before richer boxes. Where sums are made,
+    names without marks are worse than a picture that scrolls.
+    """
+    above = 2 if isinstance(walk.links.topology, Switch) else 1
+    shapes = (replace(shape, above=above) for shape in _shapes(walk, group, palette))
+    found = [(shape, _map(walk, shape, width)) for shape in shapes]
+    fitting = []
+    for shape, arranged in found:
+        wide, high = page(arranged, shape)
+        if wide <= width and high <= height:
+            roomy = replace(shape, above=ROOMY)
+            fits = page(arranged, roomy)[1] <= height and not isinstance(arranged, SwitchMap)
+            fitting.append((roomy if fits else shape, arranged))
+    natural = (each for each in fitting if not isinstance(each[1], LineMap | SwitchMap) or each[1].rows == 1)
+    if fitting and not (fitting[0][0].bare and walk.schedule.pattern.reduces):
+        return next(natural, fitting[0])
+    names = [each for each in found if each[0].form == NAMES and not each[0].bare]
+    wide_enough = [each for each in names if page(each[1], each[0])[0] <= width]
+    if not names[0][0].cell:
+        # A picture of bars scrolls far anyway: its links rather have room for names.
+        return next(iter(wide_enough), names[0])
+    return min(wide_enough, key=lambda each: page(each[1], each[0])[1], default=found[-1])
+
+
+def page(arranged: DeviceMap, shape: BoxShape) -> tuple[int, int]:
+    """The columns and lines of a picture."""
+    edges = shape.gap * (2 if arranged.across(0, 0) else 0)
+    wide = edges + arranged.columns * (shape.width + shape.gap) - shape.gap
+    top, bottom = (arranged.down(gap, 0) is not None for gap in (0, arranged.rows))
+    above = shape.above
+    return wide, arranged.rows * (shape.height + above) + above * (top + bottom - 1)
+
+
+def _map(walk: CollectiveRun, shape: BoxShape, width: int) -> DeviceMap:
+    pitch = shape.width + shape.gap
+    arranged = device_map(walk.links.topology, (width + shape.gap) // pitch)
+    if arranged.across(0, 0) is not None:
+        # What goes around needs room at both edges.
+        arranged = device_map(walk.links.topology, (width - shape.gap) // pitch)
+    return arranged
+
+
+def _shapes(walk: CollectiveRun, group: int, palette: Palette) -> Iterator[BoxShape]:
+    """Shapes from the richest to the smallest."""
+    columns = drawn_columns(walk)
+    least = max(LEAST_INSIDE, len(str(walk.mesh.size - 1)) + 2)
+    if columns is None:
+        for gap in GAPS:
+            for inside in (BAR_WIDTH + 4, BAR_WIDTH):
+                yield BoxShape(max(inside, least), 1 + walk.followed, gap)
+        return
+    seen = sampled(walk, group, columns, palette)
+    lengths: set[tuple[int, int]] = set()
+    for form, longest in seen.labels():
+        if (longest, FORMS[form].rank) in lengths:
+            continue
+        lengths.add((longest, FORMS[form].rank))
+        for gap in GAPS if form == NAMES else GAPS[:2]:
+            for blank in (1, 0) if form == NAMES else (1,):
+                yield from _with_cells(seen, form, longest + 2, blank, gap, least)
+    for gap in GAPS:
+        yield from _with_cells(seen, NAMES, seen.longest_name, 0, gap, least, bare=True)
+
+
+def _with_cells(
+    seen: FrameStats, form: int, cell: int, blank: int, gap: int, least: int, bare: bool = False
+) -> Iterator[BoxShape]:
+    """The cells in one line, in two lines, ….."""
+    count = max(1, len(seen.rows[0].cells))
+    for per_line in dict.fromkeys(-(-count // lines) for lines in range(1, min(count, 8) + 1)):
+        inside = max(per_line * (cell + blank) - blank, least)
+        lines = -(-count // per_line) + seen.passing
+        yield BoxShape(inside, lines, gap, form, cell, per_line, blank, bare, seen.passing)

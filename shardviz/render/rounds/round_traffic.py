@@ -1,4 +1,4 @@
-"""What moves in one round: from and to every member, and over every link."""
+"""The traffic of one round: from and to every member, and over every link."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from shardviz.hardware.routes import RouteSegment, legs, link_loads
 from shardviz.hardware.topology import Switch, Torus
-from shardviz.render.rounds.empty_chunks import carried
+from shardviz.render.rounds.buffer_rows import carried
 from shardviz.stepping.collective_run import CollectiveRun
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from shardviz.collectives import Sends
@@ -59,11 +60,11 @@ class RoundTraffic:
         self._found: dict[tuple[int, int], list[int] | int] = {}
 
     def sent(self, member: int) -> Moves:
-        """What a member sends."""
+        """The chunks that a member sends."""
         return self._moves(_of(self._by_sender, member), True)
 
     def received(self, member: int) -> Moves:
-        """What a member receives."""
+        """The chunks that a member receives."""
         return self._moves(_of(self._by_receiver, member), False)
 
     def chunks(self, origin: int, target: int) -> list[int] | int:
@@ -108,16 +109,12 @@ class RoundTraffic:
 
     @cached_property
     def _is_direct(self) -> bool:
-        """Whether every message goes from a member to its neighbour."""
-        import numpy as np
-
+        """True if every message goes from a member to its neighbour."""
         hops = [abs(leg.hops) for leg in self._legs.values()]
         return not hops or bool((np.sum(hops, axis=0) == 1).all())
 
     def _on(self, origin: int, target: int) -> Bools:
-        """Which messages go over a link of a torus."""
-        import numpy as np
-
+        """A flag for each message, True if it goes over a link of a torus."""
         assert self._sends is not None
         assert isinstance(self._topology, Torus)
         axis, up = self._direction(origin, target)
@@ -153,8 +150,6 @@ class RoundTraffic:
     @cached_property
     def _loads(self) -> Ints:
         """Messages on every link."""
-        import numpy as np
-
         assert self._sends is not None
         pairs = np.sort(self._sends.src * self._size + self._sends.dst)
         pairs = pairs[np.append(True, pairs[1:] != pairs[:-1])]
@@ -170,8 +165,6 @@ def _of(ordered: tuple[Ints, Ints], member: int) -> Ints:
 
 def _ordered(members: Ints | None, size: int) -> tuple[Ints, Ints]:
     """The entries in the order of their members, and where those of each member begin."""
-    import numpy as np
-
     first = np.zeros(size + 1, dtype=np.int64)
     if members is None:
         return np.zeros(0, dtype=np.int64), first

@@ -7,19 +7,18 @@ from functools import cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from rich.style import Style
 from rich.text import Text
 
-from shardviz.render.layouts.grid import DIM, SUMMARY, visible
-from shardviz.render.layouts.picture import shelve
-from shardviz.render.palette import PARTIAL, Palette
-from shardviz.render.rounds.chunk_names import chunk_style
-from shardviz.render.rounds.device_label import device_labels
-from shardviz.render.rounds.number_text import numbers
+from shardviz.render.canvas import SUMMARY, visible
+from shardviz.render.caption import DeviceLabels
+from shardviz.render.lines import shelve
+from shardviz.render.palette import DIM, PARTIAL, Palette
+from shardviz.render.rounds.pieces import chunk_style, numbers
 from shardviz.stepping.collective_run import CollectiveRun
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     Ints = NDArray[np.int64]
@@ -46,8 +45,9 @@ def shards_picture(
         raise ValueError("frames without numbers have no shards to show")
     places = visible(walk.mesh.size, max_devices)
     shown = [place for place in places if place is not None]
-    labels = device_labels(walk.mesh, shown, palette, width // 4)
-    gutter = labels[0].cell_len + GAP
+    named = DeviceLabels(walk.mesh, shown, palette, width // 4)
+    labels = [named.of(place) for place in shown]
+    gutter = named.width + GAP
     room = width - gutter
     digits = max(_digits(values[place], room, MAX_LINES) for place in shown)
     striped = not ended and walk.schedule.pattern.reduces
@@ -72,7 +72,7 @@ def shards_picture(
 
 
 def final_picture(walk: CollectiveRun, width: int, palette: Palette) -> list[Text]:
-    """What `shard_map` returns, put together from the results of `walk.question.final_positions`."""
+    """The result of `shard_map`, put together from those of `walk.question.final_positions`."""
     values = walk.final
     if values is None:
         raise ValueError("frames without numbers have no result to show")
@@ -130,7 +130,7 @@ def array_lines(
 
 
 def _whole(fits: int, period: int) -> int:
-    """How many numbers stand in a line of at most `fits`: whole periods, or an equal part of one."""
+    """The numbers in a line of at most `fits`: whole periods, or an equal part of one."""
     if period <= fits:
         return fits - fits % period
     return next((part for part in range(fits, fits // 2, -1) if period % part == 0), fits)
@@ -171,8 +171,6 @@ def _line(
 
 def _styles(walk: CollectiveRun, place: int, ended: bool, palette: Palette) -> StyleOf:
     """The styles of a device's shard: each number has its chunk's."""
-    import numpy as np
-
     cuts = walk.frames.cuts
     values = walk.frames.after if ended else walk.frames.before
     if cuts is None or values is None:

@@ -10,7 +10,7 @@ from shardviz import schemas
 from shardviz.hardware import AlgorithmRow
 from shardviz.render.documents import mesh_document
 from shardviz.render.programs.target_document import Document
-from shardviz.render.rounds.number_text import plain_values
+from shardviz.render.rounds.pieces import plain_values
 from shardviz.stepping.collective_run import CollectiveRun
 from shardviz.stepping.verdict import Verdict
 
@@ -74,7 +74,7 @@ def plain(value: Any) -> Any:
 
 
 def _question(walk: CollectiveRun) -> Document:
-    """What is asked: the collective, the array, and the links."""
+    """The question: the collective, the array, and the links."""
     operation, layout = walk.operation, walk.question.layout
     array = layout.array
     return {

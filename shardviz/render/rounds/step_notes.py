@@ -1,66 +1,72 @@
-"""What pictures of a collective need said: their marks, and what happens after the last round."""
+"""Words beside the pictures of a collective: its headline, their marks, the end, JAX's verdict."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol
+from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
-from shardviz.render.layouts.picture import repetition
-from shardviz.render.lines import GLUE, sentence
+from shardviz.errors import plural
+from shardviz.render.caption import axes_text, mesh_text, repetition
+from shardviz.render.lines import GLUE, sentence, table
 from shardviz.render.palette import PARTIAL, Palette
-from shardviz.render.rounds.buffer_picture import NOTHING, BufferPicture, Shape
-from shardviz.render.rounds.chunk_names import chunk_name
-from shardviz.render.rounds.piece_label import ARRIVED, EMPTY, FORMS, Cell
+from shardviz.render.rounds.buffer_rows import FrameStats
+from shardviz.render.rounds.buffer_table import BufferTable, TableShape
+from shardviz.render.rounds.pieces import ARRIVED, EMPTY, FORMS, NOTHING, chunk_name
+from shardviz.render.units import shaped, times
+from shardviz.sharding import Mesh
 from shardviz.stepping.collective_run import CollectiveRun
+from shardviz.stepping.verdict import Verdict
 
 SEPARATOR = "   "
 ARROW = re.compile(r"([^ →]+)→([0-9]+)(?: |$)")
 COUNT = re.compile(r"(?:Σ|of )([0-9]+)$")
 
 
+def headline(walk: CollectiveRun, width: int, palette: Palette) -> list[Text]:
+    """``all_gather over i  by ring  mesh i=4, 4 devices  s32[4] as P('i'), 1 a device``."""
+    operation, layout = walk.operation, walk.question.layout
+    what = Text.assemble((operation.name, "bold"), " over ", axes_text(operation.axes, walk.mesh, palette))
+    cells = [
+        what,
+        Text(walk.schedule.algorithm, "bold"),
+        Text.assemble("mesh ", mesh_text(walk.mesh, palette)),
+        Text(
+            f"{shaped(layout.array.dtype, layout.array.shape)} {walk.question.spec} → "
+            f"{times(layout.shard_shape)} a device"
+        ),
+    ]
+    return table([cells], width)
+
+
 def legend_lines(
     walk: CollectiveRun,
-    drawn: Sequence[BufferPicture],
+    drawn: Sequence[BufferTable],
     width: int,
     palette: Palette,
-    shape: Shape | None = None,
+    shape: TableShape | None = None,
 ) -> list[Text]:
     """The marks that pictures have, and whether colours repeat; `shape` where it is not each one's own."""
     lines = sentence(legend(walk, drawn, shape), width, style="dim")
-    groups = max((len(picture.groups) for picture in drawn), default=1)
+    groups = max((len(table.groups) for table in drawn), default=1)
     for note in repetition(groups * walk.schedule.chunks, palette):
         lines += sentence(note.plain, width, style="dim")
     return lines
 
 
-def legend(walk: CollectiveRun, drawn: Sequence[BufferPicture], shape: Shape | None = None) -> str:
+def legend(walk: CollectiveRun, drawn: Sequence[BufferTable], shape: TableShape | None = None) -> str:
     """``▸ has just arrived   ╱ partial sum``: an entry for each mark that is there."""
-    return marks(walk, [(picture, shape or picture.shape) for picture in drawn])
+    return marks(walk, [(table.stats, shape or table.shape) for table in drawn])
 
 
-class Drawn(Protocol):
-    """What is told about pictures with cells: see `BufferPicture`."""
-
-    @property
-    def cells(self) -> Iterable[Cell]: ...
-    @property
-    def vacant(self) -> bool: ...
-    @property
-    def passing(self) -> bool: ...
-    @property
-    def sent(self) -> str: ...
-
-
-def marks(walk: CollectiveRun, drawn: Sequence[tuple[Drawn, Shape]], count: int = 0) -> str:
+def marks(walk: CollectiveRun, drawn: Sequence[tuple[FrameStats, TableShape]], count: int = 0) -> str:
     """`legend`, of anything that is drawn in a shape; `count` is the sum that is named, 0 for the largest."""
     return SEPARATOR.join(entry.replace(" ", GLUE) for entry in _entries(walk, drawn, count))
 
 
 def after_words(walk: CollectiveRun) -> Iterator[str]:
-    """What the operation does beyond the rounds: a mean's division, zeros where nothing arrived."""
+    """Effects of the operation beyond the rounds: a mean's division, zeros where nothing arrived."""
     size, pattern = walk.schedule.pattern.group_size, walk.schedule.pattern
     if walk.operation.name == "pmean":
         yield f"every total ÷ {size}"
@@ -71,7 +77,7 @@ def after_words(walk: CollectiveRun) -> Iterator[str]:
 
 
 def _padded(walk: CollectiveRun) -> bool:
-    """Whether some result has elements that no chunk fills."""
+    """True if some result has elements that no chunk fills."""
     cuts, size = walk.frames.cuts, walk.schedule.pattern.group_size
     if cuts is None or walk.frames.after is None:
         return False
@@ -79,8 +85,10 @@ def _padded(walk: CollectiveRun) -> bool:
     return any(int(cuts.sizes[walk.held_chunks(member, True)].sum()) < elements for member in range(size))
 
 
-def _entries(walk: CollectiveRun, drawn: Sequence[tuple[Drawn, Shape]], count: int) -> Iterator[str]:
-    pairs = [(cell, FORMS[shape.form]) for picture, shape in drawn for cell in picture.cells]
+def _entries(
+    walk: CollectiveRun, drawn: Sequence[tuple[FrameStats, TableShape]], count: int
+) -> Iterator[str]:
+    pairs = [(cell, FORMS[shape.form]) for stats, shape in drawn for cell in stats.cells]
     full = [(cell, form) for cell, form in pairs if not cell.empty]
     combined = {"pmax": "largest", "pmin": "smallest"}.get(walk.operation.name, "")
     if any(cell.arrived and cell.needed for cell, _ in full):
@@ -94,14 +102,14 @@ def _entries(walk: CollectiveRun, drawn: Sequence[tuple[Drawn, Shape]], count: i
         yield f"of {most} the {combined} of {most}" if combined else f"Σ{most} the sum of {most}"
     if any(not cell.needed for cell, _ in full):
         yield "( ) no longer needed"
-    if any(picture.vacant for picture, _ in drawn):
+    if any(stats.vacant for stats, _ in drawn):
         yield f"{NOTHING} not here"
     if any(cell.empty for cell, _ in pairs):
         yield f"{EMPTY} empty"
-    if any(picture.passing for picture, _ in drawn):
+    if any(stats.passing for stats, _ in drawn):
         yield "│ waiting to go on"
-    for picture, each in drawn:
-        arrow = ARROW.match(picture.sent) if each.sent_at is not None else None
+    for stats, each in drawn:
+        arrow = ARROW.match(stats.sent) if each.sent_at is not None else None
         if arrow:
             yield f"{arrow[0].strip()} sent {arrow[1]} to device {arrow[2]}"
             break
@@ -112,10 +120,64 @@ def _entries(walk: CollectiveRun, drawn: Sequence[tuple[Drawn, Shape]], count: i
 
 
 def _slots(walk: CollectiveRun) -> Iterator[str]:
-    """How the names of an all-to-all are to be read, and its columns."""
+    """Explain the names of an all-to-all, and its columns."""
     schedule, group = walk.schedule, walk.groups[0]
     if len(group) > 1:
         name = chunk_name(schedule.pattern, schedule.chunks, schedule.pattern.pieces(schedule.chunks))
         sender, receiver = (walk.mesh.device_id(position) for position in group[:2])
         yield f"{name} from device {sender} to device {receiver}"
     yield "columns: the device it goes to, or came from"
+
+
+def verdict_lines(verdict: Verdict, mesh: Mesh, width: int) -> list[Text]:
+    """That every value is equal, or how many are not, where the first of them is, and what may explain it."""
+    ran, judgement = verdict.ran, verdict.verification
+    version = dict(ran.versions).get("jax", "")
+    kind = "simulated CPU device" if ran.target == "cpu" else f"{ran.target} device"
+    judge = f"JAX{' ' * bool(version)}{version} on {plural(mesh.size, kind)}: "
+    where = ""
+    if judgement.device is not None:
+        index = ", ".join(map(str, judgement.index))
+        where = (
+            f" on device {mesh.device_id(judgement.device)} at [{index}]"
+            f" {judgement.ours} here, {judgement.theirs} in JAX"
+        )
+    if judgement.verdict == "equal":
+        lines = sentence("every value equal", width, lead=judge)
+    elif judgement.verdict == "rounding":
+        said = (
+            f"{judgement.differing:,} of {plural(judgement.values, 'value')} differ by rounding, as another"
+            f" order of the additions gives; at most {plural(judgement.ulps, 'ulp')},{where}"
+        )
+        lines = sentence(said, width, lead=judge)
+    else:
+        said = f"{judgement.differing:,} of {plural(judgement.values, 'value')} differ:{where}"
+        lines = sentence(said if where else "the results differ", width, lead=f"✗ {judge}")
+    for note in (judgement.note, ran.note):
+        lines += sentence(note, width, 2, style="dim") if note else []
+    return lines
+
+
+def short_verdict(verdict: Verdict, mesh: Mesh, width: int, most: int) -> list[Text]:
+    """The same in up to `most` lines, the verdict first: as much as they have room for."""
+    ran, judgement = verdict.ran, verdict.verification
+    jax = f"JAX {dict(ran.versions).get('jax', '')}".strip()
+    kind = "simulated CPU device" if ran.target == "cpu" else f"{ran.target} device"
+    judges = (f"{jax} on {plural(mesh.size, kind)}", jax)
+    count = f"{judgement.differing:,} of {plural(judgement.values, 'value')}"
+    if judgement.verdict == "equal":
+        said = [f"every value equal: {judge}" for judge in judges]
+    elif judgement.verdict == "rounding":
+        by = f"by rounding, at most {plural(judgement.ulps, 'ulp')}"
+        said = [f"{count} differ {by}, as another order of the additions gives: {judges[0]}"]
+        said += [f"{count} differ {by}: {judge}" for judge in judges]
+    else:
+        where = ""
+        if judgement.device is not None:
+            index = ", ".join(map(str, judgement.index))
+            where = f", on device {mesh.device_id(judgement.device)} at [{index}] {judgement.ours} here, "
+            where += f"{judgement.theirs} there"
+        said = [f"{count} differ from {jax}{where}", f"{count} differ from {jax}"]
+    lead = "✓ " if verdict.agrees else "✗ "
+    ways = [sentence(words, width, lead=lead) for words in said]
+    return next((way for way in ways if len(way) <= most), ways[-1][:most])

@@ -1,37 +1,38 @@
-"""A collective from BEFORE over its rounds to AFTER, what it costs, and what JAX says of it."""
+"""A collective from BEFORE over its rounds to AFTER, and its cost; one round; a summary."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import groupby
 
 from rich.text import Text
 
 from shardviz.collectives import ALGORITHMS
 from shardviz.collectives.trace import MAX_PIECES
-from shardviz.errors import plural
-from shardviz.render.caption import axes_text
-from shardviz.render.layouts.picture import shelve
-from shardviz.render.lines import sentence, table, trimmed
+from shardviz.errors import QuestionError, plural
+from shardviz.render.lines import columns, sentence, shelve, table, trimmed
 from shardviz.render.palette import Palette
-from shardviz.render.plans.question_view import mesh_text
-from shardviz.render.rounds.buffer_picture import BufferPicture
-from shardviz.render.rounds.cost_lines import cost_lines, duration
-from shardviz.render.rounds.empty_chunks import empty_note
-from shardviz.render.rounds.round_table import round_table
-from shardviz.render.rounds.round_words import round_words
+from shardviz.render.rounds.buffer_rows import empty_note
+from shardviz.render.rounds.buffer_table import MAX_ROWS, BufferTable, shown_groups
+from shardviz.render.rounds.costs import cost_lines, duration
+from shardviz.render.rounds.round_words import round_words, sends_line
 from shardviz.render.rounds.shards_picture import final_picture, shards_picture
-from shardviz.render.rounds.step_notes import after_words, legend_lines
-from shardviz.render.units import human_bytes, shaped, times
+from shardviz.render.rounds.step_notes import after_words, headline, legend_lines
+from shardviz.render.units import human_bytes, shaped
 from shardviz.stepping.collective_run import CollectiveRun
 
-MAX_ROWS = 16
-"""Devices of a round that is drawn."""
 MAX_LINES = 200
 """Lines that the rounds may take one under another; what takes more is summarised."""
 LEAST_WORDS = 36
 """Columns for a sentence over a narrow picture."""
 SUMMARY_ROWS = 6
 """Devices in a summary: the first four, a gap, the last."""
+MAX_RUNS = 12
+LOOKED_AT = 64
+"""Rounds of a phase that are looked at one by one, where they are not alike…"""
+LOOKED_AT_SENDS = 2**20
+"""…and what they send together."""
+TABLE_HEADINGS = ("", "rounds", "who sends what to whom", "a device", "a round")
 
 
 def step_view(walk: CollectiveRun, width: int, palette: Palette, number: int | None = None) -> list[Text]:
@@ -51,24 +52,8 @@ def step_view(walk: CollectiveRun, width: int, palette: Palette, number: int | N
     return [trimmed(line, palette) for line in lines]
 
 
-def headline(walk: CollectiveRun, width: int, palette: Palette) -> list[Text]:
-    """``all_gather over i  by ring  mesh i=4, 4 devices  s32[4] as P('i'), 1 a device``."""
-    operation, layout = walk.operation, walk.question.layout
-    what = Text.assemble((operation.name, "bold"), " over ", axes_text(operation.axes, walk.mesh, palette))
-    cells = [
-        what,
-        Text(walk.schedule.algorithm, "bold"),
-        Text.assemble("mesh ", mesh_text(walk.mesh, palette)),
-        Text(
-            f"{shaped(layout.array.dtype, layout.array.shape)} {walk.question.spec} → "
-            f"{times(layout.shard_shape)} a device"
-        ),
-    ]
-    return table([cells], width)
-
-
 def _algorithm(walk: CollectiveRun, width: int) -> list[Text]:
-    """What the algorithm does, and whose the numbers are not."""
+    """The algorithm's summary, and that the numbers are examples where they are."""
     algorithm = ALGORITHMS[walk.schedule.algorithm]
     lines = sentence(f"{algorithm.name}: {algorithm.summary}", width, style="dim")
     if walk.question.counted:
@@ -87,7 +72,7 @@ def one_round(walk: CollectiveRun, number: int, width: int, palette: Palette) ->
         lines = [Text("before any round", "bold")]
     lines += sentence(empty_note(walk), width, 2, style="dim")
     groups = shown_groups(walk)
-    drawn = BufferPicture(walk, walk.frames[number], groups, width, palette, MAX_ROWS)
+    drawn = BufferTable(walk, number, groups, width, palette, MAX_ROWS)
     lines += drawn.lines()
     return [*lines, *_other_groups(walk, groups, width), *legend_lines(walk, [drawn], width, palette)]
 
@@ -108,15 +93,14 @@ def _before(walk: CollectiveRun, width: int, palette: Palette, rows: int) -> lis
     title = Text("BEFORE", "bold")
     if walk.frames.before is not None:
         return [title, *shards_picture(walk, False, width, palette, rows)]
-    drawn = BufferPicture(walk, walk.frames[0], [0], width, palette, rows, moving=False)
+    drawn = BufferTable(walk, 0, [0], width, palette, rows, moving=False)
     return [title, *drawn.lines()]
 
 
 def _after(walk: CollectiveRun, width: int, palette: Palette, rows: int) -> list[Text]:
     after = walk.frames.after
     if after is None:
-        last = walk.frames[walk.schedule.rounds]
-        drawn = BufferPicture(walk, last, [0], width, palette, rows, moving=False, ended=True)
+        drawn = BufferTable(walk, walk.schedule.rounds, [0], width, palette, rows, moving=False, ended=True)
         return [Text("AFTER", "bold"), *drawn.lines()]
     title = [Text("AFTER", "bold"), Text(f"{shaped(walk.result_dtype, after.shape[1:])} a device")]
     title += [Text(said) for said in after_words(walk)]
@@ -146,9 +130,7 @@ def _rounds(walk: CollectiveRun, width: int, palette: Palette) -> list[Text]:
         alike = len(set(words)) == 1
         heading = plural(len(numbers), "round") + (f"; {words[0]}" if alike else "")
         lines += sentence(heading, width, lead=f"{name}  ")
-        drawn = [
-            BufferPicture(walk, walk.frames[number], groups, width, palette, MAX_ROWS) for number in numbers
-        ]
+        drawn = [BufferTable(walk, number, groups, width, palette, MAX_ROWS) for number in numbers]
         bodies = [picture.lines() for picture in drawn]
         under: list[list[Text]] = [[] for _ in numbers]
         if not alike:
@@ -169,7 +151,7 @@ def _rounds(walk: CollectiveRun, width: int, palette: Palette) -> list[Text]:
 
 
 def _load_words(walk: CollectiveRun, number: int) -> str:
-    """What a round puts on the links of a group, and how long it takes."""
+    """The load of a round on the links of a group, and its time."""
     load = walk.timeline[number - 1]
     said = f"{human_bytes(load.bytes)} in all"
     if load.busiest_link is not None:
@@ -186,13 +168,6 @@ def node_name(walk: CollectiveRun, node: int) -> str:
     return str(walk.mesh.device_id(group[node])) if node < len(group) else "switch"
 
 
-def shown_groups(walk: CollectiveRun) -> range:
-    """The groups that are drawn: all if they fit, else the first."""
-    size = walk.schedule.pattern.group_size
-    count = len(walk.groups) if walk.frames.before is not None else 1
-    return range(count if count * size <= MAX_ROWS else 1)
-
-
 def _other_groups(walk: CollectiveRun, groups: range, width: int) -> list[Text]:
     more = len(walk.groups) - len(groups)
     if not more:
@@ -202,9 +177,64 @@ def _other_groups(walk: CollectiveRun, groups: range, width: int) -> list[Text]:
 
 
 def _is_small(walk: CollectiveRun, width: int, palette: Palette) -> bool:
-    """Whether every round can be drawn with all its devices and chunks."""
+    """True if every round can be drawn with all its devices and chunks."""
     size = walk.schedule.pattern.group_size
     groups = len(shown_groups(walk))
     if size > MAX_ROWS or walk.schedule.rounds * groups * (size + 2) > MAX_LINES:
         return False
-    return not BufferPicture(walk, walk.frames[0], [0], width, palette, MAX_ROWS).summarised
+    return not BufferTable(walk, 0, [0], width, palette, MAX_ROWS).summarised
+
+
+def round_table(walk: CollectiveRun, width: int) -> list[Text]:
+    """One line for consecutive rounds that read alike; the first and last ones of many.
+
+    Raises `QuestionError` for more rounds, or larger ones, than can be added up.
+    """
+    if walk.timeline.too_long:
+        raise QuestionError(
+            f"{walk.schedule.algorithm} on {plural(walk.mesh.size, 'device')}: {walk.timeline.too_long}",
+            "take a smaller mesh, fewer axes with --axis, or --round N for one round",
+        )
+    rows = [[Text(heading, "bold") for heading in TABLE_HEADINGS]]
+    found = [(key, [*run]) for key, run in groupby(_spans(walk), key=lambda each: each[1:])]
+    shown = found if len(found) <= MAX_RUNS else [*found[: MAX_ROWS - 2], found[-1]]
+    for (phase, words, sent, time), run in shown:
+        first, last = run[0][0][0], run[-1][0][1]
+        numbers = f"{first:,}" if first == last else f"{first:,}–{last:,}"
+        rows.append([Text(phase, "bold"), Text(numbers), Text(words), Text(sent), Text(time, "dim")])
+    lines = columns(rows, width, right=frozenset({3, 4}))
+    if lines is None:
+        lines = []
+        for name, which, *rest in ([cell.plain for cell in row] for row in rows[1:]):
+            said = "{}: {}, {} a device, {} a round".format(name, *rest)
+            lines += sentence(said, width, lead=f"round{'s' if '–' in which else ''} {which}  ")
+    left_out = sum(run[-1][0][1] - run[0][0][0] + 1 for _, run in found[MAX_RUNS - 2 : -1])
+    if len(found) > MAX_RUNS:
+        lines += sentence(f"{plural(left_out, 'round')} before the last not shown", width, style="dim")
+    return lines
+
+
+def _spans(walk: CollectiveRun) -> Iterator[tuple[tuple[int, int], str, str, str, str]]:
+    """(first and last number, phase, words, bytes, time) of rounds.
+
+    Rounds that are alike are looked at once; of many that are not, the first ones and the last.
+    """
+    schedule, timeline = walk.schedule, walk.timeline
+    first = 1
+    for phase in schedule.phases:
+        last = first + phase.rounds - 1
+        spans = [(first, last)] if phase.alike else [(number, number) for number in range(first, last + 1)]
+        most = LOOKED_AT_SENDS // max(1, len(phase.sends(phase.rounds // 2)))
+        most = max(3, min(LOOKED_AT, most))
+        if len(spans) > most:
+            spans = [*spans[: most - 2], (first + most - 2, last - 1), (last, last)]
+        name = walk.phase_name(phase)
+        for start, stop in spans:
+            if stop > start and not phase.alike:
+                yield (start, stop), name, "…", "", ""
+                continue
+            load = timeline[start - 1]
+            words = sends_line(phase.sends(start - first), schedule.pattern, walk.operation.axes)
+            sent, time = human_bytes(load.device_bytes), duration(load.seconds, load.waiting)
+            yield (start, stop), name, words, sent, time
+        first = last + 1

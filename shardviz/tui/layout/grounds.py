@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from shardviz.render.layouts.held import Ground
+from shardviz.render.layouts.cell_details import DevicePlacement
 
 if TYPE_CHECKING:
     from shardviz.compiler import Target
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from shardviz.tui.answers.answer import Answer
 
 
-def grounds_of(targets: Iterable[Target], answers: Mapping[str, Answer], mesh: Mesh) -> list[Ground]:
+def grounds_of(targets: Iterable[Target], answers: Mapping[str, Answer], mesh: Mesh) -> list[DevicePlacement]:
     """As the compilers have placed the mesh; on GPUs, whose order JAX leaves as it is, before they answer."""
     found = []
     for target in targets:
@@ -25,12 +25,12 @@ def grounds_of(targets: Iterable[Target], answers: Mapping[str, Answer], mesh: M
             placement = _on_gpus(target, mesh)
         # An answer may be to the problem before.
         if placement is not None and len(placement.ids) == mesh.size:
-            found.append(Ground(target.name, placement))
+            found.append(DevicePlacement(target.name, placement))
     return found
 
 
 def awaited(
-    targets: Iterable[Target], answers: Mapping[str, Answer], grounds: Iterable[Ground], mesh: Mesh
+    targets: Iterable[Target], answers: Mapping[str, Answer], grounds: Iterable[DevicePlacement], mesh: Mesh
 ) -> list[str]:
     """The targets that place the mesh once they have answered."""
     known = {ground.target for ground in grounds}

@@ -11,14 +11,12 @@ from textual.app import ComposeResult
 
 from shardviz.drafts.wording import as_sentence
 from shardviz.errors import ShardvizError
-from shardviz.render.caption import caption_cells
-from shardviz.render.layouts.cells import BlockCells, Cells, DeviceCells, Spot
-from shardviz.render.layouts.held import Ground, device_lines, held_lines
-from shardviz.render.layouts.picture import repetition
-from shardviz.render.layouts.sheet import Cursor, Sheet, arrange
+from shardviz.render.caption import caption_cells, repetition
+from shardviz.render.layouts.cell_details import DevicePlacement, cell_details, device_lines
+from shardviz.render.layouts.cells import BlockCells, CellIndex, Cells, DeviceCells
+from shardviz.render.layouts.layout_canvas import CellCursor, LayoutCanvas, arrange
 from shardviz.render.lines import sentence, table
-from shardviz.render.plans.decided import decided_parts, einsum_parts
-from shardviz.render.plans.numbering import Numbered, count_of, numbered_parts
+from shardviz.render.plans.plan_arrays import Numbered, count_of, decided_parts, einsum_parts, numbered_parts
 from shardviz.tui.command import bindings
 from shardviz.tui.layout.cells_view import CellsView
 from shardviz.tui.layout.commands import LAYOUT
@@ -56,7 +54,7 @@ class LayoutPane(Pane):
         self._scene: Scene | None = None
         self._parts: list[list[Numbered]] = []
         self._answers: Mapping[str, Answer] = {}
-        self._grounds: Sequence[Ground] = ()
+        self._grounds: Sequence[DevicePlacement] = ()
         self._awaited: Sequence[str] = ()
         self._shares: Sequence[Sequence[Text]] = ()
         """A row for each array: its shape, and what of it a device holds."""
@@ -64,8 +62,8 @@ class LayoutPane(Pane):
         self._at_einsum = False
         self._begins_at: Place | None = None
         """Where the cursor goes as soon as the screen has a size."""
-        self.sheet = Sheet([], 0)
-        self.cursor = Cursor(0, Spot(0, 0, 0))
+        self.canvas = LayoutCanvas([], 0)
+        self.cursor = CellCursor(0, CellIndex(0, 0, 0))
 
     def compose(self) -> ComposeResult:
         yield CellsView(id="cells")
@@ -101,12 +99,12 @@ class LayoutPane(Pane):
 
     def action_view(self) -> None:
         """By array or by device; the cursor stays with its device."""
-        if not self.sheet.arrays:
+        if not self.canvas.arrays:
             return
-        position = self._cells.position(self.cursor.spot)
+        position = self._cells.position(self.cursor.cell)
         self._by_device = not self._by_device
         self._arrange()
-        self._point(Cursor(self.cursor.array, self._cells.spot(position)))
+        self._point(CellCursor(self.cursor.array, self._cells.index_of(position)))
 
     def action_moment(self) -> None:
         """The arrays as they are given and wanted, or as the einsum takes and leaves them."""
@@ -116,27 +114,27 @@ class LayoutPane(Pane):
 
     def action_next_array(self, step: int) -> None:
         """The cursor to the first cell of the next array, or the one before."""
-        if self.sheet.arrays:
-            array = (self.cursor.array + step) % len(self.sheet.arrays)
-            self._point(Cursor(array, Spot(0, 0, 0)))
+        if self.canvas.arrays:
+            array = (self.cursor.array + step) % len(self.canvas.arrays)
+            self._point(CellCursor(array, CellIndex(0, 0, 0)))
 
     def action_move(self, right: int, down: int) -> None:
         """The cursor one cell on."""
-        if self.sheet.arrays:
-            self._point(self.sheet.moved(self.cursor, right, down))
+        if self.canvas.arrays:
+            self._point(self.canvas.moved(self.cursor, right, down))
 
     def action_row_end(self, side: int) -> None:
         """The cursor to the first or the last cell of its row."""
-        if self.sheet.arrays:
+        if self.canvas.arrays:
             column = 0 if side < 0 else self._cells.last.column
-            self._point(Cursor(self.cursor.array, self.cursor.spot._replace(column=column)))
+            self._point(CellCursor(self.cursor.array, self.cursor.cell._replace(column=column)))
 
     def action_page(self, side: int) -> None:
         """The cursor as many lines up or down as are seen."""
-        if self.sheet.arrays:
-            x, y, width = self.sheet.place_of(self.cursor)
+        if self.canvas.arrays:
+            x, y, width = self.canvas.place_of(self.cursor)
             target = y + side * max(1, self._view.size.height - 2)
-            self._point(self.sheet.cursor_at(x + width // 2, min(max(target, 0), self.sheet.height - 1)))
+            self._point(self.canvas.cursor_at(x + width // 2, min(max(target, 0), self.canvas.height - 1)))
 
     @property
     def _view(self) -> CellsView:
@@ -144,7 +142,7 @@ class LayoutPane(Pane):
 
     @property
     def _cells(self) -> Cells:
-        return self.sheet.cells(self.cursor)
+        return self.canvas.cells(self.cursor)
 
     def _arrange(self) -> None:
         """Lay all arrays out for the size that the screen has."""
@@ -157,29 +155,29 @@ class LayoutPane(Pane):
         parts = [[kind(layout, self.palette, first) for layout, first in part] for part in self._parts]
         words = next((lines for most, lines in WORDS_HEIGHT if height <= most), ROOMY_WORDS)
         if beside:
-            self.sheet = arrange(parts, width - WORDS_WIDTH, height)
+            self.canvas = arrange(parts, width - WORDS_WIDTH, height)
         else:
-            self.sheet = arrange(parts, width, height - words)
+            self.canvas = arrange(parts, width, height - words)
         self._find_shares()
         if self._begins_at is not None:
             place, self._begins_at = self._begins_at, None
             self._point(self._cursor_at(place))
             return
-        array = min(self.cursor.array, len(self.sheet.arrays) - 1)
-        last = self.sheet.arrays[array].plate.cells.last
-        self._point(Cursor(array, Spot(*map(min, self.cursor.spot, last))))
+        array = min(self.cursor.array, len(self.canvas.arrays) - 1)
+        last = self.canvas.arrays[array].grid.cells.last
+        self._point(CellCursor(array, CellIndex(*map(min, self.cursor.cell, last))))
 
-    def _cursor_at(self, place: Place) -> Cursor:
+    def _cursor_at(self, place: Place) -> CellCursor:
         """The device's cell in the array of that name, or in the first."""
-        cells = self.sheet.all_cells
+        cells = self.canvas.all_cells
         names = [each.layout.array.name for each in cells]
         array = names.index(place.array) if place.array in names else 0
-        return Cursor(array, cells[array].spot(place.position))
+        return CellCursor(array, cells[array].index_of(place.position))
 
-    def _point(self, cursor: Cursor) -> None:
+    def _point(self, cursor: CellCursor) -> None:
         self.cursor = cursor
         self._show_words()
-        self._view.point(self.sheet, cursor)
+        self._view.point(self.canvas, cursor)
 
     def _find_grounds(self) -> None:
         if self._scene is not None:
@@ -188,7 +186,7 @@ class LayoutPane(Pane):
             self._awaited = awaited(targets, self._answers, self._grounds, self._scene.problem.mesh)
 
     def _show_words(self) -> None:
-        if not self.sheet.arrays:
+        if not self.canvas.arrays:
             return
         width = self._words_width
         cell = self._of_cell(width)
@@ -201,7 +199,7 @@ class LayoutPane(Pane):
 
     def _of_cell(self, width: int) -> list[Text]:
         """What there is to say of the cursor's cell."""
-        said = held_lines(self._cells, self.cursor.spot, width, self._grounds, self._awaited)
+        said = cell_details(self._cells, self.cursor.cell, width, self._grounds, self._awaited)
         return [self._heading(width), *said]
 
     def _share_height(self, words: int) -> int:
@@ -213,7 +211,7 @@ class LayoutPane(Pane):
         if self.has_class("beside"):
             self._view.styles.height = "100%"
             return height
-        lines = self.sheet.height + (self.sheet.width > self.size.width)
+        lines = self.canvas.height + (self.canvas.width > self.size.width)
         picture = min(lines, max(height - words, height // 2))
         self._view.styles.height = picture
         return height - picture
@@ -224,9 +222,9 @@ class LayoutPane(Pane):
         if not self._by_device:
             return [*table(self._shares, width), *repetition(count_of(self._parts), self.palette)]
         here = self._cells
-        others = {str(cells.layout): cells for cells in self.sheet.all_cells}
+        others = {str(cells.layout): cells for cells in self.canvas.all_cells}
         others.pop(str(here.layout))
-        lines = device_lines([*others.values()], here.position(self.cursor.spot), width)
+        lines = device_lines([*others.values()], here.position(self.cursor.cell), width)
         return [Text("and of the other arrays", "dim"), *lines] if lines else []
 
     def _find_shares(self) -> None:
@@ -246,7 +244,7 @@ class LayoutPane(Pane):
 
     def _complain(self, error: ShardvizError) -> None:
         """A sentence in place of the picture."""
-        self.sheet = Sheet([], 0)
+        self.canvas = LayoutCanvas([], 0)
         width = max(self.size.width, 20)
         lines = [
             *sentence(as_sentence(error.message), width),

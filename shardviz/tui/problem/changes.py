@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from shardviz.drafts import edits
 from shardviz.drafts.draft import Draft
 from shardviz.drafts.lines import looks_like_command
-from shardviz.render.plans.decided import decided_parts
-from shardviz.render.problems.cells import Cell, FieldRow, Kind, default_sizes
+from shardviz.render.plans.plan_arrays import decided_parts
+from shardviz.render.problems.fields_picture import FieldCell, FieldRow, Kind, default_sizes
 
 if TYPE_CHECKING:
     from shardviz.drafts.scene import Scene
@@ -38,7 +38,7 @@ WORKS_ON: dict[str, tuple[Kind, ...]] = {
 """The kinds of cells on which a command does something; commands that are not here need no cell."""
 
 
-def works_on(command: str, cell: Cell, scene: Scene) -> bool:
+def works_on(command: str, cell: FieldCell, scene: Scene) -> bool:
     """Whether a command does something to a cell."""
     if command in WORKS_ON and cell.kind not in WORKS_ON[command]:
         return False
@@ -49,7 +49,7 @@ def works_on(command: str, cell: Cell, scene: Scene) -> bool:
     return True
 
 
-def text_of(cell: Cell, scene: Scene) -> str:
+def text_of(cell: FieldCell, scene: Scene) -> str:
     """The text that one edits: an axis with its size, or the whole field."""
     draft = scene.draft
     if cell.kind == "axis":
@@ -62,7 +62,7 @@ def text_of(cell: Cell, scene: Scene) -> str:
     return text
 
 
-def entered(draft: Draft, cell: Cell, text: str) -> Draft:
+def entered(draft: Draft, cell: FieldCell, text: str) -> Draft:
     """Another text in place of that of a cell; an axis without a text is removed."""
     if cell.kind != "axis" or looks_like_command(text):
         return edits.enter(draft, cell.field, text)
@@ -71,7 +71,7 @@ def entered(draft: Draft, cell: Cell, text: str) -> Draft:
     return edits.enter_axis(draft, cell.axes[0], text)
 
 
-def cycled(draft: Draft, cell: Cell, scene: Scene) -> Draft:
+def cycled(draft: Draft, cell: FieldCell, scene: Scene) -> Draft:
     """The next choice for a cell."""
     if cell.kind == "dim":
         return edits.cycle(draft, cell.row, cell.number)
@@ -90,14 +90,14 @@ def planned_spec(row: int, scene: Scene) -> PartitionSpec | None:
     return arrays[row].spec
 
 
-def assigned(draft: Draft, cell: Cell, axis: str) -> Draft:
+def assigned(draft: Draft, cell: FieldCell, axis: str) -> Draft:
     """A mesh axis more for a dimension, or for the axes over which an array is a pending sum."""
     if cell.kind == "dim":
         return edits.assign(draft, cell.row, cell.number, axis)
     return edits.toggle_unreduced(draft, cell.row, axis)
 
 
-def moved_from(rows: Sequence[FieldRow], cell: Cell, axis: str) -> str:
+def moved_from(rows: Sequence[FieldRow], cell: FieldCell, axis: str) -> str:
     """The other place of the array that has an axis: ``d of A``; empty where none has."""
     row = next(row for row in rows if row.field == cell.field)
     name = row.cells[0].text.removeprefix("→ ")
@@ -109,7 +109,7 @@ def moved_from(rows: Sequence[FieldRow], cell: Cell, axis: str) -> str:
     return ""
 
 
-def cleared(draft: Draft, cell: Cell) -> Draft:
+def cleared(draft: Draft, cell: FieldCell) -> Draft:
     """No axis for a dimension, or no pending sum."""
     if cell.kind == "dim":
         return edits.clear(draft, cell.row, cell.number)

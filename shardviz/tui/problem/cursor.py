@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from shardviz.render.problems.cells import Cell, FieldRow
-from shardviz.render.problems.fields_picture import Place
+from shardviz.render.problems.fields_picture import FieldCell, FieldPlace, FieldRow
 
 
 @dataclass(frozen=True)
 class Cursor:
-    """Cell `index` of the row of `field`; what stands there may change, the cursor stays."""
+    """FieldCell `index` of the row of `field`; what stands there may change, the cursor stays."""
 
     field: str = "mesh"
     index: int = 0
 
 
-def cell_at(rows: Sequence[FieldRow], cursor: Cursor) -> Cell:
+def cell_at(rows: Sequence[FieldRow], cursor: Cursor) -> FieldCell:
     """The cell under the cursor, or, where that is gone, the nearest before it."""
     row = next((row for row in rows if row.field == cursor.field), None)
     if row is None:
@@ -25,13 +24,13 @@ def cell_at(rows: Sequence[FieldRow], cursor: Cursor) -> Cell:
     return row.cells[min(cursor.index, len(row.cells) - 1)]
 
 
-def cursor_on(rows: Sequence[FieldRow], cell: Cell) -> Cursor:
+def cursor_on(rows: Sequence[FieldRow], cell: FieldCell) -> Cursor:
     """The cursor that stands on a cell of the rows."""
     row = next(row for row in rows if row.field == cell.field)
     return Cursor(cell.field, row.cells.index(cell))
 
 
-def moved(places: Sequence[Place], cell: Cell, direction: str) -> Cell:
+def moved(places: Sequence[FieldPlace], cell: FieldCell, direction: str) -> FieldCell:
     """The cell next to another: "up" and "down" the nearest on another line, "left" and "right" in its field.
 
     At the edge it is the same cell.
@@ -50,14 +49,14 @@ def moved(places: Sequence[Place], cell: Cell, direction: str) -> Cell:
     return min(line, key=lambda place: _distance(place, start)).cell
 
 
-def _distance(place: Place, start: Place) -> int:
+def _distance(place: FieldPlace, start: FieldPlace) -> int:
     """Columns between where two cells begin; none if the first is above or below the other."""
     if place.left <= start.left < place.right:
         return 0
     return abs(place.left - start.left)
 
 
-def place_at(places: Sequence[Place], x: int, y: int) -> Place | None:
+def place_at(places: Sequence[FieldPlace], x: int, y: int) -> FieldPlace | None:
     """What stands in a column of a line, or is nearest on that line."""
     line = [place for place in places if place.y == y]
     return min(line, key=lambda place: max(place.left - x, x - place.right + 1, 0), default=None)

@@ -11,8 +11,7 @@ from textual.widgets.input import Selection
 
 from shardviz.drafts.draft import Draft
 from shardviz.drafts.plain_text import one_line
-from shardviz.render.problems.cells import Cell
-from shardviz.render.problems.fields_picture import Typing
+from shardviz.render.problems.fields_picture import FieldCell, Typing
 from shardviz.tui.problem.changes import entered, text_of
 from shardviz.tui.problem.commands import KEEP, TYPING
 
@@ -55,7 +54,7 @@ class Entry(Input):
         """Lines that the notes on the text have taken so far."""
         self.display = False
 
-    def open(self, cell: Cell, before: Scene) -> None:
+    def open(self, cell: FieldCell, before: Scene) -> None:
         """Begin with the text of a cell; `before` is the scene that esc brings back."""
         self.cell, self.before = cell, before
         self._first = one_line(text_of(cell, before))

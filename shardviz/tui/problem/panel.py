@@ -14,8 +14,7 @@ from textual.geometry import Region
 from shardviz.drafts import edits
 from shardviz.drafts.parsing import mesh_of
 from shardviz.drafts.reading import read
-from shardviz.render.problems.cells import Cell, FieldRow, field_rows, mesh_in
-from shardviz.render.problems.fields_picture import FieldsPicture
+from shardviz.render.problems.fields_picture import FieldCell, FieldRow, FieldsPicture, field_rows, mesh_in
 from shardviz.tui.command import Command, CommandsChanged, bindings
 from shardviz.tui.editor import Editor, as_editor
 from shardviz.tui.problem import changes
@@ -70,7 +69,7 @@ class ProblemPanel(Vertical):
         return self.editor.scene
 
     @property
-    def cell(self) -> Cell:
+    def cell(self) -> FieldCell:
         """The cell under the cursor."""
         return cell_at(self._rows or field_rows(self.scene), self.cursor)
 
@@ -157,7 +156,7 @@ class ProblemPanel(Vertical):
         if self.picture and not self.is_typing:
             self._put_cursor(moved(self.picture.places, self.cell, direction))
 
-    def _put_cursor(self, cell: Cell) -> None:
+    def _put_cursor(self, cell: FieldCell) -> None:
         self.cursor = cursor_on(self._rows, cell)
         self._mark_cursor()
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from shardviz.hardware import Placement, Topology
     from shardviz.hardware.chips import Gpu, TpuChip
     from shardviz.hardware.links import Links
-    from shardviz.render.layouts.held import Ground
+    from shardviz.render.layouts.cell_details import DevicePlacement
     from shardviz.sharding import Mesh
     from shardviz.stepping.collective_run import PreparedRun
     from shardviz.stepping.question import CollectiveQuestion
@@ -42,7 +42,7 @@ class Chosen:
         self._of: tuple[object, ...] = ()
         self._questions: dict[str | None, CollectiveQuestion] = {}
         self._mesh: Mesh | None = None
-        self._grounds: list[Ground] = []
+        self._grounds: list[DevicePlacement] = []
         """Where targets have placed the mesh."""
         self._placed: dict[tuple[object, ...], tuple[Placement, Topology | None]] = {}
         """What was found, with the placement, whose identity stands in the key."""
@@ -133,7 +133,7 @@ class Chosen:
         kept = tuple(each for each in own.parameters if each[0] != "pieces")
         return replace(draft, collective=replace(own, algorithm=algorithm, parameters=kept))
 
-    def stand_on(self, grounds: Iterable[Ground]) -> bool:
+    def stand_on(self, grounds: Iterable[DevicePlacement]) -> bool:
         """Take the links of the first target on which the group's neighbours are linked; whether they are
         others than before.
 

@@ -8,7 +8,7 @@ from textual import events
 from textual.message import Message
 from textual.widgets import Static
 
-from shardviz.render.rounds.player_lines import DONE, NEXT_PHASE, TO_DO
+from shardviz.render.palette import DONE, NEXT_PHASE, TO_DO
 
 BAR = re.compile(f"[{DONE}{TO_DO}{NEXT_PHASE}]+")
 BAR_LINE = 1

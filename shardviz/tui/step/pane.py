@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from shardviz.hardware.links import Links
     from shardviz.lessons.pointing import Place
     from shardviz.render.programs.target_document import Document
-    from shardviz.render.rounds.player_page import Page, View
+    from shardviz.render.rounds.player import PlayerPage, View
     from shardviz.stepping.collective_run import CollectiveRun, PreparedRun
     from shardviz.stepping.question import CollectiveQuestion
     from shardviz.tui.answers.answer import Answer, Verification
@@ -71,7 +71,7 @@ class StepPane(Pane):
         self._answers: Mapping[str, Answer] = {}
         self._group = 0
         self._view: View = "devices"
-        self._page: Page | None = None
+        self._page: PlayerPage | None = None
         self._fault: ShardvizError | None = None
         self._ticket = 0
         self._timer: Timer | None = None
@@ -308,11 +308,11 @@ class StepPane(Pane):
     @work(thread=True, exit_on_error=False, group="step", exclusive=True)
     def _load_modules(self, scene: Scene) -> None:
         """Do once, beside the screen, what takes long the first time."""
-        from shardviz.render.rounds import player_page
+        from shardviz.render.rounds import player
         from shardviz.tui.layout import grounds
         from shardviz.tui.step import verdict
 
-        del player_page, grounds, verdict
+        del player, grounds, verdict
         chosen = Chosen()
         chosen.look(scene)
         question = chosen.question
@@ -347,12 +347,12 @@ class StepPane(Pane):
         self._draw_foot()
         self.query_one(RoundView).show(self._page.canvas(self.player.number))
 
-    def _new_page(self, stepped: PreparedRun, verdict: int = 1) -> Page:
-        from shardviz.render.rounds.player_page import Page
+    def _new_page(self, stepped: PreparedRun, verdict: int = 1) -> PlayerPage:
+        from shardviz.render.rounds.player import PlayerPage
 
         lead = "" if self.chosen.is_own else f"step {self.chosen.step}  "
         palette, links_of = self.palette, self.chosen.links_of
-        return Page(stepped, self._view, self._group, *self.size, palette, lead, links_of, verdict)
+        return PlayerPage(stepped, self._view, self._group, *self.size, palette, lead, links_of, verdict)
 
     def _draw_head(self) -> None:
         if self._page is not None:

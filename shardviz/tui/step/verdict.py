@@ -8,7 +8,7 @@ from rich.text import Text
 
 from shardviz.drafts.wording import as_sentence
 from shardviz.render.lines import sentence
-from shardviz.render.rounds.verdict_lines import short_verdict
+from shardviz.render.rounds.step_notes import short_verdict
 
 if TYPE_CHECKING:
     from shardviz.sharding import Mesh

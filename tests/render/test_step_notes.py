@@ -1,4 +1,4 @@
-"""The sentence that says whether JAX agrees."""
+"""JAX's verdict on a result, in sentences."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from shardviz.collectives.verification import VerificationResult
 from shardviz.compiler.ran import Ran
-from shardviz.render.rounds.verdict_lines import verdict_lines
+from shardviz.render.rounds.step_notes import verdict_lines
 from shardviz.sharding import Mesh
 from shardviz.stepping.verdict import Verdict
 

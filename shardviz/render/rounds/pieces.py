@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.style import Style
 from rich.text import Text
 
-from shardviz.collectives import Piece
-from shardviz.render.layouts.grid import DIM
-from shardviz.render.palette import PARTIAL
-from shardviz.render.rounds.number_text import numbers
+from shardviz.collectives import Pattern, Piece
+from shardviz.render.palette import DIM, GLYPHS, PARTIAL, SUBSCRIPTS, Palette, glyph
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 
 ARRIVED = "▸"
 """Stands before a piece that came in the last round."""
+NOTHING = "·"
+"""Stands where a device has no piece."""
 EMPTY = "–"
 """A chunk without any element."""
 LISTED = 16
@@ -24,7 +28,7 @@ LISTED = 16
 
 @dataclass(frozen=True)
 class Form:
-    """How every piece of a picture is written.
+    """The way every piece of a picture is written.
 
     `first` and `last` are how many numbers stand before and after ``…`` where there are more than `first` +
     `last`; with `first` None all do, and with 0 none: pieces have their names. `addends`: sums are written
@@ -58,7 +62,7 @@ FORMS = (
 
 
 @dataclass(frozen=True)
-class Cell:
+class PieceCell:
     """A piece as it is drawn: its name, its numbers (None where there are none), what of it is marked.
 
     `numbers` are all of them, or the first ones and the last of `length`. `sums` are its addends
@@ -80,11 +84,11 @@ class Cell:
 
     @property
     def empty(self) -> bool:
-        """Whether it has no element."""
+        """True if it has no element."""
         return self.numbers is not None and not self.length
 
     def label(self, form: Form) -> str | None:
-        """What stands in the cell, without marks; None for what cannot be written in that form."""
+        """The cell's text without marks; None for what cannot be written in that form."""
         if self.empty:
             return EMPTY
         if self.numbers is None or form.rank == 3:
@@ -113,7 +117,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Naming:
-    """What the pieces of one frame have in common.
+    """Common to the pieces of one frame.
 
     `named`: chunks have names beside their numbers. `members` is how many addends a complete sum has, 1
     where nothing is added. `combined` is ``+``, ``max`` or ``min``. `added`: the last round added to pieces,
@@ -126,7 +130,7 @@ class Naming:
     added: bool
 
 
-def piece_cell(piece: Piece, name: str, style: Style, naming: Naming) -> Cell:
+def piece_cell(piece: Piece, name: str, style: Style, naming: Naming) -> PieceCell:
     """A piece of the chunk `name` in its colour."""
     count = piece.count
     partial = count < naming.members
@@ -134,7 +138,7 @@ def piece_cell(piece: Piece, name: str, style: Style, naming: Naming) -> Cell:
     many = f"{'Σ' if naming.combined == '+' else 'of '}{count}" if summed else ""
     values = piece.values
     if values is None:
-        return Cell(name, None, 0, style, piece.arrived, piece.needed, partial, count=many)
+        return PieceCell(name, None, 0, style, piece.arrived, piece.needed, partial, count=many)
     shown = numbers(values if len(values) <= LISTED else values[[0, 1, -1]])
     sums: tuple[str, ...] = ()
     wraps = False
@@ -145,7 +149,7 @@ def piece_cell(piece: Piece, name: str, style: Style, naming: Naming) -> Cell:
         if not partial:
             sums = tuple(f"{parts}={total}" for parts, total in zip(each, shown, strict=True))
         wraps = naming.combined == "+" and "int" in values.dtype.name and _wraps(addends, shown)
-    return Cell(
+    return PieceCell(
         name,
         tuple(shown),
         len(values),
@@ -161,7 +165,7 @@ def piece_cell(piece: Piece, name: str, style: Style, naming: Naming) -> Cell:
 
 
 def _wraps(addends: Sequence[Any], totals: Sequence[str]) -> bool:
-    """Whether whole numbers add up to something else than their type can hold."""
+    """True if whole numbers add up to more than their type can hold."""
     columns = zip(*map(numbers, addends), strict=True)
     return any(sum(map(int, parts)) != int(total) for parts, total in zip(columns, totals, strict=True))
 
@@ -171,3 +175,42 @@ def _joined(addends: Sequence[str], combined: str) -> str:
     if combined != "+":
         return f"{combined}({','.join(addends)})"
     return "+".join(f"({each})" if "j" in each else each for each in addends).replace("+-", "-")
+
+
+def number(value: bool | int | float | complex) -> str:
+    """``3``, ``0.3333``, ``1.5e+10``, ``1+2j``, ``nan``: four digits of what is not whole."""
+    if isinstance(value, complex):
+        sign = "" if str(value.imag).startswith("-") else "+"
+        return f"{number(value.real)}{sign}{number(value.imag)}j"
+    if isinstance(value, float):
+        return f"{value:.0f}" if value.is_integer() and abs(value) < 1e6 else f"{value:.4g}"
+    return str(value)
+
+
+def numbers(values: NDArray[Any]) -> list[str]:
+    """Every element, in row-major order."""
+    return [number(value) for value in plain_values(values.reshape(-1))]
+
+
+def plain_values(values: NDArray[Any]) -> list[Any]:
+    """Nested lists of Python's own bool, int, float or complex, whatever the dtype."""
+    if values.dtype.kind in "biufc":
+        listed: list[Any] = values.tolist()
+        return listed
+    # ml_dtypes' types are none of NumPy's kinds; every one of them fits one of these exactly.
+    wide: list[Any] = values.astype("int64" if "int" in values.dtype.name else "float64").tolist()
+    return wide
+
+
+def chunk_name(pattern: Pattern, chunks: int, chunk: int, group: int = 0) -> str:
+    """The name of a chunk of a group; groups that run at the same time have names of their own."""
+    n = pattern.group_size
+    if pattern.kind == "all_to_all" and chunks == n * n and (group + 1) * n <= len(GLYPHS):
+        origin, target = divmod(chunk, n)
+        return glyph(group * n + origin) + str(target).translate(SUBSCRIPTS)
+    return glyph(group * chunks + chunk)
+
+
+def chunk_style(palette: Palette, chunks: int, chunk: int, group: int = 0) -> Style:
+    """The colour of a chunk of a group."""
+    return palette.shard(group * chunks + chunk)

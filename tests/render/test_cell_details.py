@@ -8,8 +8,8 @@ import pytest
 
 from shardviz.hardware.placement import DeviceCoords, Placement
 from shardviz.notation import Context, parse_mesh, read_sharding
-from shardviz.render.layouts.cells import BlockCells, DeviceCells, Spot
-from shardviz.render.layouts.held import Ground, device_lines, held_lines
+from shardviz.render.layouts.cell_details import DevicePlacement, cell_details, device_lines
+from shardviz.render.layouts.cells import BlockCells, CellIndex, DeviceCells
 from shardviz.render.palette import TRUECOLOR
 from shardviz.sharding import Layout, ShardedArray
 
@@ -21,7 +21,7 @@ def cells_of(kind, shape, spec, mesh="X=2,Y=4"):
     return kind(Layout(array, where), TRUECOLOR)
 
 
-V5E = Ground(
+V5E = DevicePlacement(
     "v5e:2x4",
     Placement(
         (0, 1, 3, 2, 4, 5, 7, 6),
@@ -30,10 +30,10 @@ V5E = Ground(
         (False, False),
     ),
 )
-NODES = Ground(
+NODES = DevicePlacement(
     "h100:2x4", Placement(tuple(range(8)), tuple(DeviceCoords((), i % 4, i // 4) for i in range(8)))
 )
-CORES = Ground(
+CORES = DevicePlacement(
     "2*v2:2x1",
     Placement(
         tuple(range(8)),
@@ -49,7 +49,7 @@ PENDING = ((1024, 8192), "Out[b, f]{U_Y}")
 WORDS = [
     (
         "one device",
-        (BlockCells, *SPLIT, Spot(0, 1, 2), 84, [V5E, NODES, CORES]),
+        (BlockCells, *SPLIT, CellIndex(0, 1, 2), 84, [V5E, NODES, CORES]),
         """
          η  A     b 512:1024, d 1024:1536  512×512 bf16, 512 KiB
         device    6  X1 Y2
@@ -60,7 +60,7 @@ WORDS = [
     ),
     (
         "copies",
-        (BlockCells, *COPIED, Spot(0, 1, 0), 84, [V5E]),
+        (BlockCells, *COPIED, CellIndex(0, 1, 0), 84, [V5E]),
         """
          β  W    d 512:1024, f 0:8192  512×8192 bf16, 8 MiB
         devices  1, 5  X0–1 Y1  2 copies
@@ -69,7 +69,7 @@ WORDS = [
     ),
     (
         "copies, by device",
-        (DeviceCells, *COPIED, Spot(0, 1, 1), 40, []),
+        (DeviceCells, *COPIED, CellIndex(0, 1, 1), 40, []),
         """
          β  W    d 512:1024, f 0:8192
                  512×8192 bf16, 8 MiB
@@ -79,7 +79,7 @@ WORDS = [
     ),
     (
         "partial sums",
-        (BlockCells, *PENDING, Spot(0, 0, 0), 84, []),
+        (BlockCells, *PENDING, CellIndex(0, 0, 0), 84, []),
         """
          α  Out  b 0:1024, f 0:8192  1024×8192 bf16, 16 MiB
         mesh     X0–1 Y0–3
@@ -91,7 +91,7 @@ WORDS = [
     ),
     (
         "one partial sum",
-        (DeviceCells, *PENDING, Spot(0, 1, 2), 100, []),
+        (DeviceCells, *PENDING, CellIndex(0, 1, 2), 100, []),
         """
          α  Out  b 0:1024, f 0:8192  1024×8192 bf16, 16 MiB
         device   6  X1 Y2
@@ -104,7 +104,7 @@ WORDS = [
     ),
     (
         "padding",
-        (BlockCells, (10,), "A[b_Y]", Spot(0, 0, 3), 100, []),
+        (BlockCells, (10,), "A[b_Y]", CellIndex(0, 0, 3), 100, []),
         """
          δ  A    b 9:10  1 bf16, padded to 3, 6 B
         devices  3, 7  X0–1 Y3  2 copies
@@ -118,7 +118,7 @@ WORDS = [
 @pytest.mark.parametrize(("asked", "expected"), [case[1:] for case in WORDS], ids=[case[0] for case in WORDS])
 def test_words(asked, expected):
     kind, shape, spec, spot, width, grounds = asked
-    lines = held_lines(cells_of(kind, shape, spec), spot, width, grounds)
+    lines = cell_details(cells_of(kind, shape, spec), spot, width, grounds)
     assert "\n".join(line.plain.rstrip() for line in lines) == dedent(expected).strip("\n")
     assert max(line.cell_len for line in lines) <= width
 
@@ -126,7 +126,7 @@ def test_words(asked, expected):
 @pytest.mark.parametrize("kind", [BlockCells, DeviceCells])
 def test_of_many_copies_the_first_and_the_last_are_told(kind):
     cells = cells_of(kind, *COPIED, "X=16384,Y=4")
-    text = "\n".join(line.plain for line in held_lines(cells, Spot(0, 1, 0), 84))
+    text = "\n".join(line.plain for line in cell_details(cells, CellIndex(0, 1, 0), 84))
     assert "…, 65533" in text or "…, 65532" in text
     assert "16,384 copies" in text
 

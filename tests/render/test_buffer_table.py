@@ -8,20 +8,21 @@ from textwrap import dedent
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shardviz.collectives import Pattern, schedules_for
 from shardviz.render.palette import PLAIN, TRUECOLOR
-from shardviz.render.rounds.buffer_picture import BufferPicture, common_shape
-from shardviz.render.rounds.piece_label import FORMS
+from shardviz.render.rounds.buffer_rows import FrameStats
+from shardviz.render.rounds.buffer_table import MAX_ROWS, BufferTable, table_shape
+from shardviz.render.rounds.pieces import FORMS
 from shardviz.stepping.collective_run import CollectiveRun
 
 WalkOf = Callable[..., CollectiveRun]
 
 
 def drawn(walk: CollectiveRun, number: int, width: int = 100, groups: tuple[int, ...] = (0,)) -> str:
-    picture = BufferPicture(walk, walk.frames[number], groups, width, PLAIN)
+    picture = BufferTable(walk, number, groups, width, PLAIN, MAX_ROWS)
     return "\n".join(line.plain.rstrip() for line in picture.lines())
 
 
@@ -161,30 +162,34 @@ def test_all_cells_of_a_picture_have_one_form(
 ) -> None:
     """Numbers or letters; and sums with their addends or without."""
     walk = walk_of(*question, dtype=dtype)
-    for frame in walk.frames:
-        picture = BufferPicture(walk, frame, (0,), width, PLAIN)
+    for number in range(len(walk.frames)):
+        picture = BufferTable(walk, number, (0,), width, PLAIN, MAX_ROWS)
         form = FORMS[picture.shape.form]
-        labels = [cell.label(form) for cell in picture.cells]
+        labels = [cell.label(form) for cell in picture.stats.cells]
         assert None not in labels
         bare = [re.sub("[α-ω][₀-₉]* ?", "", label or "") for label in labels]
         digits = {any(character.isdigit() for character in re.sub("Σ[0-9]+", "", label)) for label in bare}
         assert len(digits) == 1
-        sums = {"+" in (cell.label(form) or "") for cell in picture.cells if cell.count}
+        sums = {"+" in (cell.label(form) or "") for cell in picture.stats.cells if cell.count}
         assert len(sums) <= 1
 
 
 def test_what_was_sent_gives_way_only_to_richer_numbers(walk_of: WalkOf) -> None:
     walk = walk_of("psum", "i=8", tuple(range(64)))
-    frames = [BufferPicture(walk, frame, (0,), 80, PLAIN) for frame in walk.frames]
-    shape = common_shape(frames)
+    frames = [BufferTable(walk, number, (0,), 80, PLAIN, MAX_ROWS) for number in range(len(walk.frames))]
+    shape = table_shape(frames[0], FrameStats([row for table in frames for row in table.stats.rows]))
     assert shape.sent_at is not None
-    assert "θ→1" in frames[9].lines(shape)[1].plain
-    assert {len(frame.lines(shape)[0].plain) for frame in frames} == {len(frames[0].lines(shape)[0].plain)}
+    lines = [
+        BufferTable(walk, number, (0,), 80, PLAIN, MAX_ROWS, shape=shape).lines()
+        for number in range(len(walk.frames))
+    ]
+    assert "θ→1" in lines[9][1].plain
+    assert len({len(frame[0].plain) for frame in lines}) == 1
 
 
 def test_the_end_has_only_what_is_part_of_the_result(walk_of: WalkOf) -> None:
     walk = walk_of("psum_scatter", "i=3", 9)
-    picture = BufferPicture(walk, walk.frames[2], (0,), 80, PLAIN, moving=False, ended=True)
+    picture = BufferTable(walk, 2, (0,), 80, PLAIN, MAX_ROWS, moving=False, ended=True)
     assert [line.plain.split() for line in picture.lines()][1:] == [
         ["0", "i0", "α", "·", "·"],
         ["1", "i1", "·", "β", "·"],
@@ -220,7 +225,7 @@ def test_without_numbers_pieces_have_their_names_and_sums_their_counts(walk_of: 
 
 def test_colour_is_the_chunk_and_gone_with_the_need(walk_of: WalkOf) -> None:
     walk = walk_of("psum", "i=3", (3, 1, 4, 1, 5, 9, 2, 6, 5))
-    picture = BufferPicture(walk, walk.frames[1], (0,), 100, TRUECOLOR)
+    picture = BufferTable(walk, 1, (0,), 100, TRUECOLOR, MAX_ROWS)
     rows = picture.lines()[1:]
     at = [[row.get_style_at_offset(_console(), 9 + 6 * chunk).bgcolor for chunk in range(3)] for row in rows]
     colours = [TRUECOLOR.shard(chunk).bgcolor for chunk in range(3)]
@@ -243,6 +248,7 @@ KINDS = {
 NUMBER = re.compile(r"\d{3,}")
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_rows_say_what_a_replay_of_the_sends_says(walk_of: WalkOf, data: st.DataObject) -> None:
     """Values are distinct and large, so that each names itself; sums are only followed by their holders."""
@@ -288,8 +294,8 @@ WIDE = [
 @pytest.mark.parametrize("width", [40, 41, 57, 80, 120, 200])
 def test_no_row_is_wider_than_the_page(walk_of: WalkOf, question: tuple[object, ...], width: int) -> None:
     walk = walk_of(*question)
-    for frame in walk.frames:
-        picture = BufferPicture(walk, frame, (0,), width, TRUECOLOR)
+    for number in range(len(walk.frames)):
+        picture = BufferTable(walk, number, (0,), width, TRUECOLOR, MAX_ROWS)
         lines = picture.lines()
         assert max(line.cell_len for line in lines) <= width
         shown = min(walk.schedule.pattern.group_size, 16)
@@ -297,9 +303,7 @@ def test_no_row_is_wider_than_the_page(walk_of: WalkOf, question: tuple[object, 
 
 
 def test_many_devices_and_chunks_are_elided(walk_of: WalkOf) -> None:
-    picture = BufferPicture(
-        walk := walk_of("all_gather", "i=256", 1024), walk.frames[3], (0,), 80, PLAIN, max_rows=6
-    )
+    picture = BufferTable(walk_of("all_gather", "i=256", 1024), 3, (0,), 80, PLAIN, max_rows=6)
     lines = [line.plain.rstrip() for line in picture.lines()]
     assert picture.summarised
     assert lines[0].split() == ["α", "β", "γ", "δ", "π₁₀"]

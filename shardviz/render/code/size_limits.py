@@ -1,4 +1,4 @@
-"""What a laptop can hold and multiply, all devices simulated on it."""
+"""The sizes of arrays that a laptop can hold and multiply, all devices simulated on it."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from shardviz.render.code.refusals import is_uneven
 if TYPE_CHECKING:
     from shardviz.planner.problem import Problem
 
+
 MAX_BYTES = 2**28
-"""What the devices may hold together for arrays to be made and the program to be run."""
+"""Bytes that the devices may hold together for arrays to be made and the program to be run."""
 MAX_MULTIPLICATIONS = 2**36
 """Work of a second or so on a laptop."""
 
 
-def runs_on_a_laptop(problem: Problem) -> bool:
-    """Whether a laptop can make the arrays as they are split, and multiply them."""
+def is_runnable(problem: Problem) -> bool:
+    """True if a laptop can make the arrays as they are split, and multiply them."""
     if any(array.decided_spec.unreduced for array in problem.arguments) or is_uneven(problem):
         return False
     return is_small(problem)
 
 
 def is_small(problem: Problem, times: int = 1) -> bool:
-    """Whether all devices together hold little of the arrays, and multiply little, so many times over."""
+    """True if all devices together hold little of the arrays, and multiply little, so many times over."""
     arrays = [*problem.arguments, *(part.result for part in problem.parts)]
     held = sum(
         array.nbytes if array.spec is None else array.bytes_per_device(problem.mesh) * problem.mesh.size

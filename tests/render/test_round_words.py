@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from shardviz.collectives import Pattern, Sends, schedule_for
-from shardviz.render.rounds.sends_line import sends_line
+from shardviz.render.rounds.round_words import sends_line
 
 ROUNDS = [
     ("all_gather", (4,), "ring", 1, "each sends 1 chunk to the next"),

@@ -9,7 +9,7 @@ import pytest
 
 from shardviz.hardware import LinkSpec, crossovers, fastest, left_out
 from shardviz.render.palette import PLAIN, TRUECOLOR
-from shardviz.render.rounds.comparison_view import comparison_view
+from shardviz.render.rounds.costs import comparison_view
 from shardviz.stepping.collective_run import CollectiveRun
 
 WalkOf = Callable[..., CollectiveRun]

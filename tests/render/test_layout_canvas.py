@@ -1,4 +1,4 @@
-"""Pictures of layouts, as text on pages of fixed width."""
+"""The arrays of a plan on one canvas: as a window shows some of it, and as a page shows all."""
 
 from __future__ import annotations
 
@@ -10,11 +10,279 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from shardviz.notation import Context, parse_mesh, read_sharding
-from shardviz.render.layouts.holders import Copies
-from shardviz.render.layouts.layout_view import layout_view
-from shardviz.render.layouts.picture import notes, picture, repetition
+from shardviz.planner import plan
+from shardviz.planner.problem import problem_from_text
+from shardviz.render.caption import notes, repetition
+from shardviz.render.layouts.cells import BlockCells, CellIndex, Cells, Copies, DeviceCells
+from shardviz.render.layouts.layout_canvas import (
+    CellCursor,
+    LayoutCanvas,
+    PointedLayout,
+    arrange,
+    array_lines,
+    layout_view,
+)
 from shardviz.render.palette import ANSI, GLYPHS, PLAIN, TRUECOLOR, Palette
+from shardviz.render.plans.plan_arrays import numbered_parts
+from shardviz.render.plans.plan_view import question_view
 from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray
+
+MATMUL = ("bd,df->bf", "X=2,Y=4", "XY,Y_->X_")
+MLP = ("bd,df->bf;bf,fd->bd", "X=2,Y=4", "X_,_Y->_X;_X,Y_->X_")
+RANK_3 = ("hbd,df->hbf", "X=2,Y=4", "X_Y,Y_->X__")
+UNREDUCED = ("bd,df->bf", "X=2,Y=4", "_Y,Y_->__{U_Y}")
+POD = ("bd,df->bf", "X=256,Y=256", "XY,Y_->X_")
+HUGE = ("bd,df->bf", f"X={2**20},Y={2**20}", "XY,Y_->X_")
+
+
+def plan_of(question):
+    text, mesh, specs = question
+    where = parse_mesh(mesh)
+    size = {"h": 4, "b": 8, "d": 2048, "f": 8192} if where.size < 100 else dict.fromkeys("bdf", 2**20)
+    sizes = ",".join(f"{dim}={size[dim]}" for dim in sorted(set(text) & set(size)))
+    return plan(problem_from_text(text, mesh=where, specs=specs, sizes=sizes))
+
+
+def canvas_of(question, width=84, height=30, kind=BlockCells) -> LayoutCanvas:
+    parts = numbered_parts(plan_of(question))
+    return arrange(
+        [[kind(layout, TRUECOLOR, first) for layout, first in part] for part in parts], width, height
+    )
+
+
+def text_of(canvas, width=84, cursor=None):
+    lines = (canvas.line(y, 0, width, cursor).plain.rstrip() for y in range(canvas.height))
+    return "\n".join(lines)
+
+
+LOOKS = [
+    (
+        "all fits: as explain draws it",
+        (MATMUL, 84, 30, BlockCells),
+        """
+        A[b_X, d_Y]                    ·  W[d_Y, f]         →  Out[b_X, f]
+             d 2048
+              Y0    Y1    Y2    Y3                f 8192            f 8192
+        b 8 ┌─────┬─────┬─────┬─────┐     d 2048 ┌───────┐     b 8 ┌───────────┐
+         X0 │ α 0 │ β 1 │ γ 2 │ δ 3 │         Y0 │ ι 0,4 │      X0 │ ν 0,1,2,3 │
+            ├─────┼─────┼─────┼─────┤            ├───────┤         ├───────────┤
+         X1 │ ε 4 │ ζ 5 │ η 6 │ θ 7 │         Y1 │ κ 1,5 │      X1 │ ξ 4,5,6,7 │
+            └─────┴─────┴─────┴─────┘            ├───────┤         └───────────┘
+                                              Y2 │ λ 2,6 │
+                                                 ├───────┤
+                                              Y3 │ μ 3,7 │
+                                                 └───────┘
+        """,
+    ),
+    (
+        "on few columns and lines: below one another, without lines between the rows",
+        (MATMUL, 44, 16, BlockCells),
+        """
+        A[b_X, d_Y]  8×2048
+             Y0    Y1    Y2    Y3
+           ┌─────┬─────┬─────┬─────┐
+        X0 │ α 0 │ β 1 │ γ 2 │ δ 3 │
+        X1 │ ε 4 │ ζ 5 │ η 6 │ θ 7 │
+           └─────┴─────┴─────┴─────┘
+        · W[d_Y, f]   →  Out[b_X, f]
+           ┌───────┐        ┌───────────┐
+        Y0 │ ι 0,4 │     X0 │ ν 0,1,2,3 │
+        Y1 │ κ 1,5 │     X1 │ ξ 4,5,6,7 │
+        Y2 │ λ 2,6 │        └───────────┘
+        Y3 │ μ 3,7 │
+           └───────┘
+        """,
+    ),
+    (
+        "by device: the mesh, and in each cell what the device holds",
+        (UNREDUCED, 120, 16, DeviceCells),
+        """
+        A[b, d_Y]                     ·  W[d_Y, f]                     →  Out[b, f]{U_Y}
+             Y0    Y1    Y2    Y3             Y0    Y1    Y2    Y3              Y0      Y1      Y2      Y3
+           ┌─────┬─────┬─────┬─────┐        ┌─────┬─────┬─────┬─────┐        ┌───────┬───────┬───────┬───────┐
+        X0 │ α 0 │ β 1 │ γ 2 │ δ 3 │     X0 │ ε 0 │ ζ 1 │ η 2 │ θ 3 │     X0 │╱ ι 0 ╱│╱ ι 1 ╱│╱ ι 2 ╱│╱ ι 3 ╱│
+           ├─────┼─────┼─────┼─────┤        ├─────┼─────┼─────┼─────┤        ├───────┼───────┼───────┼───────┤
+        X1 │ α 4 │ β 5 │ γ 6 │ δ 7 │     X1 │ ε 4 │ ζ 5 │ η 6 │ θ 7 │     X1 │╱ ι 4 ╱│╱ ι 5 ╱│╱ ι 6 ╱│╱ ι 7 ╱│
+           └─────┴─────┴─────┴─────┘        └─────┴─────┴─────┴─────┘        └───────┴───────┴───────┴───────┘
+        """,
+    ),
+    (
+        "rank 3: a grid for each slice",
+        (RANK_3, 60, 20, BlockCells),
+        """
+        A[h_X, b, d_Y]  4×8×2048
+        h 0:2 X0                    h 2:4 X1
+          Y0    Y1    Y2    Y3        Y0    Y1    Y2    Y3
+        ┌─────┬─────┬─────┬─────┐   ┌─────┬─────┬─────┬─────┐
+        │ α 0 │ β 1 │ γ 2 │ δ 3 │   │ ε 4 │ ζ 5 │ η 6 │ θ 7 │
+        └─────┴─────┴─────┴─────┘   └─────┴─────┴─────┴─────┘
+        · W[d_Y, f]   →  Out[h_X, b, f]  4×8×8192
+                         h 0:2 X0        h 2:4 X1
+           ┌───────┐     ┌───────────┐   ┌───────────┐
+        Y0 │ ι 0,4 │     │ ν 0,1,2,3 │   │ ξ 4,5,6,7 │
+        Y1 │ κ 1,5 │     └───────────┘   └───────────┘
+        Y2 │ λ 2,6 │
+        Y3 │ μ 3,7 │
+           └───────┘
+        """,
+    ),
+]
+
+
+@pytest.mark.parametrize(("asked", "expected"), [case[1:] for case in LOOKS], ids=[case[0] for case in LOOKS])
+def test_it_looks_like_this(asked, expected):
+    question, width, height, kind = asked
+    assert text_of(canvas_of(question, width, height, kind), width) == dedent(expected).strip("\n")
+
+
+def coloured(lines):
+    """Glyph and devices of every coloured cell, with its colour."""
+    return {
+        (line.plain[span.start : span.end].strip(" ╱"), span.style.bgcolor.name)
+        for line in lines
+        for span in line.spans
+        if getattr(span.style, "bgcolor", None)
+    }
+
+
+@pytest.mark.parametrize("question", [MATMUL, MLP, RANK_3, UNREDUCED])
+def test_cells_are_those_of_explain(question):
+    canvas = canvas_of(question, 200, 60)
+    lines = [canvas.line(y, 0, 200) for y in range(canvas.height)]
+    cells = coloured(lines)
+    assert len(cells) > 4
+    assert cells == coloured(question_view(plan_of(question), 200, TRUECOLOR))
+
+
+@pytest.mark.parametrize("kind", [BlockCells, DeviceCells])
+@pytest.mark.parametrize("question", [POD, HUGE], ids=["2^16 devices", "2^40 devices"])
+def test_the_cost_does_not_grow_with_the_mesh(question, kind, monkeypatch):
+    looked_at = []
+    cell = Cells.cell
+
+    def counted(self, spot, room=0):
+        looked_at.append(spot)
+        return cell(self, spot, room)
+
+    monkeypatch.setattr(Cells, "cell", counted)
+    canvas = canvas_of(question, 84, 30, kind)
+    assert len(looked_at) <= 5 * 3
+    looked_at.clear()
+    y = 100
+    for line in range(y, y + 30):
+        canvas.line(line, 1000, 1084)
+    assert 0 < len(looked_at) <= 30 * 8
+    before = len(looked_at)
+    canvas.line(y + 5, 1000, 1084, canvas.cursor_at(1020, y + 5))
+    assert len(looked_at) == before
+
+
+def test_a_part_of_a_line_is_cut_out_of_it():
+    canvas = canvas_of(POD)
+    gutter = len("X255 ")
+    for y in (0, 1, 2, 40, 300):
+        whole = canvas.line(y, 0, canvas.width).plain
+        for left, right in ((0, 50), (33, 117), (34, 118), (1000, 1084)):
+            part = canvas.line(y, left, right).plain
+            assert len(part) <= right - left
+            if y:
+                # Of the first cell a part may be behind the labels: it is left out.
+                seen, there = part[gutter:].strip(), whole[left:right][gutter:].rstrip()
+                assert there.endswith(seen)
+                assert len(there) - len(seen) < 2 * (canvas.arrays[0].grid.fit.inner + 1)
+
+
+def test_names_stay_in_sight():
+    canvas = canvas_of(POD)
+    assert canvas.line(0, 1000, 1084).plain.startswith("A[b_X, d_Y]")
+    assert canvas.line(100, 1000, 1084).plain.startswith(" X97 ")
+    assert canvas.heading(100, 1000, 1084).plain.split()[:2] == ["Y72", "Y73"]
+    assert canvas.heading(0, 0, 84) is None
+
+
+ALL = [
+    (question, kind) for question in (MATMUL, MLP, RANK_3, UNREDUCED) for kind in (BlockCells, DeviceCells)
+]
+
+
+def cursors(canvas):
+    for array, each in enumerate(canvas.arrays):
+        last = each.grid.cells.last
+        for grid in range(last.grid + 1):
+            for row in range(last.row + 1):
+                for column in range(last.column + 1):
+                    yield CellCursor(array, CellIndex(grid, row, column))
+
+
+@pytest.mark.parametrize(("question", "kind"), ALL)
+@pytest.mark.parametrize(("width", "height"), [(84, 30), (40, 9)])
+def test_every_cell_is_where_it_is_drawn(question, kind, width, height):
+    canvas = canvas_of(question, width, height, kind)
+    for cursor in cursors(canvas):
+        x, y, cell = canvas.place_of(cursor)
+        assert canvas.cursor_at(x, y) == canvas.cursor_at(x + cell - 1, y) == cursor
+        line = PointedLayout(canvas, cursor).line(y, 0, canvas.width).plain
+        assert (line[x], line[x + cell - 1]) == ("▸", "◂")
+        assert line.count("▸") == 1
+        labels = canvas.cells(cursor).cell(cursor.cell).labels
+        assert any(label in line[x : x + cell] for label in labels)
+
+
+@pytest.mark.parametrize(("question", "kind"), ALL)
+def test_arrows_reach_every_cell_and_come_back(question, kind):
+    canvas = canvas_of(question, 60, 20, kind)
+    reached, waiting = set(), [CellCursor(0, CellIndex(0, 0, 0))]
+    while waiting:
+        cursor = waiting.pop()
+        if cursor not in reached:
+            reached.add(cursor)
+            waiting += [canvas.moved(cursor, *way) for way in ((1, 0), (-1, 0), (0, 1), (0, -1))]
+    assert reached == set(cursors(canvas))
+
+
+def test_over_the_edge_is_the_next_array():
+    canvas = canvas_of(MATMUL, 120)
+    at_edge = CellCursor(0, CellIndex(0, 1, 3))
+    assert canvas.moved(at_edge, 1, 0) == CellCursor(1, CellIndex(0, 1, 0))
+    assert canvas.moved(CellCursor(1, CellIndex(0, 1, 0)), -1, 0) == at_edge
+    assert canvas.moved(at_edge, 0, 1) == at_edge
+
+
+def marked(canvas, cursor):
+    """The cells that are marked as having the cursor's data, by array."""
+    found = []
+    for other in cursors(canvas):
+        x, y, _ = canvas.place_of(other)
+        if canvas.line(y, 0, canvas.width, cursor).plain[x] == "›":
+            found.append((other.array, canvas.cells(other).position(other.cell)))
+    return found
+
+
+@pytest.mark.parametrize("focused", [True, False])
+def test_the_cursor_stands_out_while_keys_move_it(focused):
+    canvas = PointedLayout(canvas_of(MATMUL), CellCursor(0, CellIndex(0, 0, 0)), focused=focused)
+    line = canvas.line(4, 0, 84)
+    (span,) = [span for span in line.spans if line.plain[span.start : span.end] == "▸α 0◂"]
+    assert bool(span.style.reverse) == focused
+    assert span.style.bold
+
+
+def test_who_holds_the_same_data_is_marked():
+    by_device = canvas_of(MATMUL, kind=DeviceCells)
+    assert marked(by_device, CellCursor(0, CellIndex(0, 0, 0))) == []
+    assert marked(by_device, CellCursor(1, CellIndex(0, 0, 1))) == [(1, 5)]
+    assert marked(by_device, CellCursor(2, CellIndex(0, 1, 0))) == [(2, 5), (2, 6), (2, 7)]
+
+
+def test_partial_sums_are_not_the_same_data():
+    by_device = canvas_of(UNREDUCED, kind=DeviceCells)
+    assert marked(by_device, CellCursor(2, CellIndex(0, 0, 1))) == [(2, 5)]
+
+
+def test_an_intermediate_is_marked_in_both_its_pictures():
+    canvas = canvas_of(MLP, 120, 40)
+    assert marked(canvas, CellCursor(2, CellIndex(0, 0, 1))) == [(3, 4)]
+    assert canvas.repeats(CellCursor(2, CellIndex(0, 0, 1)))
 
 
 def layout_of(shape: tuple[int, ...], mesh: str, spec: str) -> Layout:
@@ -24,8 +292,7 @@ def layout_of(shape: tuple[int, ...], mesh: str, spec: str) -> Layout:
 
 
 def drawn(layout: Layout, width: int) -> str:
-    made = picture(layout, width, TRUECOLOR)
-    return "\n".join(line.plain.rstrip() for line in (made.title, *made.lines))
+    return "\n".join(line.plain for line in array_lines([[(layout, 0)]], width, TRUECOLOR))
 
 
 PICTURES = [
@@ -251,7 +518,7 @@ def test_colours_that_repeat_are_said(shards: int, palette: Palette, said: list[
 def test_many_slices_are_summarised() -> None:
     text = drawn(layout_of((64, 8, 8), "X=64", "A[h_X, b, d]"), 80)
     assert "h 0:1 X0" in text
-    assert "… 59 more slices …" in text
+    assert "59 slices before the last not shown" in text
     assert "h 63:64 X63" in text
 
 
@@ -316,8 +583,7 @@ def _product(sizes: list[int]) -> int:
 @given(layouts(), st.integers(40, 200))
 @settings(max_examples=100)
 def test_no_line_is_wider_than_the_page(layout: Layout, width: int) -> None:
-    made = picture(layout, width, TRUECOLOR)
-    assert max(cell_len(line.plain) for line in (made.title, *made.lines)) <= width
+    assert max(map(cell_len, drawn(layout, width).splitlines())) <= width
 
 
 @given(layouts())

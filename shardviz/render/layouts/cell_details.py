@@ -1,4 +1,4 @@
-"""What is known of one cell: its data, its devices, where they stand, and who else holds the same."""
+"""One cell in words: its data, its devices, their places, and the other devices that hold the same."""
 
 from __future__ import annotations
 
@@ -9,13 +9,10 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from shardviz.errors import plural
-from shardviz.render.caption import axes_text
-from shardviz.render.layouts.cells import Cells, DeviceCells, Spot
-from shardviz.render.layouts.grid import DIM
-from shardviz.render.layouts.holders import LISTED, Holders
-from shardviz.render.layouts.picture import notes
+from shardviz.render.caption import axes_text, coordinates, notes
+from shardviz.render.layouts.cells import LISTED, CellIndex, Cells, DeviceCells, Holders
 from shardviz.render.lines import records, sentence, table
-from shardviz.render.palette import glyph
+from shardviz.render.palette import DIM, glyph
 from shardviz.render.units import human_bytes, times
 
 if TYPE_CHECKING:
@@ -27,8 +24,8 @@ PLACES = 16
 """Devices of one cell whose places are told."""
 
 
-class Ground:
-    """Where the devices of a mesh stand on a target, in words."""
+class DevicePlacement:
+    """The places of a mesh's devices on a target, in words."""
 
     def __init__(self, target: str, placement: Placement) -> None:
         self.target = target
@@ -50,24 +47,28 @@ class Ground:
         return words + number
 
 
-def held_lines(
-    cells: Cells, spot: Spot, width: int, grounds: Sequence[Ground] = (), awaited: Sequence[str] = ()
+def cell_details(
+    cells: Cells,
+    index: CellIndex,
+    width: int,
+    placements: Sequence[DevicePlacement] = (),
+    awaited: Sequence[str] = (),
 ) -> list[Text]:
     """A cell in words: the slice and its bytes, the devices, their places on each target, notes.
 
     `awaited` are targets whose places are not known before they have answered.
     """
-    position = cells.position(spot)
+    position = cells.position(index)
     is_device = isinstance(cells, DeviceCells)
-    rows = [_data(cells, spot)]
-    rows.append(_device(cells, position) if is_device else _devices(cells, spot))
+    rows = [_data(cells, index)]
+    rows.append(_device(cells, position) if is_device else _devices(cells, index))
     if is_device:
-        rows += _others(cells, spot, position)
+        rows += _others(cells, index, position)
     if cells.copies.partials > 1:
-        rows += _sum(cells, spot, position if is_device else None, width)
-    shown = [position] if is_device else list(islice(_positions(cells, spot), PLACES))
+        rows += _sum(cells, index, position if is_device else None, width)
+    shown = [position] if is_device else list(islice(_positions(cells, index), PLACES))
     count = 1 if is_device else cells.layout.replicas * cells.copies.partials
-    rows += [_places(ground, cells, shown, count) for ground in grounds]
+    rows += [_places(placement, cells, shown, count) for placement in placements]
     rows += [[Text(name, DIM), Text("its chip, once this has answered", DIM)] for name in awaited]
     indent = max(label.cell_len for label, *_ in rows) + 2
     lines: list[Text] = []
@@ -84,15 +85,15 @@ def held_lines(
 
 
 def device_lines(arrays: Sequence[Cells], position: int, width: int) -> list[Text]:
-    """What the device at a position holds of each array, a line for each, or more where they are too long."""
-    return table([_data(cells, cells.spot(position)) for cells in arrays], width)
+    """The slice of each array that the device at a position holds, a line for each, or more if too long."""
+    return table([_data(cells, cells.index_of(position)) for cells in arrays], width)
 
 
-def _data(cells: Cells, spot: Spot) -> list[Text]:
+def _data(cells: Cells, index: CellIndex) -> list[Text]:
     """The glyph, the array, its slice in every dimension, and the shape and bytes on each device."""
     layout = cells.layout
-    number = cells.number(spot)
-    bounds = layout.slices(cells.block(spot))
+    number = cells.number(index)
+    bounds = layout.slices(cells.block(index))
     name = Text.assemble(
         (f" {glyph(number)} ", cells.palette.shard(number)), " ", (layout.array.name, "bold")
     )
@@ -106,41 +107,41 @@ def _data(cells: Cells, spot: Spot) -> list[Text]:
 def _device(cells: Cells, position: int) -> list[Text]:
     """One device and its mesh coordinates."""
     number = Text(str(cells.layout.mesh.device_id(position)), "bold")
-    return [Text("device", DIM), number, _coordinates(cells, position, set())]
+    return [Text("device", DIM), number, coordinates(cells.layout.mesh, position, cells.palette)]
 
 
-def _devices(cells: Cells, spot: Spot) -> list[Text]:
+def _devices(cells: Cells, index: CellIndex) -> list[Text]:
     """All devices of a block, and the mesh coordinates that they have: ``X0 Y0–3``."""
     layout, copies = cells.layout, cells.copies
-    block = cells.block(spot)
+    block = cells.block(index)
     position = copies.position(block)
     count = layout.replicas * copies.partials
     if count == 1:
         return _device(cells, position)
     free = {name for name in layout.mesh.axis_names if name not in layout.spec.axes}
-    place = _coordinates(cells, position, free)
+    place = coordinates(layout.mesh, position, cells.palette, free=free)
     if copies.partials > 1:
         return [Text("mesh", DIM), place]
     held = copies.holders(block)
     return [Text("devices", DIM), Text(_ids(held), "bold"), place, Text(plural(count, "copy", "copies"))]
 
 
-def _others(cells: Cells, spot: Spot, position: int) -> list[list[Text]]:
-    """Who holds the same data as a device."""
+def _others(cells: Cells, index: CellIndex, position: int) -> list[list[Text]]:
+    """The other devices that hold the same data."""
     layout = cells.layout
     if layout.replicas == 1:
         return [] if cells.copies.partials > 1 else [[Text("also on", DIM), Text("no other device")]]
-    held = cells.copies.holders(cells.block(spot), layout.partial(position))
+    held = cells.copies.holders(cells.block(index), layout.partial(position))
     ids = _ids(held, without=layout.mesh.device_id(position))
     return [[Text("also on", DIM), Text(ids), Text(plural(layout.replicas, "copy", "copies"))]]
 
 
-def _sum(cells: Cells, spot: Spot, position: int | None, width: int) -> list[list[Text]]:
+def _sum(cells: Cells, index: CellIndex, position: int | None, width: int) -> list[list[Text]]:
     """Whose values are to be added up, and which of them a device has."""
     layout, copies = cells.layout, cells.copies
     over = [axis for axis in layout.mesh.axis_names if axis in layout.spec.unreduced]
     axes = axes_text(over, layout.mesh, cells.palette)
-    labels = list(copies.labels(cells.block(spot)))
+    labels = list(copies.labels(cells.block(index)))
     members = next((label for label in labels if len(label) <= width * 2 // 3), labels[-1])
     which = f"partial sum {_number(layout, over, position) + 1} of " if position is not None else ""
     part = Text(f"{which}{copies.partials}" + " partial sums" * (not which) + " over ").append_text(axes)
@@ -148,7 +149,7 @@ def _sum(cells: Cells, spot: Spot, position: int | None, width: int) -> list[lis
 
 
 def _number(layout: Layout, axes: Sequence[str], position: int) -> int:
-    """Which one of the devices along `axes` a position is."""
+    """The number of a position among the devices along `axes`."""
     coords = dict(zip(layout.mesh.axis_names, layout.mesh.coords(position), strict=True))
     number = 0
     for axis in axes:
@@ -156,30 +157,19 @@ def _number(layout: Layout, axes: Sequence[str], position: int) -> int:
     return number
 
 
-def _places(ground: Ground, cells: Cells, positions: Sequence[int], count: int) -> list[Text]:
-    """Where devices stand on a target."""
-    words = [ground.words(position, cells.layout.mesh.device_id(position)) for position in positions]
-    if count == 1 and ground.placement.torus:
+def _places(placement: DevicePlacement, cells: Cells, positions: Sequence[int], count: int) -> list[Text]:
+    """The places of devices on a target."""
+    words = [placement.words(position, cells.layout.mesh.device_id(position)) for position in positions]
+    if count == 1 and placement.placement.torus:
         words = [f"chip {words[0]}"]
     more = ["…"] if count > len(words) else []
-    return [Text(ground.target, DIM), *map(Text, words), *map(Text, more)]
+    return [Text(placement.target, DIM), *map(Text, words), *map(Text, more)]
 
 
-def _coordinates(cells: Cells, position: int, free: set[str]) -> Text:
-    """``X0 Y0–3``: the mesh coordinates of a position, with all that the `free` axes have."""
-    mesh = cells.layout.mesh
-    words = []
-    for axis, at, size in zip(mesh.axis_names, mesh.coords(position), mesh.axis_sizes, strict=True):
-        space = " " if len(axis) > 1 else ""
-        where = f"0–{size - 1}" if axis in free and size > 1 else str(at)
-        words.append(Text(f"{axis}{space}{where}", cells.palette.axis(mesh, axis)))
-    return Text(" ").join(words)
-
-
-def _positions(cells: Cells, spot: Spot) -> Iterable[int]:
+def _positions(cells: Cells, index: CellIndex) -> Iterable[int]:
     """Positions of the devices of a block, the copies of each partial sum one after another."""
     copies = cells.copies
-    block = cells.block(spot)
+    block = cells.block(index)
     offsets = copies.offsets if cells.layout.replicas <= LISTED else copies.offsets[:-1]
     for partial in range(copies.partials):
         base = copies.position(block, partial)

@@ -1,4 +1,4 @@
-"""Every algorithm for one collective and one group: rounds, bytes, links, time, and which is best when."""
+"""The cost of a collective in sentences, and in a table beside all other algorithms."""
 
 from __future__ import annotations
 
@@ -6,19 +6,79 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
+from shardviz.collectives import LowerBound
 from shardviz.errors import plural
-from shardviz.hardware import AlgorithmRow, fastest
+from shardviz.hardware import AlgorithmRow, Timeline, fastest
 from shardviz.render.lines import columns, records, sentence
 from shardviz.render.palette import Palette
 from shardviz.render.plans.ranking_view import BEST
-from shardviz.render.rounds.cost_lines import duration, least, link_text
-from shardviz.render.rounds.step_view import headline
-from shardviz.render.units import exact_bytes, human_bytes
+from shardviz.render.rounds.step_notes import headline
+from shardviz.render.units import exact_bytes, human_bytes, rate, seconds
 from shardviz.stepping.collective_run import CollectiveRun
 
+MAX_GROUP = 4096
+"""Members of a group beyond which only `--compare` looks at the other algorithms."""
+OTHERS = 6
+"""Algorithms to compare with in a sentence; `--compare` has all."""
 HEADINGS = ("", "algorithm", "rounds", "sent", "× least", "busiest link", "waiting", "time")
 RIGHT = frozenset({2, 3, 4, 5, 6, 7})
 CHOSEN = "▸"
+
+
+def cost_lines(walk: CollectiveRun, width: int) -> list[Text]:
+    """Rounds and bytes against the least possible and the other algorithms, then the time on these links."""
+    schedule, timeline, bound = walk.schedule, walk.timeline, walk.bound
+    if schedule.pattern.group_size == 1:
+        return sentence("one device alone: nothing to send", width, lead=f"{schedule.algorithm}: ")
+    words = f"{plural(schedule.rounds, 'round')}, {_sent(timeline)}. {least(bound)}."
+    compared = walk.rows if schedule.pattern.group_size <= MAX_GROUP else ()
+    rows = [row for row in compared if row.algorithm != schedule.algorithm and not row.reason]
+    if rows:
+        named = [
+            f"{row.algorithm} {plural(row.rounds, 'round')}, {human_bytes(row.device_bytes)}"
+            for row in rows[:OTHERS]
+        ]
+        more = f"; {len(rows) - OTHERS} more: --compare" if len(rows) > OTHERS else ""
+        words += f" Others: {'; '.join(named)}{more}."
+    lines = sentence(words, width, lead=f"{schedule.algorithm}: ")
+    took = f"on a {walk.links.topology}, {link_text(walk)}"
+    if timeline.waiting:
+        took += f"; {plural(timeline.waiting, 'message')} must wait for a link"
+    return [*lines, *sentence(took, width, lead=f"{duration(timeline.seconds, timeline.waiting)} ")]
+
+
+def least(bound: LowerBound) -> str:
+    """``Least: 24 bytes; 2 rounds if a device sends one message a round``."""
+    if not bound.rounds:
+        return "Nothing has to be sent"
+    return (
+        f"Least: {exact_bytes(bound.wire_bytes)}; {plural(bound.rounds, 'round')} if a device sends one "
+        "message a round"
+    )
+
+
+def _sent(timeline: Timeline) -> str:
+    """``24 bytes sent by each device``, or the most that one of them sends."""
+    total = sum(count * int(load.bytes.sum()) for _, load, count in timeline.different_rounds())
+    most = timeline.device_bytes
+    everyone = total == most * timeline.topology.devices
+    return (
+        f"{exact_bytes(most)} sent by each device"
+        if everyone
+        else f"at most {exact_bytes(most)} sent by a device"
+    )
+
+
+def duration(time: float, waiting: int | None) -> str:
+    """A time as `seconds`; a lower bound where nobody knows how many messages have to wait."""
+    return f"{'≥ ' if waiting is None else ''}{seconds(time)}"
+
+
+def link_text(walk: CollectiveRun) -> str:
+    """``1 µs and 45 GB/s a v5e link, assumed``."""
+    links = walk.links
+    assumed = ", assumed" if links.assumed else ""
+    return f"{seconds(links.wire.latency)} and {rate(links.wire.bandwidth)} {links.each}{assumed}"
 
 
 def comparison_view(
@@ -62,7 +122,7 @@ def _reasons(named: Sequence[tuple[str, str]], lead: str, width: int) -> list[Te
 
 
 def _question(walk: CollectiveRun) -> str:
-    """What is compared, on which links."""
+    """The payload that is compared, and its links."""
     size = walk.schedule.pattern.group_size
     what = f"{exact_bytes(walk.bytes)} over {plural(size, 'device')}"
     return f"{what}, on a {walk.links.topology} with {link_text(walk)}"

@@ -1,0 +1,341 @@
+"""All cells of one array as grids, of which any line is drawn at the cost of what is seen of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from rich.style import Style
+from rich.text import Text
+
+from shardviz.errors import plural
+from shardviz.render.canvas import LineBuilder, visible
+from shardviz.render.caption import array_text
+from shardviz.render.layouts.cells import ROOMY, CellIndex, Cells, Edge
+from shardviz.render.palette import DIM
+from shardviz.render.units import times
+
+GAP = 3
+"""Columns between the grids of an array."""
+ELISION = 3
+"""Columns of the place that stands for columns left out."""
+MAX_ROWS, MAX_GRIDS = 16, 6
+"""Rows and grids of an array beyond which a summary leaves some out; of several grids, half as many rows."""
+REMEMBERED = 5000
+"""Cells of which the text is kept."""
+CURSOR = ("▸", "◂")
+SAME = ("›", "‹")
+DEVICE = ("▹", "◃")
+"""Marks left and right in the cell under the cursor, in those that hold the same data, and in those of
+the same device."""
+POINTED = Style(bold=True, reverse=True)
+LEFT = Style(bold=True)
+"""The cursor while keys go to it, and while they go elsewhere."""
+MATCHED = Style(bold=True, underline=True)
+
+
+class Fit(NamedTuple):
+    """The columns of a cell; `glyphs`: its glyph is among them."""
+
+    inner: int
+    glyphs: bool
+
+
+class _Drawn(NamedTuple):
+    """A cell as it stands on screen, and its data as `Cells.data` tells them apart."""
+
+    text: str
+    style: Style
+    data: tuple[int, int]
+
+
+class Pointer(NamedTuple):
+    """The cell under the cursor, None where it is in another array, its data, and how it is drawn.
+
+    `device` is the cell of the cursor's device where the cells of another array are devices.
+    """
+
+    cell: CellIndex | None
+    data: tuple[int, int]
+    style: Style
+    device: CellIndex | None = None
+
+
+def fits(cells: Cells) -> tuple[Fit, ...]:
+    """Ways to draw an array's cells, the roomiest first: with long labels, short ones, short ones without
+    glyphs, and with how many devices they are.
+
+    All cells are as wide as the widest needs; the first and the last ones are looked at.
+    """
+    last = cells.last
+    ends = {CellIndex(0, row, column) for row in (0, last.row) for column in (0, last.column)} | {last}
+    corners = [cells.cell(index, ROOMY) for index in ends]
+    widest_glyph = max(len(corner.glyph) for corner in corners)
+    partial = 2 * corners[0].partial
+    heading = max(_widest(cells.columns, 0) + 1, _title_width(cells.columns))
+    roomy = max(len(corner.fitting(ROOMY)) for corner in corners) + widest_glyph + 3 + partial
+    brief = max(len(corner.brief) for corner in corners) + 2
+    bare = max(len(corner.labels[-1]) for corner in corners) + 2
+    return (
+        Fit(max(roomy, heading), True),
+        Fit(brief + widest_glyph + 1, True),
+        Fit(brief, False),
+        Fit(bare, False),
+    )
+
+
+def _title_width(edge: Edge) -> int:
+    """The width that each column needs for the title above them all."""
+    return -(-(edge.title.cell_len + 1) // edge.count) - 1
+
+
+def _widest(edge: Edge, labeling: int) -> int:
+    """The width of the widest of an edge's labels: the last has the most digits everywhere."""
+    return edge.labelings[labeling](edge.count - 1).cell_len if edge.labelings else 0
+
+
+class ArrayGrid:
+    """An array's title and, under it, its grids, `across` of them beside one another, on a `page` so wide.
+
+    With `rules`, cells are parted by lines and dimensions stand at the edges; without, rows follow one
+    another, and the shape stands in the title if it has room. Columns and lines count from the grid's own
+    corner. A `summary` has the first and the last of many rows and grids, and of columns that do not fit.
+    """
+
+    def __init__(
+        self, cells: Cells, fit: Fit, page: int, *, rules: bool, across: int = 0, summary: bool = False
+    ) -> None:
+        self.cells = cells
+        self.fit = fit
+        self.rules = rules
+        self._drawn: dict[CellIndex, _Drawn] = {}
+        layout, rows, columns = cells.layout, cells.rows.count, cells.columns.count
+        self._grids: Sequence[int] = range(cells.grids)
+        if summary:
+            self._grids = [number for number in visible(cells.grids, MAX_GRIDS) if number is not None]
+        most = MAX_ROWS if cells.grids == 1 else MAX_ROWS // 2
+        self._rows: Sequence[int | None] = visible(rows, most) if summary else range(rows)
+        self.title = array_text(layout.array, layout.mesh, cells.palette)
+        self.title.truncate(page, overflow="ellipsis")
+        self._row_title = cells.rows.title.copy() if rules else Text()
+        self._column_title = cells.columns.title.copy() if rules else Text()
+        self._row_labeling = self._labeling(cells.rows, max(page // 4, 6))
+        self._column_labeling = self._labeling(cells.columns, fit.inner)
+        labels = 0 if self._row_labeling is None else _widest(cells.rows, self._row_labeling)
+        self._row_title.truncate(max(page // 4, labels), overflow="ellipsis")
+        gutter = max(labels, self._row_title.cell_len)
+        self._gutter = gutter + 1 if gutter else 0
+        self._columns: Sequence[int | None] = range(columns)
+        room = page - self._gutter - 1
+        if summary and columns > 2 and columns * (fit.inner + 1) > room:
+            fitting = (room - ELISION - 1) // (fit.inner + 1) + 1
+            self._columns = visible(columns, min(fitting, columns - 1))
+        self._gap = len(self._columns) - 2 if None in self._columns[-2:-1] else len(self._columns)
+        self._header = sum(
+            (cells.grids > 1, self._column_title.cell_len > 0, self._column_labeling is not None)
+        )
+        self._pitch = 2 if rules else 1
+        last = self._pitch * len(self._rows) + 1 + (not rules)
+        self._grid_height = self._header + last
+        self._band_height = self._grid_height + (rules and cells.grids > 1)
+        self._column_title.truncate(max(page - self._gutter - 1, 1), overflow="ellipsis")
+        boxes = self._gutter + self._left_of(len(self._columns)) + 1
+        heads = [self._gutter + 1 + self._column_title.cell_len]
+        if cells.grids > 1:
+            heads.append(cells.title(cells.grids - 1).cell_len)
+        self._grid_width = max(boxes, *heads)
+        beside = max(1, (page + GAP) // (self._grid_width + GAP))
+        self._across = min(across or beside, len(self._grids))
+        shape = f"  {times(layout.array.shape)}"
+        if not rules and self.title.cell_len + len(shape) <= self._across * (self._grid_width + GAP) - GAP:
+            self.title.append(shape, DIM)
+        self.width = max(self.title.cell_len, self._across * (self._grid_width + GAP) - GAP)
+        bands = -(-len(self._grids) // self._across)
+        self.height = 1 + bands * self._band_height - (self._band_height - self._grid_height)
+        self._remark = ""
+        if left_out := cells.grids - len(self._grids):
+            self._remark = f"{plural(left_out, 'slice')} before the last not shown"
+        elif cells.grids == 1 and (len(self._rows) < rows or len(self._columns) < columns):
+            self._remark = f"some of {times(layout.parts)} blocks"
+        if self._remark:
+            self.width = max(self.width, len(self._remark))
+            self.height += 1
+
+    @property
+    def merit(self) -> tuple[bool, bool, int]:
+        """The order of summaries: all columns, glyphs, more columns."""
+        return None not in self._columns, self.fit.glyphs, len(self._columns)
+
+    @property
+    def top(self) -> int:
+        """The line of the first box's upper border."""
+        return 1 + self._header
+
+    def draw(self, builder: LineBuilder, left: int, y: int, pointer: Pointer | None) -> None:
+        """Draw line `y` of the grid, whose corner is at column `left` of the builder's line."""
+        if y == 0:
+            builder.put_text(
+                min(max(left, builder.left), left + self.width - self.title.cell_len), self.title
+            )
+            return
+        if self._remark and y == self.height - 1:
+            builder.put(left, self._remark, DIM)
+            return
+        band, line = divmod(y - 1, self._band_height)
+        if line >= self._grid_height:
+            return
+        step = self._grid_width + GAP
+        for place in range(max(0, (builder.left - left) // step), self._across):
+            corner, number = left + place * step, band * self._across + place
+            if corner >= builder.right or number >= len(self._grids):
+                break
+            grid = self._grids[number]
+            if line < self._header:
+                self._draw_header(builder, corner, grid, line)
+            else:
+                self._draw_box(builder, corner, grid, line - self._header, pointer)
+
+    def index_at(self, x: int, y: int) -> CellIndex:
+        """The cell at a column and a line, or the one next to it."""
+        cells = self.cells
+        band = max(0, y - 1) // self._band_height
+        place = min(max(0, x) // (self._grid_width + GAP), self._across - 1)
+        grid = min(band * self._across + place, cells.grids - 1)
+        band, place = divmod(grid, self._across)
+        row = (y - 1 - band * self._band_height - self._header - 1) // self._pitch
+        column = (x - place * (self._grid_width + GAP) - self._gutter - 1) // (self.fit.inner + 1)
+        return CellIndex(
+            grid, min(max(row, 0), cells.rows.count - 1), min(max(column, 0), cells.columns.count - 1)
+        )
+
+    def place_of(self, index: CellIndex) -> tuple[int, int]:
+        """The first column and the line of a cell."""
+        band, place = divmod(index.grid, self._across)
+        x = place * (self._grid_width + GAP) + self._gutter + 1 + index.column * (self.fit.inner + 1)
+        return x, 1 + band * self._band_height + self._header + 1 + index.row * self._pitch
+
+    def around(self, index: CellIndex) -> tuple[int, int, int, int]:
+        """First column, line, columns and lines of a cell and of the edges and titles that it is next to."""
+        x, y = self.place_of(index)
+        left = x - self._gutter - 1
+        top = y - 1
+        if index.row == 0:
+            top = 0 if index.grid < self._across else y - 1 - self._header
+        return left, top, x + self.fit.inner + 1 - left, y + 2 - top
+
+    def heading_of(self, y: int) -> int | None:
+        """The line of the columns' labels for a line between a box's borders; None if they have none."""
+        band, line = divmod(y - 1, self._band_height)
+        inside = self._header < line < self._grid_height - 1
+        return (
+            band * self._band_height + self._header if inside and self._column_labeling is not None else None
+        )
+
+    def beside(self, index: CellIndex, right: int, down: int) -> CellIndex | None:
+        """The next cell in a direction, over the edges of grids; None where the array ends."""
+        cells = self.cells
+        grid, row, column = index.grid, index.row + down, index.column + right
+        if not 0 <= column < cells.columns.count:
+            if not 0 <= grid % self._across + right < self._across:
+                return None
+            grid, column = grid + right, 0 if right > 0 else cells.columns.count - 1
+        if not 0 <= row < cells.rows.count:
+            grid, row = grid + down * self._across, 0 if down > 0 else cells.rows.count - 1
+        return CellIndex(grid, row, column) if 0 <= grid < cells.grids else None
+
+    def _labeling(self, edge: Edge, room: int) -> int | None:
+        """The number of the first of an edge's labelings that fits."""
+        for number in range(len(edge.labelings)):
+            if _widest(edge, number) <= room:
+                return number
+        return None
+
+    def _draw_header(self, builder: LineBuilder, corner: int, grid: int, line: int) -> None:
+        """One of the lines above a box: the slice, the dimension across, the columns' labels."""
+        if self.cells.grids > 1:
+            if line == 0:
+                builder.put_text(corner, self.cells.title(grid))
+                return
+            line -= 1
+        if self._column_title.cell_len and line == 0:
+            builder.put_text(corner + self._gutter + 1, self._column_title)
+            return
+        assert self._column_labeling is not None
+        label_of = self.cells.columns.labelings[self._column_labeling]
+        for place in self._seen(builder, corner):
+            column, width = self._columns[place], self._width_of(place)
+            label = Text("…", DIM) if column is None else label_of(column)
+            builder.put_text(
+                corner + self._gutter + 1 + self._left_of(place) + (width - label.cell_len) // 2, label
+            )
+
+    def _draw_box(
+        self, builder: LineBuilder, corner: int, grid: int, line: int, pointer: Pointer | None
+    ) -> None:
+        """A line of a box with what stands left of it; line 0 is the upper border."""
+        place, rest = divmod(line - 1, self._pitch)
+        box, seen = corner + self._gutter, self._seen(builder, corner)
+        if line == 0 or place >= len(self._rows) or rest:
+            if line == 0:
+                self._put_left(builder, corner, self._row_title)
+            ends = "┌┬┐" if line == 0 else "├┼┤" if place < len(self._rows) - 1 else "└┴┘"
+            self._draw_border(builder, box, seen, ends)
+            return
+        row = self._rows[place]
+        if self._row_labeling is not None:
+            label_of = self.cells.rows.labelings[self._row_labeling]
+            self._put_left(builder, corner, Text("⋮", DIM) if row is None else label_of(row))
+        for place in seen:
+            x, column = box + self._left_of(place), self._columns[place]
+            builder.put(x, "│", DIM)
+            if row is None or column is None:
+                builder.put(x + 1, ("…" if column is None else "⋮").center(self._width_of(place)), DIM)
+                continue
+            index = CellIndex(grid, row, column)
+            drawn = self._cell(index)
+            text, style = drawn.text, drawn.style
+            if pointer and index == pointer.cell:
+                text, style = CURSOR[0] + text[1:-1] + CURSOR[1], style + pointer.style
+            elif pointer and index == pointer.device:
+                text, style = DEVICE[0] + text[1:-1] + DEVICE[1], style + LEFT
+            elif pointer and drawn.data == pointer.data:
+                text, style = SAME[0] + text[1:-1] + SAME[1], style + MATCHED
+            builder.put(x + 1, text, style)
+        builder.put(box + self._left_of(seen.stop), "│", DIM)
+
+    def _draw_border(self, builder: LineBuilder, box: int, seen: range, ends: str) -> None:
+        left = ends[0] if seen.start == 0 else ends[1]
+        right = ends[2] if seen.stop == len(self._columns) else ends[1]
+        line = left + ends[1].join("─" * self._width_of(place) for place in seen) + right
+        builder.put(box + self._left_of(seen.start), line, DIM)
+
+    def _put_left(self, builder: LineBuilder, corner: int, text: Text) -> None:
+        """Write left of a box; the text stays in sight while the left side is not."""
+        if self._gutter:
+            corner = min(max(corner, builder.left), corner + self._grid_width - self._gutter)
+            builder.put(corner, " " * (self._gutter - 1 - text.cell_len))
+            builder.put_text(corner + self._gutter - 1 - text.cell_len, text)
+            builder.put(corner + self._gutter - 1, " ")
+
+    def _seen(self, builder: LineBuilder, corner: int) -> range:
+        """Places of columns of which something is seen; on the left only whole ones, beside the labels."""
+        step, box, count = self.fit.inner + 1, corner + self._gutter, len(self._columns)
+        first = min(max(0, -(-(builder.left - corner) // step)), count - 1)
+        return range(first, max(first + 1, min(count, (builder.right - box) // step + 2)))
+
+    def _left_of(self, place: int) -> int:
+        """The column of the box in which a place begins, with the line before it."""
+        return place * (self.fit.inner + 1) - (self.fit.inner - ELISION) * (place > self._gap)
+
+    def _width_of(self, place: int) -> int:
+        return ELISION if place == self._gap else self.fit.inner
+
+    def _cell(self, index: CellIndex) -> _Drawn:
+        drawn = self._drawn.get(index)
+        if drawn is None:
+            if len(self._drawn) >= REMEMBERED:
+                self._drawn.clear()
+            cell = self.cells.cell(index, self.fit.inner)
+            text = cell.text(self.fit.inner, self.fit.glyphs)
+            drawn = self._drawn[index] = _Drawn(text, cell.style, self.cells.data(index))
+        return drawn

@@ -1,0 +1,307 @@
+"""The pictures of arrays, side by side or below one another, as one canvas; and one array as a page."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Sequence
+from functools import partial
+from itertools import islice
+from typing import NamedTuple
+
+from rich.style import Style
+from rich.text import Text
+
+from shardviz.errors import plural
+from shardviz.render.canvas import LineBuilder, all_lines
+from shardviz.render.caption import caption_cells, mesh_text, notes, repetition
+from shardviz.render.layouts.array_grid import LEFT, POINTED, ArrayGrid, Fit, Pointer, fits
+from shardviz.render.layouts.cells import BlockCells, CellIndex, Cells, DeviceCells
+from shardviz.render.lines import sentence, table
+from shardviz.render.palette import Palette, glyph
+from shardviz.sharding import DeviceShard, Layout
+
+SIGN_WIDTH = 5
+"""Columns between arrays, with the sign in their middle."""
+ROOMY, BRIEF, _, BARE = range(4)
+"""Places in what `fits` gives."""
+
+Shelves = list[list[tuple[ArrayGrid, str]]]
+"""Grids beside one another, each with the sign before it, and below one another."""
+
+Fitted = tuple[Cells, tuple[Fit, ...]]
+LISTED_DEVICES = 64
+
+
+class CellCursor(NamedTuple):
+    """A cell of one of the canvas's arrays."""
+
+    array: int
+    cell: CellIndex
+
+
+class Placed(NamedTuple):
+    """An array's grid, the column and line of its corner, and the sign before its title.
+
+    Under the title, `lead` lines are left empty, so that boxes side by side begin on one line.
+    """
+
+    grid: ArrayGrid
+    x: int
+    y: int
+    lead: int
+    sign: str
+    shelf: int
+
+    @property
+    def bottom(self) -> int:
+        return self.y + self.lead + self.grid.height
+
+
+class LayoutCanvas:
+    """Arrays at their places. `line` costs as much as it shows, whatever the size of the mesh."""
+
+    def __init__(self, shelves: Shelves, gap: int) -> None:
+        self.arrays: list[Placed] = []
+        self._tops: list[int] = []
+        self._shelves: list[list[Placed]] = []
+        bottom = 0
+        for number, shelf in enumerate(shelves):
+            top = max(grid.top for grid, _ in shelf)
+            placed, x = [], 0
+            self._tops.append(bottom)
+            for grid, sign in shelf:
+                placed.append(Placed(grid, x, bottom, top - grid.top, sign, number))
+                x += grid.width + SIGN_WIDTH
+            self._shelves.append(placed)
+            self.arrays += placed
+            bottom = max(each.bottom for each in placed) + gap
+        self.height = bottom - gap if shelves else 0
+        self.width = max((each.x + _title_width(each) for each in self.arrays), default=0)
+
+    def line(
+        self, y: int, left: int, right: int, cursor: CellCursor | None = None, style: Style = POINTED
+    ) -> Text:
+        """Columns `left` to `right` of a line, with the cursor, and all cells with the same data marked; by
+        device, also those of the same device."""
+        builder = LineBuilder(left, right)
+        data = None if cursor is None else self.cells(cursor).data(cursor.cell)
+        for place, each in enumerate(self._shelves[bisect_right(self._tops, y) - 1]):
+            x, row = each.x, y - each.y
+            if each.sign and row == 0:
+                x = x - 3 if place else x
+                builder.put(x, each.sign, "bold")
+                x += 3 if place else 2
+            if 0 < row <= each.lead or row >= each.lead + each.grid.height:
+                continue
+            pointer = None
+            if cursor is not None and data is not None:
+                here = self.arrays[cursor.array] is each
+                device = None if here else self._device_in(each.grid.cells, cursor)
+                pointer = Pointer(cursor.cell if here else None, data, style, device)
+            each.grid.draw(builder, x, row - each.lead if row else 0, pointer)
+        return builder.text()
+
+    def heading(self, y: int, left: int, right: int) -> Text | None:
+        """The labels of the columns seen on a line, for the top of a window; None if no box goes on there."""
+        builder = LineBuilder(left, right)
+        for each in self._shelves[bisect_right(self._tops, y) - 1]:
+            line = each.grid.heading_of(y - each.y - each.lead)
+            if line is not None:
+                each.grid.draw(builder, each.x, line, None)
+        return builder.text() or None
+
+    def cells(self, cursor: CellCursor) -> Cells:
+        """Those of the array that the cursor is in."""
+        return self.arrays[cursor.array].grid.cells
+
+    @property
+    def all_cells(self) -> list[Cells]:
+        """Those of every array."""
+        return [each.grid.cells for each in self.arrays]
+
+    def repeats(self, cursor: CellCursor) -> bool:
+        """True if other cells may show the same data as the cursor's: other devices, or a second picture."""
+        here = self.cells(cursor)
+        if len(self.arrays) > len({cells.first for cells in self.all_cells}):
+            return True
+        return isinstance(here, DeviceCells) and math.prod(here.layout.parts) < here.layout.mesh.size
+
+    def _device_in(self, cells: Cells, cursor: CellCursor) -> CellIndex | None:
+        """The cell of the cursor's device in another array; None where cells are blocks."""
+        if not isinstance(cells, DeviceCells):
+            return None
+        return cells.index_of(self.cells(cursor).position(cursor.cell))
+
+    def place_of(self, cursor: CellCursor) -> tuple[int, int, int]:
+        """First column, line, and columns of the cursor's cell."""
+        each = self.arrays[cursor.array]
+        x, y = each.grid.place_of(cursor.cell)
+        return each.x + x, each.y + each.lead + y, each.grid.fit.inner
+
+    def around(self, cursor: CellCursor) -> tuple[int, int, int, int]:
+        """First column, line, columns and lines of what should be seen where the cursor is."""
+        each = self.arrays[cursor.array]
+        x, y, width, height = each.grid.around(cursor.cell)
+        top = each.y if y == 0 else each.y + each.lead + y
+        return each.x + x, top, width, each.y + each.lead + y + height - top
+
+    def cursor_at(self, x: int, y: int) -> CellCursor:
+        """The cell at a column and a line, or one near it."""
+        shelf = self._shelves[max(0, bisect_right(self._tops, y) - 1)]
+        return self._nearest(shelf, x, y)
+
+    def moved(self, cursor: CellCursor, right: int, down: int) -> CellCursor:
+        """The cursor one cell on: in the array, and at its edge in the next array there, if there is one."""
+        each = self.arrays[cursor.array]
+        index = each.grid.beside(cursor.cell, right, down)
+        if index is not None:
+            return CellCursor(cursor.array, index)
+        x, y, width = self.place_of(cursor)
+        if right:
+            other = cursor.array + right
+            if not 0 <= other < len(self.arrays) or self.arrays[other].shelf != each.shelf:
+                return cursor
+            next_ = self.arrays[other]
+            column = 0 if right > 0 else next_.grid.width
+            return CellCursor(other, next_.grid.index_at(column, y - next_.y - next_.lead))
+        number = each.shelf + down
+        if not 0 <= number < len(self._shelves):
+            return cursor
+        shelf = self._shelves[number]
+        return self._nearest(shelf, x + width // 2, shelf[0].y if down > 0 else each.y)
+
+    def _nearest(self, shelf: Sequence[Placed], x: int, y: int) -> CellCursor:
+        found = min(shelf, key=lambda each: max(each.x - x, x - each.x - each.grid.width + 1, 0))
+        index = found.grid.index_at(x - found.x, y - found.y - found.lead)
+        return CellCursor(self.arrays.index(found), index)
+
+
+class PointedLayout:
+    """A canvas with a cursor in a window: the canvas that is shown."""
+
+    def __init__(self, canvas: LayoutCanvas, cursor: CellCursor, *, focused: bool = True) -> None:
+        self.canvas = canvas
+        self.cursor = cursor
+        self._style = POINTED if focused else LEFT
+        self.width = canvas.width
+        self.height = canvas.height
+
+    def line(self, y: int, left: int, right: int) -> Text:
+        return self.canvas.line(y, left, right, self.cursor, self._style)
+
+
+def array_lines(parts: Sequence[Sequence[tuple[Layout, int]]], width: int, palette: Palette) -> list[Text]:
+    """The arrays of every part of a chain as they are printed, each with the number of its first block."""
+    cells = [[BlockCells(layout, palette, first) for layout, first in part] for part in parts]
+    return all_lines(arrange(cells, width), width)
+
+
+def arrange(parts: Sequence[Sequence[Cells]], width: int, height: int | None = None) -> LayoutCanvas:
+    """The arrays of every part of a chain, as fits a window best; without a `height` a summary for a page.
+
+    Side by side where `width` allows it, else on as few lines as can be; without lines between the rows of
+    cells where all would not be seen within `height`. If they are not even then, a column is left for the
+    scrollbar.
+    """
+    fitted = [[(cells, fits(cells)) for cells in part] for part in parts]
+    if height is None:
+        return _canvas(fitted, width, summary=True)
+    for columns, rules in ((width, True), (width, False), (width - 1, False)):
+        canvas = _canvas(fitted, columns, rules=rules)
+        if canvas.height <= height:
+            break
+    return canvas
+
+
+def _canvas(
+    parts: Sequence[Sequence[Fitted]], width: int, *, rules: bool = True, summary: bool = False
+) -> LayoutCanvas:
+    gap = int(rules)
+    shelves: Shelves = []
+    for part in parts:
+        ways: list[Shelves] = [
+            _shelved([_grid(fitted, level, width, across, rules, summary) for fitted in part], width)
+            for level in (ROOMY, BRIEF)
+            for across in ((0, 1) if any(cells.grids > 1 for cells, _ in part) else (0,))
+        ]
+        shelves += min(ways, key=partial(_height, gap=gap))
+    return LayoutCanvas(shelves, gap)
+
+
+def _grid(fitted: Fitted, level: int, width: int, across: int, rules: bool, summary: bool) -> ArrayGrid:
+    """At that level if it fits the window, else at the next narrower one that does, else scrolled.
+
+    A summary leaves columns out before it gives up the names of devices.
+    """
+    cells, ways = fitted
+    make = partial(ArrayGrid, cells, page=width, rules=rules, across=across, summary=summary)
+    if summary:
+        fitting = [grid for grid in map(make, ways[level:BARE]) if grid.width <= width]
+        return max(fitting, key=lambda grid: grid.merit) if fitting else make(ways[BARE])
+    return next((grid for grid in map(make, ways[level:]) if grid.width <= width), None) or make(ways[BRIEF])
+
+
+def _shelved(grids: Sequence[ArrayGrid], width: int) -> Shelves:
+    """Grids with the sign before each, as many beside one another as fit."""
+    signs = ["", *["·"] * (len(grids) - 2), *["→"] * (len(grids) > 1)]
+    shelves: Shelves = []
+    used = 0
+    for grid, sign in zip(grids, signs, strict=True):
+        if not shelves or used + SIGN_WIDTH + grid.width > width:
+            shelves.append([])
+            used = -SIGN_WIDTH
+        shelves[-1].append((grid, sign))
+        used += SIGN_WIDTH + grid.width
+    return shelves
+
+
+def _height(shelves: Shelves, gap: int) -> int:
+    return LayoutCanvas(shelves, gap).height
+
+
+def _title_width(each: Placed) -> int:
+    """The columns of a grid, or of its title with a sign before it."""
+    return max(each.grid.width, each.grid.title.cell_len + 2 * bool(each.sign and not each.x))
+
+
+def layout_view(layout: Layout, width: int, palette: Palette, devices: bool = False) -> list[Text]:
+    """The picture first, words under it; `devices` adds the table of up to `LISTED_DEVICES` devices."""
+    lines = array_lines([[(layout, 0)]], width, palette)
+    lines += [*repetition(math.prod(layout.parts), palette), Text()]
+    lines += table([caption_cells(layout, palette)], width)
+    lines += table([[Text.assemble("mesh ", mesh_text(layout.mesh, palette))]], width)
+    for note in notes(layout):
+        lines += sentence(note, width)
+    if devices:
+        lines += [Text(), *device_table(layout, width, palette, LISTED_DEVICES)]
+    for line in lines:
+        line.rstrip()
+    return lines
+
+
+def device_table(layout: Layout, width: int, palette: Palette, limit: int) -> list[Text]:
+    """One line a device for the first `limit` devices of the mesh, in row-major order."""
+    rows = [[Text(heading, "bold") for heading in ("device", "mesh", "shard", "holds")]]
+    rows += [_cells(layout, device, palette) for device in islice(layout, limit)]
+    lines = table(rows, width, right=frozenset({0}))
+    more = len(layout) - limit
+    if more > 0:
+        lines += sentence(f"and {plural(more, 'more device')}: --json lists all", width, style="dim")
+    return lines
+
+
+def _cells(layout: Layout, device: DeviceShard, palette: Palette) -> list[Text]:
+    mesh = layout.mesh
+    place = Text(" ").join(
+        Text(f"{name}={coordinate}", palette.axis(mesh, name))
+        for name, coordinate in zip(mesh.axis_names, device.coords, strict=True)
+    )
+    name = layout.array.name
+    held = ", ".join(f"{start}:{stop}" for start, stop in device.slices)
+    return [
+        Text(str(device.id)),
+        place,
+        Text(f" {glyph(device.shard)} ", palette.shard(device.shard)),
+        Text(f"{name}[{held}]"),
+    ]
