@@ -9,28 +9,26 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from shardviz.notation.arrays import read_arrays
-    from shardviz.notation.axes import parse_axes
     from shardviz.notation.book import BookArray, write_book
     from shardviz.notation.einsum import Einsum, parse_chain, parse_einsum
-    from shardviz.notation.layout import layout_as_read, parse_layout
-    from shardviz.notation.mesh import parse_mesh
+    from shardviz.notation.mesh import parse_axes, parse_mesh
     from shardviz.notation.notations import (
         NOTATIONS,
         Notation,
         detect,
         find_notation,
+        layout_as_read,
+        parse_layout,
+        read_arrays,
         read_sharding,
         translate,
         write_all,
     )
     from shardviz.notation.numbers import Numbers, parse_numbers
-    from shardviz.notation.permutation import parse_permutation
     from shardviz.notation.product import Product, parse_product
     from shardviz.notation.reading import Context, Reading
-    from shardviz.notation.send_sizes import parse_send_sizes
-    from shardviz.notation.shape import parse_shape
-    from shardviz.notation.sizes import parse_sizes
+    from shardviz.notation.sends import parse_permutation, parse_send_sizes
+    from shardviz.notation.sizes import parse_shape, parse_sizes
     from shardviz.notation.spec_string import SpecPart, parse_specs, write_spec, write_specs
 
 __all__ = [
@@ -68,28 +66,26 @@ __all__ = [
 ]
 
 _HOMES = {
-    "arrays": ("read_arrays",),
-    "axes": ("parse_axes",),
     "book": ("BookArray", "write_book"),
     "einsum": ("Einsum", "parse_chain", "parse_einsum"),
-    "layout": ("layout_as_read", "parse_layout"),
-    "mesh": ("parse_mesh",),
+    "mesh": ("parse_axes", "parse_mesh"),
     "notations": (
         "NOTATIONS",
         "Notation",
         "detect",
         "find_notation",
+        "layout_as_read",
+        "parse_layout",
+        "read_arrays",
         "read_sharding",
         "translate",
         "write_all",
     ),
     "numbers": ("Numbers", "parse_numbers"),
-    "permutation": ("parse_permutation",),
     "product": ("Product", "parse_product"),
     "reading": ("Context", "Reading"),
-    "send_sizes": ("parse_send_sizes",),
-    "shape": ("parse_shape",),
-    "sizes": ("parse_sizes",),
+    "sends": ("parse_permutation", "parse_send_sizes"),
+    "sizes": ("parse_shape", "parse_sizes"),
     "spec_string": ("SpecPart", "parse_specs", "write_spec", "write_specs"),
 }
 

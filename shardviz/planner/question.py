@@ -20,7 +20,7 @@ from shardviz.notation import (
     write_spec,
 )
 from shardviz.notation.einsum import dims_text, has_words
-from shardviz.notation.mesh_in_text import mesh_in_text
+from shardviz.notation.mesh import mesh_in_text
 from shardviz.planner.problem import Contraction, Problem
 from shardviz.planner.spec_places import SpecPlaces
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, canonical_dtype

@@ -67,7 +67,7 @@ def _enter_axis_types(draft: Draft, text: str) -> Draft:
 
 def _enter_device_order(draft: Draft, text: str) -> Draft:
     from shardviz.drafts.parsing import mesh_of
-    from shardviz.notation.device_order import ROW_MAJOR
+    from shardviz.notation.mesh import ROW_MAJOR
 
     mesh = mesh_of(replace(draft, device_order=text))
     if text.strip().lower() == ROW_MAJOR:

@@ -32,7 +32,7 @@ def enter_sharding(draft: Draft, row: int, text: str) -> Draft:
     typed = replace(draft, specs=tuple(specs))
     if text.strip() == OPEN:
         return replace(typed, specs=(*specs[:row], OPEN, *specs[row + 1 :]))
-    from shardviz.notation.mesh_in_text import spec_alone
+    from shardviz.notation.mesh import spec_alone
 
     try:
         return _entered(_with_mesh(draft, text), row, spec_alone(text)) or typed
@@ -100,7 +100,7 @@ def _with_mesh(draft: Draft, text: str) -> Draft:
     HLO's names need not be the user's: its text is read by places of the draft's mesh.
     """
     from shardviz.notation import detect
-    from shardviz.notation.mesh_in_text import mesh_in_text
+    from shardviz.notation.mesh import mesh_in_text
 
     mesh = None if detect(text).key == "gspmd" else mesh_in_text(text)
     if mesh is None:

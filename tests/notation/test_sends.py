@@ -3,7 +3,7 @@ import re
 import pytest
 
 from shardviz.errors import NotationError
-from shardviz.notation import parse_permutation
+from shardviz.notation import parse_permutation, parse_send_sizes
 
 
 @pytest.mark.parametrize(
@@ -43,4 +43,40 @@ def test_reads(text, pairs):
 def test_refuses(text, message, hint):
     with pytest.raises(NotationError, match=re.escape(message)) as caught:
         parse_permutation(text, 4)
+    assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("1,2;0,3", ((1, 2), (0, 3))),
+        (" 1 2 ; 0, 3 ", ((1, 2), (0, 3))),
+        ("0,0;0,0", ((0, 0), (0, 0))),
+    ],
+)
+def test_reads_send_sizes(text, rows):
+    assert parse_send_sizes(text, 2) == rows
+
+
+def test_one_device_alone():
+    assert parse_send_sizes("5", 1) == ((5,),)
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        ("", "there is no line of numbers in an empty text", "1,2;0,3"),
+        ("1,2", "only 1 of 2 lines at character 1 of '1,2'", "1,2;0,3"),
+        ("1,2;0,3;4,5", "a line too many for a group of 2 at character 9", "as many lines"),
+        ("1;0,3", "the line '1' has 1 number for a group of 2, at character 1", "its own among them"),
+        ("1,2;0,3,4", "the line '0,3,4' has a number too many for a group of 2, at character 5", "its own"),
+        ("1,2;", "the line '' has 0 numbers for a group of 2, at the end of '1,2;'", "its own among them"),
+        ("1,-2;0,3", "a negative number of rows at character 3", "0 rows or more"),
+        ("1,x;0,3", "expected a number of rows but found 'x' at character 3", "1,2;0,3"),
+        ("1,2.5;0,3", "expected ',' or a space but found '.' at character 4", "1,2;0,3"),
+    ],
+)
+def test_refuses_send_sizes(text, message, hint):
+    with pytest.raises(NotationError, match=re.escape(message)) as caught:
+        parse_send_sizes(text, 2)
     assert hint in caught.value.hint
