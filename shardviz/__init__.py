@@ -18,9 +18,8 @@ import shardviz.forking  # noqa: F401  registers itself
 TYPE_CHECKING = False  # what `typing` has under this name, without the time to load it
 if TYPE_CHECKING:
     from shardviz import testing
-    from shardviz.api.explaining import Explanation, explain
+    from shardviz.api.explaining import Explanation, Ranking, explain, rank
     from shardviz.api.inspecting import inspect
-    from shardviz.api.ranking import Ranking, rank
     from shardviz.api.report import Report, read_hlo
     from shardviz.errors import ShardvizError
     from shardviz.sharding import Mesh

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from shardviz.api.meshes import MeshLike, as_mesh
+from shardviz.api.arguments import MeshLike, as_mesh
 from shardviz.api.shown import Shown
 from shardviz.errors import QuestionError
 
