@@ -67,7 +67,7 @@ class HelpFormatter(click.HelpFormatter):
             self.write(f"{'':{indent}}{bold}{end}\n")
 
 
-class Context(click.Context):
+class HelpContext(click.Context):
     """A context that prints help with our formatter and respects `NO_COLOR` and a dumb terminal."""
 
     formatter_class = HelpFormatter
@@ -81,10 +81,10 @@ class Context(click.Context):
             self.terminal_width = max(min(columns, MAX_WIDTH), options.MIN_WIDTH)
 
 
-class Command(click.Command):
+class ExampleCommand(click.Command):
     """A command whose help begins with examples; `tests/cli` runs every one of them."""
 
-    context_class = Context
+    context_class = HelpContext
 
     def __init__(self, *args: Any, examples: Sequence[tuple[str, str]] = (), **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -117,7 +117,7 @@ def _write_examples(formatter: click.HelpFormatter, title: str, examples: Sequen
                 formatter.write_command_line(line)
 
 
-class LazyGroup(Command, click.Group):
+class LazyGroup(ExampleCommand, click.Group):
     """Commands by name, from `COMMANDS`; the module of the same name holds each as `command`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002

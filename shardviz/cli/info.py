@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from shardviz.cli import options
-from shardviz.cli.group import Command
+from shardviz.cli.group import ExampleCommand
 
 EXAMPLES = (
     ("For people", "shardviz info"),
@@ -13,7 +13,7 @@ EXAMPLES = (
 )
 
 
-@click.command(cls=Command, examples=EXAMPLES)
+@click.command(cls=ExampleCommand, examples=EXAMPLES)
 @options.as_json
 @options.page
 def command(as_json: bool, width: int | None, color: str) -> None:

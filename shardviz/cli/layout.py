@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from shardviz.cli import options
-from shardviz.cli.group import Command
+from shardviz.cli.group import ExampleCommand
 from shardviz.errors import QuestionError
 
 MAX_LISTED = 2**20
@@ -15,7 +15,7 @@ EXAMPLES = (
 )
 
 
-@click.command(cls=Command, examples=EXAMPLES)
+@click.command(cls=ExampleCommand, examples=EXAMPLES)
 @click.argument("shape")
 @options.mesh
 @options.device_order

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from shardviz.cli import options
-from shardviz.cli.exit_code import ExitCode
-from shardviz.cli.group import Command
+from shardviz.cli.group import ExampleCommand
+from shardviz.cli.process import ExitCode
 from shardviz.errors import CompilerError, QuestionError, TargetError
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class StageNumber(click.ParamType):  # type: ignore[type-arg]
             self.fail(f"{value!r} is not a valid {self.name}.", param, ctx)
 
 
-@click.command(cls=Command, examples=EXAMPLES)
+@click.command(cls=ExampleCommand, examples=EXAMPLES)
 @click.argument("einsum")
 @options.mesh
 @options.device_order
@@ -97,7 +97,8 @@ def command(
 
     EINSUM is an einsum, a chain of them with semicolons, or a product as the scaling book writes it.
     """
-    from shardviz.cli.question import problem_from_options
+    from shardviz.cli.options import problem_from_options
+    from shardviz.cli.target_session import started_worker
 
     asked = _one_target(target)
     if not (specs or "").strip() and "[" not in einsum:
@@ -105,13 +106,13 @@ def command(
             "a compiler follows one sharding, and without --specs there are many",
             "give --specs 'XY,Y_->X_'; shardviz explain ranks all of them",
         )
-    with _worker(asked, timeout) as worker:
-        from shardviz.cli.narration import narrated
+    with started_worker(timeout, asked) as worker:
+        from shardviz.cli.messages import wait_for
         from shardviz.cli.screen import print_json, screen
 
         problem = problem_from_options(einsum, mesh, device_order, specs, sizes, dtype, axis_types)
         page = screen(width, color)
-        traced = narrated(worker.trace(problem, asked), asked.name)
+        traced = wait_for(worker.trace(problem, asked), asked.name)
     _check(traced)
     diffs = _chosen(diff, len(traced.stages))
     if as_json:
@@ -133,17 +134,6 @@ def _one_target(text: str) -> Target:
         asked = f"{len(targets)} targets are given" if targets else "none is given"
         raise TargetError(f"passes follows one compiler, and {asked}", "give one, such as --target cpu")
     return targets[0]
-
-
-def _worker(target: Target, timeout: float) -> Any:
-    """A worker whose compiler loads while the question is read."""
-    from shardviz.cli.interrupt import before_the_end
-    from shardviz.compiler import Worker
-
-    worker = Worker(timeout)
-    before_the_end(worker.kill)
-    worker.start(target)
-    return worker
 
 
 def _check(traced: Traced) -> None:

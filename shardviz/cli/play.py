@@ -18,7 +18,7 @@ from signal import SIG_DFL, SIGHUP, SIGTERM, raise_signal, signal
 from types import FrameType
 from typing import Any
 
-from shardviz.cli.interrupt import before_the_end
+from shardviz.cli.process import on_signal
 from shardviz.errors import QuestionError
 
 ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l"
@@ -110,7 +110,7 @@ def _second_screen() -> Iterator[int | None]:
         signal(number, SIG_DFL)
         raise_signal(number)
 
-    before_the_end(restore)
+    on_signal(restore)
     handlers = {number: signal(number, end) for number in (SIGTERM, SIGHUP)}
     try:
         if keys is not None and before is not None:

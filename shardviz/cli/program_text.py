@@ -9,8 +9,7 @@ import zlib
 from pathlib import Path
 from typing import cast
 
-import click
-
+from shardviz.cli.messages import print_note
 from shardviz.errors import QuestionError, plural, quote
 
 STDIN = "-"
@@ -41,7 +40,7 @@ def read_text(name: str) -> str:
             if sys.stdin is None:
                 raise QuestionError("standard input is closed", "name a file, or pipe a text in")
             if sys.stdin.isatty():
-                click.echo("shardviz: note: reading the terminal; ctrl-D ends the text", err=True)
+                print_note("reading the terminal; ctrl-D ends the text")
             data = _contents(cast(io.BufferedReader, sys.stdin.buffer), where)
         else:
             with Path(name).open("rb") as file:
@@ -84,7 +83,7 @@ def _contents(stream: io.BufferedReader, where: str) -> bytearray:
             raise QuestionError(
                 f"{where} cannot be unpacked: {error}", "unpack it, or save it again"
             ) from None
-        click.echo(f"shardviz: note: {where} breaks off: {error}", err=True)
+        print_note(f"{where} breaks off: {error}")
     return data
 
 
@@ -107,7 +106,7 @@ def _decoded(data: bytearray, where: str) -> str:
     except UnicodeDecodeError:
         text = data.decode(errors="replace")
         bad = text.count(chr(0xFFFD))
-        click.echo(f"shardviz: note: not UTF-8 in {where}: {plural(bad, 'character')}", err=True)
+        print_note(f"not UTF-8 in {where}: {plural(bad, 'character')}")
         return text
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from shardviz.cli import options
-from shardviz.cli.group import Command
+from shardviz.cli.group import ExampleCommand
 
 EXAMPLES = (
     ("Four numbers, gathered around a ring", "shardviz step all_gather --mesh i=4 --data 3,9,5,2"),
@@ -17,7 +17,7 @@ EXAMPLES = (
 MAX_PIECES = 1024
 
 
-@click.command(cls=Command, examples=EXAMPLES)
+@click.command(cls=ExampleCommand, examples=EXAMPLES)
 @click.argument("operation", metavar="OP")
 @options.mesh
 @click.option("--axis", metavar="NAME,…", help="Mesh axes, the major one first; all of them if none.")
@@ -82,20 +82,19 @@ def command(
     color: str,
     **parameters: Any,
 ) -> int:
-    """Step through a collective: who sends what to whom in every round, and what each device then holds.
+    """Step through a collective: which device sends what to which in every round, and what each then holds.
 
     OP is JAX's name: all_gather, psum, pmean, pmax, pmin, psum_scatter, all_to_all, ppermute, pbroadcast or
     ragged_all_to_all.
     """
-    from shardviz.cli.judge import Judge
-    from shardviz.cli.presenting import Manner, present
+    from shardviz.cli.step_output import StepOptions, Verifier, print_step
     from shardviz.stepping.parameters import check_operation
 
     check_operation(operation, parameters)
-    manner = Manner(number, animate, speed, compare, as_json, width, color)
-    manner.check(on)
+    shown = StepOptions(number, animate, speed, compare, as_json, width, color)
+    shown.check(on)
     # JAX loads in a process of its own while this one computes and draws.
-    with Judge.begin("none" if compare else on, timeout) as judge:
+    with Verifier("none" if compare else on, timeout) as verifier:
         from shardviz.notation import parse_mesh
         from shardviz.stepping.links import links_from_text
         from shardviz.stepping.question_text import question_from_options
@@ -113,4 +112,4 @@ def command(
             pieces=pieces,
         )
         links = links_from_text(question.schedule.pattern.dims, topology, latency, bandwidth)
-        return present(question, links, judge, manner)
+        return print_step(question, links, verifier, shown)

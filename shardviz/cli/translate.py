@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from shardviz.cli import options
-from shardviz.cli.group import Command
+from shardviz.cli.group import ExampleCommand
 
 if TYPE_CHECKING:
     from shardviz.errors import ShardvizError
@@ -20,7 +20,7 @@ EXAMPLES = (
 )
 
 
-@click.command(cls=Command, examples=EXAMPLES)
+@click.command(cls=ExampleCommand, examples=EXAMPLES)
 @click.argument("text")
 @click.option("--to", metavar="NOTATION", help="Print that notation alone, such as book or gspmd.")
 @click.option("--from", "origin", metavar="NOTATION", help="How to read TEXT, where it could be several.")
@@ -50,7 +50,7 @@ def command(
     """
     from shardviz.errors import QuestionError, quote
     from shardviz.notation import detect, find_notation, write_all
-    from shardviz.notation.mesh_in_text import spec_alone
+    from shardviz.notation.mesh import spec_alone
     from shardviz.notation.notations import write_sharding
 
     notation = find_notation(origin) if origin else detect(spec_alone(text))
@@ -91,7 +91,7 @@ def _read(
     from shardviz.errors import NotationError, QuestionError, ShardvizError
     from shardviz.notation import Context, parse_mesh, read_arrays
     from shardviz.notation.axis_parts import refined
-    from shardviz.notation.mesh_in_text import mesh_in_text, spec_alone
+    from shardviz.notation.mesh import mesh_in_text, spec_alone
 
     own = mesh_in_text(text)
     given = own if mesh is None else mesh

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from shardviz.cli import options
-from shardviz.cli.exit_code import ExitCode
-from shardviz.cli.group import Command
-from shardviz.cli.opening import no_terminal, open_app
+from shardviz.cli.group import ExampleCommand
+from shardviz.cli.launch import no_terminal, open_app
+from shardviz.cli.messages import print_note
+from shardviz.cli.process import ExitCode
 from shardviz.errors import QuestionError
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ EXAMPLES = (
 )
 
 
-@click.command(cls=Command, examples=EXAMPLES)
+@click.command(cls=ExampleCommand, examples=EXAMPLES)
 @click.argument("einsum", required=False)
 @options.mesh
 @options.device_order
@@ -115,7 +116,7 @@ def _last_session() -> tuple[Session | None, str]:
 def _help(ctx: click.Context, reason: str) -> int:
     """Help where there is no terminal to open the application in, and why."""
     click.echo(ctx.get_help())
-    click.echo(f"shardviz: note: {reason}", err=True)
+    print_note(f"{reason}")
     return ExitCode.FINE
 
 

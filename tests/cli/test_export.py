@@ -11,8 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from shardviz.cli.entry import run
-from shardviz.cli.export import FORMS, written
-from shardviz.cli.export_words import Asked
+from shardviz.cli.export import FORMS, ExportRequest, written
 from shardviz.drafts.draft import CollectiveDraft, Draft
 from shardviz.drafts.options import draft_from_options
 from shardviz.drafts.reading import read
@@ -199,7 +198,7 @@ def test_what_cannot_be_exported_is_one_sentence(words, message, capsys, tmp_pat
 
 
 def test_a_program_of_its_own_has_no_picture():
-    asked = Asked(Subject(Program("print(1)\n"), "one"))
+    asked = ExportRequest(Subject(Program("print(1)\n"), "one"))
     assert written(asked, "python").endswith("print(1)\n")
     with pytest.raises(QuestionError, match="svg is a picture, and a program of its own has none"):
         written(asked, "svg")

@@ -12,14 +12,14 @@ import pytest
 import shardviz
 from shardviz.cli import group
 from shardviz.cli.entry import run
-from shardviz.cli.group import COMMANDS, Command
-from shardviz.cli.opening import no_terminal
+from shardviz.cli.group import COMMANDS, ExampleCommand
+from shardviz.cli.launch import no_terminal
 from shardviz.lessons.course import file_names
 
 
-def command(name: str) -> Command:
+def command(name: str) -> ExampleCommand:
     found = import_module(f"shardviz.cli.{name}").command
-    assert isinstance(found, Command)
+    assert isinstance(found, ExampleCommand)
     return found
 
 

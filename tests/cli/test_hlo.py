@@ -285,7 +285,7 @@ def test_wrong_questions(tmp_path: Path, capsys: Capture) -> None:
     refused(
         capsys, "runs on 8 devices, the mesh X=2,Y=2 has 4", "8 devices", str(PROGRAM), "--mesh", "X=2,Y=2"
     )
-    refused(capsys, "different answers", "leave out", str(PROGRAM), "--picture", "--json")
+    refused(capsys, "cannot be combined", "leave out", str(PROGRAM), "--picture", "--json")
     refused(capsys, "--device-order", "--mesh", str(PROGRAM), "--device-order", "0,1")
     mlir = tmp_path / "lowered.mlir"
     mlir.write_text("module @m {\n  func.func public @main() {\n    return\n  }\n}\n")

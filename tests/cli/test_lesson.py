@@ -8,7 +8,7 @@ import shlex
 import pytest
 
 from shardviz.cli.entry import run
-from shardviz.cli.opening import no_terminal
+from shardviz.cli.launch import no_terminal
 from shardviz.lessons import course as lessons_read
 from shardviz.lessons.attempt import begin
 from shardviz.lessons.course import course

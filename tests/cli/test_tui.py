@@ -16,7 +16,7 @@ from typing import ClassVar
 import pytest
 
 from shardviz.cli.entry import run
-from shardviz.cli.opening import no_terminal
+from shardviz.cli.launch import no_terminal
 from shardviz.lessons.course import course
 
 SHARDVIZ = [sys.executable, "-m", "shardviz"]

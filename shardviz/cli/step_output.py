@@ -1,4 +1,4 @@
-"""A question about a collective, answered: every round or one, played, compared or as JSON."""
+"""A collective shown by a command: every round or one, played, compared or as JSON, verified by JAX."""
 
 from __future__ import annotations
 
@@ -6,29 +6,33 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from shardviz.cli.narration import working
+from shardviz.cli.messages import print_note, wait_for, working
+from shardviz.cli.process import ExitCode
 from shardviz.cli.screen import Screen, print_json, screen
-from shardviz.errors import QuestionError, plural
+from shardviz.cli.target_session import WorkerSession, started_worker
+from shardviz.errors import CompilerError, QuestionError, ShardvizError, TargetError, plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.text import Text
 
-    from shardviz.cli.judge import Judge
     from shardviz.collectives import Schedule
+    from shardviz.compiler import Pending, Ran
     from shardviz.render.palette import Palette
     from shardviz.stepping.links import Links
     from shardviz.stepping.question import CollectiveQuestion
+    from shardviz.stepping.verdict import Verdict
     from shardviz.stepping.walk import Walk
+
 
 USUAL_SPEED = 1.0
 """Rounds a second."""
 
 
 @dataclass(frozen=True)
-class Manner:
-    """How an answer is given.
+class StepOptions:
+    """The options that say how a collective is shown.
 
     `number` is the round to show, None for all. `speed` is in rounds a second, None for the usual one.
     """
@@ -47,9 +51,9 @@ class Manner:
         return screen(self.width, self.color)
 
     def check(self, verifier: str | None, option: str = "--on") -> None:
-        """Raise `QuestionError` for options that do not go together, and for a show without a terminal.
+        """Raise `QuestionError` for options that do not go together, and for playing without a terminal.
 
-        `verifier` is who verifies as `option` says, None where it says nothing.
+        `verifier` is the value of `option`, None where it is not given.
         """
         modes = {
             "--round": self.number is not None,
@@ -60,7 +64,7 @@ class Manner:
         chosen = [mode for mode, wanted in modes.items() if wanted]
         if len(chosen) > 1 and chosen != ["--compare", "--json"]:
             raise QuestionError(
-                f"{chosen[0]} and {chosen[1]} are different answers",
+                f"{chosen[0]} and {chosen[1]} cannot be combined",
                 f"leave out one: {chosen[1]} or {chosen[0]}",
             )
         if self.speed is not None and not self.play:
@@ -76,53 +80,118 @@ class Manner:
             check_terminal()
 
 
-def present(
-    question: CollectiveQuestion, links: Links, judge: Judge, manner: Manner, heading: Sequence[Text] = ()
+class Verifier(WorkerSession):
+    """JAX, which runs the same collective in a process of its own, so that its results stand beside ours.
+
+    `on` is cpu, real or none; None is cpu, and then nothing that goes wrong is an error. `timeout` is in
+    seconds, `option` is where the command line chooses the verifier.
+    """
+
+    def __init__(self, on: str | None, timeout: float, option: str = "--on") -> None:
+        from shardviz.compiler import TARGETS
+
+        self._target = None if on == "none" else TARGETS[on or "cpu"]
+        super().__init__(None if self._target is None else started_worker(timeout, self._target))
+        self.silence = ""
+        """The reason why JAX is not asked, where it would have been."""
+        self._chosen = on is not None
+        self._option = option
+        self._pending: Pending[Ran] | None = None
+
+    def ask(self, question: CollectiveQuestion) -> None:
+        """Send the collective and its numbers to JAX.
+
+        Raises `TargetError` where there are no numbers, or more devices than the target has, and the
+        target was chosen.
+        """
+        if self._worker is None or self._target is None:
+            return
+        from shardviz.stepping.judging import ask_jax
+
+        try:
+            self._pending = ask_jax(self._worker, question, self._target)
+        except TargetError as error:
+            if self._chosen:
+                raise TargetError(error.message, self._reworded(error.hint)) from error
+            self.silence = f"not verified by JAX: {error.message}"
+
+    def verdict(self, walk: Walk) -> Verdict | None:
+        """JAX's verdict on the walk, as soon as it is ready; None where JAX was not asked or cannot say.
+
+        Raises `CompilerError` where it cannot say and was chosen.
+        """
+        if self._pending is None or self._target is None:
+            return None
+        from shardviz.stepping.judging import judged
+
+        try:
+            verdict = judged(walk.question, walk.frames, wait_for(self._pending, self._target.name))
+        except ShardvizError as error:
+            if self._chosen:
+                hint = self._reworded(error.hint)
+                raise CompilerError(f"{self._target.name}: {error.message}", hint) from error
+            print_note(f"nothing is verified: {self._target.name}: {error.message}")
+            return None
+        if not verdict.agrees:
+            self.exit_code = ExitCode.CHECK_FAILED
+        return verdict
+
+    def _reworded(self, hint: str) -> str:
+        """A hint with the option that this command has."""
+        return hint.replace("--on ", f"{self._option} ")
+
+
+def print_step(
+    question: CollectiveQuestion,
+    links: Links,
+    verifier: Verifier,
+    shown: StepOptions,
+    heading: Sequence[Text] = (),
 ) -> int:
     """Answer on standard output, with a heading unless it is JSON, and return the exit code.
 
     Raises `ShardvizError`.
     """
-    if manner.compare:
-        _compare(question, links, manner, heading)
-        return judge.exit_code
-    if manner.number is not None:
-        check_round(question.schedule, manner.number)
+    if shown.compare:
+        _compare(question, links, shown, heading)
+        return verifier.exit_code
+    if shown.number is not None:
+        check_round(question.schedule, shown.number)
     from shardviz.stepping.walk import Walk
 
     walk = Walk(question, links)
-    if manner.as_json:
+    if shown.as_json:
         check_listed(walk)
-    judge.ask(question)
-    if manner.as_json:
+    verifier.ask(question)
+    if shown.as_json:
         from shardviz.render.rounds.step_document import step_document
 
         with working("stepping"):
             _ = walk.frames.after
-        verdict = judge.verdict(walk)
+        verdict = verifier.verdict(walk)
         with working("writing"):
             document = step_document(walk, verdict)
         print_json(document)
-        return judge.exit_code
+        return verifier.exit_code
     from shardviz.render.lines import sentence
     from shardviz.render.rounds.step_view import step_view
     from shardviz.render.rounds.verdict_lines import verdict_lines
 
-    number = _played(walk, manner) if manner.play else manner.number
-    page = manner.page
+    number = _played(walk, shown) if shown.play else shown.number
+    page = shown.page
     with working("stepping"):
         lines = step_view(walk, page.width, page.palette, number)
     page.show([*heading, *lines])
-    # JAX's verdict is on its way while the rounds are read.
-    verdict = judge.verdict(walk)
+    # JAX works while the rounds are read.
+    verdict = verifier.verdict(walk)
     if verdict is not None:
         page.show(verdict_lines(verdict, walk.mesh, page.width))
-    elif judge.silence:
-        page.show(sentence(judge.silence, page.width, style="dim"))
-    return judge.exit_code
+    elif verifier.silence:
+        page.show(sentence(verifier.silence, page.width, style="dim"))
+    return verifier.exit_code
 
 
-def _compare(question: CollectiveQuestion, links: Links, manner: Manner, heading: Sequence[Text]) -> None:
+def _compare(question: CollectiveQuestion, links: Links, shown: StepOptions, heading: Sequence[Text]) -> None:
     """Every algorithm for the question; none of them is run on values."""
     from shardviz.hardware import crossovers, left_out
     from shardviz.stepping.walk import Walk
@@ -136,16 +205,16 @@ def _compare(question: CollectiveQuestion, links: Links, manner: Manner, heading
             crossed = crossovers(pattern, links.topology, links.wire, walk.bytes)
             skipped = left_out(pattern, links.topology)
         # Times are worked out when they are first looked at.
-        if manner.as_json:
+        if shown.as_json:
             from shardviz.render.rounds.step_document import comparison_document
 
             document = comparison_document(walk, crossed, skipped)
         else:
             from shardviz.render.rounds.comparison_view import comparison_view
 
-            page = manner.page
+            page = shown.page
             lines = comparison_view(walk, crossed, skipped, page.width, page.palette)
-    if manner.as_json:
+    if shown.as_json:
         print_json(document)
     else:
         page.show([*heading, *lines])
@@ -172,7 +241,7 @@ def check_listed(walk: Walk) -> None:
         )
 
 
-def _played(walk: Walk, manner: Manner) -> int:
+def _played(walk: Walk, shown: StepOptions) -> int:
     """Play the frames, and return the number of the one at which the show ended."""
     from shardviz.cli.play import play
     from shardviz.render.rounds.play_lines import Stage
@@ -182,7 +251,7 @@ def _played(walk: Walk, manner: Manner) -> int:
         return Stage(walk, width, height, palette)
 
     def picture(number: int, size: tuple[int, int]) -> str:
-        page = manner.page
+        page = shown.page
         return page.drawn(stage(page.width, size[1], page.palette).lines(number))
 
-    return play(picture, len(walk.frames), USUAL_SPEED if manner.speed is None else manner.speed)
+    return play(picture, len(walk.frames), USUAL_SPEED if shown.speed is None else shown.speed)

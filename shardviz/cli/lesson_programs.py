@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
-from shardviz.cli.lessons import runner as script
+from shardviz.cli import lesson_runner as script
 from shardviz.compiler.last_words import last_words
 
 TIME_LIMIT_S = 60.0
@@ -51,7 +51,7 @@ class Programs:
         """End what runs, and wait for its end."""
         self.kill()
         self._pool.shutdown(cancel_futures=True)
-        self._bury()
+        self._reap()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def kill(self) -> None:
@@ -73,11 +73,11 @@ class Programs:
         with suppress(BrokenPipeError):
             print(path, file=runner.stdin, flush=True)
         if not select.select([runner.stdout], [], [], self._time_limit)[0]:
-            self._bury()
+            self._reap()
             return f"it was stopped after {self._time_limit:g} s"
         code = runner.stdout.readline().strip()
         if not code:
-            self._bury()
+            self._reap()
             return "it ended the process that runs it"
         printed = (folder / "out").stat().st_size + (folder / "err").stat().st_size
         if printed >= script.MAX_BYTES:
@@ -101,7 +101,7 @@ class Programs:
             start_new_session=True,
         )
 
-    def _bury(self) -> None:
+    def _reap(self) -> None:
         """End the runner with all that it runs; the next program gets another one."""
         if self._runner is not None:
             _end(self._runner)

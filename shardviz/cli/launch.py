@@ -1,11 +1,11 @@
-"""Opens the application, where there is a terminal for it. Loads no more than that needs."""
+"""Open the application where there is a terminal for it; nothing else is loaded."""
 
 from __future__ import annotations
 
 import os
 import sys
 
-from shardviz.cli.exit_code import ExitCode
+from shardviz.cli.process import ExitCode
 
 TYPE_CHECKING = False  # what `typing` has under this name, without the time to load it
 if TYPE_CHECKING:
@@ -30,16 +30,15 @@ def open_app(
     """
     import asyncio
 
-    from shardviz.cli.interrupt import before_the_end, end_at_once
-    from shardviz.cli.terminal import giving_back
-    from shardviz.cli.terminal_driver import TerminalDriver
+    from shardviz.cli.process import end_at_once, on_signal
+    from shardviz.cli.terminal import TerminalDriver, restorer
     from shardviz.tui.app import ShardvizApp
 
     app = ShardvizApp(draft, screen, lesson=lesson, present=present, warning=warning)
     app.driver_class = TerminalDriver
-    before_the_end(app.kill_compilers)
+    on_signal(app.kill_compilers)
     # Last: until then the application may still draw.
-    before_the_end(giving_back())
+    on_signal(restorer())
     # A loop of its own: the one that `run` makes by itself waits for whatever a thread still reads.
     app.run(loop=asyncio.new_event_loop())
     end_at_once(app.return_code or ExitCode.FINE)

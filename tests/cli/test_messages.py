@@ -1,4 +1,4 @@
-"""The line on stderr while compilers work."""
+"""Progress on stderr while compilers work."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import threading
 
 import pytest
 
-from shardviz.cli import narration
-from shardviz.cli.interrupt import CLEAR_LINE
+from shardviz.cli import messages
+from shardviz.cli.process import CLEAR_LINE
 from shardviz.compiler.pending import Pending
 
 
@@ -30,11 +30,11 @@ def waiting(stage: str) -> Pending[str]:
 )
 def test_those_without_an_answer_are_told(monkeypatch: pytest.MonkeyPatch, columns: str, others: str) -> None:
     monkeypatch.setattr(sys, "stderr", told := Terminal())
-    monkeypatch.setattr(narration, "TICK_S", 0.01)
+    monkeypatch.setattr(messages, "TICK_S", 0.01)
     monkeypatch.setenv("COLUMNS", columns)
     first, ready, *late = (waiting(stage) for stage in ("compiling", "", "", ""))
     ready.settle("done")
     threading.Timer(0.1, first.settle, ["answer"]).start()
     names = [("cpu", ready), ("v5e:2x4", late[0]), ("h100:8", late[1])]
-    assert narration.narrated(first, "v2:2x2", names) == "answer"
+    assert messages.wait_for(first, "v2:2x2", names) == "answer"
     assert f"{CLEAR_LINE}v2:2x2: compiling … 0.0 s{others}{CLEAR_LINE}" in told.getvalue()
