@@ -14,14 +14,14 @@ import click
 from shardviz.cli.group import ExampleCommand
 from shardviz.cli.options import is_given
 from shardviz.cli.process import ExitCode
-from shardviz.drafts.draft import PARAMETERS
+from shardviz.drafts.form import PARAMETERS
 from shardviz.errors import QuestionError, quote
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from shardviz.compiler import Target
-    from shardviz.drafts.scene import Scene
+    from shardviz.drafts.resolve import ResolvedProblem
     from shardviz.lessons.lesson import Lesson
     from shardviz.planner import Plan, Problem
     from shardviz.render.exports.subject import Subject
@@ -208,9 +208,9 @@ def request_of_words(ctx: click.Context, words: Sequence[str], part: Part | None
 def request_of_string(text: str, part: Part | None) -> ExportRequest:
     """What a share string shows. Raises `ShardvizError` for one that cannot be read, and for a lesson that
     there is not."""
-    from shardviz.drafts.reading import read
+    from shardviz.drafts.command_line import to_command_line
+    from shardviz.drafts.resolve import resolve
     from shardviz.drafts.share import from_string
-    from shardviz.drafts.words import command_line
 
     if part == "start":
         raise QuestionError("a share string is of a lesson as it stands, not of its start", "name the lesson")
@@ -221,9 +221,9 @@ def request_of_string(text: str, part: Part | None) -> ExportRequest:
 
         attempt = attempt_of(shared)
         draft, title = attempt.shown, _title(attempt.lesson)
-    subject = _scene(read(draft), shared.screen, part, title)
+    subject = _scene(resolve(draft), shared.screen, part, title)
     alone = draft.collective is not None and part is None
-    return ExportRequest(replace(subject, command=command_line(draft, "step" if alone else "explain")))
+    return ExportRequest(replace(subject, command=to_command_line(draft, "step" if alone else "explain")))
 
 
 def _only_collective(plan: Plan) -> int:
@@ -318,7 +318,7 @@ def _laid_out(ctx: click.Context, part: Part | None) -> Subject:
 
 def _lesson(ctx: click.Context, part: Part | None) -> Subject:
     """A lesson's own program, or what its solution shows, or its start."""
-    from shardviz.drafts.reading import read
+    from shardviz.drafts.resolve import resolve
     from shardviz.lessons.course import find
     from shardviz.render.exports.subject import Program, Subject
 
@@ -329,15 +329,15 @@ def _lesson(ctx: click.Context, part: Part | None) -> Subject:
     if lesson.program and part is None:
         return Subject(Program(lesson.program), _title(lesson))
     if part == "start":
-        return _scene(read(lesson.setup), lesson.screen, None, _title(lesson))
-    return _scene(read(lesson.solution), lesson.screen, part, _title(lesson))
+        return _scene(resolve(lesson.setup), lesson.screen, None, _title(lesson))
+    return _scene(resolve(lesson.solution), lesson.screen, part, _title(lesson))
 
 
 def _title(lesson: Lesson) -> str:
     return f"Lesson {lesson.number}: {lesson.title}" if lesson.number else lesson.title
 
 
-def _scene(scene: Scene, screen: str, part: Part | None, title: str = "") -> Subject:
+def _scene(scene: ResolvedProblem, screen: str, part: Part | None, title: str = "") -> Subject:
     """What a screen shows of a draft: its own collective, else its problem, or the plan; `title` goes before
     its own."""
     from shardviz.render.exports.subject import Subject, title_of

@@ -11,13 +11,13 @@ TYPE_CHECKING = False  # what `typing` has under this name, without the time to 
 if TYPE_CHECKING:
     from typing import NoReturn
 
-    from shardviz.drafts.draft import Draft
+    from shardviz.drafts.form import ProblemForm
     from shardviz.lessons.attempt import Attempt
     from shardviz.lessons.lesson import Lesson
 
 
 def open_app(
-    draft: Draft | None = None,
+    draft: ProblemForm | None = None,
     screen: str = "layout",
     lesson: Lesson | Attempt | None = None,
     present: bool = False,

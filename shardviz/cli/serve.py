@@ -75,7 +75,7 @@ def _check_installed() -> None:
 
 def _beginning(lesson: str | None, shared: str | None) -> str:
     """What every visitor sees first, as a string. Raises `QuestionError` for what there is not."""
-    from shardviz.drafts.draft import Draft
+    from shardviz.drafts.form import ProblemForm
     from shardviz.drafts.share import Shared, from_string, to_string
     from shardviz.lessons.sharing import attempt_of
 
@@ -86,7 +86,7 @@ def _beginning(lesson: str | None, shared: str | None) -> str:
 
         found = find(lesson, may_read_files=False)
         return to_string(Shared(found.setup, found.screen, found.name))
-    begin = from_string(shared) if shared is not None else Shared(Draft())
+    begin = from_string(shared) if shared is not None else Shared(ProblemForm())
     if begin.lesson:
         attempt_of(begin)
     return to_string(begin)

@@ -14,7 +14,7 @@ from shardviz.cli.process import ExitCode
 from shardviz.errors import QuestionError
 
 if TYPE_CHECKING:
-    from shardviz.drafts.saved import Session
+    from shardviz.drafts.saved import SavedSession
 
 SCREENS = ("layout", "plan", "step", "compiler")
 EXAMPLES = (
@@ -81,9 +81,9 @@ def command(
         if session is None:
             return open_app(None, screen, warning=damage)
         return open_app(session.draft, screen if "screen" in chosen else session.screen)
-    from shardviz.drafts.options import draft_from_options
+    from shardviz.drafts.command_line import form_from_options
 
-    draft = draft_from_options(
+    draft = form_from_options(
         einsum,
         mesh=mesh if "mesh" in chosen else None,
         device_order=device_order,
@@ -91,12 +91,12 @@ def command(
         sizes=sizes,
         dtype=dtype,
         axis_types=axis_types,
-        target=target,
+        targets=target,
     )
     return open_app(draft, screen)
 
 
-def _last_session() -> tuple[Session | None, str]:
+def _last_session() -> tuple[SavedSession | None, str]:
     """The last session; or None, and what was wrong with its file where that was damaged and is set aside.
 
     Raises `StateError` for a file that stays and cannot be read.

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from shardviz.drafts.document import UnknownVersion, from_document, to_document
-from shardviz.drafts.draft import Draft
+from shardviz.drafts.form import ProblemForm
 from shardviz.drafts.state_file import StateError, read_state, set_aside, state_path, write_state
 from shardviz.errors import QuestionError, quote
 
@@ -17,14 +17,14 @@ SCREENS = ("layout", "plan", "step", "compiler")
 
 
 @dataclass(frozen=True)
-class Session:
+class SavedSession:
     """What is on screen: a draft, valid or not, and one of `SCREENS`."""
 
-    draft: Draft
+    draft: ProblemForm
     screen: str = SCREENS[0]
 
 
-def save_session(session: Session) -> None:
+def save_session(session: SavedSession) -> None:
     """Write the session in place of the last one. Raises `StateError` where that cannot be written."""
     draft = to_document(session.draft)
     try:
@@ -34,7 +34,7 @@ def save_session(session: Session) -> None:
     write_state(state_path(NAME), {"schema": SCHEMA, "screen": session.screen, "draft": draft})
 
 
-def load_session() -> Session | None:
+def load_session() -> SavedSession | None:
     """The last session; None where there is none.
 
     Raises `StateError` for a file that cannot be read: a damaged one is set aside and is gone the next time,
@@ -56,7 +56,7 @@ def load_session() -> Session | None:
             raise QuestionError("it holds no session")
         if document["screen"] not in SCREENS:
             raise QuestionError("there is no such screen")
-        return Session(from_document(document["draft"]), document["screen"])
+        return SavedSession(from_document(document["draft"]), document["screen"])
     except UnknownVersion as error:
         raise StateError(f"the last session: {error.message}", _NEWER) from None
     except QuestionError as error:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from shardviz.drafts.document import from_document, to_document
-from shardviz.drafts.draft import CollectiveDraft, Draft
+from shardviz.drafts.form import CollectiveFields, ProblemForm
 from shardviz.errors import QuestionError, quote
 
 VERSION = 1
@@ -50,7 +50,7 @@ class Shared:
     """A draft, the screen that shows it, and the lesson it belongs to: its name and the number of its stage,
     from 0; an empty name for a problem of its own."""
 
-    draft: Draft
+    draft: ProblemForm
     screen: str = "layout"
     lesson: str = ""
     stage: int = 0
@@ -60,7 +60,7 @@ def to_string(shared: Shared) -> str:
     """The string; letters, digits, ``-`` and ``_`` alone. Raises `QuestionError` for what none can hold."""
     document = to_shared_document(shared)
     from_shared_document(document)
-    usual = to_shared_document(Shared(Draft()))
+    usual = to_shared_document(Shared(ProblemForm()))
     short = _different(document, usual)
     if "draft" in short:
         short["draft"] = _different(document["draft"], usual["draft"])
@@ -148,9 +148,9 @@ def _json_of(packed: bytes) -> object:
 
 def _whole(short: object) -> dict[str, Any]:
     """A document with all that the string leaves out."""
-    document = _over(to_shared_document(Shared(Draft())), short, "string")
+    document = _over(to_shared_document(Shared(ProblemForm())), short, "string")
     if isinstance(short, Mapping) and "draft" in short:
-        usual = to_document(Draft())
+        usual = to_document(ProblemForm())
         document["draft"] = _over(usual, short["draft"], "draft")
         if (collective := document["draft"]["collective"]) is not None:
             document["draft"]["collective"] = _over(_usual_collective(), collective, "collective")
@@ -171,7 +171,7 @@ def _different(document: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[st
 
 
 def _usual_collective() -> dict[str, Any]:
-    collective: dict[str, Any] = to_document(Draft(collective=CollectiveDraft()))["collective"]
+    collective: dict[str, Any] = to_document(ProblemForm(collective=CollectiveFields()))["collective"]
     return collective
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from shardviz.drafts.document import from_document, to_document
-from shardviz.drafts.plain_text import one_line
+from shardviz.drafts.form import one_line
 from shardviz.drafts.state_file import StateError, locked, read_state, set_aside, state_path, write_state
 from shardviz.errors import QuestionError, quote
 from shardviz.lessons.attempt import Attempt, begin, stages
@@ -129,7 +129,7 @@ def _read(path: Path) -> dict[str, Entry]:
     lessons = document.get("lessons") if isinstance(document, dict) else None
     if schema != SCHEMA or not isinstance(lessons, dict) or not all(map(_is_entry, lessons.values())):
         raise set_aside(path, "it holds no progress")
-    return cast(dict[str, Entry], lessons)
+    return cast("dict[str, Entry]", lessons)
 
 
 def _read_again(path: Path, known: dict[str, Entry]) -> tuple[dict[str, Entry], StateError | None]:

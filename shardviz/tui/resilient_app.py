@@ -20,7 +20,7 @@ from textual.dom import NoScreen
 from textual.widget import Widget
 from textual.worker import WorkerFailed
 
-from shardviz.drafts.plain_text import one_line
+from shardviz.drafts.form import one_line
 
 if TYPE_CHECKING:
     from textual.dom import DOMNode

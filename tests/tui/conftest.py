@@ -16,7 +16,7 @@ from textual.pilot import Pilot
 from shardviz.compiler import Worker
 from shardviz.compiler.messages import AskAbout
 from shardviz.compiler.pending import Pending
-from shardviz.drafts.draft import Draft
+from shardviz.drafts.form import ProblemForm
 from shardviz.tui.app import ShardvizApp
 from shardviz.tui.dialogs.exports import strips_of
 
@@ -71,7 +71,7 @@ def text_of(app: ShardvizApp) -> str:
 def drive(
     script: Script,
     size: tuple[int, int] = SIZES["wide"],
-    draft: Draft | None = None,
+    draft: ProblemForm | None = None,
     screen: str = "layout",
     worker: object = None,
     **others: Any,

@@ -9,8 +9,8 @@ from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any
 
-from shardviz.drafts.draft import Draft
-from shardviz.drafts.table import draft_from_table
+from shardviz.drafts.command_line import form_from_table
+from shardviz.drafts.form import ProblemForm
 
 DOCUMENTS = (
     "matmul_cases",
@@ -45,9 +45,9 @@ class Example:
         return found
 
     @cached_property
-    def draft(self) -> Draft:
+    def draft(self) -> ProblemForm:
         """The fields, with a collective of its own where the example is about one."""
-        return draft_from_table(self.entry)
+        return form_from_table(self.entry)
 
 
 @cache

@@ -10,7 +10,7 @@ from rich.cells import chop_cells
 from rich.style import Style
 from rich.text import Text
 
-from shardviz.drafts.draft import Fault
+from shardviz.drafts.form import FieldError
 from shardviz.drafts.wording import as_sentence
 from shardviz.render.lines import GAP, sentence
 from shardviz.render.palette import Palette
@@ -49,7 +49,7 @@ class Typing:
     """
 
     field: str
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[FieldError, ...] = ()
     hint: str = ""
     lines: int = 0
 
@@ -156,7 +156,7 @@ class FieldsPicture:
         self._lines.append(line)
         return Text(" " * self.value_column)
 
-    def _explain(self, faults: Sequence[Fault], hint: str = "") -> None:
+    def _explain(self, faults: Sequence[FieldError], hint: str = "") -> None:
         """What is wrong with the field above, or what can be typed there."""
         for fault in faults:
             self._say(printable(as_sentence(fault.message)), GUTTER, "✗ ", "bold")

@@ -12,7 +12,7 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.message import Message
 from textual.widgets import Input, Static
 
-from shardviz.drafts.draft import CollectiveDraft
+from shardviz.drafts.form import COLLECTIVE_FIELDS, CollectiveFields
 from shardviz.drafts.wording import as_sentence
 from shardviz.errors import ShardvizError
 from shardviz.stepping.parameters import PARAMETERS as OPERATIONS
@@ -21,10 +21,10 @@ from shardviz.tui.step.choice_field import ChoiceField
 from shardviz.tui.text_input import TextInput
 
 if TYPE_CHECKING:
-    from shardviz.drafts.scene import Scene
+    from shardviz.drafts.resolve import ResolvedProblem
     from shardviz.sharding import Mesh
 
-FIELDS: tuple[str, ...] = ("op", "axis", "data", "shape", "spec", "dtype", "algorithm")
+FIELDS = tuple(COLLECTIVE_FIELDS)
 PARTS = {"operation": "op"}
 """Fields that a message calls otherwise."""
 PARAMETERS = {
@@ -40,14 +40,7 @@ PARAMETERS = {
 }
 CHOSEN = ("op", "algorithm")
 """Fields below which stands what can be chosen for them."""
-HINTS = {
-    "op": "all_gather, psum, psum_scatter, all_to_all, ppermute, …",
-    "axis": "all axes of the mesh",
-    "data": "0, 1, 2, …",
-    "shape": "one dimension",
-    "spec": "dimension 0 over all axes",
-    "dtype": "s32, or f32 for fractions",
-    "algorithm": "the usual one",
+HINTS = {name: each.hint for name, each in COLLECTIVE_FIELDS.items()} | {
     "pieces": "as the algorithm has it",
     "perm": "(0,1),(1,2)",
     "send_sizes": "1,2;0,3",
@@ -76,7 +69,7 @@ class CollectiveForm(VerticalScroll):
     class Done(Message):
         """The form may be closed."""
 
-    _filled: CollectiveDraft | None = None
+    _filled: CollectiveFields | None = None
 
     def compose(self) -> ComposeResult:
         yield Static(Text("Another collective", "bold"), id="form-title")
@@ -95,11 +88,11 @@ class CollectiveForm(VerticalScroll):
     def first_field(self) -> Input:
         return self.query_one("#field-op", Input)
 
-    def show_scene(self, scene: Scene) -> None:
+    def show_scene(self, scene: ResolvedProblem) -> None:
         """The collective of a scene; what somebody is writing stays while that is the same."""
         if not self.display:
             return
-        collective = scene.draft.collective or CollectiveDraft()
+        collective = scene.draft.collective or CollectiveFields()
         if collective != self._filled:
             self._filled = collective
             values = {name: getattr(collective, name) for name in FIELDS} | dict(collective.parameters)
@@ -109,11 +102,11 @@ class CollectiveForm(VerticalScroll):
         self._check()
 
     @property
-    def collective(self) -> CollectiveDraft:
+    def collective(self) -> CollectiveFields:
         """What stands in the fields."""
         texts = {name: self.query_one(f"#field-{name}", Input).value.strip() for name in FIELDS}
         parameters = [(name, self.query_one(f"#field-{name}", Input).value.strip()) for name in PARAMETERS]
-        return CollectiveDraft(**texts, parameters=tuple(each for each in parameters if each[1]))
+        return CollectiveFields(**texts, parameters=tuple(each for each in parameters if each[1]))
 
     def on_input_changed(self, _event: Input.Changed) -> None:
         self._check()
@@ -159,10 +152,10 @@ class CollectiveForm(VerticalScroll):
         return not wrong
 
 
-def _algorithms(collective: CollectiveDraft, mesh: Mesh) -> list[str]:
+def _algorithms(collective: CollectiveFields, mesh: Mesh) -> list[str]:
     """Those that can do it, as far as it is a collective."""
     from shardviz.collectives import schedules_for
-    from shardviz.drafts.collective_question import collective_question
+    from shardviz.drafts.resolve import collective_question
 
     try:
         question = collective_question(replace(collective, algorithm=""), mesh)
@@ -171,8 +164,8 @@ def _algorithms(collective: CollectiveDraft, mesh: Mesh) -> list[str]:
         return []
 
 
-def _error(collective: CollectiveDraft, mesh: Mesh) -> ShardvizError | None:
-    from shardviz.drafts.collective_question import collective_question
+def _error(collective: CollectiveFields, mesh: Mesh) -> ShardvizError | None:
+    from shardviz.drafts.resolve import collective_question
 
     try:
         collective_question(collective, mesh)
@@ -181,7 +174,7 @@ def _error(collective: CollectiveDraft, mesh: Mesh) -> ShardvizError | None:
     return None
 
 
-def _culprit(collective: CollectiveDraft, mesh: Mesh) -> str:
+def _culprit(collective: CollectiveFields, mesh: Mesh) -> str:
     """The field without which all would be well, of those that clash; else the operation."""
     for name in FIELDS[:0:-1]:
         emptied: dict[str, Any] = {name: ""}

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from shardviz.drafts.draft import Draft
-from shardviz.drafts.history import MAX_STEPS, History
+from shardviz.drafts.form import MAX_STEPS, History, ProblemForm
 
-FIRST, SECOND, THIRD = (Draft(mesh=f"X={size}") for size in (1, 2, 4))
+FIRST, SECOND, THIRD = (ProblemForm(mesh=f"X={size}") for size in (1, 2, 4))
 
 
 def test_undo_goes_back_and_redo_forward_again():
@@ -35,16 +34,16 @@ def test_an_edit_after_undo_takes_the_place_of_what_was_undone():
 
 def test_no_change_is_no_step():
     history = History(FIRST)
-    assert not history.push(Draft(mesh="X=1"))
+    assert not history.push(ProblemForm(mesh="X=1"))
     assert not history.undo()
 
 
 def test_the_oldest_steps_are_forgotten():
     history = History(FIRST)
     for size in range(2, MAX_STEPS + 10):
-        history.push(Draft(mesh=f"X={size}"))
+        history.push(ProblemForm(mesh=f"X={size}"))
     steps = 0
     while history.undo():
         steps += 1
     assert steps == MAX_STEPS - 1
-    assert history.draft == Draft(mesh="X=10")
+    assert history.draft == ProblemForm(mesh="X=10")

@@ -1,4 +1,4 @@
-"""Draft → scene: which field has which fault, and what is shown meanwhile."""
+"""ProblemForm → scene: which field has which fault, and what is shown meanwhile."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from shardviz.drafts.draft import CollectiveDraft, Draft
-from shardviz.drafts.edits import enter
-from shardviz.drafts.reading import MAX_PARTS, first_scene, read
+from shardviz.drafts.enter import enter
+from shardviz.drafts.form import CollectiveFields, ProblemForm
+from shardviz.drafts.resolve import MAX_PARTS, resolve, resolve_first
 from shardviz.errors import ShardvizError
 
-USUAL = Draft()
-SHOWN = read(USUAL)
+USUAL = ProblemForm()
+SHOWN = resolve(USUAL)
 
 
 def faults(**fields):
     """The faults of the usual draft with other fields: field → message."""
-    scene = read(replace(USUAL, **fields), SHOWN)
+    scene = resolve(replace(USUAL, **fields), SHOWN)
     return {fault.field: fault.message for fault in scene.faults}
 
 
@@ -120,7 +120,7 @@ def test_a_valid_draft_is_shown_in_full():
 def test_a_fault_says_what_is_wrong_in_its_field(fields, expected):
     assert faults(**fields) == expected
     if expected and "targets" not in expected:
-        assert read(replace(USUAL, **fields), SHOWN).problem is SHOWN.problem
+        assert resolve(replace(USUAL, **fields), SHOWN).problem is SHOWN.problem
 
 
 def test_all_fields_with_faults_are_told_at_once():
@@ -131,33 +131,33 @@ def test_all_fields_with_faults_are_told_at_once():
         dtype="q",
         axis_types="q",
         targets="q",
-        collective=CollectiveDraft("q"),
+        collective=CollectiveFields("q"),
     )
     assert list(found) == ["mesh", "sizes", "einsum", "dtype", "axis_types", "targets"]
-    found = faults(specs=("Q_", "R_", "S_"), sizes="q=1", dtype="q", collective=CollectiveDraft("q"))
+    found = faults(specs=("Q_", "R_", "S_"), sizes="q=1", dtype="q", collective=CollectiveFields("q"))
     assert list(found) == ["dtype", "specs.0", "specs.1", "specs.2", "sizes", "collective"]
 
 
 @pytest.mark.parametrize(
     ("collective", "message"),
     [
-        (CollectiveDraft("all_gathr"), "operation: there is no operation 'all_gathr'"),
-        (CollectiveDraft("ppermute"), "operation: ppermute needs --perm"),
-        (CollectiveDraft("psum", axis="Q"), "axis: unknown mesh axis 'Q' at character 1 of 'Q'"),
-        (CollectiveDraft("psum", data="1,x"), "data: 'x' is not a number at character 3 of '1,x'"),
-        (CollectiveDraft("psum", shape="8y"), "shape: '8y' is not a size at character 1 of '8y'"),
-        (CollectiveDraft("psum", dtype="q"), "dtype: unknown dtype 'q'"),
+        (CollectiveFields("all_gathr"), "operation: there is no operation 'all_gathr'"),
+        (CollectiveFields("ppermute"), "operation: ppermute needs --perm"),
+        (CollectiveFields("psum", axis="Q"), "axis: unknown mesh axis 'Q' at character 1 of 'Q'"),
+        (CollectiveFields("psum", data="1,x"), "data: 'x' is not a number at character 3 of '1,x'"),
+        (CollectiveFields("psum", shape="8y"), "shape: '8y' is not a size at character 1 of '8y'"),
+        (CollectiveFields("psum", dtype="q"), "dtype: unknown dtype 'q'"),
         (
-            CollectiveDraft("psum", parameters=(("pieces", "0"),)),
+            CollectiveFields("psum", parameters=(("pieces", "0"),)),
             "pieces: 0 are not from 1 to 1,024",
         ),
         (
-            CollectiveDraft("psum_scatter", parameters=(("scatter_dimension", "x"),)),
+            CollectiveFields("psum_scatter", parameters=(("scatter_dimension", "x"),)),
             "scatter_dimension: 'x' is not a whole number",
         ),
-        (CollectiveDraft("psum", parameters=(("q", "x"),)), "no operation has the parameter 'q'"),
+        (CollectiveFields("psum", parameters=(("q", "x"),)), "no operation has the parameter 'q'"),
         (
-            CollectiveDraft("psum", data="1,2,3"),
+            CollectiveFields("psum", data="1,2,3"),
             "dimension 0 has 3 elements, which X=2, Y=4 does not divide",
         ),
     ],
@@ -168,22 +168,22 @@ def test_the_fault_of_a_collective_names_its_part(collective, message):
 
 def test_a_collective_of_its_own_is_read_and_kept_while_nothing_of_it_changes():
     draft = enter(USUAL, "collective", "all_to_all --axis Y --split-axis 0 --concat-axis 1 --shape 32x8")
-    scene = read(draft)
+    scene = resolve(draft)
     assert scene.collective.operation.name == "all_to_all"
     assert scene.collective.operation.concat_axis == 1
-    assert read(enter(draft, "dtype", "f32"), scene).collective is scene.collective
-    assert read(enter(draft, "mesh", "X=4,Y=4"), scene).faults[0].field == "collective"
-    assert read(enter(draft, "mesh", "X=4,Y=2"), scene).collective.layout.mesh.shape == {"X": 4, "Y": 2}
-    assert read(USUAL, scene).collective is None
+    assert resolve(enter(draft, "dtype", "f32"), scene).collective is scene.collective
+    assert resolve(enter(draft, "mesh", "X=4,Y=4"), scene).faults[0].field == "collective"
+    assert resolve(enter(draft, "mesh", "X=4,Y=2"), scene).collective.layout.mesh.shape == {"X": 4, "Y": 2}
+    assert resolve(USUAL, scene).collective is None
 
 
 def test_what_a_fault_does_not_touch_goes_on():
     draft = replace(USUAL, specs=("Q_", "Y_", "X_"), targets="cpu", dtype="f32")
-    scene = read(draft, SHOWN)
+    scene = resolve(draft, SHOWN)
     assert scene.problem is SHOWN.problem
     assert [target.name for target in scene.targets] == ["cpu"]
     assert scene.shown == replace(USUAL, targets="cpu")
-    scene = read(replace(draft, specs=("__", "Y_", "X_"), targets="q"), scene)
+    scene = resolve(replace(draft, specs=("__", "Y_", "X_"), targets="q"), scene)
     assert scene.problem.result.dtype == "f32"
     assert [target.name for target in scene.targets] == ["cpu"]
     assert scene.shown == replace(USUAL, specs=("__", "Y_", "X_"), targets="cpu", dtype="f32")
@@ -192,24 +192,24 @@ def test_what_a_fault_does_not_touch_goes_on():
 def test_there_is_a_row_for_every_spec_whatever_is_shown():
     chain = enter(USUAL, "einsum", "bd,df->bf; bf,fd->bd")
     wrong = replace(chain, dtype="q")
-    assert [row.name for row in read(wrong, SHOWN).rows] == ["A", "W1", "H1", "H1", "W2", "Out"]
+    assert [row.name for row in resolve(wrong, SHOWN).rows] == ["A", "W1", "H1", "H1", "W2", "Out"]
     wrong = replace(chain, einsum="bd,df->bq")
-    assert len(read(wrong, SHOWN).rows) == 6
-    assert read(wrong, read(chain)).rows == read(chain).rows
+    assert len(resolve(wrong, SHOWN).rows) == 6
+    assert resolve(wrong, resolve(chain)).rows == resolve(chain).rows
 
 
 def test_a_first_draft_with_faults_is_shown_over_the_usual_one():
     wrong = replace(USUAL, dtype="q", targets="cpu")
     with pytest.raises(ShardvizError, match="unknown dtype 'q'"):
-        read(wrong)
-    scene = first_scene(wrong)
+        resolve(wrong)
+    scene = resolve_first(wrong)
     assert [fault.field for fault in scene.faults] == ["dtype"]
     assert (scene.draft, scene.shown) == (wrong, replace(USUAL, targets="cpu"))
-    assert first_scene(USUAL) == SHOWN
+    assert resolve_first(USUAL) == SHOWN
 
 
 def test_a_chain_that_takes_too_long_is_refused():
     draft = enter(USUAL, "einsum", "; ".join(["bd,df->bf", "bf,fd->bd"] * MAX_PARTS))
-    fault = read(draft, SHOWN).faults[0]
-    assert fault.message == "a chain of 64 einsums is too long to be planned while one types"
+    fault = resolve(draft, SHOWN).faults[0]
+    assert fault.message == "a chain of 64 einsums is too long to be planned while you type"
     assert fault.hint == "edit up to 32 of them; `shardviz explain` takes more"

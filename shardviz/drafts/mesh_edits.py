@@ -6,23 +6,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from shardviz.drafts.draft import Draft
-from shardviz.drafts.edits.carrying import with_subscripts_moved
-from shardviz.drafts.parsing import Spec, einsums_of, mesh_of, spec_texts, specs_of
-from shardviz.drafts.plain_text import one_line
+from shardviz.drafts.form import ProblemForm, one_line
+from shardviz.drafts.parsing import Spec, parsed, spec_texts
+from shardviz.drafts.retain_fields import with_subscripts_moved
 from shardviz.errors import ShardvizError
 
 if TYPE_CHECKING:
     from shardviz.sharding import Mesh
+
 
 FRESH = "XYZWVUTSRQPONMLKJIHGFEDCBA"
 """Names for axes that nobody has named, in this order."""
 FIRST_SIZE = 2
 
 
-def add_axis(draft: Draft, name: str | None = None) -> Draft:
+def add_axis(draft: ProblemForm, name: str | None = None) -> ProblemForm:
     """Add an axis of two devices as the minor one, named by a free letter where no name is given."""
-    mesh = mesh_of(draft)
+    mesh = parsed(draft).mesh
     name = None if name is None else one_line(name).strip()
     if mesh is None:
         if draft.mesh.strip():
@@ -32,9 +32,9 @@ def add_axis(draft: Draft, name: str | None = None) -> Draft:
     return _settled(replace(draft, mesh=f"{draft.mesh.rstrip(' ,')},{name}={FIRST_SIZE}"), mesh)
 
 
-def rename_axis(draft: Draft, axis: str, name: str) -> Draft:
+def rename_axis(draft: ProblemForm, axis: str, name: str) -> ProblemForm:
     """Give an axis another name, in the specs, too."""
-    mesh = mesh_of(draft)
+    mesh = parsed(draft).mesh
     if mesh is None or axis not in mesh.axis_names:
         return draft
     name = one_line(name).strip()
@@ -44,19 +44,19 @@ def rename_axis(draft: Draft, axis: str, name: str) -> Draft:
     return _settled(replace(draft, mesh=_shape_text(shape)), mesh, {axis: name})
 
 
-def resize_axis(draft: Draft, axis: str, size: int) -> Draft:
+def resize_axis(draft: ProblemForm, axis: str, size: int) -> ProblemForm:
     """Give an axis another number of devices."""
-    mesh = mesh_of(draft)
+    mesh = parsed(draft).mesh
     if mesh is None or axis not in mesh.axis_names:
         return draft
     return replace(draft, mesh=_text(mesh, axis, f"{axis}={size}"))
 
 
-def double_axis(draft: Draft, axis: str) -> Draft:
+def double_axis(draft: ProblemForm, axis: str) -> ProblemForm:
     """Grow an axis to the next power of two, unless the mesh becomes larger than any question needs."""
     from shardviz.sharding.mesh import MAX_DEVICES
 
-    mesh = mesh_of(draft)
+    mesh = parsed(draft).mesh
     if mesh is None or axis not in mesh.axis_names:
         return draft
     size = mesh.axis_size(axis)
@@ -64,26 +64,26 @@ def double_axis(draft: Draft, axis: str) -> Draft:
     return resize_axis(draft, axis, doubled) if mesh.size // size * doubled <= MAX_DEVICES else draft
 
 
-def halve_axis(draft: Draft, axis: str) -> Draft:
+def halve_axis(draft: ProblemForm, axis: str) -> ProblemForm:
     """Shrink an axis to the power of two before its size, at least 1."""
-    mesh = mesh_of(draft)
+    mesh = parsed(draft).mesh
     if mesh is None or axis not in mesh.axis_names or mesh.axis_size(axis) == 1:
         return draft
     return resize_axis(draft, axis, 1 << ((mesh.axis_size(axis) - 1).bit_length() - 1))
 
 
-def remove_axis(draft: Draft, axis: str) -> Draft:
+def remove_axis(draft: ProblemForm, axis: str) -> ProblemForm:
     """Take an axis out of the mesh and of all specs; the last one stays."""
-    mesh = mesh_of(draft)
+    mesh = parsed(draft).mesh
     if mesh is None or axis not in mesh.axis_names or len(mesh.axis_names) == 1:
         return draft
     shape = {name: size for name, size in mesh.shape.items() if name != axis}
     return _settled(replace(draft, mesh=_shape_text(shape)), mesh, {axis: None})
 
 
-def move_axis(draft: Draft, axis: str, places: int) -> Draft:
+def move_axis(draft: ProblemForm, axis: str, places: int) -> ProblemForm:
     """Move an axis among the others; negative `places` make it more major."""
-    mesh = mesh_of(draft)
+    mesh = parsed(draft).mesh
     if mesh is None or axis not in mesh.axis_names:
         return draft
     names = [name for name in mesh.axis_names if name != axis]
@@ -91,9 +91,9 @@ def move_axis(draft: Draft, axis: str, places: int) -> Draft:
     return _settled(replace(draft, mesh=_shape_text({name: mesh.shape[name] for name in names})), mesh)
 
 
-def enter_axis(draft: Draft, axis: str, text: str) -> Draft:
+def enter_axis(draft: ProblemForm, axis: str, text: str) -> ProblemForm:
     """Rename or resize an axis, or both: ``data``, ``4`` or ``data=4``; a whole mesh replaces the mesh."""
-    mesh = mesh_of(draft)
+    mesh = parsed(draft).mesh
     if mesh is None or axis not in mesh.axis_names:
         return draft
     if _is_whole_mesh(text, draft, mesh):
@@ -104,7 +104,7 @@ def enter_axis(draft: Draft, axis: str, text: str) -> Draft:
     return enter_mesh(draft, _text(mesh, axis, f"{name or axis}={size or mesh.axis_size(axis)}"))
 
 
-def enter_mesh(draft: Draft, text: str) -> Draft:
+def enter_mesh(draft: ProblemForm, text: str) -> ProblemForm:
     """Put text into the mesh: ``X=2,Y=4``, what JAX prints, or sizes alone, as in ``2x4``.
 
     The specs follow: where one name stands in the place of another, the axis is renamed, and an axis that is
@@ -112,7 +112,7 @@ def enter_mesh(draft: Draft, text: str) -> Draft:
     """
     from shardviz.notation import parse_mesh
 
-    before = mesh_of(draft)
+    before = parsed(draft).mesh
     try:
         after = parse_mesh(_named(text, draft, before))
     except ShardvizError:
@@ -128,7 +128,7 @@ def enter_mesh(draft: Draft, text: str) -> Draft:
     return _settled(entered, before, names)
 
 
-def replace_mesh(draft: Draft, text: str) -> Draft:
+def replace_mesh(draft: ProblemForm, text: str) -> ProblemForm:
     """Another mesh in place of the whole mesh, as `enter_mesh` reads it.
 
     From a dimension go the axes that do not divide it any more.
@@ -137,8 +137,8 @@ def replace_mesh(draft: Draft, text: str) -> Draft:
     from shardviz.sharding import PartitionSpec
 
     entered = enter_mesh(draft, text)
-    mesh = mesh_of(entered)
-    einsums = einsums_of(entered, mesh)
+    mesh = parsed(entered).mesh
+    einsums = parsed(entered).einsums
     if mesh is None or einsums is None or len(einsums.rows) != len(entered.specs):
         return entered
     try:
@@ -146,7 +146,7 @@ def replace_mesh(draft: Draft, text: str) -> Draft:
     except ShardvizError:
         return entered
     specs: list[Spec] = []
-    for row, spec in zip(einsums.rows, specs_of(entered, mesh, einsums), strict=True):
+    for row, spec in zip(einsums.rows, parsed(entered).specs, strict=True):
         if isinstance(spec, PartitionSpec) and spec.rank == len(row.dims):
             dims = zip(row.dims, spec.dims, strict=True)
             spec = replace(spec, dims=tuple(_dividing(axes, sizes[dim], mesh) for dim, axes in dims))
@@ -154,17 +154,29 @@ def replace_mesh(draft: Draft, text: str) -> Draft:
     return replace(entered, specs=spec_texts(specs))
 
 
-def fresh_axes(count: int, draft: Draft, mesh: Mesh | None) -> list[str]:
+def enter_device_order(draft: ProblemForm, text: str) -> ProblemForm:
+    """Put text into the order of the devices; ids stay as they were typed where they do not fit the mesh."""
+    from shardviz.notation.mesh import ROW_MAJOR
+
+    mesh = parsed(replace(draft, device_order=text)).mesh
+    if text.strip().lower() == ROW_MAJOR:
+        return replace(draft, device_order=ROW_MAJOR)
+    if mesh is None or mesh.device_order is None:
+        return replace(draft, device_order=text.strip())
+    return replace(draft, device_order=",".join(map(str, mesh.device_order)))
+
+
+def fresh_axes(count: int, draft: ProblemForm, mesh: Mesh | None) -> list[str]:
     """Names that no axis, array or dimension has: X, Y, Z, V, …, then X1, X2, …."""
     taken = () if mesh is None else mesh.axis_names
-    einsums = einsums_of(draft, mesh)
+    einsums = parsed(draft).einsums
     if einsums is not None:
         taken = (*taken, *(row.name for row in einsums.rows), *einsums.dims)
     names = [*FRESH, *(f"X{number}" for number in range(1, len(taken) + count + 1))]
     return [name for name in names if name not in taken][:count]
 
 
-def _is_whole_mesh(text: str, draft: Draft, mesh: Mesh) -> bool:
+def _is_whole_mesh(text: str, draft: ProblemForm, mesh: Mesh) -> bool:
     """Whether text that is typed for one axis says all of them: ``X=2,Y=4``, ``2x4``, what JAX prints."""
     from shardviz.notation import parse_mesh
 
@@ -184,7 +196,7 @@ def _dividing(axes: Sequence[str], elements: int, mesh: Mesh) -> tuple[str, ...]
     return kept
 
 
-def _named(text: str, draft: Draft, mesh: Mesh | None) -> str:
+def _named(text: str, draft: ProblemForm, mesh: Mesh | None) -> str:
     """Sizes alone get names: those of the axes that are there, then fresh ones."""
     sizes = text.replace("×", "x").strip().strip("()").split("x")
     if len(sizes) < 2 or not all(size.strip().isdecimal() for size in sizes):
@@ -194,15 +206,15 @@ def _named(text: str, draft: Draft, mesh: Mesh | None) -> str:
     return ",".join(f"{name}={size.strip()}" for name, size in zip(names, sizes, strict=False))
 
 
-def _settled(draft: Draft, before: Mesh, names: Mapping[str, str | None] | None = None) -> Draft:
+def _settled(draft: ProblemForm, before: Mesh, names: Mapping[str, str | None] | None = None) -> ProblemForm:
     """The draft with the specs, which were written for the mesh `before`, under the axes' new names.
 
     None is the new name of an axis that is gone. Where the new mesh cannot be read, the specs stay.
     """
-    if mesh_of(draft) is None:
+    if parsed(draft).mesh is None:
         return draft
     old = replace(draft, mesh=str(before))
-    specs = specs_of(old, mesh_of(old), einsums_of(old, before))
+    specs = parsed(old).specs
     renamed = spec_texts([_renamed(spec, names or {}) for spec in specs])
     return with_subscripts_moved(replace(draft, specs=renamed))
 

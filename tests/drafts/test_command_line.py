@@ -8,15 +8,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shardviz.drafts.draft import Draft
-from shardviz.drafts.edits import enter
-from shardviz.drafts.lines import draft_from_line, draft_from_words
-from shardviz.drafts.options import draft_from_options
-from shardviz.drafts.reading import read
-from shardviz.drafts.words import command_line, words
+from shardviz.drafts.command_line import (
+    form_from_arguments,
+    form_from_line,
+    form_from_options,
+    to_arguments,
+    to_command_line,
+)
+from shardviz.drafts.enter import enter
+from shardviz.drafts.form import ProblemForm
+from shardviz.drafts.resolve import resolve
 from shardviz.errors import ShardvizError
 
-USUAL = Draft()
+USUAL = ProblemForm()
 
 
 def after(**fields):
@@ -64,7 +68,7 @@ def after(**fields):
     ],
 )
 def test_only_what_differs_from_the_defaults_is_said(draft, line):
-    assert command_line(draft) == line
+    assert to_command_line(draft) == line
 
 
 @pytest.mark.parametrize(
@@ -78,21 +82,21 @@ def test_only_what_differs_from_the_defaults_is_said(draft, line):
     ],
 )
 def test_a_collective_is_in_the_words_of_step(draft, line):
-    assert command_line(draft, "step") == line
-    assert draft_from_line(line, draft) == draft
+    assert to_command_line(draft, "step") == line
+    assert form_from_line(line, draft) == draft
 
 
 def test_there_is_no_line_of_step_without_a_collective():
     with pytest.raises(ValueError, match="no collective"):
-        words(USUAL, "step")
+        to_arguments(USUAL, "step")
 
 
 def test_options_say_what_explain_would_answer():
-    assert draft_from_options() == USUAL
-    assert draft_from_options("bd,df") == replace(USUAL, specs=("__", "__", "?"))
-    assert draft_from_options(mesh="i=8") == after(mesh="i=8")
-    assert draft_from_options("A[B_X, D] * W[D, F] -> Out[B, F]").specs == ("X_", "__", "__")
-    assert draft_from_options("...d,df->...f", specs="_X_,_Y") == replace(
+    assert form_from_options() == USUAL
+    assert form_from_options("bd,df") == replace(USUAL, specs=("__", "__", "?"))
+    assert form_from_options(mesh="i=8") == after(mesh="i=8")
+    assert form_from_options("A[B_X, D] * W[D, F] -> Out[B, F]").specs == ("X_", "__", "__")
+    assert form_from_options("...d,df->...f", specs="_X_,_Y") == replace(
         USUAL,
         einsum="...d,df->...f",
         specs=("_X_", "_Y", "?"),
@@ -108,12 +112,12 @@ def test_options_say_what_explain_would_answer():
             "1 spec for the 2 operands of 'bd,df->bf' at the end of 'XY'",
         ),
         ({"mesh": "X"}, "expected '=' at the end of 'X'"),
-        ({"target": "cpu,"}, "a target is missing at the end of 'cpu,'"),
+        ({"targets": "cpu,"}, "a target is missing at the end of 'cpu,'"),
     ],
 )
 def test_options_that_are_wrong_are_refused(options, message):
     with pytest.raises(ShardvizError) as caught:
-        draft_from_options(**options)
+        form_from_options(**options)
     assert caught.value.message == message
 
 
@@ -138,7 +142,7 @@ def drafts(draw):
     draft = enter(draft, "einsum", draw(st.sampled_from(EINSUMS)))
     if draw(st.booleans()):
         draft = enter(draft, "sizes", "...=64x64" if "..." in draft.einsum else "")
-    for number, row in enumerate(read(draft).rows):
+    for number, row in enumerate(resolve(draft).rows):
         free = draw(st.permutations(axes))
         cuts = sorted(
             draw(st.lists(st.integers(0, len(free)), min_size=len(row.dims), max_size=len(row.dims)))
@@ -157,8 +161,8 @@ def drafts(draw):
 @given(drafts(), st.sampled_from(["explain", "tui"]))
 @settings(max_examples=40, deadline=None)
 def test_the_words_ask_what_the_draft_asks(draft, command):
-    again = draft_from_words(words(draft, command), USUAL)
-    asked, answered = read(draft).problem, read(again).problem
+    again = form_from_arguments(to_arguments(draft, command), USUAL)
+    asked, answered = resolve(draft).problem, resolve(again).problem
     if "[" in draft.einsum:
         # Arrays may lose their names, or get one.
         again = replace(again, einsum=draft.einsum, sizes=draft.sizes)

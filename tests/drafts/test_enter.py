@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from shardviz.drafts.draft import CollectiveDraft, Draft
-from shardviz.drafts.edits import enter
-from shardviz.drafts.reading import read
+from shardviz.drafts.enter import enter
+from shardviz.drafts.form import CollectiveFields, ProblemForm
+from shardviz.drafts.resolve import resolve
 
-USUAL = Draft()
+USUAL = ProblemForm()
 CHAIN = enter(USUAL, "einsum", "bd,df->bf; bf,fd->bd")
 
 
@@ -81,7 +81,7 @@ def test_partial_sums_of_one_array(text):
 )
 def test_the_text_of_another_array_is_a_fault_of_the_field(text, said):
     assert changed(USUAL, "specs.0", text) == {"specs": (text, "Y_", "X_")}
-    (fault,) = read(enter(USUAL, "specs.0", text), read(USUAL)).faults
+    (fault,) = resolve(enter(USUAL, "specs.0", text), resolve(USUAL)).faults
     assert (fault.field, fault.message) == ("specs.0", f"{said} is not the array of this row, A[b, d]")
 
 
@@ -159,7 +159,7 @@ def test_an_einsum_with_a_mistake_loses_no_spec_when_it_is_mended():
 def test_subscripts_that_wait_for_an_axis_go_to_the_rows_when_it_comes():
     waiting = enter(USUAL, "einsum", "A[I_Z, J_Y] * B[J_Y, K]")
     assert waiting.specs == USUAL.specs
-    assert [fault.field for fault in read(waiting, read(USUAL)).faults] == ["einsum"]
+    assert [fault.field for fault in resolve(waiting, resolve(USUAL)).faults] == ["einsum"]
     mended = enter(waiting, "mesh", "X=2,Y=4,Z=2")
     assert (mended.einsum, mended.specs) == ("A[I, J] * B[J, K]", ("ZY", "Y_", "?"))
 
@@ -194,7 +194,7 @@ def test_an_ellipsis_has_as_many_dimensions_as_have_sizes():
     sized = enter(draft, "sizes", "...=4x8")
     assert sized.sizes == "...=4x8,b=8192,d=128,f=128"
     assert sized.specs == ("__XY", "Y_", "__X_")
-    assert read(sized).problem.result.shape == (4, 8, 8192, 128)
+    assert resolve(sized).problem.result.shape == (4, 8, 8192, 128)
     assert enter(sized, "sizes", "").specs == draft.specs
 
 
@@ -246,7 +246,7 @@ def test_other_fields(field, text, value):
 @pytest.mark.parametrize("start", ["shardviz explain", "$ shardviz  tui", "explain"])
 def test_a_command_line_in_any_field_is_a_whole_problem(field, start):
     line = f"{start} 'bd,df->bf' \\\n  --mesh i=8 \\\n  --specs='_i,i_' --dtype f32 --width 80 --hlo"
-    expected = Draft(mesh="i=8", specs=("_i", "i_", "?"), dtype="f32")
+    expected = ProblemForm(mesh="i=8", specs=("_i", "i_", "?"), dtype="f32")
     assert enter(replace(USUAL, sizes="b=2,d=2,f=2"), field, line) == expected
 
 
@@ -254,7 +254,7 @@ def test_the_line_of_step_brings_a_collective_on_its_mesh():
     draft = enter(
         USUAL, "einsum", "shardviz step all_gather --mesh i=4 --data 3,9,5,2 --algorithm ring --untiled"
     )
-    collective = CollectiveDraft(
+    collective = CollectiveFields(
         "all_gather", data="3,9,5,2", algorithm="ring", parameters=(("untiled", "yes"),)
     )
     assert draft == replace(USUAL, mesh="i=4", specs=("__", "__", "__"), collective=collective)
@@ -262,10 +262,10 @@ def test_the_line_of_step_brings_a_collective_on_its_mesh():
 
 def test_a_collective_in_words():
     assert enter(USUAL, "collective", "psum --axis X") == replace(
-        USUAL, collective=CollectiveDraft("psum", axis="X")
+        USUAL, collective=CollectiveFields("psum", axis="X")
     )
     assert enter(enter(USUAL, "collective", "psum"), "collective", " ") == USUAL
-    assert enter(USUAL, "collective", "psum psum").collective == CollectiveDraft("psum psum")
+    assert enter(USUAL, "collective", "psum psum").collective == CollectiveFields("psum psum")
 
 
 @pytest.mark.parametrize(
@@ -285,7 +285,7 @@ def test_a_command_line_with_a_mistake_stays_and_says_so(line, message):
     for field, name in (("einsum", "einsum"), ("specs.0", "specs.0")):
         entered = enter(USUAL, field, line)
         assert line in (entered.einsum, entered.specs[0])
-        fault = next(fault for fault in read(entered, read(USUAL)).faults if fault.field == name)
+        fault = next(fault for fault in resolve(entered, resolve(USUAL)).faults if fault.field == name)
         assert fault.message == message
 
 

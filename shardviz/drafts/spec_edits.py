@@ -6,20 +6,20 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from shardviz.drafts.draft import Draft
-from shardviz.drafts.parsing import einsums_of, mesh_of, spec_texts, specs_of
+from shardviz.drafts.form import ProblemForm
+from shardviz.drafts.parsing import parsed, spec_texts
 
 if TYPE_CHECKING:
-    from shardviz.sharding import Mesh, PartitionSpec
+    from shardviz.sharding import PartitionSpec
 
 
-def cycle(draft: Draft, row: int, dim: int) -> Draft:
+def cycle(draft: ProblemForm, row: int, dim: int) -> ProblemForm:
     """Put the next free axis on a dimension: none, then each axis that the array does not use, in order.
 
     A dimension over several axes becomes whole.
     """
-    mesh = mesh_of(draft)
-    spec = _spec(draft, row, mesh)
+    mesh = parsed(draft).mesh
+    spec = _spec(draft, row)
     if mesh is None or spec is None or not 0 <= dim < spec.rank:
         return draft
     here = spec.dims[dim]
@@ -29,47 +29,46 @@ def cycle(draft: Draft, row: int, dim: int) -> Draft:
     return _with_spec(draft, row, _with_dim(spec, dim, choices[place % len(choices)]))
 
 
-def assign(draft: Draft, row: int, dim: int, axis: str) -> Draft:
+def assign(draft: ProblemForm, row: int, dim: int, axis: str) -> ProblemForm:
     """Split a dimension over an axis as well, as its minor one; the axis leaves wherever the array had it."""
-    mesh = mesh_of(draft)
-    spec = _spec(draft, row, mesh)
+    mesh = parsed(draft).mesh
+    spec = _spec(draft, row)
     if mesh is None or axis not in mesh.axis_names or spec is None or not 0 <= dim < spec.rank:
         return draft
     without = _without(spec, (axis,))
     return _with_spec(draft, row, _with_dim(without, dim, (*without.dims[dim], axis)))
 
 
-def clear(draft: Draft, row: int, dim: int) -> Draft:
+def clear(draft: ProblemForm, row: int, dim: int) -> ProblemForm:
     """Leave a dimension whole."""
-    spec = _spec(draft, row, mesh_of(draft))
+    spec = _spec(draft, row)
     if spec is None or not 0 <= dim < spec.rank:
         return draft
     return _with_spec(draft, row, _with_dim(spec, dim, ()))
 
 
-def toggle_open(draft: Draft, row: int, chosen: PartitionSpec | None = None) -> Draft:
+def toggle_open(draft: ProblemForm, row: int, chosen: PartitionSpec | None = None) -> ProblemForm:
     """Leave a result or an intermediate to the compiler, or take the decision back.
 
     Then it is split as `chosen`, or whole where that is None or does not fit. Operands are given to a
     program, and stay as they are.
     """
-    mesh = mesh_of(draft)
-    einsums = einsums_of(draft, mesh)
+    einsums = parsed(draft).einsums
     if einsums is None or not 0 <= row < len(draft.specs) == len(einsums.rows):
         return draft
     if einsums.rows[row].role == "operand":
         return draft
-    if specs_of(draft, mesh, einsums)[row] is not None:
+    if parsed(draft).specs[row] is not None:
         return _with_spec(draft, row, None)
     rank = len(einsums.rows[row].dims)
     fits = chosen is not None and chosen.rank == rank and not chosen.unreduced
     return _with_spec(draft, row, chosen if fits else _whole(rank))
 
 
-def toggle_unreduced(draft: Draft, row: int, axis: str) -> Draft:
+def toggle_unreduced(draft: ProblemForm, row: int, axis: str) -> ProblemForm:
     """Let devices along an axis hold partial sums of the array (``{U_Y}``), or no longer."""
-    mesh = mesh_of(draft)
-    spec = _spec(draft, row, mesh)
+    mesh = parsed(draft).mesh
+    spec = _spec(draft, row)
     if mesh is None or axis not in mesh.axis_names or spec is None:
         return draft
     without = _without(spec, (axis,))
@@ -77,10 +76,10 @@ def toggle_unreduced(draft: Draft, row: int, axis: str) -> Draft:
     return _with_spec(draft, row, replace(without, unreduced=kept))
 
 
-def cycle_unreduced(draft: Draft, row: int) -> Draft:
+def cycle_unreduced(draft: ProblemForm, row: int) -> ProblemForm:
     """Let devices hold partial sums of the array over the next free axis, after the last one over none."""
-    mesh = mesh_of(draft)
-    spec = _spec(draft, row, mesh)
+    mesh = parsed(draft).mesh
+    spec = _spec(draft, row)
     if mesh is None or spec is None:
         return draft
     choices: list[tuple[str, ...]] = [(), *((axis,) for axis in mesh.axis_names if axis not in spec.axes)]
@@ -88,16 +87,14 @@ def cycle_unreduced(draft: Draft, row: int) -> Draft:
     return _with_spec(draft, row, replace(spec, unreduced=choices[place % len(choices)]))
 
 
-def _spec(draft: Draft, row: int, mesh: Mesh | None) -> PartitionSpec | None:
+def _spec(draft: ProblemForm, row: int) -> PartitionSpec | None:
     """The spec of a row; whole where it is open or cannot be read, None where there is no such row."""
-    einsums = einsums_of(draft, mesh)
-    specs = specs_of(draft, mesh, einsums)
-    if not 0 <= row < len(specs):
+    read = parsed(draft)
+    if not 0 <= row < len(read.specs):
         return None
-    spec = specs[row]
+    spec = read.specs[row]
     if spec is None or isinstance(spec, str):
-        known = einsums is not None and len(einsums.rows) == len(specs)
-        return _whole(len(einsums.rows[row].dims)) if einsums is not None and known else None
+        return None if read.rows is None else _whole(len(read.rows[row].dims))
     return spec
 
 
@@ -117,7 +114,7 @@ def _with_dim(spec: PartitionSpec, dim: int, axes: tuple[str, ...]) -> Partition
     return replace(spec, dims=(*spec.dims[:dim], axes, *spec.dims[dim + 1 :]))
 
 
-def _with_spec(draft: Draft, row: int, spec: PartitionSpec | None) -> Draft:
+def _with_spec(draft: ProblemForm, row: int, spec: PartitionSpec | None) -> ProblemForm:
     specs = list(draft.specs)
     specs[row] = spec_texts([spec])[0]
     return replace(draft, specs=tuple(specs))

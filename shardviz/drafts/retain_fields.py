@@ -1,4 +1,4 @@
-"""What of specs and sizes stays when the einsum changes."""
+"""The specs and sizes that stay when the einsum changes."""
 
 from __future__ import annotations
 
@@ -6,26 +6,32 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from shardviz.drafts.book_text import product_text
-from shardviz.drafts.draft import Draft, Row
-from shardviz.drafts.parsing import Spec, einsums_of, ellipsis_rank, mesh_of, sizes_of, spec_texts, specs_of
-from shardviz.drafts.rows import Einsums, read_einsums
+from shardviz.drafts.form import ArrayRow, ProblemForm
+from shardviz.drafts.parsing import (
+    Einsums,
+    Spec,
+    ellipsis_rank,
+    parsed,
+    read_einsums,
+    spec_texts,
+)
+from shardviz.drafts.spans import product_text
 from shardviz.errors import ShardvizError
 
 if TYPE_CHECKING:
     from shardviz.sharding import PartitionSpec
 
 
-def enter_einsum(draft: Draft, text: str) -> Draft:
+def enter_einsum(draft: ProblemForm, text: str) -> ProblemForm:
     """Put an einsum, a chain or a product into the field `einsum`.
 
     A product's subscripts move into the rows. Without any, dimensions that stay keep their axes. They keep
     their sizes, and new dimensions have the defaults.
     """
-    mesh = mesh_of(draft)
+    mesh = parsed(draft).mesh
     try:
         einsums = read_einsums(
-            text, ellipsis_rank(sizes_of(draft)), None if mesh is None else mesh.axis_names
+            text, ellipsis_rank(parsed(draft).sizes), None if mesh is None else mesh.axis_names
         )
     except ShardvizError:
         return replace(draft, einsum=text)
@@ -36,32 +42,32 @@ def enter_einsum(draft: Draft, text: str) -> Draft:
     )
 
 
-def with_subscripts_moved(draft: Draft) -> Draft:
+def with_subscripts_moved(draft: ProblemForm) -> ProblemForm:
     """The draft, the subscripts of a product moved into its rows if they can be read by now."""
     if "[" not in draft.einsum:
         return draft
-    einsums = einsums_of(draft, mesh_of(draft))
+    einsums = parsed(draft).einsums
     return draft if einsums is None or einsums.written_specs is None else enter_einsum(draft, draft.einsum)
 
 
-def enter_sizes(draft: Draft, text: str) -> Draft:
+def enter_sizes(draft: ProblemForm, text: str) -> ProblemForm:
     """Put sizes into their field: ``b=8,d=2048``, where dimensions left out keep theirs, or the shapes of the
     operands, ``8x2048,2048x8192``. The dimensions of an ellipsis are as many as have sizes."""
     from shardviz.notation import parse_sizes
 
     if not text.strip():
         return _with_rank(draft, "")
-    einsums = einsums_of(draft, mesh_of(draft))
+    einsums = parsed(draft).einsums
     try:
         given = _of_shapes(text, einsums) or parse_sizes(text)
     except ShardvizError:
         return replace(draft, sizes=text)
     if einsums is None:
         return replace(draft, sizes=text)
-    dims = _dims_with_rank(draft.einsum, einsums, ellipsis_rank(given) or ellipsis_rank(sizes_of(draft)))
+    dims = _dims_with_rank(draft.einsum, einsums, ellipsis_rank(given) or ellipsis_rank(parsed(draft).sizes))
     if not given.keys() <= {*dims}:
         return replace(draft, sizes=text)
-    return _with_rank(draft, sizes_text(_completed(dims, {**(sizes_of(draft) or {}), **given}, given)))
+    return _with_rank(draft, sizes_text(_completed(dims, {**(parsed(draft).sizes or {}), **given}, given)))
 
 
 def sizes_text(sizes: Mapping[str, int]) -> str:
@@ -88,12 +94,12 @@ def _completed(dims: Sequence[str], known: Mapping[str, int], given: Mapping[str
     return {dim: fitting.get(dim, usual[dim]) for dim in dims}
 
 
-def _with_rank(draft: Draft, sizes: str) -> Draft:
+def _with_rank(draft: ProblemForm, sizes: str) -> ProblemForm:
     """The draft with other sizes, and its specs for as many dimensions as its ellipsis then has."""
     changed = replace(draft, sizes=sizes)
     if "..." not in draft.einsum:
         return changed
-    einsums = einsums_of(changed, mesh_of(changed))
+    einsums = parsed(changed).einsums
     return changed if einsums is None else replace(changed, specs=spec_texts(_carried_specs(draft, einsums)))
 
 
@@ -129,8 +135,8 @@ def _canonical(text: str, einsums: Einsums) -> str:
     return written if (again.parts, again.names) == (einsums.parts, einsums.names) else text
 
 
-def _carried_sizes(draft: Draft, einsums: Einsums) -> str:
-    known = sizes_of(draft)
+def _carried_sizes(draft: ProblemForm, einsums: Einsums) -> str:
+    known = parsed(draft).sizes
     if known is None:
         return draft.sizes
     if not any(dim in known for dim in einsums.dims):
@@ -138,12 +144,11 @@ def _carried_sizes(draft: Draft, einsums: Einsums) -> str:
     return sizes_text(_completed(einsums.dims, known, {}))
 
 
-def _carried_specs(draft: Draft, einsums: Einsums) -> list[Spec]:
+def _carried_specs(draft: ProblemForm, einsums: Einsums) -> list[Spec]:
     """For every new row what fits of the old row in its place: operands by order, the last result by name of
     its dimensions; a row that is new is whole, or open where it may be."""
-    mesh = mesh_of(draft)
-    before = einsums_of(draft, mesh)
-    specs = specs_of(draft, mesh, before)
+    before = parsed(draft).einsums
+    specs = parsed(draft).specs
     if before is None or len(before.rows) != len(specs):
         # Nobody knows what the rows were called: those of the same rank stay.
         return [
@@ -157,7 +162,7 @@ def _carried_specs(draft: Draft, einsums: Einsums) -> list[Spec]:
     ]
 
 
-def _keys(rows: Sequence[Row]) -> list[tuple[str, int]]:
+def _keys(rows: Sequence[ArrayRow]) -> list[tuple[str, int]]:
     """What a row is called when rows of two einsums are compared."""
     keys = []
     operands = 0
@@ -170,17 +175,17 @@ def _keys(rows: Sequence[Row]) -> list[tuple[str, int]]:
     return keys
 
 
-def _new(row: Row) -> PartitionSpec | None:
+def _new(row: ArrayRow) -> PartitionSpec | None:
     from shardviz.sharding import PartitionSpec
 
     return PartitionSpec.replicated(len(row.dims)) if row.role == "operand" else None
 
 
-def _same_rank(spec: Spec, row: Row) -> Spec:
+def _same_rank(spec: Spec, row: ArrayRow) -> Spec:
     return spec if isinstance(spec, str) or (spec and spec.rank == len(row.dims)) else _new(row)
 
 
-def _refitted(row: Row, old_row: Row, spec: Spec) -> Spec:
+def _refitted(row: ArrayRow, old_row: ArrayRow, spec: Spec) -> Spec:
     """A spec of the old row for the new one: every dimension keeps its axes by name; by place where all have
     other names."""
     from shardviz.sharding import PartitionSpec
