@@ -68,7 +68,7 @@ def test_reading_a_draft_loads_no_more() -> None:
     names = (
         ("form", "ProblemForm"),
         ("resolve", "resolve"),
-        ("spans", "summary"),
+        ("summary", "summary"),
         ("command_line", "to_command_line"),
     )
     imports = "; ".join(f"from shardviz.drafts.{module} import {name}" for module, name in names)

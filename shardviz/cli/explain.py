@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,6 +10,7 @@ from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
 from shardviz.cli.messages import print_note
 from shardviz.cli.process import ExitCode
+from shardviz.drafts.form import SPECS
 from shardviz.errors import QuestionError
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from shardviz.planner import Problem
 
 
-DEFAULT_TARGETS = "shardy,cpu"
 RANKED = "\0"
 """The value of `--specs` without one: no argument of a process can be this."""
 EXAMPLES = (
@@ -53,27 +53,17 @@ EXAMPLES = (
 
 @click.command(cls=ExampleCommand, examples=EXAMPLES)
 @click.argument("einsum")
-@options.mesh
-@options.device_order
-@click.option(
-    "--specs",
-    is_flag=False,
-    flag_value=RANKED,
-    type=click.UNPROCESSED,
-    metavar="[SPECS]",
-    help="How the arrays are split: 'XY,Y_->X_'. Without a value, or left out, all ways are ranked; with ? "
-    "for an operand, all of that one.",
+@options.problem(
+    click.option(
+        "--specs",
+        is_flag=False,
+        flag_value=RANKED,
+        type=click.UNPROCESSED,
+        metavar="[SPECS]",
+        help=f"{SPECS.help} Without a value, or left out, all ways are ranked; with ? for an operand, "
+        "all of that one.",
+    )
 )
-@options.sizes
-@options.dtype
-@click.option(
-    "--target",
-    default=DEFAULT_TARGETS,
-    show_default=True,
-    shell_complete=options.targets,
-    help="Who to ask; none asks the planner only.",
-)
-@options.axis_types
 @click.option(
     "--limit", type=options.Count(1), metavar="N", default=20, show_default=True, help="Lines of a ranking."
 )
@@ -91,14 +81,10 @@ EXAMPLES = (
 @click.pass_context
 def command(
     ctx: click.Context,
+    /,
     einsum: str,
-    mesh: str,
-    device_order: str | None,
     specs: str | None,
-    sizes: str | None,
-    dtype: str,
     target: str,
-    axis_types: Literal["auto", "explicit"],
     limit: int,
     step: int | None,
     latency: str | None,
@@ -114,12 +100,12 @@ def command(
     as_json: bool,
     width: int | None,
     color: str,
+    **problem: Any,
 ) -> int:
     """Explain which collectives EINSUM needs on a mesh, and which ones the compilers insert.
 
     EINSUM is an einsum, a chain of them with semicolons, or a product as the scaling book writes it.
     """
-    from shardviz.cli.options import problem_from_options
     from shardviz.cli.target_session import TargetSession
     from shardviz.compiler import parse_targets
 
@@ -150,27 +136,27 @@ def command(
     if step is None:
         refuse_stepping(ctx.params)
 
-    def question() -> Problem:
+    def stated() -> Problem:
         given = None if specs == RANKED else specs
-        return problem_from_options(einsum, mesh, device_order, given, sizes, dtype, axis_types, ranked)
+        return options.problem_from_options(einsum, given, ranked=ranked, **problem)
 
     if step is not None:
         from shardviz.cli.step_output import StepOptions
 
         shown = StepOptions(number, animate, speed, compare, as_json, width, color)
         return _print_step(
-            question, step, algorithm, latency, bandwidth, target if chosen else None, timeout, shown
+            stated, step, algorithm, latency, bandwidth, target if chosen else None, timeout, shown
         )
     # The compilers' process loads JAX while this one reads the question and draws.
     with TargetSession("none" if ranked else target, timeout, may_drop=not chosen) as session:
         from shardviz.cli.screen import screen
 
-        problem = question()
+        found = stated()
         page = screen(width, color)
         if ranked:
-            _rank(problem, page, limit, as_json)
+            _rank(found, page, limit, as_json)
             return ExitCode.FINE
-        return _print_plan(problem, session, page, as_json, with_hlo, not no_layout)
+        return _print_plan(found, session, page, as_json, with_hlo, not no_layout)
 
 
 def is_ranking(einsum: str, specs: str | None) -> bool:
@@ -276,7 +262,7 @@ def _show_program(compiled: Compiled, problem: Problem, page: Screen, with_hlo: 
 
 
 def _print_step(
-    question: Callable[[], Problem],
+    stated: Callable[[], Problem],
     number: int,
     algorithm: str | None,
     latency: str | None,
@@ -303,7 +289,7 @@ def _print_step(
         from shardviz.stepping.links import linked_chip, links_from_text
         from shardviz.stepping.plan_step import question_of_step
 
-        planned = plan(question())
+        planned = plan(stated())
         stepped = question_of_step(planned, number, algorithm)
         heading = []
         if not shown.as_json:

@@ -1,4 +1,4 @@
-"""`shardviz export`: what a command shows, as a program, a notebook, a picture, a page or a recording."""
+"""`shardviz export`: a command's answer as a program, a notebook, a picture, a page or a recording."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import click
 from shardviz.cli.group import ExampleCommand
 from shardviz.cli.options import is_given
 from shardviz.cli.process import ExitCode
-from shardviz.drafts.form import PARAMETERS
+from shardviz.drafts.form import PARAMETERS, TABLE_KEYS
 from shardviz.errors import QuestionError, quote
 
 if TYPE_CHECKING:
@@ -250,8 +250,8 @@ def _explained(ctx: click.Context, part: Part | None) -> Subject:
     given = ctx.params
     if is_ranking(given["einsum"], given["specs"]):
         raise QuestionError("a ranking is many plans, and an export shows one", "give --specs 'XY,Y_->X_'")
-    names = ("einsum", "mesh", "device_order", "specs", "sizes", "dtype", "axis_types")
-    problem = problem_from_options(**{name: given[name] for name in names})
+    own = {name: given[name] for name in TABLE_KEYS if name not in ("einsum", "specs", "targets")}
+    problem = problem_from_options(given["einsum"], given["specs"], **own)
     stepping = [given[name] for name in ("algorithm", "latency", "bandwidth")]
     if given["step"] is not None:
         if part not in (None, "rounds"):

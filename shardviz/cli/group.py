@@ -15,17 +15,17 @@ from shardviz.cli import options
 COMMANDS = {
     "tui": "The application: build a mesh, split the arrays, watch what happens.",
     "lesson": "The course: see, predict, change; how shardings work, lesson by lesson.",
-    "explain": "Which collectives a matmul needs, and which ones the compilers insert.",
-    "passes": "What a compiler does to shardings and collectives, pass by pass.",
-    "hlo": "Which collectives any compiled program has, from its text.",
-    "layout": "Which slice of an array every device of a mesh holds, as a picture.",
-    "step": "A collective round by round: who sends what to whom, value by value.",
-    "translate": "One sharding in any notation, written in any other.",
+    "explain": "The collectives that a matmul needs, and those that the compilers insert.",
+    "passes": "Follow shardings and collectives through a compiler, pass by pass.",
+    "hlo": "The collectives of any compiled program, from its text.",
+    "layout": "The slice of an array on every device of a mesh, as a picture.",
+    "step": "A collective round by round: every message, value by value.",
+    "translate": "Convert a sharding between notations.",
     "export": "Any of this as a program, a notebook, a picture, a page or a recording.",
     "serve": "The application in a browser, for a class on this machine or network.",
     "schema": "JSON Schemas of what --json prints, one for each kind of document.",
-    "targets": "Who can be asked: simulated devices, TPUs and GPUs; what installs them.",
-    "info": "Versions of all that an answer can depend on.",
+    "targets": "List targets and how to install them: simulated devices, TPUs and GPUs.",
+    "info": "The versions that answers depend on.",
 }
 """Every command, in the order people meet them, with its line in the list."""
 

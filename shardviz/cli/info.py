@@ -1,4 +1,4 @@
-"""`shardviz info`: versions of all that an answer can depend on."""
+"""`shardviz info`: the versions that answers depend on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EXAMPLES = (
 @options.as_json
 @options.page
 def command(as_json: bool, width: int | None, color: str) -> None:
-    """Show the versions that answers depend on; shardviz targets shows who can be asked."""
+    """Show the versions that answers depend on; shardviz targets lists the targets."""
     from shardviz.compiler.versions import installed_versions, libtpu_mismatch
 
     versions = installed_versions()

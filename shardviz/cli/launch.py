@@ -53,5 +53,5 @@ def no_terminal() -> str:
     streams = (("input", sys.stdin), ("output", sys.stdout), ("error", sys.stderr))
     missing = [name for name, stream in streams if stream is None or not stream.isatty()]
     if missing:
-        return f"the application needs a terminal, and standard {missing[0]} is none"
+        return f"the application needs a terminal, and standard {missing[0]} is not one"
     return ""

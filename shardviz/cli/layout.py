@@ -1,4 +1,4 @@
-"""`shardviz layout`: which slice of an array every device holds."""
+"""`shardviz layout`: the slice of an array on every device."""
 
 from __future__ import annotations
 

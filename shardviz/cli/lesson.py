@@ -73,7 +73,7 @@ def _mode(given: dict[str, bool], lessons: tuple[str, ...], yes: bool, as_json: 
     """What is to be done, a word of `MODES`, or "" to open or list. Raises `QuestionError` for a clash."""
     asked = [name for name in MODES if given[name]]
     if len(asked) > 1:
-        raise QuestionError(f"--{asked[0]} and --{asked[1]} do not go together", "give one of them")
+        raise QuestionError(f"--{asked[0]} and --{asked[1]} cannot be combined", "give one of them")
     mode = asked[0] if asked else ""
     if yes and mode != "reset":
         raise QuestionError("--yes answers what only --reset asks", "add --reset, or leave out --yes")
@@ -149,7 +149,7 @@ def _reset_progress(texts: tuple[str, ...], is_sure: bool) -> int:
             return ExitCode.FINE
     elif not is_sure:
         reason = f"--reset forgets what you solved of {what}"
-        raise QuestionError(reason, "add --yes where nobody can be asked")
+        raise QuestionError(reason, "add --yes to confirm")
     count = _progress().reset(lesson)
     if not count:
         click.echo(f"nothing of {what} was begun: nothing to forget")

@@ -1,14 +1,16 @@
-"""`shardviz passes`: what a compiler does to a program's shardings and collectives, pass by pass."""
+"""`shardviz passes`: a program's shardings and collectives through a compiler, pass by pass."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
+from shardviz.cli.options import of_field
 from shardviz.cli.process import ExitCode
+from shardviz.drafts.form import SPECS
 from shardviz.errors import CompilerError, QuestionError, TargetError
 
 if TYPE_CHECKING:
@@ -47,25 +49,10 @@ class StageNumber(click.ParamType):  # type: ignore[type-arg]
 
 @click.command(cls=ExampleCommand, examples=EXAMPLES)
 @click.argument("einsum")
-@options.mesh
-@options.device_order
-@click.option(
-    "--specs",
-    is_flag=False,
-    flag_value="",
-    type=click.UNPROCESSED,
-    metavar="SPECS",
-    help="How the arrays are split: 'XY,Y_->X_'.",
-)
-@options.sizes
-@options.dtype
-@options.axis_types
-@click.option(
-    "--target",
+@options.problem(
+    of_field(SPECS, is_flag=False, flag_value="", type=click.UNPROCESSED),
     default="cpu",
-    show_default=True,
-    shell_complete=options.targets,
-    help="Whose passes: one, such as v5e:2x4.",
+    help="The compiler to follow: one, such as v5e:2x4.",
 )
 @click.option(
     "--diff",
@@ -80,24 +67,19 @@ class StageNumber(click.ParamType):  # type: ignore[type-arg]
 @options.page
 def command(
     einsum: str,
-    mesh: str,
-    device_order: str | None,
     specs: str | None,
-    sizes: str | None,
-    dtype: str,
-    axis_types: Literal["auto", "explicit"],
     target: str,
     diff: int | str | None,
     timeout: float,
     as_json: bool,
     width: int | None,
     color: str,
+    **problem: Any,
 ) -> int:
     """Follow EINSUM through a compiler: the passes that changed its shardings or its collectives.
 
     EINSUM is an einsum, a chain of them with semicolons, or a product as the scaling book writes it.
     """
-    from shardviz.cli.options import problem_from_options
     from shardviz.cli.target_session import started_worker
 
     asked = _one_target(target)
@@ -110,19 +92,19 @@ def command(
         from shardviz.cli.messages import wait_for
         from shardviz.cli.screen import print_json, screen
 
-        problem = problem_from_options(einsum, mesh, device_order, specs, sizes, dtype, axis_types)
+        stated = options.problem_from_options(einsum, specs, **problem)
         page = screen(width, color)
-        traced = wait_for(worker.trace(problem, asked), asked.name)
+        traced = wait_for(worker.trace(stated, asked), asked.name)
     _check(traced)
     diffs = _chosen(diff, len(traced.stages))
     if as_json:
         from shardviz.render.programs.passes_document import passes_document
 
-        print_json(passes_document(traced, problem, diffs))
+        print_json(passes_document(traced, stated, diffs))
     else:
         from shardviz.render.programs.passes_view import passes_view
 
-        page.show(passes_view(traced, problem, page.width, page.palette, diffs))
+        page.show(passes_view(traced, stated, page.width, page.palette, diffs))
     return ExitCode.FINE
 
 
@@ -153,6 +135,7 @@ def _chosen(diff: int | str | None, count: int) -> frozenset[int]:
         return frozenset(range(1, count + 1))
     if not 1 <= int(diff) <= count:
         raise QuestionError(
-            f"there is no stage {diff}", f"the stages are 1 to {count}; --diff alone shows the diffs of all"
+            f"stage {diff} does not exist",
+            f"the stages are 1 to {count}; --diff alone shows the diffs of all",
         )
     return frozenset((int(diff),))

@@ -39,7 +39,7 @@ def check_terminal() -> None:
     """Raise `QuestionError` where there is no terminal to play in."""
     problem = ""
     if not sys.stdout.isatty():
-        problem = "standard output is none"
+        problem = "standard output is not one"
     elif os.environ.get("TERM") == "dumb":
         problem = "this one draws nothing in place: TERM is dumb"
     if problem:

@@ -55,7 +55,7 @@ def command(host: str, port: int, sessions: int, lesson: str | None, shared: str
         click.echo(f"http://{name}:{port}/")
     print_note(f"{plural(sessions, 'visitor')} at a time; Ctrl-C ends it")
     if not _is_local(bound):
-        print_note("no password: whoever reaches this machine over its network can take a place")
+        print_note("no password: anyone who can reach this machine over its network can open a session")
     server = Server(Rules(words, host, sessions, IDLE_MINUTES * 60))
     number = asyncio.run(server.serve(listening))
     # Ctrl-C is how it is meant to end.

@@ -20,12 +20,7 @@ MAX_PIECES = 1024
 @click.command(cls=ExampleCommand, examples=EXAMPLES)
 @click.argument("operation", metavar="OP")
 @options.mesh
-@click.option("--axis", metavar="NAME,…", help="Mesh axes, the major one first; all of them if none.")
-@click.option("--data", metavar="N,…", help="The whole array's numbers in rows; 0, 1, 2, … if none.")
-@click.option("--shape", metavar="NxN", help="The whole array's shape; one dimension if none.")
-@click.option("--spec", help="How it is split, in any notation; dimension 0 over all axes if none.")
-@click.option("--dtype", help="Element type; s32 for whole numbers, f32 for others if none.")
-@options.algorithm
+@options.collective
 @click.option(
     "--pieces", type=options.Count(1, MAX_PIECES), metavar="N", help="How many pieces a pipeline sends."
 )
@@ -53,7 +48,7 @@ MAX_PIECES = 1024
 @click.option(
     "--on",
     type=click.Choice(["cpu", "real", "none"]),
-    help="Who verifies: cpu, real or none; cpu if JAX is there.",
+    help="Devices on which JAX verifies: cpu, real or none; cpu if not given.",
 )
 @options.timeout
 @options.as_json

@@ -51,7 +51,7 @@ class StepOptions:
         return screen(self.width, self.color)
 
     def check(self, verifier: str | None, option: str = "--on") -> None:
-        """Raise `QuestionError` for options that do not go together, and for playing without a terminal.
+        """Raise `QuestionError` for options that cannot be combined, and for playing without a terminal.
 
         `verifier` is the value of `option`, None where it is not given.
         """

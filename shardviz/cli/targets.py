@@ -1,4 +1,4 @@
-"""`shardviz targets`: who can be asked, who of them can answer here, and what installs the others."""
+"""`shardviz targets`: the targets, those that can answer here, and how to install the others."""
 
 from __future__ import annotations
 

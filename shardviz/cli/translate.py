@@ -1,4 +1,4 @@
-"""`shardviz translate`: a sharding, in other words."""
+"""`shardviz translate`: convert a sharding between notations."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import click
 
 from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
+from shardviz.drafts.form import ProblemForm
 
 if TYPE_CHECKING:
     from shardviz.errors import ShardvizError
@@ -27,7 +28,7 @@ EXAMPLES = (
 @click.option(
     "--mesh",
     metavar="NAME=SIZE,…",
-    help=f"Axes of the mesh; if none, TEXT's own, or {options.DEFAULT_MESH} where that has TEXT's axes.",
+    help=f"Axes of the mesh; if none, TEXT's own, or {ProblemForm.mesh} where that has TEXT's axes.",
 )
 @click.option(
     "--rank", type=options.Count(0), metavar="N", help="How many dimensions TEXT has, as for '{replicated}'."
@@ -95,7 +96,7 @@ def _read(
 
     own = mesh_in_text(text)
     given = own if mesh is None else mesh
-    asked = parse_mesh(options.DEFAULT_MESH if given is None else given)
+    asked = parse_mesh(ProblemForm.mesh if given is None else given)
     parts = refined(asked, text)
     context = Context(asked if parts is None else parts.mesh, rank, refined=parts)
     if own is not None and spec_alone(text) != text and parse_mesh(own).shape != asked.shape:

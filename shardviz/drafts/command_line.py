@@ -14,8 +14,9 @@ from shardviz.drafts.form import (
     FLAG,
     PARAMETERS,
     PROBLEM_FIELDS,
+    SPECS,
+    TABLE_KEYS,
     CollectiveFields,
-    Field,
     ProblemForm,
     one_line,
 )
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 
     from shardviz.planner import Problem
 
-SPECS = Field("specs", "", "specs", "--specs", "SPECS", "How the arrays are split: 'XY,Y_->X_'.")
-"""The option of all specs together; in a form each array has its own."""
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 MAX_LINE = 100_000
 """Characters; a longer text is not a command line that a person has."""
@@ -40,8 +39,6 @@ _VIEW_FLAGS = {"--json", "--play", "--compare", "--hlo", "--last", "--no-layout"
 _VIEW_VALUES = {"--limit", "--step", "--round", "--speed", "--timeout", "--width", "--color", "--screen"}
 _VIEW_VALUES |= {"--topology", "--latency", "--bandwidth", "--on", "--algorithm"}
 """Options that choose how a problem is seen: they are passed over."""
-TABLE_KEYS = tuple(dict.fromkeys(("mesh", "device_order", "einsum", "specs", *PROBLEM_FIELDS)))
-"""Keys of a table in TOML with a text each; `collective` beside them is a table of its own."""
 
 Command = Literal["explain", "tui", "step"]
 

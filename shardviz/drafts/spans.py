@@ -1,16 +1,13 @@
-"""A spec as text in spans, those that name mesh axes apart, so that a view can colour them."""
+"""Specs, and products in the scaling book's notation, as text in spans, those that name mesh axes apart,
+so that a view can colour them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
-
-from shardviz.drafts.form import ProblemForm
-from shardviz.drafts.parsing import parsed
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from shardviz.drafts.resolve import ResolvedProblem
     from shardviz.sharding import PartitionSpec
 
 
@@ -143,109 +140,3 @@ def _subscript(dims: tuple[str, ...] | None) -> str:
     if not dims:
         return ""
     return f"_{''.join(dims)}" if all(len(dim) == 1 for dim in dims) else f"_{{{','.join(dims)}}}"
-
-
-Kind = Literal[
-    "einsum",
-    "specs",
-    "mesh",
-    "device order",
-    "dtype",
-    "sizes",
-    "axis types",
-    "targets",
-    "collective",
-    "axis",
-    "data",
-    "shape",
-    "spec",
-    "algorithm",
-    "parameter",
-]
-
-
-@dataclass(frozen=True)
-class SummaryPart:
-    """What one field says, in spans."""
-
-    kind: Kind
-    spans: tuple[TextSpan, ...]
-
-    @property
-    def text(self) -> str:
-        return "".join(span.text for span in self.spans)
-
-
-def summary(scene: ResolvedProblem) -> tuple[SummaryPart, ...]:
-    """``bd,df->bf``, ``XY,Y_->X_``, ``X=2 Y=4``, ``bf16`` and the targets, of the draft that is shown.
-
-    A product that was written in brackets has its subscripts, and no specs beside it. Device order, sizes and
-    axis types are there where they are not the usual ones.
-    """
-    draft = scene.shown
-    usual = ProblemForm()
-    parts = [*_problem(draft), SummaryPart("mesh", _mesh_spans(scene))]
-    if draft.device_order.strip():
-        parts.append(SummaryPart("device order", (TextSpan(f"order {draft.device_order.strip()}"),)))
-    if draft.sizes.strip():
-        parts.append(SummaryPart("sizes", (TextSpan(draft.sizes.replace(",", " ")),)))
-    parts.append(SummaryPart("dtype", (TextSpan(draft.dtype),)))
-    if draft.axis_types != usual.axis_types:
-        parts.append(SummaryPart("axis types", (TextSpan(draft.axis_types),)))
-    parts.append(SummaryPart("targets", (TextSpan(draft.targets),)))
-    return tuple(parts)
-
-
-def collective_summary(scene: ResolvedProblem) -> tuple[SummaryPart, ...]:
-    """``all_gather``, ``i=4``, ``3,9,5,2``, ``ring`` of a collective of its own, none of the problem.
-
-    What was left to its default is not there, but for the algorithm. Empty where there is no such collective.
-    """
-    draft, question = scene.shown, scene.collective
-    if draft.collective is None or question is None:
-        return ()
-    own = draft.collective
-    parts = [SummaryPart("collective", (TextSpan(own.op),)), SummaryPart("mesh", _mesh_spans(scene))]
-    fields: tuple[tuple[Kind, str, str], ...] = (
-        ("device order", "order ", draft.device_order),
-        ("axis", "along ", own.axis),
-        ("data", "", own.data),
-        ("shape", "shape ", own.shape),
-        ("spec", "split ", own.spec),
-        ("dtype", "", own.dtype),
-        ("algorithm", "", question.schedule.algorithm),
-        *(("parameter", f"{name} ", value) for name, value in own.parameters),
-    )
-    parts += [
-        SummaryPart(kind, (TextSpan(f"{lead}{text.strip()}"),)) for kind, lead, text in fields if text.strip()
-    ]
-    return tuple(parts)
-
-
-def _problem(draft: ProblemForm) -> list[SummaryPart]:
-    """The einsum, and the specs where it has no subscripts."""
-    mesh = parsed(draft).mesh
-    einsums = parsed(draft).einsums
-    assert mesh is not None
-    assert einsums is not None
-    specs = [spec for spec in parsed(draft).specs if not isinstance(spec, str)]
-    product = split_product(einsums, specs, mesh.axis_names)
-    if product is not None:
-        return [SummaryPart("einsum", product)]
-    spans: list[TextSpan] = []
-    for number, (operands, result) in enumerate(einsums.places):
-        spans += [TextSpan("; ")] * bool(number)
-        for place in operands:
-            spans += [TextSpan(",")] * bool(place - operands[0])
-            spans += spec_spans(specs[place])
-        if specs[result] is not None:
-            spans += [TextSpan("->"), *spec_spans(specs[result])]
-    return [SummaryPart("einsum", (TextSpan(draft.einsum),)), SummaryPart("specs", tuple(spans))]
-
-
-def _mesh_spans(scene: ResolvedProblem) -> tuple[TextSpan, ...]:
-    spans: list[TextSpan] = []
-    for name, size in scene.problem.mesh.shape.items():
-        spans += [TextSpan(" ")] * bool(spans)
-        spans.append(TextSpan(f"{name}={size}", name))
-    return tuple(spans)

@@ -7,8 +7,8 @@ import tomllib
 from dataclasses import fields
 from typing import Any
 
-from shardviz.drafts.command_line import TABLE_KEYS, form_from_table
-from shardviz.drafts.form import PARAMETERS, CollectiveFields, ProblemForm
+from shardviz.drafts.command_line import form_from_table
+from shardviz.drafts.form import PARAMETERS, TABLE_KEYS, CollectiveFields, ProblemForm
 from shardviz.errors import ShardvizError
 from shardviz.lessons.lesson import SHOWN, Goal, Lesson, Prediction
 from shardviz.lessons.table import LessonError, Table, check_shown, closest

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from textual.timer import Timer
 
     from shardviz.compiler import Worker
-    from shardviz.drafts.examples.catalogue import Example
+    from shardviz.drafts.examples import Example
     from shardviz.drafts.resolve import ResolvedProblem
     from shardviz.lessons.attempt import Attempt
     from shardviz.lessons.lesson import Lesson

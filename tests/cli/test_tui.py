@@ -199,7 +199,7 @@ def test_a_terminal_that_places_nothing_gets_help(tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--last"], "there is no last session"),
+        (["--last"], "no session is saved"),
         (["bd,df->bf", "--last"], "--last opens a problem, and so does EINSUM"),
         (["--mesh", "X=2", "--last"], "--last opens a problem, and so does --mesh"),
         (["bd,df->?"], "bd,df->?"),

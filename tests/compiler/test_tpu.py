@@ -9,7 +9,7 @@ from shardviz.compiler import parse_targets
 from shardviz.compiler.extras import EXTRAS
 from shardviz.compiler.messages import Output
 from shardviz.compiler.reading import read_output
-from shardviz.drafts.examples.catalogue import examples
+from shardviz.drafts.examples import examples
 from shardviz.drafts.resolve import resolve
 from shardviz.hardware import AxisRun, axis_runs
 from shardviz.hlo.collective import Standing

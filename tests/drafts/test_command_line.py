@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib import import_module
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shardviz.drafts.command_line import (
+    _click_command,
     form_from_arguments,
     form_from_line,
     form_from_options,
@@ -170,3 +172,10 @@ def test_the_words_ask_what_the_draft_asks(draft, command):
     for part, same in zip(asked.parts, answered.parts, strict=True):
         for array, other in zip((*part.operands, part.result), (*same.operands, same.result), strict=True):
             assert (array.shape, array.dtype, array.spec) == (other.shape, other.dtype, other.spec)
+
+
+@pytest.mark.parametrize("name", ["explain", "tui", "step"])
+def test_every_option_of_a_command_can_stand_in_a_pasted_line(name):
+    options = {flag for each in import_module(f"shardviz.cli.{name}").command.params for flag in each.opts}
+    known = {flag for each in _click_command(name).params for flag in each.opts}
+    assert {flag for flag in options if flag.startswith("--")} - known <= {"--from"}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from shardviz.collectives import Frames
-from shardviz.drafts.examples.catalogue import examples
+from shardviz.drafts.examples import examples
 from shardviz.drafts.resolve import resolve
 from shardviz.sharding import Layout
 

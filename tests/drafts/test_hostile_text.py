@@ -26,8 +26,8 @@ from shardviz.drafts.mesh_edits import (
 from shardviz.drafts.parsing import parsed, read_mesh
 from shardviz.drafts.resolve import resolve
 from shardviz.drafts.share import from_string
-from shardviz.drafts.spans import summary
 from shardviz.drafts.spec_edits import assign, clear, cycle, toggle_open, toggle_unreduced
+from shardviz.drafts.summary import summary
 from shardviz.errors import ShardvizError
 from shardviz.notation import parse_layout, parse_mesh, parse_shape
 from shardviz.planner import problem_from_text

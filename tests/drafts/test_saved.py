@@ -49,7 +49,7 @@ def test_a_session_is_found_again_where_the_platform_keeps_state(path):
         (b"{}", "it holds no session"),
         (b'{"schema": 3}', "it holds no session"),
         (b'{"schema": "shardviz-session/1", "screen": "plan"}', "it holds no session"),
-        (b'{"schema": "shardviz-session/1", "screen": [], "draft": 3}', "there is no such screen"),
+        (b'{"schema": "shardviz-session/1", "screen": [], "draft": 3}', "it names an unknown screen"),
         (
             b'{"schema": "shardviz-session/1", "screen": "plan", "draft": 3}',
             "a problem is a JSON object, not a number",

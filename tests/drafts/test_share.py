@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shardviz.drafts.examples.catalogue import examples
+from shardviz.drafts.examples import examples
 from shardviz.drafts.form import CollectiveFields, ProblemForm
 from shardviz.drafts.share import MAX_JSON, MAX_STRING, Shared, from_string, to_string
 from shardviz.errors import QuestionError

@@ -10,7 +10,7 @@ import pytest
 
 from shardviz.cli.entry import run
 from shardviz.drafts.command_line import to_arguments
-from shardviz.drafts.examples.catalogue import examples
+from shardviz.drafts.examples import examples
 from shardviz.lessons.course import course
 
 TABLE = (Path(__file__).parents[2] / "docs" / "tutorials.md").read_text(encoding="utf-8")

@@ -114,7 +114,7 @@ def test_translates():
     with pytest.raises(QuestionError, match="unknown notation 'mlir'") as caught:
         translate("X_", "mlir", CONTEXT)
     assert caught.value.hint.startswith("the notations are shardviz, jax, book")
-    with pytest.raises(QuestionError, match="shardlib has no word for partial sums"):
+    with pytest.raises(QuestionError, match="shardlib notation cannot express partial sums"):
         translate("X_{U_Y}", "shardlib", CONTEXT)
 
 

@@ -10,7 +10,7 @@ import pytest
 from shardviz.collectives import Frames
 from shardviz.compiler.targets import parse_targets
 from shardviz.drafts.command_line import form_from_options
-from shardviz.drafts.examples.catalogue import examples
+from shardviz.drafts.examples import examples
 from shardviz.drafts.form import CollectiveFields, ProblemForm
 from shardviz.drafts.resolve import resolve
 from shardviz.errors import QuestionError

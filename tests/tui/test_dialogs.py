@@ -11,7 +11,7 @@ from textual import events
 from textual.widgets import Input, OptionList
 
 from shardviz.drafts.command_line import form_from_options
-from shardviz.drafts.examples.catalogue import examples
+from shardviz.drafts.examples import examples
 from shardviz.drafts.form import CollectiveFields, ProblemForm
 from shardviz.drafts.share import Shared, from_string
 from shardviz.tui.dialogs.exports import exports_of

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from shardviz.drafts.enter import enter
-from shardviz.drafts.examples.catalogue import examples
+from shardviz.drafts.examples import examples
 from shardviz.drafts.form import ProblemForm
 from shardviz.drafts.saved import load_session
 from shardviz.drafts.share import Shared

@@ -6,14 +6,13 @@ from rich.text import Text
 
 from shardviz.drafts.form import FieldError
 from shardviz.drafts.resolve import ResolvedProblem
-from shardviz.drafts.spans import SummaryPart, collective_summary, summary
+from shardviz.drafts.summary import SummaryPart, collective_summary, summary
 from shardviz.render.palette import Palette
 from shardviz.render.programs.foreign_text import printable
 from shardviz.sharding import Mesh
 
 WIDE = 80
 """Columns from which on the parts stand further apart."""
-NAMES = {"axis_types": "axis types", "device_order": "device order"}
 MORE = "…"
 LEAST = 12
 """Columns that a part has at least."""
@@ -85,4 +84,4 @@ def _complaint(scene: ResolvedProblem) -> Text:
 
 def _name(fault: FieldError, scene: ResolvedProblem) -> str:
     name, _, number = fault.field.partition(".")
-    return f"spec of {scene.rows[int(number)].name}" if number else NAMES.get(name, name)
+    return f"spec of {scene.rows[int(number)].name}" if number else name.replace("_", " ")

@@ -11,7 +11,7 @@ from textual.widget import Widget
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from shardviz.drafts.examples.catalogue import Example, examples
+from shardviz.drafts.examples import Example, examples
 from shardviz.drafts.form import ProblemForm
 from shardviz.tui.command import Command, bindings
 from shardviz.tui.dialogs.list_dialog import ListDialog

@@ -9,7 +9,7 @@ import pytest
 from shardviz.drafts.enter import enter
 from shardviz.drafts.form import ProblemForm
 from shardviz.drafts.resolve import resolve
-from shardviz.drafts.spans import collective_summary, summary
+from shardviz.drafts.summary import collective_summary, summary
 
 USUAL = ProblemForm()
 
@@ -62,10 +62,10 @@ def test_the_other_fields():
         "einsum": "bd,df->bf",
         "specs": "‹U› ‹data›,‹data› _->‹U›_{U_( ‹data› )}",
         "mesh": "‹U=2› ‹data=4›",
-        "device order": "order 7 6 5 4 3 2 1 0",
+        "device_order": "order 7 6 5 4 3 2 1 0",
         "sizes": "b=8 d=8 f=8",
         "dtype": "bf16",
-        "axis types": "explicit",
+        "axis_types": "explicit",
         "targets": "shardy,cpu",
     }
 

@@ -1,0 +1,95 @@
+"""The problem on one line: its fields in order, each in spans that name mesh axes or do not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from shardviz.drafts.form import COLLECTIVE_FIELDS, PROBLEM_FIELDS, Field, ProblemForm
+from shardviz.drafts.parsing import parsed
+from shardviz.drafts.resolve import ResolvedProblem
+from shardviz.drafts.spans import TextSpan, spec_spans, split_product
+
+
+@dataclass(frozen=True)
+class SummaryPart:
+    """One field's text in spans; `kind` is the field's name, or "parameter"."""
+
+    kind: str
+    spans: tuple[TextSpan, ...]
+
+    @property
+    def text(self) -> str:
+        return "".join(span.text for span in self.spans)
+
+
+def summary(scene: ResolvedProblem) -> tuple[SummaryPart, ...]:
+    """``bd,df->bf``, ``XY,Y_->X_``, ``X=2 Y=4``, ``bf16`` and the targets, of the draft that is shown.
+
+    A product that was written in brackets has its subscripts, and no specs beside it. Device order, sizes and
+    axis types are there where they are not the usual ones.
+    """
+    shown = scene.shown
+    texts = {name: getattr(shown, name).strip() for name in ("device_order", "sizes", "dtype", "axis_types")}
+    texts |= {"sizes": texts["sizes"].replace(",", " "), "targets": shown.targets}
+    if texts["axis_types"] == ProblemForm.axis_types:
+        del texts["axis_types"]
+    return (*_problem(shown), SummaryPart("mesh", _mesh_spans(scene)), *_parts(PROBLEM_FIELDS, texts))
+
+
+def collective_summary(scene: ResolvedProblem) -> tuple[SummaryPart, ...]:
+    """``all_gather``, ``i=4``, ``3,9,5,2``, ``ring`` of a collective of its own, none of the problem.
+
+    What was left to its default is not there, but for the algorithm. Empty where there is no such collective.
+    """
+    draft, question = scene.shown, scene.collective
+    if draft.collective is None or question is None:
+        return ()
+    own = draft.collective
+    texts = {name: getattr(own, name) for name in COLLECTIVE_FIELDS if name != "op"}
+    texts |= {"algorithm": question.schedule.algorithm}
+    return (
+        SummaryPart("collective", (TextSpan(own.op),)),
+        SummaryPart("mesh", _mesh_spans(scene)),
+        *_parts(PROBLEM_FIELDS, {"device_order": draft.device_order}),
+        *_parts(COLLECTIVE_FIELDS, texts),
+        *(SummaryPart("parameter", (TextSpan(f"{name} {text.strip()}"),)) for name, text in own.parameters),
+    )
+
+
+def _parts(fields: Mapping[str, Field], texts: Mapping[str, str]) -> list[SummaryPart]:
+    """The fields that have a text, each with the word that leads it."""
+    return [
+        SummaryPart(name, (TextSpan(f"{fields[name].lead}{text.strip()}"),))
+        for name, text in texts.items()
+        if text.strip()
+    ]
+
+
+def _problem(draft: ProblemForm) -> list[SummaryPart]:
+    """The einsum, and the specs where it has no subscripts."""
+    read = parsed(draft)
+    mesh, einsums = read.mesh, read.einsums
+    assert mesh is not None
+    assert einsums is not None
+    specs = [spec for spec in read.specs if not isinstance(spec, str)]
+    product = split_product(einsums, specs, mesh.axis_names)
+    if product is not None:
+        return [SummaryPart("einsum", product)]
+    spans: list[TextSpan] = []
+    for number, (operands, result) in enumerate(einsums.places):
+        spans += [TextSpan("; ")] * bool(number)
+        for place in operands:
+            spans += [TextSpan(",")] * bool(place - operands[0])
+            spans += spec_spans(specs[place])
+        if specs[result] is not None:
+            spans += [TextSpan("->"), *spec_spans(specs[result])]
+    return [SummaryPart("einsum", (TextSpan(draft.einsum),)), SummaryPart("specs", tuple(spans))]
+
+
+def _mesh_spans(scene: ResolvedProblem) -> tuple[TextSpan, ...]:
+    spans: list[TextSpan] = []
+    for name, size in scene.problem.mesh.shape.items():
+        spans += [TextSpan(" ")] * bool(spans)
+        spans.append(TextSpan(f"{name}={size}", name))
+    return tuple(spans)
