@@ -29,12 +29,12 @@ __version__ = "0.1.0"
 _HOMES = {
     "Explanation": "api.explaining",
     "Mesh": "sharding",
-    "Ranking": "api.ranking",
+    "Ranking": "api.explaining",
     "Report": "api.report",
     "ShardvizError": "errors",
     "explain": "api.explaining",
     "inspect": "api.inspecting",
-    "rank": "api.ranking",
+    "rank": "api.explaining",
     "read_hlo": "api.report",
 }
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from textual.drivers.linux_driver import LinuxDriver
 
 from shardviz.cli.process import end_by
-from shardviz.tui.terminal_input import TerminalInput
+from shardviz.tui.terminal_input import NoParser, TerminalInput
 
 RESET = (
     "\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1015l"  # the mouse
@@ -51,7 +51,11 @@ class TerminalDriver(LinuxDriver):
     container's terminal goes without one, and under nohup it is ignored."""
 
     def run_input_thread(self) -> None:
-        typed = TerminalInput()
+        try:
+            typed = TerminalInput()
+        except NoParser:
+            super().run_input_thread()
+            return
         while not self.exit_event.is_set():
             if select.select([self.fileno], [], [], LOOK_S)[0]:
                 for message in typed.feed(self._read()):
@@ -71,7 +75,7 @@ class TerminalDriver(LinuxDriver):
     def _sigcont_application(self, *_: object) -> None:
         """Go on where SIGTSTP had the application leave its terminal first. SIGSTOP gives no notice: the
         terminal is entered afresh, but not from here, where what draws may stand anywhere."""
-        if self._must_signal_resume:
+        if getattr(self, "_must_signal_resume", True):
             super()._sigcont_application()
         elif self._auto_restart:
             self._loop.call_soon_threadsafe(self._enter_again)

@@ -99,11 +99,11 @@ def read_state(path: Path, schema: str, what: str) -> dict[str, Any] | None:
     """The JSON object in the file, which has this schema; None where there is no file.
 
     Raises `StateError` for a file that cannot be read, and for one whose schema has another version: it
-    stays, and the error calls it `what`. One that is not JSON or not of this kind is set aside.
+    stays, and the error calls it `what`. What is not a file, not JSON or not of this kind is set aside.
     """
     try:
         if path.exists() and not path.is_file():
-            raise OSError("it is not a file")
+            raise set_aside(path, "it is not a file")
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
     except FileNotFoundError:

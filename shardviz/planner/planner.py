@@ -151,8 +151,9 @@ class Planner:
         steps: list[Step] = []
         cases = []
         gathered = _gathered(problem, links)
-        for part, link in zip(problem.parts, links, strict=True):
-            choice = Choice(self.mesh, part, link.sharing, link.starts, gathered)
+        following = [*(part.operands[0] for part in problem.parts[1:]), None]
+        for part, link, taken in zip(problem.parts, links, following, strict=True):
+            choice = Choice(self.mesh, part, link.sharing, link.starts, gathered, taken)
             for operand, moves in zip(part.operands, link.operand_moves, strict=True):
                 reasons = explain_moves(choice, operand, moves)
                 steps.extend(_step(operand, move, why) for move, why in zip(moves, reasons, strict=True))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from shardviz.planner.contraction import Sharing
-from shardviz.planner.moves import Axes, Move, Shards, State, spec_of
+from shardviz.planner.moves import Axes, Move, Shards, State, spec_of, state_of
 from shardviz.planner.problem import Contraction
 from shardviz.sharding import Mesh, ShardedArray, shard_shape
 
@@ -19,13 +19,15 @@ Operand = tuple[ShardedArray, State]
 @dataclass(frozen=True)
 class Choice:
     """One einsum with what was chosen for it: `starts` are the operands' states before any step, `gathered`
-    the names of the arrays that the whole plan gathers."""
+    the names of the arrays that the whole plan gathers, `taken` is the result as the next einsum is given it,
+    None behind the last."""
 
     mesh: Mesh
     part: Contraction
     sharing: Sharing
     starts: tuple[State, ...]
     gathered: frozenset[str]
+    taken: ShardedArray | None
 
     def dim_of(self, axis: str) -> str | None:
         """The dimension of the einsum that `axis` splits while the devices compute."""
@@ -107,7 +109,20 @@ def _gather(choice: Choice, array: ShardedArray, move: Move, goal: State, is_ope
         return _gather_operand(choice, array, move, doing)
     whole = "All" if after == array.shape[move.dim] else "More"
     wanted = f"{whole} of {array.dims[move.dim]} of {array.name} is wanted on every device of {axes}"
-    return f"{wanted}: {doing}; {_sent(move, n)}."
+    return f"{wanted}{_given(choice, array, goal)}: {doing}; {_sent(move, n)}."
+
+
+def _given(choice: Choice, array: ShardedArray, goal: State) -> str:
+    """Where an intermediate result is given to be so; "" for the last, which is what is wanted."""
+    taken = choice.taken
+    if taken is None or array is not choice.part.result:
+        return ""
+    placed = f"split by {' and '.join(_places(array, goal))}" if any(goal[0]) else "whole"
+    if array.spec is not None and state_of(array.spec, choice.mesh) == goal:
+        return f", as {array.name} is given {placed}"
+    if taken.spec is not None and state_of(taken.spec, choice.mesh) == goal:
+        return f", as the next einsum is given {array.name} {placed}"
+    return ""
 
 
 def _extents(choice: Choice, array: ShardedArray, move: Move) -> tuple[int, ...]:
@@ -262,7 +277,8 @@ def _exchange(choice: Choice, array: ShardedArray, move: Move, goal: State, is_o
     if is_operand or not _stays(move, target, goal):
         why = f"{_purpose(choice, array, move, target, goal, is_operand)}, {array.name} trades"
     else:
-        why = f"With a split along {array.dims[target]} wanted, {array.name} trades"
+        given = _given(choice, array, goal)
+        why = f"With a split along {array.dims[target]} wanted{given}, {array.name} trades"
     return (
         f"{why} its split of "
         f"{array.dims[move.dim]} over {_names(move.axes)} for one of {array.dims[target]}: each device keeps "
@@ -312,7 +328,7 @@ def _reduce(choice: Choice, array: ShardedArray, move: Move, following: Move | N
     assert move.dim is not None
     dim = array.dims[move.dim]
     if _stays(move, move.dim, goal):
-        why = f", and {dim} is wanted split over {axes}"
+        why = f", and {dim} is wanted split over {axes}{_given(choice, array, goal)}"
     elif following is not None and following.op == "all_gather" and set(move.axes) <= set(following.axes):
         why = ", and the next step gathers the pieces along with others"
     else:
@@ -333,8 +349,11 @@ def _local(array: ShardedArray, state: State, mesh: Mesh) -> tuple[int, ...]:
 
 def _placed(array: ShardedArray, state: State) -> str:
     """Such as ``b over X, d over Y``."""
-    pairs = [f"{dim} over {_names(axes)}" for dim, axes in zip(array.dims, state[0], strict=True) if axes]
-    return ", ".join(pairs) or "whole"
+    return ", ".join(_places(array, state)) or "whole"
+
+
+def _places(array: ShardedArray, state: State) -> list[str]:
+    return [f"{dim} over {_names(axes)}" for dim, axes in zip(array.dims, state[0], strict=True) if axes]
 
 
 def _names(axes: Axes) -> str:

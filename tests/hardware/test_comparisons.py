@@ -140,18 +140,18 @@ def test_where_nothing_takes_time_the_first_is_named() -> None:
 
 @pytest.mark.parametrize("kind", ["all_reduce", "all_to_all"])
 def test_64_devices_on_a_ring_take_seconds_at_most(kind: str) -> None:
-    begin = time.perf_counter()
+    begin = time.process_time()
     topology = topology_for(None, (64,))
     assert crossovers(Pattern(kind, (64,)), topology, WIRE)
     assert left_out(Pattern(kind, (64,)), topology) == ()
-    assert time.perf_counter() - begin < 60
+    assert time.process_time() - begin < 60
 
 
 def test_large_groups_leave_out_what_would_take_too_long_and_say_so() -> None:
     pattern, topology = Pattern("all_gather", (512,)), topology_for(None, (512,))
-    begin = time.perf_counter()
+    begin = time.process_time()
     assert crossovers(pattern, topology, WIRE) == ((512, "bidirectional-ring"),)
     reasons = dict(left_out(pattern, topology))
-    assert time.perf_counter() - begin < 60
+    assert time.process_time() - begin < 60
     assert set(reasons) == {"direct"}
     assert "too often to follow" in reasons["direct"]

@@ -51,7 +51,7 @@ def columns(messages: list[tuple[int, int, int]]) -> Messages:
     return Messages(src, dst, size)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(rounds())
 def test_every_message_arrives_when_single_events_say(plainly: SimpleNamespace, question: tuple) -> None:
     torus, messages, latency = question
@@ -83,7 +83,7 @@ def test_crowded_tori_with_messages_of_every_size(plainly: SimpleNamespace) -> N
         assert [Fraction(time) for time in seconds.tolist()] == [time for time, _ in expected]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(rounds(), st.sampled_from([0.25, 1.0, 8.0]))
 def test_rounds_take_as_long_as_single_events_say(
     plainly: SimpleNamespace, question: tuple, unit: float
@@ -166,7 +166,7 @@ def test_what_would_take_too_long_is_bounded_and_says_so() -> None:
     assert outcome.seconds == pytest.approx(n * n / 8 * 1e-6)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(2, 40), st.integers(1, 20), st.floats(1e-9, 1e-3), st.floats(1e3, 1e12))
 def test_times_are_never_below_the_bounds(n: int, size: int, latency: float, rate: float) -> None:
     src, away = (each.reshape(-1) for each in np.meshgrid(np.arange(n), np.arange(1, n), indexing="ij"))

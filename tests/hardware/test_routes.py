@@ -26,7 +26,7 @@ def pairs(torus: Torus) -> tuple[np.ndarray, np.ndarray]:
     return src[src != dst], dst[src != dst]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(TORI)
 def test_ways_are_shortest_and_as_written_out(plainly: SimpleNamespace, torus: Torus) -> None:
     src, dst = pairs(torus)
@@ -46,7 +46,7 @@ def test_ways_are_shortest_and_as_written_out(plainly: SimpleNamespace, torus: T
         assert len(links) == far[begin][end]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(TORI, st.data())
 def test_loads_are_those_of_the_ways(plainly: SimpleNamespace, torus: Torus, data: st.DataObject) -> None:
     src, dst = pairs(torus)

@@ -17,7 +17,7 @@ from shardviz.hardware.trip import Trip
 PAIRS = st.tuples(st.integers(0, 6), st.integers(0, 6)).filter(lambda pair: pair[0] != pair[1])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(PAIRS, min_size=1, max_size=40, unique=True), st.data())
 def test_as_message_by_message(
     plainly: SimpleNamespace, pairs: list[tuple[int, int]], data: st.DataObject

@@ -8,7 +8,7 @@ from textwrap import dedent
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shardviz.collectives import Pattern, schedules_for
@@ -243,7 +243,6 @@ KINDS = {
 NUMBER = re.compile(r"\d{3,}")
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_rows_say_what_a_replay_of_the_sends_says(walk_of: WalkOf, data: st.DataObject) -> None:
     """Values are distinct and large, so that each names itself; sums are only followed by their holders."""

@@ -275,7 +275,7 @@ NAMES = {
 }
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.data())
 def test_every_page_stays_within_its_width(walk_of: WalkOf, data: st.DataObject) -> None:
     """Any operation, algorithm, mesh and dtype; with colours, without numbers, one round or all."""

@@ -44,14 +44,24 @@ def program_mesh(
     """The mesh of a program, and how its numbers are positions there.
 
     It is the one `given`, in the order in which the text writes that out, or else what `infer` asks for.
+    Where the text writes it out in several orders, none of which counts up, no position is known
+    (`DeviceNumbers.orders`).
     """
     mesh = given
     if given is None and infer:
         mesh = mesh_of_instructions(instructions, numbers, written_meshes(text, header))
-    elif given is not None and given.device_order is None and numbers.slices is None and _ORDERED in text:
+    may_have_orders = (given or (infer and mesh is None)) and numbers.slices is None and _ORDERED in text
+    if may_have_orders and (given is None or given.device_order is None):
         written = [*written_meshes(text, header), *meshes_of_groups(instructions)]
-        orders = {each.order for each in written if each.axes == tuple(given.shape.items())}
-        mesh = replace(given, device_order=orders.pop()) if len(orders) == 1 else given
+        ordered = {each.axes for each in written if each.order is not None and _fits(each, numbers.total)}
+        if mesh is None and len(ordered) == 1:
+            (axes,) = ordered
+            mesh = Mesh(tuple(name for name, _ in axes), tuple(size for _, size in axes))
+        orders = {each.order for each in written if mesh and each.axes == tuple(mesh.shape.items())}
+        if mesh is not None and len(orders) == 1:
+            mesh = replace(mesh, device_order=orders.pop())
+        elif None not in orders:
+            numbers = replace(numbers, orders=max(1, len(orders)))
     if mesh is None or mesh == given or mesh.device_order is None:
         return mesh, numbers
     return mesh, replace(numbers, slices=reordered(mesh.device_order))
@@ -97,7 +107,7 @@ def mesh_of_instructions(
                 attributes.get("replica_groups"),
                 attributes.get("source_target_pairs"),
                 attributes.get("use_global_device_ids"),
-                "channel" if "channel_id" in attributes else None,
+                "channel" if each.channel else None,
                 each.opcode,
             ),
             each,

@@ -39,8 +39,12 @@ class Export:
 
 
 def exports_of(app: Editor, pane: Pane) -> tuple[Export, ...]:
-    """All forms of the screen as it stands now, without what a dialog covers later."""
-    strips = strips_of(app.screen_stack[0])
+    """All forms of the screen as it stands now, without what a dialog covers later, or is said in passing."""
+    screen = app.screen_stack[0]
+    said = screen.query("ToastRack").set(display=False)
+    screen._compositor.reflow(screen, screen.size)
+    strips = strips_of(screen)
+    said.set(display=True)
     forms = [
         Export("svg", "SVG", "the screen, in colour", lambda: screen_svg(strips, pane.area)),
         Export("txt", "Text", "the screen, as text", lambda: _plain(strips)),

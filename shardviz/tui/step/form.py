@@ -18,7 +18,6 @@ from shardviz.errors import ShardvizError
 from shardviz.stepping.parameters import PARAMETERS as OPERATIONS
 from shardviz.tui.editor import as_editor
 from shardviz.tui.step.choice_field import ChoiceField
-from shardviz.tui.text_input import TextInput
 
 if TYPE_CHECKING:
     from shardviz.drafts.resolve import ResolvedProblem
@@ -76,7 +75,7 @@ class CollectiveForm(VerticalScroll):
         for name in (*FIELDS, *PARAMETERS):
             with Horizontal(id=f"row-{name}"):
                 yield Static(Text(name.replace("_", " ")))
-                field = ChoiceField if name in CHOSEN else TextInput
+                field = ChoiceField if name in CHOSEN else Input
                 yield field(id=f"field-{name}", placeholder=HINTS.get(name, "0"), compact=True)
             if name in CHOSEN:
                 yield Static(id=f"choices-{name}", classes="choices", markup=False)
