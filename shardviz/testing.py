@@ -125,7 +125,7 @@ class OperationTally:
 
     @property
     def is_met(self) -> bool:
-        """Whether all is as expected. Nobody can say so of a loop of unknown length."""
+        """Return whether all is as expected, which is unknown of a loop of unknown length."""
         return self.expected is None or (self.found == self.expected and not self.uncounted)
 
 

@@ -117,7 +117,7 @@ _SPECS_HINT = "give text such as 'XY,Y_->X_', or a P, a NamedSharding or an arra
 
 @dataclass(frozen=True)
 class GivenArrays:
-    """What the specs of a call say: their text, and the meshes, sizes by dimension and dtypes of arrays."""
+    """The content of a call's specs: their text, and the meshes, sizes by dimension and dtypes of arrays."""
 
     text: str | None
     meshes: tuple[Any, ...] = ()
@@ -134,7 +134,7 @@ class _Item:
 
 
 def given_arrays(einsum: str, specs: SpecsLike | Any) -> GivenArrays:
-    """What the specs of an einsum's arrays say. Raises `QuestionError` for others, too few and too many."""
+    """Read the specs of an einsum's arrays. Raises `QuestionError` for others, too few and too many."""
     from shardviz.notation import parse_chain
 
     if specs is None or isinstance(specs, str):
@@ -208,7 +208,7 @@ def _item(value: Any) -> _Item:
 
 
 def _is_partition_spec(value: Any) -> bool:
-    """Whether a value is JAX's: its class was once a tuple's and has had two names."""
+    """Return whether a value is JAX's: its class was once a tuple's and has had two names."""
     return type(value).__name__ in ("PartitionSpec", "P")
 
 

@@ -26,7 +26,7 @@ DEFAULT_TARGET = "shardy,cpu"
 
 @dataclass(frozen=True, repr=False)
 class Explanation(Shown):
-    """What `shardviz explain` shows: the plan, each target's answer, and where they differ from the plan."""
+    """The answer of `shardviz explain`: the plan, each target's answer, and its differences."""
 
     plan: Plan
     compiled: tuple[Compiled, ...]
@@ -75,7 +75,7 @@ def explain(
     axis_types: Literal["auto", "explicit"] = "auto",
     timeout: float = 300.0,
 ) -> Explanation:
-    """Which collectives an einsum needs on a mesh, and which ones the compilers insert.
+    """The collectives that an einsum needs on a mesh, and those that the compilers insert.
 
     `einsum` is an einsum, a chain of them with semicolons, or a product in the scaling book's notation,
     which brings its own specs. `mesh` is text, sizes by axis, a shardviz Mesh or a jax Mesh. `specs` are
@@ -168,7 +168,7 @@ SHOWN = 20
 
 @dataclass(frozen=True, repr=False)
 class Ranking(Shown):
-    """What `shardviz explain --specs` shows: the candidates, each with its plan, by bytes sent."""
+    """The answer of `shardviz explain --specs`: the candidates, each with its plan, by bytes sent."""
 
     problem: Problem
     candidates: tuple[Candidate, ...]

@@ -160,7 +160,7 @@ def command(
 
 
 def is_ranking(einsum: str, specs: str | None) -> bool:
-    """Whether all ways to split some array are asked about. Raises `QuestionError` for empty specs."""
+    """Return whether all ways to split some array are asked for. Raises `QuestionError` for empty specs."""
     if specs == "":
         raise QuestionError("--specs is empty", "write 'XY,Y_->X_', or --specs alone to rank all ways")
     if specs is None or specs == RANKED:
@@ -169,8 +169,10 @@ def is_ranking(einsum: str, specs: str | None) -> bool:
 
 
 def leaves_open(specs: str) -> bool:
-    """Whether the specs leave an operand open, as in ``X_,?->?``; an open intermediate or result is the
-    compiler's choice."""
+    """Return whether the specs leave an operand open, as in ``X_,?->?``.
+
+    An open intermediate or result is the compiler's choice.
+    """
     for number, part in enumerate(specs.split(";")):
         operands = part.partition("->")[0].split(",")
         if any(operand.strip(" ()[]") == "?" for operand in operands[min(number, 1) :]):

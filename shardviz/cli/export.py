@@ -172,7 +172,7 @@ PRINTED = {
 
 @dataclass(frozen=True)
 class ExportRequest:
-    """What is exported, and what the words say of pictures: columns, rounds a second; None is as usual."""
+    """The subject of an export, and the columns and rounds a second of its pictures; None is the default."""
 
     subject: Subject
     width: int | None = None
@@ -180,7 +180,7 @@ class ExportRequest:
 
 
 def request_of_words(ctx: click.Context, words: Sequence[str], part: Part | None) -> ExportRequest:
-    """What ``shardviz`` with these words shows. Raises whatever that command would for them.
+    """The subject of ``shardviz`` with these words. Raises whatever that command would for them.
 
     `part` is what of a problem is meant; None is the problem itself, or the step that the words choose.
     """
@@ -206,8 +206,8 @@ def request_of_words(ctx: click.Context, words: Sequence[str], part: Part | None
 
 
 def request_of_string(text: str, part: Part | None) -> ExportRequest:
-    """What a share string shows. Raises `ShardvizError` for one that cannot be read, and for a lesson that
-    there is not."""
+    """The subject of a share string. Raises `ShardvizError` for one that cannot be read, and for an unknown
+    lesson."""
     from shardviz.drafts.command_line import to_command_line
     from shardviz.drafts.resolve import resolve
     from shardviz.drafts.share import from_string
@@ -338,7 +338,7 @@ def _title(lesson: Lesson) -> str:
 
 
 def _scene(scene: ResolvedProblem, screen: str, part: Part | None, title: str = "") -> Subject:
-    """What a screen shows of a draft: its own collective, else its problem, or the plan; `title` goes before
+    """The subject of a screen: its form's own collective, else its problem, or the plan; `title` goes before
     its own."""
     from shardviz.render.exports.subject import Subject, title_of
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from shardviz.sharding import Mesh
 
 MAX_NOTES = 5
-"""What could not be read is told in so many lines; `--json` has all of it."""
+"""Notes on text that cannot be read; `--json` has all of them."""
 LINES_AT_ONCE = 500
 HINT = "save all of compiled.as_text() again, as it is"
 EXAMPLES = (

@@ -45,7 +45,7 @@ def open_app(
 
 
 def no_terminal() -> str:
-    """Why the application cannot be opened here; empty where it can."""
+    """The reason why the application cannot be opened here; empty where it can."""
     term = os.environ.get("TERM", "")
     if term in ("", "dumb"):
         said = "TERM is dumb" if term else "TERM is not set"

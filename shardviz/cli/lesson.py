@@ -70,7 +70,7 @@ def command(
 
 
 def _mode(given: dict[str, bool], lessons: tuple[str, ...], yes: bool, as_json: bool) -> str:
-    """What is to be done, a word of `MODES`, or "" to open or list. Raises `QuestionError` for a clash."""
+    """The action, one of `MODES`, or "" to open or list. Raises `QuestionError` for a clash."""
     asked = [name for name in MODES if given[name]]
     if len(asked) > 1:
         raise QuestionError(f"--{asked[0]} and --{asked[1]} cannot be combined", "give one of them")

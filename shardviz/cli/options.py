@@ -45,7 +45,7 @@ class Positive(click.FloatRange):
 
 
 def is_given(ctx: click.Context, option: str) -> bool:
-    """Whether somebody chose the value of an option, by its parameter's name; else it is the usual one."""
+    """Return whether the user gave an option, by its parameter's name; else it has its default."""
     return ctx.get_parameter_source(option) is not click.core.ParameterSource.DEFAULT
 
 

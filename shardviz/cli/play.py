@@ -29,7 +29,7 @@ CLEAR_REST_OF_LINE = "\x1b[K"
 CLEAR_REST = "\x1b[J"
 
 GLANCE_S = 0.05
-"""How often the size of the terminal is looked at."""
+"""The interval at which the size of the terminal is read."""
 
 Size = tuple[int, int]
 Picture = Callable[[int, Size], str]

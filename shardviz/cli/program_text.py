@@ -111,7 +111,7 @@ def _decoded(data: bytearray, where: str) -> str:
 
 
 def _a_text_in(folder: Path) -> str:
-    """What to read of a folder of dumps: the final program, where there is one."""
+    """Advice for a folder of dumps: its final program, if it has one."""
     try:
         names = sorted(path.name for path in folder.iterdir() if path.suffix in (".txt", ".mlir"))
     except OSError:

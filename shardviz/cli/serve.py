@@ -74,7 +74,7 @@ def _check_installed() -> None:
 
 
 def _beginning(lesson: str | None, shared: str | None) -> str:
-    """What every visitor sees first, as a string. Raises `QuestionError` for what there is not."""
+    """The first problem or lesson of every visitor, as a string. Raises `QuestionError` if it is unknown."""
     from shardviz.drafts.form import ProblemForm
     from shardviz.drafts.share import Shared, from_string, to_string
     from shardviz.lessons.sharing import attempt_of

@@ -43,7 +43,7 @@ def restorer() -> Callable[[], None]:
 
 
 LOOK_S = 0.1
-"""How often it is looked whether input is wanted no more, or a key is complete."""
+"""The interval at which the thread looks whether it ends, or a key is complete."""
 
 
 class TerminalDriver(LinuxDriver):

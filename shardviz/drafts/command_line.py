@@ -40,32 +40,32 @@ _VIEW_VALUES = {"--limit", "--step", "--round", "--speed", "--timeout", "--width
 _VIEW_VALUES |= {"--topology", "--latency", "--bandwidth", "--on", "--algorithm"}
 """Options that choose how a problem is seen: they are passed over."""
 
-Command = Literal["explain", "tui", "step"]
+CommandName = Literal["explain", "tui", "step"]
 
 
-def to_command_line(draft: ProblemForm, command: Command = "explain") -> str:
+def to_command_line(form: ProblemForm, command: CommandName = "explain") -> str:
     """``shardviz explain 'bd,df->bf' --specs 'XY,Y_->X_'``, to be pasted into a shell."""
-    return shlex.join(["shardviz", *to_arguments(draft, command)])
+    return shlex.join(["shardviz", *to_arguments(form, command)])
 
 
-def to_arguments(draft: ProblemForm, command: Command = "explain") -> list[str]:
+def to_arguments(form: ProblemForm, command: CommandName = "explain") -> list[str]:
     """The arguments of ``shardviz``, without options that have their defaults.
 
     ``step`` takes the form's collective; raises `ValueError` where it has none. Fields with errors stay as
     they are: the command says what is wrong with them.
     """
     if command == "step":
-        own = draft.collective
+        own = form.collective
         if own is None:
             raise ValueError("the form has no collective of its own")
-        mesh = "" if draft.mesh == ProblemForm.mesh else draft.mesh
+        mesh = "" if form.mesh == ProblemForm.mesh else form.mesh
         options = [("--mesh", mesh)]
         options += [(each.flag, getattr(own, name)) for name, each in COLLECTIVE_FIELDS.items() if each.flag]
         options += [(_flag(name), text) for name, text in own.parameters]
         return ["step", own.op, *_options(options)]
-    einsum, specs, sizes = _problem_texts(draft)
-    texts = {name: getattr(draft, name) for name in TABLE_KEYS if name != "einsum"}
-    texts |= {"device_order": draft.device_order.strip(), "specs": specs, "sizes": sizes}
+    einsum, specs, sizes = _problem_texts(form)
+    texts = {name: getattr(form, name) for name in TABLE_KEYS if name != "einsum"}
+    texts |= {"device_order": form.device_order.strip(), "specs": specs, "sizes": sizes}
     fields = PROBLEM_FIELDS | {"specs": SPECS}
     given = [(fields[name].flag, text) for name, text in texts.items() if text != fields[name].default]
     return [command, einsum, *_options(given)]
@@ -87,23 +87,23 @@ def _options(given: Sequence[tuple[str, str]]) -> list[str]:
     return found
 
 
-def _problem_texts(draft: ProblemForm) -> tuple[str, str, str]:
+def _problem_texts(form: ProblemForm) -> tuple[str, str, str]:
     """Einsum, specs and sizes; a product has its specs in subscripts, unless it cannot say them all."""
-    mesh = parsed(draft).mesh
-    einsums = parsed(draft).einsums
-    if mesh is None or einsums is None or len(einsums.rows) != len(draft.specs):
-        return draft.einsum, _joined(draft.specs), draft.sizes
-    specs = parsed(draft).specs
+    mesh = parsed(form).mesh
+    einsums = parsed(form).einsums
+    if mesh is None or einsums is None or len(einsums.rows) != len(form.specs):
+        return form.einsum, _joined(form.specs), form.sizes
+    specs = parsed(form).specs
     written = spec_texts(specs)
     if einsums.product is None:
-        return draft.einsum, _joined(written, einsums), draft.sizes
+        return form.einsum, _joined(written, einsums), form.sizes
     decided = [spec for spec in specs if not isinstance(spec, str)]
     product = split_product(einsums, decided, mesh.axis_names) if len(decided) == len(specs) else None
     if product is not None:
-        return "".join(span.text for span in product), "", draft.sizes
+        return "".join(span.text for span in product), "", form.sizes
     letters = _letters(einsums)
-    sizes = parsed(draft).sizes
-    renamed = draft.sizes if sizes is None else sizes_text({letters.get(d, d): n for d, n in sizes.items()})
+    sizes = parsed(form).sizes
+    renamed = form.sizes if sizes is None else sizes_text({letters.get(d, d): n for d, n in sizes.items()})
     return _in_letters(einsums, letters), _joined(written, einsums), renamed
 
 
@@ -164,7 +164,7 @@ def form_from_options(
     problem = problem_from_text(
         text, mesh=asked, specs=specs, sizes=sizes or "", dtype=dtype, axis_types=axis_types
     )
-    draft = ProblemForm(
+    form = ProblemForm(
         mesh=str(asked),
         einsum="",
         specs=(),
@@ -173,11 +173,11 @@ def form_from_options(
         axis_types=axis_types,
         targets=",".join(found.name for found in parse_targets(targets)) or "none",
     )
-    draft = enter_einsum(draft, text)
+    form = enter_einsum(form, text)
     if specs is not None or "[" in text:
         arrays = [array for part in problem.parts for array in (*part.operands, part.result)]
-        draft = replace(draft, specs=spec_texts([array.spec for array in arrays]))
-    return draft if device_order is None else enter_device_order(draft, device_order)
+        form = replace(form, specs=spec_texts([array.spec for array in arrays]))
+    return form if device_order is None else enter_device_order(form, device_order)
 
 
 def _given_sizes(problem: Problem, text: str, sizes: str) -> str:
@@ -195,20 +195,20 @@ def _given_sizes(problem: Problem, text: str, sizes: str) -> str:
 
 
 def looks_like_command(text: str) -> bool:
-    """Whether a text begins as the command line of a problem does."""
+    """Return whether a text begins as the command line of a problem does."""
     return len(text) <= MAX_LINE and _COMMAND.match(text) is not None
 
 
-def form_from_line(text: str, draft: ProblemForm) -> ProblemForm:
+def form_from_line(text: str, form: ProblemForm) -> ProblemForm:
     """The form of a command line: ``shardviz explain 'bd,df->bf' --mesh X=2 …``.
 
-    The line of ``step`` puts its collective, on its mesh, beside the problem of `draft`. Options of a
+    The line of ``step`` puts its collective, on its mesh, beside the problem of `form`. Options of a
     view are passed over. Raises `ShardvizError` for text that is not such a line, and as the command does.
     """
-    return form_from_arguments(_split(text), draft)
+    return form_from_arguments(_split(text), form)
 
 
-def form_from_arguments(words: Sequence[str], draft: ProblemForm) -> ProblemForm:
+def form_from_arguments(words: Sequence[str], form: ProblemForm) -> ProblemForm:
     """As `form_from_line`, from words that a shell has taken apart already."""
     left = [word for word in words if word != "$"]
     if left[:1] == ["shardviz"]:
@@ -216,7 +216,7 @@ def form_from_arguments(words: Sequence[str], draft: ProblemForm) -> ProblemForm
     name = left.pop(0) if left else "tui"
     if name == "step":
         collective, mesh = _collective(left)
-        return _on_mesh(replace(draft, collective=collective), mesh or ProblemForm.mesh)
+        return _on_mesh(replace(form, collective=collective), mesh or ProblemForm.mesh)
     if name not in ("explain", "tui"):
         raise QuestionError(
             f"{quote(name, 30)} is not a command that has a problem", "paste the line of explain, tui or step"
@@ -233,14 +233,14 @@ def form_from_arguments(words: Sequence[str], draft: ProblemForm) -> ProblemForm
     return form_from_options(*given, **options)
 
 
-def with_collective_from_line(text: str, draft: ProblemForm) -> ProblemForm:
+def with_collective_from_line(text: str, form: ProblemForm) -> ProblemForm:
     """The form with the collective of a line of ``step``, with that word or without: ``psum --axis X``.
 
     It is on the form's mesh unless the line has another. Raises `ShardvizError`.
     """
     words = _split(text)
     collective, mesh = _collective(words[1:] if words[:1] == ["step"] else words)
-    entered = replace(draft, collective=collective)
+    entered = replace(form, collective=collective)
     return entered if mesh is None else _on_mesh(entered, mesh)
 
 
@@ -296,24 +296,24 @@ def _click_command(name: str) -> click.Command:
     return click.Command(name, params=params, add_help_option=False)
 
 
-def _on_mesh(draft: ProblemForm, mesh: str) -> ProblemForm:
-    """The draft on the mesh of a collective; on another than its own nothing is split, so that it fits."""
+def _on_mesh(form: ProblemForm, mesh: str) -> ProblemForm:
+    """The form on the mesh of a collective; on another than its own nothing is split, so that it fits."""
     from shardviz.notation import parse_mesh
 
     asked = str(parse_mesh(mesh))
-    before = parsed(draft).mesh
+    before = parsed(form).mesh
     if before is not None and asked == str(before):
-        return draft
-    entered = enter_mesh(replace(draft, device_order=""), asked)
+        return form
+    entered = enter_mesh(replace(form, device_order=""), asked)
     return _unsplit(entered)
 
 
-def _unsplit(draft: ProblemForm) -> ProblemForm:
+def _unsplit(form: ProblemForm) -> ProblemForm:
     from shardviz.sharding import PartitionSpec
 
-    specs = parsed(draft).specs
+    specs = parsed(form).specs
     whole = [PartitionSpec.replicated(s.rank) if isinstance(s, PartitionSpec) else s for s in specs]
-    return replace(draft, specs=spec_texts(whole))
+    return replace(form, specs=spec_texts(whole))
 
 
 def _split(text: str) -> list[str]:
@@ -333,26 +333,26 @@ def form_from_table(table: Mapping[str, Any]) -> ProblemForm:
     """
     given = {name: table[name] for name in TABLE_KEYS if name in table}
     specs = given.pop("specs") if "[" in given.get("einsum", "") and "specs" in given else None
-    draft = form_from_options(**given)
+    form = form_from_options(**given)
     if specs is not None:
-        draft = replace(draft, specs=_specs_of_rows(specs, draft))
+        form = replace(form, specs=_specs_of_rows(specs, form))
     if "collective" not in table:
-        return draft
+        return form
     collective = dict(table["collective"])
     parameters = tuple(collective.pop("parameters", {}).items())
-    return replace(draft, collective=CollectiveFields(**collective, parameters=parameters))
+    return replace(form, collective=CollectiveFields(**collective, parameters=parameters))
 
 
-def _specs_of_rows(text: str, draft: ProblemForm) -> tuple[str, ...]:
-    """The specs of all rows of a draft, from ``XY,Y_->X_``."""
+def _specs_of_rows(text: str, form: ProblemForm) -> tuple[str, ...]:
+    """The specs of all rows of a form, from ``XY,Y_->X_``."""
     from shardviz.notation import parse_specs
 
-    mesh = parsed(draft).mesh
+    mesh = parsed(form).mesh
     assert mesh is not None
     parts = parse_specs(text, mesh.axis_names)
     specs = spec_texts([spec for part in parts for spec in (*part.operands, part.result)])
-    if len(specs) != len(draft.specs):
-        said, arrays = plural(len(specs), "spec"), plural(len(draft.specs), "array")
+    if len(specs) != len(form.specs):
+        said, arrays = plural(len(specs), "spec"), plural(len(form.specs), "array")
         raise QuestionError(
             f"{quote(text)} has {said}, and there are {arrays}", "write one for each array: XY,Y_->X_"
         )

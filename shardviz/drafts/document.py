@@ -117,7 +117,7 @@ def _shown(value: object) -> str:
 
 
 def _kind(value: object) -> str:
-    """What JSON calls a value."""
+    """JSON's word for a value."""
     if value is None:
         return "null"
     names = {bool: "a truth value", int: "a number", float: "a number", str: "a text", list: "a list"}

@@ -22,55 +22,55 @@ if TYPE_CHECKING:
     from shardviz.sharding import Mesh, PartitionSpec
 
 
-def enter(draft: ProblemForm, field: str, text: str) -> ProblemForm:
+def enter(form: ProblemForm, field: str, text: str) -> ProblemForm:
     """Put text into a field, named as `FieldError.field` names it.
 
     What can be read is put into its usual form: a spec into a spec string, a dtype under its short name. What
     cannot stays as it is, but on one line and without characters that no terminal shows. A command line that
-    begins with ``shardviz``, ``explain``, ``tui`` or ``step`` replaces the whole draft from any field.
+    begins with ``shardviz``, ``explain``, ``tui`` or ``step`` replaces the whole form from any field.
 
-    Raises `KeyError` for a field that no draft has.
+    Raises `KeyError` for a field that no form has.
     """
     text = one_line(text)
     name, _, number = field.partition(".")
     entered = partial(enter_sharding, row=int(number)) if name == "specs" else _ENTERED[name]
     try:
         with reader_errors():
-            return form_from_line(text, draft) if looks_like_command(text) else entered(draft, text=text)
+            return form_from_line(text, form) if looks_like_command(text) else entered(form, text=text)
     except ShardvizError:
         # It stays in the field, whose fault says what is wrong with it.
-        return _typed(draft, field, text)
+        return _typed(form, field, text)
 
 
-def _typed(draft: ProblemForm, field: str, text: str) -> ProblemForm:
+def _typed(form: ProblemForm, field: str, text: str) -> ProblemForm:
     name, _, number = field.partition(".")
     if name == "specs":
-        specs = list(draft.specs)
+        specs = list(form.specs)
         specs[int(number)] = text
-        return replace(draft, specs=tuple(specs))
+        return replace(form, specs=tuple(specs))
     if name == "collective":
-        return replace(draft, collective=CollectiveFields(text))
+        return replace(form, collective=CollectiveFields(text))
     values: dict[str, Any] = {name: text}
-    return replace(draft, **values)
+    return replace(form, **values)
 
 
-def _enter_dtype(draft: ProblemForm, text: str) -> ProblemForm:
+def _enter_dtype(form: ProblemForm, text: str) -> ProblemForm:
     from shardviz.sharding import canonical_dtype
 
     try:
-        return replace(draft, dtype=canonical_dtype(text.strip()))
+        return replace(form, dtype=canonical_dtype(text.strip()))
     except ShardvizError:
-        return replace(draft, dtype=text)
+        return replace(form, dtype=text)
 
 
-def _enter_axis_types(draft: ProblemForm, text: str) -> ProblemForm:
+def _enter_axis_types(form: ProblemForm, text: str) -> ProblemForm:
     """``auto``, ``Explicit``, ``AxisType.Explicit`` or, one for each axis, ``(Auto, Auto)``."""
     words = {word.strip().rpartition(".")[2].lower() for word in text.strip("( ,)").split(",")}
     known = words.pop() if len(words) == 1 else ""
-    return replace(draft, axis_types=known if known in PROBLEM_FIELDS["axis_types"].choices else text)
+    return replace(form, axis_types=known if known in PROBLEM_FIELDS["axis_types"].choices else text)
 
 
-def _enter_targets(draft: ProblemForm, text: str) -> ProblemForm:
+def _enter_targets(form: ProblemForm, text: str) -> ProblemForm:
     """Names with commas or blanks between them; ``none`` alone asks nobody."""
     from shardviz.compiler import parse_targets
 
@@ -79,18 +79,18 @@ def _enter_targets(draft: ProblemForm, text: str) -> ProblemForm:
             names = [target.name for target in parse_targets(written)]
         except ShardvizError:
             continue
-        return replace(draft, targets=",".join(names) or "none")
-    return replace(draft, targets=text)
+        return replace(form, targets=",".join(names) or "none")
+    return replace(form, targets=text)
 
 
-def _enter_collective(draft: ProblemForm, text: str) -> ProblemForm:
+def _enter_collective(form: ProblemForm, text: str) -> ProblemForm:
     """The words of `shardviz step`; nothing leaves the player to the plan."""
     if not text.strip():
-        return replace(draft, collective=None)
+        return replace(form, collective=None)
     try:
-        return with_collective_from_line(text, draft)
+        return with_collective_from_line(text, form)
     except ShardvizError:
-        return replace(draft, collective=CollectiveFields(text))
+        return replace(form, collective=CollectiveFields(text))
 
 
 _ENTERED = {
@@ -105,7 +105,7 @@ _ENTERED = {
 }
 
 
-def enter_sharding(draft: ProblemForm, row: int, text: str) -> ProblemForm:
+def enter_sharding(form: ProblemForm, row: int, text: str) -> ProblemForm:
     """Put text into the spec of a row.
 
     Specs of all arrays (``XY,Y_->X_``) fill all rows, a product (``A[B_X, D] * W[D, F]``) takes the place of
@@ -113,44 +113,44 @@ def enter_sharding(draft: ProblemForm, row: int, text: str) -> ProblemForm:
     `jax.typeof` are taken over. Text that cannot be read, or is that of another array, stays, and changes
     nothing else.
     """
-    specs = list(draft.specs)
+    specs = list(form.specs)
     if not 0 <= row < len(specs):
-        return draft
+        return form
     specs[row] = text
-    typed = replace(draft, specs=tuple(specs))
+    typed = replace(form, specs=tuple(specs))
     if text.strip() == OPEN:
         return replace(typed, specs=(*specs[:row], OPEN, *specs[row + 1 :]))
     from shardviz.notation.mesh import spec_alone
 
     try:
-        return _entered(_with_mesh(draft, text), row, spec_alone(text)) or typed
+        return _entered(_with_mesh(form, text), row, spec_alone(text)) or typed
     except ShardvizError:
         return typed
 
 
-def _entered(draft: ProblemForm, row: int, text: str) -> ProblemForm | None:
+def _entered(form: ProblemForm, row: int, text: str) -> ProblemForm | None:
     from shardviz.notation import Context, detect, parse_product, read_sharding
 
-    mesh = parsed(draft).mesh
+    mesh = parsed(form).mesh
     if mesh is None:
         return None
-    einsums = parsed(draft).einsums
-    if einsums is not None and len(einsums.rows) != len(draft.specs):
+    einsums = parsed(form).einsums
+    if einsums is not None and len(einsums.rows) != len(form.specs):
         einsums = None
     if detect(text).key == "book":
         product = parse_product(text, mesh.axis_names)
         if len(product.operands) > 1 or product.result is not None:
-            return enter_einsum(draft, text)
+            return enter_einsum(form, text)
     whole = None if einsums is None else _all_specs(text, mesh, einsums)
     if whole is not None:
-        return replace(draft, specs=whole)
+        return replace(form, specs=whole)
     rank = None if einsums is None else len(einsums.rows[row].dims)
     reading = read_sharding(text, Context(mesh, rank))
     if einsums is not None:
         check_array(reading, einsums.rows[row])
-    specs = list(draft.specs)
+    specs = list(form.specs)
     specs[row] = spec_texts([reading.spec])[0]
-    entered = replace(draft, specs=tuple(specs))
+    entered = replace(form, specs=tuple(specs))
     return entered if einsums is None else _with_types(entered, einsums, row, reading)
 
 
@@ -174,24 +174,24 @@ def _all_specs(text: str, mesh: Mesh, einsums: Einsums) -> tuple[str, ...] | Non
     return spec_texts(list(specs))
 
 
-def _with_types(draft: ProblemForm, einsums: Einsums, row: int, reading: Reading) -> ProblemForm:
-    """The draft with the sizes and the dtype that the text says, too."""
+def _with_types(form: ProblemForm, einsums: Einsums, row: int, reading: Reading) -> ProblemForm:
+    """The form with the sizes and the dtype that the text says, too."""
     if reading.shape is not None:
         dims = einsums.rows[row].dims
-        draft = enter_sizes(draft, sizes_text(dict(zip(dims, reading.shape, strict=True))))
-    return draft if reading.dtype is None else replace(draft, dtype=reading.dtype)
+        form = enter_sizes(form, sizes_text(dict(zip(dims, reading.shape, strict=True))))
+    return form if reading.dtype is None else replace(form, dtype=reading.dtype)
 
 
-def _with_mesh(draft: ProblemForm, text: str) -> ProblemForm:
-    """The draft on the mesh that the text says, if it does and the mesh can be read.
+def _with_mesh(form: ProblemForm, text: str) -> ProblemForm:
+    """The form on the mesh that the text says, if it does and the mesh can be read.
 
-    HLO's names need not be the user's: its text is read by places of the draft's mesh.
+    HLO's names need not be the user's: its text is read by places of the form's mesh.
     """
     from shardviz.notation import detect
     from shardviz.notation.mesh import mesh_in_text
 
     mesh = None if detect(text).key == "gspmd" else mesh_in_text(text)
     if mesh is None:
-        return draft
-    entered = enter_mesh(draft, mesh)
-    return draft if parsed(entered).mesh is None else entered
+        return form
+    entered = enter_mesh(form, mesh)
+    return form if parsed(entered).mesh is None else entered

@@ -20,91 +20,91 @@ FRESH = "XYZWVUTSRQPONMLKJIHGFEDCBA"
 FIRST_SIZE = 2
 
 
-def add_axis(draft: ProblemForm, name: str | None = None) -> ProblemForm:
+def add_axis(form: ProblemForm, name: str | None = None) -> ProblemForm:
     """Add an axis of two devices as the minor one, named by a free letter where no name is given."""
-    mesh = parsed(draft).mesh
+    mesh = parsed(form).mesh
     name = None if name is None else one_line(name).strip()
     if mesh is None:
-        if draft.mesh.strip():
-            return draft
-        return replace(draft, mesh=f"{name or fresh_axes(1, draft, mesh)[0]}={FIRST_SIZE}")
-    name = name or fresh_axes(1, draft, mesh)[0]
-    return _settled(replace(draft, mesh=f"{draft.mesh.rstrip(' ,')},{name}={FIRST_SIZE}"), mesh)
+        if form.mesh.strip():
+            return form
+        return replace(form, mesh=f"{name or fresh_axes(1, form, mesh)[0]}={FIRST_SIZE}")
+    name = name or fresh_axes(1, form, mesh)[0]
+    return _settled(replace(form, mesh=f"{form.mesh.rstrip(' ,')},{name}={FIRST_SIZE}"), mesh)
 
 
-def rename_axis(draft: ProblemForm, axis: str, name: str) -> ProblemForm:
+def rename_axis(form: ProblemForm, axis: str, name: str) -> ProblemForm:
     """Give an axis another name, in the specs, too."""
-    mesh = parsed(draft).mesh
+    mesh = parsed(form).mesh
     if mesh is None or axis not in mesh.axis_names:
-        return draft
+        return form
     name = one_line(name).strip()
     shape = {name if known == axis else known: size for known, size in mesh.shape.items()}
     if len(shape) < len(mesh.axis_names):
-        return replace(draft, mesh=_text(mesh, axis, f"{name}={mesh.axis_size(axis)}"))
-    return _settled(replace(draft, mesh=_shape_text(shape)), mesh, {axis: name})
+        return replace(form, mesh=_text(mesh, axis, f"{name}={mesh.axis_size(axis)}"))
+    return _settled(replace(form, mesh=_shape_text(shape)), mesh, {axis: name})
 
 
-def resize_axis(draft: ProblemForm, axis: str, size: int) -> ProblemForm:
+def resize_axis(form: ProblemForm, axis: str, size: int) -> ProblemForm:
     """Give an axis another number of devices."""
-    mesh = parsed(draft).mesh
+    mesh = parsed(form).mesh
     if mesh is None or axis not in mesh.axis_names:
-        return draft
-    return replace(draft, mesh=_text(mesh, axis, f"{axis}={size}"))
+        return form
+    return replace(form, mesh=_text(mesh, axis, f"{axis}={size}"))
 
 
-def double_axis(draft: ProblemForm, axis: str) -> ProblemForm:
+def double_axis(form: ProblemForm, axis: str) -> ProblemForm:
     """Grow an axis to the next power of two, unless the mesh becomes larger than any question needs."""
     from shardviz.sharding.mesh import MAX_DEVICES
 
-    mesh = parsed(draft).mesh
+    mesh = parsed(form).mesh
     if mesh is None or axis not in mesh.axis_names:
-        return draft
+        return form
     size = mesh.axis_size(axis)
     doubled = 1 << size.bit_length()
-    return resize_axis(draft, axis, doubled) if mesh.size // size * doubled <= MAX_DEVICES else draft
+    return resize_axis(form, axis, doubled) if mesh.size // size * doubled <= MAX_DEVICES else form
 
 
-def halve_axis(draft: ProblemForm, axis: str) -> ProblemForm:
+def halve_axis(form: ProblemForm, axis: str) -> ProblemForm:
     """Shrink an axis to the power of two before its size, at least 1."""
-    mesh = parsed(draft).mesh
+    mesh = parsed(form).mesh
     if mesh is None or axis not in mesh.axis_names or mesh.axis_size(axis) == 1:
-        return draft
-    return resize_axis(draft, axis, 1 << ((mesh.axis_size(axis) - 1).bit_length() - 1))
+        return form
+    return resize_axis(form, axis, 1 << ((mesh.axis_size(axis) - 1).bit_length() - 1))
 
 
-def remove_axis(draft: ProblemForm, axis: str) -> ProblemForm:
+def remove_axis(form: ProblemForm, axis: str) -> ProblemForm:
     """Take an axis out of the mesh and of all specs; the last one stays."""
-    mesh = parsed(draft).mesh
+    mesh = parsed(form).mesh
     if mesh is None or axis not in mesh.axis_names or len(mesh.axis_names) == 1:
-        return draft
+        return form
     shape = {name: size for name, size in mesh.shape.items() if name != axis}
-    return _settled(replace(draft, mesh=_shape_text(shape)), mesh, {axis: None})
+    return _settled(replace(form, mesh=_shape_text(shape)), mesh, {axis: None})
 
 
-def move_axis(draft: ProblemForm, axis: str, places: int) -> ProblemForm:
+def move_axis(form: ProblemForm, axis: str, places: int) -> ProblemForm:
     """Move an axis among the others; negative `places` make it more major."""
-    mesh = parsed(draft).mesh
+    mesh = parsed(form).mesh
     if mesh is None or axis not in mesh.axis_names:
-        return draft
+        return form
     names = [name for name in mesh.axis_names if name != axis]
     names.insert(max(0, mesh.axis_names.index(axis) + places), axis)
-    return _settled(replace(draft, mesh=_shape_text({name: mesh.shape[name] for name in names})), mesh)
+    return _settled(replace(form, mesh=_shape_text({name: mesh.shape[name] for name in names})), mesh)
 
 
-def enter_axis(draft: ProblemForm, axis: str, text: str) -> ProblemForm:
+def enter_axis(form: ProblemForm, axis: str, text: str) -> ProblemForm:
     """Rename or resize an axis, or both: ``data``, ``4`` or ``data=4``; a whole mesh replaces the mesh."""
-    mesh = parsed(draft).mesh
+    mesh = parsed(form).mesh
     if mesh is None or axis not in mesh.axis_names:
-        return draft
-    if _is_whole_mesh(text, draft, mesh):
-        return replace_mesh(draft, text)
+        return form
+    if _is_whole_mesh(text, form, mesh):
+        return replace_mesh(form, text)
     name, equals, size = (piece.strip() for piece in one_line(text).partition("="))
     if not equals and name.isdecimal():
         name, size = axis, name
-    return enter_mesh(draft, _text(mesh, axis, f"{name or axis}={size or mesh.axis_size(axis)}"))
+    return enter_mesh(form, _text(mesh, axis, f"{name or axis}={size or mesh.axis_size(axis)}"))
 
 
-def enter_mesh(draft: ProblemForm, text: str) -> ProblemForm:
+def enter_mesh(form: ProblemForm, text: str) -> ProblemForm:
     """Put text into the mesh: ``X=2,Y=4``, what JAX prints, or sizes alone, as in ``2x4``.
 
     The specs follow: where one name stands in the place of another, the axis is renamed, and an axis that is
@@ -112,12 +112,12 @@ def enter_mesh(draft: ProblemForm, text: str) -> ProblemForm:
     """
     from shardviz.notation import parse_mesh
 
-    before = parsed(draft).mesh
+    before = parsed(form).mesh
     try:
-        after = parse_mesh(_named(text, draft, before))
+        after = parse_mesh(_named(text, form, before))
     except ShardvizError:
-        return replace(draft, mesh=text)
-    entered = replace(draft, mesh=str(after))
+        return replace(form, mesh=text)
+    entered = replace(form, mesh=str(after))
     if before is None:
         return with_subscripts_moved(entered)
     names: dict[str, str | None] = {}
@@ -128,7 +128,7 @@ def enter_mesh(draft: ProblemForm, text: str) -> ProblemForm:
     return _settled(entered, before, names)
 
 
-def replace_mesh(draft: ProblemForm, text: str) -> ProblemForm:
+def replace_mesh(form: ProblemForm, text: str) -> ProblemForm:
     """Another mesh in place of the whole mesh, as `enter_mesh` reads it.
 
     From a dimension go the axes that do not divide it any more.
@@ -136,7 +136,7 @@ def replace_mesh(draft: ProblemForm, text: str) -> ProblemForm:
     from shardviz.planner.question import dimension_sizes
     from shardviz.sharding import PartitionSpec
 
-    entered = enter_mesh(draft, text)
+    entered = enter_mesh(form, text)
     mesh = parsed(entered).mesh
     einsums = parsed(entered).einsums
     if mesh is None or einsums is None or len(einsums.rows) != len(entered.specs):
@@ -154,34 +154,34 @@ def replace_mesh(draft: ProblemForm, text: str) -> ProblemForm:
     return replace(entered, specs=spec_texts(specs))
 
 
-def enter_device_order(draft: ProblemForm, text: str) -> ProblemForm:
+def enter_device_order(form: ProblemForm, text: str) -> ProblemForm:
     """Put text into the order of the devices; ids stay as they were typed where they do not fit the mesh."""
     from shardviz.notation.mesh import ROW_MAJOR
 
-    mesh = parsed(replace(draft, device_order=text)).mesh
+    mesh = parsed(replace(form, device_order=text)).mesh
     if text.strip().lower() == ROW_MAJOR:
-        return replace(draft, device_order=ROW_MAJOR)
+        return replace(form, device_order=ROW_MAJOR)
     if mesh is None or mesh.device_order is None:
-        return replace(draft, device_order=text.strip())
-    return replace(draft, device_order=",".join(map(str, mesh.device_order)))
+        return replace(form, device_order=text.strip())
+    return replace(form, device_order=",".join(map(str, mesh.device_order)))
 
 
-def fresh_axes(count: int, draft: ProblemForm, mesh: Mesh | None) -> list[str]:
+def fresh_axes(count: int, form: ProblemForm, mesh: Mesh | None) -> list[str]:
     """Names that no axis, array or dimension has: X, Y, Z, V, …, then X1, X2, …."""
     taken = () if mesh is None else mesh.axis_names
-    einsums = parsed(draft).einsums
+    einsums = parsed(form).einsums
     if einsums is not None:
         taken = (*taken, *(row.name for row in einsums.rows), *einsums.dims)
     names = [*FRESH, *(f"X{number}" for number in range(1, len(taken) + count + 1))]
     return [name for name in names if name not in taken][:count]
 
 
-def _is_whole_mesh(text: str, draft: ProblemForm, mesh: Mesh) -> bool:
-    """Whether text that is typed for one axis says all of them: ``X=2,Y=4``, ``2x4``, what JAX prints."""
+def _is_whole_mesh(text: str, form: ProblemForm, mesh: Mesh) -> bool:
+    """Return whether text for one axis is a whole mesh: ``X=2,Y=4``, ``2x4``, or as JAX prints it."""
     from shardviz.notation import parse_mesh
 
     try:
-        said = parse_mesh(_named(text, draft, mesh))
+        said = parse_mesh(_named(text, form, mesh))
     except ShardvizError:
         return "," in text
     return "," in text or "=" not in text or len(said.axis_names) > 1
@@ -196,27 +196,27 @@ def _dividing(axes: Sequence[str], elements: int, mesh: Mesh) -> tuple[str, ...]
     return kept
 
 
-def _named(text: str, draft: ProblemForm, mesh: Mesh | None) -> str:
+def _named(text: str, form: ProblemForm, mesh: Mesh | None) -> str:
     """Sizes alone get names: those of the axes that are there, then fresh ones."""
     sizes = text.replace("×", "x").strip().strip("()").split("x")
     if len(sizes) < 2 or not all(size.strip().isdecimal() for size in sizes):
         return text
     known = () if mesh is None else mesh.axis_names
-    names = [*known, *fresh_axes(len(sizes), draft, mesh)]
+    names = [*known, *fresh_axes(len(sizes), form, mesh)]
     return ",".join(f"{name}={size.strip()}" for name, size in zip(names, sizes, strict=False))
 
 
-def _settled(draft: ProblemForm, before: Mesh, names: Mapping[str, str | None] | None = None) -> ProblemForm:
-    """The draft with the specs, which were written for the mesh `before`, under the axes' new names.
+def _settled(form: ProblemForm, before: Mesh, names: Mapping[str, str | None] | None = None) -> ProblemForm:
+    """The form with the specs, which were written for the mesh `before`, under the axes' new names.
 
     None is the new name of an axis that is gone. Where the new mesh cannot be read, the specs stay.
     """
-    if parsed(draft).mesh is None:
-        return draft
-    old = replace(draft, mesh=str(before))
+    if parsed(form).mesh is None:
+        return form
+    old = replace(form, mesh=str(before))
     specs = parsed(old).specs
     renamed = spec_texts([_renamed(spec, names or {}) for spec in specs])
-    return with_subscripts_moved(replace(draft, specs=renamed))
+    return with_subscripts_moved(replace(form, specs=renamed))
 
 
 def _renamed(spec: Spec, names: Mapping[str, str | None]) -> Spec:

@@ -206,7 +206,7 @@ def check_array(reading: Reading, row: ArrayRow) -> None:
 
 
 def _same(names: Sequence[str], others: Sequence[str]) -> bool:
-    """Whether names are the same, capital or not."""
+    """Return whether names are the same, capital or not."""
     return [name.casefold() for name in names] == [name.casefold() for name in others]
 
 

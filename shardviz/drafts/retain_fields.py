@@ -22,52 +22,52 @@ if TYPE_CHECKING:
     from shardviz.sharding import PartitionSpec
 
 
-def enter_einsum(draft: ProblemForm, text: str) -> ProblemForm:
+def enter_einsum(form: ProblemForm, text: str) -> ProblemForm:
     """Put an einsum, a chain or a product into the field `einsum`.
 
     A product's subscripts move into the rows. Without any, dimensions that stay keep their axes. They keep
     their sizes, and new dimensions have the defaults.
     """
-    mesh = parsed(draft).mesh
+    mesh = parsed(form).mesh
     try:
         einsums = read_einsums(
-            text, ellipsis_rank(parsed(draft).sizes), None if mesh is None else mesh.axis_names
+            text, ellipsis_rank(parsed(form).sizes), None if mesh is None else mesh.axis_names
         )
     except ShardvizError:
-        return replace(draft, einsum=text)
+        return replace(form, einsum=text)
     written = einsums.written_specs
-    specs = list(written) if written is not None else _carried_specs(draft, einsums)
+    specs = list(written) if written is not None else _carried_specs(form, einsums)
     return replace(
-        draft, einsum=_canonical(text, einsums), specs=spec_texts(specs), sizes=_carried_sizes(draft, einsums)
+        form, einsum=_canonical(text, einsums), specs=spec_texts(specs), sizes=_carried_sizes(form, einsums)
     )
 
 
-def with_subscripts_moved(draft: ProblemForm) -> ProblemForm:
-    """The draft, the subscripts of a product moved into its rows if they can be read by now."""
-    if "[" not in draft.einsum:
-        return draft
-    einsums = parsed(draft).einsums
-    return draft if einsums is None or einsums.written_specs is None else enter_einsum(draft, draft.einsum)
+def with_subscripts_moved(form: ProblemForm) -> ProblemForm:
+    """The form, the subscripts of a product moved into its rows if they can be read by now."""
+    if "[" not in form.einsum:
+        return form
+    einsums = parsed(form).einsums
+    return form if einsums is None or einsums.written_specs is None else enter_einsum(form, form.einsum)
 
 
-def enter_sizes(draft: ProblemForm, text: str) -> ProblemForm:
+def enter_sizes(form: ProblemForm, text: str) -> ProblemForm:
     """Put sizes into their field: ``b=8,d=2048``, where dimensions left out keep theirs, or the shapes of the
     operands, ``8x2048,2048x8192``. The dimensions of an ellipsis are as many as have sizes."""
     from shardviz.notation import parse_sizes
 
     if not text.strip():
-        return _with_rank(draft, "")
-    einsums = parsed(draft).einsums
+        return _with_rank(form, "")
+    einsums = parsed(form).einsums
     try:
         given = _of_shapes(text, einsums) or parse_sizes(text)
     except ShardvizError:
-        return replace(draft, sizes=text)
+        return replace(form, sizes=text)
     if einsums is None:
-        return replace(draft, sizes=text)
-    dims = _dims_with_rank(draft.einsum, einsums, ellipsis_rank(given) or ellipsis_rank(parsed(draft).sizes))
+        return replace(form, sizes=text)
+    dims = _dims_with_rank(form.einsum, einsums, ellipsis_rank(given) or ellipsis_rank(parsed(form).sizes))
     if not given.keys() <= {*dims}:
-        return replace(draft, sizes=text)
-    return _with_rank(draft, sizes_text(_completed(dims, {**(parsed(draft).sizes or {}), **given}, given)))
+        return replace(form, sizes=text)
+    return _with_rank(form, sizes_text(_completed(dims, {**(parsed(form).sizes or {}), **given}, given)))
 
 
 def sizes_text(sizes: Mapping[str, int]) -> str:
@@ -94,13 +94,13 @@ def _completed(dims: Sequence[str], known: Mapping[str, int], given: Mapping[str
     return {dim: fitting.get(dim, usual[dim]) for dim in dims}
 
 
-def _with_rank(draft: ProblemForm, sizes: str) -> ProblemForm:
-    """The draft with other sizes, and its specs for as many dimensions as its ellipsis then has."""
-    changed = replace(draft, sizes=sizes)
-    if "..." not in draft.einsum:
+def _with_rank(form: ProblemForm, sizes: str) -> ProblemForm:
+    """The form with other sizes, and its specs for as many dimensions as its ellipsis then has."""
+    changed = replace(form, sizes=sizes)
+    if "..." not in form.einsum:
         return changed
     einsums = parsed(changed).einsums
-    return changed if einsums is None else replace(changed, specs=spec_texts(_carried_specs(draft, einsums)))
+    return changed if einsums is None else replace(changed, specs=spec_texts(_carried_specs(form, einsums)))
 
 
 def _of_shapes(text: str, einsums: Einsums | None) -> dict[str, int]:
@@ -135,20 +135,20 @@ def _canonical(text: str, einsums: Einsums) -> str:
     return written if (again.parts, again.names) == (einsums.parts, einsums.names) else text
 
 
-def _carried_sizes(draft: ProblemForm, einsums: Einsums) -> str:
-    known = parsed(draft).sizes
+def _carried_sizes(form: ProblemForm, einsums: Einsums) -> str:
+    known = parsed(form).sizes
     if known is None:
-        return draft.sizes
+        return form.sizes
     if not any(dim in known for dim in einsums.dims):
         return ""
     return sizes_text(_completed(einsums.dims, known, {}))
 
 
-def _carried_specs(draft: ProblemForm, einsums: Einsums) -> list[Spec]:
+def _carried_specs(form: ProblemForm, einsums: Einsums) -> list[Spec]:
     """For every new row what fits of the old row in its place: operands by order, the last result by name of
     its dimensions; a row that is new is whole, or open where it may be."""
-    before = parsed(draft).einsums
-    specs = parsed(draft).specs
+    before = parsed(form).einsums
+    specs = parsed(form).specs
     if before is None or len(before.rows) != len(specs):
         # Nobody knows what the rows were called: those of the same rank stay.
         return [
@@ -163,7 +163,7 @@ def _carried_specs(draft: ProblemForm, einsums: Einsums) -> list[Spec]:
 
 
 def _keys(rows: Sequence[ArrayRow]) -> list[tuple[str, int]]:
-    """What a row is called when rows of two einsums are compared."""
+    """The name of each row when rows of two einsums are compared."""
     keys = []
     operands = 0
     for place, row in enumerate(rows):

@@ -37,11 +37,11 @@ _WORDS = (
     b'"einsum":"A[I, J] * B[J, K] -> C[I, K]","A[B, D] * W[D, F] -> Out[B, F]","specs":["XY","Y_","X_","_Y",'
     b'"__"],"sizes":"I=8,J=8,K=8","sizes":"B=8,D=2048,F=8192","dtype":"f32"},{"draft":{"mesh":"X=2,Y=4",'
 )
-"""What most strings say, for deflate to point at."""
+"""The words of most strings, for deflate to point at."""
 _START = re.compile(r"shardviz(\d{1,6})-")
 _LESSON = re.compile(r"[a-z0-9][a-z0-9-]{0,59}")
 _AROUND = "\"'`<>()[]{}*.,;:!?"
-"""What a sentence puts around a string; base64 has none of it."""
+"""Characters that a sentence puts around a string; base64 has none of them."""
 _AGAIN = "copy the whole string, from shardviz1- to its end"
 
 
@@ -79,7 +79,7 @@ def to_string(shared: Shared) -> str:
 
 
 def from_string(text: str) -> Shared:
-    """What the string says; white space, line breaks, quotes and backticks from a chat do not matter.
+    """Read a string; white space, line breaks, quotes and backticks from a chat do not matter.
 
     Raises `QuestionError` for a string that is too long, cut, altered, of another version, or says what no
     shardviz has written.
@@ -120,7 +120,7 @@ def to_shared_document(shared: Shared) -> dict[str, Any]:
 
 
 def from_shared_document(document: Mapping[str, object]) -> Shared:
-    """What `to_shared_document` wrote. Raises `QuestionError` for values that it would not have written."""
+    """Read what `to_shared_document` wrote. Raises `QuestionError` for other values."""
     screen, lesson, stage = document["screen"], document["lesson"], document["stage"]
     if screen not in SCREENS:
         raise _strange("screen", screen)

@@ -15,7 +15,7 @@ from shardviz.errors import ShardvizError, quote
 MAX_BYTES = 1_000_000
 OTHER_VERSION = "open it with the shardviz that saved it"
 LOCK_SECONDS = 2.0
-"""How long to wait for another session that reads and writes the same file."""
+"""The wait for another session that reads and writes the same file."""
 
 
 class StateError(ShardvizError):

@@ -25,7 +25,7 @@ _SAID_OTHERWISE = (
         "set order to row-major to place it by the ids",
     ),
 )
-"""What has no option's place in the application, or is done by a key."""
+"""Options without a field in the application, or that a key stands for."""
 _NAMES = "|".join(sorted(_FIELDS, key=len, reverse=True))
 _GIVEN = re.compile(rf"(?:\b(?:use|ask|add) |(?<=\bor ))--({_NAMES}) ")
 _NAMED = re.compile(rf"--({_NAMES})\b")

@@ -75,7 +75,7 @@ def read_gspmd(text: str, context: Context) -> Reading:
 
 
 def write_gspmd(reading: Reading, context: Context) -> str:
-    """What XLA prints for this sharding in a program over the mesh of `context`.
+    """Write this sharding as XLA prints it in a program over the mesh of `context`.
 
     Raises `QuestionError` when no mesh is known or the spec has an axis that it lacks.
     """
@@ -142,7 +142,7 @@ class _NamedMesh:
 
 
 def _read_named(scanner: Scanner, mesh: Mesh, context: Context) -> Reading:
-    """What stands in the braces from ``mesh[`` on; raises as `read_gspmd` does."""
+    """Read the text in the braces from ``mesh[`` on; raises as `read_gspmd` does."""
     start = scanner.pos
     named = _mesh(scanner)
     if named.axes and named.size != mesh.size:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 
 from shardviz.cli.entry import run
-from shardviz.cli.lesson_check import LessonVerifier
-from shardviz.cli.lesson_programs import Programs
+from shardviz.cli.lesson_check import LessonVerifier, Programs
 from shardviz.lessons import jax_questions
 from shardviz.lessons.course import file_names
 from shardviz.lessons.measures import compute
