@@ -41,8 +41,8 @@ class Explanation(Shown):
         for each in self.compiled:
             if each.target == name:
                 return each
-        asked = ", ".join(each.target for each in self.compiled) or "nobody"
-        raise QuestionError(f"{name} was not asked", f"asked was {asked}")
+        asked = ", ".join(each.target for each in self.compiled) or "none"
+        raise QuestionError(f"{name} was not asked", f"the targets that were asked: {asked}")
 
     def lines(self, width: int, palette: Palette) -> list[Text]:
         from shardviz.render.plans.explain_view import explain_view

@@ -46,7 +46,7 @@ def read_text(name: str) -> str:
             with Path(name).open("rb") as file:
                 data = _contents(file, where)
     except FileNotFoundError:
-        raise QuestionError(f"there is no file {where}", HOW) from None
+        raise QuestionError(f"file {where} does not exist", HOW) from None
     except IsADirectoryError:
         raise QuestionError(f"{where} is a folder", _a_text_in(Path(name))) from None
     except (OSError, ValueError) as error:

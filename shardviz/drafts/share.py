@@ -137,13 +137,13 @@ def _json_of(packed: bytes) -> object:
         text = inflate.decompress(packed, MAX_JSON + 1)
         if len(text) > MAX_JSON:
             raise QuestionError(
-                f"the string holds more than {MAX_JSON:,} bytes", "shardviz made no such string"
+                f"the string holds more than {MAX_JSON:,} bytes", "shardviz did not make this string"
             )
         if not inflate.eof or inflate.unused_data:
             raise _damaged()
         return json.loads(text.decode())
     except (zlib.error, ValueError, RecursionError):
-        raise QuestionError("the string holds no problem", "shardviz made no such string") from None
+        raise QuestionError("the string holds no problem", "shardviz did not make this string") from None
 
 
 def _whole(short: object) -> dict[str, Any]:
@@ -159,10 +159,12 @@ def _whole(short: object) -> dict[str, Any]:
 
 def _over(usual: dict[str, Any], short: object, what: str) -> dict[str, Any]:
     if not isinstance(short, Mapping):
-        raise QuestionError(f"the {what} holds no object", "shardviz made no such string")
+        raise QuestionError(f"the {what} holds no object", "shardviz did not make this string")
     for name in short:
         if name not in usual:
-            raise QuestionError(f"a shared {what} has no {quote(name, 30)}", "shardviz made no such string")
+            raise QuestionError(
+                f"a shared {what} has no {quote(name, 30)}", "shardviz did not make this string"
+            )
     return usual | dict(short)
 
 
@@ -185,4 +187,4 @@ def _damaged() -> QuestionError:
 
 def _strange(name: str, value: object) -> QuestionError:
     shown = quote(value, 30) if isinstance(value, str) else type(value).__name__
-    return QuestionError(f"the string has {shown} as its {name}", "shardviz made no such string")
+    return QuestionError(f"the string has {shown} as its {name}", "shardviz did not make this string")

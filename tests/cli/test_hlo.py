@@ -278,7 +278,7 @@ def refused(capsys: Capture, said: str, hint: str, *words: str) -> None:
 def test_wrong_questions(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "module_1.jit_f.cpu_after_optimizations.txt").write_text("")
     refused(capsys, "a file without a name", "standard input", "")
-    refused(capsys, "there is not a file", "as_text", str(tmp_path / "missing"))
+    refused(capsys, "does not exist", "as_text", str(tmp_path / "missing"))
     refused(capsys, "is a folder", "module_1.jit_f.cpu_after_optimizations.txt", str(tmp_path))
     refused(capsys, "is binary", "dump", "/dev/zero")
     refused(capsys, "cannot read", "", str(PROGRAM / "below"))
