@@ -29,6 +29,10 @@ class Count(click.IntRange):
 
     name = "whole number"
 
+    def _describe_range(self) -> str:
+        """The bounds for the help: nothing where there are none, which click would write as ``x<=None``."""
+        return "" if self.min is None and self.max is None else super()._describe_range()
+
 
 class Positive(click.FloatRange):
     """A number above 0; ``inf`` is one, ``nan`` is none. `name` is what messages call it."""

@@ -119,3 +119,9 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 
     assert run(["--version"]) == 0
     assert capsys.readouterr().out == f"shardviz {__version__}\n"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_number_without_bounds_shows_none(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([name, "--help"]) == 0
+    assert "<=None" not in capsys.readouterr().out
