@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from shardviz.compiler import Worker
-from shardviz.drafts.options import draft_from_options
+from shardviz.drafts.command_line import form_from_options
 from shardviz.lessons.course import find
 from shardviz.tui.app import ShardvizApp
 from shardviz.tui.dialogs.exports import screen_svg, strips_of
@@ -70,7 +70,7 @@ async def _draw(name: str, picture: Picture, worker: Worker) -> str:
     lesson = find(picture.lesson) if picture.lesson else None
     # A lesson is opened as by a guest: how far anybody has come in it is not in the picture.
     app = ShardvizApp(
-        draft_from_options(**picture.problem), picture.screen, worker, lesson is not None, lesson
+        form_from_options(**picture.problem), picture.screen, worker, lesson is not None, lesson
     )
     async with app.run_test(size=picture.size) as pilot:
         for _ in range(PATIENCE):

@@ -17,9 +17,13 @@ from shardviz.lazy_names import lazy_names
 TYPE_CHECKING = False  # what `typing` has under this name, without the time to load it
 if TYPE_CHECKING:
     from shardviz import testing as testing
-    from shardviz.api.explaining import Explanation as Explanation, explain as explain
+    from shardviz.api.explaining import (
+        Explanation as Explanation,
+        Ranking as Ranking,
+        explain as explain,
+        rank as rank,
+    )
     from shardviz.api.inspecting import inspect as inspect
-    from shardviz.api.ranking import Ranking as Ranking, rank as rank
     from shardviz.api.report import Report as Report, read_hlo as read_hlo
     from shardviz.errors import ShardvizError as ShardvizError
     from shardviz.sharding import Mesh as Mesh
@@ -28,9 +32,8 @@ else:
     __getattr__, __dir__, __all__ = lazy_names(
         __name__,
         {
-            "api.explaining": "Explanation explain",
+            "api.explaining": "Explanation Ranking explain rank",
             "api.inspecting": "inspect",
-            "api.ranking": "Ranking rank",
             "api.report": "Report read_hlo",
             "errors": "ShardvizError",
             "sharding": "Mesh",

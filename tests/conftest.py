@@ -159,7 +159,7 @@ def printed_by(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Mapping[st
     """What programs print, by name: each runs in a fork of a fresh process that has imported JAX, no more."""
 
     def printed(programs: Mapping[str, str]) -> dict[str, str]:
-        from shardviz.cli.lessons import runner as script
+        from shardviz.cli import lesson_runner as script
 
         paths = []
         for code in programs.values():

@@ -13,7 +13,7 @@ import pytest
 
 from shardviz.cli.entry import run
 from shardviz.cli.group import COMMANDS
-from shardviz.drafts.reading import read
+from shardviz.drafts.resolve import resolve
 from shardviz.drafts.share import from_string
 from shardviz.notation import NOTATIONS
 from shardviz.tui.key_table import key_table
@@ -49,7 +49,7 @@ def test_a_recipe_is_answered(line, capsys, monkeypatch):
 
 def test_the_shared_string_is_a_problem_without_faults():
     shared = re.search(r"--from (shardviz1-\S+)", PAGES["sharing.md"])[1]
-    assert read(from_string(shared).draft).faults == ()
+    assert resolve(from_string(shared).draft).faults == ()
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

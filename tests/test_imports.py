@@ -43,9 +43,9 @@ PURE = (
     "shardviz.stepping",
     "shardviz.stepping.question",
     "shardviz.compiler",
-    "shardviz.drafts.reading",
-    "shardviz.drafts.edits",
-    "shardviz.drafts.words",
+    "shardviz.drafts.resolve",
+    "shardviz.drafts.mesh_edits",
+    "shardviz.drafts.command_line",
     "shardviz.drafts.saved",
     "shardviz.testing",
 )
@@ -61,8 +61,13 @@ def test_the_client_of_the_compilers_loads_no_compiler() -> None:
 
 
 def test_reading_a_draft_loads_no_more() -> None:
-    shown = "summary(read(Draft())); command_line(Draft())"
-    names = ("draft", "Draft"), ("reading", "read"), ("summary", "summary"), ("words", "command_line")
+    shown = "summary(resolve(ProblemForm())); to_command_line(ProblemForm())"
+    names = (
+        ("form", "ProblemForm"),
+        ("resolve", "resolve"),
+        ("summary", "summary"),
+        ("command_line", "to_command_line"),
+    )
     imports = "; ".join(f"from shardviz.drafts.{module} import {name}" for module, name in names)
     assert loaded_by(f"{imports}; {shown}") == set()
 

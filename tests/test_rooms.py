@@ -27,7 +27,7 @@ MAY_IMPORT = {
     "lessons": {*PURE, "drafts"},
     "render": {*PURE, "compiler", "drafts", "lessons", "schemas"},
     "api": {*PURE, "compiler", "render"},
-    "testing": {"api", "render"},
+    "testing": {"hlo", "api", "render"},
     "tui": {*PURE, "compiler", "drafts", "lessons", "render"},
     "serve": {"compiler", "drafts", "lessons", "tui"},
     "cli": {*PURE, "compiler", "drafts", "lessons", "render", "schemas", "tui", "serve"},

@@ -1,4 +1,4 @@
-"""What Python code asks of shardviz: the command line's answers as objects that print themselves.
+"""The Python interface: the command line's answers as objects that print themselves.
 
 explain   an einsum's plan, and what the compilers make of it
 rank      every sharding of an einsum that is worth considering

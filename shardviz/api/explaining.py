@@ -1,4 +1,4 @@
-"""`shardviz.explain`: the plan of an einsum, and what the compilers make of it."""
+"""`shardviz.explain` and `shardviz.rank`: one plan with the compilers' answers, and all shardings ranked."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from shardviz.api.meshes import MeshLike, as_mesh
+from shardviz.api.arguments import MeshLike, SpecsLike, as_mesh, given_arrays, merged_sizes
 from shardviz.api.shared_worker import ask
 from shardviz.api.shown import Shown
-from shardviz.api.specs import SpecsLike, given_arrays, merged_sizes
 from shardviz.errors import QuestionError, quote
 
 if TYPE_CHECKING:
@@ -17,8 +16,9 @@ if TYPE_CHECKING:
 
     from shardviz.compare import Difference
     from shardviz.compiler import Compiled
-    from shardviz.planner import Plan, Problem
+    from shardviz.planner import Candidate, Plan, Problem
     from shardviz.render.palette import Palette
+
 
 DEFAULT_MESH = "X=2,Y=4"
 DEFAULT_TARGET = "shardy,cpu"
@@ -26,7 +26,7 @@ DEFAULT_TARGET = "shardy,cpu"
 
 @dataclass(frozen=True, repr=False)
 class Explanation(Shown):
-    """What `shardviz explain` shows: the plan, each target's answer, and where they differ from the plan."""
+    """The answer of `shardviz explain`: the plan, each target's answer, and its differences."""
 
     plan: Plan
     compiled: tuple[Compiled, ...]
@@ -41,8 +41,8 @@ class Explanation(Shown):
         for each in self.compiled:
             if each.target == name:
                 return each
-        asked = ", ".join(each.target for each in self.compiled) or "nobody"
-        raise QuestionError(f"{name} was not asked", f"asked was {asked}")
+        asked = ", ".join(each.target for each in self.compiled) or "none"
+        raise QuestionError(f"{name} was not asked", f"the targets that were asked: {asked}")
 
     def lines(self, width: int, palette: Palette) -> list[Text]:
         from shardviz.render.plans.plan_view import explain_view
@@ -75,7 +75,7 @@ def explain(
     axis_types: Literal["auto", "explicit"] = "auto",
     timeout: float = 300.0,
 ) -> Explanation:
-    """Which collectives an einsum needs on a mesh, and which ones the compilers insert.
+    """The collectives that an einsum needs on a mesh, and those that the compilers insert.
 
     `einsum` is an einsum, a chain of them with semicolons, or a product in the scaling book's notation,
     which brings its own specs. `mesh` is text, sizes by axis, a shardviz Mesh or a jax Mesh. `specs` are
@@ -160,3 +160,45 @@ def problem_of(
         axis_types=axis_types,
         ranked=ranked,
     )
+
+
+SHOWN = 20
+"""Candidates that are shown; `Ranking.candidates` has all."""
+
+
+@dataclass(frozen=True, repr=False)
+class Ranking(Shown):
+    """The answer of `shardviz explain --specs`: the candidates, each with its plan, by bytes sent."""
+
+    problem: Problem
+    candidates: tuple[Candidate, ...]
+
+    def lines(self, width: int, palette: Palette) -> list[Text]:
+        from shardviz.render.plans.ranking_view import ranking_view
+
+        return ranking_view(self.problem, self.candidates, width, palette, SHOWN)
+
+    def document(self) -> dict[str, Any]:
+        from shardviz.render.documents import ranking_document
+
+        return ranking_document(self.candidates)
+
+
+def rank(
+    einsum: str,
+    *,
+    mesh: MeshLike | None = None,
+    specs: SpecsLike = None,
+    sizes: Mapping[str, int] | str | None = None,
+    dtype: str | None = None,
+) -> Ranking:
+    """Every sharding of an einsum's operands that is worth considering, by the planner alone.
+
+    The parameters are those of `explain`; `specs` constrain the ranking: an operand's is open where it is
+    ``?`` or None, as in ``X_,?->X_``, and without any all are. Raises `QuestionError` for a question that
+    cannot be read, and where there are too many ways.
+    """
+    from shardviz.planner import search
+
+    problem = problem_of(einsum, mesh, specs, sizes, dtype, ranked=True)
+    return Ranking(problem, search(problem))

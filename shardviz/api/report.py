@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from shardviz.api.meshes import MeshLike, as_mesh
+from shardviz.api.arguments import MeshLike, as_mesh
 from shardviz.api.shown import Shown
 from shardviz.errors import QuestionError
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Report(Shown):
-    """What `shardviz hlo` shows: a module and its collectives.
+    """The answer of `shardviz hlo`: a module and its collectives.
 
     `given` is the mesh that the user, or the user's program, named; None where there is none. `notes` are
     sentences on how `text` was read.

@@ -49,7 +49,7 @@ class Shown(ABC):
             yield printable_line(line)
 
     def _repr_mimebundle_(self, **_kwargs: Any) -> dict[str, str]:
-        """What a notebook shows; it chooses the richest of these that it can."""
+        """The forms for a notebook, which shows the richest that it can."""
         from shardviz.render.page import html
 
         return {"text/plain": repr(self), "text/html": html(self.lines, PAGE_WIDTH)}

@@ -15,8 +15,7 @@ from click.shell_completion import (
     get_completion_class,
 )
 
-from shardviz.cli import COMPLETION
-from shardviz.cli.exit_code import ExitCode
+from shardviz.cli.process import COMPLETION, ExitCode
 from shardviz.errors import QuestionError, quote
 
 

@@ -1,4 +1,4 @@
-"""Runs one command line and turns whatever happens into words on stderr and an exit code."""
+"""Run one command line; its failures become messages on stderr and an exit code."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from collections.abc import Sequence
 
 import click
 
-from shardviz.cli import COMPLETION
-from shardviz.cli.complaint import report
-from shardviz.cli.exit_code import ExitCode
 from shardviz.cli.group import commands_with, shardviz
+from shardviz.cli.messages import print_error
+from shardviz.cli.process import COMPLETION, ExitCode
 from shardviz.cli.streams import Unwritable
 from shardviz.errors import NotationError, ShardvizError
 
@@ -31,23 +30,20 @@ def run(args: Sequence[str] | None = None) -> int:
     except click.exceptions.Exit as exit_:
         return exit_.exit_code
     except click.ClickException as error:
-        return _complain(*_reworded(error), ExitCode.QUESTION)
+        print_error(*_reworded(error))
+        return ExitCode.QUESTION
     except ShardvizError as error:
-        return _complain(error.message, _hint(error), error.exit_code)
+        print_error(error.message, _hint(error))
+        return error.exit_code
     except Unwritable as error:
         if error.reader_left:
             return ExitCode.FINE
-        return _complain(
+        print_error(
             f"cannot write to standard output: {error.reason}",
             "see where stdout goes, or print to a terminal",
-            ExitCode.QUESTION,
         )
+        return ExitCode.QUESTION
     return result if isinstance(result, int) else ExitCode.FINE
-
-
-def _complain(message: str, hint: str, code: int) -> int:
-    report(message, hint)
-    return code
 
 
 def _reworded(error: click.ClickException) -> tuple[str, str]:

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from shardviz.cli import options
-from shardviz.cli.exit_code import ExitCode
-from shardviz.cli.group import Command
+from shardviz.cli.group import ExampleCommand
+from shardviz.cli.messages import print_note
+from shardviz.cli.process import ExitCode
+from shardviz.drafts.form import SPECS
 from shardviz.errors import QuestionError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from shardviz.cli.screen import Screen
+    from shardviz.cli.step_output import StepOptions
+    from shardviz.cli.target_session import TargetSession
+    from shardviz.compiler import Compiled
     from shardviz.planner import Problem
 
-DEFAULT_TARGETS = "shardy,cpu"
+
 RANKED = "\0"
 """The value of `--specs` without one: no argument of a process can be this."""
 EXAMPLES = (
@@ -46,29 +51,19 @@ EXAMPLES = (
 )
 
 
-@click.command(cls=Command, examples=EXAMPLES)
+@click.command(cls=ExampleCommand, examples=EXAMPLES)
 @click.argument("einsum")
-@options.mesh
-@options.device_order
-@click.option(
-    "--specs",
-    is_flag=False,
-    flag_value=RANKED,
-    type=click.UNPROCESSED,
-    metavar="[SPECS]",
-    help="How the arrays are split: 'XY,Y_->X_'. Without a value, or left out, all ways are ranked; with ? "
-    "for an operand, all of that one.",
+@options.problem(
+    click.option(
+        "--specs",
+        is_flag=False,
+        flag_value=RANKED,
+        type=click.UNPROCESSED,
+        metavar="[SPECS]",
+        help=f"{SPECS.help} Without a value, or left out, all ways are ranked; with ? for an operand, "
+        "all of that one.",
+    )
 )
-@options.sizes
-@options.dtype
-@click.option(
-    "--target",
-    default=DEFAULT_TARGETS,
-    show_default=True,
-    shell_complete=options.targets,
-    help="Who to ask; none asks the planner only.",
-)
-@options.axis_types
 @click.option(
     "--limit", type=options.Count(1), metavar="N", default=20, show_default=True, help="Lines of a ranking."
 )
@@ -86,14 +81,10 @@ EXAMPLES = (
 @click.pass_context
 def command(
     ctx: click.Context,
+    /,
     einsum: str,
-    mesh: str,
-    device_order: str | None,
     specs: str | None,
-    sizes: str | None,
-    dtype: str,
     target: str,
-    axis_types: Literal["auto", "explicit"],
     limit: int,
     step: int | None,
     latency: str | None,
@@ -109,19 +100,19 @@ def command(
     as_json: bool,
     width: int | None,
     color: str,
+    **problem: Any,
 ) -> int:
     """Explain which collectives EINSUM needs on a mesh, and which ones the compilers insert.
 
     EINSUM is an einsum, a chain of them with semicolons, or a product as the scaling book writes it.
     """
-    from shardviz.cli.asking import Conversation
-    from shardviz.cli.question import problem_from_options
+    from shardviz.cli.target_session import TargetSession
     from shardviz.compiler import parse_targets
 
     ranked = is_ranking(einsum, specs)
     chosen = options.is_given(ctx, "target")
     if ranked and chosen and parse_targets(target):
-        click.echo("shardviz: note: a ranking asks the planner only, not --target", err=True)
+        print_note("a ranking asks the planner only, not --target")
     if ranked and step is not None:
         raise QuestionError(
             "--step is a step of one plan, and a ranking has many", "give --specs 'XY,Y_->X_'"
@@ -145,34 +136,31 @@ def command(
     if step is None:
         refuse_stepping(ctx.params)
 
-    def question() -> Problem:
+    def stated() -> Problem:
         given = None if specs == RANKED else specs
-        return problem_from_options(einsum, mesh, device_order, given, sizes, dtype, axis_types, ranked)
+        return options.problem_from_options(einsum, given, ranked=ranked, **problem)
 
     if step is not None:
-        from shardviz.cli.plan_step import step_of_plan
-        from shardviz.cli.presenting import Manner
+        from shardviz.cli.step_output import StepOptions
 
-        manner = Manner(number, animate, speed, compare, as_json, width, color)
-        return step_of_plan(
-            question, step, algorithm, latency, bandwidth, target if chosen else None, timeout, manner
+        shown = StepOptions(number, animate, speed, compare, as_json, width, color)
+        return _print_step(
+            stated, step, algorithm, latency, bandwidth, target if chosen else None, timeout, shown
         )
     # The compilers' process loads JAX while this one reads the question and draws.
-    with Conversation.begin("none" if ranked else target, timeout, may_drop=not chosen) as conversation:
+    with TargetSession("none" if ranked else target, timeout, may_drop=not chosen) as session:
         from shardviz.cli.screen import screen
 
-        problem = question()
+        found = stated()
         page = screen(width, color)
         if ranked:
-            _rank(problem, page, limit, as_json)
+            _rank(found, page, limit, as_json)
             return ExitCode.FINE
-        from shardviz.cli.explaining import explain
-
-        return explain(problem, conversation, page, as_json, with_hlo, not no_layout)
+        return _print_plan(found, session, page, as_json, with_hlo, not no_layout)
 
 
 def is_ranking(einsum: str, specs: str | None) -> bool:
-    """Whether all ways to split some array are asked about. Raises `QuestionError` for empty specs."""
+    """Return whether all ways to split some array are asked for. Raises `QuestionError` for empty specs."""
     if specs == "":
         raise QuestionError("--specs is empty", "write 'XY,Y_->X_', or --specs alone to rank all ways")
     if specs is None or specs == RANKED:
@@ -181,8 +169,10 @@ def is_ranking(einsum: str, specs: str | None) -> bool:
 
 
 def leaves_open(specs: str) -> bool:
-    """Whether the specs leave an operand open, as in ``X_,?->?``; an open intermediate or result is the
-    compiler's choice."""
+    """Return whether the specs leave an operand open, as in ``X_,?->?``.
+
+    An open intermediate or result is the compiler's choice.
+    """
     for number, part in enumerate(specs.split(";")):
         operands = part.partition("->")[0].split(",")
         if any(operand.strip(" ()[]") == "?" for operand in operands[min(number, 1) :]):
@@ -221,3 +211,94 @@ def _rank(problem: Problem, page: Screen, limit: int, as_json: bool) -> None:
     from shardviz.render.plans.ranking_view import ranking_view
 
     page.show(ranking_view(problem, candidates, page.width, page.palette, limit))
+
+
+def _print_plan(
+    problem: Problem,
+    session: TargetSession,
+    page: Screen,
+    as_json: bool,
+    with_hlo: bool,
+    with_pictures: bool,
+) -> int:
+    """Ask the targets and show the plan and their answers; the exit code."""
+    from shardviz.planner import plan
+
+    session.ask(problem)
+    planned = plan(problem)
+    if as_json:
+        from shardviz.cli.screen import print_json
+        from shardviz.compare import differences
+        from shardviz.render.documents import explain_document
+
+        compiled = tuple(session.answers())
+        found = [difference for each in compiled for difference in differences(planned, each)]
+        print_json(explain_document(planned, compiled, found, with_hlo))
+        return session.exit_code
+    from shardviz.render.plans.plan_view import explain_view
+    from shardviz.render.programs.answers_view import answers_view, side_by_side
+
+    page.show(explain_view(planned, page.width, page.palette, with_pictures))
+    if side_by_side(session.requested):
+        from shardviz.compare import differences
+
+        answers = [(each, differences(planned, each)) for each in session.answers()]
+        page.show(answers_view(answers, problem, page.width, page.palette))
+        for each, _ in answers:
+            _show_program(each, problem, page, with_hlo)
+        return session.exit_code
+    for each in session.answers():
+        # Loaded while the compilers work, and not at all when none is asked.
+        from shardviz.compare import differences
+
+        page.show(answers_view([(each, differences(planned, each))], problem, page.width, page.palette))
+        _show_program(each, problem, page, with_hlo)
+    return session.exit_code
+
+
+def _show_program(compiled: Compiled, problem: Problem, page: Screen, with_hlo: bool) -> None:
+    if with_hlo and compiled.status == "ok":
+        from shardviz.render.programs.program_view import program_view
+
+        page.show(program_view(compiled, problem.mesh, page.width, page.palette))
+
+
+def _print_step(
+    stated: Callable[[], Problem],
+    number: int,
+    algorithm: str | None,
+    latency: str | None,
+    bandwidth: str | None,
+    target: str | None,
+    timeout: float,
+    shown: StepOptions,
+) -> int:
+    """Step through one collective of the plan; JAX verifies it on the devices among the targets, if any."""
+    from shardviz.cli.step_output import Verifier, print_step
+    from shardviz.compiler import parse_targets
+
+    asked, targets = None, () if target is None else parse_targets(target)
+    if target is not None:
+        names = [each.name for each in targets]
+        asked = next((name for name in ("real", "cpu") if name in names), "none")
+    shown.check(asked, "--target")
+    with Verifier("none" if shown.compare else asked, timeout, "--target") as verifier:
+        from rich.text import Text
+
+        from shardviz.hardware.chips import Gpu
+        from shardviz.hardware.links import links_from_text
+        from shardviz.stepping.collective_run import linked_chip
+        from shardviz.planner import plan
+        from shardviz.render.plans.plan_view import step_lines
+        from shardviz.stepping.plan_step import question_of_step
+
+        planned = plan(stated())
+        stepped = question_of_step(planned, number, algorithm)
+        heading = []
+        if not shown.as_json:
+            page = shown.page
+            heading = [*step_lines(planned, number, page.width, page.palette), Text()]
+        chip = linked_chip(targets, planned.problem.mesh)
+        kind = "switch" if isinstance(chip, Gpu) else None
+        links = links_from_text(stepped.schedule.pattern.dims, kind, latency, bandwidth, chip)
+        return print_step(stepped, links, verifier, shown, heading)

@@ -1,20 +1,34 @@
-"""`shardviz export`: what a command shows, as a program, a notebook, a picture, a page or a recording."""
+"""`shardviz export`: a command's answer as a program, a notebook, a picture, a page or a recording."""
 
 from __future__ import annotations
 
 import os
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Literal
 
 import click
 
-from shardviz.cli.exit_code import ExitCode
-from shardviz.cli.group import Command
+from shardviz.cli.group import ExampleCommand
+from shardviz.cli.options import is_given
+from shardviz.cli.process import ExitCode
+from shardviz.collectives.operations import PARAMETERS
+from shardviz.drafts.form import TABLE_KEYS
 from shardviz.errors import QuestionError, quote
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from shardviz.cli.export_words import Asked
+    from shardviz.compiler import Target
+    from shardviz.drafts.resolve import ResolvedProblem
+    from shardviz.lessons.lesson import Lesson
+    from shardviz.planner import Plan, Problem
+    from shardviz.render.exports.subject import Subject
+    from shardviz.stepping.collective_run import CollectiveRun
+    from shardviz.stepping.question import CollectiveQuestion
+
 
 Form = Literal["python", "notebook", "svg", "html", "cast"]
 FORMS = ("python", "notebook", "svg", "html", "cast")
@@ -42,7 +56,7 @@ EXAMPLES = (
 )
 
 
-@click.command(cls=Command, examples=EXAMPLES, context_settings={"ignore_unknown_options": True})
+@click.command(cls=ExampleCommand, examples=EXAMPLES, context_settings={"ignore_unknown_options": True})
 @click.argument("form", metavar="FORMAT", type=click.Choice(FORMS))
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="COMMAND…")
 @click.option(
@@ -75,8 +89,6 @@ def command(
     COMMAND is explain, step, layout or lesson with its words and options, as you would type it. Of a lesson
     it is the lesson's own program, else what its solution shows; --as start does not give that away.
     """
-    from shardviz.cli.export_words import asked_in_string, asked_in_words
-
     output = None if output == "-" else output
     if force and output is None:
         raise QuestionError("--force is about a file, and none is named", "add --output FILE")
@@ -86,8 +98,8 @@ def command(
             "write for example: shardviz export python explain 'bd,df->bf' --specs 'XY,Y_->X_'",
         )
     path = None if output is None else _free(output, force)
-    asked = asked_in_words(ctx, words, part) if shared is None else asked_in_string(shared, part)
-    text = written(asked, form)
+    request = request_of_words(ctx, words, part) if shared is None else request_of_string(shared, part)
+    text = written(request, form)
     if path is None:
         click.echo(text, nl=not text.endswith("\n"))
         return ExitCode.FINE
@@ -98,11 +110,11 @@ def command(
     return ExitCode.FINE
 
 
-def written(asked: Asked, form: Form) -> str:
+def written(request: ExportRequest, form: Form) -> str:
     """The file's text. Raises `ShardvizError` where the subject has no such form."""
     from shardviz.render.exports.subject import Program
 
-    subject = asked.subject
+    subject = request.subject
     if form == "python":
         from shardviz.render.exports.script import script
 
@@ -116,7 +128,7 @@ def written(asked: Asked, form: Form) -> str:
             f"{form} is a picture, and a program of its own has none",
             "take python or notebook, or add --as problem",
         )
-    width = {} if asked.width is None else {"width": asked.width}
+    width = {} if request.width is None else {"width": request.width}
     if form == "svg":
         from shardviz.render.exports.svg import svg
 
@@ -127,7 +139,7 @@ def written(asked: Asked, form: Form) -> str:
         return html(subject, **width)
     from shardviz.render.exports.cast import cast
 
-    return cast(subject, **width, speed=asked.speed or USUAL_SPEED)
+    return cast(subject, **width, speed=request.speed or USUAL_SPEED)
 
 
 def _free(output: str, force: bool) -> Path:
@@ -138,3 +150,230 @@ def _free(output: str, force: bool) -> Path:
     if os.path.lexists(path) and not force:
         raise QuestionError(f"there is a file {quote(str(path))} already", "use another name, or add --force")
     return path
+
+
+Part = Literal["problem", "plan", "rounds", "start"]
+EXPORTABLE = ("explain", "step", "layout", "lesson")
+"""Those whose words can be exported."""
+PRINTED = {
+    "number": "--round",
+    "animate": "--play",
+    "compare": "--compare",
+    "no_layout": "--no-layout",
+    "with_hlo": "--hlo",
+    "devices": "--devices",
+    "style": "--style",
+    "plain": "--plain",
+    "as_json": "--json",
+    **{mode: f"--{mode}" for mode in ("present", "check", "reset")},
+    "as_list": "--list",
+}
+"""Options that choose what of an answer a terminal shows."""
+
+
+@dataclass(frozen=True)
+class ExportRequest:
+    """The subject of an export, and the columns and rounds a second of its pictures; None is the default."""
+
+    subject: Subject
+    width: int | None = None
+    speed: float | None = None
+
+
+def request_of_words(ctx: click.Context, words: Sequence[str], part: Part | None) -> ExportRequest:
+    """The subject of ``shardviz`` with these words. Raises whatever that command would for them.
+
+    `part` is what of a problem is meant; None is the problem itself, or the step that the words choose.
+    """
+    name, *rest = words[1:] if words[0] == "shardviz" and len(words) > 1 else words
+    if name not in EXPORTABLE:
+        raise QuestionError(
+            f"{quote(name, 30)} is not a command that can be exported",
+            "write explain before an einsum; the words begin with explain, step, layout or lesson",
+        )
+    command = import_module(f"shardviz.cli.{name}").command
+    given = command.make_context(name, list(rest), parent=ctx.parent)
+    readers = {"explain": _explained, "step": _stepped, "layout": _laid_out, "lesson": _lesson}
+    if part is not None and (name in ("step", "layout") or (part == "start" and name == "explain")):
+        raise QuestionError(f"{name} has no {part} to choose", "leave out --as")
+    subject = replace(readers[name](given, part), command=shlex.join(["shardviz", name, *rest]))
+    for parameter, option in PRINTED.items():
+        if given.get_parameter_source(parameter) is not None and is_given(given, parameter):
+            raise QuestionError(
+                f"{option} chooses what a terminal shows, and an export has all of it",
+                f"leave out {option}",
+            )
+    return ExportRequest(subject, given.params.get("width"), given.params.get("speed"))
+
+
+def request_of_string(text: str, part: Part | None) -> ExportRequest:
+    """The subject of a share string. Raises `ShardvizError` for one that cannot be read, and for an unknown
+    lesson."""
+    from shardviz.drafts.command_line import to_command_line
+    from shardviz.drafts.resolve import resolve
+    from shardviz.drafts.share import from_string
+
+    if part == "start":
+        raise QuestionError("a share string is of a lesson as it stands, not of its start", "name the lesson")
+    shared = from_string(text)
+    draft, title = shared.draft, ""
+    if shared.lesson:
+        from shardviz.lessons.sharing import attempt_of
+
+        attempt = attempt_of(shared)
+        draft, title = attempt.shown, _title(attempt.lesson)
+    subject = _scene(resolve(draft), shared.screen, part, title)
+    alone = draft.collective is not None and part is None
+    return ExportRequest(replace(subject, command=to_command_line(draft, "step" if alone else "explain")))
+
+
+def _only_collective(plan: Plan) -> int:
+    """The number of the one collective of a plan. Raises `QuestionError` where it has none, or several."""
+    from shardviz.planner.plan import LOCAL_OPS
+
+    places = [place for place, step in enumerate(plan.steps, 1) if step.op not in LOCAL_OPS]
+    if len(places) != 1:
+        named = ", ".join(f"{place} ({plan.steps[place - 1].op})" for place in places)
+        raise QuestionError(
+            f"a collective's rounds are wanted, and this plan has {len(places) or 'no'} collectives",
+            f"choose one with --step: {named}" if places else "split a summed dimension, or step through one",
+        )
+    return places[0]
+
+
+def _explained(ctx: click.Context, part: Part | None) -> Subject:
+    """The problem of `shardviz explain`, its plan, or one step of it."""
+    from shardviz.cli.explain import is_ranking, refuse_stepping
+    from shardviz.cli.options import problem_from_options
+    from shardviz.planner import plan
+    from shardviz.render.exports.subject import Subject, title_of
+
+    given = ctx.params
+    if is_ranking(given["einsum"], given["specs"]):
+        raise QuestionError("a ranking is many plans, and an export shows one", "give --specs 'XY,Y_->X_'")
+    own = {name: given[name] for name in TABLE_KEYS if name not in ("einsum", "specs", "targets")}
+    problem = problem_from_options(given["einsum"], given["specs"], **own)
+    stepping = [given[name] for name in ("algorithm", "latency", "bandwidth")]
+    if given["step"] is not None:
+        if part not in (None, "rounds"):
+            raise QuestionError(
+                f"--step is one step, and --as {part} is all of them", "leave out one of them"
+            )
+        walk = _walk_of_step(plan(problem), given["step"], *stepping)
+        return Subject(walk, f"Step {given['step']} of {title_of(problem)}: {title_of(walk)}")
+    if part != "rounds":
+        refuse_stepping(given)
+    shown: Problem | Plan | CollectiveRun = problem
+    if part == "plan":
+        shown = plan(problem)
+    elif part == "rounds":
+        planned = plan(problem)
+        shown = _walk_of_step(planned, _only_collective(planned), *stepping)
+    target = _target(given["target"]) if is_given(ctx, "target") else None
+    return Subject(shown, title_of(shown), target=target)
+
+
+def _target(text: str) -> Target | None:
+    """Whose program is meant: the one target that is named."""
+    from shardviz.compiler import parse_targets
+
+    targets = parse_targets(text)
+    if len(targets) > 1:
+        names = ", ".join(target.name for target in targets)
+        raise QuestionError(f"a program is compiled for one target, not for {names}", "name one of them")
+    return targets[0] if targets else None
+
+
+def _stepped(ctx: click.Context, part: Part | None) -> Subject:
+    """The collective of `shardviz step`."""
+    from shardviz.notation import parse_mesh
+    from shardviz.render.exports.subject import Subject, title_of
+    from shardviz.stepping.question import question_from_options
+
+    del part
+    given = ctx.params
+    names = ("axis", "data", "shape", "spec", "dtype", "algorithm", "pieces")
+    parameters = {name: given[name] for name in PARAMETERS}
+    question = question_from_options(
+        given["operation"],
+        parameters,
+        mesh=parse_mesh(given["mesh"]),
+        **{name: given[name] for name in names},
+    )
+    walk = _walk(question, given["topology"], given["latency"], given["bandwidth"])
+    return Subject(walk, title_of(walk))
+
+
+def _laid_out(ctx: click.Context, part: Part | None) -> Subject:
+    """The array of `shardviz layout`."""
+    from shardviz.notation import parse_layout, parse_mesh
+    from shardviz.render.exports.subject import Subject, title_of
+
+    del part
+    given = ctx.params
+    mesh = parse_mesh(given["mesh"], given["device_order"])
+    dtype = given["dtype"] if is_given(ctx, "dtype") else None
+    layout = parse_layout(given["shape"], mesh, given["spec"], dtype)
+    return Subject(layout, title_of(layout))
+
+
+def _lesson(ctx: click.Context, part: Part | None) -> Subject:
+    """A lesson's own program, or what its solution shows, or its start."""
+    from shardviz.drafts.resolve import resolve
+    from shardviz.lessons.course import find
+    from shardviz.render.exports.subject import Program, Subject
+
+    lessons = ctx.params["lessons"]
+    if len(lessons) != 1:
+        raise QuestionError("an export shows one lesson", "give its number or its name: lesson 11")
+    lesson = find(lessons[0])
+    if lesson.program and part is None:
+        return Subject(Program(lesson.program), _title(lesson))
+    if part == "start":
+        return _scene(resolve(lesson.setup), lesson.screen, None, _title(lesson))
+    return _scene(resolve(lesson.solution), lesson.screen, part, _title(lesson))
+
+
+def _title(lesson: Lesson) -> str:
+    return f"Lesson {lesson.number}: {lesson.title}" if lesson.number else lesson.title
+
+
+def _scene(scene: ResolvedProblem, screen: str, part: Part | None, title: str = "") -> Subject:
+    """The subject of a screen: its form's own collective, else its problem, or the plan; `title` goes before
+    its own."""
+    from shardviz.render.exports.subject import Subject, title_of
+
+    shown: Problem | Plan | CollectiveRun = scene.problem
+    if scene.collective is not None and part in (None, "rounds"):
+        shown = _walk(scene.collective)
+    elif part == "rounds":
+        shown = _walk_of_step(scene.plan, _only_collective(scene.plan))
+    elif part == "plan" or (part is None and screen == "plan"):
+        shown = scene.plan
+    return Subject(shown, f"{title}. {title_of(shown)}" if title else title_of(shown))
+
+
+def _walk_of_step(
+    plan: Plan,
+    number: int,
+    algorithm: str | None = None,
+    latency: str | None = None,
+    bandwidth: str | None = None,
+) -> CollectiveRun:
+    from shardviz.stepping.plan_step import question_of_step
+
+    return _walk(question_of_step(plan, number, algorithm), None, latency, bandwidth)
+
+
+def _walk(
+    question: CollectiveQuestion,
+    topology: str | None = None,
+    latency: str | None = None,
+    bandwidth: str | None = None,
+) -> CollectiveRun:
+    from shardviz.hardware.links import links_from_text
+    from shardviz.stepping.collective_run import CollectiveRun
+
+    return CollectiveRun(
+        question, links_from_text(question.schedule.pattern.dims, topology, latency, bandwidth)
+    )

@@ -15,17 +15,17 @@ from shardviz.cli import options
 COMMANDS = {
     "tui": "The application: build a mesh, split the arrays, watch what happens.",
     "lesson": "The course: see, predict, change; how shardings work, lesson by lesson.",
-    "explain": "Which collectives a matmul needs, and which ones the compilers insert.",
-    "passes": "What a compiler does to shardings and collectives, pass by pass.",
-    "hlo": "Which collectives any compiled program has, from its text.",
-    "layout": "Which slice of an array every device of a mesh holds, as a picture.",
-    "step": "A collective round by round: who sends what to whom, value by value.",
-    "translate": "One sharding in any notation, written in any other.",
+    "explain": "The collectives that a matmul needs, and those that the compilers insert.",
+    "passes": "Follow shardings and collectives through a compiler, pass by pass.",
+    "hlo": "The collectives of any compiled program, from its text.",
+    "layout": "The slice of an array on every device of a mesh, as a picture.",
+    "step": "A collective round by round: every message, value by value.",
+    "translate": "Convert a sharding between notations.",
     "export": "Any of this as a program, a notebook, a picture, a page or a recording.",
     "serve": "The application in a browser, for a class on this machine or network.",
     "schema": "JSON Schemas of what --json prints, one for each kind of document.",
-    "targets": "Who can be asked: simulated devices, TPUs and GPUs; what installs them.",
-    "info": "Versions of all that an answer can depend on.",
+    "targets": "List targets and how to install them: simulated devices, TPUs and GPUs.",
+    "info": "The versions that answers depend on.",
 }
 """Every command, in the order people meet them, with its line in the list."""
 
@@ -67,7 +67,7 @@ class HelpFormatter(click.HelpFormatter):
             self.write(f"{'':{indent}}{bold}{end}\n")
 
 
-class Context(click.Context):
+class HelpContext(click.Context):
     """A context that prints help with our formatter and respects `NO_COLOR` and a dumb terminal."""
 
     formatter_class = HelpFormatter
@@ -81,10 +81,10 @@ class Context(click.Context):
             self.terminal_width = max(min(columns, MAX_WIDTH), options.MIN_WIDTH)
 
 
-class Command(click.Command):
+class ExampleCommand(click.Command):
     """A command whose help begins with examples; `tests/cli` runs every one of them."""
 
-    context_class = Context
+    context_class = HelpContext
 
     def __init__(self, *args: Any, examples: Sequence[tuple[str, str]] = (), **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -117,7 +117,7 @@ def _write_examples(formatter: click.HelpFormatter, title: str, examples: Sequen
                 formatter.write_command_line(line)
 
 
-class LazyGroup(Command, click.Group):
+class LazyGroup(ExampleCommand, click.Group):
     """Commands by name, from `COMMANDS`; the module of the same name holds each as `command`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002

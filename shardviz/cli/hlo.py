@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from shardviz.cli import options
-from shardviz.cli.exit_code import ExitCode
-from shardviz.cli.group import Command
+from shardviz.cli.group import ExampleCommand
+from shardviz.cli.messages import print_note
+from shardviz.cli.process import ExitCode
 from shardviz.errors import QuestionError
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from shardviz.sharding import Mesh
 
 MAX_NOTES = 5
-"""What could not be read is told in so many lines; `--json` has all of it."""
+"""Notes on text that cannot be read; `--json` has all of them."""
 LINES_AT_ONCE = 500
 HINT = "save all of compiled.as_text() again, as it is"
 EXAMPLES = (
@@ -28,7 +29,7 @@ EXAMPLES = (
 )
 
 
-@click.command(cls=Command, examples=EXAMPLES)
+@click.command(cls=ExampleCommand, examples=EXAMPLES)
 @click.argument("file")
 @click.option(
     "--mesh", metavar="NAME=SIZE,…", help="Axes of the mesh; found in the program's groups where not given."
@@ -54,7 +55,7 @@ def command(
     from shardviz.cli.program_text import read_text
 
     if picture and as_json:
-        raise QuestionError("--picture and --json are different answers", "leave out one of them")
+        raise QuestionError("--picture and --json cannot be combined", "leave out one of them")
     if mesh is None and device_order is not None:
         raise QuestionError("--device-order is the order of a mesh's devices", "add --mesh X=2,Y=4")
     from shardviz.cli.screen import screen
@@ -114,9 +115,9 @@ def _note(module: HloModule | ShardyModule) -> ExitCode:
     if module.unread_collectives and not module.collectives:
         raise QuestionError(unread[0], HINT)
     for words in unread[:MAX_NOTES]:
-        click.echo(f"shardviz: note: {words}", err=True)
+        print_note(f"{words}")
     if len(unread) > MAX_NOTES:
-        click.echo(f"shardviz: note: and {len(unread) - MAX_NOTES} more, which --json lists", err=True)
+        print_note(f"and {len(unread) - MAX_NOTES} more, which --json lists")
     if not unread:
         return ExitCode.FINE
     click.echo(f"hint: {HINT}", err=True)

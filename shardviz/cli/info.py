@@ -1,11 +1,11 @@
-"""`shardviz info`: versions of all that an answer can depend on."""
+"""`shardviz info`: the versions that answers depend on."""
 
 from __future__ import annotations
 
 import click
 
 from shardviz.cli import options
-from shardviz.cli.group import Command
+from shardviz.cli.group import ExampleCommand
 
 EXAMPLES = (
     ("For people", "shardviz info"),
@@ -13,11 +13,11 @@ EXAMPLES = (
 )
 
 
-@click.command(cls=Command, examples=EXAMPLES)
+@click.command(cls=ExampleCommand, examples=EXAMPLES)
 @options.as_json
 @options.page
 def command(as_json: bool, width: int | None, color: str) -> None:
-    """Show the versions that answers depend on; shardviz targets shows who can be asked."""
+    """Show the versions that answers depend on; shardviz targets lists the targets."""
     from shardviz.compiler.versions import installed_versions, libtpu_mismatch
 
     versions = installed_versions()

@@ -1,11 +1,11 @@
-"""`shardviz layout`: which slice of an array every device holds."""
+"""`shardviz layout`: the slice of an array on every device."""
 
 from __future__ import annotations
 
 import click
 
 from shardviz.cli import options
-from shardviz.cli.group import Command
+from shardviz.cli.group import ExampleCommand
 from shardviz.errors import QuestionError
 
 MAX_LISTED = 2**20
@@ -15,7 +15,7 @@ EXAMPLES = (
 )
 
 
-@click.command(cls=Command, examples=EXAMPLES)
+@click.command(cls=ExampleCommand, examples=EXAMPLES)
 @click.argument("shape")
 @options.mesh
 @options.device_order

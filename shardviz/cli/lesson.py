@@ -1,25 +1,34 @@
-"""`shardviz lesson`: the course, one of its lessons, and what checks whether lessons keep their word."""
+"""`shardviz lesson`: the course, one of its lessons, and the check of lesson files."""
 
 from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from shardviz.cli import options
-from shardviz.cli.group import Command
-from shardviz.errors import QuestionError
+from shardviz.cli.group import ExampleCommand
+from shardviz.cli.launch import no_terminal, open_app
+from shardviz.cli.messages import print_note
+from shardviz.cli.process import ExitCode
+from shardviz.errors import QuestionError, plural
+
+if TYPE_CHECKING:
+    from shardviz.lessons.progress import Progress
 
 EXAMPLES = (
     ("The course, and how far you are", "shardviz lesson"),
     ("The fourth lesson, where it was left", "shardviz lesson 4"),
     ("The same lesson before a class: answers wait for space", "shardviz lesson 4 --present"),
-    ("Whether a lesson that you write keeps its word", "shardviz lesson --check my-lesson.toml"),
+    ("Check a lesson that you write", "shardviz lesson --check my-lesson.toml"),
     ("For a script", "shardviz lesson --list --json"),
 )
 MODES = ("list", "check", "reset", "present")
 """Options that each say what is to be done."""
 
 
-@click.command(cls=Command, examples=EXAMPLES)
+@click.command(cls=ExampleCommand, examples=EXAMPLES)
 @click.argument("lessons", nargs=-1, metavar="[LESSON]…")
 @click.option("--list", "as_list", is_flag=True, help="List all lessons, as without LESSON.")
 @click.option("--present", is_flag=True, help="For a class: large and light, answers hidden until space.")
@@ -50,27 +59,21 @@ def command(
     given = dict(zip(MODES, (as_list, check, reset, present), strict=True))
     mode = _mode(given, lessons, yes, as_json)
     if mode == "check":
-        from shardviz.cli.lessons.check import check_lessons
+        from shardviz.cli.lesson_check import check_lessons
 
         return check_lessons(lessons, as_json)
     if mode == "reset":
-        from shardviz.cli.lessons.progress import reset_progress
-
-        return reset_progress(lessons, yes)
+        return _reset_progress(lessons, yes)
     if not lessons:
-        from shardviz.cli.lessons.progress import list_lessons
-
-        return list_lessons(as_json, width, color)
-    from shardviz.cli.lessons.opening import open_lesson
-
-    return open_lesson(lessons[0], present, as_json, width, color)
+        return _list_lessons(as_json, width, color)
+    return _open_lesson(lessons[0], present, as_json, width, color)
 
 
 def _mode(given: dict[str, bool], lessons: tuple[str, ...], yes: bool, as_json: bool) -> str:
-    """What is to be done, a word of `MODES`, or "" to open or list. Raises `QuestionError` for a clash."""
+    """The action, one of `MODES`, or "" to open or list. Raises `QuestionError` for a clash."""
     asked = [name for name in MODES if given[name]]
     if len(asked) > 1:
-        raise QuestionError(f"--{asked[0]} and --{asked[1]} do not go together", "give one of them")
+        raise QuestionError(f"--{asked[0]} and --{asked[1]} cannot be combined", "give one of them")
     mode = asked[0] if asked else ""
     if yes and mode != "reset":
         raise QuestionError("--yes answers what only --reset asks", "add --reset, or leave out --yes")
@@ -86,3 +89,80 @@ def _mode(given: dict[str, bool], lessons: tuple[str, ...], yes: bool, as_json: 
             f"{len(lessons)} lessons are named, and one is {verb} at a time", "only --check takes several"
         )
     return mode
+
+
+def _open_lesson(text: str, present: bool, as_json: bool, width: int | None, color: str) -> int:
+    """Open the lesson that `text` names, at the stage where it was left; before a class from its start."""
+    from shardviz.lessons.course import find
+
+    lesson = find(text)
+    if as_json:
+        from shardviz.cli.screen import print_json
+        from shardviz.render.lessons.lesson_document import lesson_document
+
+        print_json(lesson_document(lesson))
+        return ExitCode.FINE
+    if reason := no_terminal():
+        from shardviz.cli.screen import screen
+        from shardviz.render.lessons.lesson_page import lesson_page
+
+        print_note(f"{reason}")
+        page = screen(width, color)
+        page.show(lesson_page(lesson, page.width))
+        return ExitCode.FINE
+    return open_app(lesson=lesson, present=present)
+
+
+def _list_lessons(as_json: bool, width: int | None, color: str) -> int:
+    """List the course, with the state of every lesson, and say what opens the next one."""
+    from shardviz.lessons.course import course, faults
+    from shardviz.render.lessons.course_list import entry_of
+
+    progress = _progress()
+    for fault in faults():
+        print_note(f"{fault.message}")
+    entries = [entry_of(progress, lesson) for lesson in course()]
+    if as_json:
+        from shardviz.cli.screen import print_json
+        from shardviz.render.lessons.lesson_document import course_document
+
+        print_json(course_document(entries))
+        return ExitCode.FINE
+    from shardviz.cli.screen import screen
+    from shardviz.render.lessons.course_page import course_page
+
+    page = screen(width, color)
+    page.show(course_page(entries, page.width))
+    return ExitCode.FINE
+
+
+def _reset_progress(texts: tuple[str, ...], is_sure: bool) -> int:
+    """Forget one lesson, or all; on a terminal only when that is wanted. Raises `StateError`."""
+    from shardviz.lessons.course import find
+
+    lesson = find(texts[0]) if texts else None
+    what = "the whole course" if lesson is None else f"“{lesson.title}”"
+    if not is_sure and sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty():
+        click.echo(f"Forget what you solved of {what}? [y/N] ", nl=False, err=True)
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+            click.echo("nothing was forgotten")
+            return ExitCode.FINE
+    elif not is_sure:
+        reason = f"--reset forgets what you solved of {what}"
+        raise QuestionError(reason, "add --yes to confirm")
+    count = _progress().reset(lesson)
+    if not count:
+        click.echo(f"nothing of {what} was begun: nothing to forget")
+    else:
+        click.echo(f"{what} is forgotten" if lesson else f"{plural(count, 'lesson')} forgotten")
+    return ExitCode.FINE
+
+
+def _progress() -> Progress:
+    """The learner's progress; what is wrong with its file is told on stderr."""
+    from shardviz.lessons.progress import load
+
+    progress = load()
+    if progress.notice:
+        print_note(f"{progress.notice}")
+    return progress

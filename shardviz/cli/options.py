@@ -4,24 +4,34 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import reduce
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
+from shardviz.drafts.form import COLLECTIVE_FIELDS, PROBLEM_FIELDS, TABLE_KEYS, Field
+from shardviz.errors import QuestionError
+
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
+
+    from shardviz.planner import Problem
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 MIN_WIDTH = 40
 """Columns below which pictures cannot be drawn."""
-DEFAULT_MESH = "X=2,Y=4"
 
 
 class Count(click.IntRange):
     """A whole number, of at least `min` where that is given."""
 
     name = "whole number"
+
+    def _describe_range(self) -> str:
+        """The bounds for the help: nothing where there are none, which click would write as ``x<=None``."""
+        return "" if self.min is None and self.max is None else super()._describe_range()
 
 
 class Positive(click.FloatRange):
@@ -39,11 +49,11 @@ class Positive(click.FloatRange):
 
 
 def is_given(ctx: click.Context, option: str) -> bool:
-    """Whether somebody chose the value of an option, by its parameter's name; else it is the usual one."""
+    """Return whether the user gave an option, by its parameter's name; else it has its default."""
     return ctx.get_parameter_source(option) is not click.core.ParameterSource.DEFAULT
 
 
-def targets(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
+def _targets(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
     """Targets to complete a value with, the one after its last comma."""
     from click.shell_completion import CompletionItem
 
@@ -64,71 +74,74 @@ def _algorithms(_ctx: click.Context, _param: click.Parameter, incomplete: str) -
     return [name for name in ALGORITHMS if name.startswith(incomplete)]
 
 
-mesh = click.option(
-    "--mesh", default=DEFAULT_MESH, show_default=True, metavar="NAME=SIZE,…", help="Axes of the mesh."
+def _all(*options: Callable[[Any], Any]) -> Callable[[F], F]:
+    """One decorator of several, which stand in this order in the help."""
+
+    def add(command: F) -> F:
+        return reduce(lambda done, option: option(done), reversed(options), command)
+
+    return add
+
+
+def of_field(field: Field, **changes: Any) -> Callable[[F], F]:
+    """The option of a form's field; `changes` are this command's own words for it."""
+    words: dict[str, Any] = {"default": field.default or None, "show_default": bool(field.default)}
+    words |= {"metavar": field.metavar, "help": field.help}
+    if field.choices:
+        words["type"] = click.Choice(field.choices)
+    return click.option(field.flag, **(words | changes))
+
+
+mesh, device_order, dtype = (of_field(PROBLEM_FIELDS[name]) for name in ("mesh", "device_order", "dtype"))
+algorithm = of_field(COLLECTIVE_FIELDS["algorithm"], shell_complete=_algorithms)
+
+
+def problem(specs: Callable[[F], F], **target: Any) -> Callable[[F], F]:
+    """The options of a problem beside its einsum: a command's own for `specs`, and its words for `target`."""
+    own: dict[str, Callable[[Any], Any]] = {
+        "specs": specs,
+        "targets": of_field(PROBLEM_FIELDS["targets"], shell_complete=_targets, **target),
+    }
+    usual = {name: of_field(each) for name, each in PROBLEM_FIELDS.items() if each.flag}
+    return _all(*((usual | own)[name] for name in TABLE_KEYS if name != "einsum"))
+
+
+collective = _all(
+    *(of_field(field) for name, field in COLLECTIVE_FIELDS.items() if name not in ("op", "algorithm")),
+    algorithm,
 )
-device_order = click.option(
-    "--device-order",
-    metavar="ID,…",
-    help="Device ids in the mesh's order, or row-major; if none, as jax.make_mesh has it.",
-)
-dtype = click.option("--dtype", default="bf16", show_default=True, help="Element type, such as f32 or int8.")
-sizes = click.option(
-    "--sizes",
-    metavar="DIM=N,…",
-    help="Sizes of dimensions: b=8,d=2k,f=4Ki; without: 1024, 2048, 8192, then 128.",
-)
-axis_types = click.option(
-    "--axis-types",
-    type=click.Choice(["auto", "explicit"]),
-    default="auto",
-    show_default=True,
-    help="explicit: JAX's types carry the shardings.",
-)
-algorithm = click.option(
-    "--algorithm",
-    metavar="NAME",
-    shell_complete=_algorithms,
-    help="ring, bruck, halving-doubling, …; --compare lists them.",
-)
+"""The options of a collective beside its operation."""
 timeout = click.option(
     "--timeout",
     type=Positive("number of seconds"),
     metavar="SECONDS",
     default=300.0,
     show_default=True,
-    help="What each target may take; inf is endless.",
+    help="Time limit of each target; inf for none.",
 )
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
 
 
-def links(command: F) -> F:
-    """`--latency` and `--bandwidth`: what a message takes on the links that a collective runs over."""
-    command = click.option(
+links = _all(
+    click.option("--latency", metavar="TIME", help="Of one hop of a collective; 1us if none."),
+    click.option(
         "--bandwidth",
         metavar="RATE",
         help="Of one link, one way; the target's, or a TPU v5e's 45GB/s, if none.",
-    )(command)
-    return click.option("--latency", metavar="TIME", help="Of one hop of a collective; 1us if none.")(command)
-
-
-def answers(command: F) -> F:
-    """`--round`, `--play`, `--speed` and `--compare`: what of a collective is shown, and how."""
-    for option in (
-        click.option("--compare", is_flag=True, help="Tabulate every algorithm instead."),
-        click.option(
-            "--speed",
-            type=Positive("speed"),
-            metavar="N",
-            help="With --play: rounds a second; 1 if none.",
-        ),
-        click.option("--play", "animate", is_flag=True, help="Play the rounds in place; any key stops."),
-        click.option(
-            "--round", "number", type=Count(), metavar="N", help="Show one round; 0 is before the first."
-        ),
-    ):
-        command = option(command)
-    return command
+    ),
+)
+"""The links that a collective runs over."""
+answers = _all(
+    click.option(
+        "--round", "number", type=Count(), metavar="N", help="Show one round; 0 is before the first."
+    ),
+    click.option("--play", "animate", is_flag=True, help="Play the rounds in place; any key stops."),
+    click.option(
+        "--speed", type=Positive("speed"), metavar="N", help="With --play: rounds a second; 1 if none."
+    ),
+    click.option("--compare", is_flag=True, help="Tabulate every algorithm instead."),
+)
+"""The part of a collective that is shown, and how."""
 
 
 def _write_plainly(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:
@@ -148,14 +161,50 @@ plain = click.option(
 )
 
 
-def page(command: F) -> F:
-    """`--width`, `--color` and `--plain`: how the output is laid out."""
-    command = click.option(
-        "--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="When to colour."
-    )(plain(command))
-    return click.option(
+page = _all(
+    click.option(
         "--width",
         type=Count(MIN_WIDTH, 1000),
         metavar="COLUMNS",
         help="Columns to use instead of the terminal's.",
-    )(command)
+    ),
+    click.option(
+        "--color",
+        type=click.Choice(["auto", "always", "never"]),
+        default="auto",
+        help="Colour: auto, always or never.",
+    ),
+    plain,
+)
+"""The layout of the output."""
+
+
+def problem_from_options(
+    einsum: str,
+    specs: str | None,
+    *,
+    mesh: str,
+    device_order: str | None,
+    sizes: str | None,
+    dtype: str,
+    axis_types: Literal["auto", "explicit"],
+    ranked: bool = False,
+) -> Problem:
+    """The problem of a command's options; specs of operands may be open where it is `ranked`.
+
+    Raises `QuestionError` for options that do not state one.
+    """
+    from shardviz.notation import parse_mesh
+    from shardviz.planner import problem_from_text
+
+    if sizes is not None and not sizes.strip():
+        raise QuestionError("--sizes is empty", "write b=8,d=2048,f=8192, or leave out --sizes")
+    return problem_from_text(
+        einsum,
+        mesh=parse_mesh(mesh, device_order),
+        specs=specs,
+        sizes=sizes or "",
+        dtype=dtype,
+        axis_types=axis_types,
+        ranked=ranked,
+    )

@@ -1,14 +1,16 @@
-"""`shardviz passes`: what a compiler does to a program's shardings and collectives, pass by pass."""
+"""`shardviz passes`: a program's shardings and collectives through a compiler, pass by pass."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from shardviz.cli import options
-from shardviz.cli.exit_code import ExitCode
-from shardviz.cli.group import Command
+from shardviz.cli.group import ExampleCommand
+from shardviz.cli.options import of_field
+from shardviz.cli.process import ExitCode
+from shardviz.drafts.form import SPECS
 from shardviz.errors import CompilerError, QuestionError, TargetError
 
 if TYPE_CHECKING:
@@ -45,27 +47,12 @@ class StageNumber(click.ParamType):  # type: ignore[type-arg]
             self.fail(f"{value!r} is not a valid {self.name}.", param, ctx)
 
 
-@click.command(cls=Command, examples=EXAMPLES)
+@click.command(cls=ExampleCommand, examples=EXAMPLES)
 @click.argument("einsum")
-@options.mesh
-@options.device_order
-@click.option(
-    "--specs",
-    is_flag=False,
-    flag_value="",
-    type=click.UNPROCESSED,
-    metavar="SPECS",
-    help="How the arrays are split: 'XY,Y_->X_'.",
-)
-@options.sizes
-@options.dtype
-@options.axis_types
-@click.option(
-    "--target",
+@options.problem(
+    of_field(SPECS, is_flag=False, flag_value="", type=click.UNPROCESSED),
     default="cpu",
-    show_default=True,
-    shell_complete=options.targets,
-    help="Whose passes: one, such as v5e:2x4.",
+    help="The compiler to follow: one, such as v5e:2x4.",
 )
 @click.option(
     "--diff",
@@ -80,24 +67,20 @@ class StageNumber(click.ParamType):  # type: ignore[type-arg]
 @options.page
 def command(
     einsum: str,
-    mesh: str,
-    device_order: str | None,
     specs: str | None,
-    sizes: str | None,
-    dtype: str,
-    axis_types: Literal["auto", "explicit"],
     target: str,
     diff: int | str | None,
     timeout: float,
     as_json: bool,
     width: int | None,
     color: str,
+    **problem: Any,
 ) -> int:
     """Follow EINSUM through a compiler: the passes that changed its shardings or its collectives.
 
     EINSUM is an einsum, a chain of them with semicolons, or a product as the scaling book writes it.
     """
-    from shardviz.cli.question import problem_from_options
+    from shardviz.cli.target_session import started_worker
 
     asked = _one_target(target)
     if not (specs or "").strip() and "[" not in einsum:
@@ -105,23 +88,23 @@ def command(
             "a compiler follows one sharding, and without --specs there are many",
             "give --specs 'XY,Y_->X_'; shardviz explain ranks all of them",
         )
-    with _worker(asked, timeout) as worker:
-        from shardviz.cli.narration import narrated
+    with started_worker(timeout, asked) as worker:
+        from shardviz.cli.messages import wait_for
         from shardviz.cli.screen import print_json, screen
 
-        problem = problem_from_options(einsum, mesh, device_order, specs, sizes, dtype, axis_types)
+        stated = options.problem_from_options(einsum, specs, **problem)
         page = screen(width, color)
-        traced = narrated(worker.trace(problem, asked), asked.name)
+        traced = wait_for(worker.trace(stated, asked), asked.name)
     _check(traced)
     diffs = _chosen(diff, len(traced.stages))
     if as_json:
         from shardviz.render.programs.passes_document import passes_document
 
-        print_json(passes_document(traced, problem, diffs))
+        print_json(passes_document(traced, stated, diffs))
     else:
         from shardviz.render.programs.passes_view import passes_view
 
-        page.show(passes_view(traced, problem, page.width, page.palette, diffs))
+        page.show(passes_view(traced, stated, page.width, page.palette, diffs))
     return ExitCode.FINE
 
 
@@ -133,17 +116,6 @@ def _one_target(text: str) -> Target:
         asked = f"{len(targets)} targets are given" if targets else "none is given"
         raise TargetError(f"passes follows one compiler, and {asked}", "give one, such as --target cpu")
     return targets[0]
-
-
-def _worker(target: Target, timeout: float) -> Any:
-    """A worker whose compiler loads while the question is read."""
-    from shardviz.cli.interrupt import before_the_end
-    from shardviz.compiler import Worker
-
-    worker = Worker(timeout)
-    before_the_end(worker.kill)
-    worker.start(target)
-    return worker
 
 
 def _check(traced: Traced) -> None:
@@ -163,6 +135,7 @@ def _chosen(diff: int | str | None, count: int) -> frozenset[int]:
         return frozenset(range(1, count + 1))
     if not 1 <= int(diff) <= count:
         raise QuestionError(
-            f"there is no stage {diff}", f"the stages are 1 to {count}; --diff alone shows the diffs of all"
+            f"stage {diff} does not exist",
+            f"the stages are 1 to {count}; --diff alone shows the diffs of all",
         )
     return frozenset((int(diff),))

@@ -18,7 +18,7 @@ from signal import SIG_DFL, SIGHUP, SIGTERM, raise_signal, signal
 from types import FrameType
 from typing import Any
 
-from shardviz.cli.interrupt import before_the_end
+from shardviz.cli.process import on_signal
 from shardviz.errors import QuestionError
 
 ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l"
@@ -29,7 +29,7 @@ CLEAR_REST_OF_LINE = "\x1b[K"
 CLEAR_REST = "\x1b[J"
 
 GLANCE_S = 0.05
-"""How often the size of the terminal is looked at."""
+"""The interval at which the size of the terminal is read."""
 
 Size = tuple[int, int]
 Picture = Callable[[int, Size], str]
@@ -39,7 +39,7 @@ def check_terminal() -> None:
     """Raise `QuestionError` where there is no terminal to play in."""
     problem = ""
     if not sys.stdout.isatty():
-        problem = "standard output is none"
+        problem = "standard output is not one"
     elif os.environ.get("TERM") == "dumb":
         problem = "this one draws nothing in place: TERM is dumb"
     if problem:
@@ -110,7 +110,7 @@ def _second_screen() -> Iterator[int | None]:
         signal(number, SIG_DFL)
         raise_signal(number)
 
-    before_the_end(restore)
+    on_signal(restore)
     handlers = {number: signal(number, end) for number in (SIGTERM, SIGHUP)}
     try:
         if keys is not None and before is not None:

@@ -9,8 +9,7 @@ import zlib
 from pathlib import Path
 from typing import cast
 
-import click
-
+from shardviz.cli.messages import print_note
 from shardviz.errors import QuestionError, plural, quote
 
 STDIN = "-"
@@ -41,13 +40,13 @@ def read_text(name: str) -> str:
             if sys.stdin is None:
                 raise QuestionError("standard input is closed", "name a file, or pipe a text in")
             if sys.stdin.isatty():
-                click.echo("shardviz: note: reading the terminal; ctrl-D ends the text", err=True)
+                print_note("reading the terminal; ctrl-D ends the text")
             data = _contents(cast(io.BufferedReader, sys.stdin.buffer), where)
         else:
             with Path(name).open("rb") as file:
                 data = _contents(file, where)
     except FileNotFoundError:
-        raise QuestionError(f"there is no file {where}", HOW) from None
+        raise QuestionError(f"file {where} does not exist", HOW) from None
     except IsADirectoryError:
         raise QuestionError(f"{where} is a folder", _a_text_in(Path(name))) from None
     except (OSError, ValueError) as error:
@@ -84,7 +83,7 @@ def _contents(stream: io.BufferedReader, where: str) -> bytearray:
             raise QuestionError(
                 f"{where} cannot be unpacked: {error}", "unpack it, or save it again"
             ) from None
-        click.echo(f"shardviz: note: {where} breaks off: {error}", err=True)
+        print_note(f"{where} breaks off: {error}")
     return data
 
 
@@ -107,12 +106,12 @@ def _decoded(data: bytearray, where: str) -> str:
     except UnicodeDecodeError:
         text = data.decode(errors="replace")
         bad = text.count(chr(0xFFFD))
-        click.echo(f"shardviz: note: not UTF-8 in {where}: {plural(bad, 'character')}", err=True)
+        print_note(f"not UTF-8 in {where}: {plural(bad, 'character')}")
         return text
 
 
 def _a_text_in(folder: Path) -> str:
-    """What to read of a folder of dumps: the final program, where there is one."""
+    """Advice for a folder of dumps: its final program, if it has one."""
     try:
         names = sorted(path.name for path in folder.iterdir() if path.suffix in (".txt", ".mlir"))
     except OSError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from shardviz.cli import options
-from shardviz.cli.group import Command
+from shardviz.cli.group import ExampleCommand
 from shardviz.schemas.kinds import KINDS, schema_of
 
 EXAMPLES = (
@@ -14,7 +14,7 @@ EXAMPLES = (
 )
 
 
-@click.command(cls=Command, examples=EXAMPLES)
+@click.command(cls=ExampleCommand, examples=EXAMPLES)
 @click.argument("kind", required=False, type=click.Choice([*KINDS]), metavar="[KIND]")
 @options.plain
 @click.pass_context

@@ -64,7 +64,7 @@ def print_json(document: Mapping[str, Any]) -> None:
     """A JSON document on stdout, one object, indented."""
     import json
 
-    from shardviz.cli.control_characters import escaped_json
+    from shardviz.cli.streams import escaped_json
 
     ascii_only = not sys.stdout.encoding.lower().startswith("utf")
     click.echo(escaped_json(json.dumps(document, indent=2, ensure_ascii=ascii_only)))

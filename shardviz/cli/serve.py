@@ -10,8 +10,9 @@ import socket
 import click
 
 from shardviz.cli import options
-from shardviz.cli.exit_code import ExitCode
-from shardviz.cli.group import Command
+from shardviz.cli.group import ExampleCommand
+from shardviz.cli.messages import print_note
+from shardviz.cli.process import ExitCode
 from shardviz.errors import QuestionError, plural
 
 SESSIONS = 10
@@ -22,7 +23,7 @@ EXAMPLES = (
 )
 
 
-@click.command(cls=Command, examples=EXAMPLES)
+@click.command(cls=ExampleCommand, examples=EXAMPLES)
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address or name to listen at.")
 @click.option(
     "--port", type=options.Count(0, 65535), default=8000, show_default=True, help="0 is any free one."
@@ -52,12 +53,9 @@ def command(host: str, port: int, sessions: int, lesson: str | None, shared: str
     is_open = bound in ("0.0.0.0", "::")
     for name in _open_names() if is_open else [_in_url(bound)]:
         click.echo(f"http://{name}:{port}/")
-    click.echo(f"shardviz: note: {plural(sessions, 'visitor')} at a time; Ctrl-C ends it", err=True)
+    print_note(f"{plural(sessions, 'visitor')} at a time; Ctrl-C ends it")
     if not _is_local(bound):
-        click.echo(
-            "shardviz: note: no password: whoever reaches this machine over its network can take a place",
-            err=True,
-        )
+        print_note("no password: anyone who can reach this machine over its network can open a session")
     server = Server(Rules(words, host, sessions, IDLE_MINUTES * 60))
     number = asyncio.run(server.serve(listening))
     # Ctrl-C is how it is meant to end.
@@ -76,8 +74,8 @@ def _check_installed() -> None:
 
 
 def _beginning(lesson: str | None, shared: str | None) -> str:
-    """What every visitor sees first, as a string. Raises `QuestionError` for what there is not."""
-    from shardviz.drafts.draft import Draft
+    """The first problem or lesson of every visitor, as a string. Raises `QuestionError` if it is unknown."""
+    from shardviz.drafts.form import ProblemForm
     from shardviz.drafts.share import Shared, from_string, to_string
     from shardviz.lessons.sharing import attempt_of
 
@@ -88,7 +86,7 @@ def _beginning(lesson: str | None, shared: str | None) -> str:
 
         found = find(lesson, may_read_files=False)
         return to_string(Shared(found.setup, found.screen, found.name))
-    begin = from_string(shared) if shared is not None else Shared(Draft())
+    begin = from_string(shared) if shared is not None else Shared(ProblemForm())
     if begin.lesson:
         attempt_of(begin)
     return to_string(begin)

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from shardviz.cli import options
-from shardviz.cli.group import Command
+from shardviz.cli.group import ExampleCommand
 from shardviz.collectives.operations import PARAMETERS, check_operation, takers
 
 EXAMPLES = (
@@ -33,15 +33,10 @@ def _parameters(command: Callable[..., int]) -> Callable[..., int]:
     return command
 
 
-@click.command(cls=Command, examples=EXAMPLES)
+@click.command(cls=ExampleCommand, examples=EXAMPLES)
 @click.argument("operation", metavar="OP")
 @options.mesh
-@click.option("--axis", metavar="NAME,…", help="Mesh axes, the major one first; all of them if none.")
-@click.option("--data", metavar="N,…", help="The whole array's numbers in rows; 0, 1, 2, … if none.")
-@click.option("--shape", metavar="NxN", help="The whole array's shape; one dimension if none.")
-@click.option("--spec", help="How it is split, in any notation; dimension 0 over all axes if none.")
-@click.option("--dtype", help="Element type; s32 for whole numbers, f32 for others if none.")
-@options.algorithm
+@options.collective
 @click.option(
     "--pieces", type=options.Count(1, MAX_PIECES), metavar="N", help="How many pieces a pipeline sends."
 )
@@ -54,7 +49,7 @@ def _parameters(command: Callable[..., int]) -> Callable[..., int]:
 @click.option(
     "--on",
     type=click.Choice(["cpu", "real", "none"]),
-    help="Who verifies: cpu, real or none; cpu if JAX is there.",
+    help="Devices on which JAX verifies: cpu, real or none; cpu if not given.",
 )
 @options.timeout
 @options.as_json
@@ -83,19 +78,18 @@ def command(
     color: str,
     **parameters: Any,
 ) -> int:
-    """Step through a collective: who sends what to whom in every round, and what each device then holds.
+    """Step through a collective: which device sends what to which in every round, and what each then holds.
 
     OP is JAX's name: all_gather, psum, pmean, pmax, pmin, psum_scatter, all_to_all, ppermute, pbroadcast or
     ragged_all_to_all.
     """
-    from shardviz.cli.judge import Judge
-    from shardviz.cli.presenting import Manner, present
+    from shardviz.cli.step_output import StepOptions, Verifier, print_step
 
     check_operation(operation, parameters)
-    manner = Manner(number, animate, speed, compare, as_json, width, color)
-    manner.check(on)
+    shown = StepOptions(number, animate, speed, compare, as_json, width, color)
+    shown.check(on)
     # JAX loads in a process of its own while this one computes and draws.
-    with Judge.begin("none" if compare else on, timeout) as judge:
+    with Verifier("none" if compare else on, timeout) as verifier:
         from shardviz.hardware.links import links_from_text
         from shardviz.notation import parse_mesh
         from shardviz.stepping.question import question_from_options
@@ -113,4 +107,4 @@ def command(
             pieces=pieces,
         )
         links = links_from_text(question.schedule.pattern.dims, topology, latency, bandwidth)
-        return present(question, links, judge, manner)
+        return print_step(question, links, verifier, shown)

@@ -1,6 +1,8 @@
 """The standard streams as commands find them: always there, and able to take every character.
 
-Whatever closes, fills up, lacks a character or obeys one is dealt with here, so that commands only print.
+A stream that closes or fills up, an encoding that lacks a character, and characters that a terminal obeys
+instead of showing them (they move the cursor, change colours and titles, turn the direction of writing) are
+handled here, so that commands only print.
 """
 
 from __future__ import annotations
@@ -8,14 +10,96 @@ from __future__ import annotations
 import codecs
 import io
 import os
+import re
 import sys
 from typing import TextIO, cast
 
-from shardviz.cli.ascii import replaced
-from shardviz.cli.control_characters import NARRATION, PICTURES, escaped
-
 ERRORS = "shardviz"
 """Name of the error handler that writes an ASCII character for one that an encoding lacks."""
+
+_CONTROL = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
+PICTURES = re.compile(rf"(\x1b\[(?:[0-9;]*[mHJK]|\?[0-9]+[hl]))|{_CONTROL}")
+"""Control characters, but for the sequences of coloured pictures and of `play`, which are the group."""
+MESSAGES = re.compile(rf"(\A\r\x1b\[2K)|{_CONTROL}")
+"""Control characters, but for `CLEAR_LINE` at the beginning."""
+_IN_JSON = re.compile(_CONTROL)
+
+
+def escaped(text: str, control: re.Pattern[str]) -> str:
+    """The text with ``\\x1b`` and the like for each control character; what the pattern's group is stays."""
+    if text.isprintable():
+        return text
+    return control.sub(lambda found: found[1] or found[0].encode("unicode_escape").decode(), text)
+
+
+def escaped_json(text: str) -> str:
+    """A JSON text that says the same with ``\\u009b`` and the like for each control character."""
+    import json
+
+    return _IN_JSON.sub(lambda found: json.dumps(found[0])[1:-1], text)
+
+
+GREEK = "αβγδεζηθικλμνξοπρστυφχψω"
+"""The letters of shards (`shardviz.render.palette.GLYPHS`), in their order: a for the first."""
+
+STAND_INS = {
+    **dict(zip(GREEK, "abcdefghijklmnopqrstuvwx", strict=True)),
+    **dict(zip("₀₁₂₃₄₅₆₇₈₉", "0123456789", strict=True)),
+    **dict.fromkeys("┌┬┐├┼┤└┴┘", "+"),
+    "─": "-",
+    "│": "|",
+    "╱": "/",
+    "░": ":",
+    "⋮": ":",
+    "…": "~",
+    "→": ">",
+    "×": "x",
+    "÷": "/",
+    "\xa0": " ",
+    "·": ".",
+    "–": "-",
+    "−": "-",
+    "≠": "!",
+    "≤": "<",
+    "≥": ">",
+    **dict.fromkeys("▸▹", "*"),
+    "━": "=",
+    "µ": "u",
+    "✗": "x",
+    "✓": "v",
+    "←": "<",
+    "↑": "^",
+    "↓": "v",
+    "⌫": "<",
+    **dict.fromkeys("❯›", ">"),
+    **dict.fromkeys("‹◂◃", "<"),
+    "•": "*",
+    "○": "o",
+    "◉": "@",
+    "◐": "%",
+    "●": "O",
+    "▌": "|",
+    "┆": ":",
+    "┄": "-",
+    "▒": "%",
+    "█": "#",
+    **dict.fromkeys("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "*"),
+    "★": "#",
+    "Σ": "S",
+    "⋅": ".",
+    **dict.fromkeys("‘’", "'"),
+    **dict.fromkeys("“”", '"'),
+    "�": "?",
+}
+"""ASCII characters for those that a terminal's encoding lacks, one for one, so that columns still line up."""
+
+
+def replaced(error: UnicodeError) -> tuple[str, int]:
+    """An error handler for encoders: a stand-in for each character that is lacking, ``?`` for others."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lacking = error.object[error.start : error.end]
+    return "".join(STAND_INS.get(character, "?") for character in lacking), error.end
 
 
 codecs.register_error(ERRORS, replaced)
@@ -30,7 +114,7 @@ class Unwritable(Exception):
         self.reader_left = isinstance(cause, BrokenPipeError)
 
 
-class Output:
+class OutputStream:
     """A text stream whose failure is `Unwritable`, whoever writes: `print`, click or Rich.
 
     Control characters that are not those of our own pictures are written as escapes.
@@ -56,7 +140,7 @@ class Output:
         return self._stream.closed
 
     def reconfigure(self, *, encoding: str, errors: str) -> None:
-        cast(io.TextIOWrapper, self._stream).reconfigure(encoding=encoding, errors=errors)
+        cast("io.TextIOWrapper", self._stream).reconfigure(encoding=encoding, errors=errors)
 
     def fileno(self) -> int:
         return self._stream.fileno()
@@ -93,17 +177,17 @@ class Output:
         os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
 
 
-class Narration(Output):
-    """A stream that nobody has to hear: what cannot be written is dropped."""
+class MessageStream(OutputStream):
+    """A stream for messages: what cannot be written is dropped."""
 
-    _control = NARRATION
+    _control = MESSAGES
 
     def _fail(self, _error: OSError) -> None:
         self._discard()
 
 
 def open_standard_streams() -> None:
-    """Put an `Output` and a `Narration` in place of stdout and stderr, and something in place of closed ones.
+    """Replace stdout and stderr by an `OutputStream` and a `MessageStream`, and closed streams by something.
 
     A closed stdout stays one that cannot be written. Were it left closed, the next pipe to a compiler would
     take its number.
@@ -114,14 +198,14 @@ def open_standard_streams() -> None:
             os.fstat(number)
         except OSError:
             os.open(os.devnull, mode)
-    sys.stdout = cast(TextIO, Output(_text(sys.stdout, 1)))
-    sys.stderr = cast(TextIO, Narration(_text(sys.stderr, 2)))
+    sys.stdout = cast("TextIO", OutputStream(_text(sys.stdout, 1)))
+    sys.stderr = cast("TextIO", MessageStream(_text(sys.stderr, 2)))
 
 
 def write_ascii() -> None:
     """From now on stdout and stderr write ASCII alone, whatever else the terminal shows."""
     for stream in (sys.stdout, sys.stderr):
-        cast(io.TextIOWrapper, stream).reconfigure(encoding="ascii", errors=ERRORS)
+        cast("io.TextIOWrapper", stream).reconfigure(encoding="ascii", errors=ERRORS)
 
 
 def _text(stream: TextIO | None, number: int) -> TextIO:

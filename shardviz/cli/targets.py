@@ -1,11 +1,11 @@
-"""`shardviz targets`: who can be asked, who of them can answer here, and what installs the others."""
+"""`shardviz targets`: the targets, those that can answer here, and how to install the others."""
 
 from __future__ import annotations
 
 import click
 
 from shardviz.cli import options
-from shardviz.cli.group import Command
+from shardviz.cli.group import ExampleCommand
 
 EXAMPLES = (
     ("Every target, and the command that installs what is missing", "shardviz targets"),
@@ -13,7 +13,7 @@ EXAMPLES = (
 )
 
 
-@click.command(cls=Command, examples=EXAMPLES)
+@click.command(cls=ExampleCommand, examples=EXAMPLES)
 @options.as_json
 @options.page
 def command(as_json: bool, width: int | None, color: str) -> None:

@@ -1,10 +1,18 @@
-"""A terminal that is given back as it was, also when a signal ends the application in it."""
+"""The terminal that the application was opened in: its keys, also when it vanishes or stops the application,
+and its state, which is restored also when a signal ends the application."""
 
 from __future__ import annotations
 
 import os
+import select
+import signal
 import sys
 from collections.abc import Callable
+
+from textual.drivers.linux_driver import LinuxDriver
+
+from shardviz.cli.process import end_by
+from shardviz.tui.terminal_input import NoParser, TerminalInput
 
 RESET = (
     "\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1015l"  # the mouse
@@ -13,8 +21,8 @@ RESET = (
 )
 
 
-def giving_back() -> Callable[[], None]:
-    """What puts the terminal into the state that it is in now; it takes no lock and waits for nothing."""
+def restorer() -> Callable[[], None]:
+    """A function that restores the terminal's present state; it takes no lock and waits for nothing."""
     import termios
     from contextlib import suppress
 
@@ -24,11 +32,57 @@ def giving_back() -> Callable[[], None]:
     before = termios.tcgetattr(keys.fileno())
     terminal, nowhere = os.dup(screen.fileno()), os.open(os.devnull, os.O_WRONLY)
 
-    def give_back() -> None:
+    def restore() -> None:
         with suppress(OSError, termios.error):
             # What a thread still draws must not land on the screen that is given back.
             os.dup2(nowhere, screen.fileno())
             os.write(terminal, RESET.encode())
             termios.tcsetattr(keys.fileno(), termios.TCSANOW, before)
 
-    return give_back
+    return restore
+
+
+LOOK_S = 0.1
+"""The interval at which the thread looks whether it ends, or a key is complete."""
+
+
+class TerminalDriver(LinuxDriver):
+    """Textual's driver, for which the end of the input is a hangup, as nobody may have sent a SIGHUP: a
+    container's terminal goes without one, and under nohup it is ignored."""
+
+    def run_input_thread(self) -> None:
+        try:
+            typed = TerminalInput()
+        except NoParser:
+            super().run_input_thread()
+            return
+        while not self.exit_event.is_set():
+            if select.select([self.fileno], [], [], LOOK_S)[0]:
+                for message in typed.feed(self._read()):
+                    self.process_message(message)
+            for message in typed.tick():
+                self.process_message(message)
+
+    def _read(self) -> bytes:
+        try:
+            data = os.read(self.fileno, 4096)
+        except BlockingIOError:
+            return b""  # somebody else who reads from here was faster
+        except OSError:
+            data = b""
+        return data or end_by(signal.SIGHUP)
+
+    def _sigcont_application(self, *_: object) -> None:
+        """Go on where SIGTSTP had the application leave its terminal first. SIGSTOP gives no notice: the
+        terminal is entered afresh, but not from here, where what draws may stand anywhere."""
+        if getattr(self, "_must_signal_resume", True):
+            super()._sigcont_application()
+        elif self._auto_restart:
+            self._loop.call_soon_threadsafe(self._enter_again)
+
+    def _enter_again(self) -> None:
+        # Else two threads would read the keys, and the terminal would be given back as it is now.
+        if self._app.is_running:
+            self.suspend_application_mode()
+            self._must_signal_resume = True
+            self.resume_application_mode()

@@ -1,4 +1,4 @@
-"""`shardviz translate`: a sharding, in other words."""
+"""`shardviz translate`: convert a sharding between notations."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from shardviz.cli import options
-from shardviz.cli.group import Command
+from shardviz.cli.group import ExampleCommand
+from shardviz.drafts.form import ProblemForm
 
 if TYPE_CHECKING:
     from shardviz.errors import ShardvizError
@@ -20,14 +21,14 @@ EXAMPLES = (
 )
 
 
-@click.command(cls=Command, examples=EXAMPLES)
+@click.command(cls=ExampleCommand, examples=EXAMPLES)
 @click.argument("text")
 @click.option("--to", metavar="NOTATION", help="Print that notation alone, such as book or gspmd.")
 @click.option("--from", "origin", metavar="NOTATION", help="How to read TEXT, where it could be several.")
 @click.option(
     "--mesh",
     metavar="NAME=SIZE,…",
-    help=f"Axes of the mesh; if none, TEXT's own, or {options.DEFAULT_MESH} where that has TEXT's axes.",
+    help=f"Axes of the mesh; if none, TEXT's own, or {ProblemForm.mesh} where that has TEXT's axes.",
 )
 @click.option(
     "--rank", type=options.Count(0), metavar="N", help="How many dimensions TEXT has, as for '{replicated}'."
@@ -50,7 +51,7 @@ def command(
     """
     from shardviz.errors import QuestionError, quote
     from shardviz.notation import detect, find_notation, write_all
-    from shardviz.notation.mesh_in_text import spec_alone
+    from shardviz.notation.mesh import spec_alone
     from shardviz.notation.notations import write_sharding
 
     notation = find_notation(origin) if origin else detect(spec_alone(text))
@@ -91,11 +92,11 @@ def _read(
     from shardviz.errors import NotationError, QuestionError, ShardvizError
     from shardviz.notation import Context, parse_mesh, read_arrays
     from shardviz.notation.axis_parts import refined
-    from shardviz.notation.mesh_in_text import mesh_in_text, spec_alone
+    from shardviz.notation.mesh import mesh_in_text, spec_alone
 
     own = mesh_in_text(text)
     given = own if mesh is None else mesh
-    asked = parse_mesh(options.DEFAULT_MESH if given is None else given)
+    asked = parse_mesh(ProblemForm.mesh if given is None else given)
     parts = refined(asked, text)
     context = Context(asked if parts is None else parts.mesh, rank, refined=parts)
     if own is not None and spec_alone(text) != text and parse_mesh(own).shape != asked.shape:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from shardviz.cli import options
-from shardviz.cli.exit_code import ExitCode
-from shardviz.cli.group import Command
-from shardviz.cli.opening import no_terminal, open_app
+from shardviz.cli.group import ExampleCommand
+from shardviz.cli.launch import no_terminal, open_app
+from shardviz.cli.messages import print_note
+from shardviz.cli.process import ExitCode
+from shardviz.drafts.form import SPECS
 from shardviz.errors import QuestionError
 
 if TYPE_CHECKING:
-    from shardviz.drafts.saved import Session
+    from shardviz.drafts.saved import SavedSession
 
 SCREENS = ("layout", "plan", "step", "compiler")
 EXAMPLES = (
@@ -28,19 +30,11 @@ EXAMPLES = (
 )
 
 
-@click.command(cls=Command, examples=EXAMPLES)
+@click.command(cls=ExampleCommand, examples=EXAMPLES)
 @click.argument("einsum", required=False)
-@options.mesh
-@options.device_order
-@click.option("--specs", metavar="SPECS", help="How the arrays are split: 'XY,Y_->X_'.")
-@options.sizes
-@options.dtype
+@options.problem(options.of_field(SPECS))
 @click.option(
-    "--target", default="shardy,cpu", show_default=True, shell_complete=options.targets, help="Who is asked."
-)
-@options.axis_types
-@click.option(
-    "--screen", type=click.Choice(SCREENS), default="layout", show_default=True, help="What is shown first."
+    "--screen", type=click.Choice(SCREENS), default="layout", show_default=True, help="The first screen."
 )
 @click.option("--last", is_flag=True, help="Go on where the last session was left.")
 @click.option("--from", "shared", metavar="STRING", help="Open what STRING says: a shared problem or lesson.")
@@ -48,18 +42,13 @@ EXAMPLES = (
 @click.pass_context
 def command(
     ctx: click.Context,
+    /,
     einsum: str | None,
-    mesh: str,
-    device_order: str | None,
-    specs: str | None,
-    sizes: str | None,
-    dtype: str,
-    target: str,
-    axis_types: Literal["auto", "explicit"],
     screen: str,
     last: bool,
     shared: str | None,
     as_json: bool,
+    **problem: Any,
 ) -> int:
     """Open the application: build a mesh, split the arrays of EINSUM, watch what happens."""
     chosen = {name for name in ctx.params if options.is_given(ctx, name)}
@@ -76,26 +65,20 @@ def command(
         _check_alone("--last", chosen - {"last", "screen"})
         session, damage = _last_session()
         if session is None and not damage:
-            raise QuestionError("there is no last session", "leave out --last to begin a new one")
+            raise QuestionError("no session is saved", "leave out --last to begin a new one")
         if session is None:
             return open_app(None, screen, warning=damage)
         return open_app(session.draft, screen if "screen" in chosen else session.screen)
-    from shardviz.drafts.options import draft_from_options
+    from shardviz.drafts.command_line import form_from_options
 
-    draft = draft_from_options(
-        einsum,
-        mesh=mesh if "mesh" in chosen else None,
-        device_order=device_order,
-        specs=specs,
-        sizes=sizes,
-        dtype=dtype,
-        axis_types=axis_types,
-        target=target,
-    )
+    problem["targets"] = problem.pop("target")
+    if "mesh" not in chosen:
+        problem["mesh"] = None
+    draft = form_from_options(einsum, **problem)
     return open_app(draft, screen)
 
 
-def _last_session() -> tuple[Session | None, str]:
+def _last_session() -> tuple[SavedSession | None, str]:
     """The last session; or None, and what was wrong with its file where that was damaged and is set aside.
 
     Raises `StateError` for a file that stays and cannot be read.
@@ -115,7 +98,7 @@ def _last_session() -> tuple[Session | None, str]:
 def _help(ctx: click.Context, reason: str) -> int:
     """Help where there is no terminal to open the application in, and why."""
     click.echo(ctx.get_help())
-    click.echo(f"shardviz: note: {reason}", err=True)
+    print_note(f"{reason}")
     return ExitCode.FINE
 
 

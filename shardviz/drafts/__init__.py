@@ -1,20 +1,19 @@
-"""A problem while a person edits it: texts in fields, valid or not, and the last problem that they made.
+"""A problem while a person edits it: a form of texts, valid or not, and the last problem that it stated.
 
-draft                all fields, as they stand
-rows                 the arrays of the draft, one a row
-scene                what can be seen of a draft
-reading              draft → scene: the problem and its plan, or what is wrong and in which field
-collective_question  a collective of its own → the question that the player plays
-edits/               one change of a draft each: axes of the mesh, specs, whole fields
-parsing              what edits can read of a draft
-history              undo and redo
-words                draft → the words of a command line
-options, lines       the options of a command line, and its whole text → draft
-table                the same options in a file → draft
-summary              the parts of the top line
-book_text, pieces    products and specs as text, their mesh axes apart
-plain_text           any text on one line that a terminal can show
-document             a draft as a JSON object
-state_file, saved    the last session, in the platform's state directory
-examples             problems to begin with
+form          the fields, each declared once for every surface; their errors; undo and redo
+parsing       a form read once, field by field
+resolve       the problem that a form states with its plan, or the errors of its fields
+enter         text into any field, in any notation
+mesh_edits    axes of the mesh, and the specs that follow them
+spec_edits    axes on the dimensions of an array
+retain_fields the specs and sizes that stay when the einsum changes
+command_line  a form as a command line; command lines, options and tables of them as a form
+spans         specs and products as text, the names of mesh axes apart
+summary       the problem on one line
+wording       errors as the application words them
+document      a form as a JSON object
+share         a form as a string that fits a chat message
+state_file    a JSON file in the platform's state directory
+saved         the last session in such a file
+examples      problems to begin with
 """

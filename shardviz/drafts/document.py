@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from shardviz.drafts.draft import CollectiveDraft, Draft, parameter_names
-from shardviz.drafts.plain_text import one_line
+from shardviz.drafts.form import CollectiveFields, ProblemForm, one_line, parameter_names
 from shardviz.errors import QuestionError, quote
 
 SCHEMA = "shardviz-draft/1"
@@ -24,18 +23,18 @@ class UnknownVersion(QuestionError):
 _HINT = "it is written by shardviz, and read again only as it was written"
 
 
-def to_document(draft: Draft) -> dict[str, Any]:
+def to_document(draft: ProblemForm) -> dict[str, Any]:
     """The draft in JSON's types, under its schema."""
     document: dict[str, Any] = {"schema": SCHEMA}
-    document |= {field.name: getattr(draft, field.name) for field in fields(Draft)}
+    document |= {field.name: getattr(draft, field.name) for field in fields(ProblemForm)}
     document["specs"] = list(draft.specs)
     if draft.collective is not None:
-        collective = {field.name: getattr(draft.collective, field.name) for field in fields(CollectiveDraft)}
+        collective = {field.name: getattr(draft.collective, field.name) for field in fields(CollectiveFields)}
         document["collective"] = collective | {"parameters": dict(draft.collective.parameters)}
     return document
 
 
-def from_document(document: object) -> Draft:
+def from_document(document: object) -> ProblemForm:
     """The draft that `to_document` wrote; its fields may have faults, as they may have had then.
 
     Raises `UnknownVersion` for another schema, `QuestionError` for keys, types and texts of none.
@@ -48,7 +47,7 @@ def from_document(document: object) -> Draft:
             f"the problem has the schema {_shown(schema)}, and this shardviz reads {SCHEMA}",
             "a newer shardviz may have written it: install that",
         )
-    known = [field.name for field in fields(Draft)]
+    known = [field.name for field in fields(ProblemForm)]
     _check_keys(document, ["schema", *known], "the problem")
     texts: dict[str, Any] = {
         name: _text(document[name], name) for name in known if name not in ("specs", "collective")
@@ -60,7 +59,7 @@ def from_document(document: object) -> Draft:
         raise QuestionError(f"the problem has {len(specs):,} specs", f"at most {MAX_SPECS:,} are read")
     texts["specs"] = tuple(_text(spec, f"specs.{number}") for number, spec in enumerate(specs))
     collective = document["collective"]
-    draft = Draft(**texts, collective=None if collective is None else _collective(collective))
+    draft = ProblemForm(**texts, collective=None if collective is None else _collective(collective))
     length = sum(_length(document[name]) for name in known)
     if length > MAX_TEXT:
         raise QuestionError(f"the problem has {length:,} characters", f"at most {MAX_TEXT:,} are read")
@@ -77,10 +76,10 @@ def _length(document: object) -> int:
     return sum(map(_length, inner))
 
 
-def _collective(document: object) -> CollectiveDraft:
+def _collective(document: object) -> CollectiveFields:
     if not isinstance(document, Mapping):
         raise QuestionError(f"a collective is a JSON object or null, not {_kind(document)}", _HINT)
-    known = [field.name for field in fields(CollectiveDraft)]
+    known = [field.name for field in fields(CollectiveFields)]
     _check_keys(document, known, "the collective")
     parameters = document["parameters"]
     if not isinstance(parameters, Mapping):
@@ -89,7 +88,7 @@ def _collective(document: object) -> CollectiveDraft:
     for name in parameters:
         if name not in taken:
             raise QuestionError(f"no collective has the parameter {_shown(name)}", _HINT)
-    return CollectiveDraft(
+    return CollectiveFields(
         **{name: _text(document[name], f"collective.{name}") for name in known if name != "parameters"},
         parameters=tuple((name, _text(parameters[name], name)) for name in taken if name in parameters),
     )
@@ -119,7 +118,7 @@ def _shown(value: object) -> str:
 
 
 def _kind(value: object) -> str:
-    """What JSON calls a value."""
+    """JSON's word for a value."""
     if value is None:
         return "null"
     names = {bool: "a truth value", int: "a number", float: "a number", str: "a text", list: "a list"}

@@ -1,26 +1,136 @@
-"""What can be read of a draft, field by field: for edits, which go on where other fields are wrong."""
+"""A form's fields, each read on its own: edits and pictures go on where another field has an error."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, ParamSpec, TypeAlias, TypeVar
 
-from shardviz.drafts.draft import OPEN, Draft, Row
-from shardviz.drafts.reader_errors import reader_errors
-from shardviz.drafts.rows import Einsums, read_einsums
+from shardviz.drafts.form import OPEN, ArrayRow, ProblemForm
 from shardviz.errors import QuestionError, ShardvizError
 
 if TYPE_CHECKING:
-    from shardviz.notation import Reading
+    from shardviz.notation import Einsum, Product, Reading
+    from shardviz.planner.problem import Names
     from shardviz.sharding import Mesh, PartitionSpec
-
-_SPEC_STRING = re.compile(r"[\w ]*")
-"""Texts that no other notation could mean."""
 
 Spec: TypeAlias = "PartitionSpec | str | None"
 """A row's spec, None where it is open, its text where that cannot be read."""
+P = ParamSpec("P")
+T = TypeVar("T")
+_SPEC_STRING = re.compile(r"[\w ]*")
+"""Texts that no other notation could mean."""
+
+
+@dataclass(frozen=True)
+class ParsedForm:
+    """The values of a form's fields; None, or a spec's text, where one cannot be read, and the errors.
+
+    `mesh` is without a device order that does not fit. `rows` are the arrays that `specs` belong to; None
+    where there are more or fewer of them, or the einsum cannot be read.
+    """
+
+    mesh: Mesh | None
+    sizes: Mapping[str, int] | None
+    einsums: Einsums | None
+    specs: tuple[Spec, ...]
+    errors: Mapping[str, ShardvizError]
+
+    @property
+    def rows(self) -> tuple[ArrayRow, ...] | None:
+        return self.einsums.rows if self.einsums and len(self.einsums.rows) == len(self.specs) else None
+
+
+@lru_cache(maxsize=16)  # each key asks several times about the form before it and the one after it
+def parsed(form: ProblemForm) -> ParsedForm:
+    """Read the mesh, the sizes, the einsum and the specs of a form, once."""
+    from shardviz.notation import parse_sizes
+
+    errors: dict[str, ShardvizError] = {}
+
+    def attempt(field: str, read: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
+        try:
+            with reader_errors():
+                return read(*args, **kwargs)
+        except ShardvizError as error:
+            errors[field] = error
+            return None
+
+    mesh = attempt("mesh", read_mesh, form.mesh, "")
+    if mesh is not None and form.device_order.strip():
+        mesh = attempt("device_order", read_mesh, form.mesh, form.device_order.strip()) or mesh
+    sizes = attempt("sizes", parse_sizes, form.sizes)
+    names = None if mesh is None else mesh.axis_names
+    einsums = attempt("einsum", read_einsums, form.einsum, ellipsis_rank(sizes), names)
+    fits = einsums is not None and len(einsums.rows) == len(form.specs)
+    rows = einsums.rows if einsums is not None and fits else (None,) * len(form.specs)
+    specs: list[Spec] = [*form.specs]
+    for number, row in enumerate(rows):
+        if mesh is not None:
+            field = f"specs.{number}"
+            spec = attempt(field, read_spec, form.specs[number], mesh, row)
+            specs[number] = form.specs[number] if field in errors else spec
+    return ParsedForm(mesh, sizes, einsums, tuple(specs), errors)
+
+
+@dataclass(frozen=True)
+class Einsums:
+    """A form's `einsum`, read: the parts of the chain, the names of their arrays, and the rows.
+
+    `product` is what was written where that was a product in brackets, else None.
+    """
+
+    parts: tuple[Einsum, ...]
+    names: tuple[Names, ...]
+    rows: tuple[ArrayRow, ...]
+    product: Product | None = None
+
+    @property
+    def places(self) -> list[tuple[tuple[int, ...], int]]:
+        """For every part the places in `rows` of its operands and of its result."""
+        found = []
+        place = 0
+        for part in self.parts:
+            count = len(part.operands)
+            found.append((tuple(range(place, place + count)), place + count))
+            place += count + 1
+        return found
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        """Every dimension once, in order of first appearance."""
+        return tuple(dict.fromkeys(dim for part in self.parts for dim in part.dims))
+
+    @property
+    def written_specs(self) -> tuple[PartitionSpec | None, ...] | None:
+        """The specs that a product's subscripts say, one a row; None where nothing has a subscript."""
+        from shardviz.planner.problem import parts_of_product
+
+        product = self.product
+        arrays = [] if product is None else [*product.operands, *filter(None, [product.result])]
+        if product is None or not any(array.spec.axes or array.spec.unreduced for array in arrays):
+            return None
+        _, _, parts = parts_of_product(product)
+        return tuple(spec for part in parts for spec in (*part.operands, part.result))
+
+
+@contextmanager
+def reader_errors() -> Iterator[None]:
+    """Raise a `ShardvizError` as it is, and a `QuestionError` for any other exception of the block.
+
+    As a decorator it does so for a function.
+    """
+    try:
+        yield
+    except ShardvizError:
+        raise
+    except Exception as error:
+        raise QuestionError(
+            f"this text cannot be read: {type(error).__name__}", "write it in another way; this is a bug"
+        ) from error
 
 
 @lru_cache(maxsize=8)  # an order of many devices takes long to read, and seldom changes
@@ -32,44 +142,38 @@ def read_mesh(text: str, device_order: str) -> Mesh:
     return parse_mesh(text, device_order.strip() or None)
 
 
-def mesh_of(draft: Draft) -> Mesh | None:
-    """The mesh, without a device order that does not fit; None where it cannot be read."""
-    for order in (draft.device_order.strip(), ""):
-        try:
-            return read_mesh(draft.mesh, order)
-        except ShardvizError:
-            continue
-    return None
+@reader_errors()
+def read_einsums(text: str, ellipsis_rank: int = 0, axis_names: Sequence[str] | None = None) -> Einsums:
+    """Read an einsum, a chain, or a product in brackets; `axis_names` are the mesh's axes, when it is known.
+
+    Raises `NotationError`.
+    """
+    from shardviz.notation import parse_chain, parse_product
+    from shardviz.planner.problem import parts_of_product, usual_names
+
+    product = None
+    if "[" in text:
+        product = parse_product(text, axis_names)
+        parts, names, _ = parts_of_product(product)
+    else:
+        parts = parse_chain(text, ellipsis_rank)
+        names = usual_names(parts)
+    return Einsums(parts, tuple(names), tuple(_rows(parts, names)), product)
 
 
-def sizes_of(draft: Draft) -> dict[str, int] | None:
-    """Elements by dimension; None where they cannot be read."""
-    from shardviz.notation import parse_sizes
-
-    try:
-        with reader_errors():
-            return parse_sizes(draft.sizes)
-    except ShardvizError:
-        return None
-
-
-def ellipsis_rank(sizes: dict[str, int] | None) -> int:
-    """How many dimensions ``...`` stands for: as many as have sizes."""
-    return sum(name.startswith("...") for name in sizes or {})
-
-
-def einsums_of(draft: Draft, mesh: Mesh | None) -> Einsums | None:
-    """The einsums and their rows; None where they cannot be read."""
-    try:
-        return read_einsums(
-            draft.einsum, ellipsis_rank(sizes_of(draft)), None if mesh is None else mesh.axis_names
-        )
-    except ShardvizError:
-        return None
+def _rows(parts: Sequence[Einsum], names: Sequence[Names]) -> list[ArrayRow]:
+    rows = []
+    for part, (einsum, (operands, result)) in enumerate(zip(parts, names, strict=True)):
+        for place, (name, dims) in enumerate(zip(operands, einsum.operands, strict=True)):
+            rows.append(
+                ArrayRow(part, place, name, dims, "intermediate" if part and not place else "operand")
+            )
+        rows.append(ArrayRow(part, len(operands), result, einsum.result, "result"))
+    return rows
 
 
 @reader_errors()
-def read_spec(text: str, mesh: Mesh, row: Row | None) -> PartitionSpec | None:
+def read_spec(text: str, mesh: Mesh, row: ArrayRow | None) -> PartitionSpec | None:
     """A row's spec, None where it is open. Raises `ShardvizError`, also for the text of another array."""
     from shardviz.notation.reading import Context
 
@@ -89,7 +193,7 @@ def read_spec(text: str, mesh: Mesh, row: Row | None) -> PartitionSpec | None:
     return reading.spec
 
 
-def check_array(reading: Reading, row: Row) -> None:
+def check_array(reading: Reading, row: ArrayRow) -> None:
     """Raise `QuestionError` where a text names another array than that of the row, or other dimensions."""
     name, dims = reading.name or row.name, reading.dims or row.dims
     is_own = any(dim.startswith("...") for dim in row.dims) or _same(dims, row.dims)
@@ -102,29 +206,17 @@ def check_array(reading: Reading, row: Row) -> None:
 
 
 def _same(names: Sequence[str], others: Sequence[str]) -> bool:
-    """Whether names are the same, capital or not."""
+    """Return whether names are the same, capital or not."""
     return [name.casefold() for name in names] == [name.casefold() for name in others]
 
 
-def specs_of(draft: Draft, mesh: Mesh | None, einsums: Einsums | None = None) -> list[Spec]:
-    """The spec of every row."""
-    rows: Sequence[Row | None] = [None] * len(draft.specs)
-    if einsums is not None and len(einsums.rows) == len(draft.specs):
-        rows = einsums.rows
-    return [_spec(text, mesh, row) for text, row in zip(draft.specs, rows, strict=True)]
+def ellipsis_rank(sizes: Mapping[str, int] | None) -> int:
+    """The number of dimensions in ``...``: as many as have sizes."""
+    return sum(name.startswith("...") for name in sizes or {})
 
 
 def spec_texts(specs: Sequence[Spec]) -> tuple[str, ...]:
-    """The specs as a draft has them."""
+    """The specs as a form has them."""
     from shardviz.notation import write_spec
 
     return tuple(spec if isinstance(spec, str) else write_spec(spec) for spec in specs)
-
-
-def _spec(text: str, mesh: Mesh | None, row: Row | None) -> Spec:
-    if mesh is None:
-        return text
-    try:
-        return read_spec(text, mesh, row)
-    except ShardvizError:
-        return text

@@ -1,30 +1,35 @@
-"""The last session: a draft and the screen that showed it, in the platform's state directory."""
+"""The last session: a form and the screen that showed it, in the platform's state directory."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from shardviz.drafts.document import UnknownVersion, from_document, to_document
-from shardviz.drafts.draft import Draft
-from shardviz.drafts.state_file import StateError, read_state, set_aside, state_path, write_state
-from shardviz.errors import QuestionError, quote
+from shardviz.drafts.form import ProblemForm
+from shardviz.drafts.state_file import (
+    OTHER_VERSION,
+    StateError,
+    read_state,
+    set_aside,
+    state_path,
+    write_state,
+)
+from shardviz.errors import QuestionError
 
 NAME = "session.json"
 SCHEMA = "shardviz-session/1"
-_NEWER = "open it with the shardviz that saved it"
 SCREENS = ("layout", "plan", "step", "compiler")
 
 
 @dataclass(frozen=True)
-class Session:
-    """What is on screen: a draft, valid or not, and one of `SCREENS`."""
+class SavedSession:
+    """A form, valid or not, and the screen that showed it, one of `SCREENS`."""
 
-    draft: Draft
+    draft: ProblemForm
     screen: str = SCREENS[0]
 
 
-def save_session(session: Session) -> None:
+def save_session(session: SavedSession) -> None:
     """Write the session in place of the last one. Raises `StateError` where that cannot be written."""
     draft = to_document(session.draft)
     try:
@@ -34,30 +39,23 @@ def save_session(session: Session) -> None:
     write_state(state_path(NAME), {"schema": SCHEMA, "screen": session.screen, "draft": draft})
 
 
-def load_session() -> Session | None:
+def load_session() -> SavedSession | None:
     """The last session; None where there is none.
 
     Raises `StateError` for a file that cannot be read: a damaged one is set aside and is gone the next time,
     that of another version stays.
     """
     path = state_path(NAME)
-    document = read_state(path)
+    document = read_state(path, SCHEMA, "the last session")
     if document is None:
         return None
-    if not isinstance(document, Mapping):
-        raise set_aside(path, "it holds no session")
-    schema = document.get("schema")
-    if isinstance(schema, str) and schema != SCHEMA and schema.startswith("shardviz-session/"):
-        raise StateError(
-            f"the last session was saved as {quote(schema, 40)}, and this shardviz reads {SCHEMA}", _NEWER
-        )
     try:
-        if schema != SCHEMA or document.keys() != {"schema", "screen", "draft"}:
+        if document.keys() != {"schema", "screen", "draft"}:
             raise QuestionError("it holds no session")
         if document["screen"] not in SCREENS:
-            raise QuestionError("there is no such screen")
-        return Session(from_document(document["draft"]), document["screen"])
+            raise QuestionError("it names an unknown screen")
+        return SavedSession(from_document(document["draft"]), document["screen"])
     except UnknownVersion as error:
-        raise StateError(f"the last session: {error.message}", _NEWER) from None
+        raise StateError(f"the last session: {error.message}", OTHER_VERSION) from None
     except QuestionError as error:
         raise set_aside(path, error.message) from None

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from shardviz.drafts.document import from_document, to_document
-from shardviz.drafts.draft import CollectiveDraft, Draft
+from shardviz.drafts.form import CollectiveFields, ProblemForm
 from shardviz.errors import QuestionError, quote
 
 VERSION = 1
@@ -37,11 +37,11 @@ _WORDS = (
     b'"einsum":"A[I, J] * B[J, K] -> C[I, K]","A[B, D] * W[D, F] -> Out[B, F]","specs":["XY","Y_","X_","_Y",'
     b'"__"],"sizes":"I=8,J=8,K=8","sizes":"B=8,D=2048,F=8192","dtype":"f32"},{"draft":{"mesh":"X=2,Y=4",'
 )
-"""What most strings say, for deflate to point at."""
+"""The words of most strings, for deflate to point at."""
 _START = re.compile(r"shardviz(\d{1,6})-")
 _LESSON = re.compile(r"[a-z0-9][a-z0-9-]{0,59}")
 _AROUND = "\"'`<>()[]{}*.,;:!?"
-"""What a sentence puts around a string; base64 has none of it."""
+"""Characters that a sentence puts around a string; base64 has none of them."""
 _AGAIN = "copy the whole string, from shardviz1- to its end"
 
 
@@ -50,7 +50,7 @@ class Shared:
     """A draft, the screen that shows it, and the lesson it belongs to: its name and the number of its stage,
     from 0; an empty name for a problem of its own."""
 
-    draft: Draft
+    draft: ProblemForm
     screen: str = "layout"
     lesson: str = ""
     stage: int = 0
@@ -60,7 +60,7 @@ def to_string(shared: Shared) -> str:
     """The string; letters, digits, ``-`` and ``_`` alone. Raises `QuestionError` for what none can hold."""
     document = to_shared_document(shared)
     from_shared_document(document)
-    usual = to_shared_document(Shared(Draft()))
+    usual = to_shared_document(Shared(ProblemForm()))
     short = _different(document, usual)
     if "draft" in short:
         short["draft"] = _different(document["draft"], usual["draft"])
@@ -79,7 +79,7 @@ def to_string(shared: Shared) -> str:
 
 
 def from_string(text: str) -> Shared:
-    """What the string says; white space, line breaks, quotes and backticks from a chat do not matter.
+    """Read a string; white space, line breaks, quotes and backticks from a chat do not matter.
 
     Raises `QuestionError` for a string that is too long, cut, altered, of another version, or says what no
     shardviz has written.
@@ -120,7 +120,7 @@ def to_shared_document(shared: Shared) -> dict[str, Any]:
 
 
 def from_shared_document(document: Mapping[str, object]) -> Shared:
-    """What `to_shared_document` wrote. Raises `QuestionError` for values that it would not have written."""
+    """Read what `to_shared_document` wrote. Raises `QuestionError` for other values."""
     screen, lesson, stage = document["screen"], document["lesson"], document["stage"]
     if screen not in SCREENS:
         raise _strange("screen", screen)
@@ -137,20 +137,20 @@ def _json_of(packed: bytes) -> object:
         text = inflate.decompress(packed, MAX_JSON + 1)
         if len(text) > MAX_JSON:
             raise QuestionError(
-                f"the string holds more than {MAX_JSON:,} bytes", "shardviz made no such string"
+                f"the string holds more than {MAX_JSON:,} bytes", "shardviz did not make this string"
             )
         if not inflate.eof or inflate.unused_data:
             raise _damaged()
         return json.loads(text.decode())
     except (zlib.error, ValueError, RecursionError):
-        raise QuestionError("the string holds no problem", "shardviz made no such string") from None
+        raise QuestionError("the string holds no problem", "shardviz did not make this string") from None
 
 
 def _whole(short: object) -> dict[str, Any]:
     """A document with all that the string leaves out."""
-    document = _over(to_shared_document(Shared(Draft())), short, "string")
+    document = _over(to_shared_document(Shared(ProblemForm())), short, "string")
     if isinstance(short, Mapping) and "draft" in short:
-        usual = to_document(Draft())
+        usual = to_document(ProblemForm())
         document["draft"] = _over(usual, short["draft"], "draft")
         if (collective := document["draft"]["collective"]) is not None:
             document["draft"]["collective"] = _over(_usual_collective(), collective, "collective")
@@ -159,10 +159,12 @@ def _whole(short: object) -> dict[str, Any]:
 
 def _over(usual: dict[str, Any], short: object, what: str) -> dict[str, Any]:
     if not isinstance(short, Mapping):
-        raise QuestionError(f"the {what} holds no object", "shardviz made no such string")
+        raise QuestionError(f"the {what} holds no object", "shardviz did not make this string")
     for name in short:
         if name not in usual:
-            raise QuestionError(f"a shared {what} has no {quote(name, 30)}", "shardviz made no such string")
+            raise QuestionError(
+                f"a shared {what} has no {quote(name, 30)}", "shardviz did not make this string"
+            )
     return usual | dict(short)
 
 
@@ -171,7 +173,7 @@ def _different(document: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[st
 
 
 def _usual_collective() -> dict[str, Any]:
-    collective: dict[str, Any] = to_document(Draft(collective=CollectiveDraft()))["collective"]
+    collective: dict[str, Any] = to_document(ProblemForm(collective=CollectiveFields()))["collective"]
     return collective
 
 
@@ -185,4 +187,4 @@ def _damaged() -> QuestionError:
 
 def _strange(name: str, value: object) -> QuestionError:
     shown = quote(value, 30) if isinstance(value, str) else type(value).__name__
-    return QuestionError(f"the string has {shown} as its {name}", "shardviz made no such string")
+    return QuestionError(f"the string has {shown} as its {name}", "shardviz did not make this string")

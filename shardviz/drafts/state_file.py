@@ -1,4 +1,4 @@
-"""A JSON file in the platform's state directory: written as a whole or not at all, read with suspicion."""
+"""A JSON file in the platform's state directory: written atomically, read strictly."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from typing import Any
 from shardviz.errors import ShardvizError, quote
 
 MAX_BYTES = 1_000_000
+OTHER_VERSION = "open it with the shardviz that saved it"
 LOCK_SECONDS = 2.0
-"""How long to wait for another session that reads and writes the same file."""
+"""The wait for another session that reads and writes the same file."""
 
 
 class StateError(ShardvizError):
@@ -94,11 +95,11 @@ def _unwritten(path: Path, error: OSError) -> StateError:
     )
 
 
-def read_state(path: Path) -> object | None:
-    """What the file says; None where there is none.
+def read_state(path: Path, schema: str, what: str) -> dict[str, Any] | None:
+    """The JSON object in the file, which has this schema; None where there is no file.
 
-    Raises `StateError` for a file that cannot be read. What is no file, and a file that is no JSON, is set
-    aside, as `set_aside` says.
+    Raises `StateError` for a file that cannot be read, and for one whose schema has another version: it
+    stays, and the error calls it `what`. What is not a file, not JSON or not of this kind is set aside.
     """
     try:
         if path.exists() and not path.is_file():
@@ -118,7 +119,15 @@ def read_state(path: Path) -> object | None:
         if document is None:
             raise ValueError("it says nothing")
     except (ValueError, RecursionError) as error:
-        raise set_aside(path, "it is no JSON" if isinstance(error, RecursionError) else str(error)) from None
+        raise set_aside(path, "it is not JSON" if isinstance(error, RecursionError) else str(error)) from None
+    found = document.get("schema") if isinstance(document, dict) else None
+    kind = schema.rpartition("/")[0]
+    if isinstance(found, str) and found != schema and found.startswith(f"{kind}/"):
+        raise StateError(
+            f"{what} was saved as {quote(found, 40)}, and this shardviz reads {schema}", OTHER_VERSION
+        )
+    if not isinstance(document, dict) or found != schema:
+        raise set_aside(path, f"it holds no {kind.removeprefix('shardviz-')}")
     return document
 
 

@@ -1,70 +1,43 @@
-"""The problem on one line: its parts in order, each with the mesh axes that its letters name."""
+"""The problem on one line: its fields in order, each in spans that name mesh axes or do not."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
 
-from shardviz.drafts.book_text import split_product
-from shardviz.drafts.draft import Draft
-from shardviz.drafts.parsing import einsums_of, mesh_of, specs_of
-from shardviz.drafts.pieces import Piece, spec_pieces
-
-if TYPE_CHECKING:
-    from shardviz.drafts.scene import Scene
-
-Kind = Literal[
-    "einsum",
-    "specs",
-    "mesh",
-    "device order",
-    "dtype",
-    "sizes",
-    "axis types",
-    "targets",
-    "collective",
-    "axis",
-    "data",
-    "shape",
-    "spec",
-    "algorithm",
-    "parameter",
-]
+from shardviz.drafts.form import COLLECTIVE_FIELDS, PROBLEM_FIELDS, Field, ProblemForm
+from shardviz.drafts.parsing import parsed
+from shardviz.drafts.resolve import ResolvedProblem
+from shardviz.drafts.spans import TextSpan, spec_spans, split_product
 
 
 @dataclass(frozen=True)
-class Part:
-    """What one field says, in pieces."""
+class SummaryPart:
+    """One field's text in spans; `kind` is the field's name, or "parameter"."""
 
-    kind: Kind
-    pieces: tuple[Piece, ...]
+    kind: str
+    spans: tuple[TextSpan, ...]
 
     @property
     def text(self) -> str:
-        return "".join(piece.text for piece in self.pieces)
+        return "".join(span.text for span in self.spans)
 
 
-def summary(scene: Scene) -> tuple[Part, ...]:
+def summary(scene: ResolvedProblem) -> tuple[SummaryPart, ...]:
     """``bd,df->bf``, ``XY,Y_->X_``, ``X=2 Y=4``, ``bf16`` and the targets, of the draft that is shown.
 
     A product that was written in brackets has its subscripts, and no specs beside it. Device order, sizes and
     axis types are there where they are not the usual ones.
     """
-    draft = scene.shown
-    usual = Draft()
-    parts = [*_problem(draft), Part("mesh", _mesh(scene))]
-    if draft.device_order.strip():
-        parts.append(Part("device order", (Piece(f"order {draft.device_order.strip()}"),)))
-    if draft.sizes.strip():
-        parts.append(Part("sizes", (Piece(draft.sizes.replace(",", " ")),)))
-    parts.append(Part("dtype", (Piece(draft.dtype),)))
-    if draft.axis_types != usual.axis_types:
-        parts.append(Part("axis types", (Piece(draft.axis_types),)))
-    parts.append(Part("targets", (Piece(draft.targets),)))
-    return tuple(parts)
+    shown = scene.shown
+    texts = {name: getattr(shown, name).strip() for name in ("device_order", "sizes", "dtype", "axis_types")}
+    texts |= {"sizes": texts["sizes"].replace(",", " "), "targets": shown.targets}
+    if texts["axis_types"] == ProblemForm.axis_types:
+        del texts["axis_types"]
+    return (*_problem(shown), SummaryPart("mesh", _mesh_spans(scene)), *_parts(PROBLEM_FIELDS, texts))
 
 
-def collective_summary(scene: Scene) -> tuple[Part, ...]:
+def collective_summary(scene: ResolvedProblem) -> tuple[SummaryPart, ...]:
     """``all_gather``, ``i=4``, ``3,9,5,2``, ``ring`` of a collective of its own, none of the problem.
 
     What was left to its default is not there, but for the algorithm. Empty where there is no such collective.
@@ -73,45 +46,50 @@ def collective_summary(scene: Scene) -> tuple[Part, ...]:
     if draft.collective is None or question is None:
         return ()
     own = draft.collective
-    parts = [Part("collective", (Piece(own.op),)), Part("mesh", _mesh(scene))]
-    fields: tuple[tuple[Kind, str, str], ...] = (
-        ("device order", "order ", draft.device_order),
-        ("axis", "along ", own.axis),
-        ("data", "", own.data),
-        ("shape", "shape ", own.shape),
-        ("spec", "split ", own.spec),
-        ("dtype", "", own.dtype),
-        ("algorithm", "", question.schedule.algorithm),
-        *(("parameter", f"{name} ", value) for name, value in own.parameters),
+    texts = {name: getattr(own, name) for name in COLLECTIVE_FIELDS if name != "op"}
+    texts |= {"algorithm": question.schedule.algorithm}
+    return (
+        SummaryPart("collective", (TextSpan(own.op),)),
+        SummaryPart("mesh", _mesh_spans(scene)),
+        *_parts(PROBLEM_FIELDS, {"device_order": draft.device_order}),
+        *_parts(COLLECTIVE_FIELDS, texts),
+        *(SummaryPart("parameter", (TextSpan(f"{name} {text.strip()}"),)) for name, text in own.parameters),
     )
-    parts += [Part(kind, (Piece(f"{lead}{text.strip()}"),)) for kind, lead, text in fields if text.strip()]
-    return tuple(parts)
 
 
-def _problem(draft: Draft) -> list[Part]:
+def _parts(fields: Mapping[str, Field], texts: Mapping[str, str]) -> list[SummaryPart]:
+    """The fields that have a text, each with the word that leads it."""
+    return [
+        SummaryPart(name, (TextSpan(f"{fields[name].lead}{text.strip()}"),))
+        for name, text in texts.items()
+        if text.strip()
+    ]
+
+
+def _problem(draft: ProblemForm) -> list[SummaryPart]:
     """The einsum, and the specs where it has no subscripts."""
-    mesh = mesh_of(draft)
-    einsums = einsums_of(draft, mesh)
+    read = parsed(draft)
+    mesh, einsums = read.mesh, read.einsums
     assert mesh is not None
     assert einsums is not None
-    specs = [spec for spec in specs_of(draft, mesh, einsums) if not isinstance(spec, str)]
+    specs = [spec for spec in read.specs if not isinstance(spec, str)]
     product = split_product(einsums, specs, mesh.axis_names)
     if product is not None:
-        return [Part("einsum", product)]
-    pieces: list[Piece] = []
+        return [SummaryPart("einsum", product)]
+    spans: list[TextSpan] = []
     for number, (operands, result) in enumerate(einsums.places):
-        pieces += [Piece("; ")] * bool(number)
+        spans += [TextSpan("; ")] * bool(number)
         for place in operands:
-            pieces += [Piece(",")] * bool(place - operands[0])
-            pieces += spec_pieces(specs[place])
+            spans += [TextSpan(",")] * bool(place - operands[0])
+            spans += spec_spans(specs[place])
         if specs[result] is not None:
-            pieces += [Piece("->"), *spec_pieces(specs[result])]
-    return [Part("einsum", (Piece(draft.einsum),)), Part("specs", tuple(pieces))]
+            spans += [TextSpan("->"), *spec_spans(specs[result])]
+    return [SummaryPart("einsum", (TextSpan(draft.einsum),)), SummaryPart("specs", tuple(spans))]
 
 
-def _mesh(scene: Scene) -> tuple[Piece, ...]:
-    pieces: list[Piece] = []
+def _mesh_spans(scene: ResolvedProblem) -> tuple[TextSpan, ...]:
+    spans: list[TextSpan] = []
     for name, size in scene.problem.mesh.shape.items():
-        pieces += [Piece(" ")] * bool(pieces)
-        pieces.append(Piece(f"{name}={size}", name))
-    return tuple(pieces)
+        spans += [TextSpan(" ")] * bool(spans)
+        spans.append(TextSpan(f"{name}={size}", name))
+    return tuple(spans)

@@ -1,30 +1,18 @@
-"""What goes wrong, said by the application: whole sentences, with its fields and keys for options."""
+"""Errors as the application words them: whole sentences, with its fields and keys in place of options."""
 
 from __future__ import annotations
 
 import re
 
+from shardviz.drafts.form import COLLECTIVE_FIELDS, PROBLEM_FIELDS, SPECS
 from shardviz.errors import ShardvizError
 
 _FIELDS = {
-    "algorithm": "algorithm",
-    "axis": "axis",
-    "axis-types": "axes",
-    "data": "data",
-    "device-order": "order",
-    "dtype": "dtype",
-    "mesh": "mesh",
-    "rank": "rank",
-    "round": "round",
-    "shape": "shape",
-    "sizes": "sizes",
-    "spec": "spec",
-    "specs": "specs",
-    "target": "targets",
-    "timeout": "time limit",
-    "topology": "links",
-}
-"""What the application calls the options of the command line."""
+    each.flag.removeprefix("--"): each.label
+    for each in (*COLLECTIVE_FIELDS.values(), *PROBLEM_FIELDS.values(), SPECS)
+    if each.flag
+} | {"rank": "rank", "round": "round", "timeout": "time limit", "topology": "links"}
+"""The application's names for the options of the command line."""
 _SAID_OTHERWISE = (
     (re.compile(r",? or (?:leave out the comparison with )?--on none"), ""),
     (re.compile(r": --on cpu\b"), ""),
@@ -37,7 +25,7 @@ _SAID_OTHERWISE = (
         "set order to row-major to place it by the ids",
     ),
 )
-"""What has no option's place in the application, or is done by a key."""
+"""Options without a field in the application, or that a key stands for."""
 _NAMES = "|".join(sorted(_FIELDS, key=len, reverse=True))
 _GIVEN = re.compile(rf"(?:\b(?:use|ask|add) |(?<=\bor ))--({_NAMES}) ")
 _NAMED = re.compile(rf"--({_NAMES})\b")

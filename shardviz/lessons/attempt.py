@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from shardviz.drafts.draft import Draft
+from shardviz.drafts.form import ProblemForm
 from shardviz.lessons.lesson import Lesson, Prediction
 
 Kind = Literal["see", "predict", "reveal", "explain", "change", "code"]
@@ -39,7 +39,7 @@ class Attempt:
     lesson: Lesson
     place: int
     answers: tuple[str | None, ...]
-    draft: Draft
+    draft: ProblemForm
     hints: int = 0
     is_solved: bool = False
 
@@ -54,7 +54,7 @@ class Attempt:
         return self.lesson.predictions[number] if kind in ("predict", "reveal") else None
 
     @property
-    def shown(self) -> Draft:
+    def shown(self) -> ProblemForm:
         """The problem that is on screen at this stage."""
         if self.prediction is not None:
             return self.prediction.draft
@@ -87,7 +87,7 @@ class Attempt:
         """Show one more hint."""
         return replace(self, hints=min(self.hints + 1, len(self.lesson.hints)))
 
-    def edited(self, draft: Draft, is_met: bool) -> Attempt:
+    def edited(self, draft: ProblemForm, is_met: bool) -> Attempt:
         """The sandbox was changed; `is_met`: it meets the goal now."""
         return replace(self, draft=draft, is_solved=self.is_solved or is_met)
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from shardviz.drafts.draft import Draft
-from shardviz.drafts.reading import first_scene
+from shardviz.drafts.form import ProblemForm
+from shardviz.drafts.resolve import resolve_first
 from shardviz.errors import ShardvizError
 from shardviz.lessons.differences.kept import kept_difference
 from shardviz.lessons.goal import first_difference, read_spec, wanted_mesh
@@ -17,7 +17,7 @@ from shardviz.lessons.measures.subject import array_named, scene_of
 from shardviz.lessons.table import shown_key
 
 if TYPE_CHECKING:
-    from shardviz.drafts.scene import Scene
+    from shardviz.drafts.resolve import ResolvedProblem
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def complaints(lesson: Lesson) -> list[Complaint]:
 def _complaints(lesson: Lesson) -> Iterator[Complaint]:
     setup = _scene(lesson.setup)
     if isinstance(setup, ShardvizError):
-        fault = first_scene(lesson.setup).faults[0]
+        fault = resolve_first(lesson.setup).faults[0]
         yield Complaint(f"setup.{fault.field.partition('.')[0]}", _words(setup))
         return
     yield from _screen("screen", lesson.screen, setup)
@@ -84,7 +84,7 @@ def _prediction(key: str, prediction: Prediction, screen: str) -> Iterator[Compl
         known.setdefault(shown, shown_key(wrong))
 
 
-def _goal(lesson: Lesson, setup: Scene) -> Iterator[Complaint]:
+def _goal(lesson: Lesson, setup: ResolvedProblem) -> Iterator[Complaint]:
     solution = _scene(lesson.solution)
     if isinstance(solution, ShardvizError):
         yield Complaint("solution", _words(solution))
@@ -107,7 +107,7 @@ def _goal(lesson: Lesson, setup: Scene) -> Iterator[Complaint]:
         yield Complaint("goal", f"the solution does not meet it: {difference}")
 
 
-def _parts_of_goal(lesson: Lesson, solution: Scene) -> Iterator[Complaint]:
+def _parts_of_goal(lesson: Lesson, solution: ResolvedProblem) -> Iterator[Complaint]:
     """What cannot be asked at all, whatever the sandbox is."""
     goal = lesson.goal
     for name, text in (goal.holds or {}).items():
@@ -125,14 +125,14 @@ def _parts_of_goal(lesson: Lesson, solution: Scene) -> Iterator[Complaint]:
         yield Complaint("goal.ends", _words(ends))
 
 
-def _screen(key: str, screen: str, scene: Scene) -> Iterator[Complaint]:
+def _screen(key: str, screen: str, scene: ResolvedProblem) -> Iterator[Complaint]:
     if screen == "step" and scene.collective is None and not scene.plan.collectives:
         yield Complaint(
             key, "there is nothing to step through: no collective is set, and the plan sends nothing"
         )
 
 
-def _scene(draft: Draft) -> Scene | ShardvizError:
+def _scene(draft: ProblemForm) -> ResolvedProblem | ShardvizError:
     """The scene of a draft, or its first fault."""
     try:
         return scene_of(draft)

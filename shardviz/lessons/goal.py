@@ -17,7 +17,7 @@ from shardviz.lessons.measures import measured
 from shardviz.lessons.measures.subject import array_named, scene_of
 
 if TYPE_CHECKING:
-    from shardviz.drafts.scene import Scene
+    from shardviz.drafts.resolve import ResolvedProblem
     from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 
 _LIMITED = {
@@ -34,7 +34,7 @@ _LIMITED = {
 """What a measure says of the sandbox: {} is the answer, {0} the first argument."""
 
 
-def first_difference(goal: Goal, lesson: Lesson, scene: Scene) -> str | None:
+def first_difference(goal: Goal, lesson: Lesson, scene: ResolvedProblem) -> str | None:
     """What is not yet as the goal wants it, as a sentence without its full stop; None where the goal is met.
 
     In this order: a fault, what had to stay, the mesh, the types of its axes, who holds what, what is sent,
@@ -49,7 +49,7 @@ def first_difference(goal: Goal, lesson: Lesson, scene: Scene) -> str | None:
         return as_sentence(error.message).removesuffix(".")
 
 
-def _differences(goal: Goal, lesson: Lesson, scene: Scene) -> Iterator[str]:
+def _differences(goal: Goal, lesson: Lesson, scene: ResolvedProblem) -> Iterator[str]:
     problem, setup = scene.problem, scene_of(lesson.setup)
     mesh = wanted_mesh(lesson)
     kept = kept_difference(setup, scene, goal.may_change)
@@ -104,7 +104,7 @@ def read_spec(text: str, mesh: Mesh, array: ShardedArray) -> PartitionSpec:
     return spec
 
 
-def _exceeded(ask: str, limit: str, scene: Scene) -> str | None:
+def _exceeded(ask: str, limit: str, scene: ResolvedProblem) -> str | None:
     answer = measured(ask, scene)
     value, most = answer.read(answer.text), answer.read(limit)
     if not isinstance(value, (int, Fraction)) or not isinstance(most, (int, Fraction)):

@@ -14,8 +14,8 @@ from shardviz.lessons.measures.subject import array_named, collective_of, scene_
 from shardviz.sharding import Layout
 
 if TYPE_CHECKING:
-    from shardviz.drafts.draft import Draft
-    from shardviz.drafts.scene import Scene
+    from shardviz.drafts.form import ProblemForm
+    from shardviz.drafts.resolve import ResolvedProblem
     from shardviz.lessons.lesson import Lesson
     from shardviz.lessons.measures.answer import Answer
     from shardviz.planner import Plan
@@ -140,7 +140,7 @@ def jax_questions(lesson: Lesson) -> list[JaxQuestion]:
     return found
 
 
-def _of_measure(key: str, ask: str, draft: Draft) -> Iterator[JaxQuestion]:
+def _of_measure(key: str, ask: str, draft: ProblemForm) -> Iterator[JaxQuestion]:
     name, *arguments = ask.split()
     scene = scene_of(draft)
     answer = compute(ask, draft)
@@ -158,7 +158,11 @@ def _of_measure(key: str, ask: str, draft: Draft) -> Iterator[JaxQuestion]:
 
 
 def _of_arrays(
-    key: str, scene: Scene, arrays: Sequence[ShardedArray], ask: str = "", answer: Answer | None = None
+    key: str,
+    scene: ResolvedProblem,
+    arrays: Sequence[ShardedArray],
+    ask: str = "",
+    answer: Answer | None = None,
 ) -> Iterator[ArraysQuestion]:
     """Nothing where JAX's layouts refuse one of the arrays: partial sums, and parts of different sizes."""
     mesh = scene.problem.mesh

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from shardviz.drafts.draft import Draft
+from shardviz.drafts.form import ProblemForm
 
 SHOWN = ("layout", "plan", "step", "compiler")
 """The screens that a lesson can show."""
@@ -24,7 +24,7 @@ class Prediction:
     question: str
     ask: str
     wrong: Mapping[str, str]
-    draft: Draft
+    draft: ProblemForm
     before: str
     screen: str
 
@@ -44,7 +44,7 @@ class Goal:
     mesh: str | None = None
     holds: Mapping[str, str] | None = None
     collectives: tuple[str, ...] | None = None
-    ends: Draft | None = None
+    ends: ProblemForm | None = None
     at_most: Mapping[str, str] | None = None
     axis_types: str | None = None
     may_change: tuple[str, ...] = ("specs",)
@@ -64,11 +64,11 @@ class Lesson:
     title: str
     see: str
     screen: str
-    setup: Draft
+    setup: ProblemForm
     predictions: tuple[Prediction, ...]
     explain: str
     goal: Goal
     hints: tuple[str, ...]
-    solution: Draft
+    solution: ProblemForm
     program: str = ""
     source: str = ""

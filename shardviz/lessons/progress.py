@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from shardviz.drafts.document import from_document, to_document
-from shardviz.drafts.plain_text import one_line
+from shardviz.drafts.form import one_line
 from shardviz.drafts.state_file import StateError, locked, read_state, set_aside, state_path, write_state
-from shardviz.errors import QuestionError, quote
+from shardviz.errors import QuestionError
 from shardviz.lessons.attempt import Attempt, begin, stages
 from shardviz.lessons.lesson import Lesson
 
@@ -113,23 +113,17 @@ def _read(path: Path) -> dict[str, Entry]:
     """Raises `_Unusable`, and `StateError` for a damaged file, which is gone then."""
     before = path.exists()
     try:
-        document = read_state(path)
+        document = read_state(path, SCHEMA, "your progress")
     except StateError as error:
         if before and not path.exists():
             raise
         raise _Unusable(error.message, error.hint) from None
     if document is None:
         return {}
-    schema = document.get("schema") if isinstance(document, dict) else None
-    if isinstance(schema, str) and schema != SCHEMA and schema.startswith("shardviz-progress/"):
-        raise _Unusable(
-            f"your progress was saved as {quote(schema, 40)}, and this shardviz reads {SCHEMA}",
-            "open it with the shardviz that saved it",
-        )
-    lessons = document.get("lessons") if isinstance(document, dict) else None
-    if schema != SCHEMA or not isinstance(lessons, dict) or not all(map(_is_entry, lessons.values())):
+    lessons = document.get("lessons")
+    if not isinstance(lessons, dict) or not all(map(_is_entry, lessons.values())):
         raise set_aside(path, "it holds no progress")
-    return cast(dict[str, Entry], lessons)
+    return cast("dict[str, Entry]", lessons)
 
 
 def _read_again(path: Path, known: dict[str, Entry]) -> tuple[dict[str, Entry], StateError | None]:

@@ -7,8 +7,8 @@ import tomllib
 from dataclasses import fields
 from typing import Any
 
-from shardviz.drafts.draft import CollectiveDraft, Draft, parameter_names
-from shardviz.drafts.table import PROBLEM_KEYS, draft_from_table
+from shardviz.drafts.command_line import form_from_table
+from shardviz.drafts.form import TABLE_KEYS, CollectiveFields, ProblemForm, parameter_names
 from shardviz.errors import ShardvizError
 from shardviz.lessons.lesson import SHOWN, Goal, Lesson, Prediction
 from shardviz.lessons.table import LessonError, Table, check_shown, closest
@@ -26,13 +26,13 @@ _KEYS = ("title", "see", "screen", "explain", "hints", "setup", "predict", "goal
 _PREDICT = ("question", "ask", "wrong", "with", "before", "screen")
 _GOAL = ("text", "mesh", "holds", "collectives", "ends", "at_most", "axis_types", "may_change")
 _CONDITIONS = _GOAL[1:-1]
-_SETUP = (*PROBLEM_KEYS, "collective")
-_COLLECTIVE = tuple(field.name for field in fields(CollectiveDraft))
+_SETUP = (*TABLE_KEYS, "collective")
+_COLLECTIVE = tuple(field.name for field in fields(CollectiveFields))
 _OPS = ("all_gather", "psum", "psum_scatter", "all_to_all", "ppermute")
 """The collectives of plans."""
 
 Options = dict[str, Any]
-"""A table as `draft_from_table` takes it."""
+"""A table as `form_from_table` takes it."""
 
 
 def read_lesson(text: str, name: str, number: int = 0) -> Lesson:
@@ -77,7 +77,7 @@ def read_lesson(text: str, name: str, number: int = 0) -> Lesson:
     )
 
 
-def _prediction(table: Table, setup: Options, draft: Draft, screen: str) -> Prediction:
+def _prediction(table: Table, setup: Options, draft: ProblemForm, screen: str) -> Prediction:
     table.only(_PREDICT)
     wrong = table.table("wrong")
     if not 1 <= len(wrong.values) <= MAX_WRONG:
@@ -102,7 +102,7 @@ def _goal(table: Table, setup: Options) -> Goal:
     table.only(_GOAL)
     if not any(key in table for key in _CONDITIONS):
         table.fail(None, "it wants nothing", f"give one or more of {', '.join(_CONDITIONS)}")
-    known = tuple(field.name for field in fields(Draft))
+    known = tuple(field.name for field in fields(ProblemForm))
     may_change = table.texts("may_change", len(known))
     for name in may_change:
         if name not in known:
@@ -142,10 +142,10 @@ def _collectives(table: Table) -> tuple[str, ...]:
     return found
 
 
-def _ends(table: Table, setup: Options) -> Draft:
+def _ends(table: Table, setup: Options) -> ProblemForm:
     ends = table.table("ends")
     over = _collective(ends)
-    over.setdefault("op", CollectiveDraft().op)
+    over.setdefault("op", CollectiveFields().op)
     return _draft(table, "ends", _put_over({"collective": over}, setup))
 
 
@@ -171,7 +171,7 @@ def _collective(table: Table) -> Options:
     return found
 
 
-def _varied(table: Table, key: str, setup: Options) -> Draft:
+def _varied(table: Table, key: str, setup: Options) -> ProblemForm:
     """The draft of the setup with the keys of a table put over it."""
     return _draft(table, key, _put_over(_options(table.table(key)), setup))
 
@@ -187,9 +187,9 @@ def _put_over(over: Options, setup: Options) -> Options:
     return found
 
 
-def _draft(table: Table, key: str, options: Options) -> Draft:
+def _draft(table: Table, key: str, options: Options) -> ProblemForm:
     try:
-        return draft_from_table(options)
+        return form_from_table(options)
     except ShardvizError as error:
         own = table.table(key)
         own.fail(_culprit(options, own, error), error.message, error.hint)
@@ -201,7 +201,7 @@ def _culprit(options: Options, own: Table, error: ShardvizError) -> str | None:
         if key not in options or key not in own:
             continue
         try:
-            draft_from_table({name: value for name, value in options.items() if name != key})
+            form_from_table({name: value for name, value in options.items() if name != key})
         except ShardvizError as other:
             if other.message == error.message:
                 continue

@@ -88,7 +88,7 @@ def write_einshard(reading: Reading, context: Context) -> str:
     if spec.unreduced:
         axes = ", ".join(spec.unreduced)
         raise QuestionError(
-            f"einshard has no word for partial sums over {axes}", "leave out the unreduced axes"
+            f"einshard notation cannot express partial sums over {axes}", "leave out the unreduced axes"
         )
     if not spec.dims:
         raise QuestionError(

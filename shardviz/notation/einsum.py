@@ -68,7 +68,7 @@ def dims_text(dims: tuple[str, ...], apart: bool = False) -> str:
 
 
 def has_words(text: str) -> bool:
-    """Whether an einsum's dimensions are words, apart by spaces, and not letters."""
+    """Return whether an einsum's dimensions are words, apart by spaces, and not letters."""
     return _WORDS.search(text) is not None
 
 
@@ -117,7 +117,7 @@ def parse_chain(text: str, ellipsis_rank: int = 0) -> tuple[Einsum, ...]:
 
 
 class _Dims(NamedTuple):
-    """How dimensions are written: a letter or a word each, and so many of them as ``...``."""
+    """The form of dimensions: a letter or a word each, and so many of them as ``...``."""
 
     one: re.Pattern[str]
     ellipsis_rank: int

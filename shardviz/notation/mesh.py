@@ -1,10 +1,16 @@
-"""Mesh text: ``X=2,Y=4``, and ``Mesh('X': 2, 'Y': 4)`` as JAX prints it."""
+"""Mesh text: ``X=2,Y=4``, or ``Mesh('X': 2, 'Y': 4)`` as JAX prints it; axes of a mesh, ``X,Y``; the order of
+its devices, ``0,1,3,2`` or ``row-major`` for 0, 1, 2, …; and the mesh within the text of a sharding:
+``NamedSharding(mesh=Mesh('X': 2, 'Y': 4), spec=P('X'))``, Shardy's ``mesh<["X"=2, "Y"=4]>``, HLO's
+``{mesh['X'=2,'Y'=4], [{'X'}]}``."""
 
 from __future__ import annotations
 
-from shardviz.errors import quote
-from shardviz.notation.device_order import with_device_order
+import re
+from dataclasses import replace
+
+from shardviz.errors import QuestionError, quote
 from shardviz.notation.scanner import MAX_RANK, Scanner, Word
+from shardviz.notation.sizes import count_at
 from shardviz.sharding import Mesh
 from shardviz.sharding.mesh import is_axis_name
 
@@ -73,3 +79,90 @@ def _add(scanner: Scanner, sizes: dict[str, int], name: Word) -> None:
     sizes[name.text] = size
     if len(sizes) > MAX_RANK:
         scanner.fail(f"more than {MAX_RANK} mesh axes,", name.start, name.stop, "use fewer axes")
+
+
+ROW_MAJOR = "row-major"
+MAX_DEVICES = 2**20
+"""Longer orders than any compiler takes would fill the memory."""
+_ORDER_HINT = f"write the ids with commas, as in 0,1,3,2, or {ROW_MAJOR}"
+
+
+def with_device_order(mesh: Mesh, text: str) -> Mesh:
+    """The mesh, its devices in the order of the ids in the text.
+
+    Raises `NotationError` for what is no id, `QuestionError` for ids that are not each device's once.
+    """
+    if mesh.size > MAX_DEVICES:
+        raise QuestionError(
+            f"an order of {mesh.size:,} devices is too long",
+            f"give one for a mesh of at most {MAX_DEVICES:,}",
+        )
+    if text.strip().lower() == ROW_MAJOR:
+        return replace(mesh, device_order=tuple(range(mesh.size)))
+    ids = [count_at(match, text, "device id", _ORDER_HINT) for match in re.finditer(r"[^,\s]+", text)]
+    if len(ids) != mesh.size:
+        raise QuestionError(
+            f"the device order names {len(ids):,} devices, but the mesh {mesh} has {mesh.size:,}",
+            "name each device once",
+        )
+    return replace(mesh, device_order=tuple(ids))
+
+
+_AXES_HINT = "write mesh axes with commas between them: X,Y"
+
+
+def parse_axes(text: str, mesh: Mesh) -> tuple[str, ...]:
+    """Read axes of the mesh, apart by commas, spaces or both.
+
+    Raises `NotationError` for text of another form, none at all, an unknown axis and one named twice.
+    """
+    scanner = Scanner(text)
+    axes: list[str] = []
+    while not scanner.at_end:
+        word = scanner.name("an axis name", _AXES_HINT)
+        if word.text not in mesh.axis_names:
+            scanner.fail_unknown(word, mesh.axis_names)
+        if word.text in axes:
+            problem = f"mesh axis {quote(word.text, 30)} is named twice, again"
+            scanner.fail(problem, word.start, word.stop, "name every axis once")
+        axes.append(word.text)
+        scanner.separate("another axis", _AXES_HINT)
+    if not axes:
+        scanner.fail("there is no mesh axis", 0, len(text), _AXES_HINT)
+    return tuple(axes)
+
+
+_PYTHON = re.compile(r"(?:Abstract)?Mesh\(")
+_SPEC = re.compile(r"(?:PartitionSpec|\bP)\s*\(")
+_AXIS = r"\s*+[\"']?\w++[\"']?\s*+=\s*+\d++\s*+"
+_MLIR = re.compile(rf"\bmesh(?:<\[|\[|<)({_AXIS}(?:,{_AXIS})*)[\]>]")
+_QUOTES = str.maketrans("", "", "\"' ")
+
+
+def mesh_in_text(text: str) -> str | None:
+    """The mesh as `parse_mesh` reads it; None where the text has none."""
+    if (said := _PYTHON.search(text)) is not None:
+        return text[said.start() : _closed(text, said.end())]
+    if (said := _MLIR.search(text)) is not None:
+        return said[1].translate(_QUOTES)
+    return None
+
+
+def spec_alone(text: str) -> str:
+    """The PartitionSpec within a ``NamedSharding(…)``; any other text as it is."""
+    if "NamedSharding(" not in text:
+        return text
+    mesh = _PYTHON.search(text)
+    start = 0 if mesh is None else _closed(text, mesh.end())
+    found = _SPEC.search(text, start)
+    return text if found is None else text[found.start() : _closed(text, found.end())]
+
+
+def _closed(text: str, start: int) -> int:
+    """Behind the parenthesis that closes the one before `start`; the end of the text where none does."""
+    depth = 1
+    for place in range(start, len(text)):
+        depth += {"(": 1, ")": -1}.get(text[place], 0)
+        if not depth:
+            return place + 1
+    return len(text)

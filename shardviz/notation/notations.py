@@ -1,22 +1,29 @@
-"""Every notation for one array's sharding, in one table, and the translation between them."""
+"""Every notation for one array's sharding, in one table: reading, writing and translating one array, the
+arrays of a text that shards several, and a layout of a shape and a sharding."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from shardviz.errors import QuestionError, ShardvizError, quote
 from shardviz.notation.book import read_book, write_book_reading
 from shardviz.notation.einshard import read_einshard, write_einshard
 from shardviz.notation.gspmd import read_gspmd, write_gspmd
 from shardviz.notation.jax_spec import read_jax, write_jax
+from shardviz.notation.product import parse_product
 from shardviz.notation.reading import Context, Reading
 from shardviz.notation.shardlib import read_shardlib, write_shardlib
 from shardviz.notation.shardy import read_shardy, write_shardy
-from shardviz.notation.spec_string import read_spec_string, write_spec_string
+from shardviz.notation.sizes import parse_shape
+from shardviz.notation.spec_string import parse_specs, read_spec_string, write_spec_string
 from shardviz.notation.typeof import read_typeof, write_typeof
-from shardviz.sharding import PartitionSpec
+from shardviz.sharding import Layout, PartitionSpec, ShardedArray, canonical_dtype
+
+if TYPE_CHECKING:
+    from shardviz.sharding import Mesh
 
 
 @dataclass(frozen=True)
@@ -110,3 +117,67 @@ def write_all(reading: Reading, context: Context) -> dict[str, str | ShardvizErr
         except ShardvizError as error:
             written[known.key] = error
     return written
+
+
+def read_arrays(text: str, context: Context, notation: Notation | None = None) -> tuple[Reading, ...]:
+    """Every array that `text` says the sharding of, in its order, the result last.
+
+    Spec strings (``XY,Y_->X_``) and products (``A[B_X, D] * W[D, F] -> Out[B_X, F]``) have several; the
+    others have one. An array left open with ``?`` is not among them. Raises `ShardvizError` as the
+    notation's reader does.
+    """
+    notation = notation or detect(text)
+    if notation.key == "shardviz" and any(mark in text for mark in (",", ";", "->")):
+        return _of_specs(text, context)
+    if notation.key == "book" and any(mark in text for mark in ("*", "·", "->", "@")):
+        product = parse_product(text, context.axis_names)
+        arrays = [*product.operands, *([product.result] if product.result else [])]
+        return tuple(Reading(array.spec, dims=array.dims, name=array.name) for array in arrays)
+    return (notation.read(text, context),)
+
+
+def _of_specs(text: str, context: Context) -> tuple[Reading, ...]:
+    readings: list[Reading] = []
+    for part in parse_specs(text, context.axis_names):
+        names = iter("AWVUTS")
+        specs = [(next(names, "A"), spec) for spec in part.operands] + [("Out", part.result)]
+        readings.extend(Reading(spec, name=name) for name, spec in specs if spec is not None)
+    if len({reading.name for reading in readings}) < len(readings):
+        return tuple(
+            replace(reading, name=f"{reading.name}{number}") for number, reading in enumerate(readings, 1)
+        )
+    return tuple(readings)
+
+
+def parse_layout(shape: str, mesh: Mesh, spec: str, dtype: str | None) -> Layout:
+    """The layout that a user wrote; the sharding's text may name the array, its dimensions and its dtype.
+
+    A `dtype` of None is the text's, else bf16. Raises `ShardvizError` for what does not fit.
+    """
+    sizes = parse_shape(shape)
+    return layout_as_read(sizes, mesh, spec, read_sharding(spec, Context(mesh, len(sizes))), dtype)
+
+
+def layout_as_read(
+    sizes: tuple[int, ...],
+    mesh: Mesh,
+    spec: str,
+    reading: Reading,
+    dtype: str | None,
+    default_dtype: str = "bf16",
+) -> Layout:
+    """The layout of an array of these sizes from what `spec` was read as. Raises as `parse_layout`."""
+    shape = "x".join(map(str, sizes)) or "()"
+    if reading.spec.rank != len(sizes):
+        raise QuestionError(
+            f"the spec {quote(spec)} has rank {reading.spec.rank}, but {quote(shape)} has {len(sizes)}",
+            "write one entry for each dimension; _ or None leaves a dimension whole",
+        )
+    if reading.shape is not None and reading.shape != sizes:
+        raise QuestionError(
+            f"the spec {quote(spec)} has the shape {'x'.join(map(str, reading.shape))}, not {shape}",
+            "give the same sizes twice, or a spec without sizes",
+        )
+    element = canonical_dtype((reading.dtype or default_dtype) if dtype is None else dtype)
+    array = ShardedArray(reading.name or "A", reading.dim_names, sizes, element, reading.spec)
+    return Layout(array, mesh)

@@ -1,4 +1,4 @@
-"""What a notation says of one array, and what it is read against."""
+"""The sharding that a notation states of one array, and the context that it is read in."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from shardviz.sharding import Mesh, PartitionSpec
 
 @dataclass(frozen=True)
 class Context:
-    """What the reader of a sharding may know beside the text.
+    """The knowledge of a reader beside the text.
 
     `mesh` is the mesh whose axes the text names or whose devices it numbers; `rank` the number of
     dimensions, for notations that do not say it; `sizes` are elements by dimension, for those that

@@ -1,7 +1,7 @@
 """shardlib's shape strings: ``B/X D/Y``, ``I/X/Y`` for one dimension over two axes, X major.
 
 The source is ``shardlib/shardtypes.py`` of MatX-inc/seqax. A whole type such as ``f32[b'B/X D/Y']`` is not
-read. shardlib has no word for partial sums, and an array without dimensions is empty text there.
+read. shardlib cannot express partial sums, and an array without dimensions is empty text there.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def write_shardlib(reading: Reading, context: Context) -> str:
     if spec.unreduced:
         axes = ", ".join(spec.unreduced)
         raise QuestionError(
-            f"shardlib has no word for partial sums over {axes}",
+            f"shardlib notation cannot express partial sums over {axes}",
             "leave out the unreduced axes or use the book's",
         )
     if not spec.dims:

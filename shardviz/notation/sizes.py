@@ -1,4 +1,5 @@
-"""Sizes of dimensions: ``b=8,d=2k,f=8Ki``, and ``...=4x8`` for the dimensions of an ellipsis.
+"""Sizes of dimensions: ``b=8,d=2k,f=8Ki``, and ``...=4x8`` for the dimensions of an ellipsis; shapes:
+``16384x16384``, also with ``×``, commas, blanks or brackets; ``()`` is a scalar.
 
 The prefixes are those of SI and IEC 80000-13: ``2k`` is 2,000, ``4Ki`` is 4,096, ``1M`` is 1,000,000.
 """
@@ -7,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from shardviz.errors import quote
+from shardviz.errors import NotationError, quote
 from shardviz.notation.einsum import ellipsis_dims
 from shardviz.notation.scanner import MAX_RANK, Scanner
 
@@ -58,3 +59,31 @@ def _size(scanner: Scanner, name: str) -> int:
         problem = f"dimension {quote(name, 30)} has the size -{size}"
         scanner.fail(problem, start, scanner.pos, "sizes are 0 or more")
     return size
+
+
+SHAPE_HINT = "write sizes with x between them: 16384x16384; () is a scalar"
+MAX_DIGITS = 19
+
+
+def parse_shape(text: str) -> tuple[int, ...]:
+    """Read ``8x2048`` (also with ``×``, commas, blanks or brackets). Raises `NotationError`."""
+    body = text.strip()
+    if body in ("()", "[]", "scalar"):
+        return ()
+    sizes = []
+    for match in re.finditer(r"[^x×X*,\s()\[\]]+|[x×X*,]", text):
+        piece = match.group()
+        if piece in "x×X*,":
+            continue
+        sizes.append(count_at(match, text, "size", SHAPE_HINT))
+    if not sizes:
+        raise NotationError("there is no size", text, len(text), hint=SHAPE_HINT)
+    return tuple(sizes)
+
+
+def count_at(match: re.Match[str], text: str, what: str, hint: str) -> int:
+    """The number that a match in `text` is; `NotationError` where it is none, calling it `what`."""
+    digits = match.group()
+    if not (digits.isascii() and digits.isdigit()) or len(digits) > MAX_DIGITS:
+        raise NotationError(f"{quote(digits, 30)} is not a {what}", text, *match.span(), hint=hint)
+    return int(digits)

@@ -230,7 +230,7 @@ def _dims(scanner: Scanner, body: Word, axis_names: Sequence[str] | None) -> lis
 
 
 def _advice(unknown: str, operand: str, axis_names: Sequence[str], spaced: bool) -> str:
-    """What else may be wrong with an unknown axis: a space too many or too few, or Python's None."""
+    """Another cause of an unknown axis: a space too many or too few, or Python's None."""
     if "None" in operand:
         return "; write _ for None"
     if spaced and all(letter in axis_names for letter in unknown):

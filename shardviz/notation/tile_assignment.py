@@ -31,7 +31,7 @@ _SUBGROUPS = ("replicated", "unreduced", "manual", "maximal")
 
 
 def read_tiled(scanner: Scanner, mesh: Mesh, context: Context) -> Reading:
-    """What follows ``devices=``, as a spec over the mesh; raises as `read_gspmd` does."""
+    """Read the text after ``devices=`` as a spec over the mesh; raises as `read_gspmd` does."""
     start = scanner.pos
     scanner.expect("[", HINT)
     parts = integers(scanner, "]")

@@ -1,4 +1,4 @@
-"""What `jax.typeof` prints under Explicit axes: ``bf16[8@X,2048@Y]``, ``f32[I@(X,Y),J]{U:Z}``.
+"""The types that `jax.typeof` prints under Explicit axes: ``bf16[8@X,2048@Y]``, ``f32[I@(X,Y),J]{U:Z}``.
 
 Names stand for sizes that are not known. Dtypes are written short, as in a jaxpr, and read in full too.
 """

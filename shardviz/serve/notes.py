@@ -6,7 +6,7 @@ import asyncio
 import sys
 from typing import Any
 
-from shardviz.drafts.plain_text import one_line
+from shardviz.drafts.form import one_line
 
 MOST = 100
 

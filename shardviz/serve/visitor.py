@@ -11,7 +11,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from shardviz.compiler.worker import Worker
-from shardviz.drafts.draft import OPEN
+from shardviz.drafts.form import OPEN
 from shardviz.drafts.share import from_string
 from shardviz.errors import TargetError
 from shardviz.lessons.sharing import attempt_of

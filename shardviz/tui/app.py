@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from textual.dom import DOMNode
 
     from shardviz.compiler import Worker
-    from shardviz.drafts.draft import Draft
+    from shardviz.drafts.form import ProblemForm
     from shardviz.drafts.share import Shared
     from shardviz.lessons.attempt import Attempt
     from shardviz.lessons.lesson import Lesson
@@ -61,7 +61,7 @@ class ShardvizApp(Editor):
 
     def __init__(
         self,
-        draft: Draft | None = None,
+        draft: ProblemForm | None = None,
         screen: str = "layout",
         worker: Worker | None = None,
         is_guest: bool = False,
@@ -356,11 +356,11 @@ class ShardvizApp(Editor):
         self.notify("No field is open: enter opens the one under the cursor, then paste.")
 
     def command_words(self) -> str:
-        from shardviz.drafts.words import command_line
+        from shardviz.drafts.command_line import to_command_line
 
         draft = self.scene.shown
         is_collective = self._shown == "step" and draft.collective is not None
-        return self.pane.command_words() or command_line(draft, "step" if is_collective else "explain")
+        return self.pane.command_words() or to_command_line(draft, "step" if is_collective else "explain")
 
     def action_command_line(self) -> None:
         from shardviz.tui.dialogs.command_line import CommandLineDialog

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from textual.message import Message
 
-from shardviz.drafts.draft import Draft
-from shardviz.drafts.history import History
-from shardviz.drafts.reading import first_scene, read
+from shardviz.drafts.form import History, ProblemForm
+from shardviz.drafts.resolve import resolve, resolve_first
 from shardviz.tui.last_session import LastSession
 from shardviz.tui.resilient_app import ResilientApp
 from shardviz.tui.themes import next_theme, palette_of, set_up_themes
@@ -23,8 +22,8 @@ if TYPE_CHECKING:
     from textual.timer import Timer
 
     from shardviz.compiler import Worker
-    from shardviz.drafts.examples.catalogue import Example
-    from shardviz.drafts.scene import Scene
+    from shardviz.drafts.examples import Example
+    from shardviz.drafts.resolve import ResolvedProblem
     from shardviz.lessons.attempt import Attempt
     from shardviz.lessons.lesson import Lesson
     from shardviz.render.palette import Palette
@@ -51,7 +50,7 @@ class Editor(ResilientApp):
 
     def __init__(
         self,
-        draft: Draft | None = None,
+        draft: ProblemForm | None = None,
         screen: str = "layout",
         worker: Worker | None = None,
         is_guest: bool = False,
@@ -59,8 +58,8 @@ class Editor(ResilientApp):
         # Without colours the terminal's own are taken, since grey ones would tell nothing either.
         super().__init__(ansi_color="NO_COLOR" in os.environ or None)
         set_up_themes(self)
-        self.history = History(draft or Draft())
-        self.scene: Scene = first_scene(self.history.draft)
+        self.history = History(draft or ProblemForm())
+        self.scene: ResolvedProblem = resolve_first(self.history.draft)
         self._worker = worker
         self._last = LastSession()
         self._keeping: Timer | None = None
@@ -151,7 +150,7 @@ class Editor(ResilientApp):
         there before it."""
         own = self.lesson.own if self.lesson is not None else None
         draft, screen = (self.history.draft, self._shown) if own is None else (own.history.draft, own.area)
-        if draft != Draft() and not self.is_guest:
+        if draft != ProblemForm() and not self.is_guest:
             self._last.keep(draft, screen)
 
     def _keep_soon(self) -> None:
@@ -184,7 +183,7 @@ class Editor(ResilientApp):
         """Ask the compilers about what is on screen."""
         self.desk.ask(self.scene)
 
-    def edit(self, draft: Draft) -> None:
+    def edit(self, draft: ProblemForm) -> None:
         """Put another draft on screen, as one step of undo."""
         if self.history.push(draft) or self.scene.draft != self.history.draft:
             self._read()
@@ -198,9 +197,9 @@ class Editor(ResilientApp):
             self._read()
 
     def _read(self) -> None:
-        self.show(read(self.history.draft, self.scene))
+        self.show(resolve(self.history.draft, self.scene))
 
-    def show(self, scene: Scene) -> None:
+    def show(self, scene: ResolvedProblem) -> None:
         """Put a scene on screen; that of a draft which is still being typed is no step of undo."""
         problem = self.scene.problem, self.scene.targets
         self.scene = scene

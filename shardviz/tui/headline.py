@@ -11,7 +11,7 @@ from shardviz.render.palette import PLAIN, Palette
 from shardviz.render.problems.headline import headline
 
 if TYPE_CHECKING:
-    from shardviz.drafts.scene import Scene
+    from shardviz.drafts.resolve import ResolvedProblem
 
 
 class Headline(Widget):
@@ -23,11 +23,11 @@ class Headline(Widget):
 
     def __init__(self) -> None:
         super().__init__()
-        self._scene: Scene | None = None
+        self._scene: ResolvedProblem | None = None
         self._palette: Palette = PLAIN
         self._of_collective = False
 
-    def show_scene(self, scene: Scene, palette: Palette, of_collective: bool) -> None:
+    def show_scene(self, scene: ResolvedProblem, palette: Palette, of_collective: bool) -> None:
         """Draw another scene: its problem, or its collective if that is what the screen shows."""
         self._scene, self._palette, self._of_collective = scene, palette, of_collective
         self.refresh()

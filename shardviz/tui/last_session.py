@@ -9,8 +9,8 @@ from shardviz.drafts.wording import error_words
 from shardviz.errors import ShardvizError
 
 if TYPE_CHECKING:
-    from shardviz.drafts.draft import Draft
-    from shardviz.drafts.saved import Session
+    from shardviz.drafts.form import ProblemForm
+    from shardviz.drafts.saved import SavedSession
 
 
 class LastSession:
@@ -24,11 +24,11 @@ class LastSession:
         self._lock = threading.Lock()
         self._is_loaded = False
         self._may_keep = True
-        self._last: Session | None = None
-        self._kept: Session | None = None
+        self._last: SavedSession | None = None
+        self._kept: SavedSession | None = None
 
     @property
-    def last(self) -> Session | None:
+    def last(self) -> SavedSession | None:
         """The session that was left before this one began; None where there is none."""
         self.load()
         return self._last
@@ -38,11 +38,11 @@ class LastSession:
         with self._lock:
             self._load()
 
-    def keep(self, draft: Draft, screen: str) -> None:
+    def keep(self, draft: ProblemForm, screen: str) -> None:
         """Write this session in place of the last one, unless it stands there already."""
-        from shardviz.drafts.saved import Session, save_session
+        from shardviz.drafts.saved import SavedSession, save_session
 
-        session = Session(draft, screen)
+        session = SavedSession(draft, screen)
         with self._lock:
             self._load()
             if session == self._kept or not self._may_keep:

@@ -13,7 +13,7 @@ from shardviz.tui.editor import Editor, as_editor
 from shardviz.tui.registry import COMMANDS
 
 if TYPE_CHECKING:
-    from shardviz.drafts.scene import Scene
+    from shardviz.drafts.resolve import ResolvedProblem
     from shardviz.lessons.pointing import Place
     from shardviz.planner import Plan
     from shardviz.render.palette import Palette
@@ -41,7 +41,7 @@ class Pane(Vertical):
             assert event.worker.error is not None
             self.editor.say_failure(event.worker.error, self.area.capitalize())
 
-    def show_scene(self, scene: Scene) -> None:
+    def show_scene(self, scene: ResolvedProblem) -> None:
         """Draw another scene."""
 
     def begin(self, place: Place) -> None:

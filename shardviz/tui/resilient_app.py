@@ -19,7 +19,7 @@ from textual.dom import NoScreen
 from textual.widget import Widget
 from textual.worker import WorkerFailed
 
-from shardviz.drafts.plain_text import one_line
+from shardviz.drafts.form import one_line
 from shardviz.tui.input_queue import InputQueue, is_input
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from textual import events
 from timing import line
 
-from shardviz.drafts.draft import CollectiveDraft, Draft
+from shardviz.drafts.form import CollectiveFields, ProblemForm
 from shardviz.tui.app import ShardvizApp
 
 SIZE = (120, 36)
@@ -34,7 +34,7 @@ class Silent:
 class Watched(ShardvizApp):
     """The application, which tells when a frame is ready; nothing is written."""
 
-    def __init__(self, draft: Draft, screen: str) -> None:
+    def __init__(self, draft: ProblemForm, screen: str) -> None:
         super().__init__(draft, screen, Silent())
         self.drawn = asyncio.Event()
 
@@ -44,7 +44,7 @@ class Watched(ShardvizApp):
             self.drawn.set()
 
 
-def frames(draft: Draft, screen: str, keys: Sequence[str], first: Sequence[str] = ()) -> float:
+def frames(draft: ProblemForm, screen: str, keys: Sequence[str], first: Sequence[str] = ()) -> float:
     """Median milliseconds of a frame after each of the keys in turn, once the `first` ones were pressed."""
 
     async def session() -> list[float]:
@@ -77,7 +77,7 @@ def layout() -> list[Frame]:
     """The cursor over the cells of a matrix, by array and by device."""
     found = []
     for mesh, devices in (("X=16,Y=32", 512), ("X=256,Y=256", 65_536)):
-        draft = Draft(mesh=mesh, targets="none")
+        draft = ProblemForm(mesh=mesh, targets="none")
         moves = [*["right"] * 6, *["down"] * 6, *["left"] * 3, *["up"] * 3, "end", "home"]
         found.append(("layout: the cursor moves, by array", devices, frames(draft, "layout", moves)))
         moves = ["v", *moves, "v"]
@@ -91,11 +91,11 @@ def step() -> list[Frame]:
     found = []
     for one, two, devices in meshes:
         for mesh, collective in (
-            (one, CollectiveDraft("all_gather")),
-            (two, CollectiveDraft("psum")),
-            (two, CollectiveDraft("psum", "X")),
+            (one, CollectiveFields("all_gather")),
+            (two, CollectiveFields("psum")),
+            (two, CollectiveFields("psum", "X")),
         ):
-            draft = Draft(mesh=mesh, specs=("__",) * 3, targets="none", collective=collective)
+            draft = ProblemForm(mesh=mesh, specs=("__",) * 3, targets="none", collective=collective)
             what = f"step: a round of {collective.op} on {mesh}, {collective.axis or 'all'}"
             found.append((what, devices, frames(draft, "step", ["right", "left"] * 4)))
     return found
@@ -105,7 +105,7 @@ def edit() -> list[Frame]:
     """An axis on and off a dimension, with each screen beside the problem."""
     found = []
     for mesh, devices in (("X=16,Y=32", 512), ("X=256,Y=256", 65_536)):
-        draft = Draft(mesh=mesh, targets="none")
+        draft = ProblemForm(mesh=mesh, targets="none")
         for screen in ("layout", "plan"):
             taken = frames(draft, screen, ["space"] * 4, first=("p", *["down"] * 4))
             found.append((f"an edit: to the new picture on {screen}", devices, taken))

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from shardviz.cli import COMPLETION
 from shardviz.cli.entry import run
 from shardviz.cli.group import COMMANDS
+from shardviz.cli.process import COMPLETION
 
 SHELLS = ("bash", "zsh", "fish")
 LINES = [

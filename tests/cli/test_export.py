@@ -11,11 +11,10 @@ from xml.etree import ElementTree
 import pytest
 
 from shardviz.cli.entry import run
-from shardviz.cli.export import FORMS, written
-from shardviz.cli.export_words import Asked
-from shardviz.drafts.draft import CollectiveDraft, Draft
-from shardviz.drafts.options import draft_from_options
-from shardviz.drafts.reading import read
+from shardviz.cli.export import FORMS, ExportRequest, written
+from shardviz.drafts.command_line import form_from_options
+from shardviz.drafts.form import CollectiveFields, ProblemForm
+from shardviz.drafts.resolve import resolve
 from shardviz.drafts.share import Shared, to_string
 from shardviz.errors import QuestionError
 from shardviz.lessons.attempt import begin
@@ -31,7 +30,7 @@ KINDS = {
 }
 README = "explain 'bd,df->bf' --mesh X=2,Y=4 --specs 'XY,Y_->X_' --sizes b=8,d=2048,f=8192"
 SHOWN = {
-    README: draft_from_options("bd,df->bf", mesh="X=2,Y=4", specs="XY,Y_->X_", sizes="b=8,d=2048,f=8192"),
+    README: form_from_options("bd,df->bf", mesh="X=2,Y=4", specs="XY,Y_->X_", sizes="b=8,d=2048,f=8192"),
     "lesson gather-layer-by-layer": find("gather-layer-by-layer").solution,
     "lesson column-then-row --as plan": find("column-then-row").solution,
     "lesson detective --as plan": find("detective").solution,
@@ -50,7 +49,7 @@ WORDS = {
     "layout": "layout 8x16 --spec XY --width 60",
     "lesson": "lesson 7",
     "shared": f"--from {to_string(Shared(SHOWN[README], 'plan'))}",
-    "shared step": f"--from {to_string(Shared(Draft(collective=CollectiveDraft('psum')), 'step'))}",
+    "shared step": f"--from {to_string(Shared(ProblemForm(collective=CollectiveFields('psum')), 'step'))}",
 }
 
 
@@ -67,7 +66,7 @@ def exported(capsys):
 
 def test_scripts_print_the_collectives_that_shardviz_shows(exported, printed_by, collectives_in):
     for words, out in printed_by({words: exported("python", words) for words in SHOWN}).items():
-        plan = read(SHOWN[words]).plan
+        plan = resolve(SHOWN[words]).plan
         shown = [(KINDS[step.op], plan.problem.mesh.groups(step.axes)) for step in plan.collectives]
         assert shown, words
         assert collectives_in(out) == sorted(shown), words
@@ -180,7 +179,7 @@ def test_a_wrong_word_is_told_as_the_command_tells_it(words, capsys):
         ("svg lesson 7 --present", "--present chooses what a terminal shows"),
         ("python lesson 1 2", "an export shows one lesson"),
         ("python lesson", "an export shows one lesson"),
-        (f"svg --from {to_string(Shared(Draft(), lesson='nope'))}", "there is no lesson 'nope'"),
+        (f"svg --from {to_string(Shared(ProblemForm(), lesson='nope'))}", "there is no lesson 'nope'"),
         ("python --from shardviz1-AAAA", "the shared string was cut or altered on its way"),
         ("python step psum --force", "--force is about a file, and none is named"),
         ("python step psum -o .", "'.' is a folder"),
@@ -199,7 +198,7 @@ def test_what_cannot_be_exported_is_one_sentence(words, message, capsys, tmp_pat
 
 
 def test_a_program_of_its_own_has_no_picture():
-    asked = Asked(Subject(Program("print(1)\n"), "one"))
+    asked = ExportRequest(Subject(Program("print(1)\n"), "one"))
     assert written(asked, "python").endswith("print(1)\n")
     with pytest.raises(QuestionError, match="svg is a picture, and a program of its own has none"):
         written(asked, "svg")

@@ -12,14 +12,14 @@ import pytest
 import shardviz
 from shardviz.cli import group
 from shardviz.cli.entry import run
-from shardviz.cli.group import COMMANDS, Command
-from shardviz.cli.opening import no_terminal
+from shardviz.cli.group import COMMANDS, ExampleCommand
+from shardviz.cli.launch import no_terminal
 from shardviz.lessons.course import file_names
 
 
-def command(name: str) -> Command:
+def command(name: str) -> ExampleCommand:
     found = import_module(f"shardviz.cli.{name}").command
-    assert isinstance(found, Command)
+    assert isinstance(found, ExampleCommand)
     return found
 
 
@@ -119,3 +119,9 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 
     assert run(["--version"]) == 0
     assert capsys.readouterr().out == f"shardviz {__version__}\n"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_number_without_bounds_shows_none(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([name, "--help"]) == 0
+    assert "<=None" not in capsys.readouterr().out

@@ -278,14 +278,14 @@ def refused(capsys: Capture, said: str, hint: str, *words: str) -> None:
 def test_wrong_questions(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "module_1.jit_f.cpu_after_optimizations.txt").write_text("")
     refused(capsys, "a file without a name", "standard input", "")
-    refused(capsys, "there is not a file", "as_text", str(tmp_path / "missing"))
+    refused(capsys, "does not exist", "as_text", str(tmp_path / "missing"))
     refused(capsys, "is a folder", "module_1.jit_f.cpu_after_optimizations.txt", str(tmp_path))
     refused(capsys, "is binary", "dump", "/dev/zero")
     refused(capsys, "cannot read", "", str(PROGRAM / "below"))
     refused(
         capsys, "runs on 8 devices, the mesh X=2,Y=2 has 4", "8 devices", str(PROGRAM), "--mesh", "X=2,Y=2"
     )
-    refused(capsys, "different answers", "leave out", str(PROGRAM), "--picture", "--json")
+    refused(capsys, "cannot be combined", "leave out", str(PROGRAM), "--picture", "--json")
     refused(capsys, "--device-order", "--mesh", str(PROGRAM), "--device-order", "0,1")
     mlir = tmp_path / "lowered.mlir"
     mlir.write_text("module @m {\n  func.func public @main() {\n    return\n  }\n}\n")

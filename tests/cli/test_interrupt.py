@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 EXPLAIN = ["explain", "bd,df->bf", "--specs", "XY,Y_->X_"]
-READY = "import shardviz.cli.interrupt as i; i.end_when_interrupted(); print(flush=True)"
+READY = "import shardviz.cli.process as i; i.end_when_interrupted(); print(flush=True)"
 PROGRAM = f"{READY}; from shardviz.cli import main; main()"
 """The command, which says when it is as far as to answer an interrupt."""
 SLOW = "import time; time.sleep(60)"
@@ -82,8 +82,8 @@ def test_an_interrupt_at_any_moment(
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_other_ends_clean_up_as_well(number: signal.Signals, code: int) -> None:
     program = (
-        "import signal, shardviz.cli.interrupt as i; i.end_when_interrupted();"
-        f"i.before_the_end(lambda: print('cleaned', flush=True)); signal.raise_signal({int(number)})"
+        "import signal, shardviz.cli.process as i; i.end_when_interrupted();"
+        f"i.on_signal(lambda: print('cleaned', flush=True)); signal.raise_signal({int(number)})"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (code, "cleaned\n")
@@ -91,7 +91,7 @@ def test_other_ends_clean_up_as_well(number: signal.Signals, code: int) -> None:
 
 def test_where_interrupts_are_ignored_they_stay_so() -> None:
     program = (
-        "import signal, shardviz.cli.interrupt as i; signal.signal(signal.SIGINT, signal.SIG_IGN);"
+        "import signal, shardviz.cli.process as i; signal.signal(signal.SIGINT, signal.SIG_IGN);"
         "i.end_when_interrupted(); signal.raise_signal(signal.SIGINT); print('on')"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)

@@ -1,4 +1,4 @@
-"""`shardviz lesson`: the list, a lesson to read, what is forgotten, and which words do not go together."""
+"""`shardviz lesson`: the list, a lesson to read, what is forgotten, and which words cannot be combined."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import shlex
 import pytest
 
 from shardviz.cli.entry import run
-from shardviz.cli.opening import no_terminal
+from shardviz.cli.launch import no_terminal
 from shardviz.lessons import course as lessons_read
 from shardviz.lessons.attempt import begin
 from shardviz.lessons.course import course
@@ -133,8 +133,8 @@ WRONG = {
     "--present": "--present needs a lesson",
     "1 2": "2 lessons are named, and one is opened at a time",
     "--list 1": "--list is about all lessons, and one is named",
-    "--list --check": "--list and --check do not go together",
-    "--reset --present 1": "--reset and --present do not go together",
+    "--list --check": "--list and --check cannot be combined",
+    "--reset --present 1": "--reset and --present cannot be combined",
     "1 --yes": "--yes answers what only --reset asks",
     "--present 1 --json": "--present prints no JSON",
     "--check 40": f"there is no lesson 40: the course has {len(course())}",

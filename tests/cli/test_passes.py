@@ -56,7 +56,7 @@ def test_a_wrong_question(words, message, hint, capsys):
 def test_a_stage_that_is_not_there(capsys):
     words = ("passes", "bd,df->bf", "--specs", "XY,Y_->X_", "--target", "shardy", "--diff", "99")
     assert run(words) == 2
-    assert "there is no stage 99\nhint: the stages are 1 to 3" in capsys.readouterr().err
+    assert "stage 99 does not exist\nhint: the stages are 1 to 3" in capsys.readouterr().err
 
 
 def test_what_the_compiler_refuses(capsys):

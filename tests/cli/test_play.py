@@ -169,8 +169,8 @@ def test_a_terminal_that_changes_its_size_is_drawn_anew(opened: list[Terminal]) 
 @pytest.mark.parametrize(
     ("is_terminal", "term", "problem"),
     [
-        (False, "xterm", "standard output is none"),
-        (False, "dumb", "standard output is none"),
+        (False, "xterm", "standard output is not one"),
+        (False, "dumb", "standard output is not one"),
         (True, "dumb", "this one draws nothing in place: TERM is dumb"),
     ],
 )

@@ -12,13 +12,13 @@ from jsonschema import Draft202012Validator, ValidationError
 
 from shardviz import schemas
 from shardviz.cli.entry import run
-from shardviz.drafts.draft import CollectiveDraft, Draft
+from shardviz.drafts.form import CollectiveFields, ProblemForm
 from shardviz.drafts.share import Shared, to_string
 from shardviz.schemas.kinds import KINDS, schema_of
 
 PROGRAM = Path(__file__).parent.parent / "render" / "program.txt"
 EINSUM = ("bd,df->bf", "--specs", "XY,Y_->X_", "--sizes", "b=8,d=16,f=4")
-SHARED = Shared(Draft(collective=CollectiveDraft("psum", parameters=(("pieces", "2"),))), "step")
+SHARED = Shared(ProblemForm(collective=CollectiveFields("psum", parameters=(("pieces", "2"),))), "step")
 COMMANDS = {
     "explain": ("explain", *EINSUM, "--target", "shardy", "--hlo"),
     "ranking": ("explain", "bd,df->bf", "--specs"),

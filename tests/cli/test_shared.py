@@ -8,13 +8,13 @@ import pytest
 
 from shardviz.cli.entry import run
 from shardviz.drafts.document import to_document
-from shardviz.drafts.draft import Draft
+from shardviz.drafts.form import ProblemForm
 from shardviz.drafts.share import Shared, to_string
 from shardviz.lessons.attempt import UNKNOWN, stages
 from shardviz.lessons.course import course
 from shardviz.lessons.sharing import attempt_of, shared_of
 
-SHARED = Shared(Draft(mesh="Z=8", specs=("Z_", "__", "Z_")), "plan")
+SHARED = Shared(ProblemForm(mesh="Z=8", specs=("Z_", "__", "Z_")), "plan")
 
 
 def test_json_shows_what_a_string_says(capsys):
@@ -37,7 +37,7 @@ def test_what_was_shared_is_opened(shared, others, monkeypatch):
 
 def test_a_lesson_opens_at_the_stage_that_was_shared():
     lesson = course()[0]
-    draft = Draft(mesh="Z=8")
+    draft = ProblemForm(mesh="Z=8")
     for place, stage in enumerate(stages(lesson)):
         attempt = attempt_of(Shared(draft, "layout", lesson.name, place))
         assert (attempt.stage, attempt.draft) == (stage, draft)
@@ -56,7 +56,7 @@ def test_a_lesson_opens_at_the_stage_that_was_shared():
         (["--from", to_string(SHARED), "--mesh", "X=2"], "--from opens a problem, and so does --mesh"),
         (["--from", to_string(SHARED), "--last"], "--from opens a problem, and so does --last"),
         (["--json"], "--json prints what a shared string says"),
-        (["--from", to_string(Shared(Draft(), lesson="no-such"))], "there is no lesson 'no-such'"),
+        (["--from", to_string(Shared(ProblemForm(), lesson="no-such"))], "there is no lesson 'no-such'"),
     ],
 )
 def test_what_cannot_be_opened_is_said_in_one_line(words, said, capsys):

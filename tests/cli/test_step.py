@@ -280,14 +280,6 @@ def test_a_jax_that_does_not_load_is_a_note_unless_it_was_asked_for(tmp_path: Pa
     assert step(tmp_path, "--on", "none").stderr == ""
 
 
-def test_without_jax_there_is_a_note(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    assert run(["step", "psum", "--mesh", "i=2"]) == 0
-    out, err = capsys.readouterr()
-    assert "FINAL RESULT" in out
-    assert err == "shardviz: note: JAX is not installed: nothing is verified\n"
-
-
 EXPLAIN = ("explain", "bd,df->bf", "--specs", "XY,Y_->X_", "--sizes", "b=8,d=16,f=4")
 
 

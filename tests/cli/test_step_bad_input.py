@@ -171,9 +171,9 @@ CASES = [
     ((*SUM, "--bandwidth", "45"), "'45' has no unit of bandwidth", "as in 45GB/s"),
     ((*SUM, "--bandwidth", "0B/s"), "is not possible", "or inf"),
     # Ways to answer.
-    ((*SUM, "--play"), "--play needs a terminal, and standard output is none", "leave out --play"),
-    ((*SUM, "--play", "--json"), "--play and --json are different answers", "leave out one"),
-    ((*SUM, "--round", "0", "--compare"), "--round and --compare are different answers", "leave out one"),
+    ((*SUM, "--play"), "--play needs a terminal, and standard output is not one", "leave out --play"),
+    ((*SUM, "--play", "--json"), "--play and --json cannot be combined", "leave out one"),
+    ((*SUM, "--round", "0", "--compare"), "--round and --compare cannot be combined", "leave out one"),
     ((*SUM, "--speed", "2"), "--speed is the speed of --play", "add --play"),
     (
         (*SUM[:4], "--compare", "--on", "cpu"),

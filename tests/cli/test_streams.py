@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import codecs
 import io
 import json
 import os
@@ -12,8 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from shardviz.cli.interrupt import CLEAR_LINE
-from shardviz.cli.streams import Narration, Output
+import shardviz
+from shardviz.cli.process import CLEAR_LINE
+from shardviz.cli.streams import GREEK, STAND_INS, MessageStream, OutputStream, replaced
+from shardviz.render.palette import GLYPHS
 
 SHARDVIZ = [sys.executable, "-m", "shardviz"]
 EXPLAIN = ("explain", "bd,df->bf", "--specs", "XY,Y_->X_")
@@ -148,13 +152,13 @@ BOLD = "\x1b[1mbold\x1b[0m\t→ é"
 @pytest.mark.parametrize(
     ("stream", "written", "shown"),
     [
-        (Narration, f"shardviz: error: {HOSTILE}\n", f"shardviz: error: {ESCAPED}\n"),
-        (Narration, f"{CLEAR_LINE}cpu: {CLEAR_LINE}", CLEAR_LINE + r"cpu: \r\x1b[2K"),
-        (Output, f"{BOLD}{HOSTILE[8:]}\n", f"{BOLD}{ESCAPED[11:]}\n"),
+        (MessageStream, f"shardviz: error: {HOSTILE}\n", f"shardviz: error: {ESCAPED}\n"),
+        (MessageStream, f"{CLEAR_LINE}cpu: {CLEAR_LINE}", CLEAR_LINE + r"cpu: \r\x1b[2K"),
+        (OutputStream, f"{BOLD}{HOSTILE[8:]}\n", f"{BOLD}{ESCAPED[11:]}\n"),
     ],
 )
 def test_characters_that_a_terminal_obeys_are_written_as_escapes(
-    stream: type[Output], written: str, shown: str
+    stream: type[OutputStream], written: str, shown: str
 ) -> None:
     inner = io.StringIO()
     stream(inner).write(written)
@@ -169,3 +173,35 @@ def test_escapes_of_a_text_reach_neither_messages_nor_json() -> None:
         assert text.replace("\n", "").isprintable()
         assert "\\u202e" in text
     assert json.loads(done.stdout)["text"] == mesh % ""
+
+
+def test_letters_are_those_of_the_shards() -> None:
+    assert GREEK == GLYPHS
+
+
+def test_every_stand_in_is_one_character_and_columns_stay() -> None:
+    assert all(len(character) == 1 and character.isascii() for character in STAND_INS.values())
+
+
+def test_marks_differ_from_one_another_and_from_arrows() -> None:
+    marks = [STAND_INS[mark] for mark in "▸★→·–╱○◐●"]
+    assert len(set(marks)) == len(marks)
+
+
+def test_everything_that_is_printed_has_a_stand_in() -> None:
+    printed = set()
+    for path in Path(shardviz.__file__).parent.rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+                printed |= {character for character in node.value if not character.isascii()}
+    assert {"─", "→", "×", "α"} <= printed
+    assert printed <= set(STAND_INS)
+
+
+def test_only_what_the_encoding_lacks_is_replaced() -> None:
+    codecs.register_error("test-stand-ins", replaced)
+    text = "│ α₁ 0…3 │ 8×16 → 4 é\udc80"
+    assert text.encode("ascii", "test-stand-ins") == b"| a1 0~3 | 8x16 > 4 ??"
+    assert text.encode("latin-1", "test-stand-ins") == "| a1 0~3 | 8×16 > 4 é?".encode("latin-1")

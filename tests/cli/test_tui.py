@@ -16,7 +16,7 @@ from typing import ClassVar
 import pytest
 
 from shardviz.cli.entry import run
-from shardviz.cli.opening import no_terminal
+from shardviz.cli.launch import no_terminal
 from shardviz.lessons.course import course
 
 SHARDVIZ = [sys.executable, "-m", "shardviz"]
@@ -199,7 +199,7 @@ def test_a_terminal_that_places_nothing_gets_help(tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--last"], "there is no last session"),
+        (["--last"], "no session is saved"),
         (["bd,df->bf", "--last"], "--last opens a problem, and so does EINSUM"),
         (["--mesh", "X=2", "--last"], "--last opens a problem, and so does --mesh"),
         (["bd,df->?"], "bd,df->?"),

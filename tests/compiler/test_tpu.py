@@ -9,8 +9,8 @@ from shardviz.compiler import parse_targets
 from shardviz.compiler.extras import EXTRAS
 from shardviz.compiler.messages import Output
 from shardviz.compiler.reading import read_output
-from shardviz.drafts.examples.catalogue import examples
-from shardviz.drafts.reading import read
+from shardviz.drafts.examples import examples
+from shardviz.drafts.resolve import resolve
 from shardviz.hardware import AxisRun, axis_runs
 from shardviz.hlo.collective import Standing
 from shardviz.notation import parse_mesh
@@ -102,7 +102,7 @@ def test_the_layer_stack_of_the_multi_chip_document(answer):
 def test_what_examples_say_of_a_tpu(worker, title, waiting, taken_apart):
     """As they are, in full size: who waits for its gathers, and who multiplies while the pieces come."""
     example = next(each for each in examples() if each.title == title)
-    scene = read(example.draft)
+    scene = resolve(example.draft)
     asked = [each for each in scene.targets if each.machines is not None]
     assert {each.name for each in asked} <= set(waiting)
     for target in parse_targets(",".join(waiting)):

@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from shardviz.drafts.document import MAX_TEXT, SCHEMA, UnknownVersion, from_document, to_document
-from shardviz.drafts.draft import CollectiveDraft, Draft
+from shardviz.drafts.form import CollectiveFields, ProblemForm
 from shardviz.errors import QuestionError
 
-USUAL = Draft()
-FULL = Draft(
+USUAL = ProblemForm()
+FULL = ProblemForm(
     mesh="X=2,",
     einsum="[x",
     specs=("{U_Y}", "?"),
@@ -21,7 +21,7 @@ FULL = Draft(
     axis_types="explicit",
     device_order="row-major",
     targets="none",
-    collective=CollectiveDraft("ppermute", axis="X", parameters=(("pieces", "4"), ("perm", "(0,1)"))),
+    collective=CollectiveFields("ppermute", axis="X", parameters=(("pieces", "4"), ("perm", "(0,1)"))),
 )
 
 
@@ -32,7 +32,7 @@ def test_a_draft_comes_back_as_it_was(draft):
 
 def test_the_document():
     assert to_document(
-        replace(USUAL, collective=CollectiveDraft("psum", parameters=(("untiled", "yes"),)))
+        replace(USUAL, collective=CollectiveFields("psum", parameters=(("untiled", "yes"),)))
     ) == {
         "schema": SCHEMA,
         "mesh": "X=2,Y=4",
@@ -86,7 +86,7 @@ def test_what_no_draft_has_is_refused(change, message):
     ],
 )
 def test_parameters_that_no_collective_has_are_refused(parameters, message):
-    document = to_document(replace(USUAL, collective=CollectiveDraft("psum")))
+    document = to_document(replace(USUAL, collective=CollectiveFields("psum")))
     document["collective"]["parameters"] = parameters
     with pytest.raises(QuestionError) as caught:
         from_document(document)

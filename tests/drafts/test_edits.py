@@ -6,28 +6,23 @@ from dataclasses import replace
 
 import pytest
 
-from shardviz.drafts.draft import Draft
-from shardviz.drafts.edits import (
+from shardviz.drafts.enter import enter
+from shardviz.drafts.form import ProblemForm
+from shardviz.drafts.mesh_edits import (
     add_axis,
-    assign,
-    clear,
-    cycle,
-    cycle_unreduced,
     double_axis,
-    enter,
     enter_axis,
     halve_axis,
     move_axis,
     remove_axis,
     rename_axis,
     resize_axis,
-    toggle_open,
-    toggle_unreduced,
 )
-from shardviz.drafts.reading import read
+from shardviz.drafts.resolve import resolve
+from shardviz.drafts.spec_edits import assign, clear, cycle, cycle_unreduced, toggle_open, toggle_unreduced
 from shardviz.sharding import PartitionSpec
 
-USUAL = Draft()
+USUAL = ProblemForm()
 LONG = enter(USUAL, "mesh", "data=2,model=4")
 BROKEN = replace(USUAL, mesh="X=2,Y", specs=("XY", "!", "X_"))
 ROW_BROKEN = replace(USUAL, specs=("XY", "!", "X_"))
@@ -151,4 +146,4 @@ def test_long_names_stay_apart():
     assert assign(LONG, 1, 1, "data").specs == ("data model", "model data", "data _")
     assert remove_axis(LONG, "data").specs == ("_ model", "model _", "__")
     one = enter(LONG, "einsum", "bd->b")
-    assert read(assign(clear(one, 0, 0), 1, 0, "data")).draft.specs == ("_ model", "( data )")
+    assert resolve(assign(clear(one, 0, 0), 1, 0, "data")).draft.specs == ("_ model", "( data )")

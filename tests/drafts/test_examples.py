@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from shardviz.collectives import Frames
-from shardviz.drafts.examples.catalogue import examples
-from shardviz.drafts.reading import read
+from shardviz.drafts.examples import examples
+from shardviz.drafts.resolve import resolve
 from shardviz.sharding import Layout
 
 EXAMPLES = examples()
@@ -34,7 +34,7 @@ def holders(layout):
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.title)
 def test_it_shows_what_it_claims(example):
-    scene = read(example.draft)
+    scene = resolve(example.draft)
     claims = example.expect
     assert scene.faults == ()
     assert claims
@@ -69,9 +69,9 @@ def test_a_collective_of_its_own_opens_in_the_player():
 
 
 def test_all_cases_and_collectives_of_the_textbook_are_there():
-    cases = {case.split()[1] for example in EXAMPLES for case in read(example.draft).plan.cases}
+    cases = {case.split()[1] for example in EXAMPLES for case in resolve(example.draft).plan.cases}
     operations = {example.draft.collective.op for example in EXAMPLES if example.draft.collective}
-    planned = {step.op for example in EXAMPLES for step in read(example.draft).plan.collectives}
+    planned = {step.op for example in EXAMPLES for step in resolve(example.draft).plan.collectives}
     assert cases >= {"1", "2", "3", "4"}
     assert operations >= {"all_gather", "psum", "psum_scatter", "all_to_all", "ppermute", "pmean"}
     assert planned >= {"all_gather", "psum", "psum_scatter", "all_to_all"}

@@ -10,30 +10,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shardviz.compiler import parse_targets
+from shardviz.drafts.command_line import form_from_line, to_command_line, with_collective_from_line
 from shardviz.drafts.document import from_document, to_document
-from shardviz.drafts.draft import Draft
-from shardviz.drafts.edits import (
+from shardviz.drafts.enter import enter
+from shardviz.drafts.form import ProblemForm, one_line
+from shardviz.drafts.mesh_edits import (
     add_axis,
-    assign,
-    clear,
-    cycle,
     double_axis,
-    enter,
     enter_axis,
     halve_axis,
     move_axis,
     remove_axis,
     rename_axis,
-    toggle_open,
-    toggle_unreduced,
 )
-from shardviz.drafts.lines import collective_from_line, draft_from_line
-from shardviz.drafts.parsing import read_mesh, sizes_of
-from shardviz.drafts.plain_text import one_line
-from shardviz.drafts.reading import read
+from shardviz.drafts.parsing import parsed, read_mesh
+from shardviz.drafts.resolve import resolve
 from shardviz.drafts.share import from_string
+from shardviz.drafts.spec_edits import assign, clear, cycle, toggle_open, toggle_unreduced
 from shardviz.drafts.summary import summary
-from shardviz.drafts.words import command_line
 from shardviz.errors import ShardvizError
 from shardviz.notation import parse_layout, parse_mesh, parse_shape
 from shardviz.planner import problem_from_text
@@ -87,8 +81,8 @@ PATIENCE = 2.0
 @given(st.lists(EDITS, max_size=6))
 @settings(max_examples=60)
 def test_nothing_that_is_done_to_a_draft_raises_or_hangs(edits):
-    draft = Draft()
-    scene = read(draft)
+    draft = ProblemForm()
+    scene = resolve(draft)
     for edit, *arguments in edits:
         began = time.process_time()
         if edit == "row":
@@ -96,14 +90,14 @@ def test_nothing_that_is_done_to_a_draft_raises_or_hangs(edits):
             draft = enter(draft, f"specs.{number % len(draft.specs)}", text)
         else:
             draft = edit(draft, *arguments)
-        scene = read(draft, scene)
+        scene = resolve(draft, scene)
         assert time.process_time() - began < PATIENCE
         assert scene.draft == draft
         assert len(scene.rows) == len(draft.specs)
         assert all(fault.message and "\n" not in fault.message for fault in scene.faults)
-        assert read(scene.shown, scene).faults == ()
+        assert resolve(scene.shown, scene).faults == ()
         assert summary(scene)
-        assert command_line(draft)
+        assert to_command_line(draft)
         assert from_document(to_document(draft)) == draft
 
 
@@ -111,8 +105,8 @@ MESH = Mesh(("X", "Y"), (2, 4))
 READERS = {
     "share string": from_string,
     "share string's rest": lambda text: from_string(f"shardviz1-{text}"),
-    "command line": lambda text: draft_from_line(text, Draft()),
-    "collective": lambda text: collective_from_line(text, Draft()),
+    "command line": lambda text: form_from_line(text, ProblemForm()),
+    "collective": lambda text: with_collective_from_line(text, ProblemForm()),
     "targets": parse_targets,
     "shape": parse_shape,
     "layout": lambda text: parse_layout("8x8", MESH, text, None),
@@ -153,25 +147,25 @@ def out_of_order(*_args, **_kwargs):
     ],
 )
 def test_whatever_a_reader_raises_is_a_fault_of_its_field(field, text, reader, monkeypatch):
-    last = read(Draft())
+    last = resolve(ProblemForm())
     read_mesh.cache_clear()
     monkeypatch.setattr(f"shardviz.notation.{reader}", out_of_order)
-    draft = enter(Draft(), field, text)
-    scene = read(draft, last)
+    draft = enter(ProblemForm(), field, text)
+    scene = resolve(draft, last)
     assert "StopIteration" in {fault.field: fault for fault in scene.faults}[field].message
-    assert command_line(draft)
+    assert to_command_line(draft)
     assert add_axis(draft)
 
 
 @given(st.sampled_from(FIELDS), TEXTS)
 @settings(max_examples=60)
 def test_text_with_a_fault_stays_as_it_was_typed(field, text):
-    entered = enter(Draft(), field, text)
-    scene = read(entered, read(Draft()))
+    entered = enter(ProblemForm(), field, text)
+    scene = resolve(entered, resolve(ProblemForm()))
     faulty = {fault.field for fault in scene.faults}
-    if field in faulty - {"collective", "device_order"} and sizes_of(entered) is not None:
+    if field in faulty - {"collective", "device_order"} and parsed(entered).sizes is not None:
         assert getattr(entered, field) == one_line(text) or field == "sizes"
-    if field == "sizes" and sizes_of(entered) is None:
+    if field == "sizes" and parsed(entered).sizes is None:
         assert entered.sizes == one_line(text)
     if field != "collective":
         assert enter(entered, field, getattr(entered, field)) == entered

@@ -12,12 +12,12 @@ import pytest
 
 from shardviz.drafts import state_file
 from shardviz.drafts.document import MAX_TEXT
-from shardviz.drafts.draft import CollectiveDraft, Draft
-from shardviz.drafts.saved import Session, load_session, save_session
+from shardviz.drafts.form import CollectiveFields, ProblemForm
+from shardviz.drafts.saved import SavedSession, load_session, save_session
 from shardviz.drafts.state_file import MAX_BYTES, StateError, state_path
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="XDG_STATE_HOME names the folder on Linux")
-SESSION = Session(Draft(mesh="X=2,[", collective=CollectiveDraft("psum")), "plan")
+SESSION = SavedSession(ProblemForm(mesh="X=2,[", collective=CollectiveFields("psum")), "plan")
 
 
 @pytest.fixture
@@ -35,8 +35,8 @@ def test_a_session_is_found_again_where_the_platform_keeps_state(path):
     assert load_session() is None
     save_session(SESSION)
     assert load_session() == SESSION
-    save_session(Session(Draft(), "step"))
-    assert load_session() == Session(Draft(), "step")
+    save_session(SavedSession(ProblemForm(), "step"))
+    assert load_session() == SavedSession(ProblemForm(), "step")
     assert files(path) == ["session.json"]
     assert state_path("session.json") == path
 
@@ -51,7 +51,7 @@ def test_a_session_is_found_again_where_the_platform_keeps_state(path):
         (b"{}", "it holds no session"),
         (b'{"schema": 3}', "it holds no session"),
         (b'{"schema": "shardviz-session/1", "screen": "plan"}', "it holds no session"),
-        (b'{"schema": "shardviz-session/1", "screen": [], "draft": 3}', "there is no such screen"),
+        (b'{"schema": "shardviz-session/1", "screen": [], "draft": 3}', "it names an unknown screen"),
         (
             b'{"schema": "shardviz-session/1", "screen": "plan", "draft": 3}',
             "a problem is a JSON object, not a number",
@@ -125,7 +125,7 @@ def test_a_crash_while_writing_leaves_the_last_session(path, monkeypatch):
 
     monkeypatch.setattr(state_file.os, "fsync", fail)
     with pytest.raises(StateError, match="cannot be written: No space left on device"):
-        save_session(Session(Draft()))
+        save_session(SavedSession(ProblemForm()))
     assert load_session() == SESSION
     assert files(path) == ["session.json"]
 
@@ -133,6 +133,6 @@ def test_a_crash_while_writing_leaves_the_last_session(path, monkeypatch):
 def test_a_session_that_could_not_be_read_again_is_not_saved(path):
     save_session(SESSION)
     with pytest.raises(StateError, match="this session cannot be saved: sizes has 20,001 characters"):
-        save_session(replace(SESSION, draft=Draft(sizes=" " * (MAX_TEXT + 1))))
+        save_session(replace(SESSION, draft=ProblemForm(sizes=" " * (MAX_TEXT + 1))))
     assert load_session() == SESSION
     assert files(path) == ["session.json"]

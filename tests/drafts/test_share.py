@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardviz.drafts.draft import CollectiveDraft, Draft
-from shardviz.drafts.examples.catalogue import examples
+from shardviz.drafts.examples import examples
+from shardviz.drafts.form import CollectiveFields, ProblemForm
 from shardviz.drafts.share import MAX_JSON, MAX_STRING, Shared, from_string, to_string
 from shardviz.errors import QuestionError
 
 SAFE = set(string.ascii_letters + string.digits + "-_")
 LESSON = Shared(
-    Draft("X=2,Y=4", "A[I, J] * B[J, K] -> C[I, K]", ("_Y", "Y_", "__"), "I=8,J=8,K=8", "f32"),
+    ProblemForm("X=2,Y=4", "A[I, J] * B[J, K] -> C[I, K]", ("_Y", "Y_", "__"), "I=8,J=8,K=8", "f32"),
     "plan",
     "column-then-row",
     7,
@@ -24,12 +24,12 @@ LESSON = Shared(
 TYPED = st.text(st.characters(codec="utf-8", categories=("L", "N", "P", "S")), max_size=20)
 """What may stand in a field."""
 COLLECTIVES = st.builds(
-    CollectiveDraft, op=TYPED, data=TYPED, parameters=st.sampled_from(((), (("perm", "(0,1)"),)))
+    CollectiveFields, op=TYPED, data=TYPED, parameters=st.sampled_from(((), (("perm", "(0,1)"),)))
 )
 SHARED = st.builds(
     Shared,
     st.builds(
-        Draft,
+        ProblemForm,
         mesh=TYPED,
         einsum=TYPED,
         specs=st.lists(TYPED, max_size=3).map(tuple),
@@ -79,9 +79,9 @@ def test_a_string_of_this_version_is_read_for_ever():
     """Such strings stand in chats: another default draft would give them another meaning."""
     made = "shardviz1-7COBsqtWSilKTCtRsqpWyk0tzlCyUoqwNVHSUSpJLEpPLSkG8oszEotSKpVqawE"
     assert from_string(made) == Shared(
-        Draft("X=4", "bd,df->bf", ("XY", "Y_", "X_"), "", "bf16", "auto", "", "shardy")
+        ProblemForm("X=4", "bd,df->bf", ("XY", "Y_", "X_"), "", "bf16", "auto", "", "shardy")
     )
-    assert from_string(to_string(Shared(Draft()))) == Shared(Draft())
+    assert from_string(to_string(Shared(ProblemForm()))) == Shared(ProblemForm())
 
 
 @pytest.mark.parametrize(
@@ -138,4 +138,4 @@ def test_no_other_string_is_read(text, said):
 
 def test_a_draft_that_no_string_can_hold_is_refused():
     with pytest.raises(QuestionError, match=r"einsum has .* characters"):
-        to_string(Shared(Draft(einsum="é" * (MAX_STRING + MAX_JSON))))
+        to_string(Shared(ProblemForm(einsum="é" * (MAX_STRING + MAX_JSON))))

@@ -6,19 +6,19 @@ from dataclasses import replace
 
 import pytest
 
-from shardviz.drafts.draft import Draft
-from shardviz.drafts.edits import enter
-from shardviz.drafts.reading import read
+from shardviz.drafts.enter import enter
+from shardviz.drafts.form import ProblemForm
+from shardviz.drafts.resolve import resolve
 from shardviz.drafts.summary import collective_summary, summary
 
-USUAL = Draft()
+USUAL = ProblemForm()
 
 
 def shown(draft, summary=summary):
     """The parts of a line, the names of axes between ‹ and ›."""
-    parts = summary(read(draft, read(USUAL)))
+    parts = summary(resolve(draft, resolve(USUAL)))
     return {
-        part.kind: "".join(f"‹{piece.text}›" if piece.axis else piece.text for piece in part.pieces)
+        part.kind: "".join(f"‹{span.text}›" if span.axis else span.text for span in part.spans)
         for part in parts
     }
 
@@ -62,10 +62,10 @@ def test_the_other_fields():
         "einsum": "bd,df->bf",
         "specs": "‹U› ‹data›,‹data› _->‹U›_{U_( ‹data› )}",
         "mesh": "‹U=2› ‹data=4›",
-        "device order": "order 7 6 5 4 3 2 1 0",
+        "device_order": "order 7 6 5 4 3 2 1 0",
         "sizes": "b=8 d=8 f=8",
         "dtype": "bf16",
-        "axis types": "explicit",
+        "axis_types": "explicit",
         "targets": "shardy,cpu",
     }
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from shardviz.drafts.reading import read
-from shardviz.drafts.table import draft_from_table
+from shardviz.drafts.command_line import form_from_table
+from shardviz.drafts.resolve import resolve
 from shardviz.errors import QuestionError
 from shardviz.lessons.measures import compute
 from shardviz.lessons.measures.cost import flops_of
@@ -26,13 +26,13 @@ GATHERED = "A[B_X, D_Y] * W[D, F_Y] -> Out[B_X, F_Y]"
 )
 def test_flops_are_those_of_one_device(einsum, specs, split):
     options = BOOK | {"einsum": einsum} | ({"specs": specs} if specs else {})
-    assert flops_of(read(draft_from_table(options)).plan) == 2 * 1024 * 2048 * 8192 // split
+    assert flops_of(resolve(form_from_table(options)).plan) == 2 * 1024 * 2048 * 8192 // split
 
 
 def test_flops_of_a_chain_add_up():
     chain = {"mesh": "X=4", "einsum": "bd,df->bf; bf,fg->bg", "specs": "X_,__; ?,__"}
-    draft = draft_from_table(chain | {"sizes": "b=8,d=2,f=3,g=5"})
-    assert flops_of(read(draft).plan) == 2 * 2 * (2 * 3 + 3 * 5)
+    draft = form_from_table(chain | {"sizes": "b=8,d=2,f=3,g=5"})
+    assert flops_of(resolve(draft).plan) == 2 * 2 * (2 * 3 + 3 * 5)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_flops_of_a_chain_add_up():
     ],
 )
 def test_what_takes_longer(flops, bandwidth, answer):
-    draft = draft_from_table(BOOK | {"einsum": GATHERED})
+    draft = form_from_table(BOOK | {"einsum": GATHERED})
     found = compute(f"longer {flops} {bandwidth}", draft)
     assert found.text == answer
     assert found.is_same(f" {answer.upper()}")
@@ -54,7 +54,7 @@ def test_what_takes_longer(flops, bandwidth, answer):
 
 @pytest.mark.parametrize("speed", ["0", "-1", "inf", "nan", "fast"])
 def test_a_speed_is_a_positive_number(speed):
-    draft = draft_from_table(BOOK | {"einsum": GATHERED})
+    draft = form_from_table(BOOK | {"einsum": GATHERED})
     with pytest.raises(QuestionError, match="not a number a second"):
         compute(f"longer {speed} 1", draft)
 
@@ -65,5 +65,5 @@ def test_a_speed_is_a_positive_number(speed):
 )
 def test_how_far_messages_go(algorithm, hops):
     collective = {"op": "all_gather", "data": "0,1,2,3,4,5,6,7", "algorithm": algorithm}
-    draft = draft_from_table({"mesh": "i=8", "collective": collective})
+    draft = form_from_table({"mesh": "i=8", "collective": collective})
     assert compute("hops", draft).text == hops

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from shardviz.drafts.reading import first_scene, read
-from shardviz.drafts.table import draft_from_table
+from shardviz.drafts.command_line import form_from_table
+from shardviz.drafts.resolve import resolve, resolve_first
 from shardviz.lessons.course import course
 from shardviz.lessons.goal import first_difference
 from shardviz.lessons.lesson import Goal, Lesson
@@ -23,14 +23,14 @@ EVERYTHING = ("mesh", "device_order", "einsum", "specs", "sizes", "dtype", "axis
 
 
 def lesson_for(setup, **goal):
-    draft = draft_from_table(setup)
+    draft = form_from_table(setup)
     goal.setdefault("may_change", EVERYTHING)
     return Lesson("x", 1, "X", "See.", "layout", draft, (), "So.", Goal("Do.", **goal), (), draft)
 
 
 def difference(setup, changes, **goal):
     lesson = lesson_for(setup, **goal)
-    return first_difference(lesson.goal, lesson, read(draft_from_table(setup | changes)))
+    return first_difference(lesson.goal, lesson, resolve(form_from_table(setup | changes)))
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ SUM = {"mesh": "X=4", "collective": {"op": "psum", "data": "1,2,3,4,5,6,7,8"}}
 
 
 def result_difference(changed, wanted, **mesh):
-    ends = draft_from_table(SUM | mesh | {"collective": SUM["collective"] | wanted})
+    ends = form_from_table(SUM | mesh | {"collective": SUM["collective"] | wanted})
     collective = SUM["collective"] | changed
     return difference(SUM, {"collective": collective}, ends=ends, may_change=("collective",))
 
@@ -123,8 +123,8 @@ def test_with_what_a_collective_ends():
 
 
 def test_no_collective_where_one_is_wanted():
-    lesson = lesson_for(SUM, ends=draft_from_table(SUM), may_change=("collective",))
-    without = read(draft_from_table({"mesh": "X=4"}))
+    lesson = lesson_for(SUM, ends=form_from_table(SUM), may_change=("collective",))
+    without = resolve(form_from_table({"mesh": "X=4"}))
     assert first_difference(lesson.goal, lesson, without) == "No collective is set, and the goal wants one"
 
 
@@ -192,7 +192,7 @@ def test_beside_a_collective_the_problem_may_be_any():
     assert result_difference({}, {}) is None
     other = {"mesh": "X=8", "collective": SUM["collective"]}
     lesson = lesson_for(SUM, collectives=(), may_change=("collective",))
-    assert first_difference(lesson.goal, lesson, read(draft_from_table(other))) == (
+    assert first_difference(lesson.goal, lesson, resolve(form_from_table(other))) == (
         "the mesh is X=8; the goal keeps X=4"
     )
     setup = MATMUL | {"mesh": "X=2,Y=4", "collective": {"op": "psum", "axis": "X", "data": "1,2,3,4,5,6,7,8"}}
@@ -203,9 +203,9 @@ def test_beside_a_collective_the_problem_may_be_any():
 
 def test_a_fault_comes_first():
     lesson = lesson_for(MATMUL, holds={"A": "_Y"})
-    draft = draft_from_table(MATMUL)
+    draft = form_from_table(MATMUL)
     faulty = type(draft)(**{**vars(draft), "specs": ("_Q", "__", "X_")})
-    assert first_difference(lesson.goal, lesson, first_scene(faulty)).startswith("Unknown mesh axis 'Q'")
+    assert first_difference(lesson.goal, lesson, resolve_first(faulty)).startswith("Unknown mesh axis 'Q'")
 
 
 def test_512_devices_are_compared_at_once():

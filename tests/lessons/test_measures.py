@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from shardviz.drafts.table import draft_from_table
+from shardviz.drafts.command_line import form_from_table
 from shardviz.errors import QuestionError
 from shardviz.lessons.lesson import Prediction
 from shardviz.lessons.measures import MEASURES, choices, compute
 
-MATMUL = draft_from_table(
+MATMUL = form_from_table(
     {
         "einsum": "A[I_X, J_Y] * B[J, K] -> C[I_X, K]",
         "mesh": "X=2,Y=4",
@@ -17,10 +17,10 @@ MATMUL = draft_from_table(
         "dtype": "f32",
     }
 )
-TURNED = draft_from_table(
+TURNED = form_from_table(
     {"einsum": "ij->ij", "specs": "X_->X_", "mesh": "X=4", "device_order": "3,2,1,0", "sizes": "i=8,j=2"}
 )
-CHAIN = draft_from_table(
+CHAIN = form_from_table(
     {
         "einsum": "bx,xy->by; by,yz->bz",
         "specs": "_Y,Y_; ?,_Y->_Y",
@@ -28,10 +28,10 @@ CHAIN = draft_from_table(
         "sizes": "b=8,x=8,y=8,z=8",
     }
 )
-SUM = draft_from_table(
+SUM = form_from_table(
     {"mesh": "i=4", "collective": {"op": "psum", "data": "3,1,4,1,5,9,2,6,5,3,5,8,9,7,1,2"}}
 )
-GATHER = draft_from_table(
+GATHER = form_from_table(
     {
         "mesh": "X=4",
         "device_order": "3,2,1,0",
@@ -195,7 +195,7 @@ def test_the_order_of_the_choices_does_not_depend_on_which_is_right(ask, draft, 
 
 
 def test_a_large_mesh_is_no_matter():
-    draft = draft_from_table(
+    draft = form_from_table(
         {"mesh": "X=64,Y=64", "einsum": "ij->ij", "specs": "XY", "sizes": "i=4096,j=4096"}
     )
     assert compute("slices A 4095", draft).text == "4032:4096, 4032:4096"

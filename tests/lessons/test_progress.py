@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from shardviz.drafts import state_file
-from shardviz.drafts.draft import Draft
+from shardviz.drafts.form import ProblemForm
 from shardviz.drafts.state_file import StateError, locked
 from shardviz.lessons.attempt import UNKNOWN, begin
 from shardviz.lessons.progress import load, of_guest
@@ -40,7 +40,7 @@ def half_done(lesson):
         .next()
         .answer("8×16")
         .hint()
-        .edited(Draft(mesh="X=["), False)
+        .edited(ProblemForm(mesh="X=["), False)
     )
 
 

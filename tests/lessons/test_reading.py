@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from shardviz.drafts.draft import CollectiveDraft
+from shardviz.drafts.form import CollectiveFields
 from shardviz.errors import ShardvizError
 from shardviz.lessons.course import course, file_names, find, lesson_names
 from shardviz.lessons.reading import MAX_TEXT, read_lesson
@@ -43,8 +43,8 @@ def test_what_is_put_over_a_collective_leaves_its_other_keys(lesson_of):
         }
     )
     assert lesson.goal.may_change == ("collective",)
-    assert lesson.solution.collective == CollectiveDraft("pmin", data="1,2", axis="X", spec="X")
-    assert lesson.goal.ends.collective == CollectiveDraft("pmax", data="1,2", axis="X", spec="X")
+    assert lesson.solution.collective == CollectiveFields("pmin", data="1,2", axis="X", spec="X")
+    assert lesson.goal.ends.collective == CollectiveFields("pmax", data="1,2", axis="X", spec="X")
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from shardviz.cli.entry import run
-from shardviz.drafts.examples.catalogue import examples
-from shardviz.drafts.words import words
+from shardviz.drafts.command_line import to_arguments
+from shardviz.drafts.examples import examples
 from shardviz.lessons.course import course
 
 TABLE = (Path(__file__).parents[2] / "docs" / "tutorials.md").read_text(encoding="utf-8")
@@ -38,7 +38,7 @@ def asked(kind, name):
         found = shlex.split(name)[1:]
     else:
         draft = EXAMPLES[name].draft
-        found = words(draft, "explain" if draft.collective is None else "step")
+        found = to_arguments(draft, "explain" if draft.collective is None else "step")
     if kind == "command" and "--target" in found:
         return found
     return [*found, *QUICKLY.get(found[0], [])]

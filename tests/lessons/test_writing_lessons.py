@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from shardviz.drafts.draft import CollectiveDraft
+from shardviz.drafts.form import CollectiveFields
 from shardviz.lessons.checking import complaints
 from shardviz.lessons.lesson import Goal, Lesson, Prediction
 from shardviz.lessons.measures import MEASURES
@@ -40,7 +40,7 @@ def test_the_table_of_measures_is_whole():
     assert rows == [(name, f"{name} {example}".strip()) for name, (_, example) in MEASURES.items()]
 
 
-@pytest.mark.parametrize("kind", [Lesson, Prediction, Goal, CollectiveDraft])
+@pytest.mark.parametrize("kind", [Lesson, Prediction, Goal, CollectiveFields])
 def test_every_key_is_named(kind):
     missing = {field.name for field in fields(kind)} - set(re.findall(r"`(\w+)`", AUTHORS)) - ELSEWHERE
     assert not missing

@@ -181,7 +181,7 @@ def test_shares_are_integers():
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        (PartitionSpec((("X",),), ("Y",)), "einshard has no word for partial sums over Y"),
+        (PartitionSpec((("X",),), ("Y",)), "einshard notation cannot express partial sums over Y"),
         (PartitionSpec(()), "einshard has no expression for an array without dimensions"),
         (
             PartitionSpec((("Y", "X"),)),

@@ -23,7 +23,7 @@ from shardviz.notation import (
     write_all,
 )
 from shardviz.notation.axis_parts import refined
-from shardviz.notation.mesh_in_text import mesh_in_text
+from shardviz.notation.mesh import mesh_in_text
 
 MESH = parse_mesh("X=2,Y=4,data=2")
 CONTEXT = Context(MESH)

@@ -1,7 +1,9 @@
+import re
+
 import pytest
 
 from shardviz.errors import NotationError, QuestionError
-from shardviz.notation import parse_mesh
+from shardviz.notation import parse_axes, parse_mesh
 from shardviz.sharding import Mesh
 
 XY = Mesh(("X", "Y"), (2, 4))
@@ -73,3 +75,31 @@ def test_refuses_huge_sizes():
 )
 def test_reads_the_order_of_the_devices(order, ids):
     assert parse_mesh("X=2,Y=4", order).device_order == ids
+
+
+MESH = Mesh(("X", "Y", "data"), (2, 4, 2))
+
+
+@pytest.mark.parametrize(
+    ("text", "axes"),
+    [("X", ("X",)), ("X,Y", ("X", "Y")), ("Y, X", ("Y", "X")), (" data Y ", ("data", "Y"))],
+)
+def test_reads_axes(text, axes):
+    assert parse_axes(text, MESH) == axes
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        ("Z", "unknown mesh axis 'Z' at character 1 of 'Z'", "X, Y, data"),
+        ("X,x", "unknown mesh axis 'x' at character 3 of 'X,x'", "X, Y, data"),
+        ("X,Y,X", "mesh axis 'X' is named twice, again at character 5 of 'X,Y,X'", "once"),
+        ("", "there is no mesh axis in an empty text", "X,Y"),
+        ("X,", "expected another axis at the end of 'X,'", "X,Y"),
+        ("X=2", "expected ',' or a space but found '=' at character 2 of 'X=2'", "X,Y"),
+    ],
+)
+def test_refuses_axes(text, message, hint):
+    with pytest.raises(NotationError, match=re.escape(message)) as caught:
+        parse_axes(text, MESH)
+    assert hint in caught.value.hint

@@ -1,10 +1,12 @@
 """Every row of the table of notations, each column read and written as every other one."""
 
+from __future__ import annotations
+
 import random
 
 import pytest
 
-from shardviz.errors import QuestionError, ShardvizError
+from shardviz.errors import NotationError, QuestionError, ShardvizError
 from shardviz.notation import (
     NOTATIONS,
     Context,
@@ -12,9 +14,11 @@ from shardviz.notation import (
     detect,
     find_notation,
     parse_mesh,
+    read_arrays,
     read_sharding,
     translate,
     write_all,
+    write_spec,
 )
 from shardviz.sharding import Mesh, PartitionSpec
 
@@ -110,7 +114,7 @@ def test_translates():
     with pytest.raises(QuestionError, match="unknown notation 'mlir'") as caught:
         translate("X_", "mlir", CONTEXT)
     assert caught.value.hint.startswith("the notations are shardviz, jax, book")
-    with pytest.raises(QuestionError, match="shardlib has no word for partial sums"):
+    with pytest.raises(QuestionError, match="shardlib notation cannot express partial sums"):
         translate("X_{U_Y}", "shardlib", CONTEXT)
 
 
@@ -200,3 +204,33 @@ def test_reads_what_it_writes():
 
 def test_finds_a_notation_by_its_key():
     assert [find_notation(known.key) for known in NOTATIONS] == list(NOTATIONS)
+
+
+XY_CONTEXT = Context(parse_mesh("X=2,Y=4"))
+
+
+@pytest.mark.parametrize(
+    ("text", "arrays"),
+    [
+        ("XY,Y_->X_", ["A XY", "W Y_", "Out X_"]),
+        ("X_,_Y", ["A X_", "W _Y"]),
+        ("X_,_Y; ?,Y_", ["A1 X_", "W2 _Y", "W3 Y_"]),
+        ("A[B_X, D_Y] * W[D_Y, F] -> Out[B_X, F]", ["A XY", "W Y_", "Out X_"]),
+        ("In[B_X, D_Y] *_D W[D, F_Y]", ["In XY", "W _Y"]),
+        ("A[I_X, J_Y]", ["A XY"]),
+        ("P('X', None)", ["None X_"]),
+        ("bf16[8@X,2048@Y]", ["None XY"]),
+        ("b d -> b2 d4", ["None XY"]),
+    ],
+)
+def test_every_array_of_a_text_is_read(text: str, arrays: list[str]) -> None:
+    assert [f"{one.name} {write_spec(one.spec)}" for one in read_arrays(text, XY_CONTEXT)] == arrays
+
+
+def test_dimensions_of_a_product_are_kept() -> None:
+    assert [one.dims for one in read_arrays("A[B_X, D] * W[D, F_Y]", XY_CONTEXT)] == [("B", "D"), ("D", "F")]
+
+
+def test_an_axis_that_the_mesh_lacks_is_refused() -> None:
+    with pytest.raises(NotationError, match="unknown mesh axis 'Q' at character 4 of 'XY,Q_'"):
+        read_arrays("XY,Q_", XY_CONTEXT)

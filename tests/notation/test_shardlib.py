@@ -55,7 +55,7 @@ def test_refuses(text, message, hint):
 
 
 def test_has_no_words_for_some_arrays():
-    with pytest.raises(QuestionError, match="shardlib has no word for partial sums over Y"):
+    with pytest.raises(QuestionError, match="shardlib notation cannot express partial sums over Y"):
         write_shardlib(Reading(PartitionSpec((("X",),), ("Y",))), CONTEXT)
     with pytest.raises(QuestionError, match="shardlib writes an array without dimensions as nothing"):
         write_shardlib(Reading(PartitionSpec(())), CONTEXT)

@@ -9,10 +9,10 @@ import pytest
 
 from shardviz.collectives import Frames
 from shardviz.compiler.targets import parse_targets
-from shardviz.drafts.draft import CollectiveDraft, Draft
-from shardviz.drafts.examples.catalogue import examples
-from shardviz.drafts.options import draft_from_options
-from shardviz.drafts.reading import read
+from shardviz.drafts.command_line import form_from_options
+from shardviz.drafts.examples import examples
+from shardviz.drafts.form import CollectiveFields, ProblemForm
+from shardviz.drafts.resolve import resolve
 from shardviz.errors import QuestionError
 from shardviz.planner import problem_from_text
 from shardviz.render.code.collective_code import collective_code
@@ -23,32 +23,32 @@ from shardviz.sharding import Mesh
 from shardviz.sharding.array import BITS
 from shardviz.stepping.plan_step import question_of_step
 
-SMALL = read(draft_from_options("bd,df->bf", specs="XY,Y_->X_", sizes="b=8,d=16,f=4"))
-CHAIN = read(
-    draft_from_options("bd,df->bf; bf,df->bd", mesh="X=4,Y=2", specs="X_,__; XY,__", sizes="b=16,d=32,f=64")
+SMALL = resolve(form_from_options("bd,df->bf", specs="XY,Y_->X_", sizes="b=8,d=16,f=4"))
+CHAIN = resolve(
+    form_from_options("bd,df->bf; bf,df->bd", mesh="X=4,Y=2", specs="X_,__; XY,__", sizes="b=16,d=32,f=64")
 )
-EXPLICIT = read(
-    draft_from_options(
+EXPLICIT = resolve(
+    form_from_options(
         "bd,df->bf", specs="XY,Y_->X_", sizes="b=8,d=16,f=4", axis_types="explicit", dtype="s64"
     )
 )
-LARGE = read(draft_from_options("bd,df->bf", mesh="X=64,Y=64", specs="XY,Y_->X_"))
-UNEVEN = read(
-    Draft(
+LARGE = resolve(form_from_options("bd,df->bf", mesh="X=64,Y=64", specs="XY,Y_->X_"))
+UNEVEN = resolve(
+    ProblemForm(
         mesh="Y=2,X=3",
         specs=("__", "__", "__"),
         device_order="5,4,3,2,1,0",
-        collective=CollectiveDraft(
+        collective=CollectiveFields(
             "ragged_all_to_all", axis="X", parameters=(("send_sizes", "1,2,0;0,1,1;2,0,1"),)
         ),
     )
 ).collective
 SUM = question_of_step(SMALL.plan, 2)
-UNREDUCED = read(
-    draft_from_options("bd,df->bf", specs="XY,Y_->X_{U_Y}", sizes="b=8,d=16,f=4", dtype="s4"),
+UNREDUCED = resolve(
+    form_from_options("bd,df->bf", specs="XY,Y_->X_{U_Y}", sizes="b=8,d=16,f=4", dtype="s4"),
 )
-OPEN = read(
-    draft_from_options("bd,df->bf", specs="XY,Y_->?", sizes="b=8,d=16,f=4", axis_types="explicit"),
+OPEN = resolve(
+    form_from_options("bd,df->bf", specs="XY,Y_->?", sizes="b=8,d=16,f=4", axis_types="explicit"),
 )
 PROGRAMS = {
     "chain": problem_code(CHAIN.problem),
@@ -132,14 +132,14 @@ def test_the_sum_has_other_addends_on_every_device():
 
 @pytest.mark.parametrize("example", examples(), ids=lambda example: example.title)
 def test_the_code_of_every_example_is_python(example):
-    scene = read(example.draft)
+    scene = resolve(example.draft)
     code = collective_code(scene.collective) if scene.collective else problem_code(scene.problem)
     compile(code, example.title, "exec")
 
 
 def test_large_arrays_are_compiled_but_not_made():
     code = problem_code(
-        read(draft_from_options("ij,jk->ik", specs="X_,_Y", sizes="i=65536,j=65536,k=65536")).problem
+        resolve(form_from_options("ij,jk->ik", specs="X_,_Y", sizes="i=65536,j=65536,k=65536")).problem
     )
     assert "ShapeDtypeStruct" in code
     assert "device_put(jnp" not in code
@@ -152,7 +152,7 @@ def test_a_device_order_is_kept():
 
 
 def test_a_collective_too_large_to_simulate_says_so():
-    question = read(Draft(mesh="X=64,Y=64", collective=CollectiveDraft("psum"))).collective
+    question = resolve(ProblemForm(mesh="X=64,Y=64", collective=CollectiveFields("psum"))).collective
     with pytest.raises(QuestionError, match=r"4,096 devices with .* are too much to simulate"):
         collective_code(question)
 

@@ -6,9 +6,9 @@ from textwrap import dedent
 
 import pytest
 
-from shardviz.drafts.draft import OPEN, Draft
-from shardviz.drafts.edits import enter
-from shardviz.drafts.reading import read
+from shardviz.drafts.enter import enter
+from shardviz.drafts.form import OPEN, ProblemForm
+from shardviz.drafts.resolve import resolve
 from shardviz.notation import parse_mesh
 from shardviz.render.palette import TRUECOLOR
 from shardviz.render.problems.fields_picture import (
@@ -25,9 +25,9 @@ WIDTH = 35
 
 
 def picture_of(
-    draft: Draft, width: int = WIDTH, height: int = 40, typing: Typing | None = None
+    draft: ProblemForm, width: int = WIDTH, height: int = 40, typing: Typing | None = None
 ) -> FieldsPicture:
-    scene = read(draft, read(Draft()))
+    scene = resolve(draft, resolve(ProblemForm()))
     return FieldsPicture(field_rows(scene), width, height, mesh_in(scene), TRUECOLOR, typing)
 
 
@@ -39,7 +39,7 @@ def text_of(picture: FieldsPicture) -> str:
 
 PICTURES = {
     "groups apart, and the bytes that a device has of each array": (
-        Draft(),
+        ProblemForm(),
         40,
         """
         mesh    X=2  Y=4        8 devices
@@ -58,7 +58,7 @@ PICTURES = {
         """,
     ),
     "no line to spare, so no blank ones; several axes, partial sums, and nobody's choice": (
-        Draft(specs=("(XY)_", "_ _{U_Y}", OPEN), mesh="X=2,Y=4,Z=2"),
+        ProblemForm(specs=("(XY)_", "_ _{U_Y}", OPEN), mesh="X=2,Y=4,Z=2"),
         12,
         """
         mesh    X=2  Y=4  Z=2  16 devices
@@ -75,7 +75,7 @@ PICTURES = {
     ),
     "long names of axes and arrays, on as many lines as they need": (
         enter(
-            Draft(mesh="data=2,model=4,pipeline=8"),
+            ProblemForm(mesh="data=2,model=4,pipeline=8"),
             "einsum",
             "Inputs_of_layer[B_{data,model}, D] * W[D_pipeline, F] -> Out[B, F]",
         ),
@@ -103,7 +103,7 @@ PICTURES = {
         """,
     ),
     "text that cannot be read stays, with what is wrong below": (
-        Draft(specs=("X[/b]", "Y_", "X_"), dtype="bf17"),
+        ProblemForm(specs=("X[/b]", "Y_", "X_"), dtype="bf17"),
         40,
         """
         mesh    X=2  Y=4        8 devices
@@ -130,7 +130,7 @@ PICTURES = {
         """,
     ),
     "a chain, with its intermediate as it is made and as it is taken": (
-        enter(Draft(), "einsum", "bd,df->bf;bf,fe->be"),
+        enter(ProblemForm(), "einsum", "bd,df->bf;bf,fe->be"),
         12,
         """
         mesh    X=2  Y=4        8 devices
@@ -166,13 +166,13 @@ def test_the_fields(draft, height, expected):
     ],
 )
 def test_the_number_of_devices_takes_no_line_of_its_own(mesh, said):
-    lines = text_of(picture_of(Draft(mesh=mesh), 36)).splitlines()
+    lines = text_of(picture_of(ProblemForm(mesh=mesh), 36)).splitlines()
     assert lines[0] == f"mesh    {said}"
     assert lines[2].startswith("einsum")
 
 
 def test_a_long_text_is_cut_where_it_is_shown():
-    picture = picture_of(Draft(einsum="[b," * 1000))
+    picture = picture_of(ProblemForm(einsum="[b," * 1000))
     shown = [place for place in picture.places if place.cell.field == "einsum"]
     assert len(shown) == MAX_LINES
     assert "…" in picture.line(shown[-1].y, 0, WIDTH).plain
@@ -190,7 +190,7 @@ HOSTILE = {
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 @pytest.mark.parametrize("width", [35, 39, 79])
 def test_no_text_leaves_the_panel_or_moves_the_cursor(text, width):
-    picture = picture_of(Draft(einsum=text, mesh=text, specs=(text, "Y_", "X_"), targets=text), width)
+    picture = picture_of(ProblemForm(einsum=text, mesh=text, specs=(text, "Y_", "X_"), targets=text), width)
     for y in range(picture.height):
         line = picture.line(y, 0, width)
         assert line.cell_len <= width
@@ -198,13 +198,13 @@ def test_no_text_leaves_the_panel_or_moves_the_cursor(text, width):
 
 
 def test_brackets_and_braces_show_as_typed():
-    shown = text_of(picture_of(Draft(specs=("A[b_{Q}, d]{U_Z}", "[/]", "{U_Y}"))))
+    shown = text_of(picture_of(ProblemForm(specs=("A[b_{Q}, d]{U_Z}", "[/]", "{U_Y}"))))
     for text in ("A[b_{Q}, d]{U_Z}", "[/]", "{U_Y}"):
         assert text in shown
 
 
 def test_the_cursor_needs_no_colour():
-    picture = picture_of(Draft())
+    picture = picture_of(ProblemForm())
     place = next(place for place in picture.places if place.cell.axes == ("Y",))
     picture.cursor = place.cell
     line = picture.line(place.y, 0, WIDTH)
@@ -216,7 +216,7 @@ def test_the_cursor_needs_no_colour():
 
 
 def test_an_axis_has_its_colour_wherever_it_is():
-    picture = picture_of(Draft())
+    picture = picture_of(ProblemForm())
     mesh = parse_mesh("X=2,Y=4")
     styles = {name: TRUECOLOR.axis(mesh, name) for name in mesh.axis_names}
     lines = [picture.line(y, 0, WIDTH) for y in range(picture.height)]
@@ -231,7 +231,7 @@ def test_an_axis_has_its_colour_wherever_it_is():
 
 
 def test_typed_text_has_its_place_and_notes_that_do_not_shrink():
-    picture = picture_of(Draft(), typing=Typing("specs.0", (), "a hint", 4))
+    picture = picture_of(ProblemForm(), typing=Typing("specs.0", (), "a hint", 4))
     lines = text_of(picture).splitlines()
     assert lines[picture.typing_line : picture.typing_line + 2] == ["A", "  a hint"]
     assert picture.typing_notes == 4

@@ -8,9 +8,9 @@ import re
 import numpy as np
 import pytest
 
-from shardviz.drafts.draft import Draft
-from shardviz.drafts.lines import draft_from_line
-from shardviz.drafts.reading import read
+from shardviz.drafts.command_line import form_from_line
+from shardviz.drafts.form import ProblemForm
+from shardviz.drafts.resolve import resolve
 from shardviz.hardware.links import links_from_text
 from shardviz.render.code.rounds_code import rounds_code
 from shardviz.stepping.collective_run import CollectiveRun
@@ -20,7 +20,7 @@ DEVICES = re.compile(r'jax\.config\.update\("jax_(platforms|num_cpu_devices)", .
 
 
 def walk_of(line):
-    question = read(draft_from_line(line, Draft())).collective
+    question = resolve(form_from_line(line, ProblemForm())).collective
     return CollectiveRun(question, links_from_text(question.schedule.pattern.dims, None, None, None))
 
 

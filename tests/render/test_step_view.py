@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shardviz.cli.ascii import STAND_INS
+from shardviz.cli.streams import STAND_INS
 from shardviz.collectives import Pattern, schedules_for
 from shardviz.errors import QuestionError
 from shardviz.notation import parse_mesh

@@ -12,7 +12,7 @@ import pytest
 
 from shardviz.cli.entry import run
 from shardviz.compiler.targets import parse_targets
-from shardviz.drafts.draft import Draft
+from shardviz.drafts.form import ProblemForm
 from shardviz.drafts.share import Shared, to_string
 from shardviz.errors import TargetError
 from shardviz.serve.driver import say_end
@@ -105,7 +105,7 @@ def test_a_process_that_dies_is_said_and_an_interrupt_ends_the_others():
 
 
 def test_all_begin_with_what_the_teacher_says_and_nothing_stays_of_a_server_that_is_killed():
-    shared = to_string(Shared(Draft(mesh="Z=4", specs=("__", "__", "__")), "compiler"))
+    shared = to_string(Shared(ProblemForm(mesh="Z=4", specs=("__", "__", "__")), "compiler"))
     with serving("--from", f" `{shared}`\n") as (server, url):
 
         async def script():

@@ -15,7 +15,7 @@ from textual.pilot import Pilot
 
 from shardviz.compiler.messages import AskAbout
 from shardviz.compiler.pending import Pending
-from shardviz.drafts.draft import Draft
+from shardviz.drafts.form import ProblemForm
 from shardviz.tui.app import ShardvizApp
 from shardviz.tui.dialogs.exports import strips_of
 
@@ -70,7 +70,7 @@ def text_of(app: ShardvizApp) -> str:
 def drive(
     script: Script,
     size: tuple[int, int] = SIZES["wide"],
-    draft: Draft | None = None,
+    draft: ProblemForm | None = None,
     screen: str = "layout",
     worker: object = None,
     **others: Any,

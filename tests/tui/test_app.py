@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from textual import events
 
-from shardviz.drafts.draft import Draft
+from shardviz.drafts.form import ProblemForm
 from shardviz.drafts.saved import load_session
 from shardviz.tui import resilient_app
 from shardviz.tui.registry import AREAS, COMMANDS
@@ -92,7 +92,7 @@ def test_a_window_may_change_its_size_at_any_time():
             assert ("needs" in text_of(app)) == (size == (30, 8))
         assert "round" in text_of(app)
 
-    drive(script, draft=Draft(sizes="b=4,d=8,f=8"))
+    drive(script, draft=ProblemForm(sizes="b=4,d=8,f=8"))
 
 
 @pytest.mark.parametrize("mesh", ["X=2,Y=4", "X=32,Y=16", "X=256,Y=256"])
@@ -103,7 +103,7 @@ def test_meshes_of_any_size_open(mesh, screen):
         await pilot.pause()
         assert mesh.replace(",", " ") in text_of(pilot.app)
 
-    drive(script, draft=Draft(mesh=mesh), screen=screen)
+    drive(script, draft=ProblemForm(mesh=mesh), screen=screen)
 
 
 def test_an_error_stands_in_its_field_and_the_picture_stays():
@@ -189,7 +189,7 @@ def test_a_textual_that_has_other_names_inside_does_it_in_its_own_way(monkeypatc
     async def script(pilot):
         app = pilot.app
         await pilot.press("x", *"scat", "enter")
-        await until(pilot, lambda: app.history.draft != Draft())
+        await until(pilot, lambda: app.history.draft != ProblemForm())
         assert "_dispatch_message" not in vars(app.pane)
 
     drive(script)
@@ -209,7 +209,7 @@ def test_the_last_session_comes_back():
         assert app.pane.area == "plan"
         await pilot.press("u")
         await pilot.pause()
-        assert app.scene.draft == Draft()
+        assert app.scene.draft == ProblemForm()
 
     drive(first)
     assert load_session().draft.mesh == "X=4,Y=4"

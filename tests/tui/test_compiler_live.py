@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shardviz.compiler.extras import EXTRAS
-from shardviz.drafts.draft import Draft
+from shardviz.drafts.form import ProblemForm
 from tests.tui.conftest import drive, text_of, until
 
 SIZES = "b=8,d=128,f=256"
@@ -16,7 +16,7 @@ def play(script, worker, targets):
         pilot.app.pane.box.view.focus()
         await script(pilot)
 
-    drive(session, draft=Draft(targets=targets, sizes=SIZES), screen="compiler", worker=worker)
+    drive(session, draft=ProblemForm(targets=targets, sizes=SIZES), screen="compiler", worker=worker)
 
 
 def has(pilot, *words):

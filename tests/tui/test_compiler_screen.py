@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from shardviz.drafts.draft import Draft
+from shardviz.drafts.form import ProblemForm
 from tests.tui.conftest import SIZES, Mute, check_snapshot, drive, text_of, until
 from tests.tui.recorded import PROGRAM, REFUSAL, STAGES, Recorded
 
-DRAFT = Draft(targets="shardy,cpu", sizes="b=8,d=2048,f=8192")
+DRAFT = ProblemForm(targets="shardy,cpu", sizes="b=8,d=2048,f=8192")
 
 
 def play(script, size=SIZES["wide"], targets="shardy,cpu", worker=None, ready="cpu ✓"):
@@ -20,7 +20,7 @@ def play(script, size=SIZES["wide"], targets="shardy,cpu", worker=None, ready="c
         await press(pilot)
         await script(pilot)
 
-    drive(session, size, Draft(targets=targets, sizes=DRAFT.sizes), "compiler", worker or Recorded())
+    drive(session, size, ProblemForm(targets=targets, sizes=DRAFT.sizes), "compiler", worker or Recorded())
 
 
 def cursor_line(pilot):
@@ -238,7 +238,7 @@ def test_an_answer_of_the_problem_before_stays_until_there_is_another():
     async def script(pilot):
         app, ask = pilot.app, worker.submit
         worker.submit = Mute().submit
-        app.edit(Draft(targets="shardy,cpu", sizes="b=16,d=2048,f=8192"))
+        app.edit(ProblemForm(targets="shardy,cpu", sizes="b=16,d=2048,f=8192"))
         await until(pilot, lambda: "of the problem before  waits for its turn" in text_of(app))
         assert cursor_line(pilot).startswith("all-gather-start")
         worker.submit = ask
@@ -283,7 +283,7 @@ def test_nobody_is_asked():
         await press(pilot, "n", "left", "slash", "f", "w", "j", "r")
         assert "No compiler is asked" in text_of(pilot.app)
 
-    drive(session, draft=Draft(targets="none"), screen="compiler", worker=Recorded())
+    drive(session, draft=ProblemForm(targets="none"), screen="compiler", worker=Recorded())
 
 
 def test_targets_and_passes_answer_the_mouse():

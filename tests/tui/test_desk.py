@@ -12,8 +12,8 @@ import pytest
 from shardviz.compiler import Worker
 from shardviz.compiler.messages import AskAbout
 from shardviz.compiler.pending import Pending
-from shardviz.drafts.draft import Draft
-from shardviz.drafts.reading import read
+from shardviz.drafts.form import ProblemForm
+from shardviz.drafts.resolve import resolve
 from shardviz.stepping.plan_step import question_of_step
 from shardviz.tui.answers import clerk
 from shardviz.tui.answers.desk import Desk
@@ -24,7 +24,7 @@ PATIENCE_S = 60
 def scene(number=1, targets="shardy,cpu", **fields):
     """A problem of its own for every number."""
     sizes = f"b={8 * number},d=64,f=64"
-    return read(Draft(**{"sizes": sizes, "targets": targets, **fields}))
+    return resolve(ProblemForm(**{"sizes": sizes, "targets": targets, **fields}))
 
 
 class Watched(Desk):
@@ -194,7 +194,7 @@ def test_jax_says_whether_a_collective_is_right(real):
 
 
 def test_where_there_are_no_numbers_jax_is_silent(real):
-    question = question_of_step(read(Draft()).plan, 2)
+    question = question_of_step(resolve(ProblemForm()).plan, 2)
     real.until(lambda: real.verified(question).state == "failed")
     assert real.verified(question).silence == (
         "not verified by JAX: the 8,388,608 elements are followed without numbers"

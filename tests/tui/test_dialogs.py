@@ -11,9 +11,9 @@ import pytest
 from textual import events
 from textual.widgets import Input, OptionList
 
-from shardviz.drafts.draft import CollectiveDraft, Draft
-from shardviz.drafts.examples.catalogue import examples
-from shardviz.drafts.options import draft_from_options
+from shardviz.drafts.command_line import form_from_options
+from shardviz.drafts.examples import examples
+from shardviz.drafts.form import CollectiveFields, ProblemForm
 from shardviz.drafts.share import Shared, from_string
 from shardviz.lessons.course import course
 from shardviz.tui.dialogs.exports import exports_of
@@ -154,7 +154,7 @@ def test_code_that_cannot_be_run_is_said_to_be():
         (said,) = pilot.app._notifications
         assert "too much to simulate. Use up to 2,048 devices, and smaller arrays." in said.message
 
-    drive(script, draft=Draft(mesh="X=64,Y=64", collective=CollectiveDraft("psum")), screen="step")
+    drive(script, draft=ProblemForm(mesh="X=64,Y=64", collective=CollectiveFields("psum")), screen="step")
 
 
 def test_a_plan_that_cannot_be_run_by_hand_names_the_screens_that_have_another_program():
@@ -167,7 +167,7 @@ def test_a_plan_that_cannot_be_run_by_hand_names_the_screens_that_have_another_p
         await pilot.pause()
         assert "bd,df->bf on the mesh" in window_of(pilot.app)
 
-    drive(script, draft=Draft(dtype="f8e4m3fn"), screen="plan")
+    drive(script, draft=ProblemForm(dtype="f8e4m3fn"), screen="plan")
 
 
 DOCUMENTS = {"1": "problem", "2": "problem", "3": "rounds", "4": "problem"}
@@ -275,7 +275,7 @@ def test_escape_stops_the_compilers_and_says_so():
 
 
 def test_what_is_on_screen_is_copied_as_a_string_that_opens_it():
-    draft = draft_from_options("A[B_X, D_Y] * W[D_Y, F] -> Out[B_X, F]", sizes="B=8,D=16,F=32")
+    draft = form_from_options("A[B_X, D_Y] * W[D_Y, F] -> Out[B_X, F]", sizes="B=8,D=16,F=32")
 
     async def script(pilot):
         await pilot.press("y", "s")
@@ -292,7 +292,7 @@ def test_what_is_on_screen_is_copied_as_a_string_that_opens_it():
 
 
 def test_the_command_line_is_copied_and_shown_in_lines_that_a_shell_joins():
-    draft = draft_from_options(
+    draft = form_from_options(
         "be,ef->bf; bf,fg->bg", mesh="axis=4", specs="axis _, _ axis; ?, _ axis", sizes="b=64,e=64,f=64,g=64"
     )
 
@@ -330,7 +330,7 @@ def test_keys_that_wait_while_the_application_is_busy(before, burst):
         assert app.is_running != ("q" in burst)
         assert app.return_code in (None, 0)
         assert not any("defect" in note.message for note in app._notifications)
-        assert "+" not in burst or app.history.draft == Draft()
+        assert "+" not in burst or app.history.draft == ProblemForm()
 
     drive(script)
 
@@ -352,7 +352,7 @@ AHEAD = {
     "closed": (["x", "escape", "L", "escape", "f1", "f1", "2"], lambda app: app.pane.area == "plan"),
     "a form": (
         ["3", "o", "ctrl+u", *"pmax", "enter"],
-        lambda app: app.scene.draft.collective == CollectiveDraft("pmax"),
+        lambda app: app.scene.draft.collective == CollectiveFields("pmax"),
     ),
 }
 
@@ -439,7 +439,7 @@ def test_a_double_click_opens_one_example():
         await pilot.pause()
         assert len(pilot.app.screen_stack) == 1
         pilot.app.action_undo()
-        assert pilot.app.history.draft == Draft()
+        assert pilot.app.history.draft == ProblemForm()
 
     drive(script)
 

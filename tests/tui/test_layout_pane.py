@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from shardviz.compiler import Compiled, parse_targets
-from shardviz.drafts.draft import Draft
-from shardviz.drafts.edits import enter
+from shardviz.drafts.enter import enter
+from shardviz.drafts.form import ProblemForm
 from shardviz.hardware.placement import DeviceCoords, Placement
 from shardviz.render.layouts.cells import CellIndex
 from shardviz.tui.answers.answer import Answer
@@ -17,8 +17,8 @@ from shardviz.tui.layout.commands import LAYOUT
 from shardviz.tui.layout.pane import LayoutPane
 from tests.tui.conftest import SIZES, check_snapshot, drive, text_of
 
-NONE = Draft(targets="none")
-POD = Draft(mesh="X=256,Y=256", targets="none")
+NONE = ProblemForm(targets="none")
+POD = ProblemForm(mesh="X=256,Y=256", targets="none")
 
 
 def pane_text(app) -> str:
@@ -121,8 +121,8 @@ def test_by_device_the_cursor_marks_its_device_in_every_array():
 
 def test_a_click_moves_the_cursor():
     async def script(pilot):
-        there = pilot.app.pane.canvas.cursor_at(60, 6)
-        x, y, _ = pilot.app.pane.canvas.place_of(there)
+        there = pilot.app.pane.sheet.cursor_at(60, 6)
+        x, y, _ = pilot.app.pane.sheet.place_of(there)
         await pilot.click("#cells", offset=(x + 1, y))
         await pilot.pause()
         assert pilot.app.pane.cursor == there
@@ -147,7 +147,9 @@ def test_after_an_edit_the_cursor_is_where_it_was_if_that_is_still_there():
 
 def test_what_cannot_be_drawn_is_said_and_keys_do_no_harm():
     sizes = ",".join(f"{dim}=2" for dim in "abcdefghi")
-    many = Draft(einsum="abcdefghi,->abcdefghi", specs=("_" * 9, "()", "_" * 9), sizes=sizes, targets="none")
+    many = ProblemForm(
+        einsum="abcdefghi,->abcdefghi", specs=("_" * 9, "()", "_" * 9), sizes=sizes, targets="none"
+    )
 
     async def script(pilot):
         assert "A has 9 dimensions. Layouts show up to 8." in " ".join(pane_text(pilot.app).split())
@@ -166,7 +168,7 @@ def test_65536_devices_scroll():
         assert "▸" in text
         assert "Y254" in text.splitlines()[0]
         cursor = pilot.app.pane.cursor
-        row, column = cursor.cell[1:]
+        row, column = cursor.spot[1:]
         assert f"X{row} Y{column}" in text
         assert f"X{row} " in next(line for line in text.splitlines() if "▸" in line)
 
@@ -192,7 +194,7 @@ V5E = Placement(
 
 
 def test_the_place_on_a_target_is_told_once_it_has_answered():
-    draft = Draft(targets="v5e:2x4,h100:8")
+    draft = ProblemForm(targets="v5e:2x4,h100:8")
     (target, _) = parse_targets(draft.targets)
 
     async def script(pilot):
@@ -208,7 +210,7 @@ def test_the_place_on_a_target_is_told_once_it_has_answered():
 
 
 def test_an_answer_to_another_mesh_places_nothing():
-    draft = Draft(mesh="X=2,Y=2", targets="v5e:2x4")
+    draft = ProblemForm(mesh="X=2,Y=2", targets="v5e:2x4")
     (target,) = parse_targets(draft.targets)
 
     async def script(pilot):
@@ -231,8 +233,8 @@ def test_at_the_einsum_operands_have_been_moved_and_results_are_partial_sums():
         assert "m as given" in text
         await pilot.press("m")
         assert "{U_Y}" not in text_of(pilot.app)
-        pilot.app.edit(Draft(specs=("X_", "X_", "X_")))
+        pilot.app.edit(ProblemForm(specs=("X_", "X_", "X_")))
         await pilot.press("m")
         assert "A[b, d_X]" in text_of(pilot.app)
 
-    drive(script, draft=Draft())
+    drive(script, draft=ProblemForm())

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from shardviz.drafts.draft import Draft
-from shardviz.drafts.edits import enter
-from shardviz.drafts.examples.catalogue import examples
+from shardviz.drafts.enter import enter
+from shardviz.drafts.examples import examples
+from shardviz.drafts.form import ProblemForm
 from shardviz.drafts.saved import load_session
 from shardviz.drafts.share import Shared
 from shardviz.lessons.attempt import UNKNOWN, Stage, begin, stages
@@ -98,7 +98,7 @@ def test_a_whole_lesson_by_keyboard():
         assert "Rows, columns" not in seen
         assert (app.scene.draft.mesh, app.pane.area) == ("X=4,Y=4", "layout")
         await press(pilot, "u")
-        assert app.scene.draft == Draft()
+        assert app.scene.draft == ProblemForm()
 
     async def with_own_problem(pilot):
         await press(pilot, "+")
@@ -341,7 +341,7 @@ def test_a_lesson_that_somebody_sent_opens_at_its_stage_and_an_example_ends_it()
         await app.open_example(examples()[0])
         assert app.lesson is None
         await press(pilot, "u")
-        assert app.scene.draft == Draft()
+        assert app.scene.draft == ProblemForm()
 
     drive(script, SIZES["usual"], lesson=attempt_at(lesson, shared))
 

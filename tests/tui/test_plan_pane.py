@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from shardviz.compiler.pending import settled
-from shardviz.drafts.draft import Draft
-from shardviz.drafts.edits import enter
+from shardviz.drafts.enter import enter
+from shardviz.drafts.form import ProblemForm
 from shardviz.errors import CompilerError
 from shardviz.render.programs.wait_lines import SPINNER
 from shardviz.tui.answers import waits
@@ -17,9 +17,9 @@ from shardviz.tui.plan.pane import PlanPane
 from tests.tui.conftest import SIZES, Mute, check_snapshot, drive, text_of, until
 
 DRAFTS = {
-    "usual": Draft(),
-    "many": Draft(targets="shardy,cpu,v5e:4x4"),
-    "four": Draft(mesh="X=4,Y=4", specs=("XY", "YX", "XY"), targets="shardy"),
+    "usual": ProblemForm(),
+    "many": ProblemForm(targets="shardy,cpu,v5e:4x4"),
+    "four": ProblemForm(mesh="X=4,Y=4", specs=("XY", "YX", "XY"), targets="shardy"),
 }
 
 
@@ -62,7 +62,7 @@ def test_very_wide_the_targets_stand_beside_the_plan(worker):
         line = next(line for line in text_of(pilot.app).splitlines() if "case 3" in line)
         assert "shardy" in line
 
-    drive(script, (200, 60), Draft(), "plan", Timeless(worker))
+    drive(script, (200, 60), ProblemForm(), "plan", Timeless(worker))
 
 
 @pytest.mark.parametrize("size", ["small", "usual"])
@@ -94,7 +94,7 @@ def test_down_at_the_last_step_goes_on_to_the_targets(worker):
         await pilot.press("up")
         assert pilot.app.pane.chosen == 2
 
-    drive(script, SIZES["small"], Draft(targets="shardy"), "plan", Timeless(worker))
+    drive(script, SIZES["small"], ProblemForm(targets="shardy"), "plan", Timeless(worker))
 
 
 def test_the_first_collective_is_chosen_and_stays_so_while_its_plan_does():
@@ -107,7 +107,7 @@ def test_the_first_collective_is_chosen_and_stays_so_while_its_plan_does():
         app.edit(replace(app.history.draft, specs=("_X", "__", "__")))
         assert (pane.chosen, app.scene.plan.steps[0].op) == (1, "all_gather")
 
-    drive(script, draft=Draft(), screen="plan")
+    drive(script, draft=ProblemForm(), screen="plan")
 
 
 def test_enter_plays_a_collective_and_says_of_another_step_that_nothing_is_sent(monkeypatch):
@@ -141,7 +141,7 @@ def test_r_asks_what_waits_and_what_was_cancelled():
         await pilot.press("r")
         await until(pilot, lambda: states() == ["asked"])
 
-    drive(script, draft=Draft(targets="v5e:2x4"), screen="plan")
+    drive(script, draft=ProblemForm(targets="v5e:2x4"), screen="plan")
 
 
 def test_who_waits_sees_for_how_long_and_nothing_turns_where_nothing_may(monkeypatch):
@@ -154,14 +154,14 @@ def test_who_waits_sees_for_how_long_and_nothing_turns_where_nothing_may(monkeyp
         await until(pilot, lambda: "… shardy  asked  65.0 s" in text_of(app))
         assert not set(SPINNER) & set(text_of(app))
 
-    drive(script, draft=Draft(targets="shardy"), screen="plan")
+    drive(script, draft=ProblemForm(targets="shardy"), screen="plan")
 
 
 def test_without_targets_nobody_is_asked():
     async def script(pilot):
         await until(pilot, lambda: "No targets: no compiler is asked." in text_of(pilot.app))
 
-    drive(script, draft=Draft(targets="none"), screen="plan")
+    drive(script, draft=ProblemForm(targets="none"), screen="plan")
 
 
 def test_a_compiler_that_dies_leaves_a_sentence():
@@ -173,4 +173,4 @@ def test_a_compiler_that_dies_leaves_a_sentence():
         await until(pilot, lambda: "✗ The shardy compiler was killed by SIGKILL" in text_of(pilot.app))
         assert "Press r to start it anew." in text_of(pilot.app)
 
-    drive(script, draft=Draft(targets="shardy"), screen="plan", worker=Dying())
+    drive(script, draft=ProblemForm(targets="shardy"), screen="plan", worker=Dying())

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from textual import events
 
-from shardviz.drafts.draft import OPEN, Draft
+from shardviz.drafts.form import OPEN, ProblemForm
 from shardviz.tui.problem.commands import PROBLEM
 from shardviz.tui.problem.cursor import Cursor
 from shardviz.tui.problem.entry import MAX_TEXT, Entry
@@ -63,13 +63,13 @@ KEYS = [
 
 
 @pytest.fixture(scope="module")
-def made() -> list[Draft]:
+def made() -> list[ProblemForm]:
     """The drafts that the keys make, all in one application."""
     found = []
 
     async def script(pilot):
         for cursor, keys, _ in KEYS:
-            pilot.app.edit(Draft())
+            pilot.app.edit(ProblemForm())
             pilot.app.panel.cursor = cursor
             await pilot.press(*keys.split())
             found.append(pilot.app.history.draft)
@@ -80,7 +80,7 @@ def made() -> list[Draft]:
 
 @pytest.mark.parametrize("number", range(len(KEYS)), ids=[f"{c.field}: {keys}" for c, keys, _ in KEYS])
 def test_keys(made, number):
-    assert made[number] == replace(Draft(), **KEYS[number][2])
+    assert made[number] == replace(ProblemForm(), **KEYS[number][2])
 
 
 @pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
@@ -107,13 +107,13 @@ def test_what_is_typed_is_seen_at_once_and_esc_leaves_it_and_enter_is_one_step_o
         assert app.focused is app.panel.view
         await pilot.press("enter", *"Y_")
         assert app.scene.problem.arguments[0].spec.dims == (("Y",), ())
-        assert app.history.draft == Draft()
+        assert app.history.draft == ProblemForm()
         await pilot.press("Q")
         assert app.scene.problem == before.problem
         assert "✗" in text_of(app)
         await pilot.press("backspace", "enter", "u")
-        assert app.history.draft == Draft()
-        assert app.scene.draft == Draft()
+        assert app.history.draft == ProblemForm()
+        assert app.scene.draft == ProblemForm()
         await pilot.press("U")
         assert app.scene.draft.specs[0] == "Y_"
 
@@ -146,7 +146,7 @@ def test_the_footer_tells_the_keys_that_work_now_and_help_those_of_the_problem_f
         await pilot.press("escape")
         assert footer(pilot).startswith("? help")
 
-    drive(script, draft=Draft(mesh="x=2,y=2,u=2", specs=("__", "__", "__")))
+    drive(script, draft=ProblemForm(mesh="x=2,y=2,u=2", specs=("__", "__", "__")))
 
 
 def test_no_key_of_a_burst_is_lost():
@@ -176,7 +176,7 @@ def test_in_a_burst_the_keys_of_a_field_work_in_their_order(is_open):
     async def script(pilot):
         history = pilot.app.history
         for keys in BURSTS:
-            pilot.app.edit(Draft())
+            pilot.app.edit(ProblemForm())
             pilot.app.panel.cursor = EINSUM
             if is_open:
                 await pilot.press("enter")
@@ -216,12 +216,12 @@ PASTED = {
 def test_pasted_text_and_a_huge_one_is_cut_and_said_so():
     async def script(pilot):
         for text, wanted in PASTED.values():
-            pilot.app.edit(Draft())
+            pilot.app.edit(ProblemForm())
             pilot.app.panel.cursor = Cursor("einsum")
             await pilot.press("enter")
             await paste(pilot, text)
             await pilot.press("enter")
-            assert pilot.app.history.draft == replace(Draft(), **wanted)
+            assert pilot.app.history.draft == replace(ProblemForm(), **wanted)
         await pilot.press("enter")
         await paste(pilot, "a" * 1_000_000)
         assert len(pilot.app.focused.value) == MAX_TEXT
@@ -251,7 +251,7 @@ def test_every_field_of_a_large_problem_is_reached_with_the_arrows():
     chain = ";".join(
         ["ab,bc->ac", *(f"a{x},{x}{y}->a{y}" for x, y in zip("cdefghijklm", "defghijklmn", strict=True))]
     )
-    draft = Draft(mesh=",".join(f"{axis}=2" for axis in "STUVWXYZ"), specs=("__", "__", OPEN))
+    draft = ProblemForm(mesh=",".join(f"{axis}=2" for axis in "STUVWXYZ"), specs=("__", "__", OPEN))
     draft = replace(draft, einsum=chain, specs=("__", "__", OPEN, *((OPEN, "__", OPEN) * 11)))
 
     async def script(pilot):
@@ -307,7 +307,7 @@ def test_a_window_that_is_too_small_says_so_until_it_is_larger():
         await pilot.resize_terminal(30, 8)
         await until(pilot, lambda: "window is 30×8" in text_of(app))
         await pilot.press("plus")
-        assert app.history.draft == Draft()
+        assert app.history.draft == ProblemForm()
         await pilot.resize_terminal(*SIZES["usual"])
         await until(pilot, lambda: "X=2  Y=4" in text_of(app))
         await pilot.press("plus")

@@ -6,18 +6,19 @@ from dataclasses import replace
 
 import pytest
 
-from shardviz.drafts.draft import OPEN, Draft
-from shardviz.drafts.edits import cycle_unreduced, enter
-from shardviz.drafts.reading import read
+from shardviz.drafts.enter import enter
+from shardviz.drafts.form import OPEN, ProblemForm
+from shardviz.drafts.resolve import resolve
+from shardviz.drafts.spec_edits import cycle_unreduced
 from shardviz.render.problems.fields_picture import FieldCell, FieldPlace, field_rows
 from shardviz.tui.problem import changes
 from shardviz.tui.problem.cursor import Cursor, cell_at, cursor_on, moved, place_at
 
-BEGUN = read(Draft())
+BEGUN = resolve(ProblemForm())
 
 
-def cell(field: str, index: int = 0, draft: Draft | None = None) -> FieldCell:
-    return cell_at(field_rows(read(draft or Draft(), BEGUN)), Cursor(field, index))
+def cell(field: str, index: int = 0, draft: ProblemForm | None = None) -> FieldCell:
+    return cell_at(field_rows(resolve(draft or ProblemForm(), BEGUN)), Cursor(field, index))
 
 
 @pytest.mark.parametrize(
@@ -55,7 +56,7 @@ def test_the_letters_of_the_axes(axes, letters, text):
     ],
 )
 def test_text_in_place_of_a_cell(field, index, text, wanted):
-    assert changes.entered(Draft(), cell(field, index), text) == replace(Draft(), **wanted)
+    assert changes.entered(ProblemForm(), cell(field, index), text) == replace(ProblemForm(), **wanted)
 
 
 @pytest.mark.parametrize(
@@ -67,15 +68,15 @@ def test_the_text_that_one_begins_with(field, index, text):
 
 
 def test_a_result_is_cycled_between_the_compilers_choice_and_that_of_the_plan():
-    opened = changes.cycled(Draft(), cell("specs.2"), BEGUN)
+    opened = changes.cycled(ProblemForm(), cell("specs.2"), BEGUN)
     assert opened.specs[2] == OPEN
-    scene = read(opened, BEGUN)
-    assert changes.cycled(opened, cell("specs.2", 1, opened), scene) == Draft()
+    scene = resolve(opened, BEGUN)
+    assert changes.cycled(opened, cell("specs.2", 1, opened), scene) == ProblemForm()
 
 
 def test_fields_of_few_words_are_cycled():
-    assert changes.cycled(Draft(), cell("axis_types"), BEGUN).axis_types == "explicit"
-    odd = Draft(dtype="s32")
+    assert changes.cycled(ProblemForm(), cell("axis_types"), BEGUN).axis_types == "explicit"
+    odd = ProblemForm(dtype="s32")
     assert changes.cycled(odd, cell("dtype", 0, odd), BEGUN).dtype == "bf16"
 
 
@@ -84,17 +85,17 @@ def test_an_axis_that_moves_is_said_to():
     assert changes.moved_from(rows, cell("specs.0", 1), "Y") == "d of A"
     assert changes.moved_from(rows, cell("specs.0", 1), "X") == ""
     assert changes.moved_from(rows, cell("specs.1", 1), "X") == ""
-    summed = enter(Draft(), "specs.2", "X_{U_Y}")
+    summed = enter(ProblemForm(), "specs.2", "X_{U_Y}")
     assert (
-        changes.moved_from(field_rows(read(summed)), cell("specs.2", 2, summed), "Y")
+        changes.moved_from(field_rows(resolve(summed)), cell("specs.2", 2, summed), "Y")
         == "the pending sum of Out"
     )
 
 
 def test_partial_sums_are_cleared():
-    summed = cycle_unreduced(Draft(), 1)
+    summed = cycle_unreduced(ProblemForm(), 1)
     assert summed.specs[1] == "Y_{U_X}"
-    assert changes.cleared(summed, cell("specs.1", 3, summed)) == Draft()
+    assert changes.cleared(summed, cell("specs.1", 3, summed)) == ProblemForm()
 
 
 @pytest.mark.parametrize(

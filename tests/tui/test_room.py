@@ -6,13 +6,13 @@ from textual.containers import VerticalScroll
 from textual.screen import Screen
 from textual.widgets import Static
 
-from shardviz.drafts.draft import OPEN, Draft
+from shardviz.drafts.form import OPEN, ProblemForm
 from shardviz.tui.lines_view import LinesView
 from tests.tui.conftest import drive, until
 from tests.tui.recorded import Recorded
 
 WINDOWS = ((40, 15), (60, 20), (77, 24), (80, 24), (100, 30), (120, 36), (160, 45), (200, 60))
-CHAIN = Draft(
+CHAIN = ProblemForm(
     einsum="ab,bc->ac; ac,cd->ad",
     specs=("X_", "_Y", OPEN, OPEN, "Y_", OPEN),
     targets="shardy,cpu,v5e:2x4",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from shardviz.compiler import Compiled, parse_targets
-from shardviz.drafts.edits import enter
+from shardviz.drafts.enter import enter
 from shardviz.hardware.placement import DeviceCoords, Placement
 from shardviz.tui.answers.answer import Answer
 from tests.tui.test_step_pane import SMALL, play

@@ -8,7 +8,7 @@ from threading import Event
 import pytest
 from textual.widgets import Input
 
-from shardviz.drafts.draft import CollectiveDraft, Draft
+from shardviz.drafts.form import CollectiveFields, ProblemForm
 from shardviz.hardware.topology import Switch
 from shardviz.stepping.collective_run import prepare_run
 from shardviz.tui.answers.errand import Verify
@@ -18,10 +18,10 @@ from shardviz.tui.step.pane import StepPane
 from shardviz.tui.step.round_view import RoundView
 from tests.tui.conftest import PATIENCE, SIZES, check_snapshot, drive, text_of, until
 
-SMALL = Draft(sizes="b=8,d=16,f=8")
+SMALL = ProblemForm(sizes="b=8,d=16,f=8")
 HOLD_S = 60.0
 """How long an answer is held back at most."""
-TWO_STEPS = Draft(specs=("_Y", "XY", "X_"), sizes="b=8,d=16,f=8")
+TWO_STEPS = ProblemForm(specs=("_Y", "XY", "X_"), sizes="b=8,d=16,f=8")
 """A plan of an all-gather, an einsum and more."""
 
 
@@ -89,7 +89,7 @@ def test_the_timer_runs_at_the_speed_until_paused():
         assert (pane.player.number, pane.player.speed) == (number, 8.0)
         assert pane._timer is None
 
-    draft = Draft(mesh="X=64", specs=("__",) * 3, collective=CollectiveDraft("psum"))
+    draft = ProblemForm(mesh="X=64", specs=("__",) * 3, collective=CollectiveFields("psum"))
     drive(script, draft=draft, screen="step")
 
 
@@ -113,11 +113,11 @@ def test_resizing_while_it_plays_keeps_the_round(monkeypatch):
 
 def test_another_algorithm_is_at_the_same_part_of_the_way():
     def check(pane):
-        assert pane.stepped.run.schedule.algorithm == "bidirectional-ring"
+        assert pane.stepped.walk.schedule.algorithm == "bidirectional-ring"
         assert (pane.player.number, pane.player.rounds) == (2, 4)
         assert pane.command_words().endswith("--step 2 --algorithm bidirectional-ring")
         pane.action_algorithm(-1)
-        assert pane.stepped.run.schedule.algorithm == "ring"
+        assert pane.stepped.walk.schedule.algorithm == "ring"
 
     play(["right"] * 3 + ["a"], check)
 
@@ -128,9 +128,11 @@ def test_the_algorithm_of_a_collective_of_its_own_belongs_to_the_problem():
         assert (pane.player.number, pane.player.rounds) == (1, 2)
         pane.app.action_undo()
         assert pane.editor.history.draft.collective.algorithm == ""
-        assert pane.stepped.run.schedule.algorithm == "ring"
+        assert pane.stepped.walk.schedule.algorithm == "ring"
 
-    draft = Draft(mesh="i=4", specs=("__",) * 3, collective=CollectiveDraft("all_gather", data="3,9,5,2"))
+    draft = ProblemForm(
+        mesh="i=4", specs=("__",) * 3, collective=CollectiveFields("all_gather", data="3,9,5,2")
+    )
     play(["right", "right", "a"], check, draft)
 
 
@@ -163,7 +165,7 @@ def test_the_round_stays_when_sizes_change_and_goes_with_the_collective():
         pane.editor.edit(replace(SMALL, sizes="b=16,d=16,f=16"))
         assert pane.player.number == 3
         pane.editor.edit(replace(SMALL, specs=("XY", "Y_", "XY")))
-        assert pane.stepped.run.operation.name == "psum_scatter"
+        assert pane.stepped.walk.operation.name == "psum_scatter"
         assert pane.player.number == 0
 
     play(["right"] * 3, check)
@@ -176,14 +178,14 @@ def test_a_plan_without_collectives_says_so():
         assert "o plays any other." in text
         assert pane.command_words() == ""
 
-    play(["space", "right", "a", "n", "l", "g", "v", "end"], check, Draft(specs=("X_", "__", "X_")))
+    play(["space", "right", "a", "n", "l", "g", "v", "end"], check, ProblemForm(specs=("X_", "__", "X_")))
 
 
 def test_links_are_a_ring_a_line_or_a_switch():
     def check(pane):
         found = []
         for _ in range(4):
-            found.append(str(pane.stepped.run.links.topology))
+            found.append(str(pane.stepped.walk.links.topology))
             pane.action_links()
         assert found == ["ring of 4", "line of 4", "switch with 4", "ring of 4"]
 
@@ -224,8 +226,8 @@ def test_links_that_were_chosen_stay_for_other_collectives():
             if way == "n":
                 pane.action_collective(1)
             if way == "o":
-                pane.editor.edit(replace(TWO_STEPS, collective=CollectiveDraft("psum", axis="X")))
-            found.append((pane.stepped.run.operation.name, pane.stepped.run.links.topology.__class__))
+                pane.editor.edit(replace(TWO_STEPS, collective=CollectiveFields("psum", axis="X")))
+            found.append((pane.stepped.walk.operation.name, pane.stepped.walk.links.topology.__class__))
         assert [kind for _, kind in found] == [Switch] * 3
         assert len({name for name, _ in found}) > 1
 
@@ -268,7 +270,7 @@ def test_a_large_picture_scrolls():
         pane.action_pan(-1)
         assert view.scroll_target_x == 0
 
-    draft = Draft(mesh="X=8,Y=64", collective=CollectiveDraft("all_gather"))
+    draft = ProblemForm(mesh="X=8,Y=64", collective=CollectiveFields("all_gather"))
     play(["greater_than_sign", "pagedown"], check, draft)
 
 
@@ -278,7 +280,11 @@ def test_65536_devices_open_and_step():
         assert "too many chunks to follow who holds which" in text_of(pane.app)
         assert "┌ 256  X1 Y0" in text_of(pane.app)
 
-    play(["right"], check, Draft(mesh="X=256,Y=256", specs=("__",) * 3, collective=CollectiveDraft("psum")))
+    play(
+        ["right"],
+        check,
+        ProblemForm(mesh="X=256,Y=256", specs=("__",) * 3, collective=CollectiveFields("psum")),
+    )
 
 
 def test_what_takes_long_is_worked_out_beside_the_screen(monkeypatch):
@@ -288,7 +294,7 @@ def test_what_takes_long_is_worked_out_beside_the_screen(monkeypatch):
         gate.wait(60)
         return prepare_run(*arguments)
 
-    monkeypatch.setattr("shardviz.stepping.collective_run.prepare_run", later)
+    monkeypatch.setattr("shardviz.stepping.collective_run.stepped", later)
 
     async def script(pilot):
         pane = pilot.app.pane
@@ -299,7 +305,7 @@ def test_what_takes_long_is_worked_out_beside_the_screen(monkeypatch):
         await pilot.pause()
         assert "round 0 of 1,022" in text_of(pilot.app)
 
-    draft = Draft(mesh="X=512", specs=("__",) * 3, collective=CollectiveDraft("psum"))
+    draft = ProblemForm(mesh="X=512", specs=("__",) * 3, collective=CollectiveFields("psum"))
     drive(script, draft=draft, screen="step")
 
 
@@ -318,13 +324,13 @@ def test_any_other_collective_is_played():
         assert "bidirectional-ring" in text
         assert field.value
         await pilot.press(*"psum", "space", "home", "shift+end", *"all_t", "space", "tab", "Y", "enter")
-        assert pane.stepped.run.operation.name == "all_to_all"
+        assert pane.stepped.walk.operation.name == "all_to_all"
         assert pane.command_words() == "shardviz step all_to_all --axis Y"
         assert "columns: the device it goes to" in text_of(app)
         await pilot.press("n", "O")
-        assert pane.stepped.run.operation.name == "psum"
+        assert pane.stepped.walk.operation.name == "psum"
         app.action_undo()
-        assert pane.stepped.run.operation.name == "all_to_all"
+        assert pane.stepped.walk.operation.name == "all_to_all"
 
     drive(script, draft=SMALL, screen="step")
 
@@ -425,7 +431,7 @@ def test_what_scrolls_leaves_a_column_for_the_scrollbar():
         assert view.canvas.height > view.size.height
         assert view.canvas.width <= view.size.width
 
-    draft = Draft("X=8", "d,de->e", ("X", "X_", "_"), "d=64,e=64")
+    draft = ProblemForm("X=8", "d,de->e", ("X", "X_", "_"), "d=64,e=64")
     play(["a"] * 3, check, draft, SIZES["usual"])
 
 

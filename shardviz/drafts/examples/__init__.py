@@ -1,1 +1,64 @@
-"""Problems to begin with, each named by what it shows: tables of data, and `catalogue`, which reads them."""
+"""Problems to begin with, each named by what it shows, read from the tables beside this file."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from importlib.resources import files
+from typing import Any
+
+from shardviz.drafts.command_line import form_from_table
+from shardviz.drafts.form import ProblemForm
+
+DOCUMENTS = (
+    "matmul_cases",
+    "collectives",
+    "layouts",
+    "tensor_parallel",
+    "fully_sharded",
+    "einshard",
+    "scaling_book",
+)
+"""The tables, in the order of the menu."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """A draft to begin with: `title` says what it shows, `look` what to look for, `screen` where.
+
+    `document` is the subject of the document that it comes from. `expect` is what it claims, for those who
+    check it: `collectives` of the plan ("op array axes"), `shard_shape` and `holders` of arrays, the `result`
+    of a collective, or its `rounds`.
+    """
+
+    document: str
+    title: str
+    look: str
+    screen: str
+    entry: Mapping[str, Any] = field(repr=False, hash=False)
+
+    @property
+    def expect(self) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self.entry.get("expect", {})
+        return found
+
+    @cached_property
+    def draft(self) -> ProblemForm:
+        """The fields, with a collective of its own where the example is about one."""
+        return form_from_table(self.entry)
+
+
+@cache
+def examples() -> tuple[Example, ...]:
+    """All examples, in the order of the menu."""
+    return tuple(
+        Example(document["title"], entry["title"], entry["look"], entry["screen"], entry)
+        for document in map(_table, DOCUMENTS)
+        for entry in document["example"]
+    )
+
+
+def _table(name: str) -> dict[str, Any]:
+    return tomllib.loads((files(__package__) / f"{name}.toml").read_text(encoding="utf-8"))

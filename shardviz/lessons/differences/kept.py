@@ -12,12 +12,14 @@ from shardviz.lessons.measures.kinds import shape_text
 from shardviz.lessons.measures.subject import array_named
 
 if TYPE_CHECKING:
-    from shardviz.drafts.scene import Scene
+    from shardviz.drafts.resolve import ResolvedProblem
     from shardviz.planner import Problem
     from shardviz.sharding import Mesh
 
 
-def kept_difference(setup: Scene, scene: Scene, may_change: Collection[str]) -> str | None:
+def kept_difference(
+    setup: ResolvedProblem, scene: ResolvedProblem, may_change: Collection[str]
+) -> str | None:
     """The first field that is not in `may_change` and does not mean what it means in `setup`.
 
     Where a collective of its own is what may change, of the problem beside it only the mesh counts. Targets
@@ -31,7 +33,7 @@ def wide(mesh: Mesh) -> list[tuple[str, int]]:
     return [(name, size) for name, size in mesh.shape.items() if size > 1]
 
 
-def _differences(setup: Scene, scene: Scene, may_change: set[str]) -> Iterator[str]:
+def _differences(setup: ResolvedProblem, scene: ResolvedProblem, may_change: set[str]) -> Iterator[str]:
     was, now = setup.problem, scene.problem
     if "mesh" not in may_change and wide(now.mesh) != wide(was.mesh):
         yield f"the mesh is {now.mesh}; the goal keeps {was.mesh}"
@@ -58,7 +60,7 @@ def _differences(setup: Scene, scene: Scene, may_change: set[str]) -> Iterator[s
         yield from _specs(setup, scene)
 
 
-def _specs(setup: Scene, scene: Scene) -> Iterator[str]:
+def _specs(setup: ResolvedProblem, scene: ResolvedProblem) -> Iterator[str]:
     for name in dict.fromkeys(row.name for row in scene.rows):
         array, spec = array_named(scene, name), array_named(setup, name).decided_spec
         mesh = scene.problem.mesh

@@ -11,13 +11,13 @@ from shardviz.lessons.measures.kinds import numbers_text, shape_text
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from shardviz.drafts.scene import Scene
+    from shardviz.drafts.resolve import ResolvedProblem
 
 MAX_SHOWN = 8
 """Numbers of a device that one sentence lists."""
 
 
-def result_difference(scene: Scene, wanted: Scene) -> str | None:
+def result_difference(scene: ResolvedProblem, wanted: ResolvedProblem) -> str | None:
     """The first device, by its number, that ends with other numbers than in another scene, or that begins
     with other ones: they are what the question is about.
 

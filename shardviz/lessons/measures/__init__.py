@@ -15,7 +15,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from shardviz.drafts.draft import Draft
+from shardviz.drafts.form import ProblemForm
 from shardviz.errors import QuestionError, ShardvizError, quote
 from shardviz.lessons.lesson import Prediction
 from shardviz.lessons.measures import collective, cost, layout, notation, plan
@@ -24,7 +24,7 @@ from shardviz.lessons.measures.subject import scene_of
 from shardviz.lessons.table import closest
 
 if TYPE_CHECKING:
-    from shardviz.drafts.scene import Scene
+    from shardviz.drafts.resolve import ResolvedProblem
 
 __all__ = ["MEASURES", "Answer", "answer_of", "choices", "compute", "measured"]
 
@@ -59,7 +59,7 @@ MEASURES: dict[str, tuple[Callable[..., Answer], str]] = {
 
 
 @lru_cache(maxsize=64)  # the predictions of a lesson or two
-def compute(ask: str, draft: Draft) -> Answer:
+def compute(ask: str, draft: ProblemForm) -> Answer:
     """The answer to a measure with its arguments: ``"shard_shape A"``.
 
     Raises `QuestionError` for a measure that there is not, for arguments that it does not take, and where it
@@ -68,7 +68,7 @@ def compute(ask: str, draft: Draft) -> Answer:
     return measured(ask, scene_of(draft))
 
 
-def measured(ask: str, scene: Scene) -> Answer:
+def measured(ask: str, scene: ResolvedProblem) -> Answer:
     """`compute`, of a scene that was read already."""
     name, *arguments = ask.split() or [""]
     if name not in MEASURES:

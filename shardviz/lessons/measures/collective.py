@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from shardviz.drafts.scene import Scene
+    from shardviz.drafts.resolve import ResolvedProblem
     from shardviz.sharding import Mesh
     from shardviz.stepping.collective_run import CollectiveRun
 
 
-def rounds(scene: Scene) -> Answer:
+def rounds(scene: ResolvedProblem) -> Answer:
     """How many rounds it takes."""
     return NUMBER.answer(walk_of(scene).schedule.rounds)
 
 
-def sends_to(scene: Scene, device: str, number: str) -> Answer:
+def sends_to(scene: ResolvedProblem, device: str, number: str) -> Answer:
     """To which devices a device sends in a round."""
     walk = walk_of(scene)
     position = position_of(walk.mesh, device)
@@ -36,7 +36,7 @@ def sends_to(scene: Scene, device: str, number: str) -> Answer:
     return DEVICES.answer(tuple(sorted(walk.mesh.device_id(walk.groups[group][other]) for other in to)))
 
 
-def held(scene: Scene, device: str, number: str) -> Answer:
+def held(scene: ResolvedProblem, device: str, number: str) -> Answer:
     """The numbers that a device holds after a round and still needs, in the order of the chunks."""
     walk = walk_of(scene)
     round_ = whole_number(number)
@@ -49,24 +49,24 @@ def held(scene: Scene, device: str, number: str) -> Answer:
     return NUMBERS.answer(tuple(found))
 
 
-def result(scene: Scene, device: str) -> Answer:
+def result(scene: ResolvedProblem, device: str) -> Answer:
     """The numbers with which a device ends."""
     mesh = walk_of(scene).mesh
     number = mesh.device_id(position_of(mesh, device))
     return NUMBERS.answer(tuple(results_of(scene)[number].reshape(-1).tolist()))
 
 
-def least_sent(scene: Scene) -> Answer:
+def least_sent(scene: ResolvedProblem) -> Answer:
     """The fewest bytes with which any algorithm can do."""
     return BYTES.answer(walk_of(scene).bound.wire_bytes)
 
 
-def least_rounds(scene: Scene) -> Answer:
+def least_rounds(scene: ResolvedProblem) -> Answer:
     """The fewest rounds with which any algorithm can do that sends one message at a time."""
     return NUMBER.answer(walk_of(scene).bound.rounds)
 
 
-def results_of(scene: Scene) -> NDArray[np.float64]:
+def results_of(scene: ResolvedProblem) -> NDArray[np.float64]:
     """The numbers with which every device ends, by the devices' numbers: (devices, *shape of a result).
 
     Raises `QuestionError` where no numbers are followed.
@@ -75,7 +75,7 @@ def results_of(scene: Scene) -> NDArray[np.float64]:
     return _by_device(walk.mesh, _numbers(walk))
 
 
-def operands_of(scene: Scene) -> NDArray[np.float64]:
+def operands_of(scene: ResolvedProblem) -> NDArray[np.float64]:
     """The numbers with which every device begins, as `results_of` has those with which it ends."""
     walk = walk_of(scene)
     if walk.question.shards is None:

@@ -11,13 +11,13 @@ from shardviz.lessons.measures.kinds import NUMBER, Kind
 from shardviz.lessons.measures.subject import walk_of
 
 if TYPE_CHECKING:
-    from shardviz.drafts.scene import Scene
+    from shardviz.drafts.resolve import ResolvedProblem
     from shardviz.planner import Plan
 
 LONGER = ("multiplying", "sending", "both alike")
 
 
-def longer(scene: Scene, flops: str, bandwidth: str) -> Answer:
+def longer(scene: ResolvedProblem, flops: str, bandwidth: str) -> Answer:
     """What takes a device longer: its FLOPs, at so many a second, or the bytes that it sends at least, at so
     many a second: the two sides of the roofline, without latency."""
     work = flops_of(scene.plan) / _per_second(flops)
@@ -25,7 +25,7 @@ def longer(scene: Scene, flops: str, bandwidth: str) -> Answer:
     return _LONGER.answer(LONGER[0] if work > wire else LONGER[1] if work < wire else LONGER[2])
 
 
-def hops(scene: Scene) -> Answer:
+def hops(scene: ResolvedProblem) -> Answer:
     """How many links the message crosses that goes farthest, where every axis of a group is a ring."""
     import numpy as np
 

@@ -19,20 +19,20 @@ from shardviz.lessons.measures.kinds import (
 from shardviz.lessons.measures.subject import array_named, layout_named, position_of
 
 if TYPE_CHECKING:
-    from shardviz.drafts.scene import Scene
+    from shardviz.drafts.resolve import ResolvedProblem
 
 
-def devices(scene: Scene) -> Answer:
+def devices(scene: ResolvedProblem) -> Answer:
     """How many devices the mesh has."""
     return NUMBER.answer(scene.problem.mesh.size)
 
 
-def axis_size(scene: Scene, axis: str) -> Answer:
+def axis_size(scene: ResolvedProblem, axis: str) -> Answer:
     """How many devices lie along an axis."""
     return NUMBER.answer(scene.problem.mesh.axis_size(axis))
 
 
-def device(scene: Scene, *places: str) -> Answer:
+def device(scene: ResolvedProblem, *places: str) -> Answer:
     """The number of the device at some coordinates."""
     mesh = scene.problem.mesh
     at = dict(coordinates(" ".join(places)))
@@ -49,25 +49,25 @@ def device(scene: Scene, *places: str) -> Answer:
     return NUMBER.answer(mesh.device_id(position))
 
 
-def coordinates_of(scene: Scene, number: str) -> Answer:
+def coordinates_of(scene: ResolvedProblem, number: str) -> Answer:
     """The coordinates of a device."""
     mesh = scene.problem.mesh
     places = mesh.coords(position_of(mesh, number))
     return COORDINATES.answer(tuple(sorted(zip(mesh.axis_names, places, strict=True))))
 
 
-def shard_shape(scene: Scene, array: str) -> Answer:
+def shard_shape(scene: ResolvedProblem, array: str) -> Answer:
     """The shape of the part of an array that each device holds."""
     return SHAPE.answer(layout_named(scene, array).shard_shape)
 
 
-def slices(scene: Scene, array: str, number: str) -> Answer:
+def slices(scene: ResolvedProblem, array: str, number: str) -> Answer:
     """Which elements of an array a device holds, start and stop of each dimension."""
     layout = layout_named(scene, array)
     return SLICES.answer(layout[position_of(layout.mesh, number)].slices)
 
 
-def holders(scene: Scene, array: str, number: str) -> Answer:
+def holders(scene: ResolvedProblem, array: str, number: str) -> Answer:
     """The devices that hold the same data of an array as a device, that one among them."""
     layout = layout_named(scene, array)
     mine = layout.mesh.device_id(position_of(layout.mesh, number))
@@ -76,17 +76,17 @@ def holders(scene: Scene, array: str, number: str) -> Answer:
     return DEVICES.answer(tuple(device for device, each in enumerate(held) if each == held[mine]))
 
 
-def replicas(scene: Scene, array: str) -> Answer:
+def replicas(scene: ResolvedProblem, array: str) -> Answer:
     """How many devices hold each part of an array."""
     return NUMBER.answer(layout_named(scene, array).replicas)
 
 
-def whole_bytes(scene: Scene, array: str) -> Answer:
+def whole_bytes(scene: ResolvedProblem, array: str) -> Answer:
     """Bytes of one whole copy of an array."""
     return BYTES.answer(array_named(scene, array).nbytes)
 
 
-def shard_bytes(scene: Scene, array: str = "") -> Answer:
+def shard_bytes(scene: ResolvedProblem, array: str = "") -> Answer:
     """Bytes of an array on each device; of all operands together where none is named."""
     mesh = scene.problem.mesh
     arrays = [array_named(scene, array)] if array else scene.problem.arguments

@@ -11,7 +11,7 @@ from shardviz.lessons.measures.subject import array_named
 from shardviz.lessons.table import closest
 
 if TYPE_CHECKING:
-    from shardviz.drafts.scene import Scene
+    from shardviz.drafts.resolve import ResolvedProblem
     from shardviz.lessons.measures.answer import Answer
     from shardviz.notation import Context
     from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
@@ -20,12 +20,12 @@ KEYS = {"book": "book", "pspec": "jax", "einshard": "einshard", "shardlib": "sha
 """The notations as lessons call them, with the keys of `shardviz.notation.NOTATIONS`."""
 
 
-def spelled(scene: Scene, array: str, notation: str) -> Answer:
+def spelled(scene: ResolvedProblem, array: str, notation: str) -> Answer:
     """The sharding of an array in a notation."""
     return _spec_answer(array_named(scene, array), scene.problem.mesh, notation)
 
 
-def result_spec(scene: Scene, notation: str = "string") -> Answer:
+def result_spec(scene: ResolvedProblem, notation: str = "string") -> Answer:
     """The sharding of the plan's result."""
     result = scene.problem.result.with_spec(scene.plan.result_spec)
     return _spec_answer(result, scene.problem.mesh, notation)

@@ -12,7 +12,7 @@ from shardviz.lessons.measures.subject import walk_of
 from shardviz.lessons.table import closest
 
 if TYPE_CHECKING:
-    from shardviz.drafts.scene import Scene
+    from shardviz.drafts.resolve import ResolvedProblem
     from shardviz.planner import Plan
 
 OPS = ("all_gather", "psum", "psum_scatter", "all_to_all", "ppermute")
@@ -28,18 +28,18 @@ def sent_by(plan: Plan) -> tuple[Sent, ...]:
     )
 
 
-def collectives(scene: Scene) -> Answer:
+def collectives(scene: ResolvedProblem) -> Answer:
     """All that the plan sends, in order."""
     return COLLECTIVES.answer(sent_by(scene.plan))
 
 
-def count(scene: Scene, op: str) -> Answer:
+def count(scene: ResolvedProblem, op: str) -> Answer:
     """How many collectives of a kind the plan has."""
     _check_op(op)
     return NUMBER.answer(sum(step.op == op for step in scene.plan.collectives))
 
 
-def case(scene: Scene) -> Answer:
+def case(scene: ResolvedProblem) -> Answer:
     """Which of the four cases a matmul is."""
     found = re.fullmatch(r"case (\d)(?: over [^,]+(?:, \w+)*)?", scene.plan.cases[0])
     if found is None or len(scene.plan.cases) > 1 or ", case" in scene.plan.cases[0]:
@@ -48,7 +48,7 @@ def case(scene: Scene) -> Answer:
     return NUMBER.answer(int(found[1]))
 
 
-def line(scene: Scene, op: str) -> Answer:
+def line(scene: ResolvedProblem, op: str) -> Answer:
     """Which einsum of a chain, from 1, has the first collective of a kind: sums belong to the einsum that
     leaves them, and what else is sent to the one that uses the array next, if one does."""
     _check_op(op)
@@ -61,7 +61,7 @@ def line(scene: Scene, op: str) -> Answer:
     raise QuestionError(f"the plan has no {op}", "ask for another operation, or another problem")
 
 
-def sent(scene: Scene) -> Answer:
+def sent(scene: ResolvedProblem) -> Answer:
     """The bytes that one device sends: for the draft's collective by its algorithm, that which sends most;
     for a plan, at least."""
     if scene.collective is not None:

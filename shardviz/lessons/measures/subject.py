@@ -5,25 +5,25 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from shardviz.drafts.draft import Draft
-from shardviz.drafts.reading import read
+from shardviz.drafts.form import ProblemForm
+from shardviz.drafts.resolve import resolve
 from shardviz.errors import QuestionError, quote
 from shardviz.lessons.measures.kinds import whole_number
 
 if TYPE_CHECKING:
-    from shardviz.drafts.scene import Scene
+    from shardviz.drafts.resolve import ResolvedProblem
     from shardviz.sharding import Layout, Mesh, ShardedArray
     from shardviz.stepping.collective_run import CollectiveRun
     from shardviz.stepping.question import CollectiveQuestion
 
 
 @lru_cache(maxsize=32)  # the predictions of a lesson ask about few drafts, again and again
-def scene_of(draft: Draft) -> Scene:
+def scene_of(draft: ProblemForm) -> ResolvedProblem:
     """The scene of a draft without faults; raises the first one as a `ShardvizError`."""
-    return read(draft)
+    return resolve(draft)
 
 
-def array_named(scene: Scene, name: str) -> ShardedArray:
+def array_named(scene: ResolvedProblem, name: str) -> ShardedArray:
     """An array as it is split: as the problem says, or as the plan decides.
 
     An intermediate is as the einsum that makes it leaves it. Raises `QuestionError` for another name.
@@ -41,7 +41,7 @@ def array_named(scene: Scene, name: str) -> ShardedArray:
     return found.with_spec(steps[-1].to_spec)
 
 
-def layout_named(scene: Scene, name: str) -> Layout:
+def layout_named(scene: ResolvedProblem, name: str) -> Layout:
     """The layout of an array on the scene's mesh."""
     from shardviz.sharding import Layout
 
@@ -56,7 +56,7 @@ def position_of(mesh: Mesh, text: str) -> int:
     return device if mesh.device_order is None else mesh.device_order.index(device)
 
 
-def collective_of(scene: Scene) -> CollectiveQuestion:
+def collective_of(scene: ResolvedProblem) -> CollectiveQuestion:
     """The collective of the draft, or else the only one of its plan. Raises `QuestionError`."""
     from shardviz.planner.plan import LOCAL_OPS
     from shardviz.stepping.plan_step import question_of_step
@@ -72,7 +72,7 @@ def collective_of(scene: Scene) -> CollectiveQuestion:
     return question_of_step(scene.plan, sent[0])
 
 
-def walk_of(scene: Scene) -> CollectiveRun:
+def walk_of(scene: ResolvedProblem) -> CollectiveRun:
     """`collective_of`, step by step."""
     from shardviz.hardware.links import links_from_text
     from shardviz.stepping.collective_run import CollectiveRun

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from rich.console import Console
 from rich.text import Text
 
-from shardviz.drafts.plain_text import one_line
+from shardviz.drafts.form import one_line
 from shardviz.errors import QuestionError
 from shardviz.render.exports.film import film
 from shardviz.render.exports.sections import sections

@@ -10,7 +10,7 @@ from base64 import b64encode
 from hashlib import sha256
 from html import escape
 
-from shardviz.drafts.plain_text import one_line
+from shardviz.drafts.form import one_line
 from shardviz.errors import QuestionError
 from shardviz.render.exports.page_player import CONTROLS, SCRIPT
 from shardviz.render.exports.page_styles import PAGE, Styles

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
-from shardviz.drafts.plain_text import one_line
+from shardviz.drafts.form import one_line
 from shardviz.render.palette import ON_LIGHT, TRUECOLOR
 
 PAGE = """

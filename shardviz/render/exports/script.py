@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shardviz.drafts.plain_text import one_line
+from shardviz.drafts.form import one_line
 from shardviz.render.exports.subject import Program
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from zlib import crc32
 
 from rich.text import Text
 
-from shardviz.drafts.plain_text import one_line
+from shardviz.drafts.form import one_line
 from shardviz.errors import QuestionError
 from shardviz.render.exports.sections import sections
 from shardviz.render.exports.subject import Subject

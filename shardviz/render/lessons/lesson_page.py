@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from shardviz.drafts.draft import Draft
-from shardviz.drafts.words import command_line
+from shardviz.drafts.command_line import to_command_line
+from shardviz.drafts.form import ProblemForm
 from shardviz.lessons.attempt import UNKNOWN
 from shardviz.lessons.lesson import Lesson, Prediction
 from shardviz.render.command_lines import command_lines
@@ -35,7 +35,7 @@ def _choices(prediction: Prediction, width: int) -> list[Text]:
     return [line for text in texts for line in sentence(text, width, 2, "· ")]
 
 
-def _shown(draft: Draft, width: int) -> list[Text]:
+def _shown(draft: ProblemForm, width: int) -> list[Text]:
     """The command that shows the problem, as it has to be typed."""
-    command = command_line(draft, "explain" if draft.collective is None else "step")
+    command = to_command_line(draft, "explain" if draft.collective is None else "step")
     return [Text.assemble("  ", (line, "dim")) for line in command_lines(command, width - 2)]

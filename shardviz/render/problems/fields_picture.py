@@ -11,9 +11,9 @@ from rich.cells import chop_cells
 from rich.style import Style
 from rich.text import Text
 
-from shardviz.drafts.draft import Draft, Fault, Row
-from shardviz.drafts.edits.carrying import sizes_text
-from shardviz.drafts.parsing import einsums_of, mesh_of, specs_of
+from shardviz.drafts.form import PROBLEM_FIELDS, ArrayRow, Field, FieldError, ProblemForm
+from shardviz.drafts.parsing import parsed
+from shardviz.drafts.retain_fields import sizes_text
 from shardviz.drafts.wording import as_sentence
 from shardviz.errors import plural
 from shardviz.notation import write_spec
@@ -25,7 +25,7 @@ from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 
 if TYPE_CHECKING:
     from shardviz.drafts.parsing import Spec
-    from shardviz.drafts.scene import Scene
+    from shardviz.drafts.resolve import ResolvedProblem
 
 
 GUTTER = 2
@@ -62,7 +62,7 @@ class Typing:
     """
 
     field: str
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[FieldError, ...] = ()
     hint: str = ""
     lines: int = 0
 
@@ -169,7 +169,7 @@ class FieldsPicture:
         self._lines.append(line)
         return Text(" " * self.value_column)
 
-    def _explain(self, faults: Sequence[Fault], hint: str = "") -> None:
+    def _explain(self, faults: Sequence[FieldError], hint: str = "") -> None:
         """Say below a field what is wrong with it, or what can be typed there."""
         for fault in faults:
             self._say(printable(as_sentence(fault.message)), GUTTER, "✗ ", "bold")
@@ -222,10 +222,10 @@ def _label_width(rows: Sequence[FieldRow]) -> int:
 class FieldCell:
     """One place for the cursor.
 
-    `field` is named as in `Fault.field`. A "text" is a whole field, an "axis" the mesh's axis `number`; an
-    "array" is the name of an array, a "dim" its dimension `number`, "sums" the axes over which it is a
-    pending sum, "choice" what the compiler may decide. It reads `text`, then the mesh axes `axes`, then
-    `after`; `is_default` where nobody has typed it.
+    `field` is named as in `FieldError.field`. A "text" is a whole field, an "axis" the mesh's axis
+    `number`; an "array" is the name of an array, a "dim" its dimension `number`, "sums" the axes over which
+    it is a pending sum, "choice" what the compiler may decide. It reads `text`, then the mesh axes `axes`,
+    then `after`; `is_default` where nobody has typed it.
     """
 
     kind: Kind
@@ -255,38 +255,32 @@ class FieldRow:
     label: str
     cells: tuple[FieldCell, ...]
     remarks: tuple[str, ...] = ()
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[FieldError, ...] = ()
 
     @property
     def is_array(self) -> bool:
         return self.field.startswith("specs.")
 
 
-def field_rows(scene: Scene) -> list[FieldRow]:
+def field_rows(scene: ResolvedProblem) -> list[FieldRow]:
     """Every field of the draft of a scene, in the order in which they are shown."""
-    draft, mesh = scene.draft, mesh_of(scene.draft)
-    rows = [
-        _mesh_row(draft, mesh),
-        _text_row(1, "einsum", "einsum", draft.einsum, "none"),
-        _text_row(1, "sizes", "sizes", draft.sizes, default_sizes(scene)),
-        _text_row(1, "dtype", "dtype", draft.dtype, "none"),
-        *_array_rows(scene, mesh),
-        _text_row(3, "axis_types", "axes", draft.axis_types, "none"),
-        _text_row(3, "device_order", "order", draft.device_order, "JAX's own"),
-        _text_row(3, "targets", "targets", draft.targets, "none"),
-    ]
+    draft = scene.draft
+    fields = PROBLEM_FIELDS | {"sizes": replace(PROBLEM_FIELDS["sizes"], empty=default_sizes(scene))}
+    texts = [_text_row(each, getattr(draft, name)) for name, each in fields.items() if name != "mesh"]
+    rows = [_mesh_row(draft, parsed(draft).mesh), *texts, *_array_rows(scene)]
+    rows.sort(key=lambda row: row.group)
     return [
         replace(row, faults=tuple(fault for fault in scene.faults if fault.field == row.field))
         for row in rows
     ]
 
 
-def mesh_in(scene: Scene) -> Mesh:
+def mesh_in(scene: ResolvedProblem) -> Mesh:
     """The mesh of the draft, or the last valid one."""
-    return mesh_of(scene.draft) or scene.problem.mesh
+    return parsed(scene.draft).mesh or scene.problem.mesh
 
 
-def default_sizes(scene: Scene) -> str:
+def default_sizes(scene: ResolvedProblem) -> str:
     """The sizes that the problem has, as one would type them."""
     sizes: dict[str, int] = {}
     for part in scene.problem.parts:
@@ -295,23 +289,23 @@ def default_sizes(scene: Scene) -> str:
     return sizes_text(sizes)
 
 
-def _mesh_row(draft: Draft, mesh: Mesh | None) -> FieldRow:
+def _mesh_row(draft: ProblemForm, mesh: Mesh | None) -> FieldRow:
     if mesh is None:
-        return _text_row(0, "mesh", "mesh", draft.mesh, "none")
+        return _text_row(PROBLEM_FIELDS["mesh"], draft.mesh)
     axes = enumerate(mesh.shape.items())
     cells = tuple(FieldCell("axis", "mesh", i, "", (name,), f"={size}") for i, (name, size) in axes)
     # Without a line of its own: then no field moves when the mesh grows.
     return FieldRow("mesh", 0, "mesh", cells, (plural(mesh.size, "device"), f"= {mesh.size:,}", ""))
 
 
-def _text_row(group: int, field: str, label: str, text: str, default: str) -> FieldRow:
-    cell = FieldCell("text", field, 0, text or default, is_default=not text)
-    return FieldRow(field, group, label, (cell,))
+def _text_row(field: Field, text: str) -> FieldRow:
+    cell = FieldCell("text", field.name, 0, text or field.empty, is_default=not text)
+    return FieldRow(field.name, field.group, field.label, (cell,))
 
 
-def _array_rows(scene: Scene, mesh: Mesh | None) -> list[FieldRow]:
+def _array_rows(scene: ResolvedProblem) -> list[FieldRow]:
     draft, problem = scene.draft, scene.problem
-    specs = specs_of(draft, mesh, einsums_of(draft, mesh))
+    specs = parsed(draft).specs
     remarks: list[tuple[str, ...]] = [()] * len(specs)
     if not any(fault.field not in BESIDE_THE_PROBLEM for fault in scene.faults):
         arrays = [array for part in problem.parts for array in (*part.operands, part.result)]
@@ -326,7 +320,7 @@ def _bytes(array: ShardedArray, mesh: Mesh) -> tuple[str, ...]:
     return () if array.spec is None else (human_bytes(array.bytes_per_device(mesh)),)
 
 
-def _array_cells(number: int, row: Row, spec: Spec) -> tuple[FieldCell, ...]:
+def _array_cells(number: int, row: ArrayRow, spec: Spec) -> tuple[FieldCell, ...]:
     field = f"specs.{number}"
     name = FieldCell("array", field, 0, f"→ {row.name}" if row.role == "result" else row.name)
     if spec is None:

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from shardviz.drafts.draft import Fault
-from shardviz.drafts.scene import Scene
-from shardviz.drafts.summary import Part, collective_summary, summary
+from shardviz.drafts.form import FieldError
+from shardviz.drafts.resolve import ResolvedProblem
+from shardviz.drafts.summary import SummaryPart, collective_summary, summary
 from shardviz.render.palette import Palette
 from shardviz.render.programs.foreign_text import printable
 from shardviz.sharding import Mesh
 
 WIDE = 80
 """Columns from which on the parts stand further apart."""
-NAMES = {"axis_types": "axis types", "device_order": "device order"}
 MORE = "…"
 LEAST = 12
 """Columns that a part has at least."""
 
 
-def headline(scene: Scene, width: int, palette: Palette, of_collective: bool = False) -> Text:
+def headline(scene: ResolvedProblem, width: int, palette: Palette, of_collective: bool = False) -> Text:
     """``bd,df->bf   XY,Y_->X_   X=2 Y=4   bf16   shardy,cpu`` in at most `width` columns.
 
     `of_collective`: ``all_gather   i=4   3,9,5,2   ring`` instead, where there is a collective of its own. A
@@ -35,7 +34,7 @@ def headline(scene: Scene, width: int, palette: Palette, of_collective: bool = F
     return line
 
 
-def chain_lines(scene: Scene, palette: Palette) -> list[Text]:
+def chain_lines(scene: ResolvedProblem, palette: Palette) -> list[Text]:
     """A chain of einsums with its specs, one einsum a line, however long; no line for one alone."""
     mesh = scene.problem.mesh
     texts = {part.kind: _part_text(part, mesh, palette, len(part.text)) for part in summary(scene)}
@@ -50,7 +49,7 @@ def chain_lines(scene: Scene, palette: Palette) -> list[Text]:
     return lines
 
 
-def _cut(parts: tuple[Part, ...], mesh: Mesh, width: int, gap: str, palette: Palette) -> Text:
+def _cut(parts: tuple[SummaryPart, ...], mesh: Mesh, width: int, gap: str, palette: Palette) -> Text:
     """As many parts as fit, each cut to a third of the line if not all do."""
     texts = [_part_text(part, mesh, palette, width) for part in parts]
     if sum(text.cell_len + len(gap) for text in texts) - len(gap) > width:
@@ -65,17 +64,17 @@ def _cut(parts: tuple[Part, ...], mesh: Mesh, width: int, gap: str, palette: Pal
     return line
 
 
-def _part_text(part: Part, mesh: Mesh, palette: Palette, width: int) -> Text:
-    """A part in its colours; of a piece that is longer than the line no more than can be shown."""
+def _part_text(part: SummaryPart, mesh: Mesh, palette: Palette, width: int) -> Text:
+    """A part in its colours; of a span that is longer than the line no more than can be shown."""
     style = {"einsum": "bold", "collective": "bold", "mesh": "", "specs": ""}.get(part.kind, "dim")
     text = Text(style=style)
-    for piece in part.pieces:
-        shown = printable(piece.text[: max(width, LEAST) + 1])
-        text.append(shown, palette.axis(mesh, piece.axis) if piece.axis else "")
+    for span in part.spans:
+        shown = printable(span.text[: max(width, LEAST) + 1])
+        text.append(shown, palette.axis(mesh, span.axis) if span.axis else "")
     return text
 
 
-def _complaint(scene: Scene) -> Text:
+def _complaint(scene: ResolvedProblem) -> Text:
     """``✗ spec of W`` where the field is wrong, ``✗ mesh +2`` where two others are, too."""
     if not scene.faults:
         return Text()
@@ -83,6 +82,6 @@ def _complaint(scene: Scene) -> Text:
     return Text(f"✗ {_name(first, scene)}{f' +{len(others)}' if others else ''}", "bold")
 
 
-def _name(fault: Fault, scene: Scene) -> str:
+def _name(fault: FieldError, scene: ResolvedProblem) -> str:
     name, _, number = fault.field.partition(".")
-    return f"spec of {scene.rows[int(number)].name}" if number else NAMES.get(name, name)
+    return f"spec of {scene.rows[int(number)].name}" if number else name.replace("_", " ")

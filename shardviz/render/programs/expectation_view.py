@@ -24,7 +24,7 @@ MAX_ROWS = 20
 
 
 class Tally(Protocol):
-    """How often an operation should run, and the collectives that do: `shardviz.api.expectation.Tally`."""
+    """How often an operation should run, and the collectives that do: `shardviz.testing.Tally`."""
 
     @property
     def op(self) -> str: ...

@@ -18,7 +18,7 @@ from shardviz.tui.answers.errand import AskTarget, Errand, TraceTarget, Verify
 if TYPE_CHECKING:
     from shardviz.compiler import Target, Worker
     from shardviz.compiler.targets import LaneName
-    from shardviz.drafts.scene import Scene
+    from shardviz.drafts.resolve import ResolvedProblem
     from shardviz.stepping.question import CollectiveQuestion
 
 PAUSES_S = {"shardy": 0.0, "cpu": 0.15}
@@ -48,7 +48,7 @@ class Desk:
         self._clerks: dict[LaneName, Clerk] = {}
         self._errands: dict[Key, Errand[Any]] = {}
         self._wanted: set[Key] = set()
-        self._scene: Scene | None = None
+        self._scene: ResolvedProblem | None = None
         self._edited = -math.inf
 
     @property
@@ -86,7 +86,7 @@ class Desk:
 
         threading.Thread(target=begin, name="shardviz-start", daemon=True).start()
 
-    def ask(self, scene: Scene) -> None:
+    def ask(self, scene: ResolvedProblem) -> None:
         """The scene has changed: ask about its problem, and forget what is no longer asked."""
         names = [target.name for target in scene.targets]
         with self._lock:
@@ -170,7 +170,7 @@ class Desk:
         if self._worker is not None and self._is_ours:
             self._worker.close()
 
-    def _ask(self, scene: Scene, target: Target, due: float) -> None:
+    def _ask(self, scene: ResolvedProblem, target: Target, due: float) -> None:
         key = ("answer", scene.problem, target.name)
         self._want(key, lambda: AskTarget(scene.plan, target, due))
 
@@ -207,7 +207,7 @@ class Desk:
         return self._clerks[lane]
 
 
-def _pause(scene: Scene, target: Target) -> float:
+def _pause(scene: ResolvedProblem, target: Target) -> float:
     """How long to wait for another edit, in seconds; a target that does not fit says so at once."""
     try:
         check_mesh(target, scene.problem.mesh)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from textual.timer import Timer
 
     from shardviz.compiler import Compiled
-    from shardviz.drafts.scene import Scene
+    from shardviz.drafts.resolve import ResolvedProblem
     from shardviz.hlo.passes.stage import Stage
     from shardviz.lessons.pointing import Place
     from shardviz.sharding import Mesh
@@ -65,7 +65,7 @@ class CompilerPane(Pane):
 
     def __init__(self) -> None:
         super().__init__()
-        self._scene: Scene | None = None
+        self._scene: ResolvedProblem | None = None
         self._answers: Mapping[str, Answer] = {}
         self._chosen = ""
         self._programs: dict[str, Program | ShardvizError] = {}
@@ -116,9 +116,9 @@ class CompilerPane(Pane):
     def command_words(self) -> str:
         if self._is_table or self._scene is None or not self._chosen:
             return ""
-        from shardviz.drafts.words import words
+        from shardviz.drafts.command_line import to_arguments
 
-        _, *asked = words(replace(self._scene.shown, targets=self._chosen))
+        _, *asked = to_arguments(replace(self._scene.shown, targets=self._chosen))
         if self.passes.back:
             return join(["shardviz", "passes", *asked])
         return join(["shardviz", "explain", *asked, "--hlo"])
@@ -137,7 +137,7 @@ class CompilerPane(Pane):
     def on_mount(self) -> None:
         self._clock = self.set_interval(TURNS_S if self._moving else 1.0, self._tick, pause=True)
 
-    def show_scene(self, scene: Scene) -> None:
+    def show_scene(self, scene: ResolvedProblem) -> None:
         self._scene = scene
         self.show_answers(self.editor.desk.answers)
 

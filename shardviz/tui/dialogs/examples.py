@@ -11,8 +11,8 @@ from textual.widget import Widget
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from shardviz.drafts.draft import Draft
-from shardviz.drafts.examples.catalogue import Example, examples
+from shardviz.drafts.examples import Example, examples
+from shardviz.drafts.form import ProblemForm
 from shardviz.tui.command import Command, bindings
 from shardviz.tui.dialogs.list_dialog import ListDialog
 from shardviz.tui.registry import AREAS
@@ -113,7 +113,7 @@ class ExamplesDialog(ListDialog):
             await self.editor.open_example(example)
 
 
-def problem_line(draft: Draft) -> str:
+def problem_line(draft: ProblemForm) -> str:
     """The problem in a line: the collective, or einsum and specs; then the mesh."""
     mesh = draft.mesh.replace(",", " ")
     if draft.collective is not None:

@@ -25,7 +25,7 @@ from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import Pane
 
 if TYPE_CHECKING:
-    from shardviz.drafts.scene import Scene
+    from shardviz.drafts.resolve import ResolvedProblem
     from shardviz.lessons.pointing import Place
     from shardviz.tui.answers.answer import Answer
 
@@ -51,7 +51,7 @@ class LayoutPane(Pane):
 
     def __init__(self) -> None:
         super().__init__()
-        self._scene: Scene | None = None
+        self._scene: ResolvedProblem | None = None
         self._parts: list[list[Numbered]] = []
         self._answers: Mapping[str, Answer] = {}
         self._grounds: Sequence[DevicePlacement] = ()
@@ -69,7 +69,7 @@ class LayoutPane(Pane):
         yield CellsView(id="cells")
         yield LinesView(id="words")
 
-    def show_scene(self, scene: Scene) -> None:
+    def show_scene(self, scene: ResolvedProblem) -> None:
         self._scene = scene
         try:
             self._parts = numbered_parts(scene.plan, einsum_parts if self._at_einsum else decided_parts)

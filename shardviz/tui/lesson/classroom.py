@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from shardviz.drafts.history import History
+from shardviz.drafts.form import History
 from shardviz.lessons.attempt import UNKNOWN, Attempt, begin, stages
 from shardviz.lessons.course import following
 from shardviz.lessons.goal import first_difference
@@ -16,8 +16,8 @@ from shardviz.render.lessons.guide_lines import Told, told_of
 from shardviz.tui.lesson.commands import LESSON
 
 if TYPE_CHECKING:
-    from shardviz.drafts.draft import Draft
-    from shardviz.drafts.scene import Scene
+    from shardviz.drafts.form import ProblemForm
+    from shardviz.drafts.resolve import ResolvedProblem
     from shardviz.tui.command import Command
 
 NOT_ANSWERED = f"Choose an answer first; “{UNKNOWN}” is one."
@@ -55,7 +55,11 @@ class Classroom:
     """
 
     def __init__(
-        self, lesson: Opened, attempt: Attempt, is_presented: bool = False, draft_before: Draft | None = None
+        self,
+        lesson: Opened,
+        attempt: Attempt,
+        is_presented: bool = False,
+        draft_before: ProblemForm | None = None,
     ) -> None:
         self.opened = lesson
         self.attempt = attempt
@@ -186,7 +190,7 @@ class Classroom:
             self.is_hint_asked = self.hint > 0
             self.attempt = replace(self.attempt, hints=max(self.attempt.hints, self.hint))
 
-    def look_at(self, scene: Scene) -> None:
+    def look_at(self, scene: ResolvedProblem) -> None:
         """Compare the sandbox with the goal. What is still being typed has not met it yet."""
         if self.kind != "change":
             return

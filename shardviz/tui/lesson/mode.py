@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from shardviz.drafts.history import History
-from shardviz.drafts.reading import read
+from shardviz.drafts.form import History
+from shardviz.drafts.resolve import resolve
 from shardviz.drafts.wording import error_words
 from shardviz.errors import ShardvizError
 from shardviz.lessons.attempt import Attempt
@@ -21,7 +21,7 @@ from shardviz.tui.themes import PROJECTOR
 if TYPE_CHECKING:
     from textual import events
 
-    from shardviz.drafts.scene import Scene
+    from shardviz.drafts.resolve import ResolvedProblem
     from shardviz.drafts.share import Shared
     from shardviz.tui.app import ShardvizApp
     from shardviz.tui.command import Command
@@ -37,7 +37,7 @@ class Own:
     """What was on screen before the lesson, to come back to."""
 
     history: History
-    scene: Scene
+    scene: ResolvedProblem
     area: str
     step_number: int
     is_left: bool
@@ -166,7 +166,7 @@ class LessonMode:
             app.theme = own.theme
         app.lesson = None
         app.history, app.step_number = own.history, own.step_number
-        app.show(read(own.history.draft, own.scene))
+        app.show(resolve(own.history.draft, own.scene))
         await app.put_on(own.area)
         app.face(own.is_left)
 
@@ -197,7 +197,7 @@ class LessonMode:
             self.draw()
             self._keep(before)
 
-    def show_scene(self, scene: Scene) -> None:
+    def show_scene(self, scene: ResolvedProblem) -> None:
         """The draft on screen has changed."""
         before = self.classroom.attempt
         self.classroom.look_at(scene)
@@ -226,7 +226,7 @@ class LessonMode:
         change, else to the picture."""
         app, room = self.app, self.classroom
         app.history, app.step_number = room.history, 0
-        app.show(read(app.history.draft, app.scene))
+        app.show(resolve(app.history.draft, app.scene))
         await app.put_on(room.screen)
         if room.kind == "code":
             self._code.show(self._program())

@@ -25,7 +25,7 @@ from shardviz.tui.plan.steps_view import StepsView
 from shardviz.tui.plan.target_lines import TargetLines
 
 if TYPE_CHECKING:
-    from shardviz.drafts.scene import Scene
+    from shardviz.drafts.resolve import ResolvedProblem
     from shardviz.lessons.pointing import Place
     from shardviz.planner import Plan
     from shardviz.tui.answers.answer import Answer
@@ -59,7 +59,7 @@ class PlanPane(Pane):
         super().__init__()
         self.chosen = 1
         """The number of the chosen step, from 1."""
-        self._scene: Scene | None = None
+        self._scene: ResolvedProblem | None = None
         self._answers: Mapping[str, Answer] = {}
         self._targets = TargetLines()
         self._picture: tuple[tuple[object, ...], StepsPicture] | None = None
@@ -109,7 +109,7 @@ class PlanPane(Pane):
     def exported(self) -> Plan | None:
         return None if self._scene is None else self._scene.plan
 
-    def show_scene(self, scene: Scene) -> None:
+    def show_scene(self, scene: ResolvedProblem) -> None:
         if self._scene is None or not _same_step(self._scene.plan, scene.plan, self.chosen):
             self.chosen = _first_collective(scene.plan)
             self._steps.scroll_home(animate=False)

@@ -6,21 +6,17 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from shardviz.drafts import edits
-from shardviz.drafts.draft import Draft
-from shardviz.drafts.lines import looks_like_command
+from shardviz.drafts import mesh_edits, spec_edits
+from shardviz.drafts.command_line import looks_like_command
+from shardviz.drafts.enter import enter
+from shardviz.drafts.form import PROBLEM_FIELDS, ProblemForm
 from shardviz.render.plans.plan_arrays import decided_parts
 from shardviz.render.problems.fields_picture import FieldCell, FieldRow, Kind, default_sizes
 
 if TYPE_CHECKING:
-    from shardviz.drafts.scene import Scene
+    from shardviz.drafts.resolve import ResolvedProblem
     from shardviz.sharding import PartitionSpec
 
-CHOICES = {
-    "dtype": ("bf16", "f32", "f16", "f8e4m3fn", "s8"),
-    "axis_types": ("auto", "explicit"),
-}
-"""What fields of few words cycle through."""
 MAX_LETTERS = 4
 """Letters of axes that the footer names."""
 WORKS_ON: dict[str, tuple[Kind, ...]] = {
@@ -38,18 +34,18 @@ WORKS_ON: dict[str, tuple[Kind, ...]] = {
 """The kinds of cells on which a command does something; commands that are not here need no cell."""
 
 
-def works_on(command: str, cell: FieldCell, scene: Scene) -> bool:
+def works_on(command: str, cell: FieldCell, scene: ResolvedProblem) -> bool:
     """Whether a command does something to a cell."""
     if command in WORKS_ON and cell.kind not in WORKS_ON[command]:
         return False
     if command == "cycle" and cell.kind == "text":
-        return cell.field in CHOICES
+        return cell.field in PROBLEM_FIELDS and bool(PROBLEM_FIELDS[cell.field].usual)
     if command == "cycle" and cell.kind == "array":
         return cell.row < len(scene.rows) and scene.rows[cell.row].role != "operand"
     return True
 
 
-def text_of(cell: FieldCell, scene: Scene) -> str:
+def text_of(cell: FieldCell, scene: ResolvedProblem) -> str:
     """The text that one edits: an axis with its size, or the whole field."""
     draft = scene.draft
     if cell.kind == "axis":
@@ -62,27 +58,27 @@ def text_of(cell: FieldCell, scene: Scene) -> str:
     return text
 
 
-def entered(draft: Draft, cell: FieldCell, text: str) -> Draft:
+def entered(draft: ProblemForm, cell: FieldCell, text: str) -> ProblemForm:
     """Another text in place of that of a cell; an axis without a text is removed."""
     if cell.kind != "axis" or looks_like_command(text):
-        return edits.enter(draft, cell.field, text)
+        return enter(draft, cell.field, text)
     if not text.strip():
-        return edits.remove_axis(draft, cell.axes[0])
-    return edits.enter_axis(draft, cell.axes[0], text)
+        return mesh_edits.remove_axis(draft, cell.axes[0])
+    return mesh_edits.enter_axis(draft, cell.axes[0], text)
 
 
-def cycled(draft: Draft, cell: FieldCell, scene: Scene) -> Draft:
+def cycled(draft: ProblemForm, cell: FieldCell, scene: ResolvedProblem) -> ProblemForm:
     """The next choice for a cell."""
     if cell.kind == "dim":
-        return edits.cycle(draft, cell.row, cell.number)
+        return spec_edits.cycle(draft, cell.row, cell.number)
     if cell.kind in ("array", "choice"):
-        return edits.toggle_open(draft, cell.row, planned_spec(cell.row, scene))
-    choices = CHOICES[cell.field]
+        return spec_edits.toggle_open(draft, cell.row, planned_spec(cell.row, scene))
+    choices = PROBLEM_FIELDS[cell.field].usual
     place = choices.index(cell.text) + 1 if cell.text in choices else 0
-    return edits.enter(draft, cell.field, choices[place % len(choices)])
+    return enter(draft, cell.field, choices[place % len(choices)])
 
 
-def planned_spec(row: int, scene: Scene) -> PartitionSpec | None:
+def planned_spec(row: int, scene: ResolvedProblem) -> PartitionSpec | None:
     """How the plan splits an array; None where the plan is not that of the draft."""
     if scene.faults:
         return None
@@ -90,11 +86,11 @@ def planned_spec(row: int, scene: Scene) -> PartitionSpec | None:
     return arrays[row].spec
 
 
-def assigned(draft: Draft, cell: FieldCell, axis: str) -> Draft:
+def assigned(draft: ProblemForm, cell: FieldCell, axis: str) -> ProblemForm:
     """A mesh axis more for a dimension, or for the axes over which an array is a pending sum."""
     if cell.kind == "dim":
-        return edits.assign(draft, cell.row, cell.number, axis)
-    return edits.toggle_unreduced(draft, cell.row, axis)
+        return spec_edits.assign(draft, cell.row, cell.number, axis)
+    return spec_edits.toggle_unreduced(draft, cell.row, axis)
 
 
 def moved_from(rows: Sequence[FieldRow], cell: FieldCell, axis: str) -> str:
@@ -109,12 +105,12 @@ def moved_from(rows: Sequence[FieldRow], cell: FieldCell, axis: str) -> str:
     return ""
 
 
-def cleared(draft: Draft, cell: FieldCell) -> Draft:
+def cleared(draft: ProblemForm, cell: FieldCell) -> ProblemForm:
     """No axis for a dimension, or no pending sum."""
     if cell.kind == "dim":
-        return edits.clear(draft, cell.row, cell.number)
+        return spec_edits.clear(draft, cell.row, cell.number)
     for axis in cell.axes:
-        draft = edits.toggle_unreduced(draft, cell.row, axis)
+        draft = spec_edits.toggle_unreduced(draft, cell.row, axis)
     return draft
 
 

@@ -9,27 +9,16 @@ from textual import events
 from textual.widgets import Input
 from textual.widgets.input import Selection
 
-from shardviz.drafts.draft import Draft
-from shardviz.drafts.plain_text import one_line
+from shardviz.drafts.form import PROBLEM_FIELDS, ProblemForm, one_line
 from shardviz.render.problems.fields_picture import FieldCell, Typing
 from shardviz.tui.problem.changes import entered, text_of
 from shardviz.tui.problem.commands import KEEP, TYPING
 
 if TYPE_CHECKING:
-    from shardviz.drafts.scene import Scene
+    from shardviz.drafts.resolve import ResolvedProblem
 
 MAX_TEXT = 20_000
 """Characters that a field takes."""
-HINTS = {
-    "mesh": "X=2,Y=4, or 2x4",
-    "einsum": "bd,df->bf; a chain ab,bc->ac;ac,cd->ad; A[I_X, J] * B[J, K]",
-    "sizes": "b=8,d=2048, or 8x2048,2048x8192; empty for the defaults",
-    "dtype": "bf16, f32, f16, f8e4m3fn, s8, …",
-    "axis_types": "auto or explicit",
-    "device_order": "0,2,1,3, or row-major; empty for JAX's own",
-    "targets": "shardy, cpu, v5e:2x4, h100:8, …",
-}
-"""What can be typed, by field."""
 AXIS_HINT = "a name, a size, or both: X=4; all axes: X=2,Y=4; nothing removes the axis"
 SPEC_HINT = "X_, P('X', None), A[b_X, d] …; all arrays: X_,__->X_; ? where the compiler may choose"
 
@@ -54,7 +43,7 @@ class Entry(Input):
         """Lines that the notes on the text have taken so far."""
         self.display = False
 
-    def open(self, cell: FieldCell, before: Scene) -> None:
+    def open(self, cell: FieldCell, before: ResolvedProblem) -> None:
         """Begin with the text of a cell; `before` is the scene that esc brings back."""
         self.cell, self.before = cell, before
         self._first = one_line(text_of(cell, before))
@@ -71,16 +60,17 @@ class Entry(Input):
             self._on_end(keep)
 
     @property
-    def draft(self) -> Draft:
+    def draft(self) -> ProblemForm:
         """The draft with the text as it stands."""
         before = self.before.draft
         return before if self.value == self._first else entered(before, self.cell, self.value)
 
-    def typing(self, scene: Scene) -> Typing:
+    def typing(self, scene: ResolvedProblem) -> Typing:
         """What the picture of the fields shows of the text, `scene` being that of `draft`."""
         cell = self.cell
         faults = tuple(fault for fault in scene.faults if fault.field == cell.field)
-        hint = AXIS_HINT if cell.kind == "axis" else HINTS.get(cell.field, SPEC_HINT)
+        own = PROBLEM_FIELDS.get(cell.field)
+        hint = AXIS_HINT if cell.kind == "axis" else SPEC_HINT if own is None else own.hint
         return Typing(cell.field, faults, hint, self.notes)
 
     async def _on_key(self, event: events.Key) -> None:

@@ -11,9 +11,9 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.geometry import Region
 
-from shardviz.drafts import edits
-from shardviz.drafts.parsing import mesh_of
-from shardviz.drafts.reading import read
+from shardviz.drafts import mesh_edits, spec_edits
+from shardviz.drafts.parsing import parsed
+from shardviz.drafts.resolve import resolve
 from shardviz.render.problems.fields_picture import FieldCell, FieldRow, FieldsPicture, field_rows, mesh_in
 from shardviz.tui.command import Command, CommandsChanged, bindings
 from shardviz.tui.editor import Editor, as_editor
@@ -24,7 +24,7 @@ from shardviz.tui.problem.entry import Entry
 from shardviz.tui.problem.fields_view import FieldsView
 
 if TYPE_CHECKING:
-    from shardviz.drafts.scene import Scene
+    from shardviz.drafts.resolve import ResolvedProblem
 
 
 class ProblemPanel(Vertical):
@@ -65,7 +65,7 @@ class ProblemPanel(Vertical):
         return self._entry.is_open
 
     @property
-    def scene(self) -> Scene:
+    def scene(self) -> ResolvedProblem:
         return self.editor.scene
 
     @property
@@ -95,7 +95,7 @@ class ProblemPanel(Vertical):
             return {}
         return changes.letters_of(mesh_in(self.scene).axis_names)
 
-    def show_scene(self, scene: Scene) -> None:
+    def show_scene(self, scene: ResolvedProblem) -> None:
         """Draw another scene."""
         self._rows = field_rows(scene)
         self._draw()
@@ -184,7 +184,7 @@ class ProblemPanel(Vertical):
 
     def action_sum(self) -> None:
         if self._works("sum"):
-            draft = edits.cycle_unreduced(self.scene.draft, self.cell.row)
+            draft = spec_edits.cycle_unreduced(self.scene.draft, self.cell.row)
             if draft == self.scene.draft:
                 self.editor.notify("Every axis splits a dimension of this array: ⌫ on one frees its axes.")
             self.editor.edit(draft)
@@ -195,26 +195,26 @@ class ProblemPanel(Vertical):
 
     def action_double(self) -> None:
         if self._works("double"):
-            self.editor.edit(edits.double_axis(self.scene.draft, *self.cell.axes))
+            self.editor.edit(mesh_edits.double_axis(self.scene.draft, *self.cell.axes))
 
     def action_halve(self) -> None:
         if self._works("halve"):
-            self.editor.edit(edits.halve_axis(self.scene.draft, *self.cell.axes))
+            self.editor.edit(mesh_edits.halve_axis(self.scene.draft, *self.cell.axes))
 
     def action_add_axis(self) -> None:
         if self._works("add_axis"):
             self.cursor = Cursor("mesh", len(mesh_in(self.scene).axis_names))
-            self.editor.edit(edits.add_axis(self.scene.draft))
+            self.editor.edit(mesh_edits.add_axis(self.scene.draft))
 
     def action_remove_axis(self) -> None:
         if self._works("remove_axis"):
-            self.editor.edit(edits.remove_axis(self.scene.draft, *self.cell.axes))
+            self.editor.edit(mesh_edits.remove_axis(self.scene.draft, *self.cell.axes))
 
     def action_move_axis(self, places: int) -> None:
         if self._works(f"move_axis({places})"):
             axis = self.cell.axes[0]
-            draft = edits.move_axis(self.scene.draft, axis, places)
-            mesh = mesh_of(draft)
+            draft = mesh_edits.move_axis(self.scene.draft, axis, places)
+            mesh = parsed(draft).mesh
             if mesh is not None:
                 self.cursor = Cursor("mesh", mesh.axis_names.index(axis))
             self.editor.edit(draft)
@@ -233,7 +233,7 @@ class ProblemPanel(Vertical):
         No step of undo yet.
         """
         if self._entry.is_open:
-            self.editor.show(read(self._entry.draft, self._entry.before))
+            self.editor.show(resolve(self._entry.draft, self._entry.before))
 
     def _end_typing(self, keep: bool) -> None:
         """Keep the text as one step of undo, or go back to the scene before it."""
@@ -243,4 +243,4 @@ class ProblemPanel(Vertical):
             self.editor.edit(self._entry.draft)
             self._draw()
         else:
-            self.editor.show(read(self.editor.history.draft, self._entry.before))
+            self.editor.show(resolve(self.editor.history.draft, self._entry.before))

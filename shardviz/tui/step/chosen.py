@@ -11,8 +11,8 @@ from shardviz.errors import ShardvizError
 from shardviz.planner.plan import LOCAL_OPS
 
 if TYPE_CHECKING:
-    from shardviz.drafts.draft import Draft
-    from shardviz.drafts.scene import Scene
+    from shardviz.drafts.form import ProblemForm
+    from shardviz.drafts.resolve import ResolvedProblem
     from shardviz.hardware import Placement, Topology
     from shardviz.hardware.chips import Gpu, TpuChip
     from shardviz.hardware.links import Links
@@ -38,7 +38,7 @@ class Chosen:
         """The kind of links that a person has chosen; None for those of a target, or a ring or a torus."""
         self.fault: ShardvizError | None = None
         self._algorithm: str | None = None
-        self._scene: Scene | None = None
+        self._scene: ResolvedProblem | None = None
         self._of: tuple[object, ...] = ()
         self._questions: dict[str | None, CollectiveQuestion] = {}
         self._mesh: Mesh | None = None
@@ -60,7 +60,7 @@ class Chosen:
         """Whether it belongs to no plan."""
         return self._scene is not None and self._scene.collective is not None
 
-    def look(self, scene: Scene) -> Literal["same", "alike", "other"]:
+    def look(self, scene: ResolvedProblem) -> Literal["same", "alike", "other"]:
         """Find the collective in a scene.
 
         "same": it is the one before; "alike": the same operation on the same array, otherwise split or
@@ -123,7 +123,7 @@ class Chosen:
         place = names.index(now) if now in names else 0
         self._algorithm = names[(place + steps) % len(names)]
 
-    def settled(self, draft: Draft) -> Draft | None:
+    def settled(self, draft: ProblemForm) -> ProblemForm | None:
         """The draft with the chosen algorithm in its own collective, to which it then belongs; None where a
         collective of the plan is played, or the draft has faults."""
         own = draft.collective
@@ -226,11 +226,11 @@ class Chosen:
     @property
     def command_line(self) -> str:
         """The command that shows the same; empty where nothing is shown."""
-        from shardviz.drafts.words import words
+        from shardviz.drafts.command_line import to_arguments
 
         if self._scene is None or self.base is None:
             return ""
-        found = words(self._scene.shown, "step" if self.is_own else "explain")
+        found = to_arguments(self._scene.shown, "step" if self.is_own else "explain")
         if not self.is_own:
             found += ["--step", str(self.step)]
         elif kind := self._kind:

@@ -13,33 +13,24 @@ from textual.message import Message
 from textual.widgets import Input, Static
 
 from shardviz.collectives.operations import OPERATIONS, PARAMETERS, takers
-from shardviz.drafts.draft import CollectiveDraft
+from shardviz.drafts.form import COLLECTIVE_FIELDS, CollectiveFields
 from shardviz.drafts.wording import as_sentence
 from shardviz.errors import ShardvizError
 from shardviz.tui.editor import as_editor
 from shardviz.tui.step.choice_field import ChoiceField
 
 if TYPE_CHECKING:
-    from shardviz.drafts.scene import Scene
+    from shardviz.drafts.resolve import ResolvedProblem
     from shardviz.sharding import Mesh
 
-FIELDS: tuple[str, ...] = ("op", "axis", "data", "shape", "spec", "dtype", "algorithm")
+FIELDS = tuple(COLLECTIVE_FIELDS)
 PARTS = {"operation": "op"}
 """Fields that a message calls otherwise."""
 SETTINGS = ("pieces", *(name for name in PARAMETERS if name != "untiled"), "untiled")
 """Fields that only some algorithms or operations take."""
 CHOSEN = ("op", "algorithm")
 """Fields below which stands what can be chosen for them."""
-HINTS = {
-    "op": "all_gather, psum, psum_scatter, all_to_all, ppermute, …",
-    "axis": "all axes of the mesh",
-    "data": "0, 1, 2, …",
-    "shape": "one dimension",
-    "spec": "dimension 0 over all axes",
-    "dtype": "s32, or f32 for fractions",
-    "algorithm": "the usual one",
-    "pieces": "as the algorithm has it",
-}
+HINTS = {name: each.hint for name, each in COLLECTIVE_FIELDS.items()} | {"pieces": "as the algorithm has it"}
 
 
 class CollectiveForm(VerticalScroll):
@@ -63,7 +54,7 @@ class CollectiveForm(VerticalScroll):
     class Done(Message):
         """The form may be closed."""
 
-    _filled: CollectiveDraft | None = None
+    _filled: CollectiveFields | None = None
 
     def compose(self) -> ComposeResult:
         yield Static(Text("Another collective", "bold"), id="form-title")
@@ -83,11 +74,11 @@ class CollectiveForm(VerticalScroll):
     def first_field(self) -> Input:
         return self.query_one("#field-op", Input)
 
-    def show_scene(self, scene: Scene) -> None:
+    def show_scene(self, scene: ResolvedProblem) -> None:
         """The collective of a scene; what somebody is writing stays while that is the same."""
         if not self.display:
             return
-        collective = scene.draft.collective or CollectiveDraft()
+        collective = scene.draft.collective or CollectiveFields()
         if collective != self._filled:
             self._filled = collective
             values = {name: getattr(collective, name) for name in FIELDS} | dict(collective.parameters)
@@ -97,11 +88,11 @@ class CollectiveForm(VerticalScroll):
         self._check()
 
     @property
-    def collective(self) -> CollectiveDraft:
+    def collective(self) -> CollectiveFields:
         """What stands in the fields."""
         texts = {name: self.query_one(f"#field-{name}", Input).value.strip() for name in FIELDS}
         parameters = [(name, self.query_one(f"#field-{name}", Input).value.strip()) for name in SETTINGS]
-        return CollectiveDraft(**texts, parameters=tuple(each for each in parameters if each[1]))
+        return CollectiveFields(**texts, parameters=tuple(each for each in parameters if each[1]))
 
     def on_input_changed(self, _event: Input.Changed) -> None:
         self._check()
@@ -147,10 +138,10 @@ class CollectiveForm(VerticalScroll):
         return not wrong
 
 
-def _algorithms(collective: CollectiveDraft, mesh: Mesh) -> list[str]:
+def _algorithms(collective: CollectiveFields, mesh: Mesh) -> list[str]:
     """Those that can do it, as far as it is a collective."""
     from shardviz.collectives import schedules_for
-    from shardviz.drafts.collective_question import collective_question
+    from shardviz.drafts.resolve import collective_question
 
     try:
         question = collective_question(replace(collective, algorithm=""), mesh)
@@ -159,8 +150,8 @@ def _algorithms(collective: CollectiveDraft, mesh: Mesh) -> list[str]:
         return []
 
 
-def _error(collective: CollectiveDraft, mesh: Mesh) -> ShardvizError | None:
-    from shardviz.drafts.collective_question import collective_question
+def _error(collective: CollectiveFields, mesh: Mesh) -> ShardvizError | None:
+    from shardviz.drafts.resolve import collective_question
 
     try:
         collective_question(collective, mesh)
@@ -169,7 +160,7 @@ def _error(collective: CollectiveDraft, mesh: Mesh) -> ShardvizError | None:
     return None
 
 
-def _culprit(collective: CollectiveDraft, mesh: Mesh) -> str:
+def _culprit(collective: CollectiveFields, mesh: Mesh) -> str:
     """The field without which all would be well, of those that clash; else the operation."""
     for name in FIELDS[:0:-1]:
         emptied: dict[str, Any] = {name: ""}

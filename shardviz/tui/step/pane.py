@@ -27,7 +27,7 @@ from shardviz.tui.step.player import Player
 from shardviz.tui.step.round_view import RoundView
 
 if TYPE_CHECKING:
-    from shardviz.drafts.scene import Scene
+    from shardviz.drafts.resolve import ResolvedProblem
     from shardviz.hardware.links import Links
     from shardviz.lessons.pointing import Place
     from shardviz.render.programs.target_document import Document
@@ -67,7 +67,7 @@ class StepPane(Pane):
         self.player = Player()
         self.stepped: PreparedRun | None = None
         self.chosen = Chosen()
-        self._scene: Scene | None = None
+        self._scene: ResolvedProblem | None = None
         self._answers: Mapping[str, Answer] = {}
         self._group = 0
         self._view: View = "devices"
@@ -87,7 +87,7 @@ class StepPane(Pane):
     def on_mount(self) -> None:
         self._open_form(False)
 
-    def show_scene(self, scene: Scene) -> None:
+    def show_scene(self, scene: ResolvedProblem) -> None:
         self._scene, self._page = scene, None
         if self.editor.step_number:
             # It was chosen on another screen.
@@ -109,7 +109,7 @@ class StepPane(Pane):
         if self._scene is not None and self.is_loaded:
             self._load(self.player.fraction) if self._stand_on(self._scene) else self._draw_foot()
 
-    def _stand_on(self, scene: Scene) -> bool:
+    def _stand_on(self, scene: ResolvedProblem) -> bool:
         """Take the links of the targets that have answered; whether they are others than before."""
         from shardviz.tui.layout.grounds import grounds_of
 
@@ -306,7 +306,7 @@ class StepPane(Pane):
         self.post_message(self.Ready(ticket, worked_out(question, links)))
 
     @work(thread=True, exit_on_error=False, group="step", exclusive=True)
-    def _load_modules(self, scene: Scene) -> None:
+    def _load_modules(self, scene: ResolvedProblem) -> None:
         """Do once, beside the screen, what takes long the first time."""
         from shardviz.render.rounds import player
         from shardviz.tui.layout import grounds

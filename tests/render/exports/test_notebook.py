@@ -8,15 +8,15 @@ import re
 import nbformat
 import pytest
 
-from shardviz.drafts.options import draft_from_options
-from shardviz.drafts.reading import read
+from shardviz.drafts.command_line import form_from_options
+from shardviz.drafts.resolve import resolve
 from shardviz.render.exports.notebook import notebook
 from shardviz.render.exports.script import script
 from shardviz.render.exports.subject import Program, Subject, title_of
 
 DEVICES = re.compile(r'jax\.config\.update\("jax_(platforms|num_cpu_devices)", .*\)')
 """What the tests have set up already."""
-SCENE = read(draft_from_options("bd,df->bf", specs="XY,Y_->X_", sizes="b=8,d=16,f=4"))
+SCENE = resolve(form_from_options("bd,df->bf", specs="XY,Y_->X_", sizes="b=8,d=16,f=4"))
 COMMAND = "shardviz explain 'bd,df->bf' --specs 'XY,Y_->X_'"
 SUBJECTS = {
     "problem": Subject(SCENE.problem, title_of(SCENE.problem), COMMAND),

@@ -1,0 +1,224 @@
+"""Meshes and specs as Python code has them: text, shardviz's own, or JAX's, known by their attributes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from shardviz.errors import QuestionError, plural, quote
+
+if TYPE_CHECKING:
+    from shardviz.notation.einsum import Einsum
+    from shardviz.sharding import Mesh
+
+
+MeshLike: TypeAlias = "str | Mapping[str, int] | Mesh | Any"
+"""``"X=2,Y=4"``, ``{"X": 2, "Y": 4}``, a `shardviz.sharding.Mesh`, JAX's `Mesh` or `AbstractMesh`."""
+_MESH_HINT = "give text such as 'X=2,Y=4', a shardviz Mesh or a jax Mesh"
+
+
+@dataclass(frozen=True)
+class JaxMesh:
+    """A `jax.sharding.Mesh` without JAX: names, sizes and device ids by row-major position.
+
+    `slices` are the TPU slices that the devices are on, None where there are none. An abstract mesh has no
+    devices, and `ids` is None. A name that no notation can write has _ in place of what offends: JAX takes
+    any.
+    """
+
+    axis_names: tuple[str, ...]
+    axis_sizes: tuple[int, ...]
+    ids: tuple[int, ...] | None
+    slices: tuple[int, ...] | None = None
+
+    @classmethod
+    def of(cls, mesh: Any) -> JaxMesh | None:
+        """The mesh that an object of JAX is; None when it is something else."""
+        names, sizes = getattr(mesh, "axis_names", None), getattr(mesh, "axis_sizes", None)
+        if not isinstance(names, tuple) or not isinstance(sizes, tuple):
+            return None
+        try:
+            devices = [*mesh.devices.flat]
+        except (AttributeError, ValueError):  # ValueError is what JAX's abstract meshes raise
+            return cls(_writable(map(str, names)), tuple(map(int, sizes)), None)
+        slices = [int(s) for device in devices if (s := getattr(device, "slice_index", None)) is not None]
+        return cls(
+            _writable(map(str, names)),
+            tuple(map(int, sizes)),
+            tuple(int(device.id) for device in devices),
+            tuple(slices) if slices else None,
+        )
+
+    @property
+    def numbers(self) -> tuple[int, ...] | None:
+        """The devices by position, numbered from 0 in the order of their ids; None where all is in order."""
+        if self.ids is None:
+            return None
+        number = {device: i for i, device in enumerate(sorted(self.ids))}
+        found = tuple(number[device] for device in self.ids)
+        return None if found == tuple(range(len(found))) else found
+
+    def mesh(self) -> Mesh:
+        """The same mesh, its devices numbered from 0."""
+        from shardviz.sharding import Mesh
+
+        return Mesh(self.axis_names, self.axis_sizes, self.numbers)
+
+
+def as_mesh(mesh: MeshLike, device_order: str | Sequence[int] | None = None) -> Mesh:
+    """The mesh, with its devices in `device_order` if one is given: ids by row-major position.
+
+    A jax Mesh brings its own order; its devices are numbered from 0 in the order of their ids. Raises
+    `QuestionError` for what is no mesh, and for an order that does not fit it.
+    """
+    from shardviz.notation import parse_mesh
+    from shardviz.notation.mesh import with_device_order
+    from shardviz.sharding import Mesh
+
+    if isinstance(mesh, str):
+        found = parse_mesh(mesh)
+    elif isinstance(mesh, Mapping):
+        found = parse_mesh(",".join(f"{axis}={size}" for axis, size in mesh.items()))
+    elif isinstance(mesh, Mesh):
+        found = mesh
+    else:
+        foreign = JaxMesh.of(mesh)
+        if foreign is None:
+            raise QuestionError(f"{quote(repr(mesh))} is not a mesh", _MESH_HINT)
+        found = foreign.mesh()
+    if device_order is None:
+        return found
+    text = device_order if isinstance(device_order, str) else ",".join(map(str, device_order))
+    return with_device_order(found, text)
+
+
+def _writable(names: Iterable[str]) -> tuple[str, ...]:
+    from shardviz.sharding.mesh import is_axis_name
+
+    found: list[str] = []
+    for name in names:
+        name = re.sub(r"[^A-Za-z0-9_]", "_", name)
+        if not is_axis_name(name):
+            name = f"axis_{name.strip('_')}"
+        while name in found:
+            name += "_"
+        found.append(name)
+    return tuple(found)
+
+
+SpecsLike: TypeAlias = "str | Sequence[Any] | None"
+"""``"XY,Y_->X_"``, or for each operand, and for the result if it is wanted so, one of: text, a
+`PartitionSpec`, a `NamedSharding`, a `jax.Array` or `jax.ShapeDtypeStruct` that has one, None to leave it
+open."""
+_SPECS_HINT = "give text such as 'XY,Y_->X_', or a P, a NamedSharding or an array for each operand"
+
+
+@dataclass(frozen=True)
+class GivenArrays:
+    """The content of a call's specs: their text, and the meshes, sizes by dimension and dtypes of arrays."""
+
+    text: str | None
+    meshes: tuple[Any, ...] = ()
+    sizes: Mapping[str, int] | None = None
+    dtypes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Item:
+    text: str
+    mesh: Any = None
+    shape: tuple[int, ...] | None = None
+    dtype: str | None = None
+
+
+def given_arrays(einsum: str, specs: SpecsLike | Any) -> GivenArrays:
+    """Read the specs of an einsum's arrays. Raises `QuestionError` for others, too few and too many."""
+    from shardviz.notation import parse_chain
+
+    if specs is None or isinstance(specs, str):
+        return GivenArrays(specs)
+    is_several = isinstance(specs, Sequence) and not _is_partition_spec(specs)
+    items = [_item(each) for each in specs] if is_several else [_item(specs)]
+    parts = parse_chain(einsum)
+    count = sum(len(part.operands) for part in parts) - len(parts) + 1
+    if len(items) not in (count, count + 1):
+        raise QuestionError(
+            f"specs has {plural(len(items), 'entry', 'entries')}, but {quote(einsum)} has "
+            f"{plural(count, 'operand')}",
+            "give one for each operand, and one for the result if it is wanted so",
+        )
+    left = iter(items)
+    texts = []
+    for number, part in enumerate(parts):
+        first = ["?"] if number else []
+        texts.append(",".join([*first, *(next(left).text for _ in part.operands[len(first) :])]))
+    text = "; ".join(texts) + (f"->{items[-1].text}" if len(items) > count else "")
+    return GivenArrays(
+        text,
+        tuple(item.mesh for item in items if item.mesh is not None),
+        _sizes(einsum, parts, items),
+        tuple(dict.fromkeys(item.dtype for item in items if item.dtype is not None)),
+    )
+
+
+def merged_sizes(sizes: Mapping[str, int], others: Mapping[str, int]) -> dict[str, int]:
+    """Both; `QuestionError` for a dimension that has two sizes."""
+    for dim in sizes.keys() & others.keys():
+        if sizes[dim] != others[dim]:
+            raise QuestionError(
+                f"dimension {dim} has the size {others[dim]} and the size {sizes[dim]}", "give it one size"
+            )
+    return {**sizes, **others}
+
+
+def _sizes(einsum: str, parts: Sequence[Einsum], items: Sequence[_Item]) -> dict[str, int] | None:
+    """The sizes of the dimensions of arrays that have a shape; None where there are none."""
+    if all(item.shape is None for item in items):
+        return None
+    if "..." in einsum:
+        raise QuestionError(f"the arrays' shapes do not say what ... is in {quote(einsum)}", "name it")
+    operands = [dims for number, part in enumerate(parts) for dims in part.operands[min(number, 1) :]]
+    found: dict[str, int] = {}
+    for dims, item in zip([*operands, parts[-1].result], items, strict=False):
+        if item.shape is None:
+            continue
+        if len(item.shape) != len(dims):
+            raise QuestionError(
+                f"an array of shape {item.shape} is given for the dimensions {', '.join(dims) or 'none'}",
+                "give the arrays in the einsum's order",
+            )
+        found = merged_sizes(found, dict(zip(dims, map(int, item.shape), strict=True)))
+    return found
+
+
+def _item(value: Any) -> _Item:
+    if value is None or isinstance(value, str):
+        return _Item("?" if value is None else value)
+    if _is_partition_spec(value):
+        return _Item(_spec_text(value))
+    sharding = getattr(value, "sharding", value)
+    spec = getattr(sharding, "spec", None)
+    if not _is_partition_spec(spec):
+        raise QuestionError(f"{quote(repr(value))} does not say how an array is split", _SPECS_HINT)
+    if sharding is value:
+        return _Item(_spec_text(spec), sharding.mesh)
+    return _Item(_spec_text(spec), sharding.mesh, tuple(value.shape), str(value.dtype))
+
+
+def _is_partition_spec(value: Any) -> bool:
+    """Return whether a value is JAX's: its class was once a tuple's and has had two names."""
+    return type(value).__name__ in ("PartitionSpec", "P")
+
+
+def _spec_text(spec: Any) -> str:
+    from shardviz.sharding import PartitionSpec
+
+    dims = []
+    for entry in getattr(spec, "partitions", spec):
+        axes = () if entry is None else (entry,) if isinstance(entry, str) else entry
+        if not isinstance(axes, tuple):
+            raise QuestionError(f"{quote(str(spec))} leaves a dimension open", "name its axes, or give None")
+        dims.append(tuple(map(str, axes)))
+    return str(PartitionSpec(tuple(dims), tuple(getattr(spec, "unreduced", None) or ())))

@@ -1,0 +1,338 @@
+"""`shardviz lesson --check`: lessons checked by shardviz, then against JAX, which runs their programs too."""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import click
+
+from shardviz.cli import lesson_runner as script
+from shardviz.cli.messages import print_note, working
+from shardviz.cli.process import ExitCode, on_signal
+from shardviz.collectives import Frames
+from shardviz.compiler import TARGETS, Compiled, Worker
+from shardviz.compiler.environments import simulated_environment
+from shardviz.compiler.last_words import last_words
+from shardviz.errors import ShardvizError, TargetError, plural
+from shardviz.lessons.checking import Complaint, complaints
+from shardviz.lessons.course import file_names, find
+from shardviz.lessons.jax_questions import (
+    ArraysQuestion,
+    JaxQuestion,
+    PlanQuestion,
+    RunQuestion,
+    jax_questions,
+)
+from shardviz.lessons.lesson import Lesson
+from shardviz.lessons.table import LessonError, quote_name
+from shardviz.render.lessons.fits import fits
+from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
+from shardviz.stepping.verdict import ask_jax, compare_with_jax
+
+SIZE = "80x24"
+"""The key of errors about texts that are too long for such a terminal."""
+TIME_LIMIT_S = 60.0
+"""The time limit of one question to JAX, and of one program."""
+_ANY = ShardedArray("A", ("i",), (2,), "f32", PartitionSpec(((),)))
+
+Verdict = Callable[[], str]
+"""Waits for JAX and returns its disagreement; empty where it agrees."""
+
+
+@dataclass
+class Checked:
+    """A lesson's file, its errors, and the questions to JAX about it: verdicts by key."""
+
+    file: str
+    lesson: Lesson | None = None
+    complaints: list[Complaint] = field(default_factory=list)
+    asked: list[tuple[str, Verdict]] = field(default_factory=list)
+
+    @classmethod
+    def begin(cls, text: str) -> Checked:
+        """Check what can be checked without JAX. Raises `LessonError` where `text` names no lesson."""
+        names = file_names()
+        file = names[int(text) - 1] if text in _numbers() else text
+        try:
+            lesson = find(text)
+        except LessonError as error:
+            if not error.name:
+                raise
+            reason = f"{error.reason} ({error.hint})" if error.hint else error.reason
+            return cls(file, None, [Complaint(error.key, reason)])
+        if lesson.number:
+            file = names[lesson.number - 1]
+        found = complaints(lesson)
+        # Only what can be computed can be laid out.
+        return cls(file, lesson, found or [Complaint(SIZE, reason) for reason in fits(lesson)])
+
+    def ask(self, verifier: LessonVerifier) -> None:
+        """Ask JAX where shardviz finds nothing wrong."""
+        if self.lesson is not None and not self.complaints:
+            self.asked = verifier.ask(self.lesson)
+
+    def wait(self) -> None:
+        """Wait for JAX's verdicts."""
+        for key, verdict in self.asked:
+            if reason := verdict():
+                self.complaints.append(Complaint(key, reason))
+
+    @property
+    def lines(self) -> list[str]:
+        """A line for each error, or one that says that the lesson is right."""
+        file = quote_name(self.file)
+        if self.complaints:
+            return [": ".join(filter(None, (file, each.key, each.reason))) for each in self.complaints]
+        keys = [key for key, _ in self.asked]
+        said = [f"JAX agrees {_times(len(keys) - keys.count('program'))}"] if keys != ["program"] else []
+        ran = ["its program runs"] * keys.count("program")
+        return [f"{file}: {', '.join(['right', *said * bool(keys), *ran])}"]
+
+    @property
+    def document(self) -> dict[str, Any]:
+        return {
+            "file": self.file,
+            "complaints": [{"key": each.key, "reason": each.reason} for each in self.complaints],
+            "asked_of_jax": [key for key, _ in self.asked],
+        }
+
+
+def check_lessons(texts: Sequence[str], as_json: bool) -> int:
+    """Check the lessons that `texts` name, all of the course where there are none; a line each on stdout.
+
+    Raises `LessonError` for a name or a number that no lesson has.
+    """
+    with LessonVerifier() as verifier:
+        with working("checking"):
+            checked = [Checked.begin(text) for text in texts or _numbers()]
+        with working("loading JAX"):
+            silence = verifier.silence()
+        if silence:
+            print_note(f"JAX was not asked, and no program ran: {silence}")
+        else:
+            for each in checked:
+                each.ask(verifier)
+        for each in checked:
+            with working(f"{each.file}: waiting for JAX"):
+                each.wait()
+            if not as_json:
+                click.echo("\n".join(each.lines))
+    wrong = [each for each in checked if each.complaints]
+    if as_json:
+        from shardviz import schemas
+        from shardviz.cli.screen import print_json
+
+        fields = {"lessons": [each.document for each in checked], "note": silence}
+        print_json(schemas.document("lesson_check", fields))
+    else:
+        click.echo(_total(len(checked), wrong))
+    return ExitCode.CHECK_FAILED if wrong else ExitCode.FINE
+
+
+def _numbers() -> list[str]:
+    return [str(number) for number, _ in enumerate(file_names(), 1)]
+
+
+def _total(count: int, wrong: Sequence[Checked]) -> str:
+    if not wrong:
+        return f"{plural(count, 'lesson')}, no errors"
+    found = sum(len(each.complaints) for each in wrong)
+    return f"{plural(found, 'error')} in {len(wrong)} of {plural(count, 'lesson')}"
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+class LessonVerifier:
+    """JAX, which computes the answers of lessons too and runs their programs. Leaving the context ends its
+    processes."""
+
+    def __init__(self) -> None:
+        self._worker = Worker(TIME_LIMIT_S)
+        self._programs = Programs(simulated_environment(os.environ), TIME_LIMIT_S)
+        on_signal(self._worker.kill)
+        on_signal(self._programs.kill)
+        self._first = self._worker.layout(_ANY, Mesh(("X",), (2,)))
+
+    def __enter__(self) -> LessonVerifier:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._programs.close()
+        self._worker.close()
+
+    def silence(self) -> str:
+        """The reason why JAX cannot be asked here, as soon as that is known; empty where it can."""
+        try:
+            self._first.result()
+        except ShardvizError as error:
+            return error.message
+        return ""
+
+    def ask(self, lesson: Lesson) -> list[tuple[str, Verdict]]:
+        """Send all questions about a lesson at once; a verdict for each, with the key that it is about.
+
+        What nobody here can answer, as of a mesh with too many devices, is left out.
+        """
+        asked = []
+        for question in jax_questions(lesson):
+            with suppress(TargetError):
+                asked.append((question.key, self._verdict(question)))
+        if lesson.program:
+            asked.append(("program", self._programs.start(lesson.program).result))
+        return asked
+
+    def _verdict(self, question: JaxQuestion) -> Verdict:
+        """Ask at once, and wait when the verdict is wanted. Raises `TargetError` where nobody can answer."""
+        worker = self._worker
+        match question:
+            case ArraysQuestion():
+                layouts = [worker.layout(array, question.mesh) for array in question.arrays]
+                return _said(lambda: question.disagreement([each.result() for each in layouts]))
+            case RunQuestion():
+                asked = question.question
+                run = ask_jax(worker, asked, TARGETS["cpu"])
+                frames = Frames(asked.schedule, asked.operation, asked.layout.mesh, asked.shards)
+                return _said(lambda: question.disagreement(compare_with_jax(asked, frames, run.result())))
+            case PlanQuestion():
+                first = worker.submit(question.plan.problem, TARGETS["shardy"])
+                return _said(lambda: _of_either(worker, question, first.result()))
+
+
+def _of_either(worker: Worker, question: PlanQuestion, shardy: Compiled) -> str:
+    """Shardy's disagreement, unless XLA's program for simulated devices agrees."""
+    if not question.disagreement([shardy]):
+        return ""
+    answers = [shardy]
+    with suppress(TargetError):
+        answers.append(worker.submit(question.plan.problem, TARGETS["cpu"]).result())
+    return question.disagreement(answers)
+
+
+def _said(verdict: Verdict) -> Verdict:
+    """The same, where JAX's failure is a verdict too."""
+
+    def said() -> str:
+        try:
+            return verdict()
+        except ShardvizError as error:
+            return f"JAX gives no answer: {error.message}"
+
+    return said
+
+
+LAST_BYTES = 32_768
+"""Bytes at the end of a program's output that are read."""
+
+
+class Programs:
+    """Programs that run now, one after the other. Leaving the context ends the one that does, and removes
+    what they wrote."""
+
+    def __init__(self, environment: Mapping[str, str], time_limit: float = TIME_LIMIT_S) -> None:
+        self._environment = environment
+        self._time_limit = time_limit
+        self._folder = tempfile.mkdtemp(prefix="shardviz-")
+        self._pool = ThreadPoolExecutor(1)
+        self._runner: subprocess.Popen[str] | None = None
+        self._is_over = False
+
+    def __enter__(self) -> Programs:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def start(self, program: str) -> Future[str]:
+        """Run a program after those before it; the result is why it failed, empty where it did not."""
+        return self._pool.submit(self._run, program)
+
+    def close(self) -> None:
+        """End what runs, and wait for its end."""
+        self.kill()
+        self._pool.shutdown(cancel_futures=True)
+        self._reap()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def kill(self) -> None:
+        """End what runs, with all that it started; for a signal handler too: nothing is waited for."""
+        self._is_over = True
+        if self._runner is not None:
+            _end(self._runner)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _run(self, program: str) -> str:
+        folder = Path(tempfile.mkdtemp(dir=self._folder))
+        path = folder / "program.py"
+        path.write_text(program, encoding="utf-8")
+        runner = self._runner = self._runner or self._begin()
+        if self._is_over:
+            _end(runner)
+        assert runner.stdin is not None
+        assert runner.stdout is not None
+        with suppress(BrokenPipeError):
+            print(path, file=runner.stdin, flush=True)
+        if not select.select([runner.stdout], [], [], self._time_limit)[0]:
+            self._reap()
+            return f"it was stopped after {self._time_limit:g} s"
+        code = runner.stdout.readline().strip()
+        if not code:
+            self._reap()
+            return "it ended the process that runs it"
+        printed = (folder / "out").stat().st_size + (folder / "err").stat().st_size
+        if printed >= script.MAX_BYTES:
+            return f"it prints more than {script.MAX_BYTES:,} bytes"
+        if code != "0":
+            words = last_words(_last_of(folder / "err"))
+            return f"it ended with {code}{f': {words}' if words else ''}"
+        return "" if _last_of(folder / "out").strip() else "it prints nothing"
+
+    def _begin(self) -> subprocess.Popen[str]:
+        # A session of its own, so that whatever a program starts can be ended with it. -P keeps the folder of
+        # the script off the path: a program must not import what lies there.
+        return subprocess.Popen(
+            [sys.executable, "-P", script.__file__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            cwd=self._folder,
+            env=self._environment,
+            start_new_session=True,
+        )
+
+    def _reap(self) -> None:
+        """End the runner with all that it runs; the next program gets another one."""
+        if self._runner is not None:
+            _end(self._runner)
+            self._runner.communicate()
+            self._runner = None
+
+
+def _last_of(path: Path) -> str:
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - LAST_BYTES))
+        return file.read().decode(errors="replace")
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    with suppress(OSError):
+        os.killpg(process.pid, signal.SIGKILL)

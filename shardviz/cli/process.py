@@ -1,0 +1,95 @@
+"""The process of one command: its exit codes, the signals that end it, and its file descriptors.
+
+Ctrl-C, SIGTERM and a terminal that closes end the process at once, and the compilers' processes with it.
+Python's own way, an exception at the next instruction, may land inside an import and leave its lock held, so
+that a thread which needs the same module waits for ever.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from enum import IntEnum
+
+TYPE_CHECKING = False  # what `typing` has under this name, without the time to load it
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import NoReturn
+
+COMPLETION = "_SHARDVIZ_COMPLETE"
+"""The environment variable with which a shell asks for completions; click names it after the program."""
+CLEAR_LINE = "\r\x1b[2K"
+"""Empties the terminal's line, where progress may be shown."""
+LEAST_DESCRIPTORS = 24
+"""Of a command that asks two compilers' processes: its own streams, three pipes for each, and two while one
+starts or a module loads. With fewer than Python's imports need they end in a traceback, or, in a thread that
+serves a compiler, in no answer at all."""
+_ENDING = ("SIGINT", "SIGTERM", "SIGHUP")
+"""Signals by name: not every system has all."""
+
+
+class ExitCode(IntEnum):
+    """0 fine, 1 a check failed, 2 a wrong question or damaged text, 3 a compiler failed, 130 interrupted."""
+
+    FINE = 0
+    CHECK_FAILED = 1
+    QUESTION = 2
+    COMPILER = 3
+    INTERRUPTED = 130
+
+
+_on_signal: list[Callable[[], None]] = []
+
+
+def end_when_interrupted() -> None:
+    """From now on SIGINT ends this process with exit code 130, SIGTERM with 143 and SIGHUP with 129; what is
+    ignored stays so."""
+    for number in (getattr(signal, name) for name in _ENDING if hasattr(signal, name)):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, end_by)
+
+
+def on_signal(act: Callable[[], None]) -> None:
+    """Have `act` called when a signal ends the process. It must neither wait nor take a lock."""
+    _on_signal.append(act)
+
+
+def end_undisturbed() -> None:
+    """From now on an interrupt is ignored: all is said, and the exit code stands."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def end_at_once(code: int) -> NoReturn:
+    """End this process with all written that was said; threads that are still at work are not waited for."""
+    end_undisturbed()
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:
+        os._exit(code)
+
+
+def end_by(number: int, _frame: object = None) -> NoReturn:
+    """End this process at once, as the signal of that number does."""
+    try:
+        for act in _on_signal:
+            act()
+        if os.isatty(2):
+            os.write(2, CLEAR_LINE.encode())
+    finally:
+        os._exit(ExitCode.INTERRUPTED - signal.SIGINT + number)
+
+
+def allow_descriptors() -> int:
+    """Raise this process's limit of open files to what it needs, as far as it may, and return the limit."""
+    try:
+        import resource
+    except ImportError:  # a system without such limits
+        return LEAST_DESCRIPTORS
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= LEAST_DESCRIPTORS:
+        return LEAST_DESCRIPTORS
+    allowed = LEAST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, LEAST_DESCRIPTORS)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    return allowed

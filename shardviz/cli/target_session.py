@@ -1,0 +1,107 @@
+"""The compilers of one command: started while it reads its question, asked together, answered in order."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from shardviz.cli.messages import print_error, print_note, wait_for
+from shardviz.cli.process import ExitCode, on_signal
+from shardviz.compiler import Target, check_axis_types, check_mesh, parse_targets
+from shardviz.errors import CompilerError, TargetError
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from shardviz.compiler import Compiled, Pending, Worker
+    from shardviz.planner import Problem
+
+
+def started_worker(timeout: float, *targets: Target) -> Worker:
+    """A worker whose compilers for `targets` load from now on; `timeout` is in seconds a target."""
+    from shardviz.compiler import Worker
+
+    worker = Worker(timeout)
+    on_signal(worker.kill)
+    worker.start(*targets)
+    return worker
+
+
+class WorkerSession:
+    """A context that ends its compilers' processes; `exit_code` is that of the answers so far."""
+
+    def __init__(self, worker: Worker | None) -> None:
+        self.exit_code = ExitCode.FINE
+        self._worker = worker
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._worker is not None:
+            self._worker.close()
+
+
+class TargetSession(WorkerSession):
+    """Questions to the targets in `text` about one problem.
+
+    `timeout` is in seconds a target. `may_drop`: the user did not choose the targets, so one that cannot hold
+    the mesh is left out with a note. Raises `TargetError` for a text that `parse_targets` refuses.
+    """
+
+    def __init__(self, text: str, timeout: float, may_drop: bool) -> None:
+        self._targets = parse_targets(text)
+        super().__init__(started_worker(timeout, *self._targets) if self._targets else None)
+        self._may_drop = may_drop
+        self._pending: list[tuple[Target, Pending[Compiled]]] = []
+
+    def ask(self, problem: Problem) -> None:
+        """Send the problem to every target. Raises `TargetError` where none, or a chosen one, can take it."""
+        if self._worker is None:
+            return
+        check_axis_types(problem)
+        fitting = [target for target in self._targets if self._fits(target, problem)]
+        self._pending = [(target, self._worker.submit(problem, target)) for target in fitting]
+
+    @property
+    def requested(self) -> list[str]:
+        """The names of the targets that were asked."""
+        return [target.name for target, _ in self._pending]
+
+    def _fits(self, target: Target, problem: Problem) -> bool:
+        try:
+            check_mesh(target, problem.mesh)
+        except TargetError as error:
+            if not self._may_drop:
+                raise
+            print_note(f"{target.name} is left out: {error.message}")
+            return False
+        return True
+
+    def answers(self) -> Iterator[Compiled]:
+        """The answers in the order of the targets, each as soon as it and those before it are ready.
+
+        Where a compiler failed, the reason is in its answer, and `exit_code` remembers it.
+        """
+        from shardviz.compiler.compiled import without_answer
+
+        for number, (target, pending) in enumerate(self._pending):
+            others = [(other.name, each) for other, each in self._pending[number + 1 :]]
+            try:
+                compiled = wait_for(pending, target.name, others)
+            except CompilerError as error:
+                compiled = without_answer(target.name, error)
+            if compiled.status == "error":
+                self.exit_code = ExitCode.COMPILER
+            elif compiled.status == "unavailable":
+                self.exit_code = max(self.exit_code, ExitCode.QUESTION)
+            if compiled.status != "ok" and not sys.stdout.isatty():
+                # Who redirected stdout reads it here as well.
+                is_named = compiled.target in compiled.error.split()
+                lead = "" if is_named else f"{compiled.target}: "
+                print_error(f"{lead}{compiled.error}", compiled.hint)
+            yield compiled

@@ -1,0 +1,359 @@
+"""A form as a command line; a pasted command line, options, or a table of them as a form."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal
+
+from shardviz.drafts.form import (
+    COLLECTIVE_FIELDS,
+    FLAG,
+    PROBLEM_FIELDS,
+    SPECS,
+    TABLE_KEYS,
+    CollectiveFields,
+    ProblemForm,
+    one_line,
+    parameter_names,
+)
+from shardviz.drafts.mesh_edits import enter_device_order, enter_mesh
+from shardviz.drafts.parsing import Einsums, parsed, spec_texts
+from shardviz.drafts.retain_fields import enter_einsum, sizes_text
+from shardviz.drafts.spans import split_product
+from shardviz.errors import QuestionError, plural, quote
+
+if TYPE_CHECKING:
+    import click
+
+    from shardviz.planner import Problem
+
+LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+MAX_LINE = 100_000
+"""Characters; a longer text is not a command line that a person has."""
+_COMMAND = re.compile(r"\s*(?:\$\s+)?(?:shardviz(?:\s|$)|(?:explain|tui|step)\s+\S)")
+_VIEW_FLAGS = {"--json", "--play", "--compare", "--hlo", "--last", "--no-layout", "--plain"}
+_VIEW_VALUES = {"--limit", "--step", "--round", "--speed", "--timeout", "--width", "--color", "--screen"}
+_VIEW_VALUES |= {"--topology", "--latency", "--bandwidth", "--on", "--algorithm"}
+"""Options that choose how a problem is seen: they are passed over."""
+
+CommandName = Literal["explain", "tui", "step"]
+
+
+def to_command_line(form: ProblemForm, command: CommandName = "explain") -> str:
+    """``shardviz explain 'bd,df->bf' --specs 'XY,Y_->X_'``, to be pasted into a shell."""
+    return shlex.join(["shardviz", *to_arguments(form, command)])
+
+
+def to_arguments(form: ProblemForm, command: CommandName = "explain") -> list[str]:
+    """The arguments of ``shardviz``, without options that have their defaults.
+
+    ``step`` takes the form's collective; raises `ValueError` where it has none. Fields with errors stay as
+    they are: the command says what is wrong with them.
+    """
+    if command == "step":
+        own = form.collective
+        if own is None:
+            raise ValueError("the form has no collective of its own")
+        mesh = "" if form.mesh == ProblemForm.mesh else form.mesh
+        options = [("--mesh", mesh)]
+        options += [(each.flag, getattr(own, name)) for name, each in COLLECTIVE_FIELDS.items() if each.flag]
+        options += [(_flag(name), text) for name, text in own.parameters]
+        return ["step", own.op, *_options(options)]
+    einsum, specs, sizes = _problem_texts(form)
+    texts = {name: getattr(form, name) for name in TABLE_KEYS if name != "einsum"}
+    texts |= {"device_order": form.device_order.strip(), "specs": specs, "sizes": sizes}
+    fields = PROBLEM_FIELDS | {"specs": SPECS}
+    given = [(fields[name].flag, text) for name, text in texts.items() if text != fields[name].default]
+    return [command, einsum, *_options(given)]
+
+
+def _flag(parameter: str) -> str:
+    return f"--{parameter.replace('_', '-')}"
+
+
+def _options(given: Sequence[tuple[str, str]]) -> list[str]:
+    found = []
+    for flag, text in given:
+        if flag == "--untiled" and text == FLAG:
+            found.append(flag)
+        elif text.startswith("-"):
+            found.append(f"{flag}={text}")
+        elif text:
+            found += [flag, text]
+    return found
+
+
+def _problem_texts(form: ProblemForm) -> tuple[str, str, str]:
+    """Einsum, specs and sizes; a product has its specs in subscripts, unless it cannot say them all."""
+    mesh = parsed(form).mesh
+    einsums = parsed(form).einsums
+    if mesh is None or einsums is None or len(einsums.rows) != len(form.specs):
+        return form.einsum, _joined(form.specs), form.sizes
+    specs = parsed(form).specs
+    written = spec_texts(specs)
+    if einsums.product is None:
+        return form.einsum, _joined(written, einsums), form.sizes
+    decided = [spec for spec in specs if not isinstance(spec, str)]
+    product = split_product(einsums, decided, mesh.axis_names) if len(decided) == len(specs) else None
+    if product is not None:
+        return "".join(span.text for span in product), "", form.sizes
+    letters = _letters(einsums)
+    sizes = parsed(form).sizes
+    renamed = form.sizes if sizes is None else sizes_text({letters.get(d, d): n for d, n in sizes.items()})
+    return _in_letters(einsums, letters), _joined(written, einsums), renamed
+
+
+def _joined(specs: tuple[str, ...], einsums: Einsums | None = None) -> str:
+    """The specs of all rows as ``--specs`` takes them; a last result that is open is left out."""
+    if einsums is None:
+        return f"{','.join(specs[:-1])}->{specs[-1]}" if len(specs) > 1 else "".join(specs)
+    parts = []
+    for operands, result in einsums.places:
+        text = ",".join(specs[place] for place in operands)
+        parts.append(text if specs[result] == "?" else f"{text}->{specs[result]}")
+    return "; ".join(parts)
+
+
+def _letters(einsums: Einsums) -> Mapping[str, str]:
+    """A letter for each dimension: its own where it is one."""
+    taken = {dim for dim in einsums.dims if len(dim) == 1}
+    free = iter([letter for letter in LETTERS if letter not in taken])
+    return {dim: dim if len(dim) == 1 else next(free, dim) for dim in einsums.dims}
+
+
+def _in_letters(einsums: Einsums, letters: Mapping[str, str]) -> str:
+    from shardviz.notation import Einsum
+
+    def renamed(dims: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(letters[dim] for dim in dims)
+
+    parts = [Einsum(tuple(map(renamed, part.operands)), renamed(part.result)) for part in einsums.parts]
+    return "; ".join(map(str, parts))
+
+
+def form_from_options(
+    einsum: str | None = None,
+    *,
+    mesh: str | None = None,
+    device_order: str | None = None,
+    specs: str | None = None,
+    sizes: str | None = None,
+    dtype: str = ProblemForm.dtype,
+    axis_types: Literal["auto", "explicit"] = "auto",
+    targets: str = ProblemForm.targets,
+) -> ProblemForm:
+    """The form of the problem that `shardviz explain` would answer, with these options.
+
+    Without an einsum it is the usual one, split as usual where no specs are given; any other einsum without
+    specs is not split. Raises `ShardvizError` as `problem_from_text` does, and for unknown targets.
+    """
+    from shardviz.compiler import parse_targets
+    from shardviz.notation import parse_mesh
+    from shardviz.planner import problem_from_text
+
+    usual = ProblemForm()
+    text = usual.einsum if einsum is None else one_line(einsum)
+    asked = parse_mesh(usual.mesh if mesh is None else mesh, device_order)
+    if einsum is None and specs is None:
+        *operands, result = enter_mesh(usual, str(asked)).specs
+        specs = f"{','.join(operands)}->{result}"
+    problem = problem_from_text(
+        text, mesh=asked, specs=specs, sizes=sizes or "", dtype=dtype, axis_types=axis_types
+    )
+    form = ProblemForm(
+        mesh=str(asked),
+        einsum="",
+        specs=(),
+        sizes=_given_sizes(problem, text, sizes or ""),
+        dtype=problem.result.dtype,
+        axis_types=axis_types,
+        targets=",".join(found.name for found in parse_targets(targets)) or "none",
+    )
+    form = enter_einsum(form, text)
+    if specs is not None or "[" in text:
+        arrays = [array for part in problem.parts for array in (*part.operands, part.result)]
+        form = replace(form, specs=spec_texts([array.spec for array in arrays]))
+    return form if device_order is None else enter_device_order(form, device_order)
+
+
+def _given_sizes(problem: Problem, text: str, sizes: str) -> str:
+    """The sizes as they were given; those of all dimensions where only the specs say how many there are."""
+    from shardviz.notation import parse_sizes
+
+    known = {
+        dim: size
+        for part in problem.parts
+        for array in (*part.operands, part.result)
+        for dim, size in zip(array.dims, array.shape, strict=True)
+    }
+    said_by_specs = not sizes.strip() and "..." in text and "...0" in known
+    return sizes_text(known if said_by_specs else parse_sizes(sizes))
+
+
+def looks_like_command(text: str) -> bool:
+    """Return whether a text begins as the command line of a problem does."""
+    return len(text) <= MAX_LINE and _COMMAND.match(text) is not None
+
+
+def form_from_line(text: str, form: ProblemForm) -> ProblemForm:
+    """The form of a command line: ``shardviz explain 'bd,df->bf' --mesh X=2 …``.
+
+    The line of ``step`` puts its collective, on its mesh, beside the problem of `form`. Options of a
+    view are passed over. Raises `ShardvizError` for text that is not such a line, and as the command does.
+    """
+    return form_from_arguments(_split(text), form)
+
+
+def form_from_arguments(words: Sequence[str], form: ProblemForm) -> ProblemForm:
+    """As `form_from_line`, from words that a shell has taken apart already."""
+    left = [word for word in words if word != "$"]
+    if left[:1] == ["shardviz"]:
+        del left[0]
+    name = left.pop(0) if left else "tui"
+    if name == "step":
+        collective, mesh = _collective(left)
+        return _on_mesh(replace(form, collective=collective), mesh or ProblemForm.mesh)
+    if name not in ("explain", "tui"):
+        raise QuestionError(
+            f"{quote(name, 30)} is not a command that has a problem", "paste the line of explain, tui or step"
+        )
+    given, options = _read(name, left)
+    if len(given) > 1 or (name == "explain" and not given):
+        shown = " ".join(map(quote, given)) or "nothing"
+        raise QuestionError(f"{name} takes one einsum, not {shown}", "put the einsum in quotes: 'bd,df->bf'")
+    if options.get("axis_types", "auto") not in PROBLEM_FIELDS["axis_types"].choices:
+        types = quote(options["axis_types"], 30)
+        raise QuestionError(f"{types} is not an axis type", "the axis types are auto and explicit")
+    if not options.get("specs"):
+        options.pop("specs", None)
+    return form_from_options(*given, **options)
+
+
+def with_collective_from_line(text: str, form: ProblemForm) -> ProblemForm:
+    """The form with the collective of a line of ``step``, with that word or without: ``psum --axis X``.
+
+    It is on the form's mesh unless the line has another. Raises `ShardvizError`.
+    """
+    words = _split(text)
+    collective, mesh = _collective(words[1:] if words[:1] == ["step"] else words)
+    entered = replace(form, collective=collective)
+    return entered if mesh is None else _on_mesh(entered, mesh)
+
+
+def _collective(words: Sequence[str]) -> tuple[CollectiveFields, str | None]:
+    """The collective and the mesh of a line of ``step``."""
+    given, options = _read("step", words)
+    if len(given) != 1:
+        shown = " ".join(map(quote, given)) or "nothing"
+        raise QuestionError(
+            f"step takes one operation, not {shown}", "write for example: all_gather --axis X"
+        )
+    mesh = options.pop("mesh", None)
+    parameters = tuple((name, options.pop(name)) for name in parameter_names() if name in options)
+    return CollectiveFields(given[0], parameters=parameters, **options), mesh
+
+
+def _read(name: str, words: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
+    """The arguments of a command, and the texts of its options for a form, as click reads them."""
+    import click
+
+    command = _click_command(name)
+    try:
+        params = command.make_context(name, list(words)).params
+    except click.NoSuchOption as error:
+        known = sorted(each.opts[0] for each in command.params if each.expose_value and each.name != "words")
+        raise QuestionError(
+            f"there is no option {quote(error.option_name, 30)} here", f"a problem has {', '.join(known)}"
+        ) from None
+    except click.BadOptionUsage as error:
+        raise QuestionError(
+            f"{error.option_name} has no value", f"write {error.option_name} and its value"
+        ) from None
+    return list(params.pop("words")), {name: text for name, text in params.items() if text is not None}
+
+
+@cache
+def _click_command(name: str) -> click.Command:
+    """A command with its options for a form; those that choose a view are passed over."""
+    import click
+
+    texts = {"--mesh": "mesh"}
+    params: list[click.Parameter] = [click.Argument(["words"], nargs=-1, type=click.UNPROCESSED)]
+    if name == "step":
+        texts |= {each.flag: each.name for each in COLLECTIVE_FIELDS.values() if each.flag}
+        texts |= {_flag(each): each for each in parameter_names() if each != "untiled"}
+        params.append(click.Option(["--untiled"], flag_value=FLAG, type=str))
+    else:
+        texts |= {each.flag: each.name for each in PROBLEM_FIELDS.values() if each.flag}
+        params.append(click.Option(["--specs"], is_flag=False, flag_value="", type=click.UNPROCESSED))
+    params += [click.Option([flag, name], type=click.UNPROCESSED) for flag, name in texts.items()]
+    for flag in (_VIEW_FLAGS | _VIEW_VALUES) - {*texts}:
+        params.append(click.Option([flag], is_flag=flag in _VIEW_FLAGS, expose_value=False))
+    return click.Command(name, params=params, add_help_option=False)
+
+
+def _on_mesh(form: ProblemForm, mesh: str) -> ProblemForm:
+    """The form on the mesh of a collective; on another than its own nothing is split, so that it fits."""
+    from shardviz.notation import parse_mesh
+
+    asked = str(parse_mesh(mesh))
+    before = parsed(form).mesh
+    if before is not None and asked == str(before):
+        return form
+    entered = enter_mesh(replace(form, device_order=""), asked)
+    return _unsplit(entered)
+
+
+def _unsplit(form: ProblemForm) -> ProblemForm:
+    from shardviz.sharding import PartitionSpec
+
+    specs = parsed(form).specs
+    whole = [PartitionSpec.replicated(s.rank) if isinstance(s, PartitionSpec) else s for s in specs]
+    return replace(form, specs=spec_texts(whole))
+
+
+def _split(text: str) -> list[str]:
+    try:
+        # A backslash before a blank continued the line when it was several.
+        return shlex.split(re.sub(r"\\(?=\s)", "", text))
+    except ValueError:
+        raise QuestionError(f"a quote in {quote(text)} is not closed", "close it") from None
+
+
+def form_from_table(table: Mapping[str, Any]) -> ProblemForm:
+    """The form of a table in TOML: some of `TABLE_KEYS` with a text each, the others as `form_from_options`
+    has them, and a ``collective`` with the fields of `CollectiveFields`, its parameters a table.
+
+    `specs` beside an einsum in brackets are put over its subscripts. Raises `ShardvizError` for a problem
+    that cannot be read; what is wrong with a collective is an error of the form.
+    """
+    given = {name: table[name] for name in TABLE_KEYS if name in table}
+    specs = given.pop("specs") if "[" in given.get("einsum", "") and "specs" in given else None
+    form = form_from_options(**given)
+    if specs is not None:
+        form = replace(form, specs=_specs_of_rows(specs, form))
+    if "collective" not in table:
+        return form
+    collective = dict(table["collective"])
+    parameters = tuple(collective.pop("parameters", {}).items())
+    return replace(form, collective=CollectiveFields(**collective, parameters=parameters))
+
+
+def _specs_of_rows(text: str, form: ProblemForm) -> tuple[str, ...]:
+    """The specs of all rows of a form, from ``XY,Y_->X_``."""
+    from shardviz.notation import parse_specs
+
+    mesh = parsed(form).mesh
+    assert mesh is not None
+    parts = parse_specs(text, mesh.axis_names)
+    specs = spec_texts([spec for part in parts for spec in (*part.operands, part.result)])
+    if len(specs) != len(form.specs):
+        said, arrays = plural(len(specs), "spec"), plural(len(form.specs), "array")
+        raise QuestionError(
+            f"{quote(text)} has {said}, and there are {arrays}", "write one for each array: XY,Y_->X_"
+        )
+    return specs

@@ -1,0 +1,197 @@
+"""Text into any field, in any notation; a whole command line replaces the whole problem.
+
+The text in a spec may say more than the spec: a mesh, sizes, a dtype, other arrays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from shardviz.drafts.command_line import form_from_line, looks_like_command, with_collective_from_line
+from shardviz.drafts.form import OPEN, PROBLEM_FIELDS, CollectiveFields, ProblemForm, one_line
+from shardviz.drafts.mesh_edits import enter_device_order, enter_mesh, replace_mesh
+from shardviz.drafts.parsing import check_array, parsed, reader_errors, spec_texts
+from shardviz.drafts.retain_fields import enter_einsum, enter_sizes, sizes_text
+from shardviz.errors import ShardvizError
+
+if TYPE_CHECKING:
+    from shardviz.drafts.parsing import Einsums
+    from shardviz.notation import Reading
+    from shardviz.sharding import Mesh, PartitionSpec
+
+
+def enter(form: ProblemForm, field: str, text: str) -> ProblemForm:
+    """Put text into a field, named as `FieldError.field` names it.
+
+    What can be read is put into its usual form: a spec into a spec string, a dtype under its short name. What
+    cannot stays as it is, but on one line and without characters that no terminal shows. A command line that
+    begins with ``shardviz``, ``explain``, ``tui`` or ``step`` replaces the whole form from any field.
+
+    Raises `KeyError` for a field that no form has.
+    """
+    text = one_line(text)
+    name, _, number = field.partition(".")
+    entered = partial(enter_sharding, row=int(number)) if name == "specs" else _ENTERED[name]
+    try:
+        with reader_errors():
+            return form_from_line(text, form) if looks_like_command(text) else entered(form, text=text)
+    except ShardvizError:
+        # It stays in the field, whose fault says what is wrong with it.
+        return _typed(form, field, text)
+
+
+def _typed(form: ProblemForm, field: str, text: str) -> ProblemForm:
+    name, _, number = field.partition(".")
+    if name == "specs":
+        specs = list(form.specs)
+        specs[int(number)] = text
+        return replace(form, specs=tuple(specs))
+    if name == "collective":
+        return replace(form, collective=CollectiveFields(text))
+    values: dict[str, Any] = {name: text}
+    return replace(form, **values)
+
+
+def _enter_dtype(form: ProblemForm, text: str) -> ProblemForm:
+    from shardviz.sharding import canonical_dtype
+
+    try:
+        return replace(form, dtype=canonical_dtype(text.strip()))
+    except ShardvizError:
+        return replace(form, dtype=text)
+
+
+def _enter_axis_types(form: ProblemForm, text: str) -> ProblemForm:
+    """``auto``, ``Explicit``, ``AxisType.Explicit`` or, one for each axis, ``(Auto, Auto)``."""
+    words = {word.strip().rpartition(".")[2].lower() for word in text.strip("( ,)").split(",")}
+    known = words.pop() if len(words) == 1 else ""
+    return replace(form, axis_types=known if known in PROBLEM_FIELDS["axis_types"].choices else text)
+
+
+def _enter_targets(form: ProblemForm, text: str) -> ProblemForm:
+    """Names with commas or blanks between them; ``none`` alone asks nobody."""
+    from shardviz.compiler import parse_targets
+
+    for written in (text, ",".join(text.replace(",", " ").split())):
+        try:
+            names = [target.name for target in parse_targets(written)]
+        except ShardvizError:
+            continue
+        return replace(form, targets=",".join(names) or "none")
+    return replace(form, targets=text)
+
+
+def _enter_collective(form: ProblemForm, text: str) -> ProblemForm:
+    """The words of `shardviz step`; nothing leaves the player to the plan."""
+    if not text.strip():
+        return replace(form, collective=None)
+    try:
+        return with_collective_from_line(text, form)
+    except ShardvizError:
+        return replace(form, collective=CollectiveFields(text))
+
+
+_ENTERED = {
+    "mesh": replace_mesh,
+    "einsum": enter_einsum,
+    "sizes": enter_sizes,
+    "dtype": _enter_dtype,
+    "axis_types": _enter_axis_types,
+    "device_order": enter_device_order,
+    "targets": _enter_targets,
+    "collective": _enter_collective,
+}
+
+
+def enter_sharding(form: ProblemForm, row: int, text: str) -> ProblemForm:
+    """Put text into the spec of a row.
+
+    Specs of all arrays (``XY,Y_->X_``) fill all rows, a product (``A[B_X, D] * W[D, F]``) takes the place of
+    the einsum. The mesh of a ``NamedSharding(…)`` or of Shardy's text, the sizes and the dtype of a
+    `jax.typeof` are taken over. Text that cannot be read, or is that of another array, stays, and changes
+    nothing else.
+    """
+    specs = list(form.specs)
+    if not 0 <= row < len(specs):
+        return form
+    specs[row] = text
+    typed = replace(form, specs=tuple(specs))
+    if text.strip() == OPEN:
+        return replace(typed, specs=(*specs[:row], OPEN, *specs[row + 1 :]))
+    from shardviz.notation.mesh import spec_alone
+
+    try:
+        return _entered(_with_mesh(form, text), row, spec_alone(text)) or typed
+    except ShardvizError:
+        return typed
+
+
+def _entered(form: ProblemForm, row: int, text: str) -> ProblemForm | None:
+    from shardviz.notation import Context, detect, parse_product, read_sharding
+
+    mesh = parsed(form).mesh
+    if mesh is None:
+        return None
+    einsums = parsed(form).einsums
+    if einsums is not None and len(einsums.rows) != len(form.specs):
+        einsums = None
+    if detect(text).key == "book":
+        product = parse_product(text, mesh.axis_names)
+        if len(product.operands) > 1 or product.result is not None:
+            return enter_einsum(form, text)
+    whole = None if einsums is None else _all_specs(text, mesh, einsums)
+    if whole is not None:
+        return replace(form, specs=whole)
+    rank = None if einsums is None else len(einsums.rows[row].dims)
+    reading = read_sharding(text, Context(mesh, rank))
+    if einsums is not None:
+        check_array(reading, einsums.rows[row])
+    specs = list(form.specs)
+    specs[row] = spec_texts([reading.spec])[0]
+    entered = replace(form, specs=tuple(specs))
+    return entered if einsums is None else _with_types(entered, einsums, row, reading)
+
+
+def _all_specs(text: str, mesh: Mesh, einsums: Einsums) -> tuple[str, ...] | None:
+    """The specs of all rows, if the text has them: ``XY,Y_->X_`` for ``bd,df->bf``."""
+    from shardviz.notation import parse_specs
+
+    if not any(mark in text for mark in (",", ";", "->")):
+        return None
+    try:
+        parts = parse_specs(text, mesh.axis_names)
+    except ShardvizError:
+        return None
+    specs: list[PartitionSpec | None] = [spec for part in parts for spec in (*part.operands, part.result)]
+    counts = [len(part.operands) for part in parts]
+    if counts != [len(part.operands) for part in einsums.parts]:
+        return None
+    for row, spec in zip(einsums.rows, specs, strict=True):
+        if (row.role == "operand") if spec is None else spec.rank != len(row.dims):
+            return None
+    return spec_texts(list(specs))
+
+
+def _with_types(form: ProblemForm, einsums: Einsums, row: int, reading: Reading) -> ProblemForm:
+    """The form with the sizes and the dtype that the text says, too."""
+    if reading.shape is not None:
+        dims = einsums.rows[row].dims
+        form = enter_sizes(form, sizes_text(dict(zip(dims, reading.shape, strict=True))))
+    return form if reading.dtype is None else replace(form, dtype=reading.dtype)
+
+
+def _with_mesh(form: ProblemForm, text: str) -> ProblemForm:
+    """The form on the mesh that the text says, if it does and the mesh can be read.
+
+    HLO's names need not be the user's: its text is read by places of the form's mesh.
+    """
+    from shardviz.notation import detect
+    from shardviz.notation.mesh import mesh_in_text
+
+    mesh = None if detect(text).key == "gspmd" else mesh_in_text(text)
+    if mesh is None:
+        return form
+    entered = enter_mesh(form, mesh)
+    return form if parsed(entered).mesh is None else entered

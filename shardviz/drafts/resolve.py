@@ -1,0 +1,377 @@
+"""The problem that a form states and its plan, or the errors of its fields; a collective's question."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from shardviz.drafts.form import (
+    PROBLEM_FIELDS,
+    ArrayRow,
+    CollectiveFields,
+    FieldError,
+    ProblemForm,
+)
+from shardviz.drafts.parsing import Einsums, parsed, reader_errors
+from shardviz.errors import QuestionError, ShardvizError, plural, quote
+
+if TYPE_CHECKING:
+    from shardviz.compiler import Target
+    from shardviz.planner import Contraction, Plan, Planner, Problem
+    from shardviz.sharding import Mesh, PartitionSpec
+    from shardviz.stepping.question import CollectiveQuestion
+
+MAX_PARTS = 32
+"""Einsums of a chain; planning a longer one takes longer than a key may."""
+MAX_PIECES = 1024
+
+
+@dataclass(frozen=True)
+class ResolvedProblem:
+    """A form with the problem that it states, its plan, and the last valid ones where it has errors.
+
+    `rows` are the form's, one for each of its specs. `problem` with `plan`, `targets` and `collective` are
+    each the form's where its fields are valid, else the last valid ones; `faults` say why not. `collective`
+    is the question of a collective of its own, or None. `shown` is the form that problem, targets and
+    collective came from: where there is no error, `draft` itself.
+    """
+
+    draft: ProblemForm
+    problem: Problem
+    plan: Plan
+    rows: tuple[ArrayRow, ...]
+    targets: tuple[Target, ...]
+    collective: CollectiveQuestion | None
+    shown: ProblemForm
+    faults: tuple[FieldError, ...] = ()
+
+
+def resolve(draft: ProblemForm, last: ResolvedProblem | None = None) -> ResolvedProblem:
+    """The problem of a form. Where fields have errors, all that depends on them is that of `last`.
+
+    Every field that is wrong has an error, as far as it can be told while others are wrong. Raises the
+    first error as a `ShardvizError` when there is no `last`.
+    """
+    resolver = _Resolver(draft, last)
+    mesh = resolver.mesh()
+    einsums = resolver.einsums()
+    found = resolver.problem(mesh, einsums)
+    targets = resolver.targets()
+    collective = resolver.collective(mesh)
+    shown = draft
+    if resolver.errors:
+        if last is None:
+            raise next(iter(resolver.errors.values()))
+        shown, found, targets, collective = _with_last(draft, last, found, targets, collective)
+    assert found is not None
+    assert targets is not None
+    faults = tuple(FieldError(name, error.message, error.hint) for name, error in resolver.errors.items())
+    rows = einsums.rows if einsums else _rows_of(draft, last)
+    return ResolvedProblem(draft, *found, rows, targets, collective, shown, faults)
+
+
+def resolve_first(draft: ProblemForm) -> ResolvedProblem:
+    """The problem of the first form: for what has errors the default form is shown."""
+    try:
+        return resolve(draft)
+    except ShardvizError:
+        return resolve(draft, resolve(ProblemForm()))
+
+
+def _with_last(
+    draft: ProblemForm,
+    last: ResolvedProblem,
+    found: tuple[Problem, Plan] | None,
+    targets: tuple[Target, ...] | None,
+    collective: CollectiveQuestion | None,
+) -> tuple[ProblemForm, tuple[Problem, Plan], tuple[Target, ...], CollectiveQuestion | None]:
+    """The parts of a form with errors that are valid, else the last ones."""
+    shown = draft
+    if found is None:
+        values = {name: getattr(last.shown, name) for name in (*PROBLEM_FIELDS, "specs") if name != "targets"}
+        shown, found = replace(shown, **values), (last.problem, last.plan)
+    if targets is None:
+        shown, targets = replace(shown, targets=last.shown.targets), last.targets
+    if draft.collective is not None and collective is None:
+        shown, collective = replace(shown, collective=last.shown.collective), last.collective
+    return shown, found, targets, collective
+
+
+@dataclass
+class _Resolver:
+    """Checks the fields one after another, and keeps the first error of each."""
+
+    draft: ProblemForm
+    _last: ResolvedProblem | None
+    errors: dict[str, ShardvizError] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._parsed = parsed(self.draft)
+
+    @contextmanager
+    def _field(self, name: str, text: str = "") -> Iterator[None]:
+        try:
+            with reader_errors():
+                yield
+        except ShardvizError as error:
+            self.errors.setdefault(name, _better(error, text))
+
+    def _check_parsed(self, name: str, text: str) -> None:
+        """Keep the error of a field that could not be read."""
+        with self._field(name, text):
+            if name in self._parsed.errors:
+                raise self._parsed.errors[name]
+
+    def mesh(self) -> Mesh | None:
+        """The mesh in the devices' order; None where one of both cannot be read."""
+        self._check_parsed("mesh", self.draft.mesh)
+        self._check_parsed("device_order", self.draft.device_order)
+        return None if self.errors else self._parsed.mesh
+
+    def einsums(self) -> Einsums | None:
+        """The einsums, if their text can be read and there is a spec for every row."""
+        from shardviz.drafts.command_line import looks_like_command
+
+        draft = self.draft
+        self._check_parsed("sizes", draft.sizes)
+        if "sizes" in self.errors and "..." in draft.einsum:
+            return None
+        with self._field("einsum", draft.einsum):
+            if looks_like_command(draft.einsum):
+                # Its words may well be letters of an einsum.
+                raise QuestionError("this is a whole command line", "enter it again, and it is read as one")
+            einsums = self._parsed.einsums
+            if einsums is None:
+                raise self._parsed.errors["einsum"]
+            if einsums.written_specs is not None:
+                raise QuestionError(
+                    f"the subscripts of {quote(draft.einsum)} say how its arrays are split, as their rows do",
+                    "enter it again, and its subscripts go to the rows",
+                )
+            if len(einsums.parts) > MAX_PARTS:
+                raise QuestionError(
+                    f"a chain of {len(einsums.parts)} einsums is too long to be planned while you type",
+                    f"edit up to {MAX_PARTS} of them; `shardviz explain` takes more",
+                )
+            if self._parsed.rows is None:
+                raise QuestionError(
+                    f"{plural(len(draft.specs), 'spec')} for {plural(len(einsums.rows), 'array')}",
+                    "enter the einsum again",
+                )
+            return einsums
+        return None
+
+    def problem(self, mesh: Mesh | None, einsums: Einsums | None) -> tuple[Problem, Plan] | None:
+        """The problem and its plan."""
+        from shardviz.planner import Problem
+        from shardviz.planner.problem import dimension_sizes
+        from shardviz.sharding import canonical_dtype
+
+        draft = self.draft
+        dtype = ""
+        with self._field("dtype", draft.dtype):
+            dtype = canonical_dtype(draft.dtype)
+        with self._field("axis_types", draft.axis_types):
+            if draft.axis_types not in PROBLEM_FIELDS["axis_types"].choices:
+                raise QuestionError(
+                    f"{quote(draft.axis_types)} is not an axis type", "the axis types are auto and explicit"
+                )
+        specs = None if mesh is None else self._specs(einsums)
+        size: dict[str, int] = {}
+        if einsums is not None and "sizes" not in self.errors:
+            with self._field("sizes", draft.sizes):
+                size = dimension_sizes(einsums.parts, draft.sizes)
+        if einsums is None or mesh is None or specs is None or "sizes" in self.errors:
+            return None
+        parts = list(self._parts(mesh, einsums, specs, size, dtype or ProblemForm().dtype))
+        if self.errors:
+            return None
+        problem = Problem(mesh, tuple(parts), "explicit" if draft.axis_types == "explicit" else "auto")
+        if self._last is not None and self._last.problem == problem:
+            return self._last.problem, self._last.plan
+        try:
+            return problem, _planner(mesh).plan(problem)
+        except ShardvizError as error:
+            # It names the result that cannot be had.
+            named = [n for n, row in enumerate(einsums.rows) if error.message.startswith(f"{row.name} ")]
+            self.errors[f"specs.{(named or [len(einsums.rows) - 1])[0]}"] = error
+        return None
+
+    def _specs(self, einsums: Einsums | None) -> list[PartitionSpec | None]:
+        """The spec of every row; without einsums, only the errors of those that are not specs."""
+        specs: list[PartitionSpec | None] = []
+        for number, text in enumerate(self.draft.specs):
+            name, spec = f"specs.{number}", self._parsed.specs[number]
+            self._check_parsed(name, text)
+            specs.append(None if isinstance(spec, str) else spec)
+            if einsums is None or isinstance(spec, str):
+                continue
+            row = einsums.rows[number]
+            with self._field(name, text):
+                if spec is None and row.role == "operand":
+                    raise QuestionError(
+                        f"the spec of {row.name} is open, but a program is given its operands",
+                        "? may be the spec of a result or an intermediate; _ leaves a dimension whole",
+                    )
+                if spec is not None and spec.rank != len(row.dims):
+                    raise QuestionError(
+                        f"{quote(text)} has {plural(spec.rank, 'entry', 'entries')}, but {row.name} has "
+                        f"{plural(len(row.dims), 'dimension')}",
+                        "write one entry for each dimension; _ leaves a dimension whole",
+                    )
+        return specs
+
+    def _parts(
+        self,
+        mesh: Mesh,
+        einsums: Einsums,
+        specs: list[PartitionSpec | None],
+        size: dict[str, int],
+        dtype: str,
+    ) -> Iterator[Contraction]:
+        """The contractions; a size that axes do not divide is an error of the sizes where they are given,
+        else of the spec."""
+        from shardviz.planner import Contraction
+        from shardviz.planner.problem import uneven_dims
+        from shardviz.sharding import ShardedArray
+
+        arrays = []
+        for number, (row, spec) in enumerate(zip(einsums.rows, specs, strict=True)):
+            with self._field("sizes"):
+                shape = tuple(size[dim] for dim in row.dims)
+                arrays.append(ShardedArray(row.name, row.dims, shape, dtype, spec))
+                for error in uneven_dims(arrays[-1], mesh, self.draft.sizes):
+                    with self._field("sizes" if self.draft.sizes.strip() else f"specs.{number}"):
+                        raise error
+        if len(arrays) == len(einsums.rows):
+            for part, (operands, result) in zip(einsums.parts, einsums.places, strict=True):
+                yield Contraction(part, tuple(arrays[place] for place in operands), arrays[result])
+
+    def targets(self) -> tuple[Target, ...] | None:
+        """The targets to ask."""
+        from shardviz.compiler import parse_targets
+
+        with self._field("targets", self.draft.targets):
+            return parse_targets(self.draft.targets)
+        return None
+
+    def collective(self, mesh: Mesh | None) -> CollectiveQuestion | None:
+        """The collective of its own; the last one where nothing of it has changed."""
+        draft, last = self.draft, self._last
+        if draft.collective is None or mesh is None:
+            return None
+        if last is not None and last.collective is not None:
+            same_mesh = last.collective.layout.mesh == mesh
+            if same_mesh and last.shown.collective == draft.collective:
+                return last.collective
+        with self._field("collective", draft.collective.op):
+            return collective_question(draft.collective, mesh)
+        return None
+
+
+@lru_cache(maxsize=1)  # most edits leave the mesh, and a planner remembers reshardings on its own
+def _planner(mesh: Mesh) -> Planner:
+    from shardviz.planner import Planner
+
+    return Planner(mesh)
+
+
+def _better(error: ShardvizError, text: str) -> ShardvizError:
+    """The error of a text, or of the command line that it is."""
+    from shardviz.drafts.command_line import form_from_line, looks_like_command
+
+    if not looks_like_command(text):
+        return error
+    try:
+        form_from_line(text, ProblemForm())
+    except ShardvizError as wrong:
+        return wrong
+    return error
+
+
+def _rows_of(draft: ProblemForm, last: ResolvedProblem | None) -> tuple[ArrayRow, ...]:
+    """Rows for the specs of an einsum that cannot be read: the last ones, if they are as many."""
+    if last is not None and len(last.rows) == len(draft.specs):
+        return last.rows
+    count = len(draft.specs)
+    return tuple(
+        ArrayRow(0, place, f"array {place + 1}", (), "operand" if place + 1 < count else "result")
+        for place in range(count)
+    )
+
+
+def collective_question(collective: CollectiveFields, mesh: Mesh) -> CollectiveQuestion:
+    """The question of `shardviz step` with these fields.
+
+    Raises `ShardvizError`; its message begins with the field that is wrong where it is one: ``shape: …``.
+    """
+    from shardviz.collectives.operations import check_operation
+    from shardviz.stepping.question import question_from_options
+
+    given = _parameters(collective)
+    pieces = given.pop("pieces")
+    _of("operation", check_operation, collective.op, given)
+    _check_parts(collective, mesh)
+    return question_from_options(
+        collective.op,
+        given,
+        mesh=mesh,
+        axis=collective.axis or None,
+        data=collective.data or None,
+        shape=collective.shape or None,
+        spec=collective.spec or None,
+        dtype=collective.dtype or None,
+        algorithm=collective.algorithm or None,
+        pieces=pieces,
+    )
+
+
+def _check_parts(collective: CollectiveFields, mesh: Mesh) -> None:
+    """Raise for a part that is wrong whatever the others are."""
+    from shardviz.notation import parse_axes, parse_numbers, parse_shape
+    from shardviz.sharding import canonical_dtype
+
+    if collective.axis:
+        _of("axis", parse_axes, collective.axis, mesh)
+    if collective.data:
+        _of("data", parse_numbers, collective.data)
+    if collective.shape:
+        _of("shape", parse_shape, collective.shape)
+    if collective.dtype:
+        _of("dtype", canonical_dtype, collective.dtype)
+
+
+def _parameters(collective: CollectiveFields) -> dict[str, Any]:
+    """All that `question_from_options` takes; None for what is left out."""
+    from shardviz.collectives.operations import PARAMETERS
+
+    kinds = {"pieces": int} | {name: parameter.kind for name, parameter in PARAMETERS.items()}
+    given: dict[str, Any] = dict.fromkeys(kinds)
+    for name, text in collective.parameters:
+        if name not in given:
+            raise QuestionError(
+                f"no operation has the parameter {quote(name, 30)}", f"they are {', '.join(kinds)}"
+            )
+        given[name] = True if kinds[name] is bool else _number(name, text) if kinds[name] is int else text
+    return given
+
+
+def _number(name: str, text: str) -> int:
+    sign, digits = ("-", text.strip()[1:]) if text.strip().startswith("-") else ("", text.strip())
+    if not (digits.isascii() and digits.isdigit()) or len(digits) > 9:
+        raise QuestionError(f"{name}: {quote(text, 30)} is not a whole number", "write for example 0")
+    number = int(sign + digits)
+    if name == "pieces" and not 1 <= number <= MAX_PIECES:
+        raise QuestionError(f"pieces: {number} are not from 1 to {MAX_PIECES:,}", "write for example 4")
+    return number
+
+
+def _of(part: str, check: Callable[..., Any], *texts: str | Mesh | Mapping[str, Any]) -> None:
+    """Check one part; its error begins with its name."""
+    try:
+        check(*texts)
+    except ShardvizError as error:
+        raise QuestionError(f"{part}: {error.message}", error.hint) from None

@@ -1,0 +1,142 @@
+"""Specs, and products in the scaling book's notation, as text in spans, those that name mesh axes apart,
+so that a view can colour them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from shardviz.sharding import PartitionSpec
+
+
+_UNREDUCED = "{U_"
+
+
+@dataclass(frozen=True)
+class TextSpan:
+    """A span of text; `axis` is the mesh axis that it names, or "" where it names none."""
+
+    text: str
+    axis: str = ""
+
+
+def spec_spans(spec: PartitionSpec | None) -> tuple[TextSpan, ...]:
+    """The spec string of an array: ``X``, ``_``."""
+    from shardviz.notation import write_spec
+
+    text = write_spec(spec)
+    cutter = _Cutter(text)
+    for axis in () if spec is None else spec.axes:
+        cutter.name(axis)
+    return cutter.finish(() if spec is None else spec.unreduced)
+
+
+def array_spans(
+    name: str, dims: Sequence[str], spec: PartitionSpec, axis_names: Sequence[str] | None = None
+) -> tuple[TextSpan, ...]:
+    """The array as the scaling book writes it: ``A[I_``, ``X``, ``, J]``."""
+    from shardviz.notation import write_book
+
+    cutter = _Cutter(write_book(name, dims, spec, axis_names))
+    cutter.skip(name)
+    for dim, axes in zip(dims, spec.dims, strict=True):
+        cutter.skip(dim)
+        for axis in axes:
+            cutter.name(axis)
+    return cutter.finish(spec.unreduced)
+
+
+class _Cutter:
+    """Cuts a text at names that stand in it in this order, with signs alone between them."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._pieces: list[TextSpan] = []
+        self._done = 0
+        self._place = 0
+
+    def skip(self, word: str) -> None:
+        self._place = self._text.index(word, self._place) + len(word)
+
+    def name(self, axis: str) -> None:
+        start = self._text.index(axis, self._place)
+        self._pieces += [TextSpan(self._text[self._done : start]), TextSpan(axis, axis)]
+        self._done = self._place = start + len(axis)
+
+    def finish(self, unreduced: Sequence[str]) -> tuple[TextSpan, ...]:
+        """All spans, with the axes of the partial sums at the end."""
+        if unreduced:
+            self.skip(_UNREDUCED)
+        for axis in unreduced:
+            self.name(axis)
+        return tuple(span for span in (*self._pieces, TextSpan(self._text[self._done :])) if span.text)
+
+
+if TYPE_CHECKING:
+    from shardviz.drafts.parsing import Einsums
+    from shardviz.notation import BookArray, Product
+    from shardviz.sharding import PartitionSpec
+
+    Spans = tuple[TextSpan, ...]
+
+
+def product_text(product: Product) -> str:
+    """``A[I, J] * B[J, K] -> C[I, K]``: names and dimensions alone, as the field `einsum` has them."""
+    operands = [_whole(array) for array in product.operands]
+    result = None if product.result is None else _whole(product.result)
+    return "".join(span.text for span in _multiplied(product, operands, result))
+
+
+def split_product(
+    einsums: Einsums, specs: Sequence[PartitionSpec | None], axis_names: Sequence[str]
+) -> Spans | None:
+    """``A[I_X, J_Y] * B[J_Y, K] -> C[I_X, K]``; None for einsums in letters and specs that it cannot say.
+
+    It has no place for the specs of intermediates, and a result that is the compiler's choice is not written,
+    so that the product must have it without that.
+    """
+    from shardviz.notation import parse_product
+
+    product = einsums.product
+    if product is None:
+        return None
+    rows = list(zip(einsums.rows, specs, strict=True))
+    given = [spec for row, spec in rows if row.role == "operand" and spec is not None]
+    if len(given) < len(product.operands):
+        return None
+    if any(spec is not None for row, spec in rows[:-1] if row.role != "operand"):
+        return None
+    operands = [
+        array_spans(array.name, array.dims, spec, axis_names)
+        for array, spec in zip(product.operands, given, strict=True)
+    ]
+    last, wanted = rows[-1]
+    result = None
+    if wanted is not None:
+        name = last.name if product.result is None else product.result.name
+        result = array_spans(name, last.dims, wanted, axis_names)
+    spans = _multiplied(product, operands, result)
+    read = parse_product("".join(span.text for span in spans), axis_names)
+    return spans if read.chain == einsums.parts else None
+
+
+def _whole(array: BookArray) -> Spans:
+    from shardviz.sharding import PartitionSpec
+
+    return array_spans(array.name, array.dims, PartitionSpec.replicated(len(array.dims)))
+
+
+def _multiplied(product: Product, operands: Sequence[Spans], result: Spans | None) -> Spans:
+    spans = operands[0]
+    summed = product.contracted or (None,) * (len(operands) - 1)
+    for dims, operand in zip(summed, operands[1:], strict=True):
+        spans += (TextSpan(f" *{_subscript(dims)} "), *operand)
+    return spans if result is None else (*spans, TextSpan(" -> "), *result)
+
+
+def _subscript(dims: tuple[str, ...] | None) -> str:
+    if not dims:
+        return ""
+    return f"_{''.join(dims)}" if all(len(dim) == 1 for dim in dims) else f"_{{{','.join(dims)}}}"

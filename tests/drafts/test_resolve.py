@@ -1,0 +1,215 @@
+"""ProblemForm → scene: which field has which fault, and what is shown meanwhile."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from shardviz.drafts.enter import enter
+from shardviz.drafts.form import CollectiveFields, ProblemForm
+from shardviz.drafts.resolve import MAX_PARTS, resolve, resolve_first
+from shardviz.errors import ShardvizError
+
+USUAL = ProblemForm()
+SHOWN = resolve(USUAL)
+
+
+def faults(**fields):
+    """The faults of the usual draft with other fields: field → message."""
+    scene = resolve(replace(USUAL, **fields), SHOWN)
+    return {fault.field: fault.message for fault in scene.faults}
+
+
+def test_a_valid_draft_is_shown_in_full():
+    assert SHOWN.shown == SHOWN.draft == USUAL
+    assert SHOWN.faults == ()
+    assert SHOWN.problem.mesh.shape == {"X": 2, "Y": 4}
+    assert [step.op for step in SHOWN.plan.steps] == ["einsum", "psum"]
+    assert [(row.name, row.dims, row.role) for row in SHOWN.rows] == [
+        ("A", ("b", "d"), "operand"),
+        ("W", ("d", "f"), "operand"),
+        ("Out", ("b", "f"), "result"),
+    ]
+    assert [target.name for target in SHOWN.targets] == ["shardy", "cpu"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"mesh": "X=2,Y"}, {"mesh": "expected '=' at the end of 'X=2,Y'"}),
+        ({"mesh": ""}, {"mesh": "there is no mesh axis in an empty text"}),
+        (
+            {"device_order": "0,1,2"},
+            {"device_order": "the device order names 3 devices, but the mesh X=2,Y=4 has 8"},
+        ),
+        (
+            {"einsum": "bd,df->bq"},
+            {"einsum": "dimension 'q' is in no operand, at character 9 of 'bd,df->bq'"},
+        ),
+        (
+            {"specs": ("XZ", "Y_", "Q_")},
+            {
+                "specs.0": "unknown mesh axis 'Z' at character 2 of 'XZ'",
+                "specs.2": "unknown mesh axis 'Q' at character 1 of 'Q_'",
+            },
+        ),
+        (
+            {"specs": ("XX", "Y_", "X_")},
+            {"specs.0": "mesh axis 'X' is used twice in one array, again at character 2 of 'XX'"},
+        ),
+        (
+            {"specs": ("X", "Y_", "X_")},
+            {"specs.0": "1 dimension, but the array has 2, at character 1 of 'X'"},
+        ),
+        (
+            {"specs": ("?", "Y_", "X_")},
+            {"specs.0": "the spec of A is open, but a program is given its operands"},
+        ),
+        ({"specs": ("XY", "", "X_")}, {"specs.1": "there is no spec in an empty text"}),
+        (
+            {"specs": ("XY", "Y_", "_X{U_Y}"), "einsum": "bd,df->bf", "mesh": "X=2,Y=4"},
+            {},
+        ),
+        (
+            {"specs": ("__", "__", "X_{U_Y}")},
+            {
+                "specs.2": "Out cannot be left unreduced over Y: no summed dimension is split over it",
+            },
+        ),
+        (
+            {"sizes": "b=8,q=2"},
+            {"sizes": "no array has the dimension 'q' given a size at character 5 of 'b=8,q=2'"},
+        ),
+        ({"sizes": "b"}, {"sizes": "expected '=' at the end of 'b'"}),
+        (
+            {"sizes": "b=3,d=8,f=8"},
+            {
+                "sizes": "b=3 of A does not divide over X=2, which JAX arrays refuse, at character 1 of "
+                "'b=3,d=8,f=8'"
+            },
+        ),
+        (
+            {"mesh": "X=3,Y=4"},
+            {
+                "specs.0": "b=1024 of A does not divide over X=3, which JAX arrays refuse",
+                "specs.2": "b=1024 of Out does not divide over X=3, which JAX arrays refuse",
+            },
+        ),
+        (
+            {"sizes": "b=4611686018427387904,d=8,f=8"},
+            {
+                "sizes": "the number '4611686018427387904' of 19 digits is too large at character 3 of "
+                "'b=4611686018427387904,d=8,f=8'"
+            },
+        ),
+        ({"sizes": "b=461168601842738790,d=80,f=8"}, {"sizes": "A would have more than 2^62 elements"}),
+        ({"dtype": "bf17"}, {"dtype": "unknown dtype 'bf17'"}),
+        ({"axis_types": "manual"}, {"axis_types": "'manual' is not an axis type"}),
+        ({"targets": "cpu,gpu"}, {"targets": "gpu is not a chip, at character 5 of 'cpu,gpu'"}),
+        ({"specs": ("XY", "Y_")}, {"einsum": "2 specs for 3 arrays"}),
+        (
+            {"einsum": "A[I_X, J] * B[J, K]"},
+            {
+                "einsum": "the subscripts of 'A[I_X, J] * B[J, K]' say how its arrays are split, as their "
+                "rows do"
+            },
+        ),
+    ],
+)
+def test_a_fault_says_what_is_wrong_in_its_field(fields, expected):
+    assert faults(**fields) == expected
+    if expected and "targets" not in expected:
+        assert resolve(replace(USUAL, **fields), SHOWN).problem is SHOWN.problem
+
+
+def test_all_fields_with_faults_are_told_at_once():
+    found = faults(
+        mesh="X=2,Y=",
+        einsum="bd;",
+        sizes="b",
+        dtype="q",
+        axis_types="q",
+        targets="q",
+        collective=CollectiveFields("q"),
+    )
+    assert list(found) == ["mesh", "sizes", "einsum", "dtype", "axis_types", "targets"]
+    found = faults(specs=("Q_", "R_", "S_"), sizes="q=1", dtype="q", collective=CollectiveFields("q"))
+    assert list(found) == ["dtype", "specs.0", "specs.1", "specs.2", "sizes", "collective"]
+
+
+@pytest.mark.parametrize(
+    ("collective", "message"),
+    [
+        (CollectiveFields("all_gathr"), "operation: there is no operation 'all_gathr'"),
+        (CollectiveFields("ppermute"), "operation: ppermute needs --perm"),
+        (CollectiveFields("psum", axis="Q"), "axis: unknown mesh axis 'Q' at character 1 of 'Q'"),
+        (CollectiveFields("psum", data="1,x"), "data: 'x' is not a number at character 3 of '1,x'"),
+        (CollectiveFields("psum", shape="8y"), "shape: '8y' is not a size at character 1 of '8y'"),
+        (CollectiveFields("psum", dtype="q"), "dtype: unknown dtype 'q'"),
+        (
+            CollectiveFields("psum", parameters=(("pieces", "0"),)),
+            "pieces: 0 are not from 1 to 1,024",
+        ),
+        (
+            CollectiveFields("psum_scatter", parameters=(("scatter_dimension", "x"),)),
+            "scatter_dimension: 'x' is not a whole number",
+        ),
+        (CollectiveFields("psum", parameters=(("q", "x"),)), "no operation has the parameter 'q'"),
+        (
+            CollectiveFields("psum", data="1,2,3"),
+            "dimension 0 has 3 elements, which X=2, Y=4 does not divide",
+        ),
+    ],
+)
+def test_the_fault_of_a_collective_names_its_part(collective, message):
+    assert faults(collective=collective) == {"collective": message}
+
+
+def test_a_collective_of_its_own_is_read_and_kept_while_nothing_of_it_changes():
+    draft = enter(USUAL, "collective", "all_to_all --axis Y --split-axis 0 --concat-axis 1 --shape 32x8")
+    scene = resolve(draft)
+    assert scene.collective.operation.name == "all_to_all"
+    assert scene.collective.operation.concat_axis == 1
+    assert resolve(enter(draft, "dtype", "f32"), scene).collective is scene.collective
+    assert resolve(enter(draft, "mesh", "X=4,Y=4"), scene).faults[0].field == "collective"
+    assert resolve(enter(draft, "mesh", "X=4,Y=2"), scene).collective.layout.mesh.shape == {"X": 4, "Y": 2}
+    assert resolve(USUAL, scene).collective is None
+
+
+def test_what_a_fault_does_not_touch_goes_on():
+    draft = replace(USUAL, specs=("Q_", "Y_", "X_"), targets="cpu", dtype="f32")
+    scene = resolve(draft, SHOWN)
+    assert scene.problem is SHOWN.problem
+    assert [target.name for target in scene.targets] == ["cpu"]
+    assert scene.shown == replace(USUAL, targets="cpu")
+    scene = resolve(replace(draft, specs=("__", "Y_", "X_"), targets="q"), scene)
+    assert scene.problem.result.dtype == "f32"
+    assert [target.name for target in scene.targets] == ["cpu"]
+    assert scene.shown == replace(USUAL, specs=("__", "Y_", "X_"), targets="cpu", dtype="f32")
+
+
+def test_there_is_a_row_for_every_spec_whatever_is_shown():
+    chain = enter(USUAL, "einsum", "bd,df->bf; bf,fd->bd")
+    wrong = replace(chain, dtype="q")
+    assert [row.name for row in resolve(wrong, SHOWN).rows] == ["A", "W1", "H1", "H1", "W2", "Out"]
+    wrong = replace(chain, einsum="bd,df->bq")
+    assert len(resolve(wrong, SHOWN).rows) == 6
+    assert resolve(wrong, resolve(chain)).rows == resolve(chain).rows
+
+
+def test_a_first_draft_with_faults_is_shown_over_the_usual_one():
+    wrong = replace(USUAL, dtype="q", targets="cpu")
+    with pytest.raises(ShardvizError, match="unknown dtype 'q'"):
+        resolve(wrong)
+    scene = resolve_first(wrong)
+    assert [fault.field for fault in scene.faults] == ["dtype"]
+    assert (scene.draft, scene.shown) == (wrong, replace(USUAL, targets="cpu"))
+    assert resolve_first(USUAL) == SHOWN
+
+
+def test_a_chain_that_takes_too_long_is_refused():
+    draft = enter(USUAL, "einsum", "; ".join(["bd,df->bf", "bf,fd->bd"] * MAX_PARTS))
+    fault = resolve(draft, SHOWN).faults[0]
+    assert fault.message == "a chain of 64 einsums is too long to be planned while you type"
+    assert fault.hint == "edit up to 32 of them; `shardviz explain` takes more"
