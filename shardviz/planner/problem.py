@@ -21,7 +21,7 @@ from shardviz.notation import (
     write_spec,
 )
 from shardviz.notation.einsum import Einsum, dims_text, has_words
-from shardviz.notation.mesh_in_text import mesh_in_text
+from shardviz.notation.mesh import mesh_in_text
 from shardviz.notation.spec_string import list_end
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, canonical_dtype
 
