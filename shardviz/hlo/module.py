@@ -170,7 +170,9 @@ class Reader:
         written = written_meshes(self.header, self.text, self.first_sharding)
         self.mesh, self.numbers = program_mesh(written, self._unlike, self.numbers, self.mesh, infer=infer)
         calls = CallGraph(self.text, computations).calls_to(found)
-        callers = {computations.around(call.position) for call in calls}
+        callers = {
+            computations.around(call.position) for call in {call.caller: call for call in calls}.values()
+        }
         sites = {call.callee: call.position for call in reversed(calls)}
         roots: dict[int, int | None] = {}
         for home in sorted({*found, *callers}):
