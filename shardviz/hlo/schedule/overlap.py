@@ -103,10 +103,7 @@ class Schedules:
     def of(
         self, instruction: Instruction, home: Computation, position: int, crossing: Crossing | None = None
     ) -> Schedule:
-        """How the collective runs whose line begins at `position`.
-
-        A `crossing` is under way from its send, with which the data leaves, until its recv is done.
-        """
+        """How the collective runs whose line begins at `position`, and all of its form in `home`."""
         if crossing is not None:
             return Schedule(True)
         words = instruction.form.text
@@ -126,7 +123,10 @@ class Schedules:
     def beside(
         self, instruction: Instruction, home: Computation, position: int, crossing: Crossing | None = None
     ) -> Sequence[Work]:
-        """What runs while one is under way that is asynchronous."""
+        """What runs while the collective in the line at `position` is under way, which is asynchronous.
+
+        A `crossing` is under way from its send, with which the data leaves, until its recv is done.
+        """
         if position in self._dones:
             return Meanwhile(self._of_fused, self._site(home), self._dones[position])
         if crossing is not None or instruction.form.begins:

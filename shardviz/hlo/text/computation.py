@@ -22,8 +22,10 @@ _PRINTED = re.compile(
     r"((?:\n  (?:%|ROOT %?|)[^\s=,(){}]++ = [^\n]*+)*+)\n\}(?=\n|\Z|, execution_thread=)"
 )
 """A computation as XLA prints it: found and known to be in normal form at once."""
-_CALLING = ("calls", "to_apply", "body", "condition", "true_computation", "false_computation")
-_CALLING += ("branch_computations", "called_computations")
+_CALLING = (
+    *("calls", "to_apply", "body", "condition", "true_computation", "false_computation"),
+    *("branch_computations", "called_computations"),
+)
 # An equals sign is looked for, and what stands in front of it: a text has fewer of them than of spaces.
 _CALL = re.compile(
     rf"=(?<=[nsy]=)(?:{'|'.join(f'(?<= {key}=)' for key in _CALLING)})(\{{?)%?([^\s,{{}}()=]++)"

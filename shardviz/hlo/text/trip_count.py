@@ -33,7 +33,7 @@ _CALLED = re.compile(r"[ ,](?:calls|to_apply)=%?([^\s,(){}]+)")
 _INDEX = re.compile(r"[ ,]index=(\d{1,6})")
 _DIRECTION = re.compile(r"[ ,]direction=([A-Z]{2})\b")
 _INTEGER = re.compile(r"\s*(-?\d{1,19})\s*\)")
-_ROOT = re.compile(r"ROOT\s+%?([^\s=,(){}]+) = ")
+_ROOT = re.compile(r"[^\S\n]*+ROOT[^\S\n]++%?([^\s=,(){}]++) = ")
 _SCALAR = re.compile(r"([su])(\d{1,2})\[\]")
 
 Path = tuple[int, ...]
@@ -211,13 +211,13 @@ class TripCounts:
         """The name of a computation's result, which is its last instruction nearly always."""
         stop = home.stop
         while self._left >= 0 and (start := self._text.rfind("ROOT ", home.start, stop)) >= 0:
-            self._left -= stop - start
             line, end = line_at(self._text, start)
-            found = _ROOT.match(self._text, start)
-            if found is not None and not self._text[line:start].strip():
+            self._left -= stop - line
+            found = _ROOT.match(self._text, line)
+            if found is not None:
                 self._lines[home.start, found[1]] = self._text[line:end]
                 return found[1]
-            stop = start
+            stop = line
         return None
 
     def definition(self, home: Computation, name: str) -> str | None:
