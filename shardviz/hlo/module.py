@@ -170,10 +170,10 @@ class Reader:
         written = written_meshes(self.header, self.text, self.first_sharding)
         self.mesh, self.numbers = program_mesh(written, self._unlike, self.numbers, self.mesh, infer=infer)
         calls = CallGraph(self.text, computations).calls_to(found)
-        callers = {computations.around(call.position) for call in calls}
+        callers = {call.caller: call.position for call in calls}
         sites = {call.callee: call.position for call in reversed(calls)}
         roots: dict[int, int | None] = {}
-        for home in sorted({*found, *callers}):
+        for home in sorted({*found, *map(computations.around, callers.values())}):
             if home.is_entry or not home.name:
                 roots[home.start] = 1
             elif home.start not in sites and self._lacks_callers():

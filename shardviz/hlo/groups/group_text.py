@@ -182,7 +182,7 @@ def axes_by_name(text: str, mesh: Axes) -> tuple[str, ...]:
 
 
 def mesh_of_sharding(text: str, start: int) -> WrittenMesh | None:
-    """The mesh of the attribute ``sharding={mesh['x'=2,'y'=4], [{'x'}, {}]}`` at a position, else None.
+    """The mesh of an attribute ``sharding={mesh['x'=2,'y'=4], [{'x'}, {}]}`` at `start`; None for another.
 
     Raises `NotationError` when it cannot be read.
     """

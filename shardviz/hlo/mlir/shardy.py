@@ -124,7 +124,13 @@ class _Reader:
             )
         names = {function.name: function.index for function in walk.functions[1:]}
         calls = [
-            Call(home, names[callee], operation.order, _runs(operation.loops), operation.in_branch)
+            Call(
+                home,
+                names[callee],
+                operation.order,
+                _runs(operation.loops),
+                "conditional" if operation.in_branch else "",
+            )
             for home, operation, callee in called
             if callee in names
         ]

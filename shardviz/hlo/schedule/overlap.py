@@ -90,10 +90,10 @@ class Schedules:
         self._inside = {
             home.start: base_op(next(iter(lines.values())).opcode) for home, lines in collectives.items()
         }
-        self._sites: dict[int, list[int]] = defaultdict(list)
+        self._sites: dict[int, list[Call]] = defaultdict(list)
         for call in calls:
             if call.callee in self._inside:
-                self._sites[call.callee].append(call.position)
+                self._sites[call.callee].append(call)
         self._ends: dict[int, dict[str, tuple[int, str]]] = {}
         self._works: dict[int, tuple[list[int], list[Work]]] = {}
         self._dones: dict[int, list[int]] = {}
@@ -103,27 +103,30 @@ class Schedules:
     def of(
         self, instruction: Instruction, home: Computation, position: int, crossing: Crossing | None = None
     ) -> Schedule:
-        """How the collective runs whose line begins at `position`.
-
-        A `crossing` is under way from its send, with which the data leaves, until its recv is done.
-        """
+        """How the collective runs whose line begins at `position`, and all of its form in `home`."""
         if crossing is not None:
             return Schedule(True)
-        site = self._site(home)
         words = instruction.form.text
-        site_words = self._text[site.inside : site.stop] if site else ""
-        algorithm = algorithm_of(words) or algorithm_of(site_words)
+        algorithm = algorithm_of(words)
+        site = next(iter(self._sites.get(home.start, ())), None)
+        is_wrapped = site is not None and site.opcode == "async-start"
+        site_words = ""
+        if site is not None and (is_wrapped or (not algorithm and site.opcode == "fusion")):
+            site_words = self._text[site.position : line_at(self._text, site.position)[1]]
+            algorithm = algorithm or algorithm_of(site_words)
         if position in self._dones:
             return Schedule(True, algorithm)
         if instruction.form.begins:
             return Schedule(_BLOCKING not in words, algorithm)
-        is_wrapped = site is not None and site.opcode == "async-start"
         return Schedule(is_wrapped and _BLOCKING not in site_words, algorithm)
 
     def beside(
         self, instruction: Instruction, home: Computation, position: int, crossing: Crossing | None = None
     ) -> Sequence[Work]:
-        """What runs while one is under way that is asynchronous."""
+        """What runs while the collective in the line at `position` is under way, which is asynchronous.
+
+        A `crossing` is under way from its send, with which the data leaves, until its recv is done.
+        """
         if position in self._dones:
             return Meanwhile(self._of_fused, self._site(home), self._dones[position])
         if crossing is not None or instruction.form.begins:
@@ -137,7 +140,7 @@ class Schedules:
     def _site(self, home: Computation) -> Step | None:
         """The fusion or the wrapper that runs a computation."""
         sites = self._sites.get(home.start)
-        step = self._steps.at(sites[0]) if sites else None
+        step = self._steps.at(sites[0].position) if sites else None
         return step if step and step.opcode in ("fusion", "async-start") else None
 
     def _between(self, name: str, home: Computation, position: int) -> tuple[Work, ...]:
@@ -189,7 +192,7 @@ class Schedules:
         if start is None:
             return ()
         around = self._steps.computations.around(start.start)
-        ends = (site for done in dones for site in self._sites.get(done, ()))
+        ends = (site.position for done in dones for site in self._sites.get(done, ()))
         end = min((site for site in ends if start.stop < site < around.stop), default=start.stop)
         return self._work(around, start.stop, line_at(self._text, end)[0])
 

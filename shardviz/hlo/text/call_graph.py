@@ -32,14 +32,14 @@ _CALLING = (
 class Call(NamedTuple):
     """A place in the computation `caller` that runs `callee` `times` times (None: nobody knows).
 
-    A place that `chooses` is a conditional, which runs one of its branches.
+    `opcode` is that of the instruction there: a conditional runs one of its branches.
     """
 
     caller: int
     callee: int
     position: int
     times: int | None
-    chooses: bool = False
+    opcode: str = ""
 
 
 class CallGraph:
@@ -76,47 +76,47 @@ class CallGraph:
                     callee = named[name][max(0, bisect_right(named[name], position) - 1)]
                     if callee not in starts:
                         continue
-                    times, chooses = self._runs(position, name)
+                    times, opcode = self._runs(position, name)
                     if times != 0:
                         caller = self._computations.around(position)
                         callers.add(caller)
-                        calls.append(Call(caller.start, callee, position, times, chooses))
+                        calls.append(Call(caller.start, callee, position, times, opcode))
             pending = {caller for caller in callers - known if caller.name and not caller.is_entry}
             known |= callers
         return calls
 
-    def _runs(self, position: int, callee: str) -> tuple[int | None, bool]:
-        """How often one run of the instruction at `position` runs `callee`, and whether it may run another.
+    def _runs(self, position: int, callee: str) -> tuple[int | None, str]:
+        """How often one run of the instruction at `position` runs `callee`, and its opcode.
 
         0 when it only mentions it.
         """
-        start, stop = line_at(self._text, position)
+        start = self._text.rfind("\n", 0, position) + 1
         if (
             self._text.startswith(" calls=%", position)
             and self._text.find('"', start, position) < 0
             and self._text.find(" fusion(", start, position) >= 0
         ):
             # Most calls are those of fusions.
-            return 1, False
+            return 1, "fusion"
         if start not in self._lines:
             found = parse_instruction(self._text, start)
             called = [found.attributes[key] for key in _CALLING if key in found.attributes] if found else []
             self._lines[start] = found, frozenset(_NAME.findall(" ".join(called)))
         instruction, names = self._lines[start]
         if instruction is None or instruction.opcode in ("async-update", "async-done"):
-            return 0, False
+            return 0, ""
         attributes = instruction.attributes
         if instruction.opcode == "while" and callee in (attributes.get("body"), attributes.get("condition")):
-            written = _TRIP_COUNT.search(self._text, position, stop)
-            trips = int(written[1]) if written else self._trips(start)
-            return None if trips is None else trips + (callee == attributes.get("condition")), False
+            written = _TRIP_COUNT.search(self._text, position, line_at(self._text, position)[1])
+            trips = int(written[1]) if written else self._trips(start, instruction)
+            return None if trips is None else trips + (callee == attributes.get("condition")), "while"
         if "replica_groups" in attributes or "source_target_pairs" in attributes:
-            return 0, False
-        return int(callee in names), instruction.opcode == "conditional"
+            return 0, ""
+        return int(callee in names), instruction.opcode
 
-    def _trips(self, start: int) -> int | None:
+    def _trips(self, start: int, loop: Instruction) -> int | None:
         if start not in self._inferred:
-            self._inferred[start] = self._trip_counts.of(start)
+            self._inferred[start] = self._trip_counts.of(start, loop)
         return self._inferred[start]
 
 
@@ -145,7 +145,7 @@ def in_branches(calls: Iterable[Call]) -> set[int]:
     waiting = []
     for call in calls:
         outgoing[call.caller].append(call.callee)
-        if call.chooses:
+        if call.opcode == "conditional":
             waiting.append(call.callee)
     found: set[int] = set()
     while waiting:

@@ -22,9 +22,13 @@ _PRINTED = re.compile(
     r"((?:\n  (?:%|ROOT %?|)[^\s=,(){}]++ = [^\n]*+)*+)\n\}(?=\n|\Z|, execution_thread=)"
 )
 """A computation as XLA prints it: found and known to be in normal form at once."""
+_CALLING = (
+    *("calls", "to_apply", "body", "condition", "true_computation", "false_computation"),
+    *("branch_computations", "called_computations"),
+)
+# An equals sign is looked for, and what stands in front of it: a text has fewer of them than of spaces.
 _CALL = re.compile(
-    r" (?:c(?:alls|ondition|alled_computations)|b(?:ody|ranch_computations)|t(?:o_apply|rue_computation)"
-    r"|false_computation)=(\{?)%?([^\s,{}()=]++)"
+    rf"=(?<=[nsy]=)(?:{'|'.join(f'(?<= {key}=)' for key in _CALLING)})(\{{?)%?([^\s,{{}}()=]++)"
 )
 _NEXT_NAME = re.compile(r",\s?%?([^\s,{}()=]++)")
 
@@ -141,12 +145,13 @@ class Computations:
         sites: dict[str, list[int]] = defaultdict(list)
         for match in _CALL.finditer(self.text):
             braced, name = match.groups()
-            sites[name].append(match.start())
+            place = self.text.rfind(" ", 0, match.start())
+            sites[name].append(place)
             position = match.end()
             while braced and (following := _NEXT_NAME.match(self.text, position)):
                 places = sites[following[1]]
-                if not places or places[-1] != match.start():
-                    places.append(match.start())
+                if not places or places[-1] != place:
+                    places.append(place)
                 position = following.end()
         return sites
 

@@ -107,8 +107,10 @@ class Instruction(NamedTuple):
 
     @property
     def kind(self) -> tuple[Form, bool, str]:
-        """What collectives have in common whose records differ in name only: what a ragged one sends, other
-        lines tell."""
+        """What collectives have in common whose records differ in name only.
+
+        Operands may have their shapes; of a ragged one the line that makes the operand tells what is sent.
+        """
         tell = "[" in self.operands or "ragged" in self.form.opcode
         return self.form, self.channel != "", self.operands if tell else ""
 

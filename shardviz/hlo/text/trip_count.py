@@ -13,7 +13,13 @@ from bisect import bisect_right
 from typing import NamedTuple
 
 from shardviz.hlo.text.computation import Computation, Computations, line_at
-from shardviz.hlo.text.instruction import closing, open_instruction, operand_names, parse_instruction
+from shardviz.hlo.text.instruction import (
+    Instruction,
+    closing,
+    open_instruction,
+    operand_names,
+    parse_instruction,
+)
 
 MAX_STEPS = 200
 """Instructions looked at for one loop at most; a real one has some twenty."""
@@ -27,6 +33,7 @@ _CALLED = re.compile(r"[ ,](?:calls|to_apply)=%?([^\s,(){}]+)")
 _INDEX = re.compile(r"[ ,]index=(\d{1,6})")
 _DIRECTION = re.compile(r"[ ,]direction=([A-Z]{2})\b")
 _INTEGER = re.compile(r"\s*(-?\d{1,19})\s*\)")
+_ROOT = re.compile(r"[^\S\n]*+ROOT[^\S\n]++%?([^\s=,(){}]++) = ")
 _SCALAR = re.compile(r"([su])(\d{1,2})\[\]")
 
 Path = tuple[int, ...]
@@ -51,6 +58,7 @@ class _Made(NamedTuple):
     line: str
     opcode: str
     inside: int
+    operands: list[str]
     path: Path
 
 
@@ -81,15 +89,13 @@ class TripCounts:
         self._lines: dict[tuple[int, str], str | None] = {}
         self._kept: dict[tuple[int, Path], bool] = {}
 
-    def of(self, position: int) -> int | None:
-        """How often the body of the while instruction at a position runs; None when that is not told."""
+    def of(self, start: int, instruction: Instruction) -> int | None:
+        """How often the body of the while instruction in a line runs; None when that is not told."""
         self._steps = self._depth = 0
-        loop = self._loop(position)
+        loop = self._loop(start, instruction)
         return loop.trips() if loop else None
 
-    def _loop(self, position: int) -> _Loop | None:
-        start, _ = line_at(self._text, position)
-        instruction = parse_instruction(self._text, start)
+    def _loop(self, start: int, instruction: Instruction | None) -> _Loop | None:
         if instruction is None or instruction.opcode != "while":
             return None
         names = operand_names(instruction.operands)
@@ -119,7 +125,7 @@ class TripCounts:
             return _Line(int(number[1])) if number and _SCALAR.search(made.line) else None
         if made.opcode not in ("add", "subtract", "multiply"):
             return None
-        terms = [self.value(made.scope, name) for name in _operands(made)]
+        terms = [self.value(made.scope, name) for name in made.operands]
         if len(terms) != 2 or terms[0] is None or terms[1] is None:
             return None
         one, other = terms[0], terms[1]
@@ -140,8 +146,9 @@ class TripCounts:
             opened = open_instruction(line) if line else None
             if line is None or opened is None:
                 return None
-            made = _Made(scope, line, opened[2], opened[3], path)
-            names = _operands(made)
+            _, _, opcode, inside = opened
+            names = operand_names(line[inside : closing(line, inside)])
+            made = _Made(scope, line, opcode, inside, names, path)
             if made.opcode == "parameter" and scope.outer is not None:
                 number = _INTEGER.match(line, made.inside)
                 if number is None or not 0 <= int(number[1]) < len(scope.given):
@@ -187,7 +194,10 @@ class TripCounts:
             for place in places[bisect_right(places, home.start) :][:2]
             if self._computations.named(home.name, place) == home
         ]
-        loop = self._loop(callers[0]) if len(callers) == 1 else None
+        if len(callers) != 1:
+            return None
+        start, _ = line_at(self._text, callers[0])
+        loop = self._loop(start, parse_instruction(self._text, start))
         if loop is None or loop.body.computation != home:
             return None
         self._depth += 1
@@ -198,14 +208,16 @@ class TripCounts:
         return found[0] if found and found[1] == 0 else None
 
     def root(self, home: Computation) -> str | None:
-        """The name of a computation's result."""
-        start = home.start
-        while (start := self._search("ROOT ", start, home.stop)) >= 0:
-            line, stop = line_at(self._text, start)
-            if not self._text[line:start].strip():
-                opened = open_instruction(self._text[line:stop])
-                return opened[0] if opened else None
-            start = stop
+        """The name of a computation's result, which is its last instruction nearly always."""
+        stop = home.stop
+        while self._left >= 0 and (start := self._text.rfind("ROOT ", home.start, stop)) >= 0:
+            line, end = line_at(self._text, start)
+            self._left -= stop - line
+            found = _ROOT.match(self._text, line)
+            if found is not None:
+                self._lines[home.start, found[1]] = self._text[line:end]
+                return found[1]
+            stop = line
         return None
 
     def definition(self, home: Computation, name: str) -> str | None:
@@ -244,7 +256,7 @@ class _Loop(NamedTuple):
         root = self.counts.root(self.condition.computation)
         made = self.counts.made(self.condition, root) if root else None
         direction = _DIRECTION.search(made.line, made.inside) if made and made.opcode == "compare" else None
-        names = _operands(made) if made else []
+        names = made.operands if made else []
         if made is None or direction is None or len(names) != 2:
             return None
         sides = [self._side(self.counts.value(made.scope, name)) for name in names]
@@ -285,10 +297,6 @@ class _Loop(NamedTuple):
             return 0, -1
         bits = int(kind[2])
         return (0, 2**bits - 1) if kind[1] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
-
-
-def _operands(made: _Made) -> list[str]:
-    return operand_names(made.line[made.inside : closing(made.line, made.inside)])
 
 
 def trips(direction: str, start: int, step: int) -> int | None:
