@@ -41,7 +41,7 @@ PURE = (
     "shardviz.hardware",
     "shardviz.hlo",
     "shardviz.compare",
-    "shardviz.schemas.kinds",
+    "shardviz.documents.kinds",
     "shardviz.stepping",
     "shardviz.stepping.question_text",
     "shardviz.stepping.walk",

@@ -58,7 +58,7 @@ class Explanation(Shown):
         ]
 
     def document(self) -> dict[str, Any]:
-        from shardviz.render.documents import explain_document
+        from shardviz.documents.programs import explain_document
 
         return explain_document(self.plan, self.compiled, self.differences)
 

@@ -34,7 +34,7 @@ class Ranking(Shown):
         return ranking_view(self.problem, self.candidates, width, palette, SHOWN)
 
     def document(self) -> dict[str, Any]:
-        from shardviz.render.documents import ranking_document
+        from shardviz.documents.plans import ranking_document
 
         return ranking_document(self.candidates)
 

@@ -214,7 +214,7 @@ def _rank(problem: Problem, page: Screen, limit: int, as_json: bool) -> None:
     candidates = search(problem)
     if as_json:
         from shardviz.cli.screen import print_json
-        from shardviz.render.documents import ranking_document
+        from shardviz.documents.plans import ranking_document
 
         print_json(ranking_document(candidates))
         return

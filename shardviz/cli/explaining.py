@@ -27,7 +27,7 @@ def explain(
     if as_json:
         from shardviz.cli.screen import print_json
         from shardviz.compare import differences
-        from shardviz.render.documents import explain_document
+        from shardviz.documents.programs import explain_document
 
         compiled = tuple(conversation.answers())
         found = [difference for each in compiled for difference in differences(planned, each)]

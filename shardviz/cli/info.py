@@ -24,7 +24,7 @@ def command(as_json: bool, width: int | None, color: str) -> None:
     warning = libtpu_mismatch(versions)
     if as_json:
         from shardviz.cli.screen import print_json
-        from shardviz.render.documents import info_document
+        from shardviz.documents.plans import info_document
 
         print_json(info_document(versions, warning))
         return

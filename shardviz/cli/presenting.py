@@ -95,7 +95,7 @@ def present(
         check_listed(walk)
     judge.ask(question)
     if manner.as_json:
-        from shardviz.render.rounds.step_document import step_document
+        from shardviz.documents.rounds import step_document
 
         with working("stepping"):
             _ = walk.frames.after
@@ -137,7 +137,7 @@ def _compare(question: CollectiveQuestion, links: Links, manner: Manner, heading
             skipped = left_out(pattern, links.topology)
         # Times are worked out when they are first looked at.
         if manner.as_json:
-            from shardviz.render.rounds.step_document import comparison_document
+            from shardviz.documents.rounds import comparison_document
 
             document = comparison_document(walk, crossed, skipped)
         else:

@@ -23,7 +23,7 @@ def command(as_json: bool, width: int | None, color: str) -> None:
     groups = target_groups()
     if as_json:
         from shardviz.cli.screen import print_json
-        from shardviz.render.documents import targets_document
+        from shardviz.documents.plans import targets_document
 
         print_json(targets_document(groups))
         return

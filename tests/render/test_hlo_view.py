@@ -10,11 +10,11 @@ from time import perf_counter
 
 import pytest
 
+from shardviz.documents.programs import hlo_document
 from shardviz.hlo import HloModule, read
 from shardviz.hlo.listing import Listing, list_hlo
 from shardviz.notation import parse_mesh
 from shardviz.render.palette import PLAIN, TRUECOLOR
-from shardviz.render.programs.hlo_document import hlo_document
 from shardviz.render.programs.hlo_picture import HloPicture, hlo_picture
 from shardviz.render.programs.hlo_view import hlo_view
 

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from shardviz.lessons.attempt import UNKNOWN, begin, stages
+from shardviz.lessons.progress import CourseEntry
 from shardviz.lessons.reading import read_lesson
 from shardviz.render.lessons.bar import bar
-from shardviz.render.lessons.course_list import Entry, course_line
+from shardviz.render.lessons.course_list import course_line
 from shardviz.render.lessons.fits import fits
 from shardviz.render.lessons.guide_lines import PLAIN, guide_page, told_of
 from shardviz.render.lessons.strip import strip_lines
@@ -129,6 +130,6 @@ def test_texts_that_do_not_fit_are_named():
 
 
 def test_a_line_of_the_list():
-    assert course_line(Entry(3, "rows", "Rows", "begun", "Answer")).plain == "◐  3  Rows  at Answer"
-    assert course_line(Entry(12, "rows", "[b]Rows", "solved", "See")).plain == "● 12  [b]Rows  solved"
-    assert course_line(Entry(1, "rows", "Rows", "new")).plain == "○  1  Rows"
+    assert course_line(CourseEntry(3, "rows", "Rows", "begun", "Answer")).plain == "◐  3  Rows  at Answer"
+    assert course_line(CourseEntry(12, "rows", "[b]Rows", "solved", "See")).plain == "● 12  [b]Rows  solved"
+    assert course_line(CourseEntry(1, "rows", "Rows", "new")).plain == "○  1  Rows"

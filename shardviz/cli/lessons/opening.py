@@ -15,7 +15,7 @@ def open_lesson(text: str, present: bool, as_json: bool, width: int | None, colo
     lesson = find(text)
     if as_json:
         from shardviz.cli.screen import print_json
-        from shardviz.render.lessons.lesson_document import lesson_document
+        from shardviz.documents.course import lesson_document
 
         print_json(lesson_document(lesson))
         return ExitCode.FINE

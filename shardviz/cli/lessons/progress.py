@@ -10,7 +10,6 @@ from shardviz.cli.exit_code import ExitCode
 from shardviz.errors import QuestionError, plural
 from shardviz.lessons.course import course, faults, find
 from shardviz.lessons.progress import Progress, load
-from shardviz.render.lessons.course_list import entry_of
 
 
 def list_lessons(as_json: bool, width: int | None, color: str) -> int:
@@ -18,10 +17,10 @@ def list_lessons(as_json: bool, width: int | None, color: str) -> int:
     progress = progress_told()
     for fault in faults():
         click.echo(f"shardviz: note: {fault.message}", err=True)
-    entries = [entry_of(progress, lesson) for lesson in course()]
+    entries = [progress.entry(lesson) for lesson in course()]
     if as_json:
         from shardviz.cli.screen import print_json
-        from shardviz.render.lessons.lesson_document import course_document
+        from shardviz.documents.course import course_document
 
         print_json(course_document(entries))
         return ExitCode.FINE

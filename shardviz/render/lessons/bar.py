@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from shardviz.lessons.attempt import Attempt, stages
-from shardviz.render.lessons.guide_lines import TITLES
+from shardviz.lessons.attempt import TITLES, Attempt, stages
 
 DONE, HERE, TO_COME = "●", "◉", "○"
 

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from shardviz.render.lessons.course_list import MARKS, Entry, course_line
+from shardviz.lessons.progress import CourseEntry
+from shardviz.render.lessons.course_list import MARKS, course_line
 from shardviz.render.lines import sentence
 
 
-def course_page(entries: Sequence[Entry], width: int) -> list[Text]:
+def course_page(entries: Sequence[CourseEntry], width: int) -> list[Text]:
     """A line for each lesson, then how many are solved and the command that opens the next one."""
     counts = Counter(entry.state for entry in entries)
     lines = [Text("Lessons", "bold"), Text()]

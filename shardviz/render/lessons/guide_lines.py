@@ -7,20 +7,11 @@ from dataclasses import dataclass, field
 
 from rich.text import Text
 
-from shardviz.lessons.attempt import UNKNOWN, Attempt, Kind
+from shardviz.lessons.attempt import TITLES, UNKNOWN, Attempt
 from shardviz.lessons.lesson import Prediction
 from shardviz.lessons.measures import answer_of, choices
 from shardviz.render.lines import sentence
 
-TITLES: dict[Kind, str] = {
-    "see": "See",
-    "predict": "Predict",
-    "reveal": "Answer",
-    "explain": "Why",
-    "change": "Change",
-    "code": "Code",
-}
-"""What the stages are called."""
 MADE = "This is what you made, as a JAX program."
 SEEN = "This is what you saw, as a JAX program."
 RUNS = "It runs as it is, on devices that your machine simulates."

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 
+from shardviz.planner.decided import Parts, decided_parts
 from shardviz.planner.plan import Plan
-from shardviz.render.plans.decided import Parts, decided_parts
 from shardviz.sharding import Layout
 
 Numbered = tuple[Layout, int]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from shardviz.collectives.values import plain_values
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -21,13 +23,3 @@ def number(value: bool | int | float | complex) -> str:
 def numbers(values: NDArray[Any]) -> list[str]:
     """Every element, in row-major order."""
     return [number(value) for value in plain_values(values.reshape(-1))]
-
-
-def plain_values(values: NDArray[Any]) -> list[Any]:
-    """Nested lists of Python's own bool, int, float or complex, whatever the dtype."""
-    if values.dtype.kind in "biufc":
-        listed: list[Any] = values.tolist()
-        return listed
-    # ml_dtypes' types are none of NumPy's kinds; every one of them fits one of these exactly.
-    wide: list[Any] = values.astype("int64" if "int" in values.dtype.name else "float64").tolist()
-    return wide

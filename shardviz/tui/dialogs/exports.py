@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rich.segment import Segment, Segments
 from textual.strip import Strip
 
-from shardviz.render.documents import explain_document
+from shardviz.documents.programs import explain_document
 from shardviz.render.exports.cast import cast
 from shardviz.render.exports.html import html
 from shardviz.render.exports.notebook import notebook

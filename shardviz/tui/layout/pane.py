@@ -11,13 +11,13 @@ from textual.app import ComposeResult
 
 from shardviz.drafts.wording import as_sentence
 from shardviz.errors import ShardvizError
+from shardviz.planner.decided import decided_parts, einsum_parts
 from shardviz.render.caption import caption_cells
 from shardviz.render.layouts.cells import BlockCells, Cells, DeviceCells, Spot
 from shardviz.render.layouts.held import Ground, device_lines, held_lines
 from shardviz.render.layouts.picture import repetition
 from shardviz.render.layouts.sheet import Cursor, Sheet, arrange
 from shardviz.render.lines import sentence, table
-from shardviz.render.plans.decided import decided_parts, einsum_parts
 from shardviz.render.plans.numbering import Numbered, count_of, numbered_parts
 from shardviz.tui.command import bindings
 from shardviz.tui.layout.cells_view import CellsView

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from shardviz.drafts import edits
 from shardviz.drafts.draft import Draft
 from shardviz.drafts.lines import looks_like_command
-from shardviz.render.plans.decided import decided_parts
+from shardviz.planner.decided import decided_parts
 from shardviz.render.problems.cells import Cell, FieldRow, Kind, default_sizes
 
 if TYPE_CHECKING:

@@ -27,9 +27,9 @@ from shardviz.tui.step.player import Player
 from shardviz.tui.step.round_view import RoundView
 
 if TYPE_CHECKING:
+    from shardviz.documents.fields import Document
     from shardviz.drafts.scene import Scene
     from shardviz.lessons.pointing import Place
-    from shardviz.render.programs.target_document import Document
     from shardviz.render.rounds.player_page import Page, View
     from shardviz.stepping.links import Links
     from shardviz.stepping.question import CollectiveQuestion

@@ -10,11 +10,12 @@ import pytest
 
 from shardviz.compare import Difference
 from shardviz.compiler import Compiled
+from shardviz.documents.plans import layout_document, ranking_document
+from shardviz.documents.programs import explain_document
 from shardviz.hardware import Place, Placement
 from shardviz.hlo import Collective, CollectiveMatmul, Work
 from shardviz.notation import parse_mesh
 from shardviz.planner import Plan, plan, problem_from_text, search
-from shardviz.render.documents import explain_document, layout_document, ranking_document
 from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray
 
 ARRAY = {

@@ -1,4 +1,4 @@
-"""The arrays of a plan with every sharding decided, for views that have to show something."""
+"""The arrays of a plan with every sharding decided, where the problem may leave some open."""
 
 from __future__ import annotations
 
