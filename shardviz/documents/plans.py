@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from shardviz.compiler.groups import TargetGroup
     from shardviz.notation import Reading
     from shardviz.planner.plan import Plan
-    from shardviz.planner.problem import Problem
     from shardviz.planner.search import Candidate
     from shardviz.sharding import Layout, Mesh
 
@@ -57,11 +56,6 @@ MESH = shared(
     ),
 )
 AXIS_TYPES = one_of("JAX's type of all mesh axes.", "auto", "explicit")
-
-
-def einsum_text(problem: Problem | None) -> str:
-    """The einsum, or a chain of them with semicolons."""
-    return "; ".join(str(part.einsum) for part in problem.parts) if problem else ""
 
 
 def _array(role: Field) -> dict[str, Field]:
@@ -89,12 +83,7 @@ def _array(role: Field) -> dict[str, Field]:
 def _arrays(plan: Plan) -> Iterator[Beside]:
     """Arguments, intermediates of a chain, and the result, each once; `asked_spec` is what was asked."""
     problem, parts = plan.problem, decided_parts(plan)
-    asked = {
-        array.name: array.spec
-        for part in problem.parts
-        for array in (*part.operands, part.result)
-        if array.spec is not None
-    }
+    asked = {array.name: array.spec for array in problem.arrays if array.spec is not None}
     for number, (operands, result) in enumerate(parts):
         last = "result" if number == len(parts) - 1 else "intermediate"
         roles = [*((each, "operand") for each in operands[1 if number else 0 :]), (result, last)]
@@ -119,9 +108,7 @@ PROBLEM = shared(
     closed(
         "What is asked.",
         {
-            "einsum": text("The einsum, or a chain of them with semicolons.").of(
-                lambda plan: einsum_text(plan.problem)
-            ),
+            "einsum": text("The einsum, or a chain of them with semicolons.").of("problem.text"),
             "mesh": MESH("The mesh.").of("problem.mesh"),
             "axis_types": AXIS_TYPES.of("problem.axis_types"),
             "arrays": array_of(_ARRAY("An array."), "Operands, intermediates of a chain, the result.").of(
@@ -208,8 +195,8 @@ RANKING = DocumentKind(
 def ranking_document(candidates: Sequence[Candidate]) -> Document:
     """Every candidate of a search, in order."""
     first = candidates[0].plan.problem if candidates else None
-    mesh = first.mesh if first else None
-    return RANKING.document(einsum=einsum_text(first), mesh=mesh, candidates=candidates)
+    einsum, mesh = (first.text, first.mesh) if first else ("", None)
+    return RANKING.document(einsum=einsum, mesh=mesh, candidates=candidates)
 
 
 LAYOUT = DocumentKind(

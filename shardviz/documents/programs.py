@@ -26,7 +26,7 @@ from shardviz.documents.fields import (
     text,
     texts,
 )
-from shardviz.documents.plans import AXIS_TYPES, MESH, PLAN, PROBLEM, SPEC, einsum_text
+from shardviz.documents.plans import AXIS_TYPES, MESH, PLAN, PROBLEM, SPEC
 from shardviz.hardware import axis_runs
 from shardviz.hlo import HloModule
 from shardviz.hlo.totals import totals
@@ -263,7 +263,7 @@ PASSES = DocumentKind(
     "passes",
     "What a compiler does to a program, pass by pass.",
     {
-        "einsum": text("The einsum, or a chain of them with semicolons.").of(einsum_text),
+        "einsum": text("The einsum, or a chain of them with semicolons.").of("text"),
         "mesh": MESH("The mesh."),
         "axis_types": AXIS_TYPES,
         "answer": TARGET("The target's answer."),

@@ -25,18 +25,18 @@ def code_of(subject: Subject) -> str:
     if isinstance(shown, Program):
         return shown.code
     if isinstance(shown, Problem):
-        from shardviz.render.code.problem_code import problem_code
+        from shardviz.codegen.problem import problem_code
 
         return problem_code(shown, subject.target)
     if isinstance(shown, Plan):
-        from shardviz.render.code.plan_code import plan_code
+        from shardviz.codegen.plan import plan_code
 
         return plan_code(shown)
     if isinstance(shown, Layout):
-        from shardviz.render.code.layout_code import layout_code
+        from shardviz.codegen.layout import layout_code
 
         return layout_code(shown)
-    from shardviz.render.code.rounds_code import rounds_code
+    from shardviz.codegen.rounds import rounds_code
 
     return rounds_code(shown)
 

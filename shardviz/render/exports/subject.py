@@ -37,14 +37,14 @@ class Subject:
 
 def title_of(shown: Problem | Plan | Walk | Layout) -> str:
     """One line that says what is shown: ``bd,df->bf on the mesh X=2,Y=4``."""
+    from shardviz.codegen.code_literals import spec_code
     from shardviz.planner import Plan, Problem
-    from shardviz.render.code.spelling import spec_code
     from shardviz.sharding import Layout
 
     if isinstance(shown, Plan):
         return f"The plan of {title_of(shown.problem)}"
     if isinstance(shown, Problem):
-        return f"{'; '.join(str(part.einsum) for part in shown.parts)} on the mesh {shown.mesh}"
+        return f"{shown.text} on the mesh {shown.mesh}"
     if isinstance(shown, Layout):
         shape = "×".join(map(str, shown.array.shape)) or "One number"
         return f"{shape}, split as {spec_code(shown.spec)} on the mesh {shown.mesh}"

@@ -130,7 +130,7 @@ class CompilerPane(Pane):
         compiled = answer.compiled
         if compiled is not None and compiled.status == "unavailable":
             raise TargetError(compiled.error, compiled.hint)
-        from shardviz.render.code.problem_code import problem_code
+        from shardviz.codegen.problem import problem_code
 
         return problem_code(self._scene.problem, answer.target)
 

@@ -12,7 +12,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from shardviz.drafts.wording import as_sentence
-from shardviz.render.code.highlighted import highlighted
+from shardviz.render.highlighted import highlighted
 from shardviz.render.lessons.bar import bar
 from shardviz.render.lessons.guide_lines import Inks, guide_page
 from shardviz.render.lessons.strip import strip_lines

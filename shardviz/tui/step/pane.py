@@ -137,11 +137,11 @@ class StepPane(Pane):
 
     def jax_code(self) -> str:
         if self.stepped is not None:
-            from shardviz.render.code.rounds_code import rounds_code
+            from shardviz.codegen.rounds import rounds_code
 
             return rounds_code(self.stepped.drawn)
         # What is still worked out has its program already, where it is a collective of its own.
-        from shardviz.render.code.collective_code import collective_code
+        from shardviz.codegen.collective import collective_code
 
         question = self.editor.scene.collective
         return "" if question is None else collective_code(question)

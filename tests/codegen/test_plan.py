@@ -6,10 +6,10 @@ import re
 
 import pytest
 
+from shardviz.codegen.plan import plan_code
 from shardviz.errors import QuestionError
 from shardviz.notation import parse_mesh
 from shardviz.planner import plan, problem_from_text
-from shardviz.render.code.plan_code import plan_code
 
 HLO = {
     "all_gather": "all-gather",

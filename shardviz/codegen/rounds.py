@@ -6,8 +6,8 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from shardviz.render.code.collective_code import collective_code, into_code, shard_code
-from shardviz.render.code.spelling import axes_code, tuple_code
+from shardviz.codegen.code_literals import axes_code, program_text, tuple_code
+from shardviz.codegen.collective import collective_code, into_code, shard_code
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from shardviz.collectives import Sends
     from shardviz.stepping.question import CollectiveQuestion
     from shardviz.stepping.walk import Walk
+
 
 MAX_EXCHANGES = 64
 """That one program compiles, each a ppermute."""
@@ -44,8 +45,7 @@ def rounds_code(walk: Walk) -> str:
         return collective_code(walk.question)
     start, end = buffer
     parts = [["", ""], [*_listed(question, rounds), "", ""], [*_by_hand(question, start, end), "", ""]]
-    lines = [line for part in (*parts, _compared(question)) for line in part]
-    return collective_code(question, about) + "".join(f"{line}\n" for line in lines)
+    return collective_code(question, about) + program_text([*parts, _compared(question)])
 
 
 def _is_small(question: CollectiveQuestion) -> bool:

@@ -6,23 +6,24 @@ import math
 import textwrap
 from typing import TYPE_CHECKING
 
-from shardviz.compiler.ran import UNSAFE
-from shardviz.compiler.targets import MAX_CPU_DEVICES
-from shardviz.errors import QuestionError
-from shardviz.render.code.printed_code import printed_code
-from shardviz.render.code.ragged_code import ragged_code, table_code
-from shardviz.render.code.spelling import (
+from shardviz.codegen.code_literals import (
     axes_code,
     devices_code,
     dtype_code,
     mesh_code,
+    printed_code,
+    program_text,
     spec_code,
     tuple_code,
 )
+from shardviz.compiler.ran import UNSAFE
+from shardviz.compiler.targets import MAX_CPU_DEVICES
+from shardviz.errors import QuestionError
 from shardviz.sharding import PartitionSpec
 
 if TYPE_CHECKING:
     from shardviz.stepping.question import CollectiveQuestion
+
 
 MAX_LISTED = 64
 """Devices whose results are printed."""
@@ -62,7 +63,7 @@ def collective_code(question: CollectiveQuestion, about: str = "") -> str:
         [*_program(question), "", ""],
         _run(question),
     ]
-    return "".join(f"{line}\n" for lines in parts for line in lines)
+    return program_text(parts)
 
 
 def _imports(question: CollectiveQuestion) -> list[str]:
@@ -137,7 +138,7 @@ def _program(question: CollectiveQuestion) -> list[str]:
         before = ["# On GPUs this is jax.lax.pbroadcast, which JAX has not on CPUs."]
         body = [f"jax.lax.all_gather({shard}, {axes})[{operation.parameters['source']}]"]
     elif operation.name == "ragged_all_to_all":
-        before, body = table_code(question), ragged_code(shard, axes)
+        before, body = _ragged_table(question), _ragged_body(shard, axes)
     else:
         body = [f"jax.lax.{operation.name}({shard}, {axes}{_parameters(question)})"]
     *first, last = body
@@ -198,3 +199,44 @@ def _results(question: CollectiveQuestion) -> int:
     """Numbers that all devices end with, or start with, where these are more."""
     layout, members = question.layout, question.schedule.pattern.group_size
     return layout.mesh.size * math.prod(question.operation.larger(layout.shard_shape, members))
+
+
+def _ragged_table(question: CollectiveQuestion) -> list[str]:
+    """Lines that name, for each receiver and each row of its result, a row of all shards, one behind the
+    other; one beyond them where the row stays 0."""
+    rows = [f"        {row}," for row in _table(question)]
+    return [
+        "# On GPUs and TPUs this is jax.lax.ragged_all_to_all, which JAX has not on CPUs: here each device",
+        "# takes its rows out of all of them.",
+        "rows = jnp.array(",
+        "    [",
+        *rows,
+        "    ]",
+        ")",
+        "",
+        "",
+    ]
+
+
+def _ragged_body(shard: str, axes: str) -> list[str]:
+    """The lines of one device's function, the last of them its result."""
+    return [
+        f"everything = jax.lax.all_gather({shard}, {axes}, tiled=True)",
+        f"mine = rows[jax.lax.axis_index({axes})]",
+        'jnp.take(everything, mine, axis=0, mode="fill", fill_value=0)',
+    ]
+
+
+def _table(question: CollectiveQuestion) -> list[list[int]]:
+    sizes = question.operation.parameters["send_sizes"]
+    count, height = len(sizes), question.layout.shard_shape[0]
+    tall = max(sum(sizes[sender][receiver] for sender in range(count)) for receiver in range(count))
+    table = []
+    for receiver in range(count):
+        line: list[int] = []
+        for sender in range(count):
+            start = sender * height + sum(sizes[sender][:receiver])
+            line += range(start, start + sizes[sender][receiver])
+        # Beyond all rows, which `take` fills.
+        table.append(line + [count * height] * (tall - len(line)))
+    return table

@@ -1,4 +1,4 @@
-"""Names, specs, dtypes and meshes as JAX code writes them."""
+"""Names, specs, dtypes and meshes as JAX code writes them, and lines that all programs have."""
 
 from __future__ import annotations
 
@@ -48,6 +48,11 @@ _TAKEN = {
     *("rng", "ones", "shape_of", "mapped", "placed", "found"),
 }
 """What the programs themselves name."""
+
+
+def program_text(parts: Iterable[Iterable[str]]) -> str:
+    """The text of a program whose parts are lists of lines."""
+    return "".join(f"{line}\n" for lines in parts for line in lines)
 
 
 def spec_code(spec: PartitionSpec) -> str:
@@ -109,7 +114,7 @@ def mesh_code(mesh: Mesh, axis_types: str, devices: str = "") -> list[str]:
     sizes, names = tuple_code(mesh.axis_sizes), tuple_code(mesh.axis_names)
     if mesh.device_order is None:
         given = f", devices={devices}" if devices else ""
-        return [f"mesh = jax.make_mesh({sizes}, {names}, {_types(mesh, axis_types)}{given})"]
+        return [f"mesh = jax.make_mesh({sizes}, {names}, {types_code(mesh, axis_types)}{given})"]
     return [
         f"order = {list(mesh.device_order)}",
         f"placed = np.array({devices or 'jax.devices()'})[order].reshape({sizes})",
@@ -119,8 +124,23 @@ def mesh_code(mesh: Mesh, axis_types: str, devices: str = "") -> list[str]:
 
 def placed_mesh_code(mesh: Mesh, axis_types: str) -> str:
     """The line that makes a mesh of the devices as `placed` has them."""
-    return f"mesh = jax.sharding.Mesh(placed, {tuple_code(mesh.axis_names)}, {_types(mesh, axis_types)})"
+    return f"mesh = jax.sharding.Mesh(placed, {tuple_code(mesh.axis_names)}, {types_code(mesh, axis_types)})"
 
 
-def _types(mesh: Mesh, axis_types: str) -> str:
+def types_code(mesh: Mesh, axis_types: str) -> str:
+    """The same type for all axes of a mesh."""
     return f"axis_types=(AxisType.{axis_types},) * {len(mesh.axis_names)}"
+
+
+_COLLECTIVES = "all-gather|all-reduce|reduce-scatter|all-to-all|collective-permute"
+
+
+def printed_code() -> list[str]:
+    """Lines that print every collective of `compiled`, as the compiler writes it."""
+    return [
+        f'collective = r" ({_COLLECTIVES})(-start)?\\("',
+        "sent = [line for line in compiled.as_text().splitlines() if re.search(collective, line)]",
+        'print("collectives:" if sent else "collectives: none, nothing is sent")',
+        "for line in sent:",
+        '    print(line.partition(", metadata=")[0].strip())',
+    ]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from shardviz.codegen.code_literals import devices_code, mesh_code, program_text, spec_code
 from shardviz.compiler.targets import MAX_CPU_DEVICES
 from shardviz.errors import QuestionError
-from shardviz.render.code.spelling import devices_code, mesh_code, spec_code
 
 if TYPE_CHECKING:
     from shardviz.sharding import Layout
@@ -44,4 +44,4 @@ def layout_code(layout: Layout) -> str:
             '    print(f"device {device.id}:", ", ".join(f"{start}:{stop}" for start, stop in bounds))',
         ],
     ]
-    return "".join(f"{line}\n" for lines in parts for line in lines)
+    return program_text(parts)

@@ -8,10 +8,10 @@ import re
 import numpy as np
 import pytest
 
+from shardviz.codegen.rounds import rounds_code
 from shardviz.drafts.draft import Draft
 from shardviz.drafts.lines import draft_from_line
 from shardviz.drafts.reading import read
-from shardviz.render.code.rounds_code import rounds_code
 from shardviz.stepping.links import links_from_text
 from shardviz.stepping.walk import Walk
 

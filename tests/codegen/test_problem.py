@@ -7,6 +7,9 @@ import re
 import numpy as np
 import pytest
 
+from shardviz.codegen.code_literals import dtype_code, names_code
+from shardviz.codegen.collective import collective_code
+from shardviz.codegen.problem import problem_code
 from shardviz.collectives import Frames
 from shardviz.compiler.targets import parse_targets
 from shardviz.drafts.draft import CollectiveDraft, Draft
@@ -15,10 +18,7 @@ from shardviz.drafts.options import draft_from_options
 from shardviz.drafts.reading import read
 from shardviz.errors import QuestionError
 from shardviz.planner import problem_from_text
-from shardviz.render.code.collective_code import collective_code
-from shardviz.render.code.highlighted import highlighted
-from shardviz.render.code.problem_code import problem_code
-from shardviz.render.code.spelling import dtype_code, names_code
+from shardviz.render.highlighted import highlighted
 from shardviz.sharding import Mesh
 from shardviz.sharding.dtype import BITS
 from shardviz.stepping.plan_step import question_of_step

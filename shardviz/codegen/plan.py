@@ -8,24 +8,25 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from shardviz.compiler.question import subscripts
-from shardviz.compiler.targets import MAX_CPU_DEVICES
-from shardviz.errors import QuestionError
-from shardviz.render.code.laptop import MAX_BYTES, is_small
-from shardviz.render.code.printed_code import printed_code
-from shardviz.render.code.refusals import SURE, is_uneven
-from shardviz.render.code.spelling import (
+from shardviz.codegen.code_literals import (
     axes_code,
     devices_code,
     dtype_code,
     mesh_code,
     names_code,
+    printed_code,
+    program_text,
     spec_code,
 )
+from shardviz.codegen.limits import MAX_BYTES, SURE, is_small, is_uneven
+from shardviz.compiler.question import subscripts
+from shardviz.compiler.targets import MAX_CPU_DEVICES
+from shardviz.errors import QuestionError
 from shardviz.sharding import PartitionSpec, ShardedArray, shard_shape
 
 if TYPE_CHECKING:
     from shardviz.planner import Plan, Step
+
 
 WIDTH = 92
 """Of comments, and of lines that need not be longer."""
@@ -69,7 +70,7 @@ def plan_code(plan: Plan) -> str:
         writer.compiled(),
         ["", *writer.check()] if writer.runs else [],
     ]
-    return "".join(f"{line}\n" for lines in parts for line in lines)
+    return program_text(parts)
 
 
 _IMPORTS = [
@@ -92,9 +93,8 @@ class _Writer:
     @property
     def title(self) -> str:
         problem = self.plan.problem
-        einsums = "; ".join(str(part.einsum) for part in problem.parts)
         mesh = ", ".join(f"{name}={size}" for name, size in problem.mesh.shape.items())
-        return f"The plan of {einsums} on the mesh {mesh}, by hand."
+        return f"The plan of {problem.text} on the mesh {mesh}, by hand."
 
     @cached_property
     def runs(self) -> bool:
@@ -108,8 +108,7 @@ class _Writer:
     @cached_property
     def arrays(self) -> dict[str, ShardedArray]:
         """Every array by its name."""
-        parts = self.plan.problem.parts
-        return {array.name: array for part in parts for array in (*part.operands, part.result)}
+        return {array.name: array for array in self.plan.problem.arrays}
 
     @cached_property
     def names(self) -> dict[str, str]:
