@@ -51,9 +51,9 @@ def assert_collectives(
     `QuestionError` for a check of nothing, and what `shardviz.inspect` raises.
     """
     __tracebackhide__ = True
-    from shardviz.api.expectation import tallies, unmet
     from shardviz.api.inspecting import inspect
     from shardviz.api.report import Report
+    from shardviz.hlo.expectation import tallies, unmet
 
     expected = {
         "all-gather": all_gather,

@@ -27,7 +27,7 @@ MAY_IMPORT = {
     "codegen": {*PURE, "compiler"},
     "render": {*PURE, "compiler", "drafts", "lessons", "codegen"},
     "api": {*PURE, "compiler", "documents", "render"},
-    "testing": {"api", "render"},
+    "testing": {"hlo", "api", "render"},
     "tui": {*PURE, "compiler", "drafts", "lessons", "documents", "codegen", "render"},
     "serve": {"compiler", "drafts", "lessons", "tui"},
     "cli": {*PURE, "compiler", "drafts", "lessons", "documents", "render", "tui", "serve"},

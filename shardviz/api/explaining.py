@@ -46,7 +46,7 @@ class Explanation(Shown):
 
     def lines(self, width: int, palette: Palette) -> list[Text]:
         from shardviz.render.plans.explain_view import explain_view
-        from shardviz.render.programs.answers_view import answers_view
+        from shardviz.render.programs.targets_table import answers_view
 
         answers = [
             (each, [difference for difference in self.differences if difference.target == each.target])

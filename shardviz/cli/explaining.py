@@ -34,21 +34,21 @@ def explain(
         print_json(explain_document(planned, compiled, found, with_hlo))
         return conversation.exit_code
     from shardviz.render.plans.explain_view import explain_view
-    from shardviz.render.programs.answers_view import answers_view, side_by_side
 
     page.show(explain_view(planned, page.width, page.palette, with_pictures))
-    if side_by_side(conversation.asked):
-        from shardviz.compare import differences
+    if not conversation.asked:
+        return conversation.exit_code
+    # Loaded while the compilers work, and not at all when none is asked.
+    from shardviz.compare import differences
+    from shardviz.render.programs.targets_table import answers_view, side_by_side
 
+    if side_by_side(conversation.asked):
         answers = [(each, differences(planned, each)) for each in conversation.answers()]
         page.show(answers_view(answers, problem, page.width, page.palette))
         for each, _ in answers:
             _show_program(each, problem, page, with_hlo)
         return conversation.exit_code
     for each in conversation.answers():
-        # Loaded while the compilers work, and not at all when none is asked.
-        from shardviz.compare import differences
-
         page.show(answers_view([(each, differences(planned, each))], problem, page.width, page.palette))
         _show_program(each, problem, page, with_hlo)
     return conversation.exit_code
@@ -56,6 +56,6 @@ def explain(
 
 def _show_program(compiled: Compiled, problem: Problem, page: Screen, with_hlo: bool) -> None:
     if with_hlo and compiled.status == "ok":
-        from shardviz.render.programs.program_view import program_view
+        from shardviz.render.programs.hlo_picture import program_view
 
         page.show(program_view(compiled, problem.mesh, page.width, page.palette))

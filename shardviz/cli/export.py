@@ -100,7 +100,7 @@ def command(
 
 def written(asked: Asked, form: Form) -> str:
     """The file's text. Raises `ShardvizError` where the subject has no such form."""
-    from shardviz.render.exports.subject import Program
+    from shardviz.render.exports.subject import JaxProgram
 
     subject = asked.subject
     if form == "python":
@@ -108,10 +108,10 @@ def written(asked: Asked, form: Form) -> str:
 
         return script(subject)
     if form == "notebook":
-        from shardviz.render.exports.notebook import notebook
+        from shardviz.render.exports.script import notebook
 
         return notebook(subject)
-    if isinstance(subject.shown, Program):
+    if isinstance(subject.shown, JaxProgram):
         raise QuestionError(
             f"{form} is a picture, and a program of its own has none",
             "take python or notebook, or add --as problem",

@@ -192,14 +192,14 @@ def _lesson(ctx: click.Context, part: Part | None) -> Subject:
     """A lesson's own program, or what its solution shows, or its start."""
     from shardviz.drafts.reading import read
     from shardviz.lessons.course import find
-    from shardviz.render.exports.subject import Program, Subject
+    from shardviz.render.exports.subject import JaxProgram, Subject
 
     lessons = ctx.params["lessons"]
     if len(lessons) != 1:
         raise QuestionError("an export shows one lesson", "give its number or its name: lesson 11")
     lesson = find(lessons[0])
     if lesson.program and part is None:
-        return Subject(Program(lesson.program), _title(lesson))
+        return Subject(JaxProgram(lesson.program), _title(lesson))
     if part == "start":
         return _scene(read(lesson.setup), lesson.screen, None, _title(lesson))
     return _scene(read(lesson.solution), lesson.screen, part, _title(lesson))

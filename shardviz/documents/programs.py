@@ -369,7 +369,7 @@ def hlo_document(module: HloModule | ShardyModule, given: Mesh | None = None) ->
     which `unknown` counts, and without the `unread_collectives`. What only HLO says is null for StableHLO and
     Shardy text.
     """
-    sums = totals([each for each in module.collectives if each.op != "slice"])
+    sums = totals(module.collectives)
     is_hlo = isinstance(module, HloModule)
     return HLO.document(
         module if is_hlo else Beside(module, **_MLIR, is_scheduled=False, collective_matmuls=()),

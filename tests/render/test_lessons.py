@@ -9,11 +9,9 @@ import pytest
 from shardviz.lessons.attempt import UNKNOWN, begin, stages
 from shardviz.lessons.progress import CourseEntry
 from shardviz.lessons.reading import read_lesson
-from shardviz.render.lessons.bar import bar
-from shardviz.render.lessons.course_list import course_line
+from shardviz.render.lessons.course import course_line
 from shardviz.render.lessons.fits import fits
-from shardviz.render.lessons.guide_lines import PLAIN, guide_page, told_of
-from shardviz.render.lessons.strip import strip_lines
+from shardviz.render.lessons.guide import PLAIN, bar, guide_page, strip_lines, told_of
 from tests.lessons.conftest import TEXT
 
 LESSON = read_lesson(TEXT, "07-rows.toml", 7)

@@ -21,7 +21,7 @@ def open_lesson(text: str, present: bool, as_json: bool, width: int | None, colo
         return ExitCode.FINE
     if reason := no_terminal():
         from shardviz.cli.screen import screen
-        from shardviz.render.lessons.lesson_page import lesson_page
+        from shardviz.render.lessons.course import lesson_page
 
         click.echo(f"shardviz: note: {reason}", err=True)
         page = screen(width, color)

@@ -25,7 +25,7 @@ def list_lessons(as_json: bool, width: int | None, color: str) -> int:
         print_json(course_document(entries))
         return ExitCode.FINE
     from shardviz.cli.screen import screen
-    from shardviz.render.lessons.course_page import course_page
+    from shardviz.render.lessons.course import course_page
 
     page = screen(width, color)
     page.show(course_page(entries, page.width))

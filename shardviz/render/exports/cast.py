@@ -14,8 +14,7 @@ from rich.text import Text
 
 from shardviz.drafts.plain_text import one_line
 from shardviz.errors import QuestionError
-from shardviz.render.exports.film import film
-from shardviz.render.exports.sections import sections
+from shardviz.render.exports.sections import film, sections
 from shardviz.render.exports.subject import Subject
 from shardviz.render.exports.svg import WIDTH
 from shardviz.render.palette import TRUECOLOR

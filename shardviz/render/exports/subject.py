@@ -1,19 +1,21 @@
-"""What an export shows: a problem, its plan, the rounds of a collective, one array's layout, or a program."""
+"""The subject of an export: a problem, its plan, a collective round by round, an array's layout, or a program."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from shardviz.codegen.code_literals import spec_code
+from shardviz.planner import Plan, Problem
+from shardviz.sharding import Layout
+
 if TYPE_CHECKING:
     from shardviz.compiler import Target
-    from shardviz.planner import Plan, Problem
-    from shardviz.sharding import Layout
     from shardviz.stepping.walk import Walk
 
 
 @dataclass(frozen=True)
-class Program:
+class JaxProgram:
     """A JAX program of its own, as a lesson has one."""
 
     code: str
@@ -21,15 +23,15 @@ class Program:
 
 @dataclass(frozen=True)
 class Subject:
-    """What is exported, in any format: ``python(subject) -> str``, ``svg(subject) -> str``, and so on.
+    """The subject of an export in any format: ``python(subject) -> str``, ``svg(subject) -> str``, and so on.
 
     `shown` is a `Problem` (the question: mesh, einsums, how each array is split), a `Plan` (its steps, with
     the problem that they answer), a `Walk` (one collective, round by round), a `Layout` (one array) or a
-    `Program`, which has no picture. `title` is one line of plain text for a heading, `command` the command
+    `JaxProgram`, which has no picture. `title` is one line of plain text for a heading, `command` the command
     line that shows the same. `target` is whose program of a problem is meant; simulated devices' if None.
     """
 
-    shown: Problem | Plan | Walk | Layout | Program
+    shown: Problem | Plan | Walk | Layout | JaxProgram
     title: str
     command: str = ""
     target: Target | None = None
@@ -37,10 +39,6 @@ class Subject:
 
 def title_of(shown: Problem | Plan | Walk | Layout) -> str:
     """One line that says what is shown: ``bd,df->bf on the mesh X=2,Y=4``."""
-    from shardviz.codegen.code_literals import spec_code
-    from shardviz.planner import Plan, Problem
-    from shardviz.sharding import Layout
-
     if isinstance(shown, Plan):
         return f"The plan of {title_of(shown.problem)}"
     if isinstance(shown, Problem):

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from shardviz.lessons.attempt import UNKNOWN, Attempt, Stage, begin, stages
 from shardviz.lessons.lesson import Lesson
-from shardviz.render.lessons.guide_lines import Told, guide_page, told_of
+from shardviz.render.lessons.guide import Told, guide_page, told_of
 from shardviz.render.lines import sentence
 
 COLUMNS, LINES = 80, 24

@@ -15,7 +15,7 @@ from shardviz.drafts.wording import as_sentence
 from shardviz.render.lines import GAP, sentence
 from shardviz.render.palette import Palette
 from shardviz.render.problems.cells import Cell, FieldRow
-from shardviz.render.programs.foreign_text import printable
+from shardviz.render.sanitize import printable
 from shardviz.sharding import Mesh
 
 GUTTER = 2

@@ -8,7 +8,7 @@ from shardviz.drafts.draft import Fault
 from shardviz.drafts.scene import Scene
 from shardviz.drafts.summary import Part, collective_summary, summary
 from shardviz.render.palette import Palette
-from shardviz.render.programs.foreign_text import printable
+from shardviz.render.sanitize import printable
 from shardviz.sharding import Mesh
 
 WIDE = 80

@@ -1,4 +1,4 @@
-"""How often each kind of collective runs in a program, and how often it should."""
+"""Expectations of a test: how often each kind of collective should run, and how often it does."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from shardviz.hlo import Collective
+
 
 OTHERS = "others"
 """All the operations that an expectation does not name."""

@@ -1,4 +1,4 @@
-"""What a learner reads at each stage: the text, the question with its choices, the answer and why."""
+"""A lesson on the screen: its bar, the words of each stage, and the goal above the sandbox."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from rich.text import Text
 
-from shardviz.lessons.attempt import TITLES, UNKNOWN, Attempt
+from shardviz.lessons.attempt import TITLES, UNKNOWN, Attempt, stages
 from shardviz.lessons.lesson import Prediction
 from shardviz.lessons.measures import answer_of, choices
 from shardviz.render.lines import sentence
@@ -61,7 +61,7 @@ PLAIN = Inks()
 
 
 @dataclass(frozen=True)
-class Page:
+class GuidePage:
     """Lines, and which of them has to be seen."""
 
     lines: list[Text]
@@ -78,7 +78,7 @@ def heading(attempt: Attempt) -> str:
 
 def guide_page(
     attempt: Attempt, told: Told, width: int, height: int, inks: Inks = PLAIN, is_wide_set: bool = False
-) -> Page:
+) -> GuidePage:
     """The words of the stage in lines of `width` columns, without blank lines where `height` is too low.
 
     `is_wide_set` sets them further apart, for those who read from afar.
@@ -90,14 +90,14 @@ def guide_page(
     return page
 
 
-def _joined(blocks: list[list[Text]], at: int, gap: list[Text]) -> Page:
+def _joined(blocks: list[list[Text]], at: int, gap: list[Text]) -> GuidePage:
     lines: list[Text] = []
     seen = 0
     for number, block in enumerate(blocks):
         lines += gap if lines else []
         seen = len(lines) if number == at else seen
         lines += block
-    return Page(lines, seen)
+    return GuidePage(lines, seen)
 
 
 def _blocks(
@@ -125,7 +125,7 @@ def _blocks(
         code = f"{SEEN if attempt.lesson.program else MADE} {RUNS}"
         return [head, sentence(code, width), sentence(COPY, width), sentence(after, width)], 0
     if kind == "change":
-        ways = [_way(key, words, width, inks) for key, words in WAYS.items()]
+        ways = [_hanging(f"{key}  ", words, width, inks.heading) for key, words in WAYS.items()]
         return [head, sentence(PLAYED, width), [line for way in ways for line in way]], 0
     text = attempt.lesson.explain if kind == "explain" else attempt.lesson.see
     return [head, *([*sentence(part, width)] for part in text.split("\n") if part)], 0
@@ -135,17 +135,20 @@ def _all(told: Told) -> list[str]:
     return [*told.choices, UNKNOWN] if told.chosen >= 0 else [*told.choices]
 
 
-def _way(key: str, words: str, width: int, inks: Inks) -> list[Text]:
-    first, *others = sentence(words, width - 3)
-    head = Text.assemble((f"{key}  ", inks.heading), first)
-    return [head, *(Text.assemble("   ", line) for line in others)]
+def _hanging(lead: str, text: str, width: int, lead_style: str = "", style: str = "") -> list[Text]:
+    """A lead and a text beside it; the lines after its first stand under its words."""
+    first, *others = sentence(text, width - len(lead), style=style)
+    blank = " " * len(lead)
+    return [Text.assemble((lead, lead_style), first), *(Text.assemble(blank, line) for line in others)]
+
+
+def _marked(mark: str, text: str, width: int, style: str) -> list[Text]:
+    return _hanging(f"{mark} ", text, width, style, style)
 
 
 def _choice(text: str, is_chosen: bool, width: int) -> list[Text]:
-    """A choice with the cursor before it; the lines after its first stand under its words."""
-    first, *others = sentence(text, width - 2, style="bold" if is_chosen else "")
-    mark = (f"{CURSOR} ", "bold") if is_chosen else ("  ", "")
-    return [Text.assemble(mark, first), *(Text.assemble("  ", line) for line in others)]
+    style = "bold" if is_chosen else ""
+    return _hanging(f"{CURSOR if is_chosen else ' '} ", text, width, style, style)
 
 
 def _verdict(attempt: Attempt, told: Told, width: int, inks: Inks) -> list[list[Text]]:
@@ -168,6 +171,73 @@ def _why_not(told: Told, width: int) -> list[list[Text]]:
     return []
 
 
-def _marked(mark: str, text: str, width: int, style: str) -> list[Text]:
-    first, *others = sentence(text, width - 2, style=style)
-    return [Text.assemble((f"{mark} ", style), first), *(Text.assemble("  ", line) for line in others)]
+DONE, HERE, TO_COME = "●", "◉", "○"
+
+
+def bar(attempt: Attempt, width: int) -> Text:
+    """``3  Rows, columns, replicas      ●●◉○○○○○  Predict``; what does not fit is left out from the right."""
+    lesson = attempt.lesson
+    number = f"{lesson.number}  " if lesson.number else ""
+    line = Text.assemble((f"{number}{lesson.title}", "bold"))
+    count = len(stages(lesson))
+    dots = f"{DONE * attempt.place}{HERE}{TO_COME * (count - attempt.place - 1)}"
+    name = TITLES[attempt.stage.kind]
+    solved = "  ✓ solved" if attempt.is_solved else ""
+    for end in (f"{dots}  {name}{solved}", f"{dots}  {name}", dots):
+        if line.cell_len + len(end) + 2 <= width:
+            line.append(" " * (width - line.cell_len - len(end))).append(end)
+            return line
+    end = f"  {dots}"
+    line.truncate(max(width - len(end), 1), overflow="ellipsis")
+    line.append(" " * (width - line.cell_len - len(end))).append(end)
+    return line
+
+
+MET = "The goal is met. n goes on."
+MET_ONCE = "n goes on: the goal was met."
+LEAST = 2
+"""Lines that a difference has at least, if it needs them."""
+
+
+def strip_lines(
+    attempt: Attempt, difference: str | None, hint: int, is_asked: bool, width: int, most: int, inks: Inks
+) -> list[Text]:
+    """At most `most` lines of `width` columns: the goal, the hint that is looked at, and the difference.
+
+    `difference` is the first one between the sandbox and the goal, None where there is none. `hint` is the
+    number of a hint, from 1, or 0. Where not all of it fits, a hint that has just been asked for comes first,
+    in a sandbox that stands as it was the goal, and after an edit the difference.
+    """
+    goal = sentence(attempt.lesson.goal.text, width, lead="Goal  ")
+    count = len(attempt.lesson.hints)
+    shown = sentence(attempt.lesson.hints[hint - 1], width, lead=f"Hint {hint} of {count}  ") if hint else []
+    last = _standing(attempt, difference, width, inks)
+    if len(goal) + len(shown) + len(last) <= most:
+        return [*goal, *shown, *last]
+    if is_asked:
+        return [*_cut(shown, most, width), *_cut(last, most - len(shown), width)]
+    if attempt.draft == attempt.lesson.setup:
+        goal = _cut(goal, most - min(len(last), LEAST), width)
+        return [*goal, *_cut(last, most - len(goal), width)]
+    last = _cut(last, most - 1, width)
+    return [*_cut(goal, most - len(last), width), *last]
+
+
+def _standing(attempt: Attempt, difference: str | None, width: int, inks: Inks) -> list[Text]:
+    """How far the sandbox is from the goal."""
+    if difference is None:
+        return sentence(MET, width, lead=f"{RIGHT} ", style=inks.right)
+    lines = sentence(difference, width, lead=f"{WRONG} ")
+    return [*lines, *sentence(MET_ONCE, width, style="dim")] if attempt.is_solved else lines
+
+
+def _cut(lines: list[Text], most: int, width: int) -> list[Text]:
+    """At most so many of the lines; the last says that there were more."""
+    if len(lines) <= most:
+        return lines
+    if most <= 0:
+        return []
+    kept = [*lines[: most - 1], lines[most - 1].copy()]
+    kept[-1].append(" …")
+    kept[-1].truncate(width, overflow="ellipsis")
+    return kept

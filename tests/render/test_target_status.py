@@ -8,9 +8,8 @@ from shardviz.hlo.passes.stage import Stage
 from shardviz.notation import parse_mesh
 from shardviz.planner import problem_from_text
 from shardviz.render.palette import PLAIN
-from shardviz.render.programs.pass_slider import pass_slider
-from shardviz.render.programs.stage_list import stage_list
-from shardviz.render.programs.target_strip import TargetTab, target_strip
+from shardviz.render.programs.passes_view import pass_slider, stage_list
+from shardviz.render.programs.target_status import SPINNER, STILL, TargetTab, Wait, target_strip, wait_lines
 
 TABS = (
     TargetTab("shardy", "✓", "12 ms"),
@@ -60,3 +59,24 @@ def test_one_stage_is_shown_in_full():
     assert shown[chosen.start].startswith(" 3  partitioner of [{U_Y}]")
     assert "pass of partitioner" in "\n".join(shown[chosen.start : chosen.stop])
     assert len(lines) == 5 + len(chosen)
+
+
+WAITS = [Wait("cpu", "compiling", 1.24), Wait("v5e:2x4", "waits", None)]
+
+
+def test_who_is_asked_turns_and_tells_the_time():
+    lines = [line.plain for line in wait_lines(WAITS, 60, True)]
+    assert lines == [f"{SPINNER[2]} cpu      compiling  1.2 s", "· v5e:2x4  waits"]
+    signs = {
+        wait_lines([Wait("cpu", "compiling", tenth / 10 + 0.05)], 60, True)[0].plain[0] for tenth in range(10)
+    }
+    assert signs == set(SPINNER)
+
+
+def test_nothing_turns_where_nothing_may_move():
+    assert wait_lines(WAITS, 60, False)[0].plain.startswith(f"{STILL} cpu")
+
+
+def test_narrow_pages_have_lines_that_fit():
+    lines = wait_lines([Wait("2*v5e:4x4", "describing the hardware", 12.0)], 24, True)
+    assert max(line.cell_len for line in lines) <= 24
