@@ -1,4 +1,4 @@
-"""The subject of an export: a problem, its plan, a collective round by round, an array's layout, or a program."""
+"""The subject of an export: a problem, its plan, a collective by rounds, an array's layout, or a program."""
 
 from __future__ import annotations
 
