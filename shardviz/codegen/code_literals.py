@@ -13,41 +13,12 @@ WIDE = frozenset(("s64", "u64", "f64", "c128"))
 """Types that JAX has only with 64-bit types enabled."""
 _FAMILIES = {"bf": "bfloat", "s": "int", "u": "uint", "f": "float", "c": "complex"}
 _DTYPE = re.compile(rf"({'|'.join(_FAMILIES)})(\d*)(\w*)")
-_TAKEN = {
-    *(
-        "jax",
-        "jnp",
-        "np",
-        "re",
-        "mesh",
-        "place",
-        "program",
-        "compiled",
-        "jitted",
-        "lowered",
-        "module",
-        "passes",
-    ),
-    *(
-        "line",
-        "order",
-        "devices",
-        "placed",
-        "found",
-        "collective",
-        "shard",
-        "error",
-        "sent",
-        "print",
-        "sorted",
-        "str",
-        "P",
-    ),
-    *("AxisType", "NamedSharding", "AbstractMesh", "PassManager", "Exception", "SystemExit"),
-    *("os", "topologies", "mesh_utils", "GPU"),
-    *("rng", "ones", "shape_of", "mapped", "placed", "found"),
-}
-"""What the programs themselves name."""
+_TAKEN = (
+    "jax jnp np re os P AxisType NamedSharding AbstractMesh PassManager topologies mesh_utils GPU Exception "
+    "SystemExit print sorted str mesh order devices placed place program compiled jitted lowered module "
+    "passes line found collective shard error sent rng ones shape_of mapped"
+)
+"""Names that the programs themselves use."""
 
 
 def program_text(parts: Iterable[Iterable[str]]) -> str:
@@ -73,11 +44,12 @@ def dtype_code(dtype: str) -> str:
 def names_code(names: Iterable[str]) -> dict[str, str]:
     """A Python name for each array: its own where that is one and free."""
     found: dict[str, str] = {}
+    taken = _TAKEN.split()
     for name in names:
         spelled = re.sub(r"\W", "_", name)
         if not spelled.isidentifier():
             spelled = f"array_{spelled}"
-        while keyword.iskeyword(spelled) or spelled in _TAKEN or spelled in found.values():
+        while keyword.iskeyword(spelled) or spelled in taken or spelled in found.values():
             spelled += "_"
         found[name] = spelled
     return found

@@ -5,9 +5,8 @@ https://json-schema.org/draft/2020-12
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from operator import attrgetter
 from typing import Any
 
@@ -31,6 +30,7 @@ class Field:
     schema: Schema
     write: Callable[[Any], Any] = _as_it_is
     source: Callable[[Any], Any] | None = None
+    is_optional: bool = False
 
     def of(self, source: str | Callable[[Any], Any]) -> Field:
         """The same, of another attribute than the field's own name ("spec.unreduced"), or computed."""
@@ -52,23 +52,15 @@ class Beside:
         return getattr(self._of, name)
 
 
-@dataclass(frozen=True)
 class DocumentKind:
     """A kind of document: `printed_by` is a command that prints one, `fields` are those after its head."""
 
-    name: str
-    printed_by: str
-    summary: str
-    fields: Mapping[str, Field]
-
-    @cached_property
-    def record(self) -> Field:
-        """The whole document as one field."""
-        head = {
-            "schema": exactly(SCHEMA, "The version of all documents."),
-            "kind": exactly(self.name, "The kind of this document."),
-        }
-        return closed(self.summary, {**head, **self.fields})
+    def __init__(self, name: str, printed_by: str, summary: str, /, **fields: Field) -> None:
+        self.name, self.printed_by, self.summary = name, printed_by, summary
+        schema = exactly(SCHEMA, "The version of all documents.")
+        self.record = closed(
+            summary, schema=schema, kind=exactly(name, "The kind of this document."), **fields
+        )
 
     def document(self, of: object = None, /, **more: object) -> Document:
         """The document of an object, with the values that are given beside it."""
@@ -76,32 +68,31 @@ class DocumentKind:
         return written
 
 
-def closed(
-    description: str, required: Mapping[str, Field], optional: Mapping[str, Field] | None = None
-) -> Field:
-    """An object with these fields and no others; an optional one is left out where its value is None."""
-    optional = optional or {}
-    fields = {**required, **optional}
-    sources = [
-        (name, each.source or attrgetter(name), each.write, name in optional) for name, each in fields.items()
-    ]
+def closed(description: str, /, **fields: Field) -> Field:
+    """An object with these fields and no others."""
+    sources = [(name, each.source or attrgetter(name), each) for name, each in fields.items()]
 
     def write(of: Any) -> Document:
-        document = {}
-        for name, source, write_value, is_optional in sources:
-            value = source(of)
-            if not (is_optional and value is None):
-                document[name] = write_value(value)
-        return document
+        values = [(name, each, source(of)) for name, source, each in sources]
+        return {
+            name: each.write(value)
+            for name, each, value in values
+            if value is not None or not each.is_optional
+        }
 
     schema = {
         "description": description,
         "type": "object",
         "properties": {name: each.schema for name, each in fields.items()},
-        "required": list(required),
+        "required": [name for name, each in fields.items() if not each.is_optional],
         "additionalProperties": False,
     }
     return Field(schema, write)
+
+
+def optional(field: Field) -> Field:
+    """The same, left out of its object where it is None."""
+    return replace(field, is_optional=True)
 
 
 def shared(name: str, field: Field) -> Callable[[str], Field]:

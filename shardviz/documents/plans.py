@@ -46,13 +46,9 @@ MESH = shared(
     "mesh",
     closed(
         "A mesh of devices.",
-        {
-            "axis_names": texts("The axes, the major one first."),
-            "axis_sizes": counts("Devices along each axis."),
-            "device_order": nullable(
-                counts("Device ids by row-major position; null: the ids count the positions.")
-            ),
-        },
+        axis_names=texts("The axes, the major one first."),
+        axis_sizes=counts("Devices along each axis."),
+        device_order=nullable(counts("Device ids by row-major position; null: the ids count the positions.")),
     ),
 )
 AXIS_TYPES = one_of("JAX's type of all mesh axes.", "auto", "explicit")
@@ -95,69 +91,55 @@ _ARRAY = shared(
     "array",
     closed(
         "An array of a problem, and how the plan splits it.",
-        {
-            **_array(one_of("What the array is in the problem.", "operand", "intermediate", "result")),
-            "asked_spec": nullable(
-                SPEC("How it is split by request; null: the compiler may choose, and spec is the plan's.")
-            ),
-        },
+        **_array(one_of("What the array is in the problem.", "operand", "intermediate", "result")),
+        asked_spec=nullable(
+            SPEC("How it is split by request; null: the compiler may choose, and spec is the plan's.")
+        ),
     ),
 )
 PROBLEM = shared(
     "problem",
     closed(
         "What is asked.",
-        {
-            "einsum": text("The einsum, or a chain of them with semicolons.").of("problem.text"),
-            "mesh": MESH("The mesh.").of("problem.mesh"),
-            "axis_types": AXIS_TYPES.of("problem.axis_types"),
-            "arrays": array_of(_ARRAY("An array."), "Operands, intermediates of a chain, the result.").of(
-                _arrays
-            ),
-        },
+        einsum=text("The einsum, or a chain of them with semicolons.").of("problem.text"),
+        mesh=MESH("The mesh.").of("problem.mesh"),
+        axis_types=AXIS_TYPES.of("problem.axis_types"),
+        arrays=array_of(_ARRAY("An array."), "Operands, intermediates of a chain, the result.").of(_arrays),
     ),
 )
 PLAN = shared(
     "plan",
     closed(
         "What should happen, by the rules of the textbook.",
-        {
-            "cases": texts("For each einsum of the chain the case of a sharded matmul that it is."),
-            "steps": array_of(
-                closed(
-                    "An operation that every device performs at the same time.",
-                    {
-                        "op": one_of(
-                            "JAX's name of the operation; einsum and slice are local.",
-                            *("einsum", "slice", "all_gather", "psum", "psum_scatter"),
-                            *("all_to_all", "ppermute"),
-                        ),
-                        "array": text("The array that it changes or makes."),
-                        "axes": texts("Mesh axes of its groups, the major one first."),
-                        "dim": nullable(
-                            count(
-                                "The dimension that is gathered, scattered or sliced, from 0; null: none is."
-                            )
-                        ),
-                        "from_spec": SPEC("How the array is split before."),
-                        "from_unreduced": texts("Mesh axes of the pending sum before.").of(
-                            "from_spec.unreduced"
-                        ),
-                        "to_spec": SPEC("How the array is split after."),
-                        "to_unreduced": texts("Mesh axes of the pending sum after.").of("to_spec.unreduced"),
-                        "shape": counts("Elements of the larger of a device's operand and result."),
-                        "dtype": text("The element type."),
-                        "bytes": count("Bytes of the larger of a device's operand and result."),
-                        "wire_bytes": count("Bytes that one device must send at least."),
-                        "reason": text("Why the step is needed, in a sentence with the numbers."),
-                    },
+        cases=texts("For each einsum of the chain the case of a sharded matmul that it is."),
+        steps=array_of(
+            closed(
+                "An operation that every device performs at the same time.",
+                op=one_of(
+                    "JAX's name of the operation; einsum and slice are local.",
+                    *("einsum", "slice", "all_gather", "psum", "psum_scatter"),
+                    *("all_to_all", "ppermute"),
                 ),
-                "The steps, in order.",
+                array=text("The array that it changes or makes."),
+                axes=texts("Mesh axes of its groups, the major one first."),
+                dim=nullable(
+                    count("The dimension that is gathered, scattered or sliced, from 0; null: none is.")
+                ),
+                from_spec=SPEC("How the array is split before."),
+                from_unreduced=texts("Mesh axes of the pending sum before.").of("from_spec.unreduced"),
+                to_spec=SPEC("How the array is split after."),
+                to_unreduced=texts("Mesh axes of the pending sum after.").of("to_spec.unreduced"),
+                shape=counts("Elements of the larger of a device's operand and result."),
+                dtype=text("The element type."),
+                bytes=count("Bytes of the larger of a device's operand and result."),
+                wire_bytes=count("Bytes that one device must send at least."),
+                reason=text("Why the step is needed, in a sentence with the numbers."),
             ),
-            "result_spec": SPEC("How the result is split."),
-            "result_unreduced": texts("Mesh axes of the result's pending sum.").of("result_spec.unreduced"),
-            "wire_bytes": count("Bytes that one device must send at least, in all steps together."),
-        },
+            "The steps, in order.",
+        ),
+        result_spec=SPEC("How the result is split."),
+        result_unreduced=texts("Mesh axes of the result's pending sum.").of("result_spec.unreduced"),
+        wire_bytes=count("Bytes that one device must send at least, in all steps together."),
     ),
 )
 
@@ -165,30 +147,24 @@ RANKING = DocumentKind(
     "ranking",
     "explain --specs",
     "Every sharding of an einsum worth considering.",
-    {
-        "einsum": text("The einsum, or a chain of them with semicolons; empty where there is no candidate."),
-        "mesh": nullable(MESH("The mesh; null where there is no candidate.")),
-        "candidates": array_of(
-            closed(
-                "One way to split the arrays.",
-                {
-                    "arrays": array_of(_ARRAY("An array."), "Operands, intermediates, the result.").of(
-                        lambda candidate: _arrays(candidate.plan)
-                    ),
-                    "plan": PLAN("The plan for it."),
-                    "wire_bytes": count("Bytes that one device must send at least.").of("plan.wire_bytes"),
-                    "memory_bytes_per_device": count("Bytes of all operands and results on one device.").of(
-                        "memory_per_device"
-                    ),
-                    "multiply_adds_per_device": count("Multiply-adds that one device computes.").of(
-                        "work_per_device"
-                    ),
-                    "best": flag("No other candidate sends less without holding or computing more."),
-                },
+    einsum=text("The einsum, or a chain of them with semicolons; empty where there is no candidate."),
+    mesh=nullable(MESH("The mesh; null where there is no candidate.")),
+    candidates=array_of(
+        closed(
+            "One way to split the arrays.",
+            arrays=array_of(_ARRAY("An array."), "Operands, intermediates, the result.").of(
+                lambda candidate: _arrays(candidate.plan)
             ),
-            "All candidates, the fewest bytes sent first.",
+            plan=PLAN("The plan for it."),
+            wire_bytes=count("Bytes that one device must send at least.").of("plan.wire_bytes"),
+            memory_bytes_per_device=count("Bytes of all operands and results on one device.").of(
+                "memory_per_device"
+            ),
+            multiply_adds_per_device=count("Multiply-adds that one device computes.").of("work_per_device"),
+            best=flag("No other candidate sends less without holding or computing more."),
         ),
-    },
+        "All candidates, the fewest bytes sent first.",
+    ),
 )
 
 
@@ -203,27 +179,23 @@ LAYOUT = DocumentKind(
     "layout",
     "layout",
     "Which slice of an array every device holds.",
-    {
-        "mesh": MESH("The mesh."),
-        "array": closed("The array.", _array(exactly("array", "The array stands alone."))).of(
-            lambda layout: Beside(layout.array, mesh=layout.mesh)
-        ),
-        "devices": array_of(
-            closed(
-                "A device, and what it holds.",
-                {
-                    "id": count("The device's id."),
-                    "coords": counts("Its place along each mesh axis."),
-                    "slices": array_of(
-                        Field({**counts("Start and stop.").schema, "minItems": 2, "maxItems": 2}, list),
-                        "For each dimension the elements that it holds: from start to before stop.",
-                    ),
-                    "shard": count("The number of its shard: equal numbers are equal data."),
-                },
+    mesh=MESH("The mesh."),
+    array=closed("The array.", **_array(exactly("array", "The array stands alone."))).of(
+        lambda layout: Beside(layout.array, mesh=layout.mesh)
+    ),
+    devices=array_of(
+        closed(
+            "A device, and what it holds.",
+            id=count("The device's id."),
+            coords=counts("Its place along each mesh axis."),
+            slices=array_of(
+                Field({**counts("Start and stop.").schema, "minItems": 2, "maxItems": 2}, list),
+                "For each dimension the elements that it holds: from start to before stop.",
             ),
-            "Every device, in the mesh's order.",
+            shard=count("The number of its shard: equal numbers are equal data."),
         ),
-    },
+        "Every device, in the mesh's order.",
+    ),
 )
 
 
@@ -236,28 +208,22 @@ TRANSLATE = DocumentKind(
     "translate",
     "translate",
     "A sharding in every notation.",
-    {
-        "text": text("The text that was read."),
-        "notation": text("The notation that it was read in."),
-        "mesh": nullable(MESH("The mesh; null where the text was read without one.")),
-        "arrays": array_of(
-            closed(
-                "An array of the text.",
-                {
-                    "name": nullable(text("The array's name; null where it has none.")),
-                    "translations": by_name(STRING, "Its text in each notation, by the notation's name.").of(
-                        lambda array: {key: said for key, said in array.written if isinstance(said, str)}
-                    ),
-                    "untranslatable": by_name(STRING, "Why it has no text in a notation, by name.").of(
-                        lambda array: {
-                            key: said.message for key, said in array.written if not isinstance(said, str)
-                        }
-                    ),
-                },
+    text=text("The text that was read."),
+    notation=text("The notation that it was read in."),
+    mesh=nullable(MESH("The mesh; null where the text was read without one.")),
+    arrays=array_of(
+        closed(
+            "An array of the text.",
+            name=nullable(text("The array's name; null where it has none.")),
+            translations=by_name(STRING, "Its text in each notation, by the notation's name.").of(
+                lambda array: {key: said for key, said in array.written if isinstance(said, str)}
             ),
-            "The arrays, in the order of the text.",
+            untranslatable=by_name(STRING, "Why it has no text in a notation, by name.").of(
+                lambda array: {key: said.message for key, said in array.written if not isinstance(said, str)}
+            ),
         ),
-    },
+        "The arrays, in the order of the text.",
+    ),
 )
 
 
@@ -279,35 +245,29 @@ TARGETS = DocumentKind(
     "targets",
     "targets",
     "What can be asked, and what installs it.",
-    {
-        "groups": array_of(
-            closed(
-                "Targets that need the same packages.",
-                {
-                    "group": text("The group's name, and that of the extra of this package.").of("name"),
-                    "title": text("What these targets are."),
-                    "available": flag("They can answer here.").of(lambda group: not group.missing),
-                    "missing": null_if_empty(text("What is not here; null where all is.")),
-                    "install": null_if_empty(
-                        text("The command that installs it; null where nothing does here.")
-                    ).of("command"),
-                    "versions": by_name(STRING, "Versions of the packages that are here, by package."),
-                    "targets": array_of(
-                        closed(
-                            "A target, or one of many.",
-                            {
-                                "target": text("A name that --target takes.").of("name"),
-                                "description": text("What answers under that name.").of("what"),
-                            },
-                        ),
-                        "Targets of the group.",
-                    ).of("choices"),
-                    "takes": null_if_empty(text("Which other names the group takes; null: no others.")),
-                },
+    groups=array_of(
+        closed(
+            "Targets that need the same packages.",
+            group=text("The group's name, and that of the extra of this package.").of("name"),
+            title=text("What these targets are."),
+            available=flag("They can answer here.").of(lambda group: not group.missing),
+            missing=null_if_empty(text("What is not here; null where all is.")),
+            install=null_if_empty(text("The command that installs it; null where nothing does here.")).of(
+                "command"
             ),
-            "All groups.",
+            versions=by_name(STRING, "Versions of the packages that are here, by package."),
+            targets=array_of(
+                closed(
+                    "A target, or one of many.",
+                    target=text("A name that --target takes.").of("name"),
+                    description=text("What answers under that name.").of("what"),
+                ),
+                "Targets of the group.",
+            ).of("choices"),
+            takes=null_if_empty(text("Which other names the group takes; null: no others.")),
         ),
-    },
+        "All groups.",
+    ),
 )
 
 
@@ -320,10 +280,8 @@ INFO = DocumentKind(
     "info",
     "info",
     "Versions of all that an answer can depend on.",
-    {
-        "versions": by_name(STRING, "Versions of all that an answer can depend on, by name."),
-        "warning": null_if_empty(text("Why these versions do not fit together; null where they do.")),
-    },
+    versions=by_name(STRING, "Versions of all that an answer can depend on, by name."),
+    warning=null_if_empty(text("Why these versions do not fit together; null where they do.")),
 )
 
 

@@ -78,27 +78,24 @@ DEVICE_VALUES = shared(
     "device_values",
     closed(
         "A device and its numbers.",
-        {
-            "id": count("The device's id."),
-            "coords": counts("Its place along each mesh axis."),
-            "values": _VALUES,
-        },
+        id=count("The device's id."),
+        coords=counts("Its place along each mesh axis."),
+        values=_VALUES,
     ),
 )
 _COMPARED = closed(
     "An algorithm, in numbers.",
-    {
-        "algorithm": text("The algorithm's name."),
-        "rounds": count("Rounds in all."),
-        "wire_bytes": count("Bytes that one device sends at most, over all rounds.").of("device_bytes"),
-        "busiest_bytes": count("Bytes that the busiest link carries, over all rounds."),
-        "waiting_messages": _WAITING,
-        "seconds": _SECONDS,
-    },
+    algorithm=text("The algorithm's name."),
+    rounds=count("Rounds in all."),
+    wire_bytes=count("Bytes that one device sends at most, over all rounds.").of("device_bytes"),
+    busiest_bytes=count("Bytes that the busiest link carries, over all rounds."),
+    waiting_messages=_WAITING,
+    seconds=_SECONDS,
 )
 _NOT_COMPARED = closed(
     "An algorithm without numbers.",
-    {"algorithm": text("The algorithm's name."), "reason": text("Why it has none.")},
+    algorithm=text("The algorithm's name."),
+    reason=text("Why it has none."),
 )
 
 
@@ -145,10 +142,8 @@ _QUESTION = {
     ),
     "optimum": closed(
         "The least that any algorithm needs.",
-        {
-            "rounds": count("Rounds, where a device sends one message a round."),
-            "wire_bytes": count("Bytes that one device must send."),
-        },
+        rounds=count("Rounds, where a device sends one message a round."),
+        wire_bytes=count("Bytes that one device must send."),
     ).of("bound"),
 }
 _ALGORITHMS = array_of(ALGORITHM("An algorithm."), "Every algorithm that can carry it out.").of("rows")
@@ -157,88 +152,75 @@ STEP = DocumentKind(
     "step",
     "step",
     "A collective round by round.",
-    {
-        **_QUESTION,
-        "algorithm": text("The algorithm that is followed.").of("schedule.algorithm"),
-        "groups": array_of(_GROUP, "Device ids of each group; all groups run at the same time.").of(
-            lambda walk: [[walk.mesh.device_id(position) for position in group] for group in walk.groups]
-        ),
-        "chunks": count("Chunks that a device's data is cut into.").of("schedule.chunks"),
-        "before": nullable(
-            array_of(DEVICE_VALUES("A device."), "What every device holds before; null: no numbers.")
-        ).of(lambda walk: _devices(walk, walk.frames.before)),
-        "rounds": array_of(
-            closed(
-                "A round.",
-                {
-                    "round": count("Its number, from 1."),
-                    "phase": text("What the rounds of its part of the algorithm do together."),
-                    "sends": array_of(
-                        closed(
-                            "A chunk on its way from one device to another.",
-                            {
-                                "src": count("The sender's id."),
-                                "dst": count("The receiver's id."),
-                                "chunk": count("The chunk's number, from 0."),
-                                "bytes": count("Bytes of the chunk."),
-                                "reduce": flag(
-                                    "The receiver adds it to what it has; else it takes its place."
-                                ),
-                            },
-                        ),
-                        "Everything that is sent, in all groups.",
-                    ),
-                    "device_bytes": count("Bytes that one device sends at most."),
-                    "busiest_link": nullable(_LINK),
-                    "busiest_bytes": count("Bytes on the busiest link."),
-                    "links": array_of(
-                        closed(
-                            "A link of the first group.",
-                            {"ends": _LINK, "bytes": count("Bytes that it carries.")},
-                        ),
-                        "Links of the first group that carry something.",
-                    ),
-                    "waiting_messages": _WAITING,
-                    "hops": count("Links that all messages of a group cross together."),
-                    "seconds": _SECONDS,
-                },
+    **_QUESTION,
+    algorithm=text("The algorithm that is followed.").of("schedule.algorithm"),
+    groups=array_of(_GROUP, "Device ids of each group; all groups run at the same time.").of(
+        lambda walk: [[walk.mesh.device_id(position) for position in group] for group in walk.groups]
+    ),
+    chunks=count("Chunks that a device's data is cut into.").of("schedule.chunks"),
+    before=nullable(
+        array_of(DEVICE_VALUES("A device."), "What every device holds before; null: no numbers.")
+    ).of(lambda walk: _devices(walk, walk.frames.before)),
+    rounds=array_of(
+        closed(
+            "A round.",
+            round=count("Its number, from 1."),
+            phase=text("What the rounds of its part of the algorithm do together."),
+            sends=array_of(
+                closed(
+                    "A chunk on its way from one device to another.",
+                    src=count("The sender's id."),
+                    dst=count("The receiver's id."),
+                    chunk=count("The chunk's number, from 0."),
+                    bytes=count("Bytes of the chunk."),
+                    reduce=flag("The receiver adds it to what it has; else it takes its place."),
+                ),
+                "Everything that is sent, in all groups.",
             ),
-            "The rounds, in order.",
-        ).of(lambda walk: [_round(walk, number) for number in range(1, walk.schedule.rounds + 1)]),
-        "after": nullable(
-            array_of(DEVICE_VALUES("A device."), "What every device holds after; null: no numbers.")
-        ).of(lambda walk: _devices(walk, walk.frames.after)),
-        "result": nullable(
-            closed(
-                "What shard_map returns; null: no numbers, or scalars that cannot be joined.",
-                {
-                    "dtype": text("The element type.").of("result_dtype"),
-                    "shape": counts("Elements along each dimension.").of("final.shape"),
-                    "spec": text("How it is split, as text.").of("question.final_spec"),
-                    "values": _VALUES.of(lambda walk: plain_values(walk.final)),
-                },
-            )
-        ).of(lambda walk: None if walk.final is None else walk),
-        "wire_bytes": count("Bytes that one device sends at most, over all rounds.").of(
-            "timeline.device_bytes"
+            device_bytes=count("Bytes that one device sends at most."),
+            busiest_link=nullable(_LINK),
+            busiest_bytes=count("Bytes on the busiest link."),
+            links=array_of(
+                closed(
+                    "A link of the first group.",
+                    ends=_LINK,
+                    bytes=count("Bytes that it carries."),
+                ),
+                "Links of the first group that carry something.",
+            ),
+            waiting_messages=_WAITING,
+            hops=count("Links that all messages of a group cross together."),
+            seconds=_SECONDS,
         ),
-        "busiest_bytes": count("Bytes that the busiest link carries, over all rounds.").of(
-            "timeline.busiest_bytes"
-        ),
-        "waiting_messages": _WAITING.of("timeline.waiting"),
-        "seconds": _SECONDS.of("timeline.seconds"),
-        "algorithms": _ALGORITHMS,
-        "verified_against": nullable(
-            one_of("Whose result agrees; null: nobody was asked, or the results differ.", "cpu", "real")
-        ),
-        "verdict": nullable(
-            one_of(
-                "How JAX's result compares, bit for bit or within rounding; null: nobody was asked.",
-                *("equal", "rounding", "different"),
-            )
-        ),
-        "program": nullable(text("What JAX ran; null: nothing.")),
-    },
+        "The rounds, in order.",
+    ).of(lambda walk: [_round(walk, number) for number in range(1, walk.schedule.rounds + 1)]),
+    after=nullable(
+        array_of(DEVICE_VALUES("A device."), "What every device holds after; null: no numbers.")
+    ).of(lambda walk: _devices(walk, walk.frames.after)),
+    result=nullable(
+        closed(
+            "What shard_map returns; null: no numbers, or scalars that cannot be joined.",
+            dtype=text("The element type.").of("result_dtype"),
+            shape=counts("Elements along each dimension.").of("final.shape"),
+            spec=text("How it is split, as text.").of("question.final_spec"),
+            values=_VALUES.of(lambda walk: plain_values(walk.final)),
+        )
+    ).of(lambda walk: None if walk.final is None else walk),
+    wire_bytes=count("Bytes that one device sends at most, over all rounds.").of("timeline.device_bytes"),
+    busiest_bytes=count("Bytes that the busiest link carries, over all rounds.").of("timeline.busiest_bytes"),
+    waiting_messages=_WAITING.of("timeline.waiting"),
+    seconds=_SECONDS.of("timeline.seconds"),
+    algorithms=_ALGORITHMS,
+    verified_against=nullable(
+        one_of("Whose result agrees; null: nobody was asked, or the results differ.", "cpu", "real")
+    ),
+    verdict=nullable(
+        one_of(
+            "How JAX's result compares, bit for bit or within rounding; null: nobody was asked.",
+            *("equal", "rounding", "different"),
+        )
+    ),
+    program=nullable(text("What JAX ran; null: nothing.")),
 )
 
 
@@ -307,30 +289,24 @@ COMPARISON = DocumentKind(
     "comparison",
     "step --compare",
     "The algorithms of a collective side by side.",
-    {
-        **_QUESTION,
-        "algorithms": _ALGORITHMS,
-        "crossovers": array_of(
-            closed(
-                "The fastest algorithm from a payload on.",
-                {
-                    "from_bytes": count("Bytes of the payload.").of(itemgetter(0)),
-                    "algorithm": text("The algorithm's name.").of(itemgetter(1)),
-                },
-            ),
-            "Which algorithm is fastest, from small payloads to large ones.",
+    **_QUESTION,
+    algorithms=_ALGORITHMS,
+    crossovers=array_of(
+        closed(
+            "The fastest algorithm from a payload on.",
+            from_bytes=count("Bytes of the payload.").of(itemgetter(0)),
+            algorithm=text("The algorithm's name.").of(itemgetter(1)),
         ),
-        "left_out": array_of(
-            closed(
-                "An algorithm that was not compared over payloads.",
-                {
-                    "algorithm": text("The algorithm's name.").of(itemgetter(0)),
-                    "reason": text("Why it was not.").of(itemgetter(1)),
-                },
-            ),
-            "Algorithms that the crossovers leave out.",
+        "Which algorithm is fastest, from small payloads to large ones.",
+    ),
+    left_out=array_of(
+        closed(
+            "An algorithm that was not compared over payloads.",
+            algorithm=text("The algorithm's name.").of(itemgetter(0)),
+            reason=text("Why it was not.").of(itemgetter(1)),
         ),
-    },
+        "Algorithms that the crossovers leave out.",
+    ),
 )
 
 

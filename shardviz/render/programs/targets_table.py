@@ -25,18 +25,7 @@ from shardviz.render.programs.target_view import (
 from shardviz.render.units import seconds
 from shardviz.sharding import Mesh
 
-HEADINGS = (
-    "target",
-    "compile",
-    "result",
-    "collectives",
-    "of a device",
-    "bytes",
-    "sent",
-    "",
-    "when",
-    "how",
-)
+HEADINGS = ("target", "compile", "result", "collectives", "of a device", "bytes", "sent", "", "when", "how")
 RIGHT = frozenset({1, 5, 6})
 TIME = 1
 """The column of how long the compiler took."""
