@@ -133,9 +133,9 @@ def _open_shared(ctx: click.Context, string: str, screen: str | None, as_json: b
     shared = from_string(string)
     if as_json:
         from shardviz.cli.screen import print_json
-        from shardviz.documents.course import shared_document
+        from shardviz.documents.course import SHARED
 
-        print_json(shared_document(shared))
+        print_json(SHARED.document(shared=shared))
         return ExitCode.FINE
     attempt = None
     if shared.lesson:

@@ -32,7 +32,7 @@ MAX_PRINTED = 2**16
 MAX_WRITTEN = 4096
 """Numbers that the code itself may list."""
 MAX_BYTES = 2**31
-"""What the devices may hold together before."""
+"""Bytes that the devices may hold together before."""
 WIDTH = 92
 """Of the longest lines that need not be longer."""
 
@@ -102,7 +102,7 @@ def _numbers(question: CollectiveQuestion) -> list[str]:
 
 
 def _distinct(dtype: str) -> int:
-    """How many whole numbers from 0 on the dtype holds; 0 where that is more than anything."""
+    """The count of whole numbers from 0 on that the dtype holds; 0 where that is more than anything."""
     from shardviz.stepping.device_numbers import MAX_COUNTED, counted
 
     counting = counted(MAX_COUNTED, dtype)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 SURE = frozenset(("f16", "bf16", "f32", "f64", "s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64"))
 """Types that XLA multiplies on CPUs."""
 MAX_BYTES = 2**28
-"""What the devices may hold together for arrays to be made and the program to be run."""
+"""Bytes that the devices may hold together for arrays to be made and the program to be run."""
 MAX_MULTIPLICATIONS = 2**36
 """Work of a second or so on a laptop."""
 

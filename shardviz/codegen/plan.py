@@ -33,7 +33,7 @@ WIDTH = 92
 EXACT = frozenset(SURE - {"f16", "bf16"})
 """Types in which sums of a few ones are exact in any order."""
 CLOSE = 0.05
-"""How far the rounding of 16-bit types may lead, as a part of the number."""
+"""The largest error by rounding of 16-bit types, as a part of the number."""
 
 
 def plan_code(plan: Plan) -> str:
@@ -98,7 +98,7 @@ class _Writer:
 
     @cached_property
     def runs(self) -> bool:
-        """Whether a laptop can make the arrays."""
+        """True if a laptop can make the arrays."""
         devices = self.plan.problem.mesh.size
         # On all devices, and on one.
         return is_small(self.plan.problem, times=2) and all(
@@ -205,7 +205,7 @@ class _Writer:
         return (*addends, *array.shape)
 
     def _shares(self) -> list[str]:
-        """How many of each argument's numbers are ones: about four meet in an element of the result."""
+        """The share of ones among each argument's numbers: about four meet in an element of the result."""
         shares = ["1 / 2"]
         for place, part in enumerate(self.plan.problem.parts):
             sizes = {

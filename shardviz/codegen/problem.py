@@ -112,7 +112,7 @@ def _einsum(problem: Problem, part: Contraction) -> str:
 
 
 def _constraint(problem: Problem, part: Contraction, previous: ShardedArray | None) -> list[str]:
-    """What a part asks of the result of the one before."""
+    """The constraint of a part on the result of the one before."""
     first = part.operands[0]
     if previous is None or first.spec is None or first.spec == previous.spec:
         return []
@@ -235,7 +235,7 @@ def _sharding(more: str = "") -> list[str]:
 
 _TOPOLOGIES = "from jax.experimental import topologies"
 _XLA = "XLA for "
-"""How the description of a target begins."""
+"""The beginning of a target's description."""
 _SPLIT = ("v5e",)
 """Chips of which `jax.make_mesh` splits an axis of the torus between two of the mesh."""
 

@@ -25,7 +25,7 @@ MAX_NUMBERS = 2**12
 """That all devices hold in their shards, to be printed after every round."""
 
 Exchange = tuple[str, list[tuple[int, int, int]]]
-"""What the receiver does, "take" or "add", and (from, to, chunk) where each sends once and is sent once."""
+"""The receiver's part, "take" or "add", and (from, to, chunk) where each sends once and is sent once."""
 
 
 def rounds_code(walk: Walk) -> str:
@@ -63,7 +63,7 @@ def _smaller(question: CollectiveQuestion) -> CollectiveQuestion | None:
 
 
 def _buffer(question: CollectiveQuestion) -> tuple[str, str] | None:
-    """What makes the chunks of a shard, and the result of the chunks; None for what is not cut so plainly."""
+    """Code for the chunks of a shard, and for the result of the chunks; None for what is not cut so plainly."""
     operation, shape, chunks = question.operation, question.layout.shard_shape, question.schedule.chunks
     members = question.schedule.pattern.group_size
     shard, given = shard_code(question), operation.parameters

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from shardviz.documents.fields import (
     STRING,
     Beside,
-    Document,
     DocumentKind,
     array_of,
     by_name,
@@ -27,9 +25,7 @@ from shardviz.lessons.attempt import UNKNOWN
 from shardviz.lessons.measures import answer_of, choices
 
 if TYPE_CHECKING:
-    from shardviz.drafts.share import Shared
-    from shardviz.lessons.lesson import Lesson, Prediction
-    from shardviz.lessons.progress import CourseEntry
+    from shardviz.lessons.lesson import Prediction
 
 DRAFT = shared(
     "draft",
@@ -79,11 +75,6 @@ LESSONS = DocumentKind(
 )
 
 
-def course_document(entries: Sequence[CourseEntry]) -> Document:
-    """The lessons of the course, with what is done of each."""
-    return LESSONS.document(lessons=entries)
-
-
 def _answered(prediction: Prediction) -> Beside:
     """A prediction with its choices, all in one form, and the right one of them."""
     answer = answer_of(prediction)
@@ -128,11 +119,6 @@ LESSON = DocumentKind(
 )
 
 
-def lesson_document(lesson: Lesson) -> Document:
-    """All of a lesson, each answer as it is computed."""
-    return LESSON.document(lesson=lesson)
-
-
 LESSON_CHECK = DocumentKind(
     "lesson_check",
     "lesson --check",
@@ -157,11 +143,6 @@ LESSON_CHECK = DocumentKind(
 )
 
 
-def lesson_check_document(checked: Sequence[Any], note: str) -> Document:
-    """Each `file` that was checked, its `complaints`, and the keys that were `asked_of_jax`."""
-    return LESSON_CHECK.document(lessons=checked, note=note)
-
-
 SHARED = DocumentKind(
     "shared",
     "tui --from",
@@ -174,8 +155,3 @@ SHARED = DocumentKind(
         draft=DRAFT("A problem."),
     ),
 )
-
-
-def shared_document(problem: Shared) -> Document:
-    """The problem of a shared string, all of its fields."""
-    return SHARED.document(shared=problem)

@@ -29,7 +29,6 @@ from shardviz.errors import ShardvizError
 from shardviz.planner.decided import decided_parts
 
 if TYPE_CHECKING:
-    from shardviz.compiler.groups import TargetGroup
     from shardviz.notation import Reading
     from shardviz.planner.plan import Plan
     from shardviz.planner.search import Candidate
@@ -271,11 +270,6 @@ TARGETS = DocumentKind(
 )
 
 
-def targets_document(groups: Sequence[TargetGroup]) -> Document:
-    """Groups of targets: whether each can answer here, what installs it, and names that it takes."""
-    return TARGETS.document(groups=groups)
-
-
 INFO = DocumentKind(
     "info",
     "info",
@@ -283,8 +277,3 @@ INFO = DocumentKind(
     versions=by_name(STRING, "Versions of all that an answer can depend on, by name."),
     warning=null_if_empty(text("Why these versions do not fit together; null where they do.")),
 )
-
-
-def info_document(versions: Sequence[tuple[str, str]], warning: str) -> Document:
-    """Versions by name, and what is wrong with them."""
-    return INFO.document(versions=versions, warning=warning)

@@ -257,7 +257,7 @@ class _Send(NamedTuple):
 
 
 def _round(walk: Walk, number: int) -> Beside:
-    """What a round loads, and beside that every send of it in every group."""
+    """The load of a round, and beside that every send of it in every group."""
     load, link_bytes = walk.timeline[number - 1], walk.timeline.link_bytes(number)
     ends = walk.links.topology.ends
     return Beside(

@@ -1,4 +1,4 @@
-"""What is installed: versions, and the targets that can be asked."""
+"""The installation: versions, and the targets that can be asked."""
 
 from __future__ import annotations
 

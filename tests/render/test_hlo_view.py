@@ -121,7 +121,7 @@ def test_what_is_not_there_is_said() -> None:
     )
     text = viewed(loose, 80, mesh=None)
     assert text.startswith("a program without a name")
-    assert "from no line of the program" in text
+    assert "source line unknown" in text
     assert "all-reduce {0,3} {1,2}" in text
 
 

@@ -39,7 +39,7 @@ def test_a_question_with_its_choices():
 
 
 VERDICTS = {
-    "4:8, 0:16": ("✓ You said 4:8, 0:16, and so it is.", "Why not 0:4, 0:16? That is the upper"),
+    "4:8, 0:16": ("✓ 4:8, 0:16 is right.", "Why not 0:4, 0:16? That is the upper"),
     "4:8, 0:8": ("✗ You said 4:8, 0:8.", "✓ It is 4:8, 0:16.", "J is not split."),
     UNKNOWN: ("✓ It is 4:8, 0:16.", "Why not 0:4, 0:16? That is the upper"),
     None: ("✓ It is 4:8, 0:16.",),

@@ -99,9 +99,9 @@ def check_lessons(texts: Sequence[str], as_json: bool) -> int:
     wrong = [each for each in checked if each.complaints]
     if as_json:
         from shardviz.cli.screen import print_json
-        from shardviz.documents.course import lesson_check_document
+        from shardviz.documents.course import LESSON_CHECK
 
-        print_json(lesson_check_document(checked, silence))
+        print_json(LESSON_CHECK.document(lessons=checked, note=silence))
     else:
         click.echo(_total(len(checked), wrong))
     return ExitCode.CHECK_FAILED if wrong else ExitCode.FINE

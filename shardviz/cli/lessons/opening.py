@@ -15,9 +15,9 @@ def open_lesson(text: str, present: bool, as_json: bool, width: int | None, colo
     lesson = find(text)
     if as_json:
         from shardviz.cli.screen import print_json
-        from shardviz.documents.course import lesson_document
+        from shardviz.documents.course import LESSON
 
-        print_json(lesson_document(lesson))
+        print_json(LESSON.document(lesson=lesson))
         return ExitCode.FINE
     if reason := no_terminal():
         from shardviz.cli.screen import screen

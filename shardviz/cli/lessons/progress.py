@@ -20,9 +20,9 @@ def list_lessons(as_json: bool, width: int | None, color: str) -> int:
     entries = [progress.entry(lesson) for lesson in course()]
     if as_json:
         from shardviz.cli.screen import print_json
-        from shardviz.documents.course import course_document
+        from shardviz.documents.course import LESSONS
 
-        print_json(course_document(entries))
+        print_json(LESSONS.document(lessons=entries))
         return ExitCode.FINE
     from shardviz.cli.screen import screen
     from shardviz.render.lessons.course import course_page

@@ -90,7 +90,7 @@ def _end(script: str) -> list[str]:
 
 
 def _hashed(text: str) -> str:
-    """How a policy names an inline style or script."""
+    """The name of an inline style or script in a policy."""
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 

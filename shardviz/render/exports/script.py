@@ -52,7 +52,7 @@ def with_heading(subject: Subject, code: str) -> str:
 
 
 def install(code: str) -> str:
-    """What pip is to do for a program: JAX, and the compiler of hardware that is described in it."""
+    """The arguments of pip for a program: JAX, and the compiler of hardware that is described in it."""
     for platform, extra in (("tpu", "tpu"), ("cuda", "cuda12")):
         if f'platform="{platform}"' in code:
             return f'install -U "jax[{extra}]"'
@@ -60,7 +60,7 @@ def install(code: str) -> str:
 
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~$])")
-"""What Markdown would take for more than a letter; $ begins a formula."""
+"""Characters with a meaning in Markdown; $ begins a formula."""
 _SIMULATED = re.compile(r'jax\.config\.update\("jax_num_cpu_devices", (\d+)\)')
 
 

@@ -56,7 +56,7 @@ def sections(subject: Subject, width: int, palette: Palette) -> list[Section]:
 
 
 def _question(problem: Problem, width: int, palette: Palette) -> list[Section]:
-    """How the arrays are split, then what that needs."""
+    """The arrays as they are split, then the plan for that."""
     planned = plan(problem)
     arrays = [*headline(problem, width, palette), Text(), *question_view(planned, width, palette)]
     return [Section("Arrays", arrays), Section("Plan", plan_view(planned, width, palette))]
@@ -74,7 +74,7 @@ def _steps(planned: Plan, width: int, palette: Palette) -> list[Section]:
 
 
 def _rounds(walk: Walk, width: int, palette: Palette) -> list[Section]:
-    """What all frames begin with, once; then every frame without that."""
+    """The lines that all frames begin with, once; then every frame without that."""
     frames = film(walk, width, TALL, palette)
     columns = [{line.plain.strip() for line in lines} for lines in zip(*frames, strict=False)]
     top = next((place for place, lines in enumerate(columns) if len(lines) > 1), 1)

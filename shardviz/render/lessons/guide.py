@@ -28,7 +28,7 @@ CURSOR, RIGHT, WRONG = "▸", "✓", "✗"
 
 @dataclass(frozen=True)
 class Told:
-    """What the stage's words depend on besides the attempt.
+    """The facts that a stage's words depend on besides the attempt.
 
     `choices` are those of the prediction, without `UNKNOWN`, `answer` is the right one of them, and `reasons`
     say why each of the others is not. `chosen` is the number of the one under the cursor, -1 where nobody
@@ -155,7 +155,7 @@ def _verdict(attempt: Attempt, told: Told, width: int, inks: Inks) -> list[list[
     """The prediction beside the answer, and the sentence for it."""
     said = attempt.answers[attempt.stage.number]
     if said == told.answer:
-        verdict = _marked(RIGHT, f"You said {said}, and so it is.", width, inks.right)
+        verdict = _marked(RIGHT, f"{said} is right.", width, inks.right)
         return [verdict, *_why_not(told, width)]
     right = _marked(RIGHT, f"It is {told.answer}.", width, inks.right)
     if said is None or said == UNKNOWN:
@@ -224,7 +224,7 @@ def strip_lines(
 
 
 def _standing(attempt: Attempt, difference: str | None, width: int, inks: Inks) -> list[Text]:
-    """How far the sandbox is from the goal."""
+    """The difference between the sandbox and the goal."""
     if difference is None:
         return sentence(MET, width, lead=f"{RIGHT} ", style=inks.right)
     lines = sentence(difference, width, lead=f"{WRONG} ")

@@ -1,4 +1,4 @@
-"""What there is to say of one line of a program: of a collective all of it, of others the whole line."""
+"""The details of one line of a program: of a collective all of it, of others the whole line."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def line_details(
 def collective_details(
     program: ListedProgram, collective: Collective, width: int, palette: Palette
 ) -> list[Text]:
-    """What moves and how much; when it runs, and beside what; between whom; from which line."""
+    """The data that moves, its size, when it runs and beside what, its devices and its source line."""
     (row,) = rows_of([collective], program.mesh, palette)
     op, shapes, *sizes = (cell for cell in row.cells if cell.plain)
     said = [when(collective)] if has_schedule(program.compiled) else []

@@ -53,7 +53,7 @@ class ProgramPage(Protocol):
         """The whole of a line."""
 
     def place(self, number: int) -> int:
-        """Where in the program's text a line begins."""
+        """The place in the program's text at which a line begins."""
 
     def number_at(self, place: int) -> int:
         """The line that has this place of the program's text, or the next one that is shown."""
@@ -163,7 +163,7 @@ def _name(line: str) -> str:
 
 
 def _is(line: str, collective: Collective) -> bool:
-    """Whether a line with the name of a collective is it: each function of MLIR counts its names anew."""
+    """True if a line with the name of a collective is it: each function of MLIR counts its names anew."""
     return not collective.name.startswith("%") or collective.op.replace("-", "_") in line
 
 
@@ -307,7 +307,7 @@ class ListedProgram:
         return MlirPage(self.lines, self.mesh, width, palette)
 
     def record(self, collective: Collective) -> Collective:
-        """What the answer says of a collective of the text, which is more than the text alone tells."""
+        """A collective of the text as the answer has it, which is more than the text alone tells."""
         named = (each for each in self.compiled.collectives if each.name == collective.name)
         return next((each for each in named if each.op == collective.op), collective)
 

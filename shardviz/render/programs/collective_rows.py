@@ -160,7 +160,7 @@ def _taken_apart(
 
 
 def _while(matmul: CollectiveMatmul, permutes: Sequence[Collective]) -> str:
-    """Which of the partial matmuls run while permutes are under way."""
+    """The partial matmuls that run while permutes are under way."""
     works = {work.name: work.cycles or 0 for each in permutes for work in each.overlapped}
     under = [name for name in matmul.matmuls if name in works]
     count = plural(len(matmul.matmuls), "partial matmul")

@@ -26,7 +26,7 @@ MAX_ROWS = 20
 def expectation_text(
     module: HloModule | ShardyModule, mesh: Mesh | None, tallies: Sequence[Tally], width: int = WIDTH
 ) -> str:
-    """What was expected and found of each operation, then the collectives of those that differ."""
+    """The expected and the found number of each operation, then the collectives of those that differ."""
     name = module.name or "the program"
     unmet = [tally for tally in tallies if not tally.is_met]
     what = "has other collectives than expected" if unmet else "cannot be read in full"

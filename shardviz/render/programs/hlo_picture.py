@@ -99,7 +99,7 @@ class HloPicture:
         return text
 
     def _end(self, line: ListedLine) -> Text:
-        """Which collective a line ends, where its operands do not say so."""
+        """The collective that a line ends, where its operands do not say so."""
         begun = None if line.ends is None else self.listing.lines[line.ends]
         if begun is None or begun.collective is None or begun.name in line.operand_names:
             return Text()
@@ -108,7 +108,7 @@ class HloPicture:
 
 
 def facts(collective: Collective, mesh: Mesh, palette: Palette) -> Text:
-    """What stands after a collective's line: ``  over X  2 MiB  ×2``."""
+    """The end of a collective's line: ``  over X  2 MiB  ×2``."""
     text = Text()
     if collective.axes:
         text.append("  over ").append_text(axes_text(collective.axes, mesh, palette))

@@ -26,13 +26,13 @@ NO_COUNT = "a number of times that the text does not tell, in no sum"
 NOT_YET = "the partitioner, which inserts them, comes after this text: read that of the compiled program"
 MAY_COME = "the partitioner comes after this text and may insert more: the compiled program tells"
 BRANCHES = "in branches of conditionals, all of which the sums have; a run takes one branch of each"
-NOWHERE = "from no line of the program"
+NOWHERE = "source line unknown"
 
 
 def hlo_view(
     module: HloModule | ShardyModule, given: Mesh | None, width: int, palette: Palette
 ) -> list[Text]:
-    """What the module is, on which mesh, the totals, and the collectives grouped by source.
+    """The module's name and facts, its mesh, the totals, and the collectives grouped by source.
 
     `given` is the mesh that the user named, if any.
     """

@@ -31,7 +31,7 @@ def spinner(seconds: float, moving: bool) -> str:
 
 
 def wait_lines(waits: Sequence[Wait], width: int, moving: bool) -> list[Text]:
-    """Who is at what, and for how long: ``⠹ cpu  compiling  1.2 s``."""
+    """Each target, its stage and its seconds: ``⠹ cpu  compiling  1.2 s``."""
     rows = []
     for wait in waits:
         sign = "·" if wait.seconds is None else spinner(wait.seconds, moving)

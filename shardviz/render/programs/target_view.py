@@ -57,7 +57,7 @@ def error_lines(compiled: Compiled, width: int, indent: int) -> list[Text]:
 
 
 def traffic_words(compiled: Compiled, mesh: Mesh) -> str:
-    """What crosses the edges of slices or nodes and what stays inside; "" where there is one of them."""
+    """The traffic across the edges of slices or nodes and inside them; "" where there is one of them."""
     traffic = traffic_of(compiled, mesh)
     if traffic is None:
         return ""
@@ -77,12 +77,12 @@ def traffic_words(compiled: Compiled, mesh: Mesh) -> str:
 
 
 def moved(collectives: Sequence[Collective]) -> list[tuple[str, str, int]]:
-    """What is to see of collectives in one sentence, to find out whether two programs differ."""
+    """The part of collectives that one sentence shows, to tell two programs apart."""
     return [(each.op, each.dtype, each.bytes) for each in collectives]
 
 
 def partitioned_words(partitioned: Sequence[Collective]) -> str:
-    """What the partitioner inserted, before the backend rewrote it."""
+    """The collectives that the partitioner inserted, before the backend rewrote it."""
     if not partitioned:
         return "right after SPMD partitioning: no collective"
     said = []

@@ -184,6 +184,6 @@ def _joined(said: Sequence[tuple[str, str]], width: int, style: str = "") -> lis
 
 
 def _types(answers: Sequence[Compiled], width: int) -> list[Text]:
-    """What `jax.typeof` says under Explicit axes."""
+    """The answers of `jax.typeof` under Explicit axes."""
     said = [(each.target, ", ".join(f"{name} is {text}" for name, text in each.typeof)) for each in answers]
     return _joined([(name, words) for name, words in said if words], width, "dim")
