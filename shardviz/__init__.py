@@ -11,56 +11,31 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
 import shardviz.forking  # noqa: F401  registers itself
+from shardviz.lazy_names import lazy_names
 
 TYPE_CHECKING = False  # what `typing` has under this name, without the time to load it
 if TYPE_CHECKING:
-    from shardviz import testing
-    from shardviz.api.explaining import Explanation, explain
-    from shardviz.api.inspecting import inspect
-    from shardviz.api.ranking import Ranking, rank
-    from shardviz.api.report import Report, read_hlo
-    from shardviz.errors import ShardvizError
-    from shardviz.sharding import Mesh
+    from shardviz import testing as testing
+    from shardviz.api.explaining import Explanation as Explanation, explain as explain
+    from shardviz.api.inspecting import inspect as inspect
+    from shardviz.api.ranking import Ranking as Ranking, rank as rank
+    from shardviz.api.report import Report as Report, read_hlo as read_hlo
+    from shardviz.errors import ShardvizError as ShardvizError
+    from shardviz.sharding import Mesh as Mesh
+else:
+    # Loaded on first use: the command line and the compilers' process import this package, too.
+    __getattr__, __dir__, __all__ = lazy_names(
+        __name__,
+        {
+            "api.explaining": "Explanation explain",
+            "api.inspecting": "inspect",
+            "api.ranking": "Ranking rank",
+            "api.report": "Report read_hlo",
+            "errors": "ShardvizError",
+            "sharding": "Mesh",
+            "testing": "",
+        },
+    )
 
 __version__ = "0.1.0"
-
-_HOMES = {
-    "Explanation": "api.explaining",
-    "Mesh": "sharding",
-    "Ranking": "api.ranking",
-    "Report": "api.report",
-    "ShardvizError": "errors",
-    "explain": "api.explaining",
-    "inspect": "api.inspecting",
-    "rank": "api.ranking",
-    "read_hlo": "api.report",
-}
-
-__all__ = [
-    "Explanation",
-    "Mesh",
-    "Ranking",
-    "Report",
-    "ShardvizError",
-    "explain",
-    "inspect",
-    "rank",
-    "read_hlo",
-    "testing",
-]
-
-
-def __getattr__(name: str) -> object:
-    # Loaded on first use: the command line and the compilers' process import this package, too.
-    if name == "testing":
-        return import_module("shardviz.testing")
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})

@@ -16,7 +16,12 @@ from itertools import product
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
+import shardviz.compiler
+from shardviz.compiler import Cancelled, Worker
+from shardviz.compiler.lane import Lane
+from shardviz.compiler.targets import LaneName
 from shardviz.compiler.versions import older_than
 
 # Eight simulated devices.
@@ -37,6 +42,16 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, lambda *_: None)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Hypothesis measures wall-clock time: on a busy machine an example may take as long as it takes.
+settings.register_profile("busy machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy machine")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores: many tests wait, for a process that loads or for a terminal."""
+    return (os.cpu_count() or 1) + 1
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -92,6 +107,37 @@ def documents_keep_to_their_schemas() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(DocumentKind, "document", valid)
         yield
+
+
+@pytest.fixture(scope="session")
+def worker() -> Iterator[Worker]:
+    """The compilers of this test process: loading JAX is most of what a question costs."""
+    with Worker() as shared:
+        yield shared
+
+
+@pytest.fixture(scope="session", autouse=True)
+def everybody_asks_the_same_compilers(worker: Worker) -> Iterator[None]:
+    """What a command, a call or a screen in this process asks, goes to these; to end its own ends none.
+
+    Answers are kept by each asker alone. The tests' modules have the true `Worker`.
+    """
+
+    class Asking(Worker):
+        def _lane(self, name: LaneName) -> Lane:
+            if self._closed:
+                raise Cancelled("the worker was closed")
+            return worker._lane(name)
+
+    shardviz.compiler.Worker = Asking
+    yield
+    del shardviz.compiler.Worker
+
+
+@pytest.fixture
+def own_compilers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests of the processes themselves: each asker starts its own, as in a user's process."""
+    monkeypatch.setattr(shardviz.compiler, "Worker", Worker)
 
 
 @pytest.fixture(scope="session")

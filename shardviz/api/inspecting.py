@@ -54,7 +54,7 @@ def inspect(program: Any, /, *args: Any, **kwargs: Any) -> Report:
 def _widened(text: str, collectives: Sequence[Collective]) -> list[str]:
     """Where XLA for CPU may have computed the floats of the arguments and results, which the first line of
     its text lists, in a wider type, and moved them so."""
-    from shardviz.sharding.dtype import BITS
+    from shardviz.sharding.array import BITS
 
     moved = {each.dtype for each in collectives if each.wire_bytes and _FLOAT.match(f"{each.dtype}[")}
     widest = max(moved, key=BITS.__getitem__, default="")

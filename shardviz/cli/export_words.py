@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from shardviz.cli.options import is_given
-from shardviz.drafts.draft import PARAMETERS
+from shardviz.collectives.operations import PARAMETERS
 from shardviz.errors import QuestionError, quote
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from shardviz.lessons.lesson import Lesson
     from shardviz.planner import Plan, Problem
     from shardviz.render.exports.subject import Subject
+    from shardviz.stepping.collective_run import CollectiveRun
     from shardviz.stepping.question import CollectiveQuestion
-    from shardviz.stepping.walk import Walk
 
 Part = Literal["problem", "plan", "rounds", "start"]
 COMMANDS = ("explain", "step", "layout", "lesson")
@@ -134,7 +134,7 @@ def _explained(ctx: click.Context, part: Part | None) -> Subject:
         return Subject(walk, f"Step {given['step']} of {title_of(problem)}: {title_of(walk)}")
     if part != "rounds":
         refuse_stepping(given)
-    shown: Problem | Plan | Walk = problem
+    shown: Problem | Plan | CollectiveRun = problem
     if part == "plan":
         shown = plan(problem)
     elif part == "rounds":
@@ -159,12 +159,12 @@ def _stepped(ctx: click.Context, part: Part | None) -> Subject:
     """The collective of `shardviz step`."""
     from shardviz.notation import parse_mesh
     from shardviz.render.exports.subject import Subject, title_of
-    from shardviz.stepping.question_text import question_from_options
+    from shardviz.stepping.question import question_from_options
 
     del part
     given = ctx.params
     names = ("axis", "data", "shape", "spec", "dtype", "algorithm", "pieces")
-    parameters = {name: given[name] for name in PARAMETERS if name not in names}
+    parameters = {name: given[name] for name in PARAMETERS}
     question = question_from_options(
         given["operation"],
         parameters,
@@ -214,7 +214,7 @@ def _scene(scene: Scene, screen: str, part: Part | None, title: str = "") -> Sub
     its own."""
     from shardviz.render.exports.subject import Subject, title_of
 
-    shown: Problem | Plan | Walk = scene.problem
+    shown: Problem | Plan | CollectiveRun = scene.problem
     if scene.collective is not None and part in (None, "rounds"):
         shown = _walk(scene.collective)
     elif part == "rounds":
@@ -230,7 +230,7 @@ def _walk_of_step(
     algorithm: str | None = None,
     latency: str | None = None,
     bandwidth: str | None = None,
-) -> Walk:
+) -> CollectiveRun:
     from shardviz.stepping.plan_step import question_of_step
 
     return _walk(question_of_step(plan, number, algorithm), None, latency, bandwidth)
@@ -241,8 +241,10 @@ def _walk(
     topology: str | None = None,
     latency: str | None = None,
     bandwidth: str | None = None,
-) -> Walk:
-    from shardviz.stepping.links import links_from_text
-    from shardviz.stepping.walk import Walk
+) -> CollectiveRun:
+    from shardviz.hardware.links import links_from_text
+    from shardviz.stepping.collective_run import CollectiveRun
 
-    return Walk(question, links_from_text(question.schedule.pattern.dims, topology, latency, bandwidth))
+    return CollectiveRun(
+        question, links_from_text(question.schedule.pattern.dims, topology, latency, bandwidth)
+    )

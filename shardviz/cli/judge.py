@@ -13,9 +13,9 @@ from shardviz.errors import CompilerError, ShardvizError, TargetError
 
 if TYPE_CHECKING:
     from shardviz.compiler import Pending, Ran, Worker
+    from shardviz.stepping.collective_run import CollectiveRun
     from shardviz.stepping.question import CollectiveQuestion
     from shardviz.stepping.verdict import Verdict
-    from shardviz.stepping.walk import Walk
 
 
 class Judge:
@@ -70,7 +70,7 @@ class Judge:
         if self._worker is None or self._target is None:
             return
         from shardviz.compiler import TARGETS
-        from shardviz.stepping.judging import ask_jax
+        from shardviz.stepping.verdict import ask_jax
 
         try:
             self._pending = ask_jax(self._worker, question, TARGETS[self._target])
@@ -79,7 +79,7 @@ class Judge:
                 raise TargetError(error.message, self._reworded(error.hint)) from error
             self.silence = f"not verified by JAX: {error.message}"
 
-    def verdict(self, walk: Walk) -> Verdict | None:
+    def verdict(self, walk: CollectiveRun) -> Verdict | None:
         """What JAX says of the walk, as soon as that is there; None where nobody asked or it cannot say.
 
         Raises `CompilerError` where it cannot say and was chosen.
@@ -87,10 +87,10 @@ class Judge:
         if self._pending is None or self._target is None:
             return None
         from shardviz.cli.narration import narrated
-        from shardviz.stepping.judging import judged
+        from shardviz.stepping.verdict import compare_with_jax
 
         try:
-            verdict = judged(walk.question, walk.frames, narrated(self._pending, self._target))
+            verdict = compare_with_jax(walk.question, walk.frames, narrated(self._pending, self._target))
         except ShardvizError as error:
             if self._chosen:
                 hint = self._reworded(error.hint)

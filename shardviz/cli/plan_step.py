@@ -35,9 +35,10 @@ def step_of_plan(
         from rich.text import Text
 
         from shardviz.hardware.chips import Gpu
+        from shardviz.hardware.links import links_from_text
         from shardviz.planner import plan
         from shardviz.render.plans.plan_view import step_lines
-        from shardviz.stepping.links import linked_chip, links_from_text
+        from shardviz.stepping.collective_run import linked_chip
         from shardviz.stepping.plan_step import question_of_step
 
         planned = plan(question())

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
     from shardviz.cli.judge import Judge
     from shardviz.collectives import Schedule
+    from shardviz.hardware.links import Links
     from shardviz.render.palette import Palette
-    from shardviz.stepping.links import Links
+    from shardviz.stepping.collective_run import CollectiveRun
     from shardviz.stepping.question import CollectiveQuestion
-    from shardviz.stepping.walk import Walk
 
 USUAL_SPEED = 1.0
 """Rounds a second."""
@@ -88,9 +88,9 @@ def present(
         return judge.exit_code
     if manner.number is not None:
         check_round(question.schedule, manner.number)
-    from shardviz.stepping.walk import Walk
+    from shardviz.stepping.collective_run import CollectiveRun
 
-    walk = Walk(question, links)
+    walk = CollectiveRun(question, links)
     if manner.as_json:
         check_listed(walk)
     judge.ask(question)
@@ -125,9 +125,9 @@ def present(
 def _compare(question: CollectiveQuestion, links: Links, manner: Manner, heading: Sequence[Text]) -> None:
     """Every algorithm for the question; none of them is run on values."""
     from shardviz.hardware import crossovers, left_out
-    from shardviz.stepping.walk import Walk
+    from shardviz.stepping.collective_run import CollectiveRun
 
-    walk, pattern = Walk(question, links), question.schedule.pattern
+    walk, pattern = CollectiveRun(question, links), question.schedule.pattern
     with working("comparing"):
         _ = walk.rows  # refused before the crossovers are looked for
         crossed: Sequence[tuple[int, str]] = ()
@@ -163,7 +163,7 @@ def check_round(schedule: Schedule, number: int) -> None:
         )
 
 
-def check_listed(walk: Walk) -> None:
+def check_listed(walk: CollectiveRun) -> None:
     """Raise `QuestionError` where a document would list more sends or numbers than anything reads."""
     if walk.unlisted:
         raise QuestionError(
@@ -172,7 +172,7 @@ def check_listed(walk: Walk) -> None:
         )
 
 
-def _played(walk: Walk, manner: Manner) -> int:
+def _played(walk: CollectiveRun, manner: Manner) -> int:
     """Play the frames, and return the number of the one at which the show ended."""
     from shardviz.cli.play import play
     from shardviz.render.rounds.play_lines import Stage

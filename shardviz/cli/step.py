@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import click
 
 from shardviz.cli import options
 from shardviz.cli.group import Command
+from shardviz.collectives.operations import PARAMETERS, check_operation, takers
 
 EXAMPLES = (
     ("Four numbers, gathered around a ring", "shardviz step all_gather --mesh i=4 --data 3,9,5,2"),
@@ -15,6 +17,20 @@ EXAMPLES = (
     ("Every algorithm for it, on eight devices", "shardviz step psum --mesh i=8 --compare"),
 )
 MAX_PIECES = 1024
+
+
+def _parameters(command: Callable[..., int]) -> Callable[..., int]:
+    """Give a command an option for every parameter of an operation."""
+    for parameter in reversed(PARAMETERS.values()):
+        operation, *others = takers(parameter)
+        text = f"{parameter.help}." if others else f"{operation}: {parameter.help}."
+        if parameter.kind is bool:
+            option = click.option(parameter.flag, is_flag=True, help=text)
+        else:
+            kind = options.Count() if parameter.kind is int else parameter.kind
+            option = click.option(parameter.flag, type=kind, metavar=parameter.metavar, help=text)
+        command = option(command)
+    return command
 
 
 @click.command(cls=Command, examples=EXAMPLES)
@@ -29,22 +45,7 @@ MAX_PIECES = 1024
 @click.option(
     "--pieces", type=options.Count(1, MAX_PIECES), metavar="N", help="How many pieces a pipeline sends."
 )
-@click.option(
-    "--gather-dimension", type=options.Count(), metavar="N", help="all_gather: the dimension that grows."
-)
-@click.option(
-    "--scatter-dimension", type=options.Count(), metavar="N", help="psum_scatter: the dimension that is cut."
-)
-@click.option(
-    "--split-axis", type=options.Count(), metavar="N", help="all_to_all: the dimension that is cut."
-)
-@click.option(
-    "--concat-axis", type=options.Count(), metavar="N", help="all_to_all: the dimension that grows."
-)
-@click.option("--untiled", is_flag=True, help="JAX's tiled=False: devices get a dimension of their own.")
-@click.option("--perm", metavar="(N,N),…", help="ppermute: who sends to whom.")
-@click.option("--source", type=options.Count(), metavar="N", help="pbroadcast: who sends.")
-@click.option("--send-sizes", metavar="N,N;…", help="ragged_all_to_all: rows from each device to each.")
+@_parameters
 @options.answers
 @click.option(
     "--topology", metavar="NAME", help="Links: ring, line, torus, switch, 4x4; a ring or a torus if none."
@@ -89,16 +90,15 @@ def command(
     """
     from shardviz.cli.judge import Judge
     from shardviz.cli.presenting import Manner, present
-    from shardviz.stepping.parameters import check_operation
 
     check_operation(operation, parameters)
     manner = Manner(number, animate, speed, compare, as_json, width, color)
     manner.check(on)
     # JAX loads in a process of its own while this one computes and draws.
     with Judge.begin("none" if compare else on, timeout) as judge:
+        from shardviz.hardware.links import links_from_text
         from shardviz.notation import parse_mesh
-        from shardviz.stepping.links import links_from_text
-        from shardviz.stepping.question_text import question_from_options
+        from shardviz.stepping.question import question_from_options
 
         question = question_from_options(
             operation,

@@ -9,7 +9,7 @@ import signal
 from textual.drivers.linux_driver import LinuxDriver
 
 from shardviz.cli.interrupt import end_by
-from shardviz.tui.terminal_input import TerminalInput
+from shardviz.tui.terminal_input import NoParser, TerminalInput
 
 LOOK_S = 0.1
 """How often it is looked whether input is wanted no more, or a key is complete."""
@@ -20,7 +20,11 @@ class TerminalDriver(LinuxDriver):
     container's terminal goes without one, and under nohup it is ignored."""
 
     def run_input_thread(self) -> None:
-        typed = TerminalInput()
+        try:
+            typed = TerminalInput()
+        except NoParser:
+            super().run_input_thread()
+            return
         while not self.exit_event.is_set():
             if select.select([self.fileno], [], [], LOOK_S)[0]:
                 for message in typed.feed(self._read()):
@@ -40,7 +44,7 @@ class TerminalDriver(LinuxDriver):
     def _sigcont_application(self, *_: object) -> None:
         """Go on where SIGTSTP had the application leave its terminal first. SIGSTOP gives no notice: the
         terminal is entered afresh, but not from here, where what draws may stand anywhere."""
-        if self._must_signal_resume:
+        if getattr(self, "_must_signal_resume", True):
             super()._sigcont_application()
         elif self._auto_restart:
             self._loop.call_soon_threadsafe(self._enter_again)

@@ -103,7 +103,7 @@ def _numbers(question: CollectiveQuestion) -> list[str]:
 
 def _distinct(dtype: str) -> int:
     """The count of whole numbers from 0 on that the dtype holds; 0 where that is more than anything."""
-    from shardviz.stepping.device_numbers import MAX_COUNTED, counted
+    from shardviz.stepping.question import MAX_COUNTED, counted
 
     counting = counted(MAX_COUNTED, dtype)
     again = (counting[1:] == counting[0]).nonzero()[0]

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from shardviz.collectives import Sends
+    from shardviz.stepping.collective_run import CollectiveRun
     from shardviz.stepping.question import CollectiveQuestion
-    from shardviz.stepping.walk import Walk
 
 
 MAX_EXCHANGES = 64
@@ -28,7 +28,7 @@ Exchange = tuple[str, list[tuple[int, int, int]]]
 """The receiver's part, "take" or "add", and (from, to, chunk) where each sends once and is sent once."""
 
 
-def rounds_code(walk: Walk) -> str:
+def rounds_code(walk: CollectiveRun) -> str:
     """The program of `collective_code`, then its rounds by `jax.lax.ppermute` and a check that both agree.
 
     Of an array with many numbers, all of them counted, a smaller one takes the place. Only the first program
@@ -57,13 +57,13 @@ def _smaller(question: CollectiveQuestion) -> CollectiveQuestion | None:
     """The same on the smallest array of which no chunk is empty; None where the numbers are given."""
     if question.shards is not None and not question.counted:
         return None
-    from shardviz.stepping.stand_in import stand_in
+    from shardviz.stepping.collective_run import small_example
 
-    return stand_in(replace(question, shards=None))
+    return small_example(replace(question, shards=None))
 
 
 def _buffer(question: CollectiveQuestion) -> tuple[str, str] | None:
-    """Code for the chunks of a shard, and for the result of the chunks; None for what is not cut so plainly."""
+    """Code for the chunks of a shard, and for the result of the chunks; None if cut otherwise."""
     operation, shape, chunks = question.operation, question.layout.shard_shape, question.schedule.chunks
     members = question.schedule.pattern.group_size
     shard, given = shard_code(question), operation.parameters

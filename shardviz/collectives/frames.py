@@ -5,22 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, overload
 
-from shardviz.collectives.operation import Cuts, Operation
+import numpy as np
+
+from shardviz.collectives.chunking import Cuts
+from shardviz.collectives.operation import Operation
 from shardviz.collectives.schedule import Phase, Schedule, Sends
-from shardviz.collectives.trace import Held, Trace
+from shardviz.collectives.trace import Buffer, Trace, trace_of
 from shardviz.errors import QuestionError
+from shardviz.sharding import canonical_dtype
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from shardviz.collectives.schedule import Ints, Small, Values
     from shardviz.sharding import Mesh
-
-    Values = NDArray[Any]
-    Ints = NDArray[np.int64]
-    Small = NDArray[np.int32]
 
 MAX_BYTES = 2**30
 """Memory for the numbers of all data."""
@@ -53,7 +51,7 @@ class Piece:
 
     @property
     def count(self) -> int:
-        """How many contributions it contains."""
+        """The number of contributions that it contains."""
         return self._frames.trace.count(self.datum)
 
     @property
@@ -66,30 +64,30 @@ class Piece:
 
 
 class Frame:
-    """What every member holds after round `number`; 0 is before the first."""
+    """The state of every member after round `number`; 0 is before the first."""
 
     def __init__(self, frames: Frames, number: int) -> None:
         self.number = number
         self.phase: Phase | None = None
         """The phase of the round; None before the first."""
         self.sends: Sends | None = None
-        """What was sent in the round, one chunk an entry; None before the first."""
+        """The sends of the round, one chunk an entry; None before the first."""
         if number:
             self.phase, within = frames.schedule.phase(number)
             self.sends = self.phase.sends(within).expanded(frames.schedule.chunks)
         self._frames = frames
 
     @cached_property
-    def held(self) -> Held:
-        """What all members hold, as arrays."""
+    def held(self) -> Buffer:
+        """The chunks that all members hold, as arrays."""
         return self._frames.trace.held(self.number)
 
-    def held_by(self, member: int) -> Held:
-        """What one member holds, as arrays."""
+    def held_by(self, member: int) -> Buffer:
+        """The chunks that one member holds, as arrays."""
         return self._frames.trace.held(self.number, member)
 
     def pieces(self, member: int, group: int = 0, chunks: range | None = None) -> tuple[Piece, ...]:
-        """What a member of a group holds, ordered by chunk; of some `chunks` only, where they are given."""
+        """The pieces of a member of a group, ordered by chunk; of some `chunks` only, if given."""
         held = self.held_by(member)
         seen = slice(None)
         if chunks is not None:
@@ -132,8 +130,8 @@ class Frames(Sequence[Frame]):
 
     @cached_property
     def trace(self) -> Trace:
-        """Which datum is where. Raises `QuestionError` where there are too many pieces to keep."""
-        return Trace(self.schedule)
+        """The place of every datum. Raises `QuestionError` where there are too many pieces to keep."""
+        return trace_of(self.schedule)
 
     def __len__(self) -> int:
         return self.schedule.rounds + 1
@@ -161,7 +159,7 @@ class Frames(Sequence[Frame]):
 
     @property
     def cuts(self) -> Cuts | None:
-        """How the shards are cut into chunks."""
+        """The way in which shards are cut into chunks."""
         return None if self._numbers is None else self._numbers.cuts
 
     def values(self, group: int, chunk: int, datum: int) -> Values | None:
@@ -178,8 +176,6 @@ class _Numbers:
     def __init__(
         self, trace: Trace, operation: Operation, groups: tuple[tuple[int, ...], ...], shards: Values
     ) -> None:
-        import numpy as np
-
         self._trace, self._operation = trace, operation
         self._positions = np.array(groups)
         self.shards = shards
@@ -196,13 +192,11 @@ class _Numbers:
                 f"the numbers of all steps take {needed / 2**30:,.1f} GiB, more than {MAX_BYTES // 2**30}",
                 "take a smaller array or mesh",
             )
-        self.cuts = operation.cuts(shards.shape[1:], _hlo_name(shards), size, chunks)
+        self.cuts = operation.cuts(shards.shape[1:], canonical_dtype(str(shards.dtype)), size, chunks)
 
     @cached_property
     def data(self) -> Values:
         """(groups, data, elements of the largest chunk); a smaller chunk has its elements first."""
-        import numpy as np
-
         trace, cuts = self._trace, self.cuts
         groups = len(self._positions)
         shards = self._prepared.reshape(len(self._prepared), -1)[self._positions]
@@ -220,8 +214,6 @@ class _Numbers:
 
     @cached_property
     def after(self) -> Values:
-        import numpy as np
-
         groups, size = self._positions.shape
         elements = math.prod(self.cuts.shape)
         pattern, shared = self._trace.schedule.pattern, self._trace.shared()
@@ -240,8 +232,6 @@ class _Numbers:
 
     def _laid_out(self, member: Ints, chunk: Ints, datum: Ints | Small, length: int) -> Values:
         """(groups, length): the data where a member's chunks end; members follow one another."""
-        import numpy as np
-
         result = np.zeros((len(self._positions), length), dtype=self._prepared.dtype)
         place = self.cuts.end[chunk]
         used = place >= 0
@@ -251,9 +241,3 @@ class _Numbers:
         else:
             result[:, place[used]] = self.data[:, datum][:, used]
         return result
-
-
-def _hlo_name(values: Values) -> str:
-    from shardviz.sharding import canonical_dtype
-
-    return canonical_dtype(str(values.dtype))

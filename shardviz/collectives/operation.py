@@ -1,4 +1,4 @@
-"""What a collective means for arrays: a pattern, how shards are cut into chunks, and what is made of them.
+"""The meaning of a collective for arrays: a pattern, how shards are cut, and what is made of them.
 
 Names, parameters and results are those of `jax.lax` inside `jax.shard_map`.
 """
@@ -7,39 +7,53 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from shardviz.collectives.optimum import LowerBound, lower_bound
-from shardviz.collectives.pattern import Pattern
+from shardviz.collectives.chunking import Blocks, Cuts, pieces_of
+from shardviz.collectives.pattern import LowerBound, Pattern, lower_bound
 from shardviz.errors import QuestionError
 from shardviz.sharding import array_bytes
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from shardviz.collectives.schedule import Ints, Values
     from shardviz.sharding import Mesh
-
-    Ints = NDArray[np.int64]
-    Values = NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Cuts:
-    """Where every chunk begins and where it ends up, for shards of one shape.
+class Parameter:
+    """A parameter of operations as people give it: an option of `shardviz step`, a line of a form.
 
-    `start` and `end` have the shape (chunks, elements of the largest chunk): flat indices into the shard on
-    which a chunk starts, and into the result on which it ends, in the same order; -1 where a smaller chunk
-    has no element. `shape` and `dtype` (HLO's name) are those of a member's result; elements of the result
-    that no chunk fills are 0. `sizes` are the chunks' elements.
+    `name` is the option's and `field` JAX's, whose default the operation has. It is given as a `kind`: a
+    bool by being there. `help` says what it is, in a clause, and `example` how it is written; `metavar`
+    stands for its value in a list of options. `read` makes JAX's value from the given one and the size of
+    the group; it raises `QuestionError`. `needed`: the operation means nothing without it.
     """
 
-    start: Ints
-    end: Ints
-    sizes: Ints
-    shape: tuple[int, ...]
-    dtype: str
+    name: str
+    field: str
+    help: str
+    kind: type[int | bool | str] = int
+    example: str = "0"
+    metavar: str = "N"
+    read: Callable[[Any, int], Any] = lambda value, _group_size: value
+    needed: bool = False
+
+    @property
+    def flag(self) -> str:
+        """Its option on the command line."""
+        return f"--{self.name.replace('_', '-')}"
+
+
+UNTILED = Parameter(
+    "untiled",
+    "tiled",
+    "JAX's tiled=False: devices get a dimension of their own",
+    bool,
+    "yes: devices get a dimension of their own",
+    read=lambda given, _group_size: not given,
+)
 
 
 class Operation(ABC):
@@ -49,10 +63,14 @@ class Operation(ABC):
     """
 
     name: ClassVar[str]
+    kind: ClassVar[str]
+    """The kind of its pattern."""
+    takes: ClassVar[tuple[Parameter, ...]] = ()
+    """Its parameters as people give them."""
     leaves_copies: ClassVar[bool] = False
-    """Whether one result stands for the whole group: `out_specs` then leave out the axes."""
+    """One result stands for the whole group: `out_specs` then leave out the axes."""
     even: ClassVar[bool] = True
-    """Whether its blocks are equally large."""
+    """Its blocks are equally large."""
     axes: tuple[str, ...]
 
     @property
@@ -74,9 +92,9 @@ class Operation(ABC):
                 raise QuestionError(f"{self.name} runs twice over mesh axis {axis}", "name every axis once")
         return tuple(map(mesh.axis_size, self.axes))
 
-    @abstractmethod
     def pattern(self, dims: tuple[int, ...]) -> Pattern:
-        """How data moves in a group whose axes have the sizes `dims`. Raises `QuestionError`."""
+        """The movement of data in a group whose axes have the sizes `dims`. Raises `QuestionError`."""
+        return Pattern(self.kind, dims)
 
     @abstractmethod
     def check(self, shape: tuple[int, ...], dtype: str, group_size: int) -> None:
@@ -112,32 +130,28 @@ class Operation(ABC):
         return (pieces,)
 
     @abstractmethod
+    def blocks(self, shape: tuple[int, ...], group_size: int) -> Blocks:
+        """The blocks of shards of that shape, which `check` takes."""
+
     def cuts(self, shape: tuple[int, ...], dtype: str, group_size: int, chunks: int) -> Cuts:
-        """How shards of that shape are cut when a schedule has so many chunks. Raises as `check` does."""
+        """The cuts of shards of that shape when a schedule has so many chunks. Raises as `check` does."""
+        self.check(shape, dtype, group_size)
+        pieces = self.pattern((group_size,)).pieces(chunks)
+        return self.blocks(shape, group_size).cut(pieces, self.result_dtype(dtype))
+
+    def result_dtype(self, dtype: str) -> str:
+        """The dtype of the result, for shards of a dtype."""
+        return dtype
 
     def prepared(self, shards: Values) -> Values:
         """The shards in the type in which the collective computes."""
         return shards
 
     def combined(self, mine: Values, received: Values) -> Values:
-        """What a member has of a chunk that it adds to its own. Only where the pattern reduces."""
+        """A chunk with what was received added to it. Only where the pattern reduces."""
         raise NotImplementedError(f"{self.name} reduces nothing")
 
     def finished(self, result: Values, group_size: int) -> Values:
         """The result as JAX gives it, from what the rounds have left (`group_size` members)."""
         del group_size
         return result
-
-
-def pieces_of(blocks: int | Ints, count: int, pieces: int) -> int | Ints:
-    """Elements of every piece where each of `count` blocks is cut into `pieces`, the larger first.
-
-    `blocks` are the elements of a block, or of each; sizes within one differ by one at most.
-    """
-    import numpy as np
-
-    if isinstance(blocks, int) and blocks % pieces == 0:
-        return blocks // pieces
-    least, more = np.divmod(np.broadcast_to(blocks, count)[:, None], pieces)
-    sizes: Ints = (least + (np.arange(pieces) < more)).reshape(-1)
-    return sizes

@@ -1,4 +1,4 @@
-"""What a collective moves, apart from any numbers: which device starts with which chunk, and ends with which.
+"""The data that a collective moves, apart from any numbers: which device starts and ends with which chunk.
 
 The members of a group count from 0 in the order of its mesh axes, the major axis first, as
 `Mesh.groups` lists them. A chunk is a piece of data with a number. Of n members:
@@ -10,6 +10,10 @@ The members of a group count from 0 in the order of its mesh axes, the major axi
     all_to_all      chunk s * n + d starts on member s and ends on member d
     permute         chunk s starts on member s and ends on the member to which `perm` sends it
     broadcast       every chunk starts on `source`; every member ends with all
+
+No algorithm can go below the rounds and bytes of `lower_bound`: Chan, Heimlich, Purkayastha and van de Geijn
+2007, "Collective communication: theory, practice, and experience", table 1, for members that send one message
+at a time; that an all-to-all takes no fewer rounds: Bruck, Ho, Kipnis, Upfal and Weathersby 1997.
 """
 
 from __future__ import annotations
@@ -48,12 +52,12 @@ class Pattern:
 
     @property
     def reduces(self) -> bool:
-        """Whether members add up what they receive."""
+        """Members add up what they receive."""
         return self.kind in ("reduce_scatter", "all_reduce")
 
     @property
     def everyone(self) -> bool:
-        """Whether every member ends with every chunk."""
+        """Every member ends with every chunk."""
         return self.kind in ("all_gather", "all_reduce", "broadcast")
 
     @property
@@ -73,7 +77,7 @@ class Pattern:
         return pieces
 
     def chunks_of_a_shard(self, chunks: int) -> int:
-        """How many of all `chunks` one member starts with, where it starts with any."""
+        """The number of all `chunks` that a member starts with, where it starts with any."""
         whole = self.reduces or self.kind == "broadcast"
         return chunks if whole else chunks // self.group_size
 
@@ -107,3 +111,34 @@ class Pattern:
             origin = np.repeat(np.array([origin for _, origin in pairs], dtype=np.int64), pieces)
             return member, origin * pieces + np.arange(len(member)) % pieces
         return np.repeat(np.arange(n), chunks), np.tile(chunk, n)
+
+
+@dataclass(frozen=True)
+class LowerBound:
+    """The fewest `rounds` where a member sends one message a round, and the fewest bytes on the wire.
+
+    `wire_bytes` are the bytes that the member which sends most must send over all rounds: on any member for
+    a gather, a scatter, a reduction and an all-to-all, on the source for a broadcast, on a member that sends
+    at all for a permute. An algorithm that sends several messages at once may take fewer rounds.
+    """
+
+    rounds: int
+    wire_bytes: int
+
+
+def lower_bound(pattern: Pattern, bytes_: int) -> LowerBound:
+    """The bounds for a pattern where the larger of a member's operand and result has `bytes_` bytes.
+
+    (n - 1) / n of them for a gather, a scatter and an all-to-all, twice that for an all_reduce, all of
+    them for a broadcast and a permute; rounded up, as a plan's `wire_bytes` are. One member alone, and a
+    permute that moves nothing, needs neither rounds nor bytes.
+    """
+    n = pattern.group_size
+    if pattern.kind == "permute":
+        moves = any(origin != target for origin, target in pattern.perm)
+        return LowerBound(1, bytes_) if moves else LowerBound(0, 0)
+    rounds = (n - 1).bit_length()
+    if pattern.kind == "broadcast":
+        return LowerBound(rounds, bytes_ if n > 1 else 0)
+    times = 2 if pattern.kind == "all_reduce" else 1
+    return LowerBound(rounds, -(-times * bytes_ * (n - 1) // n))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from shardviz.collectives.pattern import Pattern
 from shardviz.errors import QuestionError, plural
@@ -14,11 +14,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Ints = NDArray[np.int64]
+    Small = NDArray[np.int32]
+    Bools = NDArray[np.bool_]
+    Values = NDArray[Any]
 
 
 @dataclass(frozen=True)
 class Sends:
-    """What moves in one round, all at the same time: entry k goes from member `src[k]` to `dst[k]`.
+    """The sends of one round, all at the same time: entry k goes from member `src[k]` to `dst[k]`.
 
     An entry carries the `span` chunks `chunk[k]`, `chunk[k] + 1`, …, counted modulo the schedule's chunks.
     Where `reduce[k]`, the receiver adds them to its own; else it takes them as they are. All that is sent
@@ -91,7 +94,7 @@ class Schedule:
         )
 
     def round(self, number: int) -> Sends:
-        """What is sent in a round, from 1 to `rounds`. Raises `QuestionError` for another number."""
+        """The sends of a round, from 1 to `rounds`. Raises `QuestionError` for another number."""
         phase, within = self.phase(number)
         return phase.sends(within)
 

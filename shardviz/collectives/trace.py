@@ -6,27 +6,28 @@ after any round is found without playing the rounds before it again.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from shardviz.collectives.schedule import Schedule, Sends
 from shardviz.errors import QuestionError, ShardvizError
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
-    from shardviz.collectives.adding import Adding
-    from shardviz.collectives.moving import Moving
-    from shardviz.collectives.schedule import Schedule
-
-    Ints = NDArray[np.int64]
-    Small = NDArray[np.int32]
-    Bools = NDArray[np.bool_]
+    from shardviz.collectives.schedule import Bools, Ints, Small
 
 MAX_PIECES = 2**24
 """Pieces that are there at the start or arrive later; each takes about 20 bytes."""
 MAX_SLOTS = 2**26
 """Members times chunks, of which many may stay empty; each takes up to 8 bytes."""
+BLOCK = 2**15
+"""Sends played at once where nothing is added: as many as stay in a processor's cache."""
 
 
 class ScheduleError(ShardvizError):
@@ -35,105 +36,23 @@ class ScheduleError(ShardvizError):
     exit_code = 1
 
 
-@dataclass(frozen=True)
-class Held:
-    """What all members hold at one time, ordered by member, then chunk. Arrays of one length.
-
-    `arrived`: it came in the last round, alone or added to what was there. `needed`: it is part of the
-    result, or will be sent or added to.
-    """
-
-    member: Ints
-    chunk: Ints
-    datum: Small
-    arrived: Bools
-    needed: Bools
-
-
-class Trace:
-    """The whole course of a schedule. The leaves are the first data, in the order of `Pattern.starts`.
+def trace_of(schedule: Schedule) -> Trace:
+    """The trace of a schedule.
 
     Raises `QuestionError` when there are too many pieces to keep, `ScheduleError` when a member sends what
     it does not hold.
     """
-
-    def __init__(self, schedule: Schedule) -> None:
-        from shardviz.collectives.adding import Adding
-        from shardviz.collectives.moving import Moving
-
-        if not can_be_kept(schedule):
-            raise QuestionError(
-                f"{schedule.algorithm} over {schedule.pattern.group_size:,} devices moves more than "
-                f"{MAX_PIECES:,} pieces, too many to keep every step",
-                "take a smaller mesh, or leave out --data and --round: a summary follows no pieces",
-            )
-        self.schedule = schedule
-        self.leaf_member, self.leaf_chunk = schedule.pattern.starts(schedule.chunks)
-        """Member and chunk of every leaf."""
-        self._course: Adding | Moving = (Adding if schedule.pattern.reduces else Moving)(schedule)
-
-    @property
-    def data(self) -> int:
-        """How many data there are: leaves first, then sums in the order in which they came to be."""
-        return len(self.leaf_member) + sum(len(own) for own, _ in self.sums)
-
-    @property
-    def sums(self) -> list[tuple[Small, Small]]:
-        """The sums in batches: (member's own, received) data of each. A batch needs only those before it."""
-        return self._course.sums
-
-    def held(self, number: int, member: int | None = None) -> Held:
-        """What all members hold after a round, or one of them; 0 is before the first."""
-        return self._course.held(number, member)
-
-    def final(self, member: Ints, chunk: Ints) -> Small:
-        """The data at the end; `ScheduleError` where there is none."""
-        datum = self._course.final(member, chunk)
-        if (datum < 0).any():
-            raise ScheduleError(f"{self.schedule.algorithm} leaves a member without a chunk")
-        return datum
-
-    def shared(self) -> Small | None:
-        """The data at the end by chunk, where all members end with the same ones of all chunks; else None."""
-        return self._course.shared()
-
-    def addends(self, datum: int) -> tuple[int, ...]:
-        """The leaves that a datum is the sum of, in the order of the additions: itself, if it is a leaf."""
-        return self._course.addends(datum)
-
-    def count(self, datum: int) -> int:
-        """Of how many leaves a datum is the sum: 1, if it is a leaf."""
-        return self._course.count(datum)
-
-    def contributions(self, datum: int) -> tuple[int, ...]:
-        """The members whose addends a datum contains, in the order of the additions."""
-        return tuple(int(self.leaf_member[leaf]) for leaf in self.addends(datum))
-
-    def check(self) -> None:
-        """Prove that the ends are reached, every total with each member's addend exactly once.
-
-        Raises `ScheduleError`. Totals are told by 64-bit fingerprints of their addends' members.
-        """
-        import numpy as np
-
-        pattern = self.schedule.pattern
-        final = self.final(*pattern.ends(self.schedule.chunks))
-        if not pattern.reduces:
-            return
-        names = np.random.default_rng(0).integers(2**63, size=pattern.group_size, dtype=np.uint64)
-        done = len(self.leaf_member)
-        prints = np.zeros((self.data, 2), dtype=np.uint64)
-        prints[:done] = np.stack([names[self.leaf_member], np.ones(done, dtype=np.uint64)], axis=1)
-        for own, received in self.sums:
-            prints[done : done + len(own)] = prints[own] + prints[received]
-            done += len(own)
-        everyone = np.array([names.sum(dtype=np.uint64), pattern.group_size], dtype=np.uint64)
-        if (prints[final] != everyone).any():
-            raise ScheduleError(f"{self.schedule.algorithm} adds up a total that is not everyone's")
+    if not can_be_kept(schedule):
+        raise QuestionError(
+            f"{schedule.algorithm} over {schedule.pattern.group_size:,} devices moves more than "
+            f"{MAX_PIECES:,} pieces, too many to keep every step",
+            "take a smaller mesh, or leave out --data and --round: a summary follows no pieces",
+        )
+    return ReduceTrace(schedule) if schedule.pattern.reduces else CopyTrace(schedule)
 
 
 def can_be_kept(schedule: Schedule) -> bool:
-    """Whether there are few enough pieces for a trace."""
+    """Few enough pieces for a trace."""
     pattern, chunks = schedule.pattern, schedule.chunks
     slots = pattern.group_size * chunks
     starts = slots if pattern.reduces else chunks
@@ -150,3 +69,321 @@ def arrivals(schedule: Schedule) -> int:
             if count > MAX_PIECES:
                 return count
     return count
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """The chunks that all members hold at one time, ordered by member, then chunk. Arrays of one length.
+
+    `arrived`: it came in the last round, alone or added to what was there. `needed`: it is part of the
+    result, or will be sent or added to.
+    """
+
+    member: Ints
+    chunk: Ints
+    datum: Small
+    arrived: Bools
+    needed: Bools
+
+
+class Trace(ABC):
+    """Every state of a schedule. A slot is a member and a chunk, `member * chunks + chunk`.
+
+    The leaves are the first data, in the order of `Pattern.starts`.
+    """
+
+    def __init__(self, schedule: Schedule) -> None:
+        self.schedule = schedule
+        self.sums: list[tuple[Small, Small]] = []
+        """The sums in batches: (member's own, received) data of each. A batch needs only those before it."""
+        self.leaf_member, self.leaf_chunk = schedule.pattern.starts(schedule.chunks)
+        """Member and chunk of every leaf."""
+
+    @property
+    def data(self) -> int:
+        """The number of data: leaves first, then sums in the order in which they came to be."""
+        return len(self.leaf_member) + sum(len(own) for own, _ in self.sums)
+
+    @abstractmethod
+    def held(self, number: int, member: int | None = None) -> Buffer:
+        """The chunks that all members hold after a round, or one of them; 0 is before the first."""
+
+    @abstractmethod
+    def final(self, member: Ints, chunk: Ints) -> Small:
+        """The data at the end; `ScheduleError` where there is none."""
+
+    @abstractmethod
+    def shared(self) -> Small | None:
+        """The data at the end by chunk, where all members end with the same ones of all chunks; else None."""
+
+    def addends(self, datum: int) -> tuple[int, ...]:
+        """The leaves that a datum is the sum of, in the order of the additions: itself, if it is a leaf."""
+        return (datum,)
+
+    def count(self, datum: int) -> int:
+        """Of how many leaves a datum is the sum: 1, if it is a leaf."""
+        del datum
+        return 1
+
+    def contributions(self, datum: int) -> tuple[int, ...]:
+        """The members whose addends a datum contains, in the order of the additions."""
+        return tuple(int(self.leaf_member[leaf]) for leaf in self.addends(datum))
+
+    def check(self) -> None:
+        """Prove that the ends are reached, every total with each member's addend exactly once.
+
+        Raises `ScheduleError`. Totals are told by 64-bit fingerprints of their addends' members.
+        """
+        pattern = self.schedule.pattern
+        final = self.final(*pattern.ends(self.schedule.chunks))
+        if not pattern.reduces:
+            return
+        names = np.random.default_rng(0).integers(2**63, size=pattern.group_size, dtype=np.uint64)
+        done = len(self.leaf_member)
+        prints = np.zeros((self.data, 2), dtype=np.uint64)
+        prints[:done] = np.stack([names[self.leaf_member], np.ones(done, dtype=np.uint64)], axis=1)
+        for own, received in self.sums:
+            prints[done : done + len(own)] = prints[own] + prints[received]
+            done += len(own)
+        everyone = np.array([names.sum(dtype=np.uint64), pattern.group_size], dtype=np.uint64)
+        if (prints[final] != everyone).any():
+            raise ScheduleError(f"{self.schedule.algorithm} adds up a total that is not everyone's")
+
+
+class ReduceTrace(Trace):
+    """The trace of a schedule that adds: every change of every member's piece of every chunk.
+
+    A piece changes only when something arrives, so these changes, each with its round and its datum, say
+    everything. Sums are kept as pairs, so that every partial sum can tell whose addends it contains, in the
+    order in which they were added.
+    """
+
+    def __init__(self, schedule: Schedule) -> None:
+        super().__init__(schedule)
+        self._chunks = schedule.chunks
+        self._leaves = self._data = slots = schedule.pattern.group_size * schedule.chunks
+        changes = slots + arrivals(schedule)
+        # Of each change: its slot, its round, its datum, and the last round in which that was used.
+        self._slot = np.empty(changes, dtype=np.int32)
+        self._since = np.zeros(changes, dtype=np.int32)
+        self._datum = np.empty(changes, dtype=np.int32)
+        self._last_use = np.zeros(changes, dtype=np.int32)
+        self._slot[:slots] = self._datum[:slots] = np.arange(slots)
+        self._changes = slots
+        self._current = np.arange(slots, dtype=np.int32)
+        """The change at which every slot is."""
+        for number, sends in enumerate(schedule, 1):
+            self._play(number, sends.expanded(schedule.chunks))
+
+    def held(self, number: int, member: int | None = None) -> Buffer:
+        order, until = self._by_slot
+        if member is not None:
+            mine = slice(self._first_change[member], self._first_change[member + 1])
+            order, until = order[mine], until[mine]
+        now = (self._since[order] <= number) & (number < until)
+        change = order[now]
+        slot = self._slot[change]
+        members, chunk = np.divmod(slot.astype(np.int64), self._chunks)
+        needed = (self._last_use[change] > number) | (self._is_end[slot] & (self._current[slot] == change))
+        arrived = (self._since[change] == number) & (number > 0)
+        return Buffer(members, chunk, self._datum[change], arrived, needed)
+
+    def final(self, member: Ints, chunk: Ints) -> Small:
+        datum: Small = self._datum[self._current[member * self._chunks + chunk]]
+        return datum
+
+    def shared(self) -> Small | None:
+        final = self._datum[self._current].reshape(-1, self._chunks)
+        first: Small = final[0]
+        return first if (final == first).all() else None
+
+    def addends(self, datum: int) -> tuple[int, ...]:
+        """Of two that are added the longer sum comes first; of equals what was received."""
+        order: list[int] = []
+        stack = [datum]
+        own, received = self._pairs
+        size = self._sizes
+        while stack:
+            datum = stack.pop()
+            if datum < self._leaves:
+                order.append(int(datum))
+                continue
+            mine, other = own[datum - self._leaves], received[datum - self._leaves]
+            # The last one pushed is the first one taken.
+            stack += [other, mine] if size[mine] > size[other] else [mine, other]
+        return tuple(order)
+
+    def count(self, datum: int) -> int:
+        return int(self._sizes[datum])
+
+    def _play(self, number: int, sends: Sends) -> None:
+        """One round: all is read before anything is changed."""
+        source = self._current[sends.src * self._chunks + sends.chunk]
+        slot = sends.dst * self._chunks + sends.chunk
+        datum = self._datum[source]
+        self._last_use[source] = number
+        adds = np.flatnonzero(sends.reduce)
+        if len(adds):
+            own = self._current[slot[adds]]
+            self._last_use[own] = number
+            datum[adds] = self._added(slot[adds], self._datum[own], datum[adds])
+        if _repeats(slot):
+            # What arrived last is what the member has.
+            last = len(slot) - 1 - np.unique(slot[::-1], return_index=True)[1]
+            slot, datum = slot[last], datum[last]
+        change = slice(self._changes, self._changes + len(slot))
+        self._slot[change], self._since[change], self._datum[change] = slot, number, datum
+        self._current[slot] = np.arange(change.start, change.stop, dtype=np.int32)
+        self._changes = change.stop
+
+    def _added(self, slot: Ints, own: Small, received: Small) -> Small:
+        """The sums that arrivals make in their slots; of several in one slot each adds to the one before."""
+        total = np.empty_like(received)
+        waiting = np.arange(len(slot))
+        own = own.copy()
+        while len(waiting):
+            now = waiting
+            if _repeats(slot[waiting]):
+                now = waiting[np.sort(np.unique(slot[waiting], return_index=True)[1])]
+            total[now] = np.arange(self._data, self._data + len(now))
+            self.sums.append((own[now], received[now]))
+            self._data += len(now)
+            if len(now) == len(waiting):
+                break
+            waiting = np.setdiff1d(waiting, now, assume_unique=True)
+            by_slot = now[np.argsort(slot[now])]
+            own[waiting] = total[by_slot[np.searchsorted(slot[by_slot], slot[waiting])]]
+        return total
+
+    @cached_property
+    def _by_slot(self) -> tuple[Ints, Small]:
+        """The changes ordered by slot, then round, and the round in which the next one takes its place."""
+        slot = self._slot[: self._changes]
+        order = np.argsort(slot, kind="stable")
+        until = np.full(len(order), self.schedule.rounds + 1, dtype=np.int32)
+        same = slot[order[1:]] == slot[order[:-1]]
+        until[:-1][same] = self._since[order[1:]][same]
+        return order, until
+
+    @cached_property
+    def _first_change(self) -> Ints:
+        """The places at which each member's changes begin among those ordered by slot, and the end."""
+        order, _ = self._by_slot
+        members = np.arange(self.schedule.pattern.group_size + 1)
+        return self._slot[order].searchsorted(members * self._chunks)
+
+    @cached_property
+    def _is_end(self) -> Bools:
+        is_end = np.zeros(len(self._current), dtype=bool)
+        member, chunk = self.schedule.pattern.ends(self._chunks)
+        is_end[member * self._chunks + chunk] = True
+        return is_end
+
+    @cached_property
+    def _pairs(self) -> tuple[Small, Small]:
+        """The data that every sum is made of: the member's own, and what it received."""
+        none = np.empty(0, dtype=np.int32)
+        own = np.concatenate([none, *(batch for batch, _ in self.sums)])
+        return own, np.concatenate([none, *(batch for _, batch in self.sums)])
+
+    @cached_property
+    def _sizes(self) -> Small:
+        """The number of leaves that every datum is the sum of."""
+        sizes = np.ones(self._data, dtype=np.int32)
+        done = self._leaves
+        for own, received in self.sums:
+            sizes[done : done + len(own)] = sizes[own] + sizes[received]
+            done += len(own)
+        return sizes
+
+
+def _repeats(slot: Ints) -> bool:
+    """A slot stands there more than once."""
+    ordered = np.sort(slot)
+    return bool((ordered[1:] == ordered[:-1]).any())
+
+
+class CopyTrace(Trace):
+    """The trace of a schedule that adds nothing: when every member gets every chunk, and last sends it.
+
+    Without sums all pieces of a chunk are the same datum, whose number is the chunk's place among the starts,
+    so a time of arrival for each says everything. Rounds are played in blocks, each a few operations on
+    arrays.
+    """
+
+    def __init__(self, schedule: Schedule) -> None:
+        super().__init__(schedule)
+        self._chunks = chunks = schedule.chunks
+        self._datum = np.full(chunks, -1, dtype=np.int32)
+        self._datum[self.leaf_chunk] = np.arange(len(self.leaf_chunk), dtype=np.int32)
+        # The smaller the table of arrivals, the more of it is at hand.
+        rounds = np.min_scalar_type(-schedule.rounds - 2)
+        self._never = np.iinfo(rounds).max
+        self._arrival = np.full(schedule.pattern.group_size * chunks, self._never, dtype=rounds)
+        self._arrival[self.leaf_member * chunks + self.leaf_chunk] = 0
+        for number, source, target in _blocks(schedule):
+            self._play(number.astype(rounds), source, target)
+
+    def held(self, number: int, member: int | None = None) -> Buffer:
+        chunks = self._chunks
+        mine = slice(None) if member is None else slice(member * chunks, (member + 1) * chunks)
+        slot = np.flatnonzero(self._arrival[mine] <= number) + (mine.start or 0)
+        holder, chunk = np.divmod(slot, chunks)
+        arrived = (self._arrival[slot] == number) & (number > 0)
+        return Buffer(holder, chunk, self._datum[chunk], arrived, self._last_use[slot] > number)
+
+    def final(self, member: Ints, chunk: Ints) -> Small:
+        if (self._arrival[member * self._chunks + chunk] == self._never).any():
+            raise ScheduleError(f"{self.schedule.algorithm} leaves a member without a chunk")
+        return self._datum[chunk]
+
+    def shared(self) -> Small | None:
+        return None if (self._arrival == self._never).any() else self._datum
+
+    def _play(self, number: NDArray[Any], source: Ints, target: Ints) -> None:
+        """Some rounds in order: the round's number, and the slots from which and to which each entry goes."""
+        first = self._arrival.take(target) == self._never
+        if first.all():
+            arriving = number
+        else:
+            target, arriving = target[first], number[first]
+        # Of entries with one index the last is written: here the earliest arrival.
+        self._arrival[target[::-1]] = arriving[::-1]
+        if (self._arrival.take(source) >= number).any():
+            raise ScheduleError(f"{self.schedule.algorithm} sends what a member does not hold")
+
+    @cached_property
+    def _last_use(self) -> NDArray[Any]:
+        """The round in which every slot is last sent; the largest number where it is part of the result."""
+        used = np.zeros_like(self._arrival)
+        for number, source, _ in _blocks(self.schedule):
+            used[source] = number
+        member, chunk = self.schedule.pattern.ends(self._chunks)
+        used[member * self._chunks + chunk] = self._never
+        return used
+
+
+def _blocks(schedule: Schedule) -> Iterator[tuple[Small, Ints, Ints]]:
+    """Sends of about `BLOCK` chunks at a time, one chunk an entry: the round, the slots from and to."""
+    block: list[tuple[Small, Ints, Ints]] = []
+    size = 0
+    src = dst = first_from = first_to = np.empty(0, dtype=np.int64)
+    for number, sends in enumerate(schedule, 1):
+        each = sends.expanded(schedule.chunks)
+        if each.src is not src or each.dst is not dst:
+            # Alike rounds share these arrays.
+            src, dst = each.src, each.dst
+            first_from, first_to = src * schedule.chunks, dst * schedule.chunks
+        numbers = np.full(len(each), number, dtype=np.int32)
+        block.append((numbers, first_from + each.chunk, first_to + each.chunk))
+        size += len(each)
+        if size >= BLOCK:
+            yield _joined(block)
+            block, size = [], 0
+    if block:
+        yield _joined(block)
+
+
+def _joined(block: list[tuple[Small, Ints, Ints]]) -> tuple[Small, Ints, Ints]:
+    number, source, target = (np.concatenate(arrays) for arrays in zip(*block, strict=True))
+    return number, source, target

@@ -33,12 +33,12 @@ def check_zero(dtype: str, whose: str) -> None:
 
 
 def is_integer(dtype: str) -> bool:
-    """Whether HLO's name is that of integers."""
+    """HLO's name is that of integers."""
     return dtype[0] in "su"
 
 
 def is_complex(dtype: str) -> bool:
-    """Whether HLO's name is that of complex numbers."""
+    """HLO's name is that of complex numbers."""
     return dtype[0] == "c"
 
 

@@ -11,7 +11,7 @@ from shardviz.compare.transfer import Transfer
 from shardviz.compare.wording import arrays, listed, under_way, with_article
 from shardviz.errors import plural
 from shardviz.hlo import Collective
-from shardviz.sharding.dtype import BITS
+from shardviz.sharding.array import BITS
 
 _MOST_COMBINED = 8
 """Of how many collectives of the plan a combined one is looked for."""

@@ -8,9 +8,10 @@ from math import prod
 
 from shardviz.compare.moved_arrays import MovedArrays
 from shardviz.hlo import Collective, CollectiveMatmul, wire_bytes
+from shardviz.hlo.collective_matmul import by_permute
 from shardviz.planner import Plan, Problem
 from shardviz.sharding import Mesh
-from shardviz.sharding.dtype import BITS
+from shardviz.sharding.array import BITS
 
 HLO_OPS = {
     "all_gather": "all-gather",
@@ -131,7 +132,7 @@ def _whole(
     collectives: Sequence[Collective], matmuls: Sequence[CollectiveMatmul]
 ) -> Iterator[tuple[Collective, CollectiveMatmul | None]]:
     """Collectives, with one whole gather or scatter in place of the permutes that take it apart."""
-    parts = {name: matmul for matmul in matmuls for name in matmul.permutes}
+    parts = by_permute(matmuls)
     seen: list[CollectiveMatmul] = []
     for one in collectives:
         matmul = parts.get(one.name)

@@ -14,7 +14,7 @@ from shardviz.compare.wording import acts_on, does, factor, instead
 from shardviz.planner import Problem
 from shardviz.planner.moves import state_of
 from shardviz.sharding import array_bytes
-from shardviz.sharding.dtype import BITS
+from shardviz.sharding.array import BITS
 
 
 def packed(comparison: Comparison) -> None:

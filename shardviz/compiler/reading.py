@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from shardviz.compiler.compiled import Compiled
 from shardviz.compiler.machines import GpuNodes
-from shardviz.hardware.placement import Place, Placement
+from shardviz.hardware.placement import DeviceCoords, Placement
 from shardviz.hlo import read_hlo, read_shardy
 from shardviz.hlo.schedule.standing import with_standing
 from shardviz.notation import write_spec
@@ -70,10 +70,12 @@ def placement_of(output: Output, target: Target) -> Placement | None:
     ids = tuple(id_ for id_, *_ in output.devices)
     machines = target.machines
     if isinstance(machines, GpuNodes):
-        return Placement(ids, tuple(Place((), number, node) for _, _, number, node in output.devices))
+        return Placement(ids, tuple(DeviceCoords((), number, node) for _, _, number, node in output.devices))
     torus = machines.torus
     # JAX gives every chip three coordinates.
-    places = tuple(Place(coords[: len(torus)], core, slice_) for _, coords, core, slice_ in output.devices)
+    places = tuple(
+        DeviceCoords(coords[: len(torus)], core, slice_) for _, coords, core, slice_ in output.devices
+    )
     return Placement(ids, places, torus, machines.chip.wrap(torus))
 
 

@@ -34,9 +34,9 @@ from shardviz.documents.plans import MESH
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from shardviz.hardware import Row
+    from shardviz.hardware import AlgorithmRow
+    from shardviz.stepping.collective_run import CollectiveRun
     from shardviz.stepping.verdict import Verdict
-    from shardviz.stepping.walk import Walk
 
 
 def plain(value: Any) -> Any:
@@ -50,7 +50,7 @@ def plain(value: Any) -> Any:
     return value
 
 
-def _link(walk: Walk, link: tuple[int, int]) -> list[int | str]:
+def _link(walk: CollectiveRun, link: tuple[int, int]) -> list[int | str]:
     """A link of the first group by device ids; ``switch`` is the node in the middle."""
     group = walk.groups[0]
     return [walk.mesh.device_id(group[node]) if node < len(group) else "switch" for node in link]
@@ -99,7 +99,7 @@ _NOT_COMPARED = closed(
 )
 
 
-def _row(row: Row) -> Any:
+def _row(row: AlgorithmRow) -> Any:
     return (_NOT_COMPARED if row.reason else _COMPARED).write(row)
 
 
@@ -224,7 +224,7 @@ STEP = DocumentKind(
 )
 
 
-def step_document(walk: Walk, verdict: Verdict | None) -> Document:
+def step_document(walk: CollectiveRun, verdict: Verdict | None) -> Document:
     """Everything that `shardviz step` knows; with numbers, devices' values as nested lists.
 
     Lists one entry a send: ask for it only where that many fit (`Schedule` says how many there are).
@@ -232,12 +232,12 @@ def step_document(walk: Walk, verdict: Verdict | None) -> Document:
     return STEP.document(
         walk,
         verified_against=verdict.ran.target if verdict and verdict.agrees else None,
-        verdict=verdict.judgement.verdict if verdict else None,
+        verdict=verdict.verification.verdict if verdict else None,
         program=verdict.ran.program if verdict else None,
     )
 
 
-def _devices(walk: Walk, values: NDArray[Any] | None) -> list[Beside] | None:
+def _devices(walk: CollectiveRun, values: NDArray[Any] | None) -> list[Beside] | None:
     """Every device with its coordinates and its numbers, in the mesh's order."""
     if values is None:
         return None
@@ -256,7 +256,7 @@ class _Send(NamedTuple):
     reduce: bool
 
 
-def _round(walk: Walk, number: int) -> Beside:
+def _round(walk: CollectiveRun, number: int) -> Beside:
     """The load of a round, and beside that every send of it in every group."""
     load, link_bytes = walk.timeline[number - 1], walk.timeline.link_bytes(number)
     ends = walk.links.topology.ends
@@ -273,7 +273,7 @@ def _round(walk: Walk, number: int) -> Beside:
     )
 
 
-def _sends(walk: Walk, number: int) -> Iterator[_Send]:
+def _sends(walk: CollectiveRun, number: int) -> Iterator[_Send]:
     """Every send of a round, by device ids, one group after the other."""
     sends = walk.schedule.round(number).expanded(walk.schedule.chunks)
     columns = [column.tolist() for column in (sends.src, sends.dst, sends.chunk, sends.reduce)]
@@ -311,7 +311,7 @@ COMPARISON = DocumentKind(
 
 
 def comparison_document(
-    walk: Walk, crossovers: Sequence[tuple[int, str]], left_out: Sequence[tuple[str, str]]
+    walk: CollectiveRun, crossovers: Sequence[tuple[int, str]], left_out: Sequence[tuple[str, str]]
 ) -> Document:
     """Every algorithm for the question of a walk, and which is fastest from which payload on."""
     return COMPARISON.document(walk, crossovers=crossovers, left_out=left_out)

@@ -5,22 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from shardviz.drafts.draft import PARAMETERS, CollectiveDraft
+from shardviz.drafts.draft import CollectiveDraft
 from shardviz.errors import QuestionError, ShardvizError, quote
 
 if TYPE_CHECKING:
     from shardviz.sharding import Mesh
     from shardviz.stepping.question import CollectiveQuestion
 
-_NUMBERS = ("pieces", "gather_dimension", "scatter_dimension", "split_axis", "concat_axis", "source")
 MAX_PIECES = 1024
 
 
 def collective_question(collective: CollectiveDraft, mesh: Mesh) -> CollectiveQuestion:
     """What `shardviz step` would be asked. Raises `ShardvizError`, whose message names the part that is wrong
     where it is one alone: ``shape: …``."""
-    from shardviz.stepping.parameters import check_operation
-    from shardviz.stepping.question_text import question_from_options
+    from shardviz.collectives.operations import check_operation
+    from shardviz.stepping.question import question_from_options
 
     given = _parameters(collective)
     pieces = given.pop("pieces")
@@ -57,18 +56,16 @@ def _check_parts(collective: CollectiveDraft, mesh: Mesh) -> None:
 
 def _parameters(collective: CollectiveDraft) -> dict[str, Any]:
     """All that `question_from_options` takes; None for what is left out."""
-    given: dict[str, Any] = dict.fromkeys(PARAMETERS)
+    from shardviz.collectives.operations import PARAMETERS
+
+    kinds = {"pieces": int} | {name: parameter.kind for name, parameter in PARAMETERS.items()}
+    given: dict[str, Any] = dict.fromkeys(kinds)
     for name, text in collective.parameters:
         if name not in given:
             raise QuestionError(
-                f"no operation has the parameter {quote(name, 30)}", f"they are {', '.join(PARAMETERS)}"
+                f"no operation has the parameter {quote(name, 30)}", f"they are {', '.join(kinds)}"
             )
-        if name == "untiled":
-            given[name] = True
-        elif name in _NUMBERS:
-            given[name] = _number(name, text)
-        else:
-            given[name] = text
+        given[name] = True if kinds[name] is bool else _number(name, text) if kinds[name] is int else text
     return given
 
 

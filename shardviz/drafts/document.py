@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from shardviz.drafts.draft import PARAMETERS, CollectiveDraft, Draft
+from shardviz.drafts.draft import CollectiveDraft, Draft, parameter_names
 from shardviz.drafts.plain_text import one_line
 from shardviz.errors import QuestionError, quote
 
@@ -85,12 +85,13 @@ def _collective(document: object) -> CollectiveDraft:
     parameters = document["parameters"]
     if not isinstance(parameters, Mapping):
         raise QuestionError(f"parameters are a JSON object, not {_kind(parameters)}", _HINT)
+    taken = parameter_names()
     for name in parameters:
-        if name not in PARAMETERS:
+        if name not in taken:
             raise QuestionError(f"no collective has the parameter {_shown(name)}", _HINT)
     return CollectiveDraft(
         **{name: _text(document[name], f"collective.{name}") for name in known if name != "parameters"},
-        parameters=tuple((name, _text(parameters[name], name)) for name in PARAMETERS if name in parameters),
+        parameters=tuple((name, _text(parameters[name], name)) for name in taken if name in parameters),
     )
 
 

@@ -8,27 +8,23 @@ DEFAULT_TARGETS = "shardy,cpu"
 OPEN = "?"
 """The spec of an array that the compiler may split as it likes."""
 
-PARAMETERS = (
-    "pieces",
-    "gather_dimension",
-    "scatter_dimension",
-    "split_axis",
-    "concat_axis",
-    "untiled",
-    "perm",
-    "source",
-    "send_sizes",
-)
-"""Options of `shardviz step` that only some operations or algorithms take."""
 FLAG = "yes"
 """The value of a parameter that says all by being there: `untiled`."""
+
+
+def parameter_names() -> tuple[str, ...]:
+    """Options of `shardviz step` that only some algorithms or operations take."""
+    from shardviz.collectives.operations import PARAMETERS
+
+    return ("pieces", *PARAMETERS)
 
 
 @dataclass(frozen=True)
 class CollectiveDraft:
     """A collective of its own, in the words of `shardviz step`; an empty field is left to its default.
 
-    `parameters` are some of `PARAMETERS`, in their order, with their texts: ``(("perm", "(0,1),(1,2)"),)``.
+    `parameters` are some of `parameter_names`, in their order, with their texts:
+    ``(("perm", "(0,1),(1,2)"),)``.
     """
 
     op: str = "all_gather"

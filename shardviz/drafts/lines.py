@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from shardviz.drafts.draft import FLAG, PARAMETERS, CollectiveDraft, Draft
+from shardviz.drafts.draft import FLAG, CollectiveDraft, Draft, parameter_names
 from shardviz.drafts.edits.mesh_axes import enter_mesh
 from shardviz.drafts.parsing import mesh_of
 from shardviz.errors import QuestionError, quote
@@ -17,7 +17,7 @@ MAX_LINE = 100_000
 
 _COMMAND = re.compile(r"\s*(?:\$\s+)?(?:shardviz(?:\s|$)|(?:explain|tui|step)\s+\S)")
 _PROBLEM = {"mesh", "device_order", "specs", "sizes", "dtype", "axis_types", "target"}
-_COLLECTIVE = {"mesh", "axis", "data", "shape", "spec", "dtype", "algorithm", *PARAMETERS}
+_COLLECTIVE = {"mesh", "axis", "data", "shape", "spec", "dtype", "algorithm"}
 _FLAGS = {"untiled", "json", "play", "compare", "hlo", "last"}
 _OF_THE_VIEW = {"json", "play", "compare", "hlo", "last", "limit", "step", "round", "speed", "timeout"}
 _OF_THE_VIEW |= {"width", "color", "screen", "topology", "latency", "bandwidth", "on", "algorithm"}
@@ -54,7 +54,7 @@ def draft_from_words(words: Sequence[str], draft: Draft) -> Draft:
         del left[0]
     name = left.pop(0) if left else "tui"
     if name == "step":
-        line = _read(left, _COLLECTIVE)
+        line = _read(left, {*_COLLECTIVE, *parameter_names()})
         mesh = line.options.get("mesh", Draft().mesh)
         return _on_mesh(replace(draft, collective=_collective(line)), mesh)
     if name not in ("explain", "tui"):
@@ -80,7 +80,7 @@ def collective_from_line(text: str, draft: Draft) -> Draft:
     It is on the draft's mesh unless the line has another. Raises `ShardvizError`.
     """
     words = _split(text)
-    line = _read(words[1:] if words[:1] == ["step"] else words, _COLLECTIVE)
+    line = _read(words[1:] if words[:1] == ["step"] else words, {*_COLLECTIVE, *parameter_names()})
     entered = replace(draft, collective=_collective(line))
     return _on_mesh(entered, line.options["mesh"]) if "mesh" in line.options else entered
 
@@ -92,8 +92,8 @@ def _collective(line: _Line) -> CollectiveDraft:
             f"step takes one operation, not {given}", "write for example: all_gather --axis X"
         )
     options = line.options
-    fields = {name: value for name, value in options.items() if name not in ("mesh", *PARAMETERS)}
-    parameters = tuple((name, options[name]) for name in PARAMETERS if name in options)
+    fields = {name: value for name, value in options.items() if name in _COLLECTIVE - {"mesh"}}
+    parameters = tuple((name, options[name]) for name in parameter_names() if name in options)
     return CollectiveDraft(line.words[0], parameters=parameters, **fields)
 
 

@@ -142,7 +142,7 @@ class _Reader:
     def problem(self, mesh: Mesh | None, einsums: Einsums | None) -> tuple[Problem, Plan] | None:
         """The problem and its plan."""
         from shardviz.planner import Problem
-        from shardviz.planner.question import dimension_sizes
+        from shardviz.planner.problem import dimension_sizes
         from shardviz.sharding import canonical_dtype
 
         draft = self.draft
@@ -209,7 +209,7 @@ class _Reader:
         """The contractions; a size that axes do not divide is the fault of the sizes where they are given,
         else of the spec."""
         from shardviz.planner import Contraction
-        from shardviz.planner.question import uneven_dims
+        from shardviz.planner.problem import uneven_dims
         from shardviz.sharding import ShardedArray
 
         arrays = []

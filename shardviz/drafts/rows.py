@@ -11,7 +11,7 @@ from shardviz.drafts.reader_errors import reader_errors
 
 if TYPE_CHECKING:
     from shardviz.notation import Einsum, Product
-    from shardviz.planner.question import Names
+    from shardviz.planner.problem import Names
     from shardviz.sharding import PartitionSpec
 
 
@@ -46,7 +46,7 @@ class Einsums:
     @property
     def written_specs(self) -> tuple[PartitionSpec | None, ...] | None:
         """The specs that a product's subscripts say, one a row; None where nothing has a subscript."""
-        from shardviz.planner.question import parts_of_product
+        from shardviz.planner.problem import parts_of_product
 
         product = self.product
         arrays = [] if product is None else [*product.operands, *filter(None, [product.result])]
@@ -63,7 +63,7 @@ def read_einsums(text: str, ellipsis_rank: int = 0, axis_names: Sequence[str] | 
     Raises `NotationError`.
     """
     from shardviz.notation import parse_chain, parse_product
-    from shardviz.planner.question import parts_of_product, usual_names
+    from shardviz.planner.problem import parts_of_product, usual_names
 
     product = None
     if "[" in text:

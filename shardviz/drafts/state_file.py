@@ -97,11 +97,12 @@ def _unwritten(path: Path, error: OSError) -> StateError:
 def read_state(path: Path) -> object | None:
     """What the file says; None where there is none.
 
-    Raises `StateError` for a file that cannot be read. One that is no JSON is set aside, as `set_aside` says.
+    Raises `StateError` for a file that cannot be read. What is no file, and a file that is no JSON, is set
+    aside, as `set_aside` says.
     """
     try:
         if path.exists() and not path.is_file():
-            raise OSError("it is not a file")
+            raise set_aside(path, "it is not a file")
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
@@ -117,7 +118,7 @@ def read_state(path: Path) -> object | None:
         if document is None:
             raise ValueError("it says nothing")
     except (ValueError, RecursionError) as error:
-        raise set_aside(path, "it is not JSON" if isinstance(error, RecursionError) else str(error)) from None
+        raise set_aside(path, "it is no JSON" if isinstance(error, RecursionError) else str(error)) from None
     return document
 
 

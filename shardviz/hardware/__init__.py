@@ -1,74 +1,55 @@
 """Links between devices, and what a schedule costs on them.
 
-Topology      which devices are linked: `Torus` (ring, line, torus of any rank) and `Switch`
-Wire          what one link can do: latency and bandwidth
-Timeline      what every round of a schedule loads, and how long it takes
+Topology      the links between devices: `Torus` (ring, line, torus of any rank) and `Switch`
+LinkSpec      latency and bandwidth of one link
+Links         the links of a group: a topology, and what each can do
+Timeline      the load of every round of a schedule, and how long it takes
 comparison    every algorithm for a pattern side by side
-crossovers    which algorithm is the fastest, from which payload on
-Placement     which chip each device of a mesh is on, and how mesh axes lie on the links
+crossovers    the fastest algorithm, from which payload on
+Placement     the chip of each device of a mesh, and how mesh axes lie on the links
 """
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from shardviz.lazy_names import lazy_names
+
 if TYPE_CHECKING:
-    from shardviz.hardware.comparisons import Row, comparison, fastest
-    from shardviz.hardware.crossover import crossovers, left_out
-    from shardviz.hardware.placement import AxisRun, Place, Placement, axis_runs
-    from shardviz.hardware.round_load import RoundLoad
-    from shardviz.hardware.timelines import Timeline, timeline
-    from shardviz.hardware.topology import Switch, Topology, Torus, topology_for
-    from shardviz.hardware.wire import Wire, parse_bandwidth, parse_latency
-
-_HOMES = {
-    "AxisRun": "placement",
-    "Place": "placement",
-    "Placement": "placement",
-    "RoundLoad": "round_load",
-    "Row": "comparisons",
-    "Switch": "topology",
-    "Timeline": "timelines",
-    "Topology": "topology",
-    "Torus": "topology",
-    "Wire": "wire",
-    "axis_runs": "placement",
-    "comparison": "comparisons",
-    "crossovers": "crossover",
-    "fastest": "comparisons",
-    "left_out": "crossover",
-    "parse_bandwidth": "wire",
-    "parse_latency": "wire",
-    "timeline": "timelines",
-    "topology_for": "topology",
-}
-
-__all__ = [
-    "AxisRun",
-    "Place",
-    "Placement",
-    "RoundLoad",
-    "Row",
-    "Switch",
-    "Timeline",
-    "Topology",
-    "Torus",
-    "Wire",
-    "axis_runs",
-    "comparison",
-    "crossovers",
-    "fastest",
-    "left_out",
-    "parse_bandwidth",
-    "parse_latency",
-    "timeline",
-    "topology_for",
-]
-
-
-def __getattr__(name: str) -> object:
+    from shardviz.hardware.comparisons import (
+        AlgorithmRow as AlgorithmRow,
+        comparison as comparison,
+        fastest as fastest,
+    )
+    from shardviz.hardware.crossover import crossovers as crossovers, left_out as left_out
+    from shardviz.hardware.links import (
+        LinkSpec as LinkSpec,
+        parse_bandwidth as parse_bandwidth,
+        parse_latency as parse_latency,
+    )
+    from shardviz.hardware.placement import (
+        AxisRun as AxisRun,
+        DeviceCoords as DeviceCoords,
+        Placement as Placement,
+        axis_runs as axis_runs,
+    )
+    from shardviz.hardware.timelines import Timeline as Timeline, timeline as timeline
+    from shardviz.hardware.topology import (
+        Switch as Switch,
+        Topology as Topology,
+        Torus as Torus,
+        topology_for as topology_for,
+    )
+else:
     # Loaded on first use: reading a latency needs no queues.
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    __getattr__, __dir__, __all__ = lazy_names(
+        __name__,
+        {
+            "comparisons": "AlgorithmRow comparison fastest",
+            "crossover": "crossovers left_out",
+            "links": "LinkSpec parse_bandwidth parse_latency",
+            "placement": "AxisRun DeviceCoords Placement axis_runs",
+            "timelines": "Timeline timeline",
+            "topology": "Switch Topology Torus topology_for",
+        },
+    )

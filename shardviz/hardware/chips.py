@@ -50,15 +50,15 @@ class TpuChip:
         return None
 
     def fits_a_pod(self, torus: tuple[int, ...]) -> bool:
-        """Whether there is a pod of which a slice of these sizes can be a part."""
+        """A slice of these sizes can be a part of a pod."""
         return math.prod(torus) <= self.pod and max(torus) <= self.longest_axis
 
     def has_routes(self, torus: tuple[int, ...]) -> bool:
-        """Whether the TPU compiler knows how messages find their way through a slice."""
+        """The TPU compiler finds routes through a slice of these sizes."""
         return not self.longest or torus[1] <= dict(self.longest).get(torus[0], 0)
 
     def wrap(self, torus: tuple[int, ...]) -> tuple[bool, ...]:
-        """Which axes of a slice of the given sizes close to a ring."""
+        """For each axis of a slice of the given sizes, True where it closes to a ring."""
         if self.ring is not None:
             return tuple(size == self.ring for size in torus)
         return (all(size % CUBE == 0 for size in torus),) * len(torus)

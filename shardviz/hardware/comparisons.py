@@ -6,23 +6,22 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from shardviz.collectives.algorithms import ALGORITHMS, Unsuited
 from shardviz.errors import QuestionError
+from shardviz.hardware.links import LinkSpec
 from shardviz.hardware.timelines import Timeline, timeline
 from shardviz.hardware.topology import Topology
-from shardviz.hardware.wire import Wire
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
-
     from shardviz.collectives.pattern import Pattern
-    from shardviz.collectives.schedule import Schedule
+    from shardviz.collectives.schedule import Ints, Schedule
 
-    Ints = NDArray[np.int64]
     ChunkBytes = Callable[[Schedule], int | Ints]
+
 
 MAX_UNEVEN = 4096
 """Chunks of different sizes that are compared; more of them all count as the largest."""
@@ -31,7 +30,7 @@ SAME = 1e-6
 
 
 @dataclass(frozen=True)
-class Row:
+class AlgorithmRow:
     """One algorithm. `reason` is empty, or why it cannot be compared: then all its numbers are 0.
 
     Numbers are worked out when they are first asked for: time and links may need the queues.
@@ -68,7 +67,9 @@ class Row:
         return self.timeline is None or self.timeline.exact
 
 
-def comparison(pattern: Pattern, bytes_: int | ChunkBytes, topology: Topology, wire: Wire) -> tuple[Row, ...]:
+def comparison(
+    pattern: Pattern, bytes_: int | ChunkBytes, topology: Topology, wire: LinkSpec
+) -> tuple[AlgorithmRow, ...]:
     """A row for every algorithm that knows the pattern's kind, in the order of `ALGORITHMS`.
 
     `bytes_` is the larger of a member's operand and result, cut into chunks as equal as whole bytes can be;
@@ -79,17 +80,17 @@ def comparison(pattern: Pattern, bytes_: int | ChunkBytes, topology: Topology, w
     rows = []
     for name, schedule in candidates(pattern).items():
         if isinstance(schedule, str):
-            rows.append(Row(name, None, schedule))
+            rows.append(AlgorithmRow(name, None, schedule))
             continue
         sizes = _even(schedule, bytes_) if isinstance(bytes_, int) else bytes_(schedule)
         if not isinstance(sizes, int) and len(sizes) > MAX_UNEVEN:
             sizes = int(sizes.max())
         line = timeline(schedule, sizes, topology, wire)
-        rows.append(Row(name, None, line.too_long) if line.too_long else Row(name, line))
+        rows.append(AlgorithmRow(name, None, line.too_long) if line.too_long else AlgorithmRow(name, line))
     return tuple(rows)
 
 
-def fastest(rows: Sequence[Row]) -> tuple[str, ...]:
+def fastest(rows: Sequence[AlgorithmRow]) -> tuple[str, ...]:
     """The algorithms that take the least time, several where they tie.
 
     None where nobody can tell: where another's lower bound is below the least time.
@@ -107,21 +108,19 @@ def candidates(pattern: Pattern) -> dict[str, Schedule | str]:
     for name, algorithm in ALGORITHMS.items():
         if pattern.kind in algorithm.kinds:
             try:
-                found[name] = algorithm.build(pattern, None)
+                found[name] = algorithm.schedule(pattern)
             except Unsuited as reason:
                 found[name] = str(reason)
     return found
 
 
 def chunks_of_member(schedule: Schedule) -> int:
-    """Into how many chunks the larger of a member's operand and result is cut."""
+    """The number of chunks into which the larger of a member's operand and result is cut."""
     each = schedule.pattern.kind in ("all_to_all", "permute")
     return schedule.chunks // schedule.pattern.group_size if each else schedule.chunks
 
 
 def _even(schedule: Schedule, bytes_: int) -> int | Ints:
-    import numpy as np
-
     count = chunks_of_member(schedule)
     least, more = divmod(bytes_, count)
     if not more:

@@ -1,4 +1,4 @@
-"""Which algorithm is the fastest, from which payload on.
+"""The fastest algorithm, from which payload on.
 
 Where no queue has to be followed, the time of a schedule is affine in the payload: so many latencies and so
 many bytes. Elsewhere it is made of affine pieces, which are found by halving until a straight line is as
@@ -15,14 +15,15 @@ from heapq import heappop, heappush
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from shardviz.hardware.comparisons import candidates, chunks_of_member
+from shardviz.hardware.links import LinkSpec
+from shardviz.hardware.round_routing import RoundRouting
 from shardviz.hardware.timelines import timeline
 from shardviz.hardware.topology import Topology
-from shardviz.hardware.trip import Trip
-from shardviz.hardware.wire import Wire
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from shardviz.collectives.pattern import Pattern
@@ -30,10 +31,11 @@ if TYPE_CHECKING:
 
     Reals = NDArray[np.float64]
 
+
 LARGEST = 2**36
 """The largest payload that is looked at: 64 GiB."""
 MAX_WORK = 50_000_000
-"""What it may take to look at all rounds of a schedule, as `Timeline.longer_than` counts it."""
+"""The work that looking at all rounds of a schedule may take, as `Timeline.longer_than` counts it."""
 QUEUE_WORK = 2**24
 """Hops, or what takes as long, that are followed through the queues for all payloads of a schedule."""
 MIN_TRIED = 8
@@ -49,8 +51,8 @@ SAME = 1e-9
 
 
 @dataclass(frozen=True)
-class Cost:
-    """What a schedule costs on a topology, for any payload and wire.
+class ScheduleCost:
+    """The cost of a schedule on a topology, for any payload and wire.
 
     With chunks of u bytes it takes `hops` latencies and `bytes` · u bytes one after the other, and the
     rounds of `queued`, each as often as its count says. A payload is cut into `chunks` chunks.
@@ -59,14 +61,14 @@ class Cost:
     chunks: int
     hops: int
     bytes: int
-    queued: tuple[tuple[Trip, int], ...]
+    queued: tuple[tuple[RoundRouting, int], ...]
 
     @property
     def work(self) -> float:
-        """What it takes to follow the queues for one payload, at most: without latency steps are the most."""
-        return sum(trip.work(Wire(latency=0.0)) for trip, _ in self.queued)
+        """The work of following the queues for one payload, at most: without latency steps are the most."""
+        return sum(trip.work(LinkSpec(latency=0.0)) for trip, _ in self.queued)
 
-    def seconds(self, payload: float, wire: Wire) -> float:
+    def seconds(self, payload: float, wire: LinkSpec) -> float:
         unit = payload / self.chunks
         in_queues = sum(count * trip.outcome(wire, unit).seconds for trip, count in self.queued)
         return self.hops * wire.latency + self.bytes * unit / wire.bandwidth + in_queues
@@ -82,7 +84,7 @@ class Curve:
 
 
 def crossovers(
-    pattern: Pattern, topology: Topology, wire: Wire, payload: int = 0
+    pattern: Pattern, topology: Topology, wire: LinkSpec, payload: int = 0
 ) -> tuple[tuple[int, str], ...]:
     """(payload, algorithm that is the fastest from there on), from one byte a member to 64 GiB.
 
@@ -92,7 +94,7 @@ def crossovers(
     else to about a hundredth of the time, less closely where queues are long. Raises `QuestionError` as
     `timeline` does.
     """
-    costs = {name: cost for name, cost in _costs(pattern, topology).items() if isinstance(cost, Cost)}
+    costs = {name: cost for name, cost in _costs(pattern, topology).items() if isinstance(cost, ScheduleCost)}
     ends = [float(pattern.group_size), float(LARGEST)]
     if ends[0] < payload < LARGEST:
         ends.insert(1, float(payload))
@@ -109,20 +111,20 @@ def left_out(pattern: Pattern, topology: Topology) -> tuple[tuple[str, str], ...
 
 
 @lru_cache(maxsize=1)
-def _costs(pattern: Pattern, topology: Topology) -> Mapping[str, Cost | str]:
+def _costs(pattern: Pattern, topology: Topology) -> Mapping[str, ScheduleCost | str]:
     """The cost of every algorithm that can carry out the pattern, or why it would take too long."""
     schedules = candidates(pattern).items()
     return {name: _cost(schedule, topology) for name, schedule in schedules if not isinstance(schedule, str)}
 
 
-def _cost(schedule: Schedule, topology: Topology) -> Cost | str:
+def _cost(schedule: Schedule, topology: Topology) -> ScheduleCost | str:
     hops, bytes_, work = 0, 0, 0.0
-    queued: list[tuple[Trip, int]] = []
-    line = timeline(schedule, 1, topology, Wire())
+    queued: list[tuple[RoundRouting, int]] = []
+    line = timeline(schedule, 1, topology, LinkSpec())
     if too_long := line.longer_than(MAX_WORK):
         return too_long
     for _, messages, count in line.different_rounds():
-        trip = Trip.of(messages, topology)
+        trip = RoundRouting.of(messages, topology)
         if trip.delay is not None:
             hops += count * trip.delay.hops
             bytes_ += count * trip.delay.bytes
@@ -131,13 +133,13 @@ def _cost(schedule: Schedule, topology: Topology) -> Cost | str:
             queued[-1] = (trip, queued[-1][1] + count)
             continue
         queued.append((trip, count))
-        work += trip.work(Wire(latency=0.0))
+        work += trip.work(LinkSpec(latency=0.0))
         if work * MIN_TRIED > QUEUE_WORK:
             return "its messages wait for one another too often to follow them for many payloads"
-    return Cost(chunks_of_member(schedule), hops, bytes_, tuple(queued))
+    return ScheduleCost(chunks_of_member(schedule), hops, bytes_, tuple(queued))
 
 
-def _curve(name: str, cost: Cost, ends: list[float], wire: Wire, others: list[Curve]) -> Curve:
+def _curve(name: str, cost: ScheduleCost, ends: list[float], wire: LinkSpec, others: list[Curve]) -> Curve:
     """The time for the payloads `ends` and others between them, as many as straight lines need.
 
     Where lines do not fit, the worst is broken first, as long as `QUEUE_WORK` allows.
@@ -169,16 +171,12 @@ def _curve(name: str, cost: Cost, ends: list[float], wire: Wire, others: list[Cu
 
 def _lowest_at(curves: list[Curve], payload: float) -> float:
     """The least of the times at a payload; endless where there are no curves."""
-    import numpy as np
-
     times = (float(np.interp(payload, curve.payloads, curve.seconds)) for curve in curves)
     return min(times, default=math.inf)
 
 
 def _fastest(curves: list[Curve]) -> tuple[tuple[int, str], ...]:
     """The lowest of the curves at every payload, and from where on."""
-    import numpy as np
-
     payloads = sorted({payload for curve in curves for payload in curve.payloads})
     seconds = np.array([np.interp(payloads, curve.payloads, curve.seconds) for curve in curves])
     found: list[tuple[int, str]] = []
@@ -201,8 +199,6 @@ def _fastest(curves: list[Curve]) -> tuple[tuple[int, str], ...]:
 
 def _lowest(now: Reals, later: Reals, best: int) -> int:
     """The line that is lowest now and, of those that are equal, later; `best` or the first if several are."""
-    import numpy as np
-
     low = now <= now.min() * (1 + SAME)
     low &= later <= later[low].min() * (1 + SAME)
     return best if best >= 0 and low[best] else int(np.flatnonzero(low)[0])

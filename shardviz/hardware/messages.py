@@ -1,19 +1,17 @@
-"""What travels in one round of a schedule: one message for each pair of devices."""
+"""The messages of one round of a schedule: one for each pair of devices."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from shardviz.errors import QuestionError
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    from shardviz.collectives.schedule import Ints, Sends
 
-    from shardviz.collectives.schedule import Sends
-
-    Ints = NDArray[np.int64]
 
 MAX_BYTES = 2**62
 """Sums of a round's bytes stay within 64 bits."""
@@ -31,16 +29,12 @@ class Messages:
         return len(self.src)
 
     def same(self, other: Messages) -> bool:
-        """Whether these are the same messages in the same order."""
-        import numpy as np
-
+        """These are the same messages in the same order."""
         pairs = ((self.src, other.src), (self.dst, other.dst), (self.bytes, other.bytes))
         return all(np.array_equal(mine, theirs) for mine, theirs in pairs)
 
     def merged(self) -> Messages:
         """One message for each pair of devices, in the order in which the pairs first occur."""
-        import numpy as np
-
         pair = self.src * (int(self.dst.max(initial=0)) + 1) + self.dst
         follows = pair[1:] == pair[:-1]
         if follows.any():
@@ -60,13 +54,11 @@ class Messages:
 
 
 def messages(sends: Sends, chunks: int, chunk_bytes: int | Ints) -> Messages:
-    """What each entry of a round sends, with data cut into `chunks` chunks of `chunk_bytes` (one or each).
+    """The message of each entry of a round, data being cut into `chunks` of `chunk_bytes` (one or each).
 
     What a member sends to itself travels over no link and is left out. Raises `QuestionError` for more bytes
     than 64 bits can count.
     """
-    import numpy as np
-
     largest = int(np.max(chunk_bytes))
     if largest * sends.span * max(len(sends), 1) >= MAX_BYTES:
         raise QuestionError(
@@ -87,8 +79,6 @@ def messages(sends: Sends, chunks: int, chunk_bytes: int | Ints) -> Messages:
 
 def sums(place: Ints, weights: Ints, size: int) -> Ints:
     """The sum of the weights at each of the places 0 … `size` - 1."""
-    import numpy as np
-
     total = np.zeros(size, dtype=np.int64)
     np.add.at(total, place, weights)
     return total

@@ -1,11 +1,13 @@
-"""Which chip each device of a mesh is on, and what lies between neighbours along a mesh axis."""
+"""The chip of each device of a mesh, and what lies between neighbours along a mesh axis."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from shardviz.hardware.topology import Switch, Topology, Torus
 from shardviz.sharding import Mesh
 
 AXES = ("x", "y", "z")
@@ -13,7 +15,7 @@ AXES = ("x", "y", "z")
 
 
 @dataclass(frozen=True)
-class Place:
+class DeviceCoords:
     """One device: the coordinates of its chip in its slice's torus, its core there, and its slice.
 
     A GPU has no coordinates but its number in its node (`core`); `slice` is then the node.
@@ -26,14 +28,14 @@ class Place:
 
 @dataclass(frozen=True)
 class Placement:
-    """Where the devices of a mesh stand: `places` by row-major mesh position, `ids` their device ids, from 0.
+    """The places of a mesh's devices: `places` by row-major mesh position, `ids` their device ids, from 0.
 
     `torus` are the sizes of a slice's torus of chips and `wrap` says which of its axes close to a ring;
     both are empty for GPUs, whose nodes are switches.
     """
 
     ids: tuple[int, ...]
-    places: tuple[Place, ...]
+    places: tuple[DeviceCoords, ...]
     torus: tuple[int, ...] = ()
     wrap: tuple[bool, ...] = ()
 
@@ -50,7 +52,7 @@ class Placement:
 
 @dataclass(frozen=True)
 class AxisRun:
-    """How one mesh axis lies on the hardware.
+    """One mesh axis as it lies on the hardware.
 
     `along` are the physical axes that its devices differ in, the fastest last: x, y, z of a torus, "core"
     within a chip, "slice" between slices; "gpu" within a node, "node" between nodes. `hops` is the most
@@ -74,8 +76,8 @@ def _run(placement: Placement, mesh: Mesh, axis: int) -> AxisRun:
     size = mesh.axis_sizes[axis]
     stride = math.prod(mesh.axis_sizes[axis + 1 :])
     # The pairs of neighbours, and of ends, on all lines along the axis.
-    steps: list[tuple[Place, Place]] = []
-    closing: list[tuple[Place, Place]] = []
+    steps: list[tuple[DeviceCoords, DeviceCoords]] = []
+    closing: list[tuple[DeviceCoords, DeviceCoords]] = []
     for position, place in enumerate(placement.places):
         if position // stride % size < size - 1:
             steps.append((place, placement.places[position + stride]))
@@ -94,14 +96,14 @@ def _run(placement: Placement, mesh: Mesh, axis: int) -> AxisRun:
     return AxisRun(mesh.axis_names[axis], tuple(along), most, is_ring)
 
 
-def _differing(a: Place, b: Place, placement: Placement) -> list[str]:
+def _differing(a: DeviceCoords, b: DeviceCoords, placement: Placement) -> list[str]:
     """The physical axes in which two devices differ."""
     core, slice_ = ("core", "slice") if placement.torus else ("gpu", "node")
     found = [AXES[i] for i, (one, other) in enumerate(zip(a.coords, b.coords, strict=True)) if one != other]
     return [*found, *[core] * (a.core != b.core), *[slice_] * (a.slice != b.slice)]
 
 
-def _hops(a: Place, b: Place, placement: Placement) -> int | None:
+def _hops(a: DeviceCoords, b: DeviceCoords, placement: Placement) -> int | None:
     """Links on the shortest way between two devices; None between slices or nodes."""
     if a.slice != b.slice:
         return None
@@ -112,3 +114,20 @@ def _hops(a: Place, b: Place, placement: Placement) -> int | None:
         min(abs(one - other), size - abs(one - other)) if wrap else abs(one - other)
         for one, other, size, wrap in ways
     )
+
+
+def placed_topology(placement: Placement, mesh: Mesh, axes: Sequence[str]) -> Topology | None:
+    """The links between the members of a group along `axes`, as their chips have them.
+
+    A grid that closes along the axes that close there, or a switch where the group is in one node of GPUs.
+    None where neighbours are not next to one another: on other slices or nodes, further away, or two cores
+    of one chip.
+    """
+    runs = {run.axis: run for run in axis_runs(placement, mesh)}
+    chosen = [runs[axis] for axis in axes]
+    sizes = tuple(map(mesh.axis_size, axes))
+    if any(run.hops != 1 for run, size in zip(chosen, sizes, strict=True) if size > 1):
+        return None
+    if not placement.torus:
+        return Switch(math.prod(sizes))
+    return Torus(sizes, tuple(run.is_ring for run in chosen))

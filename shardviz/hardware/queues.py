@@ -1,11 +1,12 @@
-"""Store and forward on a torus, exact to the message: every link sends one message at a time.
+"""The queues of one round, exact to the message: every link sends one message at a time.
 
-A link is busy for bytes / bandwidth; the message is at the next device one latency later, whole, and then
-queues for its next link. Queues are first in, first out, by the time of arrival; of messages that arrive at
-the same time the one that stands first in the round goes first. An empty message occupies no link and
-never waits.
+On a torus, messages are stored and forwarded. A link is busy for bytes / bandwidth; the message is at the
+next device one latency later, whole, and then queues for its next link. Queues are first in, first out, by
+the time of arrival; of messages that arrive at the same time the one that stands first in the round goes
+first. An empty message occupies no link and never waits. A switch has a queue at every device's link up and
+link down.
 
-Whatever is sent from time t on arrives at t + latency + (shortest message) / bandwidth or later. So all
+What is sent from time t on arrives at t + latency + (shortest message) / bandwidth or later. So all
 that happens at all links within a window of that length can be worked out at once, with arrays.
 """
 
@@ -15,18 +16,21 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from shardviz.hardware.routes import links_at, next_links
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
-    from shardviz.hardware.routes import Leg
+    from shardviz.collectives.schedule import Bools, Ints
+    from shardviz.hardware.links import LinkSpec
+    from shardviz.hardware.messages import Messages
+    from shardviz.hardware.routes import RouteSegment
     from shardviz.hardware.topology import Torus
-    from shardviz.hardware.wire import Wire
 
-    Ints = NDArray[np.int64]
     Reals = NDArray[np.floating[Any]]
+
 
 _TIME_BITS = 60
 _FINEST = 20
@@ -46,10 +50,8 @@ class Clock:
     seconds_per_tick: float
 
     @classmethod
-    def fit(cls, sizes: Reals, hops: Ints, wire: Wire, window_bits: int) -> Clock:
+    def fit(cls, sizes: Reals, hops: Ints, wire: LinkSpec, window_bits: int) -> Clock:
         """A clock for messages of `sizes` bytes (above 0), whose window fits into `window_bits`."""
-        import numpy as np
-
         latency = wire.latency * wire.bandwidth
         longest = float(np.dot(hops, sizes + latency))
         window = latency + float(sizes.min())
@@ -60,15 +62,13 @@ class Clock:
 
 
 def store_and_forward(
-    torus: Torus, legs: tuple[Leg, ...], sizes: Reals, wire: Wire
-) -> tuple[Reals, NDArray[np.bool_]]:
+    torus: Torus, legs: tuple[RouteSegment, ...], sizes: Reals, wire: LinkSpec
+) -> tuple[Reals, Bools]:
     """When each message of one round is at its destination, in seconds, and whether it had to wait.
 
     All are ready at time 0. `sizes` are bytes, one number a message, above 0; every message makes at least
     one hop. The wire's bandwidth is finite.
     """
-    import numpy as np
-
     count = len(sizes)
     ways = _Ways.of(torus, legs)
     link_bits, message_bits = int(torus.links).bit_length(), count.bit_length()
@@ -129,8 +129,6 @@ def store_and_forward(
 
 def _enqueue(message: Ints, link: Ints, after: Ints, head: Ints, tail: Ints) -> None:
     """Append messages, ordered by link, to the queues of their links."""
-    import numpy as np
-
     end = len(after) - len(head) - 1
     cut = np.flatnonzero(link[1:] != link[:-1])
     first, last = np.concatenate(([0], cut + 1)), np.concatenate((cut, [len(link) - 1]))
@@ -144,7 +142,7 @@ def _enqueue(message: Ints, link: Ints, after: Ints, head: Ints, tail: Ints) -> 
 
 @dataclass
 class _Ways:
-    """Where every message is: `link` is the one it waits for or is on, `last` the last one of its leg.
+    """The place of every message: `link` is the one it waits for or is on, `last` the last one of its leg.
 
     `links` and `lasts` hold these for all legs that it has yet to go, row by row; `stage` counts the legs
     that it has begun, `stages` all of them.
@@ -160,9 +158,7 @@ class _Ways:
     following: Ints
 
     @classmethod
-    def of(cls, torus: Torus, legs: tuple[Leg, ...]) -> _Ways:
-        import numpy as np
-
+    def of(cls, torus: Torus, legs: tuple[RouteSegment, ...]) -> _Ways:
         following = next_links(torus)
         hops = np.array([leg.hops for leg in legs])
         links = np.array([links_at(torus, leg, 0) for leg in legs])
@@ -185,8 +181,6 @@ class _Ways:
 
     def advance(self, sent: Ints) -> Ints:
         """Take messages that a link has sent to their next one; gives those that are not there yet."""
-        import numpy as np
-
         link = self.link[sent]
         straight = link != self.last[sent]
         onward: Ints = sent[straight]
@@ -201,3 +195,41 @@ class _Ways:
         self.stage[turning] = stage + 1
         moving: Ints = np.concatenate((onward, turning))
         return moving
+
+
+def busiest_transfer(messages: Messages) -> tuple[int, int]:
+    """The bytes that pass one after the other until the last message is there, and the messages that wait.
+
+    A device sends its messages in their order. Each begins to leave the switch when it begins to come in,
+    or when its receiver's link becomes free: by the time at which it began to come in, then in the order
+    of messages. Both links are equally fast, so that the rest follows without a gap; all times are bytes.
+    An empty message occupies no link and never waits.
+    """
+    full = np.flatnonzero(messages.bytes)
+    src, dst, size = messages.src[full], messages.dst[full], messages.bytes[full]
+    if not len(full):
+        return 0, 0
+    begin = np.empty_like(size)
+    order = np.argsort(src, kind="stable")
+    begin[order] = _before(size[order], src[order])
+    order = np.lexsort((begin, dst))
+    begin_in_order, size, dst = begin[order], size[order], dst[order]
+    # Message k is out at S_k + max over j <= k of (begin_j - S_(j-1)), with S the running sum of the sizes
+    # on its link. Ranks instead of times, shifted from link to link, keep that maximum within each link.
+    sent_before = _before(size, dst)
+    slack = begin_in_order - sent_before
+    by_slack = np.argsort(slack)
+    rank = np.empty_like(by_slack)
+    rank[by_slack] = np.arange(len(slack))
+    shift = np.cumsum(np.concatenate(([0], dst[1:] != dst[:-1]))) * len(slack)
+    latest = slack[by_slack[np.maximum.accumulate(rank + shift) - shift]]
+    leave = latest + sent_before
+    waiting = (leave > begin_in_order) | (begin_in_order > 0)
+    return int((leave + size).max()), int(np.count_nonzero(waiting))
+
+
+def _before(size: Ints, link: Ints) -> Ints:
+    """The sum of the sizes that stand before each on the same link; the links stand one after the other."""
+    total = np.cumsum(size) - size
+    new = np.concatenate(([True], link[1:] != link[:-1]))
+    return total - np.maximum.accumulate(np.where(new, total, 0))

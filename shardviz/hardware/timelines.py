@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from shardviz.errors import QuestionError, plural
-from shardviz.hardware.loads import link_loads
-from shardviz.hardware.messages import messages, sums
-from shardviz.hardware.round_load import RoundLoad
+from shardviz.hardware.links import LinkSpec
+from shardviz.hardware.messages import Messages, messages, sums
+from shardviz.hardware.round_routing import RoundRouting, RoundTime
+from shardviz.hardware.routes import link_loads
 from shardviz.hardware.topology import Topology, Torus
-from shardviz.hardware.trip import Outcome, Trip
-from shardviz.hardware.wire import Wire
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    from shardviz.collectives.schedule import Ints, Phase, Schedule, Sends
 
-    from shardviz.collectives.schedule import Phase, Schedule, Sends
-    from shardviz.hardware.messages import Messages
-
-    Ints = NDArray[np.int64]
 
 MAX_WORK = 200_000_000
 """Numbers of sends and links that are looked at to add up all rounds of a schedule: about two seconds."""
@@ -49,8 +46,8 @@ class Timeline:
     schedule: Schedule
     chunk_bytes: int | Ints
     topology: Topology
-    wire: Wire
-    _followed: dict[int, Outcome] = field(default_factory=dict, init=False, repr=False, compare=False)
+    wire: LinkSpec
+    _followed: dict[int, RoundTime] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __len__(self) -> int:
         return self.schedule.rounds
@@ -61,7 +58,7 @@ class Timeline:
         phase, within = self.schedule.phase(index + 1)
         # The load of a round does not depend on its number where all of its phase are alike.
         first = index - within if self._repeats(phase) else index
-        trip = Trip.of(self._messages(phase.sends(within)), self.topology)
+        trip = RoundRouting.of(self._messages(phase.sends(within)), self.topology)
         if first not in self._followed:
             self._followed[first] = trip.outcome(self.wire)
         outcome = self._followed[first]
@@ -88,8 +85,6 @@ class Timeline:
     @cached_property
     def device_bytes(self) -> int:
         """The most that one device sends over all rounds."""
-        import numpy as np
-
         sent = np.zeros(self.topology.devices, dtype=np.int64)
         for _, load, count in self.different_rounds():
             sent += count * sums(load.src, load.bytes, self.topology.devices)
@@ -97,35 +92,33 @@ class Timeline:
 
     @property
     def busiest_bytes(self) -> int:
-        """What the busiest link carries over all rounds."""
+        """Bytes that the busiest link carries over all rounds."""
         return self._course[1]
 
     @property
     def seconds(self) -> float:
-        """How long all rounds take; a lower bound where not `exact`."""
+        """Seconds that all rounds take; a lower bound where not `exact`."""
         return self._course[0].seconds
 
     @property
     def waiting(self) -> int | None:
-        """How many messages had to wait for a link in any round; None where not `exact`."""
+        """Messages that had to wait for a link in any round; None where not `exact`."""
         return self._course[0].waiting
 
     @property
     def exact(self) -> bool:
-        """Whether the queues of every round were followed."""
+        """The queues of every round were followed."""
         return self._course[0].exact
 
     @cached_property
-    def _course(self) -> tuple[Outcome, int]:
-        """How long all rounds take, and the bytes on the busiest link."""
-        import numpy as np
-
+    def _course(self) -> tuple[RoundTime, int]:
+        """The time of all rounds, and the bytes on the busiest link."""
         loads = np.zeros(self.topology.links, dtype=np.int64)
         seconds, waiting = 0.0, 0
         exact, left = True, float(QUEUE_WORK)
-        before: tuple[Trip, Outcome] | None = None
+        before: tuple[RoundRouting, RoundTime] | None = None
         for index, load, count in self.different_rounds():
-            trip = Trip.of(load, self.topology)
+            trip = RoundRouting.of(load, self.topology)
             loads += count * trip.loads
             needed = trip.work(self.wire)
             if before and needed and trip.messages.same(before[0].messages):
@@ -143,15 +136,15 @@ class Timeline:
             seconds += count * outcome.seconds
             waiting += count * (outcome.waiting or 0)
             exact &= outcome.exact
-        return Outcome(seconds, waiting if exact else None), int(loads.max(initial=0))
+        return RoundTime(seconds, waiting if exact else None), int(loads.max(initial=0))
 
     @cached_property
     def too_long(self) -> str:
-        """Why the rounds cannot be added up, as a clause; empty where they can."""
+        """The reason why the rounds cannot be added up, as a clause; empty where they can."""
         return self.longer_than(MAX_WORK)
 
     def longer_than(self, work: int) -> str:
-        """Why it is more than `work` to add up the rounds, as a clause; empty where it is not."""
+        """The reason why adding up the rounds takes more than `work`, as a clause; empty where it is not."""
         dims = self.topology.dims if isinstance(self.topology, Torus) else ()
         numbers = 1 + sum(size > 1 for size in dims)
         for phase in self.schedule.phases:
@@ -175,8 +168,6 @@ class Timeline:
         """
         if self.too_long:
             raise QuestionError(self.too_long, "look at single rounds, or use a smaller group")
-        import numpy as np
-
         begin = 0
         for phase in self.schedule.phases:
             first = phase.sends(0)
@@ -191,7 +182,7 @@ class Timeline:
             begin += phase.rounds
 
     def _counts_once(self, phase: Phase, sends: int) -> bool:
-        """Whether the sums take the first round of a phase, with so many sends, for all of its rounds."""
+        """The sums take the first round of a phase, with so many sends, for all of its rounds."""
         many = phase.rounds > 1 and phase.rounds * sends > MAX_UNEQUAL
         return self._repeats(phase) or (phase.alike and many)
 
@@ -202,13 +193,11 @@ class Timeline:
         return messages(sends, self.schedule.chunks, self.chunk_bytes)
 
 
-def timeline(schedule: Schedule, chunk_bytes: int | Ints, topology: Topology, wire: Wire) -> Timeline:
-    """What a schedule loads, whose chunks have `chunk_bytes` bytes each (one number, or one for each chunk).
+def timeline(schedule: Schedule, chunk_bytes: int | Ints, topology: Topology, wire: LinkSpec) -> Timeline:
+    """The timeline of a schedule whose chunks have `chunk_bytes` bytes (one number, or one for each chunk).
 
     Raises `QuestionError` for a topology of another number of devices, and for sizes that are none.
     """
-    import numpy as np
-
     members = schedule.pattern.group_size
     if topology.devices != members:
         raise QuestionError(
@@ -227,3 +216,83 @@ def timeline(schedule: Schedule, chunk_bytes: int | Ints, topology: Topology, wi
     if sizes.ndim == 0 or (sizes == sizes[:1]).all():
         return Timeline(schedule, int(sizes.flat[0]), topology, wire)
     return Timeline(schedule, sizes.astype(np.int64), topology, wire)
+
+
+@dataclass(frozen=True)
+class RoundLoad:
+    """Round `number` of a group, in the phase named `phase`.
+
+    `messages` counts pairs of devices, `bytes` what the whole group sends, `device_bytes` the most that one
+    device sends, `hops` the links that all messages cross (a switch is one hop). `busiest_link` leads from a
+    device to a device (or to or from the switch, whose number is that of devices) and carries
+    `busiest_bytes`; None where nothing is sent.
+
+    `seconds` last until the last message is there; `waiting` messages had to wait for a link. Where the
+    queues would take too long to follow, `exact` is False, `seconds` a lower bound, and `waiting` None.
+    """
+
+    number: int
+    phase: str
+    messages: int
+    bytes: int
+    device_bytes: int
+    busiest_link: tuple[int, int] | None
+    busiest_bytes: int
+    hops: int
+    seconds: float
+    waiting: int | None
+
+    @property
+    def exact(self) -> bool:
+        return self.waiting is not None
+
+
+MAX_NUMBERS = 2**22
+"""Different rounds times devices of which the sums are kept."""
+
+
+@dataclass(frozen=True)
+class CostSoFar:
+    """Up to a round: the most bytes that one device has sent, and seconds."""
+
+    bytes: int
+    seconds: float
+
+
+class CumulativeCost:
+    """The running sums of a timeline; a query costs the same for every round.
+
+    Raises `QuestionError` where the rounds are too many to add up.
+    """
+
+    def __init__(self, timeline: Timeline) -> None:
+        devices = timeline.topology.devices
+        self._last: list[int] = []
+        """The last round of each run of alike rounds."""
+        self._before: list[tuple[Ints, float]] = [(np.zeros(devices, dtype=np.int64), 0.0)]
+        self._each: list[tuple[Ints, float]] = []
+        last = 0
+        for index, load, count in timeline.different_rounds():
+            if (len(self._each) + 1) * devices > MAX_NUMBERS:
+                raise QuestionError(
+                    f"the rounds of {timeline.schedule.algorithm} over {devices:,} devices are too many to "
+                    "add up one by one",
+                    "use a smaller group",
+                )
+            sent = sums(load.src, load.bytes, devices)
+            seconds = timeline[index if index >= 0 else -1 - index].seconds
+            before, took = self._before[-1]
+            self._each.append((sent, seconds))
+            self._before.append((before + count * sent, took + count * seconds))
+            last += count
+            self._last.append(last)
+
+    def after(self, number: int) -> CostSoFar:
+        """The cost of rounds 1 to `number`."""
+        run = bisect_left(self._last, number)
+        if not number or run == len(self._last):
+            sent, seconds = self._before[-1 if number else 0]
+            return CostSoFar(int(sent.max(initial=0)), seconds)
+        rounds = number - (self._last[run - 1] if run else 0)
+        (before, took), (each, duration) = self._before[run], self._each[run]
+        return CostSoFar(int((before + rounds * each).max(initial=0)), took + rounds * duration)

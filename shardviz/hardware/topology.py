@@ -1,4 +1,4 @@
-"""Which devices are linked: rings, lines and tori, or a switch in the middle.
+"""The links between devices: rings, lines and tori, or a switch in the middle.
 
 A link is directed. Members of the group count from 0 and stand on the torus in row-major order, as the
 members of `Pattern` do on its `dims`.
@@ -28,12 +28,12 @@ class Topology(ABC):
     @property
     @abstractmethod
     def devices(self) -> int:
-        """How many devices there are."""
+        """The number of devices."""
 
     @property
     @abstractmethod
     def links(self) -> int:
-        """How many directed links there are."""
+        """The number of directed links."""
 
     @abstractmethod
     def ends(self, link: int) -> tuple[int, int]:
@@ -80,7 +80,7 @@ class Torus(Topology):
         return 2 * sum(map(self.links_along, range(len(self.dims))))
 
     def is_ring(self, axis: int) -> bool:
-        """Whether an axis closes to a ring."""
+        """An axis closes to a ring."""
         return self.wrap[axis] and self.dims[axis] > 2
 
     def segments(self, axis: int) -> int:
@@ -88,7 +88,7 @@ class Torus(Topology):
         return self.dims[axis] - (not self.is_ring(axis))
 
     def stride(self, axis: int) -> int:
-        """How far apart the numbers of neighbours along an axis are."""
+        """The difference between the numbers of neighbours along an axis."""
         return math.prod(self.dims[axis + 1 :])
 
     def links_along(self, axis: int) -> int:

@@ -104,6 +104,12 @@ class Collective:
         """The same transfer, to or from the device's host."""
         return replace(self, is_host_transfer=True, wire_bytes=0)
 
+    def having(self, **fields: object) -> Collective:
+        """As `dataclasses.replace`, but a long module has tens of thousands of them."""
+        other = object.__new__(Collective)
+        object.__setattr__(other, "__dict__", {**self.__dict__, **fields})
+        return other
+
 
 def wire_bytes(op: str, group_size: int, larger: int, operand: int) -> int:
     """Bytes one device must send at least, for a collective over groups of `group_size`.

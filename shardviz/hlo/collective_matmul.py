@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -14,6 +15,8 @@ class CollectiveMatmul:
     the same way around the ring, 2 where they go both ways. `group_size` is the devices of the ring. `bytes`
     is the larger of the operand and the result of the collective that it replaces, on one device;
     `wire_bytes` what one device sends in all the permutes, loops included (None: a loop of unknown length).
+    The zeros that sums begin with may be sent once for several reduce-scatters of one shape: such a permute
+    is one of each of them.
 
     Wang et al., "Overlap communication with dependent computation via decomposition" (2023).
     """
@@ -27,3 +30,12 @@ class CollectiveMatmul:
     bytes: int
     wire_bytes: int | None
     source: str = ""
+
+
+def by_permute(matmuls: Iterable[CollectiveMatmul]) -> dict[str, CollectiveMatmul]:
+    """The collective matmul that each permute belongs to, by its name; the first of several."""
+    found: dict[str, CollectiveMatmul] = {}
+    for matmul in matmuls:
+        for name in matmul.permutes:
+            found.setdefault(name, matmul)
+    return found

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from shardviz.errors import NotationError, QuestionError, plural, quote
 from shardviz.hlo.collective import OPS, Collective
 from shardviz.hlo.collective_matmul import CollectiveMatmul
-from shardviz.hlo.groups.mesh_inference import program_mesh
+from shardviz.hlo.groups.mesh_inference import program_mesh, written_meshes
 from shardviz.hlo.groups.slice_positions import slice_positions
-from shardviz.hlo.records import DeviceNumbers, Records, has_groups
+from shardviz.hlo.records import DeviceNumbers, Records
 from shardviz.hlo.schedule.overlap import Schedules
 from shardviz.hlo.schedule.ring_matmuls import collective_matmuls
 from shardviz.hlo.schedule.rings import Permute
@@ -20,7 +20,7 @@ from shardviz.hlo.schedule.slices import Crossings, slices_named
 from shardviz.hlo.text.call_graph import CallGraph, in_branches, program_order, run_counts
 from shardviz.hlo.text.computation import Computation, Computations, line_at
 from shardviz.hlo.text.elements import with_elements
-from shardviz.hlo.text.instruction import Instruction, parse_instruction
+from shardviz.hlo.text.instruction import Form, Instruction, parse_instruction
 from shardviz.hlo.text.instruction_origin import InstructionOrigins
 from shardviz.hlo.text.normal_form import normal_form
 from shardviz.hlo.text.source import StackFrames, source_of
@@ -36,8 +36,9 @@ _PLACES = frozenset(("stack_frame_id", "source_file"))
 
 _CANDIDATE = re.compile(
     r" (?:all-(?:gather|reduce|to-all)|collective-(?:permute|broadcast)"
-    r"|r(?:educe-scatter|agged-all-to-all|ecv)|send)(?:-start)?\("
+    r"|r(?:educe-scatter|agged-all-to-all|ecv)|s(?:end|harding=\{(mesh\[)))(?(1)|(?:-start)?\()"
 )
+"""A collective's opcode, or a sharding that writes a mesh out."""
 _OPCODES = frozenset(op + suffix for op in OPS if op != "slice" for suffix in ("", "-start"))
 _MODULE = re.compile(r"HloModule\s+([^\s,]+)")
 _HEADER_NUMBER = {key: re.compile(rf"\b{key}=(\d{{1,12}})") for key in ("num_partitions", "replica_count")}
@@ -57,7 +58,8 @@ class HloModule:
     this is the program before XLA's partitioner, which inserts most collectives. The permutes of
     `collective_matmuls` are also among the `collectives`. A text of a program
     on several TPU slices is that of one slice: `num_slices` of them run it, with `num_partitions` each.
-    `mesh` is the one that was given, its devices in the order in which the text has them, or inferred.
+    `mesh` is the one that was given, its devices in the order in which the text has them, or inferred. Where
+    the text has them in several (`mesh_orders`), only axes that a collective's groups name are known.
     """
 
     name: str
@@ -71,6 +73,7 @@ class HloModule:
     mesh: Mesh | None = None
     unread_collectives: int = 0
     awaits_partitioner: bool = False
+    mesh_orders: int = 1
 
 
 def is_hlo(text: str) -> bool:
@@ -122,6 +125,8 @@ class Reader:
         self.mesh = mesh
         self.unread: list[str] = []
         self.unread_collectives = 0
+        self.first_sharding = -1
+        self.collectives = self._collectives()
         module = _module(text)
         start, stop = line_at(text, module.start()) if module else (0, 0)
         self.header = text[start:stop]
@@ -132,7 +137,11 @@ class Reader:
         partitions, replicas = (number or 1 for number in written)
         if module is None and mesh is not None:
             partitions = mesh.size
-        self.num_slices = slices_named(text) if slices is None else len(set(slices))
+        if slices is not None:
+            self.num_slices = len(set(slices))
+        else:
+            is_sent = any(each.opcode in ("send", "recv") for each in self._unlike)
+            self.num_slices = slices_named(text) if is_sent else 1
         if mesh is not None and mesh.size == partitions * replicas:
             self.num_slices = 1
         positions = None
@@ -141,8 +150,7 @@ class Reader:
                 slices = [device // (partitions * replicas) for device in mesh.device_order]
             positions = slice_positions(self.num_slices, partitions * replicas, slices)
         self.numbers = DeviceNumbers(partitions, replicas, positions, any(written))
-        tables_end = next((each.start for each in self.computations.all if each.name), len(text))
-        self.frames = StackFrames(text[:tables_end])
+        self.frames = StackFrames(self.computations.head)
         if self.computations.entry is None and _ANY_INSTRUCTION.search(text) is None:
             raise NotationError(
                 "this HLO has no instruction on a line of its own",
@@ -153,61 +161,65 @@ class Reader:
 
     def read(self, *, infer: bool = False, origins: bool = False) -> HloModule:
         """What `read_hlo` gives."""
-        text, devices = self.text, self.numbers.total
+        devices, computations, found = self.numbers.total, self.computations, self.collectives
         if self.mesh is not None and devices > 1 and self.mesh.size != devices:
             raise QuestionError(
                 f"{quote(self.name)} runs on {devices} devices, the mesh {self.mesh} has {self.mesh.size}",
                 f"give a mesh of {devices} devices",
             )
-        computations = self.computations
-        lines = dict(self._candidates())
-        self.mesh, self.numbers = program_mesh(
-            text, self.header, lines.values(), self.numbers, self.mesh, infer=infer
-        )
-        homes = {position: computations.around(position) for position in lines}
-        positions: dict[int, list[int]] = defaultdict(list)
-        for position, home in homes.items():
-            positions[home.start].append(position)
-        calls = CallGraph(text, computations).calls_to(homes.values())
+        written = written_meshes(self.header, self.text, self.first_sharding)
+        self.mesh, self.numbers = program_mesh(written, self._unlike, self.numbers, self.mesh, infer=infer)
+        calls = CallGraph(self.text, computations).calls_to(found)
         callers = {computations.around(call.position) for call in calls}
         sites = {call.callee: call.position for call in reversed(calls)}
-        called = {*sites}
         roots: dict[int, int | None] = {}
-        for home in sorted({*homes.values(), *callers}):
+        for home in sorted({*found, *callers}):
             if home.is_entry or not home.name:
                 roots[home.start] = 1
-            elif home.start not in called and self._lacks_callers():
+            elif home.start not in sites and self._lacks_callers():
                 roots[home.start] = 1 if not self.header and computations.entry is None else None
         counts, chosen = run_counts(roots, calls), in_branches(calls)
-        records = Records(text, self.numbers, self.mesh)
-        steps = Steps(text, computations)
-        schedules = Schedules(steps, lines, homes, calls)
-        crossings = Crossings(text, lines, homes)
-        followed = InstructionOrigins(text, computations) if origins else None
+        records = Records(self.text, self.numbers, self.mesh)
+        steps = Steps(self.text, computations)
+        schedules = Schedules(steps, found, calls)
+        crossings = Crossings(self.text, found)
+        repeated = schedules.repeated | crossings.repeated
+        followed = InstructionOrigins(self.text, computations) if origins else None
         collectives, permutes = [], []
-        for home_start, position in program_order(roots, calls, positions):
-            if position in schedules.repeated or position in crossings.repeated:
-                continue
-            instruction, home = lines[position], homes[position]
-            try:
+        alike: dict[tuple[object, ...], Collective] = {}
+        homes = {home.start: home for home in found}
+        for start, positions in program_order(roots, calls, {home.start: [*found[home]] for home in found}):
+            home = homes[start]
+            for position in positions:
+                if position in repeated:
+                    continue
+                instruction = found[home][position]
                 crossing = crossings.at(position)
-                record = records.of(
-                    instruction,
-                    home,
-                    crossing,
-                    schedules.of(instruction, home, position, crossing),
-                    count=counts.get(home_start, 0),
-                    in_branch=home_start in chosen,
-                    source=self._source(instruction, home, sites),
+                key = start, instruction.kind, crossing
+                shared = alike.get(key)
+                if shared is None:
+                    try:
+                        shared = records.of(instruction, home, crossing)
+                    except NotationError as error:
+                        self._complain(position, f"{quote(instruction.name)} cannot be read: {error.message}")
+                        continue
+                    shared = alike[key] = shared.having(
+                        **schedules.of(instruction, home, position, crossing)._asdict(),
+                        count=counts.get(start, 0),
+                        in_branch=start in chosen,
+                        source=self._source(instruction.form, home, sites),
+                    )
+                record = shared.having(
+                    name=instruction.name,
+                    overlapped=schedules.beside(instruction, home, position, crossing)
+                    if shared.is_async
+                    else (),
                     origin=followed.of(instruction, home) if followed else None,
                 )
-            except NotationError as error:
-                self._complain(position, f"{quote(instruction.name)} cannot be read: {error.message}")
-            else:
                 collectives.append(record)
                 if record.op == "collective-permute" and not record.between_slices:
                     permutes.append(Permute(record, instruction, home))
-        self._note_gaps(positions, counts)
+        self._note_gaps(counts)
         return HloModule(
             self.name,
             self.numbers.partitions,
@@ -220,42 +232,62 @@ class Reader:
             collective_matmuls=collective_matmuls(permutes, steps, calls),
             num_slices=self.num_slices,
             mesh=self.mesh,
+            mesh_orders=self.numbers.orders,
         )
 
-    def _candidates(self) -> Iterator[tuple[int, Instruction]]:
-        """Lines whose own opcode is a collective's, by position."""
-        text, position = self.text, 0
-        while match := _CANDIDATE.search(text, position):
-            start, position = line_at(text, match.start())
-            instruction = parse_instruction(text[start:position])
-            is_one = instruction is not None and instruction.opcode in _OPCODES
-            if (not is_one or text.find(" = ", match.end(), position) >= 0) and _stray(
-                text, start, position, is_one
-            ):
-                self._complain(start, "a collective stands in a line that is not its own")
+    def _collectives(self) -> dict[Computation, dict[int, Instruction]]:
+        """The lines of each computation whose own opcode is a collective's, by position."""
+        text, start = self.text, -1
+        last_line = text.rfind("\n") + 1
+        found: dict[Computation, dict[int, Instruction]] = {}
+        home = Computation(0, 0, "", False)
+        for match in _CANDIDATE.finditer(text):
+            if match[1]:
+                self.first_sharding = match.start() if self.first_sharding < 0 else self.first_sharding
+                continue
+            before, start = start, text.rfind("\n", 0, match.start()) + 1
+            if start == before:
+                continue
+            instruction = parse_instruction(text, start)
+            is_one = instruction is not None and instruction.form.opcode in _OPCODES
+            if instruction is None or not is_one or not instruction.is_alone:
+                stop = line_at(text, start)[1]
+                if _stray(text, start, stop, is_one):
+                    self._complain(start, "a collective stands in a line that is not its own")
             if instruction is None or not is_one:
                 continue
-            if position == len(text) and self.computations.breaks_off() is not None:
+            if start == last_line and self.computations.breaks_off() is not None:
                 self._complain(start, f"{quote(instruction.name)} is cut off")
             # A start that is a wrapper has its collective in the computation that it calls.
-            elif "calls" not in instruction.attributes or has_groups(instruction):
-                yield start, instruction
+            elif not instruction.form.is_wrapper:
+                if start >= home.stop:
+                    home = self.computations.around(start)
+                    lines = found.setdefault(home, {})
+                lines[start] = instruction
+        return found
 
-    def _source(self, instruction: Instruction, home: Computation, sites: Mapping[int, int]) -> str:
+    @cached_property
+    def _unlike(self) -> Collection[Instruction]:
+        """A collective for each form, with and without a channel."""
+        every = (each for lines in self.collectives.values() for each in lines.values())
+        return {(each.form, not each.channel): each for each in every}.values()
+
+    def _source(self, form: Form, home: Computation, sites: Mapping[int, int]) -> str:
         """The line of a collective, else that of the fusion or the wrapper around it.
 
         `sites` has where each computation is called.
         """
+        attributes = form.attributes
         for _ in range(MAX_WRAPPERS):
-            if home.start not in sites or not _PLACES.isdisjoint(instruction.attributes):
+            if home.start not in sites or not _PLACES.isdisjoint(attributes):
                 break
             place = sites[home.start]
-            caller = parse_instruction(self.text[slice(*line_at(self.text, place))])
+            caller = parse_instruction(self.text, line_at(self.text, place)[0])
             if caller is None or caller.opcode not in ("fusion", "async-start"):
                 break
-            instruction = caller._replace(attributes={**caller.attributes, **instruction.attributes})
+            attributes = {**caller.attributes, **attributes}
             home = self.computations.around(place)
-        return source_of(instruction, self.frames)
+        return source_of(attributes, self.frames)
 
     def _lacks_callers(self) -> bool:
         """Whether the text may be without what calls a computation."""
@@ -273,8 +305,8 @@ class Reader:
         if len(self.unread) < MAX_UNREAD:
             self.unread.append(f"line {self.normal.line(position)}: {complaint}")
 
-    def _note_gaps(self, positions: dict[int, list[int]], counts: dict[int, int | None]) -> None:
-        idle = sum(len(places) for home, places in positions.items() if home not in counts)
+    def _note_gaps(self, counts: dict[int, int | None]) -> None:
+        idle = sum(len(lines) for home, lines in self.collectives.items() if home.start not in counts)
         if idle:
             self.unread.append(
                 f"{plural(idle, 'collective stands', 'collectives stand')} in computations that nothing calls"
@@ -298,6 +330,8 @@ def _stray(text: str, start: int, stop: int, is_one: bool) -> bool:
     """Whether a line has a collective's opcode where none can be: strings, and its own where it `is_one`."""
     quotes, read = 0, start
     for match in _CANDIDATE.finditer(text, start, stop):
+        if match[1]:
+            continue
         quotes += sum(1 for _ in _QUOTE.finditer(text, read, match.start()))
         read = match.start()
         if quotes % 2 == 0:

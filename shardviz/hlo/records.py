@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 from shardviz.errors import NotationError
 from shardviz.hlo.collective import RAGGED, Collective
-from shardviz.hlo.groups.group_text import check_ids, parse_pairs, parse_replica_groups
+from shardviz.hlo.groups.group_text import axes_by_name, check_ids, parse_pairs, parse_replica_groups
 from shardviz.hlo.groups.members import Members, members_of_groups, members_of_pairs
 from shardviz.hlo.groups.replica_groups import Lists, ReplicaGroups
 from shardviz.hlo.groups.slice_positions import SlicePositions
-from shardviz.hlo.schedule.overlap import Schedule
 from shardviz.hlo.schedule.slices import Crossing, record_between
 from shardviz.hlo.text.computation import Computation, line_at
 from shardviz.hlo.text.instruction import Instruction, open_instruction, operand_names
@@ -21,14 +19,6 @@ from shardviz.hlo.text.transfer import Transfer, base_op, transfer_of
 from shardviz.sharding import Mesh
 
 _FUSED_SCATTER = re.compile(r"all-reduce-scatter(?:\.(?:\d+|clone))*+")
-_DECISIVE = (
-    "replica_groups",
-    "source_target_pairs",
-    "dimensions",
-    "use_global_device_ids",
-    "slice_sizes",
-    "is_host_transfer",
-)
 _WITHOUT_GLOBAL_IDS = ("all-to-all", RAGGED, "collective-broadcast")
 
 
@@ -37,12 +27,15 @@ class DeviceNumbers:
     """How a module numbers its devices: within a slice by replica and partition, then slice by slice.
 
     Without `is_known`, where no header says how many there are, the groups say what there is to know.
+    `orders` counts those in which the text has the devices of its mesh: with several, only the axes that
+    groups name themselves are known.
     """
 
     partitions: int
     replicas: int
     slices: SlicePositions | None = None
     is_known: bool = True
+    orders: int = 1
 
     @property
     def per_slice(self) -> int:
@@ -55,7 +48,7 @@ class DeviceNumbers:
     def groups(self, instruction: Instruction) -> ReplicaGroups:
         """The groups of a collective, as positions. Raises `NotationError` when they cannot be read."""
         attributes = instruction.attributes
-        channel = "channel_id" in attributes
+        channel = bool(instruction.channel)
         use_global = attributes.get("use_global_device_ids") == "true"
         partitions, replicas = self.partitions, self.replicas
         has_no_global = base_op(instruction.opcode) in _WITHOUT_GLOBAL_IDS
@@ -82,23 +75,21 @@ class DeviceNumbers:
 
 
 class Records:
-    """The records of one module. Instructions that differ in name and origin only share their work."""
+    """The records of one module. Instructions that differ in name only share their work."""
 
     def __init__(self, text: str, numbers: DeviceNumbers, mesh: Mesh | None) -> None:
         self._text = text
         self._numbers = numbers
         self._mesh = mesh
-        self._known: dict[tuple[str | None, ...], Collective] = {}
+        self._known: dict[tuple[object, ...], Collective] = {}
 
     def of(
         self,
         instruction: Instruction,
         home: Computation,
         crossing: Crossing | None,
-        schedule: Schedule,
-        **facts: Any,
     ) -> Collective:
-        """The record of an instruction of the computation `home`, with its schedule and `facts` as fields.
+        """The record that instructions of one kind in the computation `home` share, but for their names.
 
         Of a send that is a `crossing` it is that of the collective between slices.
 
@@ -106,16 +97,11 @@ class Records:
         """
         if base_op(instruction.opcode) == RAGGED:
             instruction = self._with_sent_shape(instruction, home)
-        attributes = instruction.attributes
         fused = home if home.name.startswith("all-reduce-scatter") else None
         key = (
-            instruction.opcode,
-            instruction.shape,
-            instruction.operands if "[" in instruction.operands else "",
-            "channel" if "channel_id" in attributes else "",
-            fused.name if fused else "",
-            f"{crossing.op} {crossing.recv.shape} {crossing.target}" if crossing else "",
-            *map(attributes.get, _DECISIVE),
+            instruction.kind,
+            fused and fused.name,
+            crossing and (crossing.op, crossing.recv.shape, crossing.target),
         )
         record = self._known.get(key)
         if record is None:
@@ -124,17 +110,7 @@ class Records:
                 if crossing
                 else self._record(instruction, fused)
             )
-        # As dataclasses.replace, but a long module has tens of thousands of them.
-        named = object.__new__(Collective)
-        named.__dict__.update(
-            record.__dict__,
-            name=instruction.name,
-            is_async=schedule.is_async,
-            overlapped=schedule.overlapped,
-            algorithm=schedule.algorithm,
-            **facts,
-        )
-        return named
+        return record
 
     def _record(self, instruction: Instruction, home: Computation | None) -> Collective:
         op = base_op(instruction.opcode)
@@ -144,6 +120,10 @@ class Records:
             members = members_of_pairs(self._numbers.pairs(instruction), self._mesh)
         else:
             members = members_of_groups(self._numbers.groups(instruction), self._mesh)
+        if self._mesh is not None and self._numbers.orders > 1:
+            # Where the others' devices stand, nobody says.
+            groups = instruction.attributes.get("replica_groups", "")
+            members = replace(members, axes=axes_by_name(groups, tuple(self._mesh.shape.items())))
         transfer = transfer_of(instruction, members.size)
         if op == "all-reduce" and home and _FUSED_SCATTER.fullmatch(home.name):
             op, transfer = "reduce-scatter", self._fused_scatter(transfer, home)
@@ -180,8 +160,3 @@ class Records:
         before, after = reduced.operands[0].sizes, results[0].sizes
         differing = [dim for dim, (a, b) in enumerate(zip(before, after, strict=False)) if a != b]
         return Transfer(reduced.operands, results, differing[0] if len(differing) == 1 else None)
-
-
-def has_groups(instruction: Instruction) -> bool:
-    """Whether a line says itself who takes part; one that does not is a wrapper, or damaged."""
-    return "replica_groups" in instruction.attributes or "source_target_pairs" in instruction.attributes

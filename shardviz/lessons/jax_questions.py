@@ -77,7 +77,7 @@ class RunQuestion:
 
     def disagreement(self, verdict: Verdict) -> str:
         """What JAX's numbers say otherwise; empty where they are ours."""
-        mesh, found = self.question.layout.mesh, verdict.judgement
+        mesh, found = self.question.layout.mesh, verdict.verification
         if not verdict.agrees:
             where = "" if found.device is None else f"; device {mesh.device_id(found.device)} first"
             return f"JAX ends with {found.theirs or found.note} where ours is {found.ours}{where}"

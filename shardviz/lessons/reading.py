@@ -7,7 +7,7 @@ import tomllib
 from dataclasses import fields
 from typing import Any
 
-from shardviz.drafts.draft import PARAMETERS, CollectiveDraft, Draft
+from shardviz.drafts.draft import CollectiveDraft, Draft, parameter_names
 from shardviz.drafts.table import PROBLEM_KEYS, draft_from_table
 from shardviz.errors import ShardvizError
 from shardviz.lessons.lesson import SHOWN, Goal, Lesson, Prediction
@@ -165,8 +165,9 @@ def _collective(table: Table) -> Options:
     found: Options = {key: table.setting(key) for key in table.values if key != "parameters"}
     if "parameters" in table:
         parameters = table.table("parameters")
-        parameters.only(PARAMETERS)
-        found["parameters"] = {name: parameters.setting(name) for name in PARAMETERS if name in parameters}
+        known = parameter_names()
+        parameters.only(known)
+        found["parameters"] = {name: parameters.setting(name) for name in known if name in parameters}
     return found
 
 

@@ -1,12 +1,12 @@
 """From a question to the plan that a textbook would give, with the reason of every step.
 
-Standard library only; the interpreter, which proves plans, uses NumPy when it is called.
+Standard library only.
 """
 
 from shardviz.planner.plan import Plan, Step
 from shardviz.planner.planner import Planner, plan
 from shardviz.planner.problem import Contraction, Problem
-from shardviz.planner.question import problem_from_text
+from shardviz.planner.problem import problem_from_text
 from shardviz.planner.search import Candidate, search
 
 __all__ = [

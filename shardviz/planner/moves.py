@@ -31,7 +31,7 @@ State = tuple[tuple[Axes, ...], Axes]
 
 
 @dataclass(frozen=True)
-class Move:
+class ReshardMove:
     """One operation on one array: see `Step` for `dim`, `shape`, `bytes` and `wire_bytes`."""
 
     op: str
@@ -77,7 +77,7 @@ class Shards:
         return array_bytes(self.local_shape(state), self.dtype)
 
     def divides(self, state: State) -> bool:
-        """Whether every dimension is cut into equal parts."""
+        """Every dimension is cut into equal parts."""
         return all(size % self._parts(axes) == 0 for size, axes in zip(self.shape, state[0], strict=True))
 
     def _parts(self, axes: Axes) -> int:
@@ -86,7 +86,7 @@ class Shards:
             parts *= self.sizes[axis]
         return parts
 
-    def move(self, op: str, axes: Axes, dim: int | None, before: State, after: State) -> Move:
+    def move(self, op: str, axes: Axes, dim: int | None, before: State, after: State) -> ReshardMove:
         """The move with its bytes: (N-1)/N of the larger side for a gather, a scatter and an all-to-all,
         twice that for a psum, rounded up; the operand for a ppermute (Chan et al. 2007; see `Step`)."""
         larger = after if op == "all_gather" else before
@@ -99,14 +99,14 @@ class Shards:
             wire = size
         else:
             wire = -(-(2 if op == "psum" else 1) * size * (n - 1) // n)
-        return Move(op, axes, dim, before, after, shape, size, wire)
+        return ReshardMove(op, axes, dim, before, after, shape, size, wire)
 
-    def moves(self, state: State) -> Iterator[Move]:
+    def moves(self, state: State) -> Iterator[ReshardMove]:
         """Every move from `state` to a state that cuts the dimensions into equal parts."""
         kinds = (self._slices, self._reductions, self._gathers, self._exchanges, self._permutes)
         return (move for kind in kinds for move in kind(state) if self.divides(move.after))
 
-    def _slices(self, state: State) -> Iterator[Move]:
+    def _slices(self, state: State) -> Iterator[ReshardMove]:
         dims, unreduced = state
         used = {axis for axes in dims for axis in axes}.union(unreduced)
         idle = [axis for axis in self.pool if axis not in used]
@@ -116,7 +116,7 @@ class Shards:
                     "slice", (axis,), dim, state, (_with(dims, dim, (*dims[dim], axis)), unreduced)
                 )
 
-    def _reductions(self, state: State) -> Iterator[Move]:
+    def _reductions(self, state: State) -> Iterator[ReshardMove]:
         dims, unreduced = state
         for count in range(1, len(unreduced) + 1):
             for axes in combinations(unreduced, count):
@@ -127,14 +127,14 @@ class Shards:
                         after = (_with(dims, dim, dims[dim] + ordered), rest)
                         yield self.move("psum_scatter", ordered, dim, state, after)
 
-    def _gathers(self, state: State) -> Iterator[Move]:
+    def _gathers(self, state: State) -> Iterator[ReshardMove]:
         dims, unreduced = state
         for dim, axes in enumerate(dims):
             for cut in range(len(axes)):
                 after = (_with(dims, dim, axes[:cut]), unreduced)
                 yield self.move("all_gather", axes[cut:], dim, state, after)
 
-    def _exchanges(self, state: State) -> Iterator[Move]:
+    def _exchanges(self, state: State) -> Iterator[ReshardMove]:
         dims, unreduced = state
         for source, axes in enumerate(dims):
             for cut in range(len(axes)):
@@ -144,7 +144,7 @@ class Shards:
                         after = (_with(shorter, target, dims[target] + axes[cut:]), unreduced)
                         yield self.move("all_to_all", axes[cut:], source, state, after)
 
-    def _permutes(self, state: State) -> Iterator[Move]:
+    def _permutes(self, state: State) -> Iterator[ReshardMove]:
         """To every other placement of axes that cuts each dimension into as many parts."""
         dims, unreduced = state
         free = tuple(axis for axis in self.pool if axis not in unreduced)

@@ -1,6 +1,6 @@
 """Problem → Plan: the steps with the fewest bytes on the wire.
 
-A plan is looked for among all ways to share each einsum's work (`contraction`), with the cheapest moves of
+A plan is looked for among all ways to share each einsum's work (`work_split`), with the cheapest moves of
 the operands to it and of the result from it (`reshard`). A chain is planned as a whole, by dynamic
 programming over the sharding of every intermediate.
 
@@ -17,13 +17,12 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from shardviz.errors import QuestionError
-from shardviz.planner.cases import case_of
-from shardviz.planner.contraction import Sharing, Wish, sharings
-from shardviz.planner.moves import Move, State, spec_of, state_of
+from shardviz.planner.moves import ReshardMove, State, spec_of, state_of
 from shardviz.planner.plan import Plan, Step
 from shardviz.planner.problem import Contraction, Problem
-from shardviz.planner.reasons import Choice, explain_einsum, explain_moves
-from shardviz.planner.reshard import Cost, Reshards
+from shardviz.planner.reasons import EinsumChoice, explain_einsum, explain_moves
+from shardviz.planner.reshard import PathCost, Reshards
+from shardviz.planner.work_split import ResultRequest, WorkSplit, case_of, work_splits
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, array_bytes
 
 EFFORT = {2: (4096, 48), 3: (4096, 12), 4: (48, 4)}
@@ -35,22 +34,22 @@ Key = tuple[int, int, int, int, int]
 
 
 @dataclass(frozen=True)
-class Link:
+class ChainStep:
     """One part of a chain as planned: the moves of each operand, the sharing, and the moves of the result to
     each state that it must pass through."""
 
-    sharing: Sharing
-    operand_moves: tuple[tuple[Move, ...], ...]
-    result_moves: tuple[tuple[Move, ...], ...]
+    sharing: WorkSplit
+    operand_moves: tuple[tuple[ReshardMove, ...], ...]
+    result_moves: tuple[tuple[ReshardMove, ...], ...]
     starts: tuple[State, ...]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class PartialPlan:
     """The cheapest way found to have a part's result in some state."""
 
     key: Key
-    links: tuple[Link, ...]
+    chain: tuple[ChainStep, ...]
 
 
 @dataclass
@@ -65,26 +64,26 @@ class Planner:
 
     def plan(self, problem: Problem) -> Plan:
         """The plan. Raises `QuestionError` when the result cannot be left unreduced as asked."""
-        outcomes: dict[State | None, Outcome] = {None: Outcome((0, 0, 0, 0, 0), ())}
+        partial_plans: dict[State | None, PartialPlan] = {None: PartialPlan((0, 0, 0, 0, 0), ())}
         for index in range(len(problem.parts)):
-            found: dict[State, Outcome] = {}
-            for start, before in outcomes.items():
+            found: dict[State, PartialPlan] = {}
+            for start, before in partial_plans.items():
                 self._extend(problem, index, start, before, found)
             if not found:
                 raise _cannot_stay_unreduced(problem.parts[index].result)
-            outcomes = dict(sorted(found.items(), key=lambda item: item[1].key)[: _effort(problem)[1]])
-        best = min(outcomes.values(), key=lambda outcome: outcome.key)
-        return self._written(problem, best.links)
+            partial_plans = dict(sorted(found.items(), key=lambda item: item[1].key)[: _effort(problem)[1]])
+        best = min(partial_plans.values(), key=lambda partial: partial.key)
+        return self._written(problem, best.chain)
 
     def _extend(
         self,
         problem: Problem,
         index: int,
         start: State | None,
-        before: Outcome,
-        found: dict[State, Outcome],
+        before: PartialPlan,
+        found: dict[State, PartialPlan],
     ) -> None:
-        """Add every outcome of a part to `found`, its first operand being in `start` (None: as given)."""
+        """Add every plan up to a part to `found`, its first operand being in `start` (None: as given)."""
         part = problem.parts[index]
         last = index + 1 == len(problem.parts)
         starts = tuple(
@@ -93,18 +92,18 @@ class Planner:
         )
         for bound, sharing, goals in self._by_bound(problem, index, starts):
             least = before.key[0] + bound
-            if last and any(least > outcome.key[0] for outcome in found.values()):
+            if last and any(least > partial.key[0] for partial in found.values()):
                 break
-            end, key, link = self._priced(part, starts, sharing, goals)
+            end, key, chain_step = self._priced(part, starts, sharing, goals)
             total: Key = tuple(map(sum, zip(before.key, key, strict=True)))  # type: ignore[assignment]
             known = found.get(end)
             if known is None or total < known.key:
-                found[end] = Outcome(total, (*before.links, link))
+                found[end] = PartialPlan(total, (*before.chain, chain_step))
 
     def _priced(
-        self, part: Contraction, starts: tuple[State, ...], sharing: Sharing, goals: tuple[State, ...]
-    ) -> tuple[State, Key, Link]:
-        """Where the result ends, what it costs, and the moves."""
+        self, part: Contraction, starts: tuple[State, ...], sharing: WorkSplit, goals: tuple[State, ...]
+    ) -> tuple[State, Key, ChainStep]:
+        """The state in which the result ends, the cost, and the moves."""
         operand_paths = [
             self._reshards.path(operand.shape, operand.dtype, held, needed)
             for operand, held, needed in zip(part.operands, starts, sharing.operands, strict=True)
@@ -113,7 +112,7 @@ class Planner:
         result_paths = [
             self._reshards.path(part.result.shape, part.result.dtype, old, new) for old, new in pairwise(ends)
         ]
-        cost = sum((found for found, _ in (*operand_paths, *result_paths)), start=Cost())
+        cost = sum((found for found, _ in (*operand_paths, *result_paths)), start=PathCost())
         work = math.prod(
             size // self.mesh.group_size(sharing.assignment.get(dim, ()))
             for dim, size in _dim_sizes(part).items()
@@ -121,17 +120,17 @@ class Planner:
         key: Key = (cost.wire_bytes, cost.collectives, work, cost.slices, operand_paths[0][0].wire_bytes)
         operand_moves = tuple(path for _, path in operand_paths)
         result_moves = tuple(path for _, path in result_paths)
-        return ends[-1], key, Link(sharing, operand_moves, result_moves, starts)
+        return ends[-1], key, ChainStep(sharing, operand_moves, result_moves, starts)
 
     def _by_bound(
         self, problem: Problem, index: int, starts: tuple[State, ...]
-    ) -> list[tuple[int, Sharing, tuple[State, ...]]]:
+    ) -> list[tuple[int, WorkSplit, tuple[State, ...]]]:
         """Every sharing of a part with every way to leave its result, fewest possible wire bytes first."""
-        part, wishes = problem.parts[index], _wishes(problem, index)
+        part, requests = problem.parts[index], _requests(problem, index)
         wanted = [state_of(spec, self.mesh) for spec in _constraints(problem, index)]
         splits = self._splits_to_follow(problem, index)
         options = []
-        for sharing in sharings(part.einsum, starts, wishes, _dim_sizes(part), self.mesh.shape):
+        for sharing in work_splits(part.einsum, starts, requests, _dim_sizes(part), self.mesh.shape):
             needed = sum(
                 self._reshards.bound(operand.shape, operand.dtype, held, wanted)
                 for operand, held, wanted in zip(part.operands, starts, sharing.operands, strict=True)
@@ -143,29 +142,30 @@ class Planner:
         return options[: _effort(problem)[0]]
 
     def _splits_to_follow(self, problem: Problem, index: int) -> list[tuple[str, tuple[str, ...]]]:
-        """How the arrays around a part split dimensions, where its pending sums may be scattered."""
+        """The splits of dimensions in the arrays around a part, where its pending sums may be scattered."""
         given = [operand for operand in problem.parts[index].operands if operand.spec is not None]
         return _splits([*given, *_later(problem, index)], self.mesh)
 
-    def _written(self, problem: Problem, links: tuple[Link, ...]) -> Plan:
+    def _written(self, problem: Problem, chain: tuple[ChainStep, ...]) -> Plan:
         steps: list[Step] = []
         cases = []
-        gathered = _gathered(problem, links)
-        for part, link in zip(problem.parts, links, strict=True):
-            choice = Choice(self.mesh, part, link.sharing, link.starts, gathered)
-            for operand, moves in zip(part.operands, link.operand_moves, strict=True):
+        gathered = _gathered(problem, chain)
+        following = [*(part.operands[0] for part in problem.parts[1:]), None]
+        for part, chain_step, taken in zip(problem.parts, chain, following, strict=True):
+            choice = EinsumChoice(self.mesh, part, chain_step.sharing, chain_step.starts, gathered, taken)
+            for operand, moves in zip(part.operands, chain_step.operand_moves, strict=True):
                 reasons = explain_moves(choice, operand, moves)
                 steps.extend(_step(operand, move, why) for move, why in zip(moves, reasons, strict=True))
-            steps.append(self._multiply(part, link, explain_einsum(choice)))
-            for moves in link.result_moves:
+            steps.append(self._multiply(part, chain_step, explain_einsum(choice)))
+            for moves in chain_step.result_moves:
                 reasons = explain_moves(choice, part.result, moves)
                 steps.extend(_step(part.result, move, why) for move, why in zip(moves, reasons, strict=True))
-            cases.append(case_of(part.einsum, link.starts, self.mesh.axis_names))
+            cases.append(case_of(part.einsum, chain_step.starts, self.mesh.axis_names))
         result = problem.result.spec or (steps[-1].to_spec)
         return Plan(problem, tuple(steps), result, tuple(cases))
 
-    def _multiply(self, part: Contraction, link: Link, reason: str) -> Step:
-        spec = spec_of(link.sharing.result)
+    def _multiply(self, part: Contraction, chain_step: ChainStep, reason: str) -> Step:
+        spec = spec_of(chain_step.sharing.result)
         array = part.result.with_spec(spec)
         shape = array.shard_shape(self.mesh)
         size = array_bytes(shape, array.dtype)
@@ -192,7 +192,7 @@ def plan(problem: Problem) -> Plan:
     return Planner(problem.mesh).plan(problem)
 
 
-def _step(array: ShardedArray, move: Move, reason: str) -> Step:
+def _step(array: ShardedArray, move: ReshardMove, reason: str) -> Step:
     before, after = spec_of(move.before), spec_of(move.after)
     return Step(
         move.op,
@@ -209,14 +209,14 @@ def _step(array: ShardedArray, move: Move, reason: str) -> Step:
     )
 
 
-def _gathered(problem: Problem, links: tuple[Link, ...]) -> frozenset[str]:
+def _gathered(problem: Problem, chain: tuple[ChainStep, ...]) -> frozenset[str]:
     """The names of the arrays that a plan gathers."""
     paths = [
         (array.name, path)
-        for part, link in zip(problem.parts, links, strict=True)
+        for part, chain_step in zip(problem.parts, chain, strict=True)
         for array, path in (
-            *zip(part.operands, link.operand_moves, strict=True),
-            *((part.result, path) for path in link.result_moves),
+            *zip(part.operands, chain_step.operand_moves, strict=True),
+            *((part.result, path) for path in chain_step.result_moves),
         )
     ]
     return frozenset(name for name, path in paths if any(move.op == "all_gather" for move in path))
@@ -255,8 +255,8 @@ def _constraints(problem: Problem, index: int) -> list[PartitionSpec]:
     return [spec for spec in specs if spec is not None]
 
 
-def _wishes(problem: Problem, index: int) -> tuple[Wish, ...]:
-    """Where the result's dimensions are wanted to be split: by its constraints, or by what comes later."""
+def _requests(problem: Problem, index: int) -> tuple[ResultRequest, ...]:
+    """The splits of the result's dimensions that are wanted: by its constraints, or by what comes later."""
     part, mesh = problem.parts[index], problem.mesh
     constraints = _constraints(problem, index)
     if constraints:
@@ -275,7 +275,7 @@ def _later(problem: Problem, index: int) -> list[ShardedArray]:
 
 
 def _splits(arrays: list[ShardedArray], mesh: Mesh) -> list[tuple[str, tuple[str, ...]]]:
-    """How arrays split their dimensions: (dimension, axes), each once."""
+    """The splits of arrays' dimensions: (dimension, axes), each once."""
     found = [
         (dim, axes)
         for array in arrays

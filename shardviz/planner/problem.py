@@ -1,12 +1,37 @@
-"""The question: a mesh, one einsum or a chain of them, and how every array is split."""
+"""The problem: a mesh, einsums and how every array is split; read from an einsum, or from a product in the
+scaling book's notation, with specs, sizes and a dtype."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Literal
 
-from shardviz.notation.einsum import Einsum
-from shardviz.sharding import Mesh, ShardedArray
+from shardviz.errors import NotationError, QuestionError, quote
+from shardviz.notation import (
+    Product,
+    SpecPart,
+    parse_chain,
+    parse_mesh,
+    parse_product,
+    parse_sizes,
+    parse_specs,
+    write_spec,
+)
+from shardviz.notation.einsum import Einsum, dims_text, has_words
+from shardviz.notation.mesh_in_text import mesh_in_text
+from shardviz.notation.spec_string import list_end
+from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, canonical_dtype
+
+DEFAULT_SIZES = (1024, 2048, 8192)
+"""For the first three dimensions; others have `OTHER_SIZE`."""
+OTHER_SIZE = 128
+Names = tuple[tuple[str, ...], str]
+"""Names of one einsum's operands and of its result."""
+_BETWEEN = re.compile(r"\([^()]*+(?:\([^()]*+\)[^()]*+)*+\)|->|[,;]|$")
+"""The end of a spec; or parentheses, whose commas do not end one."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +50,7 @@ class Contraction:
 
 @dataclass(frozen=True)
 class Problem:
-    """What is asked. Built from text by `problem_from_text`."""
+    """A question to the planner and the compilers. Built from text by `problem_from_text`."""
 
     mesh: Mesh
     parts: tuple[Contraction, ...]
@@ -51,3 +76,304 @@ class Problem:
     def text(self) -> str:
         """The einsum, or a chain of them with semicolons."""
         return "; ".join(str(part.einsum) for part in self.parts)
+
+
+def problem_from_text(
+    text: str,
+    *,
+    mesh: Mesh,
+    specs: str | None = None,
+    sizes: str = "",
+    dtype: str = "bf16",
+    axis_types: Literal["auto", "explicit"] = "auto",
+    ranked: bool = False,
+) -> Problem:
+    """The problem that a user wrote.
+
+    `text` is an einsum (``bd,df->bf``), a chain of them with semicolons, or a product in the scaling book's
+    notation, which brings its own specs. `specs` are spec strings (`parse_specs`); without any, the operands'
+    specs are left open (None) for `search`, as are those that are ``?`` where the problem is to be `ranked`.
+    `sizes` are elements of dimensions; the others have the defaults.
+
+    Raises `QuestionError` (`NotationError` where a place in the text can be shown) when something cannot be
+    read, or does not fit: ranks, counts, sizes, axes, or a size that its axes do not divide.
+    """
+    given: tuple[SpecPart, ...] | None
+    if "[" in text:
+        einsums, names, given = _read_product(text, mesh, specs)
+    else:
+        if specs is not None:
+            _check_mesh(specs, mesh)
+        given = None if specs is None else parse_specs(specs, mesh.axis_names)
+        einsums = parse_chain(text, ellipsis_rank(text, given, parse_sizes(sizes)))
+        if specs is not None:
+            ranks = [[len(dims) for dims in (*einsum.operands, einsum.result)] for einsum in einsums]
+            given = parse_specs(specs, mesh.axis_names, ranks)
+        names = usual_names(einsums)
+    if given is None:
+        given = tuple(SpecPart((None,) * len(einsum.operands)) for einsum in einsums)
+    else:
+        _check_fit(einsums, names, given, _SpecPlaces(specs or ""), ranked)
+    return problem_from_parts(
+        einsums, names, given, mesh=mesh, sizes=sizes, dtype=dtype, axis_types=axis_types
+    )
+
+
+def _check_mesh(specs: str, mesh: Mesh) -> None:
+    """Raise `QuestionError` for specs on a mesh of their own, as a NamedSharding has, that is another one."""
+    own = mesh_in_text(specs)
+    try:
+        said = mesh if own is None else parse_mesh(own)
+    except NotationError:
+        return  # a mesh of variables
+    if said.shape != mesh.shape:
+        raise QuestionError(f"the specs are on the mesh {said}, not {mesh}", f"give the mesh {said}")
+
+
+def problem_from_parts(
+    einsums: Sequence[Einsum],
+    names: Sequence[Names],
+    specs: Sequence[SpecPart],
+    *,
+    mesh: Mesh,
+    sizes: str = "",
+    dtype: str = "bf16",
+    axis_types: Literal["auto", "explicit"] = "auto",
+) -> Problem:
+    """The problem of einsums, the arrays' names and their specs, which fit one another in number and rank.
+
+    Raises `QuestionError` for sizes and axes that do not fit, as `problem_from_text` does.
+    """
+    size = dimension_sizes(einsums, sizes)
+    dtype = canonical_dtype(dtype)
+    parts = []
+    for einsum, (operand_names, result_name), part in zip(einsums, names, specs, strict=True):
+        rows = zip(
+            (*operand_names, result_name),
+            (*einsum.operands, einsum.result),
+            (*part.operands, part.result),
+            strict=True,
+        )
+        arrays = tuple(
+            ShardedArray(name, dims, tuple(size[dim] for dim in dims), dtype, spec)
+            for name, dims, spec in rows
+        )
+        for array in arrays:
+            for error in uneven_dims(array, mesh, sizes):
+                raise error
+        parts.append(Contraction(einsum, arrays[:-1], arrays[-1]))
+    return Problem(mesh, tuple(parts), axis_types)
+
+
+def _read_product(
+    text: str, mesh: Mesh, specs: str | None
+) -> tuple[tuple[Einsum, ...], list[Names], tuple[SpecPart, ...]]:
+    if specs is not None:
+        raise QuestionError(
+            f"{quote(text)} says how its arrays are split, and so do the specs {quote(specs)}",
+            "give the specs once: in the brackets, or beside an einsum such as bd,df->bf",
+        )
+    return parts_of_product(parse_product(text, mesh.axis_names))
+
+
+def parts_of_product(product: Product) -> tuple[tuple[Einsum, ...], list[Names], tuple[SpecPart, ...]]:
+    """The einsums of a product, the names of their arrays, none of them twice, and their specs."""
+    taken: set[str] = set()
+    operands = [_unused(array.name, taken) for array in product.operands]
+    result = _unused(product.result.name if product.result else "Out", taken)
+    einsums = product.chain
+    names: list[Names] = []
+    specs_of: list[SpecPart] = []
+    previous = operands[0]
+    first: PartitionSpec | None = product.operands[0].spec
+    for index, einsum in enumerate(einsums):
+        last = index == len(einsums) - 1
+        made = result if last else _unused(f"H{index + 1}", taken)
+        wanted = product.result.spec if last and product.result else None
+        joined = slice(index + 1, index + len(einsum.operands))
+        names.append(((previous, *operands[joined]), made))
+        specs_of.append(SpecPart((first, *(array.spec for array in product.operands[joined])), wanted))
+        previous, first = made, None
+    return einsums, names, tuple(specs_of)
+
+
+def usual_names(einsums: Sequence[Einsum]) -> list[Names]:
+    """A and W, or A, W1, W2, … in a chain, whose intermediates are H1, H2, …; the last result is Out."""
+    names: list[Names] = []
+    previous = "A"
+    weights: Iterator[str] = iter(["W"]) if len(einsums) == 1 else (f"W{number}" for number in count(1))
+    for index, einsum in enumerate(einsums):
+        result = "Out" if index == len(einsums) - 1 else f"H{index + 1}"
+        names.append(((previous, *(next(weights) for _ in einsum.operands[1:])), result))
+        previous = result
+    return names
+
+
+def _unused(name: str, taken: set[str]) -> str:
+    found = next(
+        candidate
+        for number in count(1)
+        if (candidate := name if number == 1 else f"{name}_{number}") not in taken
+    )
+    taken.add(found)
+    return found
+
+
+def ellipsis_rank(text: str, specs: tuple[SpecPart, ...] | None, sizes: dict[str, int]) -> int:
+    """The number of dimensions in ``...``: as many as have sizes, or as a spec has entries left."""
+    if "..." not in text:
+        return 0
+    sized = sum(name.startswith("...") for name in sizes)
+    if sized or specs is None:
+        return sized
+    for part_text, part in zip(text.split(";"), specs, strict=False):
+        left, _, right = part_text.partition("->")
+        for operand, spec in zip((*left.split(","), right), (*part.operands, part.result), strict=False):
+            if "..." in operand and spec is not None:
+                named = operand.replace("...", " ")
+                count = len(named.split()) if has_words(text) else len("".join(named.split()))
+                return max(0, spec.rank - count)
+    return 0
+
+
+def _check_fit(
+    einsums: Sequence[Einsum],
+    names: Sequence[Names],
+    specs: Sequence[SpecPart],
+    places: _SpecPlaces,
+    ranked: bool,
+) -> None:
+    """Raise `NotationError` where the specs do not fit the einsums in number, rank, or by a stray ``?``."""
+    if len(einsums) != len(specs):
+        raise places.error(
+            min(len(einsums), len(specs)),
+            0,
+            f"the specs have {_count(len(specs), 'part')} but the chain has {len(einsums)},",
+            "write one part for each einsum, with ; between them",
+        )
+    for index, (einsum, (operand_names, result_name), part) in enumerate(
+        zip(einsums, names, specs, strict=True)
+    ):
+        if len(einsum.operands) != len(part.operands):
+            raise places.error(
+                index,
+                min(len(einsum.operands), len(part.operands)),
+                f"{_count(len(part.operands), 'spec')} for the {_count(len(einsum.operands), 'operand')} of "
+                f"{quote(str(einsum))}",
+                "write one spec for each operand, with commas between them",
+            )
+        rows = zip(
+            (*operand_names, result_name),
+            (*einsum.operands, einsum.result),
+            (*part.operands, part.result),
+            strict=True,
+        )
+        for place, (name, dims, spec) in enumerate(rows):
+            if not ranked and spec is None and place < len(operand_names) and (place or not index):
+                raise places.error(
+                    index,
+                    place,
+                    f"the spec of {name} is left open, but a program is given its operands,",
+                    "'?' may stand for results and intermediates; _ leaves a dimension whole",
+                )
+            if spec is not None and spec.rank != len(dims):
+                raise places.error(
+                    index,
+                    place,
+                    f"the spec {quote(write_spec(spec))} has {_count(spec.rank, 'entry', 'entries')}, "
+                    f"but {name} has the {_count(len(dims), 'dimension')} {quote(dims_text(dims))},",
+                    "write one entry for each dimension; _ leaves a dimension whole",
+                )
+
+
+def dimension_sizes(einsums: Sequence[Einsum], text: str) -> dict[str, int]:
+    """Elements of every dimension: those in the text, and the defaults of the others.
+
+    Raises `NotationError` for text of another form, and for a dimension that no array has.
+    """
+    dims = list(dict.fromkeys(dim for einsum in einsums for dim in einsum.dims))
+    given = parse_sizes(text)
+    for name in given:
+        if name not in dims:
+            raise NotationError(
+                f"no array has the dimension {quote(name)} given a size",
+                text,
+                max(0, text.find(name.rstrip("0123456789") if name.startswith("...") else name)),
+                hint=f"the dimensions are {', '.join(dims) or 'none'}",
+            )
+    return usual_sizes(dims) | given
+
+
+def usual_sizes(dims: Sequence[str]) -> dict[str, int]:
+    """The sizes that dimensions have in this order where none are given."""
+    return dict(zip(dims, (*DEFAULT_SIZES, *(OTHER_SIZE,) * len(dims)), strict=False))
+
+
+def uneven_dims(array: ShardedArray, mesh: Mesh, sizes: str) -> Iterator[QuestionError]:
+    """An error for each dimension that the spec cuts into parts of different sizes.
+
+    A `NotationError` at its place in the text of the sizes, where it stands there. Raises `QuestionError`
+    for a spec that does not fit the array or the mesh.
+    """
+    if array.spec is None:
+        return
+    array.spec.check(mesh, array.rank, array.name)
+    for dim, elements, axes in zip(array.dims, array.shape, array.spec.dims, strict=True):
+        parts = mesh.group_size(axes)
+        if elements % parts:
+            over = ",".join(f"{axis}={mesh.axis_size(axis)}" for axis in axes)
+            problem = (
+                f"{dim}={elements} of {array.name} does not divide over {over}, which JAX arrays refuse,"
+            )
+            hint = (
+                f"use a multiple of {parts}, such as {dim}={-(-elements // parts) * parts}; "
+                "`shardviz layout` shows what the compiler would pad"
+            )
+            place = re.search(rf"(?<!\w){re.escape(dim)}\s*=", sizes)
+            if place:
+                yield NotationError(problem, sizes, place.start(), place.end(), hint)
+            else:
+                yield QuestionError(problem.rstrip(","), hint)
+
+
+def _count(number: int, one: str, many: str = "") -> str:
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
+@dataclass(frozen=True)
+class _SpecPlaces:
+    """The places of the specs in their text, at which errors point.
+
+    Arrays are counted within their part of a chain, the result last.
+    """
+
+    text: str
+
+    def error(self, part: int, array: int, problem: str, hint: str) -> NotationError:
+        """A `NotationError` that points at the spec of one array."""
+        start, stop = self._bounds(part, array)
+        return NotationError(problem, self.text, start, stop, hint)
+
+    def _bounds(self, part: int, array: int) -> tuple[int, int]:
+        parts: list[list[tuple[int, int]]] = [[]]
+        start = 0
+        for mark in _BETWEEN.finditer(_without_lists(self.text)):
+            if mark.group().startswith("("):
+                continue
+            piece = self.text[start : mark.start()]
+            begin = start + len(piece) - len(piece.lstrip())
+            parts[-1].append((begin, max(begin + 1, begin + len(piece.strip()))))
+            if mark.group() == ";":
+                parts.append([])
+            start = mark.end()
+        bounds = parts[part] if part < len(parts) else []
+        return bounds[array] if array < len(bounds) else (len(self.text), len(self.text) + 1)
+
+
+def _without_lists(text: str) -> str:
+    """The text with blanks for the brackets around the specs of all operands."""
+    for part in re.finditer(r"(?:\A|;)\s*", text):
+        end = list_end(text, part.end())
+        if end is not None:
+            text = f"{text[: part.end()]} {text[part.end() + 1 : end]} {text[end + 1 :]}"
+    return text

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from shardviz.planner.contraction import Sharing
-from shardviz.planner.moves import Axes, Move, Shards, State, spec_of
+from shardviz.planner.moves import Axes, ReshardMove, Shards, State, spec_of, state_of
 from shardviz.planner.problem import Contraction
+from shardviz.planner.work_split import WorkSplit
 from shardviz.sharding import Mesh, ShardedArray, shard_shape
 
 Operand = tuple[ShardedArray, State]
@@ -17,15 +17,17 @@ Operand = tuple[ShardedArray, State]
 
 
 @dataclass(frozen=True)
-class Choice:
+class EinsumChoice:
     """One einsum with what was chosen for it: `starts` are the operands' states before any step, `gathered`
-    the names of the arrays that the whole plan gathers."""
+    the names of the arrays that the whole plan gathers, `taken` is the result as the next einsum is given it,
+    None behind the last."""
 
     mesh: Mesh
     part: Contraction
-    sharing: Sharing
+    sharing: WorkSplit
     starts: tuple[State, ...]
     gathered: frozenset[str]
+    taken: ShardedArray | None
 
     def dim_of(self, axis: str) -> str | None:
         """The dimension of the einsum that `axis` splits while the devices compute."""
@@ -47,7 +49,7 @@ class Choice:
         return shards.move(op, axes, None, state, state).wire_bytes
 
 
-def explain_einsum(choice: Choice) -> str:
+def explain_einsum(choice: EinsumChoice) -> str:
     """What the devices compute, and what their results are."""
     part, mesh = choice.part, choice.mesh
     pieces = []
@@ -70,7 +72,7 @@ def explain_einsum(choice: Choice) -> str:
     return f"Every device {doing} and has its piece of {part.result.name}: no byte moves."
 
 
-def explain_moves(choice: Choice, array: ShardedArray, moves: Sequence[Move]) -> list[str]:
+def explain_moves(choice: EinsumChoice, array: ShardedArray, moves: Sequence[ReshardMove]) -> list[str]:
     """One sentence for each move of one operand, or of the result, on its way to one state."""
     is_operand = any(operand is array for operand in choice.part.operands)
     return [
@@ -80,7 +82,12 @@ def explain_moves(choice: Choice, array: ShardedArray, moves: Sequence[Move]) ->
 
 
 def _explain(
-    choice: Choice, array: ShardedArray, move: Move, following: Move | None, goal: State, is_operand: bool
+    choice: EinsumChoice,
+    array: ShardedArray,
+    move: ReshardMove,
+    following: ReshardMove | None,
+    goal: State,
+    is_operand: bool,
 ) -> str:
     match move.op:
         case "all_gather":
@@ -95,7 +102,9 @@ def _explain(
             return _reduce(choice, array, move, following, goal)
 
 
-def _gather(choice: Choice, array: ShardedArray, move: Move, goal: State, is_operand: bool) -> str:
+def _gather(
+    choice: EinsumChoice, array: ShardedArray, move: ReshardMove, goal: State, is_operand: bool
+) -> str:
     assert move.dim is not None
     n, axes = choice.mesh.group_size(move.axes), _names(move.axes)
     before, after = _extents(choice, array, move)
@@ -107,16 +116,29 @@ def _gather(choice: Choice, array: ShardedArray, move: Move, goal: State, is_ope
         return _gather_operand(choice, array, move, doing)
     whole = "All" if after == array.shape[move.dim] else "More"
     wanted = f"{whole} of {array.dims[move.dim]} of {array.name} is wanted on every device of {axes}"
-    return f"{wanted}: {doing}; {_sent(move, n)}."
+    return f"{wanted}{_given(choice, array, goal)}: {doing}; {_sent(move, n)}."
 
 
-def _extents(choice: Choice, array: ShardedArray, move: Move) -> tuple[int, ...]:
+def _given(choice: EinsumChoice, array: ShardedArray, goal: State) -> str:
+    """Where an intermediate result is given to be so; "" for the last, which is what is wanted."""
+    taken = choice.taken
+    if taken is None or array is not choice.part.result:
+        return ""
+    placed = f"split by {' and '.join(_places(array, goal))}" if any(goal[0]) else "whole"
+    if array.spec is not None and state_of(array.spec, choice.mesh) == goal:
+        return f", as {array.name} is given {placed}"
+    if taken.spec is not None and state_of(taken.spec, choice.mesh) == goal:
+        return f", as the next einsum is given {array.name} {placed}"
+    return ""
+
+
+def _extents(choice: EinsumChoice, array: ShardedArray, move: ReshardMove) -> tuple[int, ...]:
     """Elements of a device along the dimension of a move, before and after it."""
     assert move.dim is not None
     return tuple(_local(array, state, choice.mesh)[move.dim] for state in (move.before, move.after))
 
 
-def _gather_operand(choice: Choice, array: ShardedArray, move: Move, doing: str) -> str:
+def _gather_operand(choice: EinsumChoice, array: ShardedArray, move: ReshardMove, doing: str) -> str:
     """Why an operand loses a split for good: what else the axes do, or what it would send to keep it."""
     assert move.dim is not None
     part, dim, axes = choice.part, array.dims[move.dim], _names(move.axes)
@@ -157,7 +179,7 @@ def _gather_operand(choice: Choice, array: ShardedArray, move: Move, doing: str)
     )
 
 
-def _conflict(choice: Choice, array: ShardedArray, move: Move) -> tuple[str, str] | None:
+def _conflict(choice: EinsumChoice, array: ShardedArray, move: ReshardMove) -> tuple[str, str] | None:
     """Another operand that keeps the axes for a dimension of its own: in words, and what gathering that one
     would send, where it is more."""
     assert move.dim is not None
@@ -188,7 +210,9 @@ def _conflict(choice: Choice, array: ShardedArray, move: Move) -> tuple[str, str
     return None
 
 
-def _summing(choice: Choice, array: ShardedArray, move: Move, mates: Sequence[Operand]) -> str | None:
+def _summing(
+    choice: EinsumChoice, array: ShardedArray, move: ReshardMove, mates: Sequence[Operand]
+) -> str | None:
     """The textbook would add partial sums here (case 3), where that sends more than gathering."""
     assert move.dim is not None
     dim = array.dims[move.dim]
@@ -203,7 +227,9 @@ def _summing(choice: Choice, array: ShardedArray, move: Move, mates: Sequence[Op
     )
 
 
-def _afterwards(choice: Choice, array: ShardedArray, move: Move, mates: Sequence[Operand]) -> str:
+def _afterwards(
+    choice: EinsumChoice, array: ShardedArray, move: ReshardMove, mates: Sequence[Operand]
+) -> str:
     """The one collective on the result that gathering the operand saves, where that sends more."""
     assert move.dim is not None
     dim, result = array.dims[move.dim], choice.part.result
@@ -218,7 +244,7 @@ def _afterwards(choice: Choice, array: ShardedArray, move: Move, mates: Sequence
     return f"; gathering {result.name} afterwards would send {sent:,}" if sent > move.wire_bytes else ""
 
 
-def _partial_sums(choice: Choice, move: Move) -> tuple[str, int]:
+def _partial_sums(choice: EinsumChoice, move: ReshardMove) -> tuple[str, int]:
     """The collective that would add partial sums of the result over a gather's axes, and what it sends."""
     result = choice.part.result
     scattered = result.spec is not None and set(move.axes) <= set(result.spec.axes)
@@ -226,7 +252,9 @@ def _partial_sums(choice: Choice, move: Move) -> tuple[str, int]:
     return op, choice.wire_bytes(result, op, move.axes, choice.sharing.result)
 
 
-def _gathered(choice: Choice, array: ShardedArray, move: Move, mates: Sequence[Operand]) -> float:
+def _gathered(
+    choice: EinsumChoice, array: ShardedArray, move: ReshardMove, mates: Sequence[Operand]
+) -> float:
     """What gathering all operands along a dimension sends; infinite where they do not split it alike."""
     assert move.dim is not None
     dim, (dims, _) = array.dims[move.dim], choice.start(array)
@@ -241,7 +269,9 @@ def _gathered(choice: Choice, array: ShardedArray, move: Move, mates: Sequence[O
     return total
 
 
-def _slice(choice: Choice, array: ShardedArray, move: Move, goal: State, is_operand: bool) -> str:
+def _slice(
+    choice: EinsumChoice, array: ShardedArray, move: ReshardMove, goal: State, is_operand: bool
+) -> str:
     assert move.dim is not None
     dim, n = array.dims[move.dim], choice.mesh.group_size(move.axes)
     after = _local(array, move.after, choice.mesh)[move.dim]
@@ -251,7 +281,9 @@ def _slice(choice: Choice, array: ShardedArray, move: Move, goal: State, is_oper
     )
 
 
-def _exchange(choice: Choice, array: ShardedArray, move: Move, goal: State, is_operand: bool) -> str:
+def _exchange(
+    choice: EinsumChoice, array: ShardedArray, move: ReshardMove, goal: State, is_operand: bool
+) -> str:
     assert move.dim is not None
     n = choice.mesh.group_size(move.axes)
     target = next(
@@ -262,7 +294,8 @@ def _exchange(choice: Choice, array: ShardedArray, move: Move, goal: State, is_o
     if is_operand or not _stays(move, target, goal):
         why = f"{_purpose(choice, array, move, target, goal, is_operand)}, {array.name} trades"
     else:
-        why = f"With a split along {array.dims[target]} wanted, {array.name} trades"
+        given = _given(choice, array, goal)
+        why = f"With a split along {array.dims[target]} wanted{given}, {array.name} trades"
     return (
         f"{why} its split of "
         f"{array.dims[move.dim]} over {_names(move.axes)} for one of {array.dims[target]}: each device keeps "
@@ -271,7 +304,7 @@ def _exchange(choice: Choice, array: ShardedArray, move: Move, goal: State, is_o
 
 
 def _purpose(
-    choice: Choice, array: ShardedArray, move: Move, place: int, goal: State, is_operand: bool
+    choice: EinsumChoice, array: ShardedArray, move: ReshardMove, place: int, goal: State, is_operand: bool
 ) -> str:
     """What a move that splits a dimension of an array further is for."""
     dim, axes = array.dims[place], _names(move.axes)
@@ -287,7 +320,7 @@ def _purpose(
     return f"To have {choice.part.result.name} split along {dim} over {axes}"
 
 
-def _permute(array: ShardedArray, move: Move, goal: State) -> str:
+def _permute(array: ShardedArray, move: ReshardMove, goal: State) -> str:
     before, after = _placed(array, move.before), _placed(array, move.after)
     end = "" if goal == move.after else ", where the next step can work on them"
     return (
@@ -296,12 +329,14 @@ def _permute(array: ShardedArray, move: Move, goal: State) -> str:
     )
 
 
-def _stays(move: Move, dim: int, goal: State) -> bool:
+def _stays(move: ReshardMove, dim: int, goal: State) -> bool:
     """Whether the axes that a move puts on a dimension are wanted there in the end."""
     return set(move.axes) <= set(goal[0][dim])
 
 
-def _reduce(choice: Choice, array: ShardedArray, move: Move, following: Move | None, goal: State) -> str:
+def _reduce(
+    choice: EinsumChoice, array: ShardedArray, move: ReshardMove, following: ReshardMove | None, goal: State
+) -> str:
     n, axes = choice.mesh.group_size(move.axes), _names(move.axes)
     held = f"Each of the {n} devices along {axes} holds a partial sum of {array.name}"
     if move.op == "psum":
@@ -312,7 +347,7 @@ def _reduce(choice: Choice, array: ShardedArray, move: Move, following: Move | N
     assert move.dim is not None
     dim = array.dims[move.dim]
     if _stays(move, move.dim, goal):
-        why = f", and {dim} is wanted split over {axes}"
+        why = f", and {dim} is wanted split over {axes}{_given(choice, array, goal)}"
     elif following is not None and following.op == "all_gather" and set(move.axes) <= set(following.axes):
         why = ", and the next step gathers the pieces along with others"
     else:
@@ -323,7 +358,7 @@ def _reduce(choice: Choice, array: ShardedArray, move: Move, following: Move | N
     )
 
 
-def _sent(move: Move, n: int) -> str:
+def _sent(move: ReshardMove, n: int) -> str:
     return f"each device sends {n - 1}/{n} of {move.bytes:,} bytes = {move.wire_bytes:,}"
 
 
@@ -333,8 +368,11 @@ def _local(array: ShardedArray, state: State, mesh: Mesh) -> tuple[int, ...]:
 
 def _placed(array: ShardedArray, state: State) -> str:
     """Such as ``b over X, d over Y``."""
-    pairs = [f"{dim} over {_names(axes)}" for dim, axes in zip(array.dims, state[0], strict=True) if axes]
-    return ", ".join(pairs) or "whole"
+    return ", ".join(_places(array, state)) or "whole"
+
+
+def _places(array: ShardedArray, state: State) -> list[str]:
+    return [f"{dim} over {_names(axes)}" for dim, axes in zip(array.dims, state[0], strict=True) if axes]
 
 
 def _names(axes: Axes) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass, field
 
-from shardviz.planner.moves import Axes, Move, Shards, State
+from shardviz.planner.moves import Axes, ReshardMove, Shards, State
 
 EXACT_AXES = 3
 """Up to so many axes to move, the path is the cheapest. With more it is a good one: the number of states
@@ -13,22 +13,22 @@ grows with the factorial of the axes."""
 
 
 @dataclass(frozen=True, order=True)
-class Cost:
-    """What a plan is judged by, in this order: bytes on the wire, collectives, local slices."""
+class PathCost:
+    """The cost of moves, compared in this order: bytes on the wire, collectives, local slices."""
 
     wire_bytes: int = 0
     collectives: int = 0
     slices: int = 0
 
-    def __add__(self, other: Cost) -> Cost:
-        return Cost(
+    def __add__(self, other: PathCost) -> PathCost:
+        return PathCost(
             self.wire_bytes + other.wire_bytes,
             self.collectives + other.collectives,
             self.slices + other.slices,
         )
 
 
-Path = tuple[Cost, tuple[Move, ...]]
+Path = tuple[PathCost, tuple[ReshardMove, ...]]
 
 
 @dataclass
@@ -40,13 +40,13 @@ class Reshards:
     """
 
     sizes: dict[str, int]
-    _searches: dict[tuple[tuple[int, ...], str, Axes, State], Search] = field(default_factory=dict)
+    _searches: dict[tuple[tuple[int, ...], str, Axes, State], PathSearch] = field(default_factory=dict)
     _paths: dict[tuple[tuple[int, ...], str, State, State], Path] = field(default_factory=dict)
 
     def path(self, shape: tuple[int, ...], dtype: str, start: State, goal: State) -> Path:
         """The cost and the moves from `start` to `goal` of an array with that global shape."""
         if start == goal:
-            return Cost(), ()
+            return PathCost(), ()
         key = (shape, dtype, start, goal)
         if key not in self._paths:
             self._paths[key] = self._find(shape, dtype, start, goal)
@@ -72,10 +72,10 @@ class Reshards:
         inner = Shards(inner_shape, dtype, self.sizes, pool)
         if len(pool) <= EXACT_AXES:
             key = (inner_shape, dtype, pool, inner_start)
-            moves = self._searches.setdefault(key, Search(inner, inner_start)).to(inner_goal)
+            moves = self._searches.setdefault(key, PathSearch(inner, inner_start)).to(inner_goal)
         else:
             moves = _greedy(inner, inner_start, inner_goal)
-        cost = sum(map(_cost, moves), start=Cost())
+        cost = sum(map(_cost, moves), start=PathCost())
         return cost, tuple(
             whole.move(m.op, m.axes, m.dim, _with(m.before, fixed, pending), _with(m.after, fixed, pending))
             for m in moves
@@ -83,7 +83,7 @@ class Reshards:
 
 
 @dataclass
-class Search:
+class PathSearch:
     """All cheapest paths from one state of an array, found as they are asked for (Dijkstra's algorithm).
 
     `to` resumes where the last question left off, so that asking for many goals from one start costs
@@ -92,16 +92,16 @@ class Search:
 
     shards: Shards
     start: State
-    _best: dict[State, tuple[Cost, Move | None]] = field(init=False)
-    _heap: list[tuple[Cost, int, State]] = field(init=False)
+    _best: dict[State, tuple[PathCost, ReshardMove | None]] = field(init=False)
+    _heap: list[tuple[PathCost, int, State]] = field(init=False)
     _settled: set[State] = field(init=False, default_factory=set)
     _pushed: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
-        self._best = {self.start: (Cost(), None)}
-        self._heap = [(Cost(), 0, self.start)]
+        self._best = {self.start: (PathCost(), None)}
+        self._heap = [(PathCost(), 0, self.start)]
 
-    def to(self, goal: State) -> tuple[Move, ...]:
+    def to(self, goal: State) -> tuple[ReshardMove, ...]:
         """The moves of a cheapest path to `goal`."""
         while goal not in self._settled:
             if not self._heap:
@@ -110,14 +110,14 @@ class Search:
             if state not in self._settled:
                 self._settled.add(state)
                 self._leave(state, cost)
-        path: list[Move] = []
+        path: list[ReshardMove] = []
         state = goal
         while (move := self._best[state][1]) is not None:
             path.append(move)
             state = move.before
         return tuple(reversed(path))
 
-    def _leave(self, state: State, cost: Cost) -> None:
+    def _leave(self, state: State, cost: PathCost) -> None:
         for move in self.shards.moves(state):
             reached = cost + _cost(move)
             known = self._best.get(move.after)
@@ -127,14 +127,14 @@ class Search:
                 heapq.heappush(self._heap, (reached, self._pushed, move.after))
 
 
-def _greedy(shards: Shards, start: State, goal: State) -> tuple[Move, ...]:
+def _greedy(shards: Shards, start: State, goal: State) -> tuple[ReshardMove, ...]:
     """Moves that each bring axes into place, the fewest bytes for each first; the plain way from where
     none does."""
-    path: list[Move] = []
+    path: list[ReshardMove] = []
     state = start
     while state != goal:
         left = _out_of_place(state, goal)
-        options: list[tuple[float, int, int, Move]] = []
+        options: list[tuple[float, int, int, ReshardMove]] = []
         for move in shards.moves(state):
             gain = left - _out_of_place(move.after, goal)
             if gain > 0:
@@ -148,7 +148,7 @@ def _greedy(shards: Shards, start: State, goal: State) -> tuple[Move, ...]:
 
 
 def _out_of_place(state: State, goal: State) -> int:
-    """How many axes are not where the goal has them, or have one before them that is not."""
+    """The number of axes that are not where the goal has them, or have one before them that is not."""
     count = 2 * sum(axis not in goal[1] for axis in state[1])
     for held, wanted in zip(state[0], goal[0], strict=True):
         same = len(_common(held, wanted))
@@ -156,9 +156,9 @@ def _out_of_place(state: State, goal: State) -> int:
     return count
 
 
-def _plain(shards: Shards, start: State, goal: State) -> tuple[Move, ...]:
+def _plain(shards: Shards, start: State, goal: State) -> tuple[ReshardMove, ...]:
     """Reduce, gather everything, slice: seldom cheapest, always possible."""
-    moves: list[Move] = []
+    moves: list[ReshardMove] = []
     dims, pending = start
 
     def take(op: str, axes: Axes, dim: int | None, after: State) -> State:
@@ -177,8 +177,8 @@ def _plain(shards: Shards, start: State, goal: State) -> tuple[Move, ...]:
     return tuple(moves)
 
 
-def _cost(move: Move) -> Cost:
-    return Cost(move.wire_bytes, int(move.op != "slice"), int(move.op == "slice"))
+def _cost(move: ReshardMove) -> PathCost:
+    return PathCost(move.wire_bytes, int(move.op != "slice"), int(move.op == "slice"))
 
 
 def _common(old: Axes, new: Axes) -> Axes:

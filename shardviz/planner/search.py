@@ -102,7 +102,7 @@ def _same_size(mesh: Mesh, axes: list[str], one: int, other: int) -> bool:
 
 
 def _asks_nothing(problem: Problem) -> bool:
-    """Whether no spec is given at all, so that axes of one size are alike."""
+    """No spec is given at all, so that axes of one size are alike."""
     return all(array.spec is None for part in problem.parts for array in (*part.operands, part.result))
 
 

@@ -15,7 +15,7 @@ from textual.drivers._byte_stream import ByteStream
 from textual.drivers.web_driver import WebDriver
 from textual.message import Message
 
-from shardviz.tui.terminal_input import TerminalInput
+from shardviz.tui.terminal_input import NoParser, TerminalInput
 
 PATIENCE_S = 4.0
 """How long the application may take to end by itself."""
@@ -30,7 +30,11 @@ class VisitorDriver(WebDriver):
     """
 
     def run_input_thread(self) -> None:
-        packets, typed = ByteStream(), TerminalInput()
+        try:
+            packets, typed = ByteStream(), TerminalInput()
+        except NoParser:
+            super().run_input_thread()
+            return
         for data in self._input_reader:
             for kind, payload in packets.feed(data) if data else ():
                 if kind == "D":

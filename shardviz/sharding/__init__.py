@@ -1,7 +1,7 @@
 """Meshes, partition specs, arrays and the layout of one over the other. Standard library only."""
 
 from shardviz.sharding.array import ShardedArray, shard_shape
-from shardviz.sharding.dtype import array_bytes, canonical_dtype
+from shardviz.sharding.array import array_bytes, canonical_dtype
 from shardviz.sharding.layout import DeviceShard, Layout, Uneven
 from shardviz.sharding.mesh import Mesh
 from shardviz.sharding.partition_spec import PartitionSpec

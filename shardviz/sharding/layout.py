@@ -1,4 +1,4 @@
-"""Which slice of an array every device holds."""
+"""The slice of an array that every device holds."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_RANK = 8
 
 @dataclass(frozen=True)
 class DeviceShard:
-    """What one device holds: `slices` bound its elements as (start, stop) of each dimension.
+    """The part of an array on one device: `slices` bound its elements as (start, stop) of each dimension.
 
     `shard` numbers the data: devices with equal numbers hold equal data.
     """
@@ -73,7 +73,7 @@ class Layout:
 
     @cached_property
     def parts(self) -> tuple[int, ...]:
-        """Into how many parts each dimension is cut."""
+        """The number of parts into which each dimension is cut."""
         return self.spec.parts(self.mesh)
 
     @cached_property
@@ -86,12 +86,12 @@ class Layout:
 
     @property
     def replicas(self) -> int:
-        """How many devices hold each piece of data."""
+        """The number of devices that hold each piece of data."""
         return self.array.replicas(self.mesh)
 
     @property
     def num_shards(self) -> int:
-        """How many different pieces of data there are, partial sums counted apart."""
+        """The number of different pieces of data, partial sums counted apart."""
         return self.mesh.size // self.replicas
 
     @cached_property
@@ -106,22 +106,19 @@ class Layout:
         )
 
     def block(self, position: int) -> tuple[int, ...]:
-        """Which part of each dimension the device at `position` holds."""
-        coords = dict(zip(self.mesh.axis_names, self.mesh.coords(position), strict=True))
-        block = []
-        for dim in self.spec.dims:
-            index = 0
-            for axis in dim:
-                index = index * self.mesh.axis_size(axis) + coords[axis]
-            block.append(index)
-        return tuple(block)
+        """The part of each dimension that the device at `position` holds."""
+        coords = self.mesh.coords(position)
+        return tuple(self._index(coords, axes) for axes in self.spec.dims)
 
     def partial(self, position: int) -> int:
-        """Which partial sum the device holds: 0 unless the array is unreduced."""
-        coords = dict(zip(self.mesh.axis_names, self.mesh.coords(position), strict=True))
+        """The partial sum that the device holds: 0 unless the array is unreduced."""
+        return self._index(self.mesh.coords(position), self.spec.unreduced)
+
+    def _index(self, coords: tuple[int, ...], axes: tuple[str, ...]) -> int:
+        """The row-major place of coordinates among those along some axes."""
         index = 0
-        for axis in self.spec.unreduced:
-            index = index * self.mesh.axis_size(axis) + coords[axis]
+        for axis in axes:
+            index = index * self.mesh.axis_size(axis) + coords[self.mesh.axis_names.index(axis)]
         return index
 
     def slices(self, block: tuple[int, ...]) -> tuple[tuple[int, int], ...]:

@@ -59,7 +59,7 @@ class Mesh:
 
     @property
     def size(self) -> int:
-        """How many devices there are."""
+        """The number of devices."""
         return math.prod(self.axis_sizes)
 
     @property
@@ -120,7 +120,7 @@ class Mesh:
 
 
 def is_axis_name(name: str) -> bool:
-    """Whether a name can stand in every notation: ASCII, a letter first, then letters, digits, `_`."""
+    """A name can stand in every notation: ASCII, a letter first, then letters, digits, `_`."""
     return name.isascii() and name.isidentifier() and name[0] != "_"
 
 

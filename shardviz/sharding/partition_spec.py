@@ -1,4 +1,4 @@
-"""Which mesh axes split which dimension of an array."""
+"""The mesh axes that split each dimension of an array."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class PartitionSpec:
         return tuple(axis for dim in self.dims for axis in dim)
 
     def parts(self, mesh: Mesh) -> tuple[int, ...]:
-        """Into how many parts each dimension is cut."""
+        """The number of parts into which each dimension is cut."""
         return tuple(mesh.group_size(dim) for dim in self.dims)
 
     def check(self, mesh: Mesh, rank: int, name: str = "the array") -> None:

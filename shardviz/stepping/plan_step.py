@@ -1,18 +1,26 @@
-"""A step of a plan → the question that `shardviz step` would ask about it."""
+"""A step of a plan as the question that `shardviz step` would ask about it, and its cost."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from shardviz.collectives.operations import AllGather, AllToAll, PPermute, PSum, PSumScatter
 from shardviz.errors import QuestionError
-from shardviz.stepping.device_numbers import counted_shards
-from shardviz.stepping.question import CollectiveQuestion, check_size, schedule_for_operation, whole
+from shardviz.planner.plan import LOCAL_OPS, Plan, Step
+from shardviz.sharding import Layout, ShardedArray
+from shardviz.stepping.question import (
+    CollectiveQuestion,
+    check_size,
+    counted_shards,
+    schedule_for_operation,
+    whole,
+)
 
 if TYPE_CHECKING:
     from shardviz.collectives import Operation
     from shardviz.planner import Plan
     from shardviz.planner.plan import Step
-    from shardviz.sharding import Layout
 
 
 def question_of_step(plan: Plan, number: int, algorithm: str | None = None) -> CollectiveQuestion:
@@ -44,10 +52,36 @@ def operation_of_step(plan: Plan, number: int) -> Operation:
     return _operation(step, _before(plan, step))
 
 
+@dataclass(frozen=True)
+class StepCost:
+    """Rounds, and the bytes that the device which sends most sends over all of them: by `algorithm`, and at
+    least (`shardviz.collectives.lower_bound`)."""
+
+    algorithm: str
+    rounds: int
+    wire_bytes: int
+    least_rounds: int
+    least_wire_bytes: int
+
+
+def step_cost(plan: Plan, number: int) -> StepCost:
+    """The cost of step `number`, from 1. Raises `QuestionError` where that is no collective, or too large."""
+    from shardviz.hardware.links import links_from_text
+    from shardviz.stepping.collective_run import CollectiveRun
+
+    step = plan.steps[number - 1]
+    if step.op == "ppermute":
+        # Each device has one message; who sends to whom takes long to find on a large mesh.
+        return StepCost("direct", 1, step.wire_bytes, 1, step.wire_bytes)
+    question = question_of_step(plan, number)
+    schedule = question.schedule
+    run = CollectiveRun(question, links_from_text(schedule.pattern.dims, None, None, None))
+    sent, bound = run.timeline.device_bytes, run.bound
+    return StepCost(schedule.algorithm, schedule.rounds, sent, bound.rounds, bound.wire_bytes)
+
+
 def _collective(plan: Plan, number: int) -> Step:
     """The step with that number, which sends something."""
-    from shardviz.planner.plan import LOCAL_OPS
-
     collectives = [place for place, step in enumerate(plan.steps, 1) if step.op not in LOCAL_OPS]
     if not 1 <= number <= len(plan.steps):
         raise QuestionError(
@@ -60,9 +94,7 @@ def _collective(plan: Plan, number: int) -> Step:
 
 
 def _before(plan: Plan, step: Step) -> Layout:
-    """What every device holds before the step."""
-    from shardviz.sharding import Layout, ShardedArray
-
+    """The layout of the array before the step."""
     mesh = plan.problem.mesh
     array = next(
         array
@@ -78,9 +110,7 @@ def _before(plan: Plan, step: Step) -> Layout:
 
 
 def _final(step: Step, before: Layout) -> tuple[str, tuple[int, ...]]:
-    """Who holds the parts of the array after the step, in order: where dimension 0 alone has parts."""
-    from shardviz.sharding import Layout
-
+    """The spec after the step, and the holders of its parts in order: where dimension 0 alone has parts."""
     if any(step.to_spec.dims[1:]) or step.to_spec.unreduced:
         return "", ()
     after = Layout(before.array.with_spec(step.to_spec), before.mesh)
@@ -100,8 +130,6 @@ def _which(plan: Plan, collectives: list[int]) -> str:
 
 
 def _operation(step: Step, before: Layout) -> Operation:
-    from shardviz.collectives.operations import AllGather, AllToAll, PPermute, PSum, PSumScatter
-
     if step.op == "psum":
         return PSum(step.axes)
     if step.op == "ppermute":
@@ -119,8 +147,6 @@ def _operation(step: Step, before: Layout) -> Operation:
 def _permutation(step: Step, before: Layout) -> tuple[tuple[int, int], ...]:
     """Every member of a group gets the block that it should hold, from a member that has it: in all groups
     the same ones, since groups differ in axes that stay."""
-    from shardviz.sharding import Layout
-
     mesh = before.mesh
     after = Layout(before.array.with_spec(step.to_spec), mesh)
     group = mesh.groups(step.axes)[0]

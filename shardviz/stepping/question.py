@@ -1,28 +1,47 @@
-"""A collective over an array on a mesh, carried out by one schedule: what is to be stepped through."""
+"""A collective over an array on a mesh, carried out by one schedule, as people ask for it in texts."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from shardviz.collectives.operations import check_operation, operation_for
+from shardviz.collectives.operations.dimension import UnfitShard
+from shardviz.collectives.values import array_from_numbers, numpy_dtype
 from shardviz.errors import QuestionError, plural
+from shardviz.notation import (
+    Context,
+    Numbers,
+    Reading,
+    layout_as_read,
+    parse_axes,
+    parse_numbers,
+    parse_shape,
+    read_sharding,
+)
+from shardviz.sharding import PartitionSpec
+from shardviz.sharding.array import BITS
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from shardviz.collectives import Operation, Schedule
+    from shardviz.collectives.schedule import Values
     from shardviz.sharding import Layout, Mesh
 
-    Values = NDArray[Any]
-
 MAX_BYTES = 2**62
-"""What all devices send to all stays below it, so that sums of bytes fit 64 bits."""
+"""Bytes that all devices send to all stay below it, so that sums of them fit 64 bits."""
 MAX_DEVICES = 2**20
 """Every one of them has a place in the answer."""
+MAX_COUNTED = 2**16
+"""Elements of a larger array are not numbered when nobody gives them."""
+MAX_HELD = 2**28
+"""Bytes of the numbers that all devices may hold together, before or after."""
+DTYPE_OF = {"bool": "pred", "int": "s32", "float": "f32", "complex": "c64"}
+"""The dtype of numbers when nobody gives one."""
 
 ALGORITHM_OF = {"all_to_all": "pairwise", "broadcast": "binomial-tree", "permute": "direct"}
-"""What carries out a pattern when nobody chooses; a ring, or a torus over several axes, the others. An
+"""The algorithm of a pattern when nobody chooses; a ring, or a torus over several axes, the others. An
 all_reduce of too few elements for that has `whole` instead."""
 
 
@@ -44,6 +63,44 @@ class CollectiveQuestion:
     final_spec: str = ""
     final_positions: tuple[int, ...] = ()
     counted: bool = False
+
+
+def question_from_options(
+    name: str,
+    given: Mapping[str, Any],
+    *,
+    mesh: Mesh,
+    axis: str | None,
+    data: str | None,
+    shape: str | None,
+    spec: str | None,
+    dtype: str | None,
+    algorithm: str | None,
+    pieces: int | None,
+) -> CollectiveQuestion:
+    """The question, checked in full before anything large is made. Raises `ShardvizError`.
+
+    Left out, `axis` are all axes of the mesh, `data` 0, 1, 2, …, `shape` one dimension or what the operation
+    needs, `spec` dimension 0 over all axes.
+    """
+    check_operation(name, given)
+    check_size(mesh)
+    axes = mesh.axis_names if axis is None else parse_axes(axis, mesh)
+    operation = operation_for(name, axes, given, mesh.group_size(axes))
+    schedule = schedule_for_operation(operation, mesh, algorithm, pieces)
+    pieces_of_block = schedule.pattern.pieces(schedule.chunks)
+    smallest = operation.smallest_shard(schedule.pattern.group_size, pieces_of_block)
+    numbers = None if data is None else parse_numbers(data)
+    layout = _layout(mesh, numbers, shape, spec, dtype, smallest)
+    check_layout(layout)
+    _check_shards(operation, layout, numbers is not None)
+    if algorithm is None and pieces is None:
+        schedule = whole(schedule, layout.shard_shape)
+    shown = str(layout.spec) if spec is None else spec
+    shards = shards_from(layout, numbers, operation)
+    final = final_result(operation, mesh)
+    counted = numbers is None and shards is not None
+    return CollectiveQuestion(operation, layout, shown, schedule, shards, *final, counted=counted)
 
 
 def schedule_for_operation(
@@ -81,8 +138,6 @@ def final_result(operation: Operation, mesh: Mesh) -> tuple[str, tuple[int, ...]
     """
     import numpy as np
 
-    from shardviz.sharding import PartitionSpec
-
     reduced = operation.axes if operation.leaves_copies else ()
     axes = tuple(axis for axis in mesh.axis_names if axis not in reduced)
     positions = np.arange(mesh.size).reshape(mesh.axis_sizes)
@@ -118,3 +173,125 @@ def check_size(mesh: Mesh) -> None:
         raise QuestionError(
             f"the mesh {mesh} has {mesh.size:,} devices", f"shardviz steps through up to {MAX_DEVICES:,}"
         )
+
+
+def _check_shards(operation: Operation, layout: Layout, given: bool) -> None:
+    """Raise `QuestionError` for shards on which the operation does not work, with a whole array that would
+    give it others; `given`: its numbers were."""
+    group_size = layout.mesh.group_size(operation.axes)
+    try:
+        operation.check(layout.shard_shape, layout.array.dtype, group_size)
+    except UnfitShard as error:
+        shapes = []
+        for size in error.sizes:
+            shape = list(layout.array.shape)
+            shape[error.dim] = size * layout.parts[error.dim]
+            shapes.append(shape)
+        if given:
+            would = " or ".join(f"{math.prod(shape):,}" for shape in shapes) + " numbers"
+            would += "" if len(shapes[0]) == 1 else f" in the shape {_joined(shapes)}"
+        else:
+            would = f"--shape {_joined(shapes)}"
+        each = " or ".join(f"{size:,}" for size in error.sizes)
+        raise QuestionError(
+            error.message, f"{would} would work: {each} along that dimension on each device"
+        ) from None
+
+
+def _joined(shapes: list[list[int]]) -> str:
+    return " or ".join("x".join(map(str, shape)) for shape in shapes)
+
+
+def _layout(
+    mesh: Mesh,
+    numbers: Numbers | None,
+    shape: str | None,
+    spec: str | None,
+    dtype: str | None,
+    smallest: tuple[int, ...],
+) -> Layout:
+    sizes: tuple[int, ...] | None = None if numbers is None else (len(numbers),)
+    if shape is not None:
+        sizes = parse_shape(shape)
+    if spec is not None:
+        reading = read_sharding(spec, Context(mesh, None if sizes is None else len(sizes)))
+        if shape is None and reading.shape is not None:
+            sizes = reading.shape
+    else:
+        rank = len(smallest) if sizes is None else len(sizes)
+        reading = Reading(PartitionSpec(((mesh.axis_names,) + ((),) * rank)[:rank]))
+        spec = str(reading.spec)
+    if sizes is None:
+        parts = reading.spec.parts(mesh)
+        padded = (*smallest, *(1,) * len(parts))
+        sizes = tuple(size * count for size, count in zip(padded, parts, strict=False))
+    if numbers is not None and math.prod(sizes) != len(numbers):
+        raise QuestionError(
+            f"--data has {plural(len(numbers), 'number')}, but an array of the shape "
+            f"{'x'.join(map(str, sizes)) or '()'} has {math.prod(sizes):,}",
+            "give as many numbers as the shape has, or leave out --data for 0, 1, 2, …",
+        )
+    usual = "s32" if numbers is None else DTYPE_OF[numbers.kind]
+    return layout_as_read(sizes, mesh, spec, reading, dtype, usual)
+
+
+def shards_from(layout: Layout, numbers: Numbers | None, operation: Operation) -> Values | None:
+    """Every device's numbers; None where nobody gave them and there would be too many to follow.
+
+    Raises `QuestionError` for given numbers that are too many, or one that the dtype cannot hold.
+    """
+    if numbers is None:
+        return counted_shards(layout, operation)
+    count = held(layout, operation)
+    if _bytes_held(layout, operation) > MAX_HELD:
+        raise QuestionError(
+            f"{layout.mesh.size:,} devices would hold {count:,} numbers together, more than "
+            f"{MAX_HELD // 2**20} MiB of them",
+            "leave out --data to follow chunks without numbers",
+        )
+    return shards_of(array_from_numbers(numbers.texts, layout.array.dtype), layout)
+
+
+def counted_shards(layout: Layout, operation: Operation) -> Values | None:
+    """Shards of 0, 1, 2, …, each addend of a pending sum with its own; None where they would be too many."""
+    elements = layout.array.elements * layout.mesh.group_size(layout.spec.unreduced)
+    if elements > MAX_COUNTED or _bytes_held(layout, operation) > MAX_HELD:
+        return None
+    return shards_of(counted(elements, layout.array.dtype), layout)
+
+
+def held(layout: Layout, operation: Operation) -> int:
+    """Elements that all devices hold together, before or after."""
+    larger = operation.larger(layout.shard_shape, layout.mesh.group_size(operation.axes))
+    return layout.mesh.size * max(1, math.prod(layout.shard_shape), math.prod(larger))
+
+
+def _bytes_held(layout: Layout, operation: Operation) -> int:
+    return held(layout, operation) * max(8, BITS[layout.array.dtype]) // 8
+
+
+def counted(count: int, dtype: str) -> Values:
+    """0, 1, 2, …, starting over where the dtype cannot tell the next number from others."""
+    import ml_dtypes
+    import numpy as np
+
+    element = numpy_dtype(dtype)
+    if dtype == "pred":
+        different = 2
+    elif dtype[0] in "su":
+        different = int(ml_dtypes.iinfo(element).max) + 1  # type: ignore[no-untyped-call]
+    else:
+        different = 2 ** (int(ml_dtypes.finfo(element).nmant) + 1)  # type: ignore[no-untyped-call]
+    return (np.arange(count) % min(different, max(1, count))).astype(element)
+
+
+def shards_of(values: Values, layout: Layout) -> Values:
+    """The parts of an array by mesh position; `values` is flat, and has an array for each addend of a sum."""
+    parts = (*layout.parts, layout.mesh.group_size(layout.spec.unreduced))
+    sizes = layout.shard_shape
+    interleaved = [size for pair in zip(parts, sizes, strict=False) for size in pair]
+    rank = len(sizes)
+    blocks = values.reshape(parts[-1], *interleaved)
+    order = (*range(1, 2 * rank, 2), 0, *range(2, 2 * rank + 1, 2))
+    shards: Values = blocks.transpose(order).reshape(math.prod(parts), *sizes)[layout.shards()]
+    return shards

@@ -1,13 +1,18 @@
-"""What JAX says of a result."""
+"""The verdict of JAX: it runs the same collective, and its results are compared with ours."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from shardviz.errors import CompilerError, TargetError
+from shardviz.stepping.question import MAX_COUNTED, CollectiveQuestion
+
 if TYPE_CHECKING:
-    from shardviz.collectives.judgement import Judgement
-    from shardviz.compiler import Ran
+    from shardviz.collectives import Frames
+    from shardviz.collectives.verification import VerificationResult
+    from shardviz.compiler import Pending, Ran, Target, Worker
 
 
 @dataclass(frozen=True)
@@ -15,9 +20,39 @@ class Verdict:
     """The same collective as JAX ran it, and its values beside ours."""
 
     ran: Ran
-    judgement: Judgement
+    verification: VerificationResult
 
     @property
     def agrees(self) -> bool:
-        """Whether nothing differs but by the order of additions."""
-        return self.judgement.verdict != "different"
+        """Nothing differs but by the order of additions."""
+        return self.verification.verdict != "different"
+
+
+def ask_jax(
+    worker: Worker, question: CollectiveQuestion, target: Target, told: Callable[[str], None] | None = None
+) -> Pending[Ran]:
+    """Send the collective and its numbers to JAX; `told` is called with each stage, from another thread.
+
+    Raises `TargetError` where there are no numbers, or more devices than the target has.
+    """
+    if question.shards is None:
+        raise TargetError(
+            f"the {question.layout.array.elements:,} elements are followed without numbers",
+            f"take an array of up to {MAX_COUNTED:,}, or --on none",
+        )
+    return worker.run(question.operation, question.layout.mesh, question.shards, target, told)
+
+
+def compare_with_jax(question: CollectiveQuestion, frames: Frames, ran: Ran) -> Verdict:
+    """A comparison of JAX's results with ours. `frames` are those of the question, with its numbers.
+
+    Raises `CompilerError` where JAX has no results.
+    """
+    from shardviz.collectives.verification import verify
+
+    if ran.shards is None:
+        raise CompilerError(ran.error, ran.hint)
+    before, after = frames.before, frames.after
+    assert before is not None
+    assert after is not None
+    return Verdict(ran, verify(question.operation, question.layout.mesh, before, after, ran.shards))

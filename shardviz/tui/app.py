@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from textual import events
 from textual.app import ComposeResult
@@ -22,7 +22,6 @@ from shardviz.tui.screen_tabs import WIDE, ScreenTabs
 from shardviz.tui.too_small import TooSmall, is_too_small
 
 if TYPE_CHECKING:
-    from textual.command import Provider
     from textual.dom import DOMNode
 
     from shardviz.compiler import Worker
@@ -37,13 +36,6 @@ PANES = {"layout": "LayoutPane", "plan": "PlanPane", "step": "StepPane", "compil
 """The screens' classes by area, each in the module `pane` of its folder, loaded when it is first shown."""
 TALL = 30
 """Lines from which on there is room for blank ones around the screen."""
-
-
-def command_search() -> type[Provider]:
-    """The palette's source, loaded when the palette first opens."""
-    from shardviz.tui.command_search import CommandSearch
-
-    return CommandSearch
 
 
 class ShardvizApp(Editor):
@@ -62,8 +54,6 @@ class ShardvizApp(Editor):
     #body > * { min-width: 36; min-height: 6; }
     """
     BINDINGS = bindings(APP)
-    ENABLE_COMMAND_PALETTE = True
-    COMMANDS: ClassVar = {command_search}
     TITLE = "shardviz"
 
     is_left = False
@@ -296,6 +286,12 @@ class ShardvizApp(Editor):
         lesson = ("lesson",) if self.lesson is not None else ()
         self.push_screen(HelpDialog((*lesson, *(areas[::-1] if self.is_left else areas))))
 
+    def action_command_palette(self) -> None:
+        from shardviz.tui.command_search import Palette
+
+        if not isinstance(self.screen, Palette):
+            self.push_screen(Palette())
+
     def action_examples(self) -> None:
         from shardviz.tui.dialogs.examples import ExamplesDialog
 
@@ -349,11 +345,7 @@ class ShardvizApp(Editor):
                 "A visitor's session writes no files; c shows the code, y copies it.", severity="warning"
             )
             return
-        # What is said in passing does not belong to the picture.
         self.clear_notifications()
-        self.call_after_refresh(self._open_export, suffix)
-
-    def _open_export(self, suffix: str) -> None:
         from shardviz.tui.dialogs.export import ExportDialog
         from shardviz.tui.dialogs.exports import exports_of
 

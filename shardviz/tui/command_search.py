@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.await_complete import AwaitComplete
+from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 from textual.markup import escape
 
@@ -15,6 +16,16 @@ from shardviz.tui.registry import AREAS, COMMANDS
 
 FOUND = [command for command in COMMANDS if command.name != "command_palette"]
 """All but the one that opens the palette itself."""
+
+
+class Palette(CommandPalette):
+    """Textual's palette, of these commands alone, which is left once."""
+
+    def __init__(self) -> None:
+        super().__init__([CommandSearch])
+
+    def dismiss(self, result: None = None) -> AwaitComplete:
+        return super().dismiss(result) if self.is_active else AwaitComplete()
 
 
 class CommandSearch(Provider):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from shardviz.lessons.pointing import Place
     from shardviz.planner import Plan
     from shardviz.render.palette import Palette
-    from shardviz.stepping.walk import Walk
+    from shardviz.stepping.collective_run import CollectiveRun
     from shardviz.tui.answers.answer import Answer
 
 
@@ -81,7 +81,7 @@ class Pane(Vertical):
         """
         return ""
 
-    def exported(self) -> Plan | Walk | None:
+    def exported(self) -> Plan | CollectiveRun | None:
         """What a page or a notebook of the pane shows; None where it is the draft's problem."""
         return None
 

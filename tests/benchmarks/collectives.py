@@ -10,7 +10,7 @@ import numpy as np
 from timing import call, line
 
 from shardviz.collectives import OPERATIONS, Frames, Pattern, schedule_for
-from shardviz.hardware import Wire, timeline, topology_for
+from shardviz.hardware import LinkSpec, timeline, topology_for
 from shardviz.sharding import Mesh
 
 DEVICES = 2048
@@ -35,7 +35,7 @@ print(statistics.median(taken[1:]))
 
 
 def report() -> None:
-    wire = Wire()
+    wire = LinkSpec()
 
     def gather() -> None:
         operation = OPERATIONS["all_gather"](("i",))

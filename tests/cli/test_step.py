@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-import shardviz.collectives.judgement
+import shardviz.collectives.verification
 from shardviz.cli.entry import run
-from shardviz.collectives.judgement import Judgement
+from shardviz.collectives.verification import VerificationResult
 
 Capture = pytest.CaptureFixture[str]
 SIXTEEN = "3,1,4,1,5,9,2,6,5,3,5,8,9,7,1,2"
@@ -246,9 +246,9 @@ def test_too_many_numbers_to_show_are_followed_as_chunks(capsys: Capture) -> Non
 
 def test_jax_that_differs_fails_the_check(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        shardviz.collectives.judgement,
-        "judge",
-        lambda *_: Judgement("different", 4, 1, 1, 2, (0,), "7", "8"),
+        shardviz.collectives.verification,
+        "verify",
+        lambda *_: VerificationResult("different", 4, 1, 1, 2, (0,), "7", "8"),
     )
     out = printed(capsys, "psum", "--mesh", "i=4", "--data", "3,9,5,2", code=1)
     assert "1 of 4 values differ" in out

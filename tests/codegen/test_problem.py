@@ -20,7 +20,7 @@ from shardviz.errors import QuestionError
 from shardviz.planner import problem_from_text
 from shardviz.render.highlighted import highlighted
 from shardviz.sharding import Mesh
-from shardviz.sharding.dtype import BITS
+from shardviz.sharding.array import BITS
 from shardviz.stepping.plan_step import question_of_step
 
 SMALL = read(draft_from_options("bd,df->bf", specs="XY,Y_->X_", sizes="b=8,d=16,f=4"))

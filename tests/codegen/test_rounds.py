@@ -12,8 +12,8 @@ from shardviz.codegen.rounds import rounds_code
 from shardviz.drafts.draft import Draft
 from shardviz.drafts.lines import draft_from_line
 from shardviz.drafts.reading import read
-from shardviz.stepping.links import links_from_text
-from shardviz.stepping.walk import Walk
+from shardviz.hardware.links import links_from_text
+from shardviz.stepping.collective_run import CollectiveRun
 
 DEVICES = re.compile(r'jax\.config\.update\("jax_(platforms|num_cpu_devices)", .*\)\n')
 """What the tests have set up already."""
@@ -21,7 +21,7 @@ DEVICES = re.compile(r'jax\.config\.update\("jax_(platforms|num_cpu_devices)", .
 
 def walk_of(line):
     question = read(draft_from_line(line, Draft())).collective
-    return Walk(question, links_from_text(question.schedule.pattern.dims, None, None, None))
+    return CollectiveRun(question, links_from_text(question.schedule.pattern.dims, None, None, None))
 
 
 def printed_rounds(text):

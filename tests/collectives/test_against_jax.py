@@ -16,16 +16,16 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from shardviz.collectives import ALGORITHMS, OPERATIONS, Frames, Operation, schedule_for, schedules_for
-from shardviz.collectives.judgement import judge
 from shardviz.collectives.operations import PMean, PPermute
 from shardviz.collectives.values import numpy_dtype
+from shardviz.collectives.verification import verify
 from shardviz.compiler import TARGETS
 from shardviz.compiler.child.collective import Collective
 from shardviz.compiler.child.program import WIDE
 from shardviz.compiler.ran import run_request
 from shardviz.errors import QuestionError
 from shardviz.sharding import Mesh
-from shardviz.sharding.dtype import BITS
+from shardviz.sharding.array import BITS
 
 BATCHES = 16
 SLOW = range(5, BATCHES)
@@ -190,12 +190,12 @@ def batch(number: int) -> list[Case]:
 
 
 def judged(cases: list[Case], number: int):
-    """(case, schedule, judgement) for every case and algorithm."""
+    """(case, schedule, verification) for every case and algorithm."""
     rng = random.Random(number)
     for case, theirs in zip(cases, ran_by_jax(cases), strict=True):
         for schedule in schedules(case, rng):
             ours = Frames(schedule, case.operation, case.mesh, case.shards).after
-            yield case, schedule, judge(case.operation, case.mesh, case.shards, ours, theirs)
+            yield case, schedule, verify(case.operation, case.mesh, case.shards, ours, theirs)
 
 
 @pytest.mark.parametrize(
@@ -204,10 +204,10 @@ def judged(cases: list[Case], number: int):
 )
 def test_every_algorithm_gives_what_jax_gives(number):
     wrong, seen = [], 0
-    for case, schedule, judgement in judged(batch(number), number):
+    for case, schedule, verification in judged(batch(number), number):
         seen += 1
-        if judgement.verdict == "different" or (exact(case) and judgement.verdict != "equal"):
-            wrong.append(f"{case} by {schedule.algorithm} in {schedule.chunks} chunks: {judgement}")
+        if verification.verdict == "different" or (exact(case) and verification.verdict != "equal"):
+            wrong.append(f"{case} by {schedule.algorithm} in {schedule.chunks} chunks: {verification}")
     assert not wrong, "\n".join([f"{len(wrong)} of {seen} cases of batch {number} differ:", *wrong[:10]])
     assert seen >= COLLECTIVES
 
@@ -254,4 +254,4 @@ def test_the_judge_catches_a_wrong_meaning(right, wrong):
     for operation, verdict in ((right, "equal"), (wrong, "different")):
         schedule = schedule_for("direct", operation.pattern((4,)))
         ours = Frames(schedule, operation, mesh, shards).after
-        assert judge(right, mesh, shards, ours, theirs).verdict == verdict
+        assert verify(right, mesh, shards, ours, theirs).verdict == verdict

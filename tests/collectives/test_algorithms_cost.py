@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from shardviz.collectives.algorithms import ALGORITHMS, schedule_for, schedules_for
-from shardviz.collectives.algorithms.double_binary_tree import trees
-from shardviz.collectives.optimum import lower_bound
-from shardviz.collectives.pattern import Pattern
+from shardviz.collectives.algorithms.trees import trees
+from shardviz.collectives.pattern import Pattern, lower_bound
 
 GATHERS = ("all_gather", "reduce_scatter")
 PAIRS = [(name, kind) for name, algorithm in ALGORITHMS.items() for kind in algorithm.kinds]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from shardviz.collectives import Pattern, Phase, Schedule, Sends, Trace, schedule_for
-from shardviz.collectives.algorithms.double_binary_tree import trees
+from shardviz.collectives import Pattern, Phase, Schedule, Sends, schedule_for, trace_of
+from shardviz.collectives.algorithms.trees import trees
 from shardviz.collectives.trace import ScheduleError
 
 
@@ -65,10 +65,10 @@ def rounds_of(kind: str, *rounds: list[tuple[int, int]]) -> Schedule:
 
 def test_what_arrives_in_a_round_cannot_be_sent_on_in_it() -> None:
     with pytest.raises(ScheduleError, match="sends what a member does not hold"):
-        Trace(rounds_of("broadcast", [(0, 1), (1, 2)]))
+        trace_of(rounds_of("broadcast", [(0, 1), (1, 2)]))
 
 
 def test_what_comes_a_second_time_has_been_there_since_the_first() -> None:
-    trace = Trace(rounds_of("broadcast", [(0, 1)], [(1, 2)], [(2, 1)]))
+    trace = trace_of(rounds_of("broadcast", [(0, 1)], [(1, 2)], [(2, 1)]))
     assert trace.held(1).member.tolist() == [0, 1]
     assert not trace.held(3).arrived.any()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import fields
+from dataclasses import MISSING, fields
 
 import jax
 import ml_dtypes
@@ -15,6 +15,7 @@ from jax.sharding import PartitionSpec as P
 
 from shardviz.collectives.operations import (
     OPERATIONS,
+    PARAMETERS,
     AllGather,
     AllToAll,
     PBroadcast,
@@ -29,7 +30,7 @@ from shardviz.collectives.operations import (
 from shardviz.collectives.values import numpy_dtype
 from shardviz.errors import QuestionError
 from shardviz.sharding import Mesh, canonical_dtype
-from shardviz.sharding.dtype import BITS
+from shardviz.sharding.array import BITS
 
 DTYPES = [name for name, bits in BITS.items() if bits]
 GROUP = ("g",)
@@ -533,3 +534,14 @@ def test_parameters_have_the_names_of_jax():
 def test_what_is_only_moved_is_never_added():
     with pytest.raises(NotImplementedError, match="all_gather reduces nothing"):
         AllGather(GROUP).combined(np.ones(1), np.ones(1))
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_every_field_is_given_by_one_parameter_and_needed_where_it_has_no_default(name):
+    own = {field.name: field.default is MISSING for field in fields(OPERATIONS[name]) if field.name != "axes"}
+    assert {parameter.field: parameter.needed for parameter in OPERATIONS[name].takes} == own
+
+
+def test_a_parameter_that_several_operations_take_is_the_same():
+    taken = [parameter for kind in OPERATIONS.values() for parameter in kind.takes]
+    assert len(set(taken)) == len(PARAMETERS) == len({parameter.name for parameter in taken})

@@ -12,7 +12,7 @@ from shardviz.collectives.values import array_from_numbers, numpy_dtype
 from shardviz.compiler.child.program import jax_dtype
 from shardviz.errors import QuestionError, ShardvizError
 from shardviz.sharding import canonical_dtype
-from shardviz.sharding.dtype import BITS
+from shardviz.sharding.array import BITS
 
 DTYPES = [name for name, bits in BITS.items() if bits]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shardviz.compare import differences
-from shardviz.compiler import Worker, parse_targets
+from shardviz.compiler import parse_targets
 from shardviz.notation import parse_mesh
 from shardviz.planner import plan, problem_from_text
 
@@ -28,17 +28,15 @@ REASONS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def ask():
-    with Worker() as worker:
+@pytest.fixture
+def ask(worker):
+    def asked(target, specs, sizes):
+        problem = problem_from_text("bd,df->bf", mesh=parse_mesh("X=2,Y=4"), specs=specs, sizes=sizes)
+        answer = worker.ask(problem, *parse_targets(target))
+        assert answer.status == "ok", answer.error
+        return answer, differences(plan(problem), answer)
 
-        def asked(target, specs, sizes):
-            problem = problem_from_text("bd,df->bf", mesh=parse_mesh("X=2,Y=4"), specs=specs, sizes=sizes)
-            answer = worker.ask(problem, *parse_targets(target))
-            assert answer.status == "ok", answer.error
-            return answer, differences(plan(problem), answer)
-
-        yield asked
+    return asked
 
 
 @pytest.mark.parametrize(("target", "specs", "sizes", "codes"), REASONS)

@@ -64,21 +64,20 @@ def planner(mesh: str) -> Planner:
     return Planner(parse_mesh(mesh))
 
 
-def answered(seed: str, count: int) -> Iterator[tuple]:
+def answered(worker: Worker, seed: str, count: int) -> Iterator[tuple]:
     """Questions with the plan, Shardy's answer and the differences; what JAX refuses is passed over."""
     draw = random.Random(seed)
     (target,) = parse_targets("shardy")
-    with Worker() as worker:
-        for question in (random_question(draw) for _ in range(count)):
-            text, mesh, specs, sizes = question
-            try:
-                problem = problem_from_text(text, mesh=parse_mesh(mesh), specs=specs, sizes=sizes)
-            except ShardvizError:
-                continue
-            answer = worker.ask(problem, target)
-            if answer.status == "ok":
-                plan = planner(mesh).plan(problem)
-                yield question, plan, answer, differences(plan, answer)
+    for question in (random_question(draw) for _ in range(count)):
+        text, mesh, specs, sizes = question
+        try:
+            problem = problem_from_text(text, mesh=parse_mesh(mesh), specs=specs, sizes=sizes)
+        except ShardvizError:
+            continue
+        answer = worker.ask(problem, target)
+        if answer.status == "ok":
+            plan = planner(mesh).plan(problem)
+            yield question, plan, answer, differences(plan, answer)
 
 
 def kinds(moved) -> Counter:
@@ -100,7 +99,7 @@ def check(question, plan, answer, found) -> None:
         if all(len(part.operands) == 1 for part in plan.problem.parts):
             assert not re.search("multipl|product", one.message), (question, one)
         left = MOVED.sub("", one.message)
-        known = {number for each in (*ours, *theirs) for number in each[2:]} | sums(ours) | sums(theirs)
+        known = {size for each in (*ours, *theirs) for size in each[2:]} | sums(ours) | sums(theirs)
         known |= held(plan, answer) if "other_result" in one.code else set()
         assert {number(each) for each in re.findall(r"[\d,]*\d(?= (?:bytes|sent))", left)} <= known, one
 
@@ -145,20 +144,20 @@ def sums(moved) -> set[int]:
     return {sum(subset) for subset in subsets}
 
 
-def corpus(seed: str, count: int) -> Counter:
+def corpus(worker: Worker, seed: str, count: int) -> Counter:
     codes: Counter[str] = Counter()
-    for one in answered(seed, count):
+    for one in answered(worker, seed, count):
         check(*one)
         codes.update(difference.code for difference in one[-1])
     return codes
 
 
-def test_every_sentence_about_a_random_answer_is_true():
-    codes = corpus("compare", 60)
+def test_every_sentence_about_a_random_answer_is_true(worker):
+    codes = corpus(worker, "compare", 60)
     assert len(codes) > 8, codes
 
 
 @pytest.mark.slow
-def test_every_sentence_about_many_random_answers_is_true():
-    codes = corpus("compare at length", 2500)
+def test_every_sentence_about_many_random_answers_is_true(worker):
+    codes = corpus(worker, "compare at length", 2500)
     assert len(codes) > 16, codes

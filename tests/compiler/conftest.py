@@ -1,21 +1,11 @@
-"""One worker for all tests of the room: loading JAX is most of what a question costs."""
+"""A matmul to ask about."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from shardviz.compiler import Worker
 from shardviz.notation import parse_mesh
 from shardviz.planner import Problem, problem_from_text
-
-
-@pytest.fixture(scope="session")
-def worker() -> Iterator[Worker]:
-    with Worker() as shared:
-        shared.start()
-        yield shared
 
 
 @pytest.fixture

@@ -106,6 +106,7 @@ def test_a_flag_that_libtpu_does_not_know_is_whose_variable_it_is(matmul, monkey
     assert "LIBTPU_INIT_ARGS: correct it or unset it" in caught.value.hint
 
 
+@pytest.mark.usefixtures("own_compilers")
 def test_a_tpu_compiler_over_the_time_limit_is_stopped(capsys):
     words = ("explain", "bd,df->bf", "--specs", "XY,Y_->X_", "--target", "v5e:2x4", "--timeout", "0.05")
     assert run(words) == 3

@@ -15,7 +15,6 @@ from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
 from shardviz.collectives import Frames, schedules_for
-from shardviz.collectives.judgement import judge
 from shardviz.collectives.operations import (
     AllGather,
     AllToAll,
@@ -29,6 +28,7 @@ from shardviz.collectives.operations import (
     RaggedAllToAll,
 )
 from shardviz.collectives.values import numpy_dtype
+from shardviz.collectives.verification import verify
 from shardviz.compiler import TARGETS, Worker
 from shardviz.compiler.child.collective import Collective
 from shardviz.compiler.ran import run_request
@@ -102,8 +102,8 @@ def test_every_operation_runs_and_all_algorithms_agree(worker, operation, mesh, 
     assert dict(ran.versions)["jax"] == jax.__version__
     for schedule in schedules_for(operation.pattern(operation.dims(mesh))):
         ours = Frames(schedule, operation, mesh, shards).after
-        judgement = judge(operation, mesh, shards, ours, ran.shards)
-        assert judgement.verdict == "equal", (schedule.algorithm, judgement)
+        verification = verify(operation, mesh, shards, ours, ran.shards)
+        assert verification.verdict == "equal", (schedule.algorithm, verification)
 
 
 @pytest.mark.parametrize("dtype", ["pred", "s4", "u8", "s64", "f64", "c128", "bf16", "f8e4m3fn", "f4e2m1fn"])

@@ -12,7 +12,7 @@ from shardviz.compare import Difference
 from shardviz.compiler import Compiled
 from shardviz.documents.plans import layout_document, ranking_document
 from shardviz.documents.programs import explain_document
-from shardviz.hardware import Place, Placement
+from shardviz.hardware import DeviceCoords, Placement
 from shardviz.hlo import Collective, CollectiveMatmul, Work
 from shardviz.notation import parse_mesh
 from shardviz.planner import Plan, plan, problem_from_text, search
@@ -150,7 +150,9 @@ def test_what_a_schedule_and_a_placement_tell() -> None:
         between_slices=True,
     )
     ring = CollectiveMatmul("all-gather", ("Y",), 2, 4, ("cp.1", "cp.2"), ("fusion.1",), 1024, None)
-    places = Placement((0, 2, 1, 3), tuple(Place((i % 2, i // 2)) for i in range(4)), (2, 2), (True, False))
+    places = Placement(
+        (0, 2, 1, 3), tuple(DeviceCoords((i % 2, i // 2)) for i in range(4)), (2, 2), (True, False)
+    )
     compiled = Compiled(
         "v5e:2x2",
         "ok",

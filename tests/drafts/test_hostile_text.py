@@ -81,23 +81,23 @@ EDITS = st.one_of(
     st.tuples(st.just(toggle_unreduced), SMALL, AXES),
 )
 PATIENCE = 2.0
-"""Seconds that no edit may take, however slow the machine: a search that explodes takes minutes."""
+"""Seconds of processor time that no edit may take: a search that explodes takes minutes."""
 
 
 @given(st.lists(EDITS, max_size=6))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_nothing_that_is_done_to_a_draft_raises_or_hangs(edits):
     draft = Draft()
     scene = read(draft)
     for edit, *arguments in edits:
-        began = time.monotonic()
+        began = time.process_time()
         if edit == "row":
             number, text = arguments
             draft = enter(draft, f"specs.{number % len(draft.specs)}", text)
         else:
             draft = edit(draft, *arguments)
         scene = read(draft, scene)
-        assert time.monotonic() - began < PATIENCE
+        assert time.process_time() - began < PATIENCE
         assert scene.draft == draft
         assert len(scene.rows) == len(draft.specs)
         assert all(fault.message and "\n" not in fault.message for fault in scene.faults)
@@ -126,7 +126,7 @@ READERS = {
 @pytest.mark.parametrize("name", READERS)
 def test_a_reader_gives_a_value_or_an_error_in_bounded_time(name):
     @given(TEXTS, st.sampled_from([1, 1, 1, 2000]))
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     def check(text, times):
         began = time.process_time()
         with contextlib.suppress(ShardvizError):
@@ -164,7 +164,7 @@ def test_whatever_a_reader_raises_is_a_fault_of_its_field(field, text, reader, m
 
 
 @given(st.sampled_from(FIELDS), TEXTS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_text_with_a_fault_stays_as_it_was_typed(field, text):
     entered = enter(Draft(), field, text)
     scene = read(entered, read(Draft()))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -66,6 +68,17 @@ def test_a_damaged_file_is_set_aside_and_said_so(path, content, reason):
     assert caught.value.hint == "it is now session.json.damaged; shardviz begins anew"
     assert (path.parent / "session.json.damaged").read_bytes() == content
     assert load_session() is None
+    save_session(SESSION)
+    assert load_session() == SESSION
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo])
+def test_what_is_no_file_is_set_aside_and_said_so(path, make):
+    path.parent.mkdir(parents=True)
+    make(path)
+    with pytest.raises(StateError, match="was damaged: it is not a file") as caught:
+        load_session()
+    assert caught.value.hint == "it is now session.json.damaged; shardviz begins anew"
     save_session(SESSION)
     assert load_session() == SESSION
 

@@ -6,7 +6,7 @@ import string
 import zlib
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shardviz.drafts.draft import CollectiveDraft, Draft
@@ -50,7 +50,6 @@ def packed(document):
     return "shardviz1-" + base64.urlsafe_b64encode(checked).rstrip(b"=").decode()
 
 
-@settings(deadline=None)
 @given(SHARED)
 def test_what_is_shared_arrives(shared):
     made = to_string(shared)
@@ -58,7 +57,6 @@ def test_what_is_shared_arrives(shared):
     assert from_string(made) == shared
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_an_altered_string_is_refused_or_says_the_same(data):
     made = to_string(LESSON)

@@ -155,7 +155,7 @@ def drafts(draw):
 
 
 @given(drafts(), st.sampled_from(["explain", "tui"]))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_the_words_ask_what_the_draft_asks(draft, command):
     again = draft_from_words(words(draft, command), USUAL)
     asked, answered = read(draft).problem, read(again).problem

@@ -9,10 +9,10 @@ import pytest
 
 from shardviz.collectives import Pattern, schedule_for
 from shardviz.errors import QuestionError
-from shardviz.hardware import Wire, comparison, crossovers, left_out, timeline, topology_for
+from shardviz.hardware import LinkSpec, comparison, crossovers, left_out, timeline, topology_for
 from shardviz.hardware.crossover import LARGEST
 
-WIRE = Wire()
+WIRE = LinkSpec()
 
 
 def test_a_row_says_what_the_timeline_says() -> None:
@@ -132,7 +132,7 @@ def test_affine_times_cross_exactly_where_algebra_says() -> None:
 
 
 def test_where_nothing_takes_time_the_first_is_named() -> None:
-    nothing = Wire(0.0, float("inf"))
+    nothing = LinkSpec(0.0, float("inf"))
     found = crossovers(Pattern("all_reduce", (8,)), topology_for(None, (8,)), nothing)
     assert found == ((8, "ring"),)
     assert crossovers(Pattern("all_gather", (1,)), topology_for(None, (1,)), WIRE)[0][0] == 1
@@ -140,18 +140,18 @@ def test_where_nothing_takes_time_the_first_is_named() -> None:
 
 @pytest.mark.parametrize("kind", ["all_reduce", "all_to_all"])
 def test_64_devices_on_a_ring_take_seconds_at_most(kind: str) -> None:
-    begin = time.perf_counter()
+    begin = time.process_time()
     topology = topology_for(None, (64,))
     assert crossovers(Pattern(kind, (64,)), topology, WIRE)
     assert left_out(Pattern(kind, (64,)), topology) == ()
-    assert time.perf_counter() - begin < 60
+    assert time.process_time() - begin < 60
 
 
 def test_large_groups_leave_out_what_would_take_too_long_and_say_so() -> None:
     pattern, topology = Pattern("all_gather", (512,)), topology_for(None, (512,))
-    begin = time.perf_counter()
+    begin = time.process_time()
     assert crossovers(pattern, topology, WIRE) == ((512, "bidirectional-ring"),)
     reasons = dict(left_out(pattern, topology))
-    assert time.perf_counter() - begin < 60
+    assert time.process_time() - begin < 60
     assert set(reasons) == {"direct"}
     assert "too often to follow" in reasons["direct"]

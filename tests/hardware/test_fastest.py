@@ -8,8 +8,8 @@ import pytest
 
 from shardviz.collectives import Pattern
 from shardviz.errors import QuestionError
-from shardviz.hardware import Wire, comparison, crossovers, fastest, left_out, timeline, topology_for
-from shardviz.hardware.comparisons import Row, candidates
+from shardviz.hardware import LinkSpec, comparison, crossovers, fastest, left_out, timeline, topology_for
+from shardviz.hardware.comparisons import AlgorithmRow, candidates
 from shardviz.hardware.crossover import LARGEST
 
 WHOLE = 8 * 3 * 5 * 7 * 16
@@ -19,10 +19,10 @@ WHOLE = 8 * 3 * 5 * 7 * 16
 @pytest.mark.parametrize(
     ("topology_name", "wire"),
     [
-        (None, Wire()),
-        ("line", Wire(1e-5, 1e9)),
-        ("switch", Wire(1e-5, 1e9)),
-        ("ring", Wire(0.0)),
+        (None, LinkSpec()),
+        ("line", LinkSpec(1e-5, 1e9)),
+        ("switch", LinkSpec(1e-5, 1e9)),
+        ("ring", LinkSpec(0.0)),
     ],
 )
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ WHOLE = 8 * 3 * 5 * 7 * 16
     ],
 )
 def test_crossovers_name_what_the_table_stars(
-    pattern: Pattern, topology_name: str | None, wire: Wire
+    pattern: Pattern, topology_name: str | None, wire: LinkSpec
 ) -> None:
     topology = topology_for(topology_name, pattern.dims)
     borders = [begin for begin, _ in crossovers(pattern, topology, wire)]
@@ -54,13 +54,13 @@ def test_crossovers_name_what_the_table_stars(
 def test_lower_bounds_and_ties(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shardviz.hardware.timelines.QUEUE_WORK", 2**25)
     pattern, topology = Pattern("all_to_all", (512,)), topology_for(None, (512,))
-    rows = {row.algorithm: row for row in comparison(pattern, 2048, topology, Wire())}
+    rows = {row.algorithm: row for row in comparison(pattern, 2048, topology, LinkSpec())}
     assert not rows["direct"].exact
     # The bound of direct is below the time of the others, so that nobody knows.
     assert fastest(tuple(rows.values())) == ()
     assert fastest((rows["bruck"], rows["pairwise"])) == ("bruck",)
     assert fastest((rows["bruck"], rows["pairwise"], rows["ring"])) == ("bruck",)
-    assert fastest((rows["bruck"], Row("twin", rows["bruck"].timeline))) == ("bruck", "twin")
+    assert fastest((rows["bruck"], AlgorithmRow("twin", rows["bruck"].timeline))) == ("bruck", "twin")
     assert fastest((rows["ring"],)) == ()
 
 
@@ -73,30 +73,30 @@ def test_lower_bounds_and_ties(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_large_comparisons_end(kind: str, dims: tuple[int, ...]) -> None:
-    begin = time.perf_counter()
+    begin = time.process_time()
     pattern, topology = Pattern(kind, dims), topology_for(None, dims)
-    rows = comparison(pattern, 4 * pattern.group_size, topology, Wire())
+    rows = comparison(pattern, 4 * pattern.group_size, topology, LinkSpec())
     assert all(row.reason or row.seconds > 0 for row in rows)
-    assert crossovers(pattern, topology, Wire(), 4 * pattern.group_size)
+    assert crossovers(pattern, topology, LinkSpec(), 4 * pattern.group_size)
     # What a bound alone is known of is never compared as if it were a time.
     assert {row.algorithm for row in rows if not row.exact} <= {
         name for name, _ in left_out(pattern, topology)
     }
-    assert time.perf_counter() - begin < 60
+    assert time.process_time() - begin < 60
 
 
 def test_twenty_axes_are_refused_before_anything_is_listed() -> None:
-    begin = time.perf_counter()
+    begin = time.process_time()
     assert all(candidates(Pattern("all_reduce", (2,) * 20)).values())
     with pytest.raises(QuestionError, match="the 20,971,520 links of a torus of 2x2x2x") as caught:
         topology_for(None, (2,) * 20)
     assert "--topology ring or switch" in caught.value.hint
-    assert time.perf_counter() - begin < 60
+    assert time.process_time() - begin < 60
 
 
 def test_too_many_axes_are_too_long_though_rounds_are_alike() -> None:
     dims = (2,) * 18
     schedule = candidates(Pattern("all_reduce", dims))["torus"]
     assert not isinstance(schedule, str)
-    line = timeline(schedule, 4, topology_for(None, dims), Wire())
+    line = timeline(schedule, 4, topology_for(None, dims), LinkSpec())
     assert line.too_long == "rounds of 262,144 sends along 18 axes are too many to add up"

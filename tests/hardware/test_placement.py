@@ -9,15 +9,15 @@ from itertools import pairwise, product
 
 import pytest
 
-from shardviz.hardware import AxisRun, Place, Placement, axis_runs
 from shardviz.hardware.chips import TPUS
+from shardviz.hardware.placement import AxisRun, DeviceCoords, Placement, axis_runs, placed_topology
 from shardviz.sharding import Mesh
 
 
 def on_torus(torus, wrap, ids, cores=1, slices=1):
     """Devices numbered as the TPU compiler does: slice, z, y, x, core, the last the fastest."""
     places = [
-        Place(tuple(reversed(coords)), core, number)
+        DeviceCoords(tuple(reversed(coords)), core, number)
         for number in range(slices)
         for coords in product(*map(range, reversed(torus)))
         for core in range(cores)
@@ -26,7 +26,7 @@ def on_torus(torus, wrap, ids, cores=1, slices=1):
 
 
 def on_nodes(nodes, gpus):
-    places = [Place((), gpu, node) for node in range(nodes) for gpu in range(gpus)]
+    places = [DeviceCoords((), gpu, node) for node in range(nodes) for gpu in range(gpus)]
     return Placement(tuple(range(nodes * gpus)), tuple(places))
 
 
@@ -139,3 +139,34 @@ def test_hops_are_shortest_paths_for_any_order(torus):
 )
 def test_which_axes_close_to_rings(chip, torus, wrap):
     assert TPUS[chip].wrap(torus) == wrap
+
+
+EIGHT = tuple(range(8))
+MESH = Mesh(("X", "Y"), (2, 4))
+
+
+def on_chips(wrap: tuple[bool, bool], slices: int = 1) -> Placement:
+    """X along x, Y along y; or X between slices."""
+    places = (
+        DeviceCoords((x * (slices == 1), y), slice=x * (slices > 1)) for x in range(2) for y in range(4)
+    )
+    return Placement(EIGHT, tuple(places), (2, 4), wrap)
+
+
+def test_axes_close_where_those_of_the_chips_do():
+    assert str(placed_topology(on_chips((False, False)), MESH, ("Y",))) == "line of 4"
+    assert str(placed_topology(on_chips((False, True)), MESH, ("Y",))) == "ring of 4"
+    assert str(placed_topology(on_chips((False, False)), MESH, ("X", "Y"))) == "grid of 2x4"
+
+
+def test_nothing_is_said_of_neighbours_that_have_no_link():
+    apart = on_chips((False, False), 2)
+    assert placed_topology(apart, MESH, ("X",)) is None
+    assert str(placed_topology(apart, MESH, ("Y",))) == "line of 4"
+    far = Placement(EIGHT, tuple(DeviceCoords((0, y * 2)) for y in EIGHT), (1, 16), (False, True))
+    assert placed_topology(far, MESH, ("Y",)) is None
+
+
+def test_gpus_of_a_node_hang_on_a_switch():
+    gpus = Placement(EIGHT, tuple(DeviceCoords((), number) for number in EIGHT))
+    assert str(placed_topology(gpus, MESH, ("X", "Y"))) == "switch with 8"

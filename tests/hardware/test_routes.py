@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shardviz.hardware import Switch, Torus
-from shardviz.hardware.loads import link_loads
-from shardviz.hardware.routes import legs, links_at, next_links
+from shardviz.hardware.routes import legs, link_loads, links_at, next_links
 
 TORI = (
     st.lists(st.tuples(st.integers(1, 6), st.booleans()), min_size=1, max_size=3)
@@ -26,7 +25,7 @@ def pairs(torus: Torus) -> tuple[np.ndarray, np.ndarray]:
     return src[src != dst], dst[src != dst]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(TORI)
 def test_ways_are_shortest_and_as_written_out(plainly: SimpleNamespace, torus: Torus) -> None:
     src, dst = pairs(torus)
@@ -46,7 +45,7 @@ def test_ways_are_shortest_and_as_written_out(plainly: SimpleNamespace, torus: T
         assert len(links) == far[begin][end]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(TORI, st.data())
 def test_loads_are_those_of_the_ways(plainly: SimpleNamespace, torus: Torus, data: st.DataObject) -> None:
     src, dst = pairs(torus)

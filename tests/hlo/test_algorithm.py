@@ -28,5 +28,5 @@ GPU = '"collective_backend_config":{"is_sync":true,"backend":"%s","kernel_strate
 )
 def test_compilers_words(config, algorithm):
     line = f"%a = f32[8] all-reduce(%p), backend_config={{{config}}}"
-    assert algorithm_of(line, 0, len(line)) == algorithm
-    assert algorithm_of(line, 0, 10) == ""
+    assert algorithm_of(line) == algorithm
+    assert algorithm_of(line[:10]) == ""

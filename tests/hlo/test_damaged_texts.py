@@ -347,8 +347,8 @@ def test_reading_looks_at_few_lines():
     assert len(read_hlo(text, XY).collectives) == 1000
     ratios = []
     for _ in range(5):
-        start = time.perf_counter()
+        start = time.process_time()
         text.splitlines()
-        split = time.perf_counter() - start
+        split = time.process_time() - start
         ratios.append(seconds(read_hlo, text) / split)
     assert min(ratios) < 30

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from dataclasses import replace
 
@@ -84,6 +85,34 @@ def test_the_generic_form_says_the_same(lowered):
         with lowered.context:
             assert ir.Module.parse(text).operation.get_asm() == own
         assert facts(read_shardy(text)) == expected
+
+
+def wrapped(text: str, rng: random.Random, share: float) -> str:
+    """The text with line breaks in place of some of the spaces that stand in no string."""
+
+    margin = rng.choice(("\n", "\n        ", "\n\n\t", " \n"))
+
+    def broken(found: re.Match[str]) -> str:
+        return found[0] if found[0] != " " or rng.random() > share else margin
+
+    return re.sub(r'"(?:[^"\\]|\\.)*"|\n[ ]+| ', broken, text)
+
+
+@pytest.mark.parametrize("share", [0.03, 0.3, 1])
+def test_an_operation_may_go_on_in_the_next_line(lowered, share):
+    rng = random.Random(0)
+    with lowered.context:
+        shardy = ir.Module.parse(SHARDY)
+    for module in (lowered, shardy):
+        own = module.operation.get_asm()
+        generic = module.operation.get_asm(print_generic_op_form=True)
+        for text in (own, generic, older(generic)):
+            expected = facts(read_shardy(text))
+            for _ in range(4):
+                broken = wrapped(text, rng, share)
+                with lowered.context:
+                    assert ir.Module.parse(broken).operation.get_asm() == own
+                assert facts(read_shardy(broken)) == expected
 
 
 SHARDY = """module @m attributes {mhlo.num_partitions = 8 : i32, mhlo.num_replicas = 1 : i32} {

@@ -388,3 +388,19 @@ def test_two_modules_in_one_text():
     text = module("  ROOT %r = f32[8] call(%p), to_apply=%outer", BODY)
     once, twice = read_hlo(text, XY), read_hlo(text + "\n" + text, XY)
     assert twice.collectives == once.collectives * 2
+
+
+def test_branches_come_in_the_order_in_which_they_are_defined():
+    names = [f"branch.{number}" for number in range(8)]
+    bodies = "".join(
+        f"%{name} (p: f32[8]) -> f32[8] {{\n  %p.{name} = f32[8] parameter(0)\n"
+        f"  ROOT %of.{name} = f32[8] all-reduce(%p.{name}), replica_groups={{}}\n}}\n\n"
+        for name in names
+    )
+    called = ", ".join(f"%{name}" for name in names)
+    text = (
+        f"HloModule m, num_partitions=8\n\n{bodies}ENTRY %e (i: s32[], x: f32[8]) -> f32[8] {{\n"
+        "  %i = s32[] parameter(0)\n  %x = f32[8] parameter(1)\n"
+        f"  ROOT %c = f32[8] conditional(%i{', %x' * 8}), branch_computations={{{called}}}\n}}\n"
+    )
+    assert [each.name for each in read_hlo(text).collectives] == [f"of.{name}" for name in names]

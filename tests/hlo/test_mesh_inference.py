@@ -13,6 +13,8 @@ from shardviz.hlo.groups.axes import axis_groups
 from shardviz.hlo.groups.mesh_inference import mesh_of_groups
 from shardviz.hlo.groups.replica_groups import ReplicaGroups
 from shardviz.hlo.mlir.tensor_sharding import AxisRef
+from shardviz.render.palette import PLAIN
+from shardviz.render.programs.hlo_view import hlo_view
 from shardviz.sharding import Mesh
 
 HEADER = "HloModule m, num_partitions={devices}{more}\n\nENTRY %main (p: f32[8]) -> f32[8] {{\n"
@@ -177,6 +179,23 @@ def test_an_order_that_is_given_is_that_of_the_devices():
     mesh = Mesh(("x", "y"), (2, 4), ORDER)
     found = read_hlo(module(reduce(f"{TURNED} {{'y'}}")), mesh)
     assert (found.mesh, found.collectives[0].axes) == (mesh, ("x", "y:(1)2"))
+
+
+@pytest.mark.parametrize("named", [None, Mesh(("x", "y"), (2, 4))])
+def test_where_two_orders_stand_axes_are_those_that_groups_name(named):
+    """Neither explains the groups of the other; the lists and the pairs are of neither for certain."""
+    other = "mesh['x'=2,'y'=4], device_ids=(4,0,7,1,2,6,3,5)"
+    lines = [reduce(f"{LISTED} {{'x'}}"), reduce(f"{other} {{'y'}}"), reduce(f"{other} {{'y':(2)2,'0'}}")]
+    lines += [reduce("[2,4]<=[8]"), permute(RINGS)]
+    found = read_hlo(module(*lines), named, infer=named is None)
+    assert (found.mesh, found.mesh_orders, found.unread) == (Mesh(("x", "y"), (2, 4)), 2, ())
+    assert [each.axes for each in found.collectives] == [("x",), ("y",), ("y:(2)2", "x"), (), ()]
+    assert [each.groups for each in found.collectives] == [
+        each.groups for each in read_hlo(module(*lines)).collectives
+    ]
+    text = "\n".join(line.plain for line in hlo_view(found, named, 200, PLAIN))
+    assert "the devices of this mesh in 2 orders" in text
+    assert "for the others they are not determined" in text
 
 
 def test_meshes_of_two_orders_are_told_by_their_devices():

@@ -15,6 +15,8 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from shardviz.hlo import HloModule, read_hlo
+from shardviz.render.palette import PLAIN
+from shardviz.render.programs.hlo_view import hlo_view
 from shardviz.sharding import Mesh
 
 TWO_BY_FOUR = Mesh(("X", "Y"), (2, 4))
@@ -108,6 +110,33 @@ def test_collective_matmuls_in_a_loop_over_layers():
         assert (len(each.permutes), len(each.matmuls)) == (5, 2)
         assert each.bytes == 4096 * 4096 * 2
         assert each.wire_bytes == 3 * (1 + 4 * 2) * each.bytes // 8
+
+
+def test_unrolled_layers_share_the_first_permutes_of_their_rings():
+    """XLA sends the zeros that sums begin with once; each layer's two rings read alike."""
+    axis = Mesh(("X",), (4,))
+    chips = jax_mesh("v5e:2x4", axis)
+
+    def layers(x, *weights):
+        for into, out in zip(weights[::2], weights[1::2], strict=True):
+            x = lax.with_sharding_constraint(jax.nn.gelu(x @ into) @ out, NamedSharding(chips, P("X", None)))
+        return x
+
+    layer = [((2048, 8192), P(None, "X")), ((8192, 2048), P("X", None))]
+    module = read_hlo(compiled(layers, chips, [((2048, 2048), P("X", None)), *layer * 2]), axis)
+    found = module.collective_matmuls
+    whole, sent = 2048 * 2048 * 2, 512 * 2048 * 2
+    assert sorted(
+        (each.op, len(each.permutes), len(each.matmuls), each.bytes, each.wire_bytes) for each in found
+    ) == [
+        *[("all-gather", 3, 2, whole, 3 * sent)] * 2,
+        *[("reduce-scatter", 5, 2, whole, 5 * sent)] * 2,
+    ]
+    names = [name for each in found for name in each.permutes]
+    assert {*names} == {each.name for each in module.collectives}
+    assert len(names) == len(module.collectives) + 2
+    lines = [line.plain for line in hlo_view(module, axis, 120, PLAIN)]
+    assert sum("5 permutes both ways, 2 shared" in line for line in lines) == 2
 
 
 def test_a_fused_reduce_scatter():

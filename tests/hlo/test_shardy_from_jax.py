@@ -14,7 +14,7 @@ from jax import lax
 from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from shardviz.hlo import Collective, ShardyModule, read_shardy
+from shardviz.hlo import Collective, ShardyModule, read, read_shardy
 from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray
 
 XY = Mesh(("X", "Y"), (2, 4))
@@ -290,4 +290,32 @@ def test_axes_outside_of_a_manual_computation_split_its_shapes():
     assert [(c.op, c.axes, c.operand_shape) for c in read_shardy(text, XY).collectives] == [
         ("all-reduce", ("X",), (8, 8)),
         ("all-gather", ("Y",), (8, 8)),
+    ]
+
+
+def test_branches_of_conditionals_read_as_in_hlo():
+    """A gather of each device's part stands in a function that one branch calls, and in a loop's `case`."""
+    chips = jax.make_mesh(XY.axis_sizes, XY.axis_names, axis_types=(AxisType.Auto,) * 2)
+    gather = jax.jit(lambda x: lax.all_gather(x, "Y", tiled=True)[:8])
+    later = jax.jit(lambda x: lax.all_gather(x, "Y", tiled=True)[-8:])
+    branches = [later, lambda x: lax.psum(x, "X"), lambda x: lax.ppermute(x, "Y", [(0, 1), (1, 0)])]
+
+    def function(i, x):
+        x = lax.cond(i[0] > 1, gather, jnp.sin, lax.psum(x, "Y"))
+        return lax.fori_loop(0, 5, lambda _, x: lax.switch(i[0], branches, x), x)
+
+    split = {"in_specs": (P(), P("X", "Y")), "out_specs": P("X", "Y"), "check_vma": False}
+    mapped = jax.shard_map(function, mesh=chips, **split)
+    lowered = jax.jit(mapped).lower(jnp.zeros(1, int), jnp.zeros((16, 32)))
+    generic = lowered.compiler_ir("stablehlo").operation.get_asm(print_generic_op_form=True)
+    of_hlo, *of_mlir = (
+        sorted((each.op, each.axes, each.count, each.in_branch) for each in read(text, XY).collectives)
+        for text in (lowered.compile().as_text(), lowered.as_text(), generic)
+    )
+    assert of_mlir == [of_hlo] * 2
+    assert [(op, count) for op, _, count, in_branch in of_hlo if in_branch] == [
+        ("all-gather", 1),
+        ("all-gather", 5),
+        ("all-reduce", 5),
+        ("collective-permute", 5),
     ]

@@ -18,7 +18,7 @@ from shardviz.lessons.measures.subject import scene_of
 from shardviz.lessons.reading import read_lesson
 from shardviz.notation import parse_mesh
 from shardviz.sharding import Layout
-from shardviz.stepping.judging import judged
+from shardviz.stepping.verdict import compare_with_jax
 
 LESSON = """
 title = "Rows"
@@ -120,7 +120,7 @@ def test_numbers_that_differ_are_told():
 
     def told(number, answer=question.answer):
         ran = Ran("cpu", "ok", np.full((2, 1), number, asked.shards.dtype))
-        return replace(question, answer=answer).disagreement(judged(asked, frames, ran))
+        return replace(question, answer=answer).disagreement(compare_with_jax(asked, frames, ran))
 
     assert told(7) == ""
     assert told(8) == "JAX ends with 8 where ours is 7; device 0 first"

@@ -202,7 +202,8 @@ def test_a_folder_that_cannot_be_written_is_said(path, lessons):
 def test_what_is_no_file_is_not_waited_for(path):
     path.parent.mkdir(parents=True)
     os.mkfifo(path)
-    assert "cannot be read: it is not a file" in load().notice
+    assert "was damaged: it is not a file" in load().notice
+    assert not path.exists()
 
 
 def test_a_link_stays_one(path, lessons, tmp_path):

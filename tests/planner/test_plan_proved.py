@@ -14,8 +14,8 @@ from shardviz.errors import QuestionError
 from shardviz.notation import Einsum, write_spec
 from shardviz.notation.einsum import dims_text
 from shardviz.planner import Plan, Planner, Problem, plan, problem_from_text
-from shardviz.planner.interpreter import PlanError, run
 from shardviz.sharding import Mesh, PartitionSpec, array_bytes
+from tests.planner.interpreter import PlanError, run
 
 BOOK = Mesh(("X", "Y"), (2, 4))
 

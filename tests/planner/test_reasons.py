@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a reason is one line
 """Every step has its reason: one sentence, true, with the numbers of the case."""
 
 from __future__ import annotations
@@ -163,6 +164,22 @@ AFTERWARDS = "gathering Out afterwards would send 768"
 )
 def test_sentence_where_it_is_cheaper_to_gather_first(text, specs, sizes, sentence):
     assert reasons(specs, text, MESH, sizes)["all_gather A"] == sentence
+
+
+@pytest.mark.parametrize(
+    ("specs", "step", "start"),
+    [
+        ("X_,_Y->_Y;_Y,Y_->X_", "all_gather H1", "All of b of H1 is wanted on every device of X, as H1 is given split by f over Y: "),
+        ("X_,__->X_;__,_Y->_Y", "all_gather H1", "All of b of H1 is wanted on every device of X, as the next einsum is given H1 whole: "),
+        ("_X,__->__;__,__->__", "all_gather A", "The product sums over d, but only A is split along it over X (1,024 of 2,048 on a device): "),
+        ("_X,X_->_X;_X,X_->X_", "psum_scatter H1", "Each of the 2 devices along X holds a partial sum of H1, and f is wanted split over X, as H1 is given split by f over X: "),
+        ("X_,_Y->XY;YX,X_->__", "all_to_all H1", "With a split along f wanted, as the next einsum is given H1 split by b over Y and f over X, H1 trades "),
+        ("X_,_X->X_;_X,X_->__", "all_to_all H1", "With a split along f wanted, as the next einsum is given H1 split by f over X, H1 trades "),
+        ("X_,__->X_;X_,__->__", "all_gather Out", "All of b of Out is wanted on every device of X: "),
+    ],
+)  # fmt: skip
+def test_where_an_intermediate_is_given_to_be_so_is_why_it_moves(specs, step, start):
+    assert reasons(specs, "bd,df->bf;bf,fe->be", sizes=f"{SIZES},e=128")[step].startswith(start)
 
 
 def test_names_of_axes_and_arrays_keep_their_case():

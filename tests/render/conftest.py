@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 
 from shardviz.collectives import OPERATIONS, schedule_for
-from shardviz.hardware import Wire, topology_for
+from shardviz.hardware import LinkSpec, topology_for
+from shardviz.hardware.links import Links
 from shardviz.notation import parse_mesh
 from shardviz.sharding import Layout, PartitionSpec, ShardedArray, canonical_dtype
-from shardviz.stepping.links import Links
+from shardviz.stepping.collective_run import CollectiveRun
 from shardviz.stepping.question import CollectiveQuestion, final_result
-from shardviz.stepping.walk import Walk
 
-WalkOf = Callable[..., Walk]
+WalkOf = Callable[..., CollectiveRun]
 TUTORIAL = (3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 1, 2)
-LINK = Wire()
+LINK = LinkSpec()
 
 
 def _walk_of(
@@ -33,9 +33,9 @@ def _walk_of(
     pieces: int | None = None,
     topology: str | None = None,
     device_order: tuple[int, ...] | None = None,
-    wire: Wire = LINK,
+    wire: LinkSpec = LINK,
     **parameters: Any,
-) -> Walk:
+) -> CollectiveRun:
     """`data` are all devices' numbers in the mesh's order, or, for a walk without, how many there are."""
     made = parse_mesh(mesh)
     if device_order is not None:
@@ -53,7 +53,7 @@ def _walk_of(
     array = ShardedArray("A", tuple(f"d{dim}" for dim in range(len(shape))), shape, element, spec)
     final = final_result(operation, made)
     question = CollectiveQuestion(operation, Layout(array, made), str(spec), schedule, shards, *final)
-    return Walk(question, Links(topology_for(topology, pattern.dims), wire))
+    return CollectiveRun(question, Links(topology_for(topology, pattern.dims), wire))
 
 
 @pytest.fixture(scope="session")

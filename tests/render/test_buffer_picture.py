@@ -8,19 +8,19 @@ from textwrap import dedent
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shardviz.collectives import Pattern, schedules_for
 from shardviz.render.palette import PLAIN, TRUECOLOR
 from shardviz.render.rounds.buffer_picture import BufferPicture, common_shape
 from shardviz.render.rounds.piece_label import FORMS
-from shardviz.stepping.walk import Walk
+from shardviz.stepping.collective_run import CollectiveRun
 
-WalkOf = Callable[..., Walk]
+WalkOf = Callable[..., CollectiveRun]
 
 
-def drawn(walk: Walk, number: int, width: int = 100, groups: tuple[int, ...] = (0,)) -> str:
+def drawn(walk: CollectiveRun, number: int, width: int = 100, groups: tuple[int, ...] = (0,)) -> str:
     picture = BufferPicture(walk, walk.frames[number], groups, width, PLAIN)
     return "\n".join(line.plain.rstrip() for line in picture.lines())
 
@@ -243,7 +243,6 @@ KINDS = {
 NUMBER = re.compile(r"\d{3,}")
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_rows_say_what_a_replay_of_the_sends_says(walk_of: WalkOf, data: st.DataObject) -> None:
     """Values are distinct and large, so that each names itself; sums are only followed by their holders."""

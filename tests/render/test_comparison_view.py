@@ -7,15 +7,15 @@ from textwrap import dedent
 
 import pytest
 
-from shardviz.hardware import Wire, crossovers, fastest, left_out
+from shardviz.hardware import LinkSpec, crossovers, fastest, left_out
 from shardviz.render.palette import PLAIN, TRUECOLOR
 from shardviz.render.rounds.comparison_view import comparison_view
-from shardviz.stepping.walk import Walk
+from shardviz.stepping.collective_run import CollectiveRun
 
-WalkOf = Callable[..., Walk]
+WalkOf = Callable[..., CollectiveRun]
 
 
-def compared(walk: Walk, width: int) -> str:
+def compared(walk: CollectiveRun, width: int) -> str:
     found = crossovers(walk.schedule.pattern, walk.links.topology, walk.links.wire)
     return "\n".join(line.plain for line in comparison_view(walk, found, (), width, PLAIN))
 
@@ -109,7 +109,7 @@ def test_nothing_to_send_needs_no_ratio(walk_of: WalkOf) -> None:
 
 
 def test_links_are_stated(walk_of: WalkOf) -> None:
-    walk = walk_of("psum", "i=4", range(16), topology="line", wire=Wire(2.5e-7, 9e10))
+    walk = walk_of("psum", "i=4", range(16), topology="line", wire=LinkSpec(2.5e-7, 9e10))
     assert "on a line of 4 with 250 ns and 90 GB/s a link" in compared(walk, 100)
 
 
@@ -124,7 +124,7 @@ def test_no_line_is_wider_than_the_page(walk_of: WalkOf, name: str, width: int) 
         assert all(line.plain == line.plain.rstrip() for line in lines)
 
 
-def fastest_line(walk: Walk) -> tuple[str, str]:
+def fastest_line(walk: CollectiveRun) -> tuple[str, str]:
     """The whole page as one line, and the sentence on which is fastest; empty if there is none."""
     pattern, links = walk.schedule.pattern, walk.links
     found = crossovers(pattern, links.topology, links.wire, walk.bytes)
@@ -136,7 +136,9 @@ def fastest_line(walk: Walk) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("topology", [None, "line", "switch"])
-@pytest.mark.parametrize("wire", [Wire(), Wire(0.0), Wire(0.0, float("inf")), Wire(1e-6, float("inf"))])
+@pytest.mark.parametrize(
+    "wire", [LinkSpec(), LinkSpec(0.0), LinkSpec(0.0, float("inf")), LinkSpec(1e-6, float("inf"))]
+)
 @pytest.mark.parametrize(
     ("name", "mesh"),
     [
@@ -150,7 +152,7 @@ def fastest_line(walk: Walk) -> tuple[str, str]:
     ],
 )
 def test_the_stars_and_the_line_agree(
-    walk_of: WalkOf, name: str, mesh: str, wire: Wire, topology: str | None
+    walk_of: WalkOf, name: str, mesh: str, wire: LinkSpec, topology: str | None
 ) -> None:
     for size in (960, 3_840_000):
         walk = walk_of(name, mesh, size, "direct", topology=topology, wire=wire)

@@ -202,8 +202,8 @@ EXPLANATIONS = [
          1  einsum bx,xy->by      → H1[b_X, y_Y]
             Every device multiplies its A[4×16] by its W1[16×8] and has its piece of H1: no byte moves.
          2  all_gather H1 over X  → H1[b, y_Y]        128 bytes   64 sent
-            All of b of H1 is wanted on every device of X: gather its 2 pieces of 4 into 8; each device
-            sends 1/2 of 128 bytes = 64.
+            All of b of H1 is wanted on every device of X, as the next einsum is given H1 split by y over Y:
+            gather its 2 pieces of 4 into 8; each device sends 1/2 of 128 bytes = 64.
          3  slice H1 over X       → H1[b_X, y_Y]
             To have Out split along b over X, each device keeps its own 1/2 of b (4); it already has it, so
             no byte moves.

@@ -6,7 +6,7 @@ from textwrap import dedent
 
 import pytest
 
-from shardviz.hardware.placement import Place, Placement
+from shardviz.hardware.placement import DeviceCoords, Placement
 from shardviz.notation import Context, parse_mesh, read_sharding
 from shardviz.render.layouts.cells import BlockCells, DeviceCells, Spot
 from shardviz.render.layouts.held import Ground, device_lines, held_lines
@@ -24,15 +24,20 @@ def cells_of(kind, shape, spec, mesh="X=2,Y=4"):
 V5E = Ground(
     "v5e:2x4",
     Placement(
-        (0, 1, 3, 2, 4, 5, 7, 6), tuple(Place((i // 4, i % 4)) for i in range(8)), (2, 4), (False, False)
+        (0, 1, 3, 2, 4, 5, 7, 6),
+        tuple(DeviceCoords((i // 4, i % 4)) for i in range(8)),
+        (2, 4),
+        (False, False),
     ),
 )
-NODES = Ground("h100:2x4", Placement(tuple(range(8)), tuple(Place((), i % 4, i // 4) for i in range(8))))
+NODES = Ground(
+    "h100:2x4", Placement(tuple(range(8)), tuple(DeviceCoords((), i % 4, i // 4) for i in range(8)))
+)
 CORES = Ground(
     "2*v2:2x1",
     Placement(
         tuple(range(8)),
-        tuple(Place((i // 2 % 2, 0), i % 2, i // 4) for i in range(8)),
+        tuple(DeviceCoords((i // 2 % 2, 0), i % 2, i // 4) for i in range(8)),
         (2, 1),
         (False, False),
     ),

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
-from time import perf_counter
+from time import process_time
 
 import pytest
 
@@ -238,10 +238,10 @@ def test_one_line_costs_the_same_in_a_large_program() -> None:
     def seconds(picture: HloPicture) -> float:
         times = []
         for _ in range(5):
-            started = perf_counter()
+            started = process_time()
             for number in range(50, 150):
                 picture.line(number)
-            times.append(perf_counter() - started)
+            times.append(process_time() - started)
         return min(times)
 
     assert seconds(large) < 5 * seconds(small)
@@ -336,7 +336,7 @@ def test_the_host_stands_apart_and_groups_too_many_to_list_are_counted() -> None
         recv from the host 1  32,768                 0  0 B
         """
         ).split()
-        == said[said.index("total") : said.index("from no")].split()
+        == said[said.index("total") : said.index("source line unknown")].split()
     )
     listed = "\n".join(line.plain for line in hlo_view(read(BEYOND), None, 80, PLAIN))
     assert "all-reduce in 65,536 groups of 16  f32[64]" in listed

@@ -314,14 +314,14 @@ def _product(sizes: list[int]) -> int:
 
 
 @given(layouts(), st.integers(40, 200))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_no_line_is_wider_than_the_page(layout: Layout, width: int) -> None:
     made = picture(layout, width, TRUECOLOR)
     assert max(cell_len(line.plain) for line in (made.title, *made.lines)) <= width
 
 
 @given(layouts())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_every_cell_names_the_devices_that_hold_its_block(layout: Layout) -> None:
     held: dict[tuple[tuple[int, ...], int], list[int]] = {}
     for position in range(len(layout)):

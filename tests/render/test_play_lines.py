@@ -9,9 +9,9 @@ import pytest
 from shardviz.render.palette import PLAIN, TRUECOLOR
 from shardviz.render.rounds.buffer_picture import common_shape
 from shardviz.render.rounds.play_lines import Stage
-from shardviz.stepping.walk import Walk
+from shardviz.stepping.collective_run import CollectiveRun
 
-WalkOf = Callable[..., Walk]
+WalkOf = Callable[..., CollectiveRun]
 
 PLAYED = [
     ("all_gather", "i=4", (3, 9, 5, 2), "ring"),

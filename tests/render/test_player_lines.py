@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shardviz.hardware.course import Course
+from shardviz.hardware.timelines import CumulativeCost
 from shardviz.render.palette import PLAIN
 from shardviz.render.rounds.player_lines import (
     Account,
@@ -44,7 +44,7 @@ def test_before_after_and_the_final_result(walk):
 
 
 def test_the_account_runs_and_never_moves(walk):
-    account = Account(walk, Course(walk.timeline))
+    account = Account(walk, CumulativeCost(walk.timeline))
     lines = [[line.plain for line in account.lines(number, 100)] for number in range(7)]
     assert lines[3] == [
         "sent     12 B of 24 B a device, least 24 B   time     3 µs of 6 µs at 45 GB/s a link",
@@ -52,7 +52,7 @@ def test_the_account_runs_and_never_moves(walk):
     ]
     assert len({tuple(map(len, each)) for each in lines}) == 1
     assert lines[6][0].startswith("sent     24 B of 24 B")
-    placed = Account(walk, Course(walk.timeline), "v5e:2x4")
+    placed = Account(walk, CumulativeCost(walk.timeline), "v5e:2x4")
     assert placed.lines(3, 100)[1].plain.startswith("ring of 4 on v5e:2x4")
     assert account.lines(3, 40)[0].plain == "sent     12 B of 24 B, least 24 B"
 

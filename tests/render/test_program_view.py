@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shardviz.compiler import Compiled
-from shardviz.hardware import Place, Placement
+from shardviz.hardware import DeviceCoords, Placement
 from shardviz.render.palette import PLAIN
 from shardviz.render.programs.hlo_picture import program_view
 from shardviz.sharding import Mesh
@@ -45,7 +45,7 @@ def test_shardys_program_is_mlir_cut_at_the_edge() -> None:
 
 
 def test_a_compilers_program_is_a_picture() -> None:
-    places = tuple(Place((number,)) for number in range(4))
+    places = tuple(DeviceCoords((number,)) for number in range(4))
     placement = Placement((3, 2, 1, 0), places, (4,), (False,))
     heading, *lines = shown(Compiled("v5e:1x4", "ok", text=HLO, placement=placement), 100)
     assert heading == "v5e:1x4's program on each device"

@@ -7,18 +7,18 @@ from textwrap import dedent
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
 from shardviz.render.palette import PLAIN, TRUECOLOR
 from shardviz.render.rounds.shards_picture import final_picture, shards_picture
-from shardviz.stepping.walk import Walk
+from shardviz.stepping.collective_run import CollectiveRun
 
-WalkOf = Callable[..., Walk]
+WalkOf = Callable[..., CollectiveRun]
 
 
-def rows(walk: Walk, ended: bool, width: int = 80, devices: int = 16) -> list[str]:
+def rows(walk: CollectiveRun, ended: bool, width: int = 80, devices: int = 16) -> list[str]:
     return [line.plain.rstrip() for line in shards_picture(walk, ended, width, PLAIN, devices)]
 
 
@@ -77,7 +77,6 @@ def test_what_no_chunk_fills_has_no_colour(walk_of: WalkOf) -> None:
     assert second.get_style_at_offset(console, 8).bgcolor == TRUECOLOR.shard(0).bgcolor
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_any_shape_stays_within_the_page(walk_of: WalkOf, data: st.DataObject) -> None:
     shape = tuple(data.draw(st.lists(st.integers(1, 40), max_size=3)))

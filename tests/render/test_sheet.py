@@ -8,7 +8,7 @@ import pytest
 
 from shardviz.notation import parse_mesh
 from shardviz.planner import plan
-from shardviz.planner.question import problem_from_text
+from shardviz.planner.problem import problem_from_text
 from shardviz.render.layouts.cells import BlockCells, Cells, DeviceCells, Spot
 from shardviz.render.layouts.sheet import Cursor, PointedSheet, Sheet, arrange
 from shardviz.render.palette import TRUECOLOR

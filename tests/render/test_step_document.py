@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shardviz.collectives.judgement import Judgement
+from shardviz.collectives.verification import VerificationResult
 from shardviz.compiler.ran import Ran
 from shardviz.documents.rounds import comparison_document, plain, step_document
+from shardviz.stepping.collective_run import CollectiveRun
 from shardviz.stepping.verdict import Verdict
-from shardviz.stepping.walk import Walk
 
-WalkOf = Callable[..., Walk]
+WalkOf = Callable[..., CollectiveRun]
 
 
-def document(walk: Walk, verdict: Verdict | None = None) -> dict[str, Any]:
+def document(walk: CollectiveRun, verdict: Verdict | None = None) -> dict[str, Any]:
     """As a strict reader gets it."""
     read: dict[str, Any] = json.loads(json.dumps(step_document(walk, verdict), allow_nan=False))
     return read
@@ -99,15 +99,15 @@ def test_without_numbers_there_are_none(walk_of: WalkOf) -> None:
 @pytest.mark.parametrize(
     ("verdict", "target"),
     [
-        (Verdict(Ran("cpu", "ok", program="lax.psum"), Judgement("equal", 4)), "cpu"),
-        (Verdict(Ran("real", "ok", program="lax.psum"), Judgement("rounding", 4, 1)), "real"),
-        (Verdict(Ran("cpu", "ok", program="lax.psum"), Judgement("different", 4, 1)), None),
+        (Verdict(Ran("cpu", "ok", program="lax.psum"), VerificationResult("equal", 4)), "cpu"),
+        (Verdict(Ran("real", "ok", program="lax.psum"), VerificationResult("rounding", 4, 1)), "real"),
+        (Verdict(Ran("cpu", "ok", program="lax.psum"), VerificationResult("different", 4, 1)), None),
     ],
 )
 def test_who_agrees(walk_of: WalkOf, verdict: Verdict, target: str | None) -> None:
     found = document(walk_of("psum", "i=2", (1, 2)), verdict)
     assert found["verified_against"] == target
-    assert (found["verdict"], found["program"]) == (verdict.judgement.verdict, "lax.psum")
+    assert (found["verdict"], found["program"]) == (verdict.verification.verdict, "lax.psum")
 
 
 def test_nobody_was_asked(walk_of: WalkOf) -> None:

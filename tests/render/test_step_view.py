@@ -16,12 +16,12 @@ from shardviz.errors import QuestionError
 from shardviz.notation import parse_mesh
 from shardviz.render.palette import ANSI, PLAIN, TRUECOLOR
 from shardviz.render.rounds.step_view import step_view
-from shardviz.stepping.walk import Walk
+from shardviz.stepping.collective_run import CollectiveRun
 
-WalkOf = Callable[..., Walk]
+WalkOf = Callable[..., CollectiveRun]
 
 
-def page(walk: Walk, width: int = 100, number: int | None = None) -> str:
+def page(walk: CollectiveRun, width: int = 100, number: int | None = None) -> str:
     return "\n".join(line.plain for line in step_view(walk, width, PLAIN, number))
 
 
@@ -275,7 +275,7 @@ NAMES = {
 }
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.data())
 def test_every_page_stays_within_its_width(walk_of: WalkOf, data: st.DataObject) -> None:
     """Any operation, algorithm, mesh and dtype; with colours, without numbers, one round or all."""

@@ -8,7 +8,7 @@ from shardviz.notation import parse_mesh
 from shardviz.planner import plan, problem_from_text
 from shardviz.render.palette import PLAIN
 from shardviz.render.plans.steps_picture import MARK, MORE, StepsPicture
-from shardviz.stepping.step_cost import StepCost
+from shardviz.stepping.plan_step import StepCost
 
 
 @pytest.fixture

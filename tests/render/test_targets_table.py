@@ -9,7 +9,7 @@ import pytest
 
 from shardviz.compare import differences
 from shardviz.compiler import Compiled
-from shardviz.hardware import Place, Placement
+from shardviz.hardware import DeviceCoords, Placement
 from shardviz.hlo import Collective, CollectiveMatmul, Work
 from shardviz.hlo.collective import Standing
 from shardviz.notation import parse_mesh
@@ -54,10 +54,15 @@ RING = CollectiveMatmul(
     "all-gather", ("Y",), 2, 4, ("cp.0", "cp.1", "cp.2"), ("fusion.12", "fusion.9"), 2097152, 1572864
 )
 CORES = Placement(
-    tuple(range(8)), tuple(Place((i // 2 % 2, i // 4), i % 2) for i in range(8)), (2, 2), (False, False)
+    tuple(range(8)),
+    tuple(DeviceCoords((i // 2 % 2, i // 4), i % 2) for i in range(8)),
+    (2, 2),
+    (False, False),
 )
-CHIPS = Placement(tuple(range(8)), tuple(Place((i % 2, i // 2)) for i in range(8)), (2, 4), (False, False))
-GPUS = Placement(tuple(range(8)), tuple(Place((), i) for i in range(8)))
+CHIPS = Placement(
+    tuple(range(8)), tuple(DeviceCoords((i % 2, i // 2)) for i in range(8)), (2, 4), (False, False)
+)
+GPUS = Placement(tuple(range(8)), tuple(DeviceCoords((), i) for i in range(8)))
 
 
 def answer(target: str, *collectives: Collective, seconds: float, **rest) -> Compiled:
@@ -330,7 +335,7 @@ def test_two_programs_stand_side_by_side() -> None:
 
 def two(unit_coords: tuple[tuple[int, ...], ...], torus: tuple[int, ...]) -> Placement:
     """Eight devices on two slices or nodes, X from one to the other."""
-    places = tuple(Place(unit_coords[i % 4], 0 if torus else i % 4, slice=i // 4) for i in range(8))
+    places = tuple(DeviceCoords(unit_coords[i % 4], 0 if torus else i % 4, slice=i // 4) for i in range(8))
     return Placement(tuple(range(8)), places, torus, (False,) * len(torus))
 
 

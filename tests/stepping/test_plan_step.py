@@ -10,8 +10,8 @@ from shardviz.errors import QuestionError
 from shardviz.notation import parse_mesh
 from shardviz.planner import Plan, plan, problem_from_text
 from shardviz.sharding import Layout, PartitionSpec
-from shardviz.stepping.device_numbers import counted
-from shardviz.stepping.plan_step import question_of_step
+from shardviz.stepping.plan_step import StepCost, question_of_step, step_cost
+from shardviz.stepping.question import counted
 
 MATRIX_SPECS = ("__", "X_", "Y_", "_X", "_Y", "XY", "YX", "(XY)_", "(YX)_", "_(XY)", "_(YX)")
 
@@ -104,3 +104,27 @@ def test_an_algorithm_may_be_chosen_and_a_small_sum_moves_whole() -> None:
     small = planned("XY,Y_->X_", "b=2,d=4,f=2")
     assert question_of_step(small, 2).schedule.algorithm == "recursive-doubling"
     assert question_of_step(small, 2, "ring").schedule.algorithm == "ring"
+
+
+def of_usual_sizes(specs, mesh):
+    return plan(problem_from_text("bd,df->bf", specs=specs, mesh=parse_mesh(mesh)))
+
+
+def test_usual_algorithms_send_the_least_in_more_rounds_than_the_fewest():
+    four = of_usual_sizes("XY,YX->XY", "X=4,Y=8")
+    assert step_cost(four, 1) == StepCost("ring", 3, 393_216, 2, 393_216)
+    assert step_cost(four, 3) == StepCost("ring", 7, 3_670_016, 3, 3_670_016)
+    assert step_cost(four, 4) == StepCost("direct", 1, 524_288, 1, 524_288)
+
+
+@pytest.mark.parametrize("specs", ["_X,X_->__", "X_,__->__", "_X,X_->X_", "X_,__->_X"])
+def test_the_least_bytes_are_those_of_the_plan(specs):
+    found = of_usual_sizes(specs, "X=8")
+    for number, step in enumerate(found.steps, 1):
+        if step.wire_bytes:
+            assert step_cost(found, number).least_wire_bytes == step.wire_bytes
+
+
+def test_what_sends_nothing_costs_nothing():
+    with pytest.raises(QuestionError, match="sends nothing"):
+        step_cost(of_usual_sizes("XY,Y_->X_", "X=2,Y=4"), 1)

@@ -13,7 +13,6 @@ import textual.app
 import textual.pilot
 from textual.pilot import Pilot
 
-from shardviz.compiler import Worker
 from shardviz.compiler.messages import AskAbout
 from shardviz.compiler.pending import Pending
 from shardviz.drafts.draft import Draft
@@ -102,13 +101,6 @@ def check_snapshot(name: str, text: str) -> None:
     if os.environ.get("SHARDVIZ_SNAPSHOTS") == "write":
         path.write_text(text + "\n", encoding="utf-8")
     assert path.read_text(encoding="utf-8") == text + "\n"
-
-
-@pytest.fixture(scope="session")
-def worker():
-    """The real compilers, shared by all tests of a process."""
-    with Worker() as shared:
-        yield shared
 
 
 @pytest.fixture(autouse=True)

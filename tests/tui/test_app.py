@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from textual import events
 
 from shardviz.drafts.draft import Draft
 from shardviz.drafts.saved import load_session
+from shardviz.tui import resilient_app
 from shardviz.tui.registry import AREAS, COMMANDS
 from shardviz.tui.screen_tabs import SCREENS
 from tests.tui.conftest import SIZES, check_snapshot, drive, text_of, until
@@ -172,6 +176,21 @@ def test_a_part_whose_handler_fails_goes_on(monkeypatch):
         assert str(met) == "unforeseen"
         await pilot.press("+")
         assert app.scene.draft.mesh == "X=4,Y=4"
+
+    drive(script)
+
+
+def test_a_textual_that_has_other_names_inside_does_it_in_its_own_way(monkeypatch):
+    source = Path(resilient_app.__file__).read_text(encoding="utf-8")
+    used = set(re.findall(r"(?:super\(\)|widget)\.(_[a-z]\w+)", source)) | {"_exception", "_exit", "_running"}
+    assert used <= set(resilient_app.NAMES)
+    monkeypatch.setattr(resilient_app, "NAMES", (*resilient_app.NAMES, "_of_another_release"))
+
+    async def script(pilot):
+        app = pilot.app
+        await pilot.press("x", *"scat", "enter")
+        await until(pilot, lambda: app.history.draft != Draft())
+        assert "_dispatch_message" not in vars(app.pane)
 
     drive(script)
 

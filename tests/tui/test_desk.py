@@ -201,6 +201,7 @@ def test_where_there_are_no_numbers_jax_is_silent(real):
     )
 
 
+@pytest.mark.usefixtures("own_compilers")
 def test_a_worker_that_is_killed_five_times_leaves_sentences_and_then_answers():
     desk = Watched()
     try:

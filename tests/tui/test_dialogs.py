@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from html import escape
+from pathlib import Path
 
 import pytest
 from textual import events
@@ -14,8 +15,10 @@ from shardviz.drafts.draft import CollectiveDraft, Draft
 from shardviz.drafts.examples.catalogue import examples
 from shardviz.drafts.options import draft_from_options
 from shardviz.drafts.share import Shared, from_string
+from shardviz.lessons.course import course
 from shardviz.tui.dialogs.exports import exports_of
 from shardviz.tui.dialogs.help import help_lines
+from shardviz.tui.input_queue import MOST_AHEAD
 from shardviz.tui.registry import COMMANDS
 from tests.tui.conftest import SIZES, check_snapshot, drive, text_of, until
 
@@ -328,6 +331,101 @@ def test_keys_that_wait_while_the_application_is_busy(before, burst):
         assert app.return_code in (None, 0)
         assert not any("defect" in note.message for note in app._notifications)
         assert "+" not in burst or app.history.draft == Draft()
+
+    drive(script)
+
+
+def type_ahead(app, keys):
+    for key in keys:
+        app.post_message(events.Key(key, key if len(key) == 1 else None))
+
+
+AHEAD = {
+    "an example": (["x", *"scat", "enter"], lambda app: app.history.draft == example_with("scat").draft),
+    "a lesson": (
+        ["L", "down", "enter"],
+        lambda app: app.lesson and app.lesson.classroom.lesson == course()[1],
+    ),
+    "a command": (["ctrl+p", *"exam", "enter", *"shift"], lambda app: values_of(app) == ["shift"]),
+    "a file": (["2", "e", "ctrl+u", *"my.txt", "enter"], lambda _: Path("my.txt").exists()),
+    "code": (["c", "s", "enter"], lambda _: Path("shardviz-layout.py").exists()),
+    "closed": (["x", "escape", "L", "escape", "f1", "f1", "2"], lambda app: app.pane.area == "plan"),
+    "a form": (
+        ["3", "o", "ctrl+u", *"pmax", "enter"],
+        lambda app: app.scene.draft.collective == CollectiveDraft("pmax"),
+    ),
+}
+
+
+def example_with(words):
+    return next(each for each in examples() if words in f"{each.title} {each.look}".lower())
+
+
+def values_of(app):
+    return [field.value for field in app.screen.query(Input)]
+
+
+@pytest.mark.usefixtures("empty_folder")
+@pytest.mark.parametrize(("keys", "came_to_be"), AHEAD.values(), ids=AHEAD)
+def test_keys_typed_ahead_of_a_dialog_reach_it(keys, came_to_be):
+    async def script(pilot):
+        type_ahead(pilot.app, keys)
+        await until(pilot, lambda: came_to_be(pilot.app))
+
+    drive(script)
+
+
+INPUTS = {"export": "e", "examples": "x", "palette": "ctrl+p"}
+
+
+@pytest.mark.parametrize("key", INPUTS.values(), ids=INPUTS)
+def test_in_a_burst_the_keys_of_every_dialogs_field_work_in_their_order(key):
+    async def script(pilot):
+        type_ahead(
+            pilot.app, [key, *"shift", "ctrl+u", *"bad", "ctrl+w", *"az", "home", "delete", "end", "b"]
+        )
+        await pilot.pause()
+        assert values_of(pilot.app) == ["zb"]
+
+    drive(script)
+
+
+def test_of_more_keys_than_one_types_ahead_those_for_a_screen_that_has_gone_are_dropped():
+    async def script(pilot):
+        type_ahead(pilot.app, ["x", *"z" * (MOST_AHEAD + 20)])
+        await until(pilot, lambda: values_of(pilot.app) == ["z" * (MOST_AHEAD + 1)])
+
+    drive(script)
+
+
+def test_what_was_typed_before_the_key_that_quits_does_not_hold_it_up_for_long():
+    async def script(pilot):
+        app = pilot.app
+        app._typed._end = 0.0  # as long after it was pressed
+        type_ahead(app, ["2", "x", "ctrl+q"])
+        await until(pilot, lambda: app._exit)
+        assert (app.pane.area, len(app.screen_stack)) == ("layout", 1)
+
+    drive(script)
+
+
+def click(app):
+    """On the tab of another screen."""
+    for kind in (events.MouseDown, events.MouseUp):
+        app.post_message(kind(None, 60, 1, 0, 0, 1, False, False, False, 60, 1))
+
+
+def test_a_click_is_meant_on_the_screen_that_was_seen():
+    async def script(pilot):
+        app = pilot.app
+        type_ahead(app, ["x"])
+        click(app)
+        await pilot.pause()
+        assert (app.pane.area, len(app.screen_stack)) == ("layout", 2)
+        await pilot.press("escape")
+        click(app)
+        await pilot.pause()
+        assert app.pane.area != "layout"
 
     drive(script)
 

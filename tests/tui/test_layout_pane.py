@@ -10,7 +10,7 @@ import pytest
 from shardviz.compiler import Compiled, parse_targets
 from shardviz.drafts.draft import Draft
 from shardviz.drafts.edits import enter
-from shardviz.hardware.placement import Place, Placement
+from shardviz.hardware.placement import DeviceCoords, Placement
 from shardviz.render.layouts.cells import Spot
 from shardviz.tui.answers.answer import Answer
 from shardviz.tui.layout.commands import LAYOUT
@@ -187,7 +187,7 @@ def test_in_a_smaller_window_the_cursor_is_still_seen():
 
 
 V5E = Placement(
-    (0, 1, 3, 2, 4, 5, 7, 6), tuple(Place((i // 4, i % 4)) for i in range(8)), (2, 4), (False,) * 2
+    (0, 1, 3, 2, 4, 5, 7, 6), tuple(DeviceCoords((i // 4, i % 4)) for i in range(8)), (2, 4), (False,) * 2
 )
 
 

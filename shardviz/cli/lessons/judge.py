@@ -23,7 +23,7 @@ from shardviz.lessons.jax_questions import (
 )
 from shardviz.lessons.lesson import Lesson
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
-from shardviz.stepping.judging import ask_jax, judged
+from shardviz.stepping.verdict import ask_jax, compare_with_jax
 
 TIME_LIMIT_S = 60.0
 """What JAX may take for one question, and a program for its run."""
@@ -88,7 +88,7 @@ class LessonJudge:
                 asked = question.question
                 run = ask_jax(worker, asked, TARGETS["cpu"])
                 frames = Frames(asked.schedule, asked.operation, asked.layout.mesh, asked.shards)
-                return _said(lambda: question.disagreement(judged(asked, frames, run.result())))
+                return _said(lambda: question.disagreement(compare_with_jax(asked, frames, run.result())))
             case PlanQuestion():
                 first = worker.submit(question.plan.problem, TARGETS["shardy"])
                 return _said(lambda: _of_either(worker, question, first.result()))

@@ -1,22 +1,20 @@
-"""The algorithms, one a file, and the choice among them."""
+"""The algorithms, one family a file, and the choice among them."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 
 from shardviz.collectives.algorithms.algorithm import MAX_ENTRIES, Algorithm, Unsuited
-from shardviz.collectives.algorithms.bidirectional_ring import BIDIRECTIONAL_RING
-from shardviz.collectives.algorithms.binomial_tree import BINOMIAL_TREE
-from shardviz.collectives.algorithms.bruck import BRUCK
-from shardviz.collectives.algorithms.direct import DIRECT
-from shardviz.collectives.algorithms.double_binary_tree import DOUBLE_BINARY_TREE
-from shardviz.collectives.algorithms.halving_doubling import HALVING_DOUBLING
-from shardviz.collectives.algorithms.pairwise import PAIRWISE
-from shardviz.collectives.algorithms.recursive_doubling import RECURSIVE_DOUBLING
-from shardviz.collectives.algorithms.recursive_halving import RECURSIVE_HALVING
-from shardviz.collectives.algorithms.ring import RING
-from shardviz.collectives.algorithms.torus import TORUS
-from shardviz.collectives.algorithms.torus_split import TORUS_SPLIT
+from shardviz.collectives.algorithms.direct import DIRECT, PAIRWISE
+from shardviz.collectives.algorithms.doubling import (
+    BRUCK,
+    HALVING_DOUBLING,
+    RECURSIVE_DOUBLING,
+    RECURSIVE_HALVING,
+)
+from shardviz.collectives.algorithms.ring import BIDIRECTIONAL_RING, RING
+from shardviz.collectives.algorithms.torus import TORUS, TORUS_SPLIT
+from shardviz.collectives.algorithms.trees import BINOMIAL_TREE, DOUBLE_BINARY_TREE
 from shardviz.collectives.pattern import Pattern
 from shardviz.collectives.schedule import Schedule
 from shardviz.errors import QuestionError, plural, quote
@@ -74,7 +72,7 @@ def schedule_for(
             f"the payload cannot be cut into {pieces} pieces", f"use 1 to {LONGEST_PIPELINE:,}"
         )
     try:
-        return algorithm.build(pattern, pieces)
+        return algorithm.schedule(pattern, pieces)
     except Unsuited as reason:
         hint = _able(pattern, called) if pieces is None else _pipelines(pattern)
         raise QuestionError(f"{name} cannot do this: {reason}", hint) from None
@@ -87,7 +85,7 @@ def schedules_for(pattern: Pattern) -> tuple[Schedule, ...]:
     for algorithm in ALGORITHMS.values():
         if pattern.kind in algorithm.kinds:
             try:
-                found.append(algorithm.build(pattern, None))
+                found.append(algorithm.schedule(pattern))
             except Unsuited:
                 continue
     return tuple(found)
@@ -108,12 +106,12 @@ def _able(pattern: Pattern, called: str) -> str:
 
 
 def _pipelines(pattern: Pattern) -> str:
-    """Who has a use for pieces."""
+    """A hint that names the algorithms with a use for pieces."""
     able = []
     for algorithm in ALGORITHMS.values():
         if algorithm.pipelined and pattern.kind in algorithm.kinds:
             with suppress(Unsuited):
-                able.append(algorithm.build(pattern, 1).algorithm)
+                able.append(algorithm.schedule(pattern, 1).algorithm)
     return f"leave out the pieces, or choose {' or '.join(able)}" if able else "leave out the pieces"
 
 

@@ -1,19 +1,29 @@
-"""An algorithm: a name, the patterns it can carry out, and the function that makes its schedule."""
+"""An algorithm: a name, the patterns it can carry out, and the function that makes its phases; pipelines."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from shardviz.collectives.pattern import Pattern
-from shardviz.collectives.schedule import Phase, Schedule
+from shardviz.collectives.schedule import Phase, Schedule, Sends
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from shardviz.collectives.schedule import Ints
 
 MAX_ENTRIES = 1 << 22
 """Entries that one round may have: about 100 MB of arrays. Direct exchanges of 2,048 devices fit."""
 
+Rounds = tuple[int, Iterable[Phase]]
+"""The number of chunks into which the data is cut, and the phases, of which some may have no rounds."""
+
 
 class Unsuited(Exception):
-    """Why an algorithm cannot carry out a pattern, as a clause: "8 devices are not a power of two"."""
+    """The reason why an algorithm cannot do a pattern, as a clause: "8 devices are not a power of two"."""
 
 
 @dataclass(frozen=True)
@@ -21,20 +31,20 @@ class Algorithm:
     """`build` takes a pattern and the number of pieces a pipeline is to use, None for its own choice.
 
     `kinds` are the kinds of pattern it knows; within them `build` raises `Unsuited` for what it cannot do
-    (a group whose size is not a power of two, pieces where there is no pipeline). `summary` says in a few
-    words what it does. `pipelined`: it has a use for pieces.
+    (a group whose size is not a power of two). `summary` says in a few words what it does. `pipelined`: it
+    has a use for pieces.
     """
 
     name: str
     summary: str
     kinds: tuple[str, ...]
-    build: Callable[[Pattern, int | None], Schedule]
+    build: Callable[[Pattern, int | None], Rounds]
     pipelined: bool = False
 
-
-def schedule_of(name: str, pattern: Pattern, chunks: int, *phases: Phase) -> Schedule:
-    """The schedule made of those phases that have any rounds; a group of one device has none."""
-    return Schedule(name, pattern, chunks, tuple(phase for phase in phases if phase.rounds))
+    def schedule(self, pattern: Pattern, pieces: int | None = None) -> Schedule:
+        """The schedule for a pattern of one of its kinds; a group of one device has no rounds."""
+        chunks, phases = self.build(pattern, pieces)
+        return Schedule(self.name, pattern, chunks, tuple(phase for phase in phases if phase.rounds))
 
 
 def doublings(n: int) -> int:
@@ -48,3 +58,30 @@ def check_entries(entries: int) -> None:
     """Raise `Unsuited` where the largest round would list more entries than fit in memory."""
     if entries > MAX_ENTRIES:
         raise Unsuited(f"one round would list {entries:,} pieces of data, more than {MAX_ENTRIES:,}")
+
+
+@dataclass(frozen=True)
+class Edges:
+    """Edge k leads from member `src[k]` to `dst[k]` and carries `first[k]`, `first[k]` + 1, … in turn.
+
+    It carries its first chunk in round `start[k]`, and is idle before. Where `reduce[k]`, the receiver adds.
+    """
+
+    src: Ints
+    dst: Ints
+    start: Ints
+    first: Ints
+    reduce: NDArray[np.bool_]
+
+
+def pipeline(name: str, edges: Edges, pieces: int) -> Phase:
+    """The rounds in which every edge carries `pieces` chunks one after the other, as soon as it may."""
+
+    def sends(number: int) -> Sends:
+        piece = number - edges.start
+        busy = (piece >= 0) & (piece < pieces)
+        chunk = edges.first[busy] + piece[busy]
+        return Sends(edges.src[busy], edges.dst[busy], chunk, edges.reduce[busy])
+
+    rounds = int(edges.start.max()) + pieces if len(edges.start) else 0
+    return Phase(name, rounds, sends)

@@ -1,51 +1,82 @@
-"""The ring: every member sends to the next one only, and every link carries the same.
+"""The ring: members send to their neighbours only, one way round or both ways at once.
 
-all_gather, reduce_scatter, all_reduce: one chunk a round, n - 1 rounds, for an all_reduce both in turn
-(Patarasuk and Yuan 2009, "Bandwidth optimal all-reduce algorithms for clusters of workstations").
-
-all_to_all: hop by hop, one way round. In its first round a member sends off its n - 1 blocks; after every
+One way, every link carries the same. all_gather, reduce_scatter, all_reduce: one chunk a round, n - 1 rounds,
+for an all_reduce both in turn (Patarasuk and Yuan 2009, "Bandwidth optimal all-reduce algorithms for clusters
+of workstations"). all_to_all: hop by hop. In its first round a member sends off its n - 1 blocks; after every
 round each keeps the one that has arrived and passes the others on: n - 1, n - 2, …, 1 blocks a round.
-
 broadcast: a chain from the source once around, the payload in pieces that follow one another: n - 2 + pieces
-rounds. Without a wish it uses n pieces, so that filling the chain takes no longer than the payload itself.
+rounds. Of itself it uses n pieces, so that filling the chain takes no longer than the payload itself.
+
+Both ways, every chunk takes the shorter way, in half the rounds. Right-hand neighbours are reached over
+n // 2 hops, left-hand ones over (n - 1) // 2: where n is even, the member opposite is reached to the right
+alone, so that the last round has one message a device, not two. That a wrapped axis of a TPU torus does so is
+why its all-gather takes V / (2 · bandwidth of a link one way) and its all-to-all a quarter of that (Austin et
+al. 2025, "How to scale your model", part 3).
 """
 
 from __future__ import annotations
 
-from shardviz.collectives.algorithms.algorithm import Algorithm, Unsuited, check_entries, schedule_of
-from shardviz.collectives.algorithms.pipeline import Edges, pipeline
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from shardviz.collectives.algorithms.algorithm import (
+    Algorithm,
+    Edges,
+    Rounds,
+    Unsuited,
+    check_entries,
+    pipeline,
+)
 from shardviz.collectives.pattern import Pattern
-from shardviz.collectives.schedule import Phase, Schedule, Sends
+from shardviz.collectives.schedule import Phase, Sends
 from shardviz.errors import plural
 
+if TYPE_CHECKING:
+    from shardviz.collectives.schedule import Ints
 
-def gathering(n: int) -> Phase:
-    """n - 1 rounds that pass every chunk on to the next member; member i starts with chunk i."""
-    return _around(n, "all-gather", 0, reduce=False)
-
-
-def reducing(n: int) -> Phase:
-    """n - 1 rounds that pass partial sums on, each member adding its own; member i ends with total i."""
-    return _around(n, "reduce-scatter", -1, reduce=True)
+    Chosen = Callable[[int], Ints]
 
 
-def _around(n: int, name: str, first: int, reduce: bool) -> Phase:
-    import numpy as np
+def _ring(pattern: Pattern, pieces: int | None) -> Rounds:
+    n = pattern.group_size
+    if pattern.kind == "broadcast":
+        return pieces or n, [_chain(n, pattern.source, pieces or n)]
+    if pieces is not None:
+        raise Unsuited(f"only its broadcast has a pipeline that could use {plural(pieces, 'piece')}")
+    if pattern.kind == "all_to_all":
+        check_entries(n * (n - 1))
+        return n * n, [Phase("all-to-all", n - 1, lambda r: _passing(n, 1, n - 1, r))]
+    member = np.arange(n)
+    # Member i starts with chunk i; or ends with total i, to which each member adds its own.
+    gather = _around(n, "all-gather", lambda r: (member - r) % n, reduce=False)
+    reduce = _around(n, "reduce-scatter", lambda r: (member - 1 - r) % n, reduce=True)
+    phases = {"all_gather": [gather], "reduce_scatter": [reduce], "all_reduce": [reduce, gather]}
+    return n, phases[pattern.kind]
 
-    src = np.arange(n)
+
+def _around(n: int, name: str, chunk: Chosen, reduce: bool) -> Phase:
+    """n - 1 rounds that pass one chunk a member on to the next one."""
+    src, adds = np.arange(n), np.full(n, reduce)
     dst = (src + 1) % n
-    adds = np.full(n, reduce)
-    return Phase(name, n - 1, lambda r: Sends(src, dst, (src + first - r) % n, adds), alike=True)
+    return Phase(name, n - 1, lambda r: Sends(src, dst, chunk(r), adds), alike=True)
 
 
-def passing(n: int, step: int, reach: int, number: int) -> Sends:
+def _chain(n: int, source: int, pieces: int) -> Phase:
+    """The broadcast: piece after piece from the source to the member before it."""
+    start = np.arange(n - 1)
+    src = (source + start) % n
+    nothing = np.zeros_like(start)
+    return pipeline("broadcast", Edges(src, (src + 1) % n, start, nothing, nothing > 0), pieces)
+
+
+def _passing(n: int, step: int, reach: int, number: int) -> Sends:
     """Round `number` (from 0) of an all_to_all hop by hop, for the blocks that go 1 to `reach` hops.
 
     Every member sends to the one `step` (1 or -1) further all that it was sent the round before and that
     has further to go. Ordered by member, then by the hops of a block in all.
     """
-    import numpy as np
-
     hops = np.arange(number + 1, reach + 1)
     member = np.arange(n)
     origin = (member - step * number) % n
@@ -54,38 +85,52 @@ def passing(n: int, step: int, reach: int, number: int) -> Sends:
     return Sends(src, (src + step) % n, chunk.reshape(-1), np.zeros(chunk.size, dtype=bool))
 
 
-def chain(n: int, source: int, pieces: int) -> Phase:
-    """The broadcast: piece after piece from the source to the member before it."""
-    import numpy as np
-
-    start = np.arange(n - 1)
-    src = (source + start) % n
-    nothing = np.zeros_like(start)
-    return pipeline("broadcast", Edges(src, (src + 1) % n, start, nothing, nothing > 0), pieces)
-
-
-def build(pattern: Pattern, pieces: int | None) -> Schedule:
+def _bidirectional_ring(pattern: Pattern, _pieces: int | None) -> Rounds:
     n = pattern.group_size
-    if pattern.kind == "broadcast":
-        return schedule_of("ring", pattern, pieces or n, chain(n, pattern.source, pieces or n))
-    if pieces is not None:
-        raise Unsuited(f"only its broadcast has a pipeline that could use {plural(pieces, 'piece')}")
     if pattern.kind == "all_to_all":
         check_entries(n * (n - 1))
-        passed = Phase("all-to-all", n - 1, lambda r: passing(n, 1, n - 1, r))
-        return schedule_of("ring", pattern, n * n, passed)
-    phases = {
-        "all_gather": (gathering,),
-        "reduce_scatter": (reducing,),
-        "all_reduce": (reducing, gathering),
-    }[pattern.kind]
-    return schedule_of("ring", pattern, n, *(phase(n) for phase in phases))
+        return n * n, [Phase("all-to-all", n // 2, lambda r: _passing_both_ways(n, r))]
+    member, far, near = np.arange(n), n // 2, (n - 1) // 2
+    gather = _both_ways(n, "all-gather", lambda r: (member - r) % n, lambda r: (member + r) % n, reduce=False)
+    reduce = _both_ways(
+        n, "reduce-scatter", lambda r: (member + far - r) % n, lambda r: (member - near + r) % n, reduce=True
+    )
+    return n, {"all_gather": gather, "reduce_scatter": reduce, "all_reduce": [*reduce, *gather]}[pattern.kind]
+
+
+def _both_ways(n: int, name: str, right: Chosen, left: Chosen, reduce: bool) -> list[Phase]:
+    """Rounds to both sides, then, where n is even, one to the right; `right` and `left` give the chunks."""
+    member, adds = np.arange(n), np.full(2 * n, reduce)
+    src = np.concatenate([member, member])
+    dst = np.concatenate([member + 1, member - 1]) % n
+    near = (n - 1) // 2
+    return [
+        Phase(name, near, lambda r: Sends(src, dst, np.concatenate([right(r), left(r)]), adds), alike=True),
+        Phase(name, n // 2 - near, lambda _: Sends(member, dst[:n], right(near), adds[:n]), alike=True),
+    ]
+
+
+def _passing_both_ways(n: int, number: int) -> Sends:
+    """A round of an all_to_all, every block by the shorter way."""
+    right, left = _passing(n, 1, n // 2, number), _passing(n, -1, (n - 1) // 2, number)
+    return Sends(
+        np.concatenate([right.src, left.src]),
+        np.concatenate([right.dst, left.dst]),
+        np.concatenate([right.chunk, left.chunk]),
+        np.concatenate([right.reduce, left.reduce]),
+    )
 
 
 RING = Algorithm(
     "ring",
     "always to the next neighbour",
     ("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "broadcast"),
-    build,
+    _ring,
     pipelined=True,
+)
+BIDIRECTIONAL_RING = Algorithm(
+    "bidirectional-ring",
+    "to both neighbours at once, by the shorter way",
+    ("all_gather", "reduce_scatter", "all_reduce", "all_to_all"),
+    _bidirectional_ring,
 )

@@ -7,6 +7,12 @@ V/(XY), then V/X a round: the fewest bytes, over neighbours only, one way round 
 
 The chunks are numbered as the members, the first axis major: a ring along an axis then passes on chunks
 that lie next to each other.
+
+On all axes at once, there are as many parts of the payload as axes: part k is scattered along axis k first,
+then k + 1, … round to k - 1, and gathered the same way back. All parts turn to the next axis together, so
+that no two are ever on the same one. On axes of one size a round sends the messages of the torus, each
+1 / (number of axes) as long, and every axis works in every round; where axes differ in size, the parts on the
+shorter ones wait for the longest. Rings go one way round, so links carry half of what both ways could.
 """
 
 from __future__ import annotations
@@ -16,21 +22,23 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from shardviz.collectives.algorithms.algorithm import Algorithm, Unsuited, check_entries, schedule_of
+import numpy as np
+
+from shardviz.collectives.algorithms.algorithm import Algorithm, Rounds, Unsuited, check_entries
 from shardviz.collectives.pattern import Pattern
-from shardviz.collectives.schedule import Phase, Schedule, Sends
+from shardviz.collectives.schedule import Phase, Sends
 
 if TYPE_CHECKING:
     from shardviz.collectives.schedule import Ints
 
 
 @dataclass(frozen=True)
-class Stage:
+class AxisTurn:
     """A turn of all rings along one `axis`, for the part of the payload whose chunks begin at `base`.
 
     `scattered` are the axes over which the part is scattered already: each ring works on a block of it.
     Members pass on `span` chunks at a time. Nothing is listed before it is asked for: twenty axes have as
-    many stages, over a million devices.
+    many turns, over a million devices.
     """
 
     dims: tuple[int, ...]
@@ -55,14 +63,10 @@ class Stage:
 
     def places(self, axis: int) -> Ints:
         """The coordinate of every member on an axis."""
-        import numpy as np
-
         return np.arange(math.prod(self.dims)) // math.prod(self.dims[axis + 1 :]) % self.dims[axis]
 
     def next(self) -> Ints:
         """To whom every member sends."""
-        import numpy as np
-
         place = self.places(self.axis)
         stride = math.prod(self.dims[self.axis + 1 :])
         return np.arange(len(place)) + ((place + 1) % self.size - place) * stride
@@ -78,7 +82,7 @@ class Stage:
         return first
 
 
-def axes_of(pattern: Pattern) -> tuple[int, ...]:
+def _axes_of(pattern: Pattern) -> tuple[int, ...]:
     """The axes with more than one device. Raises `Unsuited` for a single one."""
     axes = tuple(axis for axis, size in enumerate(pattern.dims) if size > 1)
     if len(axes) == 1:
@@ -86,64 +90,78 @@ def axes_of(pattern: Pattern) -> tuple[int, ...]:
     return axes
 
 
-def stages_along(dims: Sequence[int], order: Sequence[int], base: int, reduce: bool) -> list[Stage]:
-    """The stages of one part, whose chunks begin at `base`, over the axes in `order`.
+def _turns(dims: Sequence[int], order: Sequence[int], base: int, reduce: bool) -> list[AxisTurn]:
+    """The turns of one part, whose chunks begin at `base`, over the axes in `order`.
 
     They scatter over the axes as they come where `reduce`; else they gather over them backwards.
     """
-    found = [Stage(tuple(dims), axis, tuple(order[:turn]), base, reduce) for turn, axis in enumerate(order)]
+    found = [AxisTurn(tuple(dims), axis, tuple(order[:n]), base, reduce) for n, axis in enumerate(order)]
     return found if reduce else found[::-1]
 
 
-def side_by_side(name: str, parts: Sequence[Sequence[Stage]]) -> Iterator[Phase]:
-    """The rounds of several parts of the payload at once, all of which begin every stage together.
+def _side_by_side(name: str, parts: Sequence[Sequence[AxisTurn]]) -> Iterator[Phase]:
+    """The rounds of several parts of the payload at once, all of which begin every turn together.
 
-    A phase ends where a part has come to the end of its stage: its rounds are alike. Raises `Unsuited` where
+    A phase ends where a part has come to the end of its turn: its rounds are alike. Raises `Unsuited` where
     the parts pass on such different numbers of chunks that a round cannot be listed.
     """
-    for stages in zip(*parts, strict=True):
+    for turns in zip(*parts, strict=True):
         behind = 0
-        for rounds in sorted({stage.rounds for stage in stages}):
-            yield _together(name, [s for s in stages if s.rounds > behind], behind, rounds)
+        for rounds in sorted({turn.rounds for turn in turns}):
+            yield _together(name, [turn for turn in turns if turn.rounds > behind], behind, rounds)
             behind = rounds
 
 
-def _together(name: str, stages: Sequence[Stage], start: int, stop: int) -> Phase:
-    """The rounds from `start` to `stop` of one stage a part."""
-    import numpy as np
-
-    n = math.prod(stages[0].dims)
-    span = math.gcd(*(stage.span for stage in stages))
-    runs = [stage.span // span for stage in stages]
+def _together(name: str, turns: Sequence[AxisTurn], start: int, stop: int) -> Phase:
+    """The rounds from `start` to `stop` of one turn a part."""
+    n = math.prod(turns[0].dims)
+    span = math.gcd(*(turn.span for turn in turns))
+    runs = [turn.span // span for turn in turns]
     check_entries(n * sum(runs))
 
     def sends(number: int) -> Sends:
         src = np.concatenate([np.repeat(np.arange(n), run) for run in runs])
-        dst = np.concatenate([np.repeat(stage.next(), run) for stage, run in zip(stages, runs, strict=True)])
+        dst = np.concatenate([np.repeat(turn.next(), run) for turn, run in zip(turns, runs, strict=True)])
         chunks = [
-            (stage.first(start + number)[:, None] + np.arange(run) * span).reshape(-1)
-            for stage, run in zip(stages, runs, strict=True)
+            (turn.first(start + number)[:, None] + np.arange(run) * span).reshape(-1)
+            for turn, run in zip(turns, runs, strict=True)
         ]
-        adds = np.full(len(src), stages[0].reduce)
+        adds = np.full(len(src), turns[0].reduce)
         return Sends(src, dst, np.concatenate(chunks), adds, span)
 
-    along = tuple(sorted({stage.axis for stage in stages}))
+    along = tuple(sorted({turn.axis for turn in turns}))
     return Phase(name, stop - start, sends, alike=True, along=along)
 
 
-def build(pattern: Pattern, _pieces: int | None) -> Schedule:
-    n, axes = pattern.group_size, axes_of(pattern)
+def _torus(pattern: Pattern, _pieces: int | None) -> Rounds:
+    axes = _axes_of(pattern)
     phases: list[Phase] = []
     if axes and pattern.kind != "all_gather":
-        phases += side_by_side("reduce-scatter", [stages_along(pattern.dims, axes, 0, reduce=True)])
+        phases += _side_by_side("reduce-scatter", [_turns(pattern.dims, axes, 0, reduce=True)])
     if axes and pattern.kind != "reduce_scatter":
-        phases += side_by_side("all-gather", [stages_along(pattern.dims, axes, 0, reduce=False)])
-    return schedule_of("torus", pattern, n, *phases)
+        phases += _side_by_side("all-gather", [_turns(pattern.dims, axes, 0, reduce=False)])
+    return pattern.group_size, phases
+
+
+def _torus_split(pattern: Pattern, _pieces: int | None) -> Rounds:
+    n, axes = pattern.group_size, _axes_of(pattern)
+    orders = [axes[part:] + axes[:part] for part in range(len(axes))]
+    phases: list[Phase] = []
+    for name, reduce in (("reduce-scatter", True), ("all-gather", False)):
+        parts = [_turns(pattern.dims, order, part * n, reduce) for part, order in enumerate(orders)]
+        phases += _side_by_side(name, parts) if parts else ()
+    return max(1, len(axes)) * n, phases
 
 
 TORUS = Algorithm(
     "torus",
     "rings along one axis of the torus after the other",
     ("all_gather", "reduce_scatter", "all_reduce"),
-    build,
+    _torus,
+)
+TORUS_SPLIT = Algorithm(
+    "torus-split",
+    "the payload in parts, one starting along each axis of the torus",
+    ("all_reduce",),
+    _torus_split,
 )

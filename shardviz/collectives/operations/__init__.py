@@ -1,15 +1,15 @@
-"""The operations: what each collective of `jax.lax` means, one file an operation or a family."""
+"""The operations: what each collective of `jax.lax` means, one family a file, and one of them by its name."""
 
 from __future__ import annotations
 
-from shardviz.collectives.operation import Operation
-from shardviz.collectives.operations.all_gather import AllGather
-from shardviz.collectives.operations.all_to_all import AllToAll
-from shardviz.collectives.operations.pbroadcast import PBroadcast
-from shardviz.collectives.operations.ppermute import PPermute
-from shardviz.collectives.operations.psum_scatter import PSumScatter
-from shardviz.collectives.operations.ragged_all_to_all import RaggedAllToAll
-from shardviz.collectives.operations.reductions import PMax, PMean, PMin, PSum
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from shardviz.collectives.operation import Operation, Parameter
+from shardviz.collectives.operations.copies import AllGather, PBroadcast, PPermute
+from shardviz.collectives.operations.exchanges import AllToAll, RaggedAllToAll
+from shardviz.collectives.operations.reductions import PMax, PMean, PMin, PSum, PSumScatter
+from shardviz.errors import QuestionError, quote
 
 OPERATIONS: dict[str, type[Operation]] = {
     operation.name: operation
@@ -28,8 +28,32 @@ OPERATIONS: dict[str, type[Operation]] = {
 }
 """Every operation by JAX's name."""
 
+_LAST_FIRST = [each for kind in reversed(OPERATIONS.values()) for each in reversed(kind.takes)]
+PARAMETERS: dict[str, Parameter] = {each.name: each for each in reversed(dict.fromkeys(_LAST_FIRST))}
+"""Every parameter of an operation by name, in the order of the last operation that takes it."""
+
+OTHER_NAMES = {
+    "allgather": "all_gather",
+    "gather": "all_gather",
+    "allreduce": "psum",
+    "sum": "psum",
+    "mean": "pmean",
+    "max": "pmax",
+    "min": "pmin",
+    "reducescatter": "psum_scatter",
+    "alltoall": "all_to_all",
+    "collectivepermute": "ppermute",
+    "permute": "ppermute",
+    "sendrecv": "ppermute",
+    "broadcast": "pbroadcast",
+    "collectivebroadcast": "pbroadcast",
+    "raggedalltoall": "ragged_all_to_all",
+}
+"""JAX's names of what HLO, NCCL and MPI call otherwise, without dashes and underscores."""
+
 __all__ = [
     "OPERATIONS",
+    "PARAMETERS",
     "AllGather",
     "AllToAll",
     "PBroadcast",
@@ -40,4 +64,50 @@ __all__ = [
     "PSum",
     "PSumScatter",
     "RaggedAllToAll",
+    "check_operation",
+    "operation_for",
+    "takers",
 ]
+
+
+def takers(parameter: Parameter) -> list[str]:
+    """The operations that take a parameter."""
+    return [name for name, kind in OPERATIONS.items() if parameter in kind.takes]
+
+
+def check_operation(name: str, given: Mapping[str, Any]) -> None:
+    """Raise `QuestionError` for an operation that JAX does not have, and for parameters that are not its own.
+
+    `given` are those of `PARAMETERS` by name; None or False where they are left out.
+    """
+    if name not in OPERATIONS:
+        from difflib import get_close_matches
+
+        plain = name.lower().replace("-", "").replace("_", "")
+        close = [OTHER_NAMES[plain]] if plain in OTHER_NAMES else get_close_matches(name[:40], OPERATIONS, 1)
+        everything = f"the operations are {', '.join(OPERATIONS)}"
+        raise QuestionError(
+            f"there is no operation {quote(name)}", f"did you mean {close[0]}?" if close else everything
+        )
+    takes = OPERATIONS[name].takes
+    for option, value in given.items():
+        parameter = PARAMETERS[option]
+        if value is not None and value is not False and parameter not in takes:
+            flags = " and ".join(each.flag for each in takes) or "no parameter"
+            raise QuestionError(f"{parameter.flag} is not a parameter of {name}", f"{name} takes {flags}")
+        if value is None and parameter in takes and parameter.needed:
+            raise QuestionError(
+                f"{name} needs {parameter.flag}",
+                f"write for example {parameter.flag} '{parameter.example}'",
+            )
+
+
+def operation_for(name: str, axes: tuple[str, ...], given: Mapping[str, Any], group_size: int) -> Operation:
+    """The operation with JAX's parameters, from those that `check_operation` has seen."""
+    kind: Callable[..., Operation] = OPERATIONS[name]
+    fields = {
+        parameter.field: parameter.read(given[parameter.name], group_size)
+        for parameter in OPERATIONS[name].takes
+        if given[parameter.name] is not None
+    }
+    return kind(axes=axes, **fields)

@@ -1,51 +1,58 @@
-"""psum, pmean, pmax and pmin: every member ends with what all shards give together, element by element."""
+"""Operations that reduce all shards to one, element by element: psum, pmean, pmax, pmin, psum_scatter.
+
+Members compute in the addends' own type: integers wrap around, floats overflow silently. ml_dtypes gives
+NumPy's functions their meaning for bf16, the f8 and f4 types, s4 and u4: each addition is rounded once.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from shardviz.collectives.operation import Cuts, Operation
-from shardviz.collectives.operations.arithmetic import added, check_reduces, larger, smaller
-from shardviz.collectives.operations.cutting import cut_evenly, indices
-from shardviz.collectives.pattern import Pattern
+from shardviz.collectives.chunking import Blocks, split, whole
+from shardviz.collectives.operation import UNTILED, Operation, Parameter
+from shardviz.collectives.operations.dimension import check_divides, check_is_group, dimension, shape_with
 from shardviz.collectives.values import check_dtype, is_complex, is_integer
 from shardviz.errors import QuestionError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Values = NDArray[Any]
+    from shardviz.collectives.schedule import Values
 
 
-@dataclass(frozen=True)
-class _AllReduce(Operation):
-    """What the four have in common."""
-
-    leaves_copies: ClassVar[bool] = True
-    axes: tuple[str, ...]
-
-    def pattern(self, dims: tuple[int, ...]) -> Pattern:
-        return Pattern("all_reduce", dims)
+class _Reduction(Operation):
+    function: ClassVar[str] = "add"
+    """NumPy's function of two addends; `maximum` and `minimum` are NaN where one is."""
 
     def check(self, shape: tuple[int, ...], dtype: str, group_size: int) -> None:
         del shape, group_size
         check_dtype(dtype)
-        check_reduces(self.name, dtype)
+        # jaxlib 0.10 and 0.12.
+        if dtype in ("s2", "u2"):
+            raise QuestionError(f"XLA has no {self.name} of {dtype}", "use s4, u4 or a wider dtype")
 
-    def cuts(self, shape: tuple[int, ...], dtype: str, group_size: int, chunks: int) -> Cuts:
-        self.check(shape, dtype, group_size)
-        place = indices(shape).reshape(1, -1)
-        pieces = self.pattern((group_size,)).pieces(chunks)
-        return cut_evenly(place, place, pieces, shape, self.result_dtype(dtype))
+    def combined(self, mine: Values, received: Values) -> Values:
+        import numpy as np
+
+        with np.errstate(all="ignore"):
+            found: Values = getattr(np, self.function)(mine, received)
+        return found
+
+
+@dataclass(frozen=True)
+class _AllReduce(_Reduction):
+    """A reduction whose whole result every member has."""
+
+    kind: ClassVar[str] = "all_reduce"
+    leaves_copies: ClassVar[bool] = True
+    axes: tuple[str, ...]
+
+    def blocks(self, shape: tuple[int, ...], group_size: int) -> Blocks:
+        del group_size
+        return Blocks(whole(shape), whole(shape), shape)
 
     def smallest_shard(self, group_size: int, pieces: int) -> tuple[int, ...]:
-        # A part for each member, whatever the algorithm: what they do stays comparable.
+        # A part for each member with every algorithm: what they do stays comparable.
         return (-(-pieces // group_size) * group_size,)
-
-    def result_dtype(self, dtype: str) -> str:
-        """The dtype of the result, for shards of a dtype."""
-        return dtype
 
 
 @dataclass(frozen=True)
@@ -62,9 +69,6 @@ class PSum(_AllReduce):
 
     def prepared(self, shards: Values) -> Values:
         return shards.astype("int32") if shards.dtype == bool else shards
-
-    def combined(self, mine: Values, received: Values) -> Values:
-        return added(mine, received)
 
 
 @dataclass(frozen=True)
@@ -107,9 +111,7 @@ class PMax(_Extreme):
     """`jax.lax.pmax`: the largest. A NaN makes it NaN, as StableHLO's maximum does."""
 
     name: ClassVar[str] = "pmax"
-
-    def combined(self, mine: Values, received: Values) -> Values:
-        return larger(mine, received)
+    function: ClassVar[str] = "maximum"
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,40 @@ class PMin(_Extreme):
     """`jax.lax.pmin`: the smallest. A NaN makes it NaN, as StableHLO's minimum does."""
 
     name: ClassVar[str] = "pmin"
+    function: ClassVar[str] = "minimum"
 
-    def combined(self, mine: Values, received: Values) -> Values:
-        return smaller(mine, received)
+
+@dataclass(frozen=True)
+class PSumScatter(_Reduction):
+    """`jax.lax.psum_scatter`: the sum, `scatter_dimension` of which is cut into a part for each member.
+
+    Untiled, a part is one slice, and the dimension is gone from the result.
+    """
+
+    name: ClassVar[str] = "psum_scatter"
+    kind: ClassVar[str] = "reduce_scatter"
+    takes: ClassVar = (
+        Parameter("scatter_dimension", "scatter_dimension", "the dimension that is cut"),
+        UNTILED,
+    )
+    axes: tuple[str, ...]
+    scatter_dimension: int = 0
+    tiled: bool = True
+
+    def check(self, shape: tuple[int, ...], dtype: str, group_size: int) -> None:
+        super().check(shape, dtype, group_size)
+        if dtype == "pred":
+            raise QuestionError("JAX's psum_scatter adds no booleans", "use s32, as psum does of itself")
+        (check_divides if self.tiled else check_is_group)(shape, self._dimension(shape), group_size)
+
+    def blocks(self, shape: tuple[int, ...], group_size: int) -> Blocks:
+        dim = self._dimension(shape)
+        left = (shape[dim] // group_size,) if self.tiled else ()
+        result = (*shape[:dim], *left, *shape[dim + 1 :])
+        return Blocks(split(shape, dim, group_size), whole(result), result)
+
+    def smallest_shard(self, group_size: int, pieces: int) -> tuple[int, ...]:
+        return shape_with(group_size * (pieces if self.tiled else 1), self.scatter_dimension)
+
+    def _dimension(self, shape: tuple[int, ...]) -> int:
+        return dimension(self.scatter_dimension, len(shape), "a shard")

@@ -12,67 +12,38 @@ carrying       what of specs and sizes stays when the einsum changes
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from shardviz.lazy_names import lazy_names
+
 if TYPE_CHECKING:
-    from shardviz.drafts.edits.entry import enter
+    from shardviz.drafts.edits.entry import enter as enter
     from shardviz.drafts.edits.mesh_axes import (
-        add_axis,
-        double_axis,
-        enter_axis,
-        halve_axis,
-        move_axis,
-        remove_axis,
-        rename_axis,
-        resize_axis,
+        add_axis as add_axis,
+        double_axis as double_axis,
+        enter_axis as enter_axis,
+        halve_axis as halve_axis,
+        move_axis as move_axis,
+        remove_axis as remove_axis,
+        rename_axis as rename_axis,
+        resize_axis as resize_axis,
     )
     from shardviz.drafts.edits.spec_dims import (
-        assign,
-        clear,
-        cycle,
-        cycle_unreduced,
-        toggle_open,
-        toggle_unreduced,
+        assign as assign,
+        clear as clear,
+        cycle as cycle,
+        cycle_unreduced as cycle_unreduced,
+        toggle_open as toggle_open,
+        toggle_unreduced as toggle_unreduced,
     )
-
-__all__ = [
-    "add_axis",
-    "assign",
-    "clear",
-    "cycle",
-    "cycle_unreduced",
-    "double_axis",
-    "enter",
-    "enter_axis",
-    "halve_axis",
-    "move_axis",
-    "remove_axis",
-    "rename_axis",
-    "resize_axis",
-    "toggle_open",
-    "toggle_unreduced",
-]
-
-_HOMES = {
-    "entry": ("enter",),
-    "mesh_axes": (
-        "add_axis",
-        "double_axis",
-        "enter_axis",
-        "halve_axis",
-        "move_axis",
-        "remove_axis",
-        "rename_axis",
-        "resize_axis",
-    ),
-    "spec_dims": ("assign", "clear", "cycle", "cycle_unreduced", "toggle_open", "toggle_unreduced"),
-}
-
-
-def __getattr__(name: str) -> object:
+else:
     # Loaded with the first edit: the application opens without any.
-    for home, names in _HOMES.items():
-        if name in names:
-            return getattr(import_module(f"{__name__}.{home}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    __getattr__, __dir__, __all__ = lazy_names(
+        __name__,
+        {
+            "entry": "enter",
+            "mesh_axes": "add_axis double_axis enter_axis halve_axis move_axis remove_axis rename_axis "
+            "resize_axis",
+            "spec_dims": "assign clear cycle cycle_unreduced toggle_open toggle_unreduced",
+        },
+    )

@@ -133,7 +133,7 @@ def replace_mesh(draft: Draft, text: str) -> Draft:
 
     From a dimension go the axes that do not divide it any more.
     """
-    from shardviz.planner.question import dimension_sizes
+    from shardviz.planner.problem import dimension_sizes
     from shardviz.sharding import PartitionSpec
 
     entered = enter_mesh(draft, text)

@@ -50,7 +50,6 @@ _MESH = re.compile(rf"({_AXES}),?\s*+({_ORDER})?,?\s*+({_USED})")
 _NAME = rf"({_QUOTED}|[^'\"=,:\s{{}}\[\]]++)"
 _MESH_AXIS = re.compile(rf"\s*+{_NAME}\s*+=\s*+(\d{{1,15}})\s*+(?:,|$)")
 _AXIS = re.compile(rf"\s*+{_NAME}\s*+(?::\s*+\((\d{{1,15}})\)\s*+(\d{{1,15}})\s*+)?(?:,|$)")
-_SHARDING = " sharding={mesh["
 _SHARDING_MESH = re.compile(rf" sharding=\{{({_AXES}),? *+({_ORDER})?")
 _DEVICE_IDS = re.compile(r"\[([\d, ]*)\](?:T\(([\d, ]*)\))?")
 
@@ -168,13 +167,26 @@ def written_mesh(text: str) -> WrittenMesh | None:
     return _written(text, match[1], match[2]) if match else None
 
 
-def mesh_of_sharding(text: str) -> WrittenMesh | None:
-    """The mesh of the first sharding ``{mesh['x'=2,'y'=4], [{'x'}, {}]}`` in a text; None where it has none.
+def axes_by_name(text: str, mesh: Axes) -> tuple[str, ...]:
+    """The axes that groups of the third form name, a part as ``y:(2)2``; none where theirs is another mesh.
+
+    Raises `NotationError` when they cannot be read.
+    """
+    match = _MESH.fullmatch(text.strip())
+    if match is None or _named_sizes(text, match[1]) != mesh:
+        return ()
+    return tuple(
+        mesh[number][0] if size == mesh[number][1] else f"{mesh[number][0]}:({above}){size}"
+        for number, above, size in _used_axes(text, mesh, match[3])
+    )
+
+
+def mesh_of_sharding(text: str, start: int) -> WrittenMesh | None:
+    """The mesh of the attribute ``sharding={mesh['x'=2,'y'=4], [{'x'}, {}]}`` at a position; None for another.
 
     Raises `NotationError` when it cannot be read.
     """
-    start = text.find(_SHARDING)
-    match = _SHARDING_MESH.match(text, start) if start >= 0 else None
+    match = _SHARDING_MESH.match(text, start)
     return _written(match[0][:60], match[1], match[2]) if match else None
 
 
@@ -210,24 +222,33 @@ def _named_sizes(text: str, axes: str) -> Axes:
 
 def _mesh(text: str, axes: str, device_ids: str | None, used: str) -> ReplicaGroups:
     named = _named_sizes(text, axes)
-    names, sizes = [name for name, _ in named], [size for _, size in named]
-    strides = row_major(sizes)
+    strides = row_major([size for _, size in named])
     inner: list[Loop] = []
+    for number, above, size in _used_axes(text, named, used):
+        whole, stride = strides[number]
+        inner.append((size, stride * (whole // (above * size))))
+    groups = groups_over(inner, math.prod(size for _, size in named))
+    return groups if device_ids is None else _renumbered(text, groups, device_ids)
+
+
+def _used_axes(text: str, named: Axes, used: str) -> Iterator[tuple[int, int, int]]:
+    """The axes of a mesh that ``{'x','y':(2)2}`` takes: the number of each, and of its part what stands
+    above it and its size."""
+    names = [name for name, _ in named]
     for axis in _items(text, _AXIS, used[1:-1]):
         name = axis[1].strip("'\"")
         # XLA's parser takes the number of an axis for its name, where no axis is called that.
         is_number = name not in names and name in map(str, range(len(names)))
         if name not in names and not is_number:
             raise _unreadable(text)
-        whole, stride = strides[int(name) if is_number else names.index(name)]
+        number = int(name) if is_number else names.index(name)
+        whole = named[number][1]
         above, size = (1, whole) if axis[2] is None else (int(axis[2]), int(axis[3]))
         if above * size < 1 or whole % (above * size):
             raise NotationError(
                 f"axis {name} of size {whole} has no part ({above}){size}", text, 0, len(text)
             )
-        inner.append((size, stride * (whole // (above * size))))
-    groups = groups_over(inner, math.prod(sizes))
-    return groups if device_ids is None else _renumbered(text, groups, device_ids)
+        yield number, above, size
 
 
 def _renumbered(text: str, groups: ReplicaGroups, device_ids: str) -> ReplicaGroups:

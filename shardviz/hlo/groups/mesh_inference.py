@@ -27,14 +27,12 @@ from shardviz.sharding import Mesh
 from shardviz.sharding.mesh import MAX_DEVICES, is_axis_name
 
 _UNNAMED = re.compile(r"axis_\d+")
-_ORDERED = "device_ids="
 Nest = tuple[Loop, ...] | None
 """The nest of a collective's groups, None where they follow none."""
 
 
 def program_mesh(
-    text: str,
-    header: str,
+    written: Sequence[WrittenMesh],
     instructions: Collection[Instruction],
     numbers: DeviceNumbers,
     given: Mesh | None,
@@ -44,24 +42,38 @@ def program_mesh(
     """The mesh of a program, and how its numbers are positions there.
 
     It is the one `given`, in the order in which the text writes that out, or else what `infer` asks for.
+    The text has the meshes that are `written` outside of groups, and those of the `instructions`.
+    Where it writes the mesh out in several orders, none of which counts up, no position is known
+    (`DeviceNumbers.orders`).
     """
     mesh = given
     if given is None and infer:
-        mesh = mesh_of_instructions(instructions, numbers, written_meshes(text, header))
-    elif given is not None and given.device_order is None and numbers.slices is None and _ORDERED in text:
-        written = [*written_meshes(text, header), *meshes_of_groups(instructions)]
-        orders = {each.order for each in written if each.axes == tuple(given.shape.items())}
-        mesh = replace(given, device_order=orders.pop()) if len(orders) == 1 else given
+        mesh = mesh_of_instructions(instructions, numbers, written)
+    may_have_orders = (given or (infer and mesh is None)) and numbers.slices is None
+    if may_have_orders and (given is None or given.device_order is None):
+        written = [*written, *meshes_of_groups(instructions)]
+        ordered = {each.axes for each in written if each.order is not None and _fits(each, numbers.total)}
+        if mesh is None and len(ordered) == 1:
+            (axes,) = ordered
+            mesh = Mesh(tuple(name for name, _ in axes), tuple(size for _, size in axes))
+        orders = {each.order for each in written if mesh and each.axes == tuple(mesh.shape.items())}
+        if mesh is not None and len(orders) == 1:
+            mesh = replace(mesh, device_order=orders.pop())
+        elif None not in orders:
+            numbers = replace(numbers, orders=max(1, len(orders)))
     if mesh is None or mesh == given or mesh.device_order is None:
         return mesh, numbers
     return mesh, replace(numbers, slices=reordered(mesh.device_order))
 
 
-def written_meshes(text: str, header: str) -> list[WrittenMesh]:
-    """The meshes that a module's header and its first sharding write out, where they can be read."""
+def written_meshes(header: str, text: str, sharding: int) -> list[WrittenMesh]:
+    """The meshes that a module's header and its first sharding write out, where they can be read.
+
+    The sharding stands at a position in the text, -1 where it has none.
+    """
     try:
         found = [WrittenMesh(tuple(sizes.items()), order) for sizes, order in mesh_literals(header)]
-        sharded = mesh_of_sharding(text)
+        sharded = mesh_of_sharding(text, sharding) if sharding >= 0 else None
     except NotationError:
         return []
     return found if sharded is None else [*found, sharded]
@@ -97,7 +109,7 @@ def mesh_of_instructions(
                 attributes.get("replica_groups"),
                 attributes.get("source_target_pairs"),
                 attributes.get("use_global_device_ids"),
-                "channel" if "channel_id" in attributes else None,
+                "channel" if each.channel else None,
                 each.opcode,
             ),
             each,

@@ -28,6 +28,7 @@ _WANTED = (
     *("sdy.", '"stablehlo.', "call @", "func.call @", '"func.call"'),
     *("stablehlo.composite ", "stablehlo.custom_call "),
 )
+_CONDITIONALS = ('"stablehlo.if"', '"stablehlo.case"')
 
 
 @dataclass
@@ -95,7 +96,8 @@ class Operation:
     """An operation that may matter. One with regions comes when they end, with both lines as its text.
 
     `value` is the first name it defines, `text` what follows the equals sign. `loops` are those around
-    it, and whether it stands in their condition. `order` counts lines from 1.
+    it, and whether it stands in their condition; `in_branch` tells whether a conditional is around it.
+    `order` counts lines from 1.
     """
 
     order: int
@@ -103,6 +105,7 @@ class Operation:
     value: str
     text: str
     loops: tuple[tuple[Loop, bool], ...]
+    in_branch: bool
 
 
 @dataclass
@@ -180,12 +183,12 @@ class Walk:
             if body.startswith("stablehlo.while("):
                 self._while(body)
             elif body.startswith(_WANTED):
-                return Operation(order, self._function, names[0] if names else "", body, tuple(self._loops))
+                return self._operation(order, names, body)
             elif self._loops and body.startswith("stablehlo.compare"):
                 self._compare(body)
             return None
         elif line.startswith(_WANTED) and not opens:
-            return Operation(order, self._function, "", line, tuple(self._loops))
+            return self._operation(order, (), line)
         elif self._loops and line.startswith(_RETURN):
             self._return(line)
         if opens:
@@ -250,9 +253,14 @@ class Walk:
         for index, name in enumerate(region.names):
             self._function.definitions[name] = (text, index)
         if region.opening.startswith(_WANTED):
-            value = region.names[0] if region.names else ""
-            return Operation(region.order, self._function, value, text, tuple(self._loops))
+            return self._operation(region.order, region.names, text)
         return None
+
+    def _operation(self, order: int, names: tuple[str, ...], text: str) -> Operation:
+        in_branch = any(region.opening.startswith(_CONDITIONALS) for region in self._stack)
+        return Operation(
+            order, self._function, names[0] if names else "", text, tuple(self._loops), in_branch
+        )
 
     def _while(self, body: str) -> None:
         stop = closing_paren(body, len("stablehlo.while("))

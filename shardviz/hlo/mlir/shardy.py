@@ -15,7 +15,8 @@ from shardviz.hlo.mlir.operations import parse_tensor
 from shardviz.hlo.mlir.shardy_op import sdy_collective
 from shardviz.hlo.mlir.stablehlo import stablehlo_collective
 from shardviz.hlo.mlir.tensor_sharding import AxisSizes, Meshes, parse_sharding
-from shardviz.hlo.text.call_graph import Call, program_order, run_counts, times
+from shardviz.hlo.mlir.wrapped_lines import unwrapped
+from shardviz.hlo.text.call_graph import Call, in_branches, program_order, run_counts, times
 from shardviz.sharding import Mesh, PartitionSpec
 
 MAX_UNREAD = 100
@@ -65,7 +66,8 @@ def read_shardy(text: str, mesh: Mesh | None = None) -> ShardyModule:
     """The collectives of a module after Shardy's pipeline, or of StableHLO with collectives of its own.
 
     Shapes are per device, rounded up where axes do not divide. A private function's collectives count
-    once for each call, a loop's as often as its counter tells. Groups are ids of the mesh's devices.
+    once for each call, a loop's as often as its counter tells, in a branch of a conditional once
+    (`in_branch`). Groups are ids of the mesh's devices.
 
     Raises `NotationError` for a text that is no such module, `QuestionError` when `mesh` is another mesh
     than the module's.
@@ -74,7 +76,7 @@ def read_shardy(text: str, mesh: Mesh | None = None) -> ShardyModule:
         raise NotationError(
             "this is neither StableHLO nor Shardy text", text, 0, hint="print one with lowered.as_text()"
         )
-    return _Reader(with_own_form(text), mesh).read()
+    return _Reader(with_own_form(unwrapped(text)), mesh).read()
 
 
 class _Reader:
@@ -99,7 +101,7 @@ class _Reader:
 
     def read(self) -> ShardyModule:
         walk = Walk(self.text)
-        found: dict[tuple[int, int], tuple[Collective, tuple[tuple[Loop, bool], ...]]] = {}
+        found: dict[tuple[int, int], tuple[Collective, Operation]] = {}
         called: list[tuple[int, Operation, str]] = []
         origins: dict[int, OperationOrigins] = {}
         for operation in walk.operations():
@@ -112,7 +114,7 @@ class _Reader:
                     if home not in origins:
                         origins[home] = OperationOrigins(operation.function)
                     collective = replace(collective, origin=origins[home].of(operation))
-                found[home, operation.order] = collective, operation.loops
+                found[home, operation.order] = collective, operation
         if not walk.functions[1:] and "func.func" in self.text:
             raise NotationError(
                 "this MLIR has no function on a line of its own",
@@ -122,7 +124,7 @@ class _Reader:
             )
         names = {function.name: function.index for function in walk.functions[1:]}
         calls = [
-            Call(home, names[callee], operation.order, _runs(operation.loops))
+            Call(home, names[callee], operation.order, _runs(operation.loops), operation.in_branch)
             for home, operation, callee in called
             if callee in names
         ]
@@ -131,14 +133,17 @@ class _Reader:
         roots = [0, *(each.index for each in uncalled if each.is_public)]
         if len(roots) == 1:
             roots += [each.index for each in uncalled]
-        counts = run_counts(dict.fromkeys(roots, 1), calls)
+        counts, chosen = run_counts(dict.fromkeys(roots, 1), calls), in_branches(calls)
         positions: dict[int, list[int]] = defaultdict(list)
         for home, order in found:
             positions[home].append(order)
         collectives = []
-        for place in program_order(roots, calls, positions):
-            collective, loops = found[place]
-            collectives.append(replace(collective, count=times(counts.get(place[0], 0), _runs(loops))))
+        for home, orders in program_order(roots, calls, positions):
+            for order in orders:
+                collective, operation = found[home, order]
+                count = times(counts.get(home, 0), _runs(operation.loops))
+                in_branch = operation.in_branch or home in chosen
+                collectives.append(replace(collective, count=count, in_branch=in_branch))
         if idle := sum(home not in counts for home, _ in found):
             stand = plural(idle, "collective stands", "collectives stand")
             self.unread.append(f"{stand} in functions that nothing calls")

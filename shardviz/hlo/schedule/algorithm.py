@@ -17,24 +17,20 @@ _USUAL = ("default", "invalid", "unspecified")
 _KINDS = ("collectives_mode", "kernel_strategy")
 
 
-def algorithm_of(text: str, start: int, stop: int) -> str:
-    """The algorithm in the line text[start:stop], "" where it names none or only a default.
+@lru_cache(maxsize=4096)
+def algorithm_of(attributes: str) -> str:
+    """The algorithm that the attributes of an instruction name, "" where they name none or only a default.
 
     ``RotatedPincerEmitter`` and ``UniDirection1DRingStrategy`` are "rotated pincer, uni direction 1D ring",
     ``KERNEL_STRATEGY_TRITON_TWO_SHOT`` "triton two shot".
     """
     for marker in (_TPU, _GPU):
-        place = text.find(marker, start, stop)
+        place = attributes.find(marker)
         if place >= 0:
-            end = text.find("}", place, stop)
-            return _algorithm(text[place : stop if end < 0 else end])
+            end = attributes.find("}", place)
+            chosen = _CHOICE.findall(attributes, place, len(attributes) if end < 0 else end)
+            return ", ".join(filter(None, (_words(key, value) for key, value in chosen)))
     return ""
-
-
-@lru_cache(maxsize=256)
-def _algorithm(configuration: str) -> str:
-    chosen = _CHOICE.findall(configuration)
-    return ", ".join(filter(None, (_words(key, value) for key, value in chosen)))
 
 
 def _words(key: str, value: str) -> str:

@@ -11,14 +11,15 @@ if TYPE_CHECKING:
 
 
 class Meanwhile(Sequence["Work"]):
-    """What `find` gives, as a sequence that equals the tuple of it."""
+    """What `find` gives of its arguments, as a sequence that equals the tuple of it."""
 
-    def __init__(self, find: Callable[[], tuple[Work, ...]]) -> None:
+    def __init__(self, find: Callable[..., tuple[Work, ...]], *arguments: object) -> None:
         self._find = find
+        self._arguments = arguments
 
     @cached_property
     def _works(self) -> tuple[Work, ...]:
-        return self._find()
+        return self._find(*self._arguments)
 
     @overload
     def __getitem__(self, index: int) -> Work: ...

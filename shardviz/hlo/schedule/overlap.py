@@ -14,7 +14,7 @@ import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
+from functools import lru_cache
 from typing import NamedTuple
 
 from shardviz.hlo.collective import OPS, Work
@@ -25,7 +25,7 @@ from shardviz.hlo.text.call_graph import Call
 from shardviz.hlo.text.computation import Computation, line_at
 from shardviz.hlo.text.instruction import Instruction
 from shardviz.hlo.text.steps import Step, Steps
-from shardviz.hlo.text.transfer import START, base_op
+from shardviz.hlo.text.transfer import base_op
 
 MAX_WORK = 1000
 """No more instructions than this are listed beside one collective."""
@@ -62,35 +62,34 @@ _BEGUN = frozenset(("async", *OPS)) - {"slice"}
 _ALWAYS_WORK = _BEGUN | {"fusion", "call", "while", "conditional", "custom-call", "sort", "reduce", "scatter"}
 _RESERVES = re.compile(r'custom_call_target="(?:AllocateBuffer|ConcatBitcast)"')
 """Custom calls that name memory."""
+_says = lru_cache(maxsize=4096)(str.__contains__)
 
 
 class Schedule(NamedTuple):
-    """How a collective runs: fields of `Collective`."""
+    """How the collectives of one form in one computation run: fields of `Collective`."""
 
-    is_async: bool = False
-    overlapped: Sequence[Work] = ()
+    is_async: bool
     algorithm: str = ""
 
 
 class Schedules:
     """The schedule around the collectives of one text.
 
-    `collectives` are their lines by position, `homes` the computations that these stand in, `calls` at
-    least the calls of those.
+    `collectives` are their lines by position, in the computations that they stand in, `calls` at least the
+    calls of those.
     """
 
     def __init__(
         self,
         steps: Steps,
-        collectives: Mapping[int, Instruction],
-        homes: Mapping[int, Computation],
+        collectives: Mapping[Computation, Mapping[int, Instruction]],
         calls: Iterable[Call],
     ) -> None:
         self._text = steps.text
         self._steps = steps
-        self._inside: dict[int, str] = {}
-        for position, home in homes.items():
-            self._inside.setdefault(home.start, base_op(collectives[position].opcode))
+        self._inside = {
+            home.start: base_op(next(iter(lines.values())).opcode) for home, lines in collectives.items()
+        }
         self._sites: dict[int, list[int]] = defaultdict(list)
         for call in calls:
             if call.callee in self._inside:
@@ -98,7 +97,7 @@ class Schedules:
         self._ends: dict[int, dict[str, tuple[int, str]]] = {}
         self._works: dict[int, tuple[list[int], list[Work]]] = {}
         self._dones: dict[int, list[int]] = {}
-        self.repeated = self._read_fused(collectives, homes)
+        self.repeated = self._read_fused(collectives)
         """Positions of lines that repeat a collective: the middle and the end of one that is in fusions."""
 
     def of(
@@ -108,23 +107,32 @@ class Schedules:
 
         A `crossing` is under way from its send, with which the data leaves, until its recv is done.
         """
-        line = line_at(self._text, position)
         if crossing is not None:
-            return Schedule(True, Meanwhile(partial(self._between, crossing.recv.name, home, line)))
+            return Schedule(True)
         site = self._site(home)
-        algorithm = algorithm_of(self._text, *line)
-        if site is not None and not algorithm:
-            algorithm = algorithm_of(self._text, site.start, site.stop)
-        opcode = instruction.opcode
-        overlapped: Meanwhile | None = None
+        words = instruction.form.text
+        site_words = self._text[site.inside : site.stop] if site else ""
+        algorithm = algorithm_of(words) or algorithm_of(site_words)
         if position in self._dones:
-            overlapped = Meanwhile(partial(self._of_fused, site, self._dones[position]))
-        elif opcode.endswith(START) or opcode in ("send", "recv"):
-            overlapped = self._meanwhile(instruction.name, home, line)
-        elif site is not None and site.opcode == "async-start":
-            around = self._steps.computations.around(site.start)
-            overlapped = self._meanwhile(site.name, around, (site.start, site.stop))
-        return Schedule(overlapped is not None, () if overlapped is None else overlapped, algorithm)
+            return Schedule(True, algorithm)
+        if instruction.form.begins:
+            return Schedule(_BLOCKING not in words, algorithm)
+        is_wrapped = site is not None and site.opcode == "async-start"
+        return Schedule(is_wrapped and _BLOCKING not in site_words, algorithm)
+
+    def beside(
+        self, instruction: Instruction, home: Computation, position: int, crossing: Crossing | None = None
+    ) -> Sequence[Work]:
+        """What runs while one is under way that is asynchronous."""
+        if position in self._dones:
+            return Meanwhile(self._of_fused, self._site(home), self._dones[position])
+        if crossing is not None or instruction.form.begins:
+            begun = instruction if crossing is None else crossing.recv
+            return Meanwhile(self._between, begun.name, home, position)
+        site = self._site(home)
+        if site is None:
+            return ()
+        return Meanwhile(self._between, site.name, self._steps.computations.around(site.start), site.start)
 
     def _site(self, home: Computation) -> Step | None:
         """The fusion or the wrapper that runs a computation."""
@@ -132,24 +140,19 @@ class Schedules:
         step = self._steps.at(sites[0]) if sites else None
         return step if step and step.opcode in ("fusion", "async-start") else None
 
-    def _meanwhile(self, name: str, home: Computation, line: tuple[int, int]) -> Meanwhile | None:
-        """The work beside what an instruction begins; None when it blocks."""
-        if self._text.find(_BLOCKING, *line) >= 0:
-            return None
-        return Meanwhile(partial(self._between, name, home, line))
-
-    def _between(self, name: str, home: Computation, line: tuple[int, int]) -> tuple[Work, ...]:
-        """What runs until that is done which the instruction `name` begins."""
+    def _between(self, name: str, home: Computation, position: int) -> tuple[Work, ...]:
+        """What runs until that is done which the instruction `name` in the line at a position begins."""
+        _, after = line_at(self._text, position)
         ends = self._ends_of(home)
         end = ends.get(name)
         if end is not None:
             while (passed := ends.get(end[1])) is not None and passed[0] > end[0]:
                 end = passed
-            return self._work(home, line[1], end[0])
+            return self._work(home, after, end[0])
         later = self._in_the_next_iteration(name, home)
         if later is None:
             return ()
-        return (self._work(home, line[1], home.stop) + self._work(home, home.start, later))[:MAX_WORK]
+        return (self._work(home, after, home.stop) + self._work(home, home.start, later))[:MAX_WORK]
 
     def _ends_of(self, home: Computation) -> dict[str, tuple[int, str]]:
         """Where what an instruction began is ended or passed on, by that instruction's name.
@@ -190,19 +193,20 @@ class Schedules:
         end = min((site for site in ends if start.stop < site < around.stop), default=start.stop)
         return self._work(around, start.stop, line_at(self._text, end)[0])
 
-    def _read_fused(
-        self, collectives: Mapping[int, Instruction], homes: Mapping[int, Computation]
-    ) -> frozenset[int]:
+    def _read_fused(self, collectives: Mapping[Computation, Mapping[int, Instruction]]) -> frozenset[int]:
         """Sorts the lines of TPU's asynchronous collective fusions: one of each channel counts."""
         text = self._text
         starts: dict[tuple[str, str], list[int]] = defaultdict(list)
         ends: dict[tuple[str, str], list[int]] = defaultdict(list)
         others: list[tuple[tuple[str, str], int]] = []
-        for position, instruction in collectives.items():
-            if text.find(_FUSED, position, line_at(text, position)[1]) < 0:
-                continue
-            home = homes[position]
-            key = base_op(instruction.opcode), instruction.attributes.get("channel_id", "")
+        fused = (
+            (home, position, instruction)
+            for home, lines in collectives.items()
+            for position, instruction in lines.items()
+            if _says(instruction.form.text, _FUSED)
+        )
+        for home, position, instruction in fused:
+            key = base_op(instruction.opcode), instruction.channel
             if text.find(_STARTS, home.start, home.stop) >= 0:
                 starts[key].append(position)
                 continue

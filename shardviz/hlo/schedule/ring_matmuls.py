@@ -14,6 +14,7 @@ is two of them: its keys and its values are gathered, and multiplied as they com
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Set
+from dataclasses import replace
 from math import prod
 
 from shardviz.hlo.collective_matmul import CollectiveMatmul
@@ -49,7 +50,9 @@ def collective_matmuls(
     inner = {call.callee: call for call in calls if call.callee in {home.start for home in homes}}
     homes |= {steps.computations.around(call.position) for call in inner.values()}
     rounds = {start: call.times for start, call in inner.items()}
-    return tuple(_Search(rings, ValueFlow(steps, homes), rounds).found())
+    flow = ValueFlow(steps, homes)
+    rings = {value: ring for value, ring in rings.items() if value in flow}
+    return tuple(_Search(rings, flow, rounds).found())
 
 
 class _Search:
@@ -97,8 +100,9 @@ class _Search:
                 ring.matmuls.add(user)
             elif added := self._added(user, {*arrived, *ring.sent}):
                 ring.op = "reduce-scatter"
+                ring.sums[user] = added
                 ring.matmuls |= added
-                ring.earlier.update(value for value in self._others(user, arrived) if value in self._rings)
+                ring.met.update(value for value in self._others(user, arrived) if value in self._rings)
             else:
                 ring.matmuls |= self._multiplied_together(user, ring.value)
         if ring.matmuls:
@@ -183,21 +187,36 @@ class _Search:
         }
 
     def _chains(self) -> list[Chain]:
-        """The permutes that hang together, in program order."""
+        """The permutes that hang together, in program order.
+
+        A sum may begin with zeros, which are sent on before anything is added to them. XLA sends them once
+        for all sums of one shape: such a permute begins several chains.
+        """
+        linked = {value: self._linked(ring) for value, ring in self._rings.items() if ring.op}
+        first = {
+            value: ring for value, ring in self._rings.items() if ring.sums and linked[value] <= ring.met
+        }
         chain_of: dict[Value, Chain] = {}
-        for ring in self._rings.values():
-            if not ring.op:
-                continue
-            others = [chain_of[value] for value in self._linked(ring) if value in chain_of]
+        for value in [value for value in linked if value not in first]:
+            ring = self._rings[value]
+            begun_by = [first[each] for each in linked[value] & first.keys()]
+            products = {matmul for each in begun_by for matmul in each.added_before([ring])}
+            others = [chain_of[each] for each in linked[value] - first.keys() | products if each in chain_of]
             chains = {id(other): other for other in others if other.rings[0].op == ring.op}.values()
             chain = max(chains, key=lambda other: len(other.rings), default=Chain([]))
             for other in chains:
                 if other is not chain:
                     chain.rings += other.rings
-                    chain_of.update((each.value, chain) for each in other.rings)
+                    chain_of.update((each, chain) for each, its in chain_of.items() if its is other)
             chain.rings.append(ring)
-            chain_of[ring.value] = chain
-        found = {id(chain): chain for chain in chain_of.values()}.values()
+            chain_of.update((each, chain) for each in {value, *products})
+        found = [*{id(chain): chain for chain in chain_of.values()}.values()]
+        for value, ring in first.items():
+            begun = [chain for chain in found if any(value in linked[each.value] for each in chain.rings)]
+            for chain in begun:
+                chain.rings.append(replace(ring, matmuls=ring.added_before(chain.rings)))
+            if not begun:
+                found.append(Chain([ring]))
         for chain in found:
             self._count_rounds(chain)
         return sorted(found, key=lambda chain: min(self._order[ring.value] for ring in chain.rings))
@@ -209,23 +228,24 @@ class _Search:
         loops = {
             ring.value.home
             for ring in chain.rings
-            for value in self._linked(ring) & members
+            for value in (self._linked(ring) - ring.met) & members
             if value.home == ring.value.home and self._order[value] >= self._order[ring.value]
         }
         for ring in chain.rings:
             ring.rounds = self._rounds.get(ring.value.home, 1) if ring.value.home in loops else 1
 
     def _linked(self, ring: Ring) -> set[Value]:
-        """The permutes whose data it sends on: what they brought, or a sum with it."""
+        """The permutes whose data it sends on, or a sum with it, and those that it meets."""
         if ring.op == "all-gather":
             return ring.earlier
-        return ring.earlier | {
+        added_to = {
             value
             for origin in ring.origins
             for source in self._flow.sources(origin)[:MAX_TERMS]
             for value in self._flow.back(source, self._flow.is_move)
             if value in self._rings
         }
+        return ring.earlier | ring.met | added_to
 
     def _record(self, chain: Chain) -> CollectiveMatmul | None:
         rings = sorted(chain.rings, key=lambda ring: self._order[ring.value])
@@ -256,7 +276,7 @@ class _Search:
             ),
             bytes=chain.group_size * first.bytes * chain.pieces,
             wire_bytes=None if None in carried else sum(each or 0 for each in carried),
-            source=first.source,
+            source=hops[-1].source,
         )
 
     def _multiplied(self, value: Value) -> frozenset[Value]:

@@ -38,14 +38,23 @@ class Ring:
     op: str = ""
     """The collective that it is a piece of, "" where it is a permute and no more."""
     earlier: set[Value] = field(default_factory=set)
-    """The permutes whose result it sends on, or adds to."""
+    """The permutes whose result it sends on."""
+    met: set[Value] = field(default_factory=set)
+    """The permutes whose result is added to what it brings."""
     origins: frozenset[Value] = frozenset()
     """What it sends that no permute brought."""
     sent: frozenset[Value] = frozenset()
     """The values that it sends, under all their names."""
     matmuls: set[Value] = field(default_factory=set)
+    sums: dict[Value, set[Value]] = field(default_factory=dict)
+    """What is made by adding to what arrives, and the matmuls whose products are added."""
     rounds: int | None = 1
     """How often it runs until what is sent is around; None where the loop's length is unknown."""
+
+    def added_before(self, rings: Iterable[Ring]) -> set[Value]:
+        """The matmuls whose products are added to what it brings, before one of `rings` sends the sum on."""
+        origins = (origin for ring in rings for origin in ring.origins)
+        return {matmul for origin in origins for matmul in self.sums.get(origin, ())}
 
 
 @dataclass

@@ -57,13 +57,12 @@ class Crossing(NamedTuple):
 class Crossings:
     """The pairs of one text by the position of the send."""
 
-    def __init__(
-        self, text: str, collectives: Mapping[int, Instruction], homes: Mapping[int, Computation]
-    ) -> None:
+    def __init__(self, text: str, collectives: Mapping[Computation, Mapping[int, Instruction]]) -> None:
         self._pairs: dict[int, Crossing] = {}
         waiting: dict[tuple[int, str], int] = {}
         repeated = set()
-        for position, instruction in collectives.items():
+        every = ((home, *each) for home, lines in collectives.items() for each in lines.items())
+        for home, position, instruction in every:
             if instruction.opcode not in ("send", "recv"):
                 continue
             line = line_at(text, position)
@@ -72,9 +71,9 @@ class Crossings:
                 continue
             # The name of the meeting comes late; until then the two have one token.
             token = instruction.operands.rstrip(")").rpartition(" ")[2]
-            key = homes[position].start, meeting[1] if meeting else token
+            key = home.start, meeting[1] if meeting else token
             other = waiting.pop(key, None)
-            if other is None or collectives[other].opcode == instruction.opcode:
+            if other is None or collectives[home][other].opcode == instruction.opcode:
                 waiting[key] = position
                 continue
             send, recv = (position, other) if instruction.opcode == "send" else (other, position)
@@ -82,8 +81,8 @@ class Crossings:
             self._pairs[send] = Crossing(
                 OPS_BETWEEN[kind[1]],
                 target[1] if target else "",
-                collectives[send],
-                collectives[recv],
+                collectives[home][send],
+                collectives[home][recv],
             )
             repeated.add(recv)
         self.repeated = frozenset(repeated)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right, insort
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from shardviz.hlo.text.computation import Computation, Computations, line_at
@@ -99,7 +99,7 @@ class CallGraph:
             # Most calls are those of fusions.
             return 1, False
         if start not in self._lines:
-            found = parse_instruction(self._text[start:stop])
+            found = parse_instruction(self._text, start)
             called = [found.attributes[key] for key in _CALLING if key in found.attributes] if found else []
             self._lines[start] = found, frozenset(_NAME.findall(" ".join(called)))
         instruction, names = self._lines[start]
@@ -185,32 +185,29 @@ def _plus(a: int | None, b: int | None) -> int | None:
 
 
 def program_order(
-    roots: Iterable[int], calls: Iterable[Call], positions: dict[int, list[int]]
-) -> list[tuple[int, int]]:
-    """(computation, position) in the order in which they first run, each once."""
-    events: dict[int, list[tuple[int, int | None]]] = defaultdict(list)
-    for index, places in positions.items():
-        events[index].extend((place, None) for place in places)
+    roots: Iterable[int], calls: Iterable[Call], positions: Mapping[int, Sequence[int]]
+) -> Iterator[tuple[int, Sequence[int]]]:
+    """The computations in the order in which they run, each with its `positions` up to its next call.
+
+    Only the first run of each counts.
+    """
+    waiting: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for call in calls:
-        events[call.caller].append((call.position, call.callee))
-    for waiting in events.values():
-        waiting.sort(key=lambda event: event[0], reverse=True)
-    ordered: list[tuple[int, int]] = []
-    seen: set[int] = set()
+        waiting[call.caller].append((call.position, call.callee))
+    for later in waiting.values():
+        later.sort(reverse=True)
+    passed: dict[int, int] = {}
     for root in roots:
-        if root in seen:
-            continue
-        seen.add(root)
-        running = [root]
+        running = [] if root in passed else [root]
         while running:
             current = running[-1]
-            if not events[current]:
+            places, done = positions.get(current, ()), passed.get(current, 0)
+            following = waiting[current].pop() if waiting[current] else None
+            stop = bisect_left(places, following[0]) if following else len(places)
+            passed[current] = stop
+            if stop > done:
+                yield current, places[done:stop]
+            if following is None:
                 running.pop()
-                continue
-            position, callee = events[current].pop()
-            if callee is None:
-                ordered.append((current, position))
-            elif callee not in seen:
-                seen.add(callee)
-                running.append(callee)
-    return ordered
+            elif following[1] not in passed:
+                running.append(following[1])

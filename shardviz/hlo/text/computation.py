@@ -7,9 +7,8 @@ on until a ``}`` at the margin.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
 
@@ -19,10 +18,10 @@ _INSTRUCTION_LINE = r"[ \t]*+(?:ROOT )?%?[^\s=,(){}]++ = "
 _HEADER, _FIRST_HEADER = re.compile(rf"\n{_HEADER_LINE}"), re.compile(_HEADER_LINE)
 _INSTRUCTION, _FIRST_INSTRUCTION = re.compile(rf"\n{_INSTRUCTION_LINE}"), re.compile(_INSTRUCTION_LINE)
 _PRINTED = re.compile(
-    r"\n*+(?<![^\n])(?!HloModule)(ENTRY )?%?([^\s=,(){}\[\]<>:\"%]++) (?!= )[^\n]*+(?<=\{)"
-    r"((?:\n  (?:ROOT )?%?[^\s=,(){}]++ = [^\n]*+)*+)\n\}(?=\n|\Z|, execution_thread=)"
+    r"\n(?<!\n\n)\n*+(?!HloModule)(ENTRY )?%?([^\s=,(){}\[\]<>:\"%]++) (?!= )[^\n]*+(?<=\{)"
+    r"((?:\n  (?:%|ROOT %?|)[^\s=,(){}]++ = [^\n]*+)*+)\n\}(?=\n|\Z|, execution_thread=)"
 )
-"""A computation as XLA prints it, after empty lines: found and known to be in normal form at once."""
+"""A computation as XLA prints it: found and known to be in normal form at once."""
 _CALL = re.compile(
     r" (?:c(?:alls|ondition|alled_computations)|b(?:ody|ranch_computations)|t(?:o_apply|rue_computation)"
     r"|false_computation)=(\{?)%?([^\s,{}()=]++)"
@@ -49,49 +48,75 @@ class Computations:
         self.text = text
         self.gaps: list[tuple[int, int]] = []
         """Start and end of what is no computation as XLA prints it: headers of modules, tables, anything."""
-        self.all = [*self._read()]
-        self._starts = [computation.start for computation in self.all]
-
-    def _read(self) -> Iterator[Computation]:
-        text, position = self.text, 0
-        while position < len(text):
-            while printed := _PRINTED.match(text, position):
-                yield Computation(*printed.span(3), printed[2], printed[1] is not None)
-                position = printed.end()
-            header = (None if position else _FIRST_HEADER.match(text)) or _HEADER.search(text, position)
-            stop = len(text) if header is None else header.start()
-            if (not position and _FIRST_INSTRUCTION.match(text)) or _INSTRUCTION.search(text, position, stop):
-                yield Computation(position, stop, "", False)
-            gap = position
-            if header is None:
-                position = len(text)
-            elif _PRINTED.match(text, stop):
+        self._spans: list[tuple[int, int]] = []
+        self._names: list[str] = []
+        self._entries: set[int] = set()
+        position = 0
+        for printed in _PRINTED.finditer(text):
+            start, stop = printed.span()
+            if start > position:
+                position = self._read_gap(position, start)
+            if start >= position:
+                if printed[1]:
+                    self._entries.add(len(self._names))
+                self._spans.append(printed.span(3))
+                self._names.append(printed[2])
                 position = stop
-            else:
+        self._read_gap(position, len(text))
+
+    def _read_gap(self, start: int, stop: int) -> int:
+        """Add the computations, as XLA does not print them, of text[start:stop]; where the last one ends."""
+        text = self.text
+        while start < stop:
+            header = (None if start else _FIRST_HEADER.match(text)) or _HEADER.search(text, start, stop)
+            before = stop if header is None else header.start()
+            if (not start and _FIRST_INSTRUCTION.match(text)) or _INSTRUCTION.search(text, start, before):
+                self._spans.append((start, before))
+                self._names.append("")
+            gap, start = start, stop
+            if header is not None:
                 end = text.find("\n}", header.end())
-                stop, position = (len(text), len(text)) if end < 0 else (end, end + 2)
-                yield Computation(header.end(), stop, header[2], header[1] is not None)
-            self.gaps.append((gap, position))
+                end, start = (len(text), len(text)) if end < 0 else (end, end + 2)
+                if header[1]:
+                    self._entries.add(len(self._names))
+                self._spans.append((header.end(), end))
+                self._names.append(header[2])
+            self.gaps.append((gap, start))
+        return start
+
+    @property
+    def head(self) -> str:
+        """What stands in front of the first computation, with the line that begins it: header and tables."""
+        starts = (start for (start, _), name in zip(self._spans, self._names, strict=True) if name)
+        return self.text[: next(starts, len(self.text))]
+
+    @cached_property
+    def all(self) -> list[Computation]:
+        """Every computation, in the order of the text."""
+        return [*map(self._computation, range(len(self._names)))]
+
+    def _computation(self, number: int) -> Computation:
+        return Computation(*self._spans[number], self._names[number], number in self._entries)
 
     @cached_property
     def _named(self) -> dict[str, list[int]]:
         named: dict[str, list[int]] = defaultdict(list)
-        for number, computation in enumerate(self.all):
-            named[computation.name].append(number)
+        for number, name in enumerate(self._names):
+            named[name].append(number)
         return named
 
     @cached_property
     def entry(self) -> str | None:
         """The name of the first entry, None where the text has none, or not all of its header."""
-        return next((computation.name for computation in self.all if computation.is_entry), None)
+        return self._names[min(self._entries)] if self._entries else None
 
     def around(self, position: int) -> Computation:
         """The computation in which a position stands."""
-        place = bisect_right(self._starts, position)
-        if place and position < self.all[place - 1].stop:
-            return self.all[place - 1]
-        start = self.all[place - 1].stop if place else 0
-        stop = self.all[place].start if place < len(self.all) else len(self.text)
+        place = bisect_left(self._spans, (position + 1,))
+        if place and position < self._spans[place - 1][1]:
+            return self._computation(place - 1)
+        start = self._spans[place - 1][1] if place else 0
+        stop = self._spans[place][0] if place < len(self._spans) else len(self.text)
         return Computation(start, stop, "", False)
 
     def named(self, name: str, position: int) -> Computation | None:
@@ -102,12 +127,13 @@ class Computations:
         found = self._named.get(name)
         if not found or not name:
             return None
-        return self.all[found[max(0, bisect_right(found, position, key=self._starts.__getitem__) - 1)]]
+        before = bisect_right(found, position, key=lambda number: self._spans[number][0])
+        return self._computation(found[max(0, before - 1)])
 
     def breaks_off(self) -> str | None:
         """The name of the computation in which the text ends, None when its last one is complete."""
-        last = self.all[-1] if self.all else None
-        return last.name if last and last.name and last.stop == len(self.text) else None
+        is_complete = not self._names or self._spans[-1][1] < len(self.text)
+        return None if is_complete else self._names[-1] or None
 
     @cached_property
     def sites(self) -> dict[str, list[int]]:

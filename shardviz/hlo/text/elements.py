@@ -17,7 +17,7 @@ _PIECE = re.compile(r"/\*[^*]*\*/|[(){}\[\],]|[^(){}\[\],/]+|/")
 
 def with_elements(text: str) -> str:
     """The same text with a ``get-tuple-element`` after the tuple for each such element, by the same name."""
-    if _TAKEN.search(text) is None:
+    if "#" not in text or _TAKEN.search(text) is None:
         return text
     return "\n}".join(map(_spelled_out, text.split("\n}")))
 

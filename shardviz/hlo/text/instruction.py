@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from shardviz.hlo.groups.group_text import GROUPS
 
 _HEAD = re.compile(r"\s*(?:ROOT\s+)?%?([^\s=,(){}]+) = ")
 _PLAIN = re.compile(
-    r"\s*(?:ROOT\s+)?%?([^\s=,(){}]+) = "
-    r"([^\s(][^\s]*+|\((?:[^()]++|\((?:[^()]++|\([^()]*+\))*+\))*+\))\s*([a-z][a-z0-9-]*)\("
+    r"[^\S\n]*+(?:ROOT\s+)?%?([^\s=,(){}]+) = "
+    r"([^\s(][^\s]*+|\((?:[^()\n]++|\((?:[^()\n]++|\([^()\n]*+\))*+\))*+\))[^\S\n]*+([a-z][a-z0-9-]*)\("
 )
-_WHOLE = re.compile(
-    rf"{_PLAIN.pattern}([^()]*+\))(?:, channel_id=(\d++)(?=,|$))?(.*)",
-    re.DOTALL,
-)
+_WHOLE = re.compile(rf"{_PLAIN.pattern}([^()=\n]*+\))(?:, channel_id=(\d++)(?=[,\n]|\Z))?([^\n]*+)")
 """All of a line whose operands have no parentheses: its parts, its channel and its other attributes."""
 _OPCODE = re.compile(r"\s*([a-z][a-z0-9-]*)\(")
 _PAREN = re.compile(r"[()]")
@@ -32,6 +29,7 @@ _ATTRIBUTE = re.compile(
     r"|[ ]backend_config=.*+"
 )
 """A key and its value; or a string, whose inside is none; or the rest of the line, which has no others."""
+_REDUCTION = ", to_apply=%"
 _GROUPS = ("replica_groups", "source_target_pairs")
 _BARE = {'"': '"', "{": "}"}
 _MARKS = ('"', "{", "%")
@@ -43,27 +41,113 @@ MAX_DEPTH = 10_000
 """Parentheses nested deeper than this are in no program."""
 
 
+class Form:
+    """What lines have in common that differ only in their names, operands, channels and reductions.
+
+    The layers of a model share it; it is taken apart once. `text` are the attributes as they stand there.
+    """
+
+    def __init__(self, shape: str, opcode: str, text: str) -> None:
+        self.shape = shape
+        self.opcode = opcode
+        self.text = text
+
+    @cached_property
+    def attributes(self) -> Mapping[str, str]:
+        """Those outside of strings that matter to collectives and calls; the first of each name counts."""
+        found: dict[str, str] = {}
+        for key, value in _ATTRIBUTE.findall(self.text):
+            if key and key not in found:
+                found[key] = value if key in _GROUPS or value[:1] not in _MARKS else _bare(value)
+        return found
+
+    @cached_property
+    def channel(self) -> str:
+        """The channel where it does not stand first among the attributes."""
+        return self.attributes.get("channel_id", "")
+
+    @cached_property
+    def is_wrapper(self) -> bool:
+        """Whether it is the start of a collective in a computation that it calls: it has no groups itself."""
+        return "calls" in self.attributes and self.attributes.keys().isdisjoint(_GROUPS)
+
+    @cached_property
+    def begins(self) -> bool:
+        """Whether something else ends what it begins."""
+        return self.opcode.endswith("-start") or self.opcode in ("send", "recv")
+
+    @cached_property
+    def is_alone(self) -> bool:
+        """Whether no other instruction seems to stand among the attributes."""
+        return " = " not in self.text
+
+
+_form = lru_cache(maxsize=4096)(Form)
+
+
 class Instruction(NamedTuple):
-    """The parts of a line, as text. `attributes` holds those that matter to collectives and calls."""
+    """The parts of a line, as text; the `channel` of a collective is "" where it has none."""
 
     name: str
-    shape: str
-    opcode: str
     operands: str
-    attributes: Mapping[str, str]
+    channel: str
+    form: Form
+
+    @property
+    def shape(self) -> str:
+        return self.form.shape
+
+    @property
+    def opcode(self) -> str:
+        return self.form.opcode
+
+    @property
+    def attributes(self) -> Mapping[str, str]:
+        return self.form.attributes
+
+    @property
+    def kind(self) -> tuple[Form, bool, str]:
+        """What collectives have in common whose records differ in name only: what a ragged one sends, other
+        lines tell."""
+        tell = "[" in self.operands or "ragged" in self.form.opcode
+        return self.form, self.channel != "", self.operands if tell else ""
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether no other instruction seems to stand in its line."""
+        return self.form.is_alone and " = " not in self.operands
 
 
-def parse_instruction(line: str) -> Instruction | None:
-    """The parts of a line; None when it is no instruction. Reads what there is of a line that is cut off."""
-    if whole := _WHOLE.match(line):
-        name, shape, opcode, operands, channel, rest = whole.groups()
-        return Instruction(name, shape, opcode, operands, _attributes(rest, channel))
+def parse_instruction(text: str, start: int = 0) -> Instruction | None:
+    """The parts of the line that begins at `start`; None when it is no instruction.
+
+    Reads what there is of a line that is cut off.
+    """
+    if whole := _WHOLE.match(text, start):
+        name, shape, opcode, operands, channel, attributes = whole.groups()
+        if "reduce" in opcode:
+            attributes = _without_reduction(attributes)
+        form = _form(shape, opcode, attributes)
+        return Instruction(name, operands, channel or form.channel, form)
+    end = text.find("\n", start)
+    line = text[start:] if end < 0 else text[start:end]
     opened = open_instruction(line)
     if opened is None:
         return None
     name, shape, opcode, start = opened
     stop = closing(line, start)
-    return Instruction(name, shape, opcode, line[start:stop], _attributes(line[stop:]))
+    form = _form(shape, opcode, line[stop:])
+    return Instruction(name, line[start:stop], form.channel, form)
+
+
+def _without_reduction(attributes: str) -> str:
+    """The attributes without the computation that adds, which XLA makes for each collective anew."""
+    start = attributes.find(_REDUCTION)
+    stop = attributes.find(",", start + 1)
+    if start < 0 or stop < 0:
+        return attributes
+    before, name = attributes[:start], attributes[start + len(_REDUCTION) : stop]
+    return attributes if '"' in before or "=" in name else before + attributes[stop:]
 
 
 def open_instruction(line: str) -> tuple[str, str, str, int] | None:
@@ -98,24 +182,6 @@ def closing(line: str, start: int) -> int:
 def operand_names(operands: str) -> list[str]:
     """The names in a list of operands, with or without their shapes and percent signs."""
     return (_NAME if "%" in operands else _NAME_WITHOUT_SIGN).findall(operands)
-
-
-def _attributes(text: str, channel: str | None = None) -> Mapping[str, str]:
-    """The attributes outside of strings, and the channel; the first of each name counts.
-
-    A channel is each collective's own; the others the layers of a model share.
-    """
-    known = _known_attributes(text)
-    return known if channel is None else {**known, "channel_id": channel}
-
-
-@lru_cache(maxsize=512)
-def _known_attributes(text: str) -> Mapping[str, str]:
-    found: dict[str, str] = {}
-    for key, value in _ATTRIBUTE.findall(text):
-        if key and key not in found:
-            found[key] = value if key in _GROUPS or value[:1] not in _MARKS else _bare(value)
-    return found
 
 
 def _bare(value: str) -> str:

@@ -38,7 +38,7 @@ _ORDINARY_LINE = re.compile(_ORDINARY)
 # Most lines are known by the first of the two, which is the faster.
 _OTHER_LINE = re.compile(rf"\n(?!  %[^\s=,(){{}}]++ = )(?!{_ORDINARY})")
 
-MAX_SAMPLE = 2**20
+MAX_SAMPLE = 2**18
 """So much of a text tells whether its spaces are XLA's own."""
 _OTHER_SPACES = re.compile(
     r"\),[a-z_]++=|\[ \d| (?:\((?<=[a-z] \()(?!\) ->|[^\s():]++:)|(?<=[a-z_] )=[ \t]*+[{\[])"
@@ -128,7 +128,7 @@ def normal_form(text: str) -> NormalForm:
             # It may go on from the line before it.
             start = max(position, text.rfind("\n", 0, other.start()) + 1)
         kind, stop = _statement(text, start)
-        line = text[start:stop] if kind is None else _joined(text[start:stop])
+        line = text[start:stop] if kind is None else joined(text[start:stop])
         if kind == "instruction":
             line = f"  {_respaced(line)}"
         kept += text[position:start], line, text[stop : stop + 1]
@@ -193,7 +193,7 @@ def _line_end(text: str, start: int) -> int:
     return len(text) if end < 0 else end
 
 
-def _joined(statement: str) -> str:
+def joined(statement: str) -> str:
     """The lines of a statement as one, with a space where one was.
 
     Where breaks keep the space before them, as in ``fold -s``, a break without one is within a word.
@@ -204,8 +204,8 @@ def _joined(statement: str) -> str:
     for before, line in pairwise(lines):
         within = keeps_spaces and not before.endswith(" ") and not line[0].isspace()
         opens, closes = (
-            before.rstrip().endswith(("(", "{", "[")),
-            line.lstrip().startswith((")", "}", "]", ",")),
+            before.rstrip().endswith(("(", "{", "[", "<")),
+            line.lstrip().startswith((")", "}", "]", ">", ",")),
         )
         kept += ["" if within or opens or closes else " ", line.strip()]
     return "".join(kept)

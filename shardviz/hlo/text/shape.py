@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from shardviz.errors import NotationError
 from shardviz.sharding import array_bytes
-from shardviz.sharding.dtype import BITS
+from shardviz.sharding.array import BITS
 
 _TOKEN = re.compile(r"([a-z][a-z0-9]*)\[([^\]]*)\]|\{[^{}]*\}|/\*|[()]")
 _SIZE = re.compile(r"(?:<=)?(\d{1,15})")

@@ -8,9 +8,8 @@ there to a file and a line.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cached_property
-
-from shardviz.hlo.text.instruction import Instruction
 
 _FILE = re.compile(r'^(\d{1,9}) "((?:[^"\\]|\\.)*+)"?', re.MULTILINE)
 _LOCATION = re.compile(r"^(\d{1,9}) \{file_name_id=(\d{1,9}).{0,200}? line=(\d{1,9})", re.MULTILINE)
@@ -45,9 +44,8 @@ class StackFrames:
         return self._head[start:end] if end >= 0 else self._head[start:]
 
 
-def source_of(instruction: Instruction, frames: StackFrames) -> str:
+def source_of(attributes: Mapping[str, str], frames: StackFrames) -> str:
     """``file:line`` where the text has it, else the op name, else ""."""
-    attributes = instruction.attributes
     if location := frames.location(attributes.get("stack_frame_id", "")):
         return location
     if (file := attributes.get("source_file")) and (line := attributes.get("source_line")):

@@ -88,8 +88,8 @@ class TripCounts:
         return loop.trips() if loop else None
 
     def _loop(self, position: int) -> _Loop | None:
-        start, stop = line_at(self._text, position)
-        instruction = parse_instruction(self._text[start:stop])
+        start, _ = line_at(self._text, position)
+        instruction = parse_instruction(self._text, start)
         if instruction is None or instruction.opcode != "while":
             return None
         names = operand_names(instruction.operands)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from shardviz.hlo.text.computation import Computation
+from shardviz.hlo.text.computation import Computation, line_at
 from shardviz.hlo.text.steps import Step, Steps
 
 MAX_FOLLOWED = 64
@@ -34,6 +34,9 @@ _INDEX = re.compile(r" index=(\d{1,6})")
 _BODY = re.compile(r" body=%?([^\s,(){}]+)")
 _SIZES = re.compile(r"\(?[a-z][a-z0-9]*\[(\d{1,18}(?:,\d{1,18}){0,20})\]")
 _ONE_ELEMENT = re.compile(r"[a-z][a-z0-9]*\[(?:1(?:,1)*)?\]")
+_MENTION = re.compile(r"%([^\s,(){}=%]++)(?=[,)]| = )")
+_MENTION_WITHOUT_SIGN = re.compile(r"(?<![^\s(,%])([^\s,(){}\[\]=%]++)(?=\s*+[,)]| = )")
+_DEFINED_WITHOUT_SIGN = re.compile(r"\n[ \t]*+(?:ROOT )?[^\s=,(){}%][^\s=,(){}]*+ = ")
 
 
 def sizes(step: Step) -> tuple[int, ...]:
@@ -51,31 +54,41 @@ class Value(NamedTuple):
 
 
 class ValueFlow:
-    """The values of the computations `homes`, and of those whose loops run them."""
+    """The values of the computations `homes`, and of those whose loops run them.
+
+    Only where their names stand is known of all of them; a line is read when its value is first followed.
+    """
 
     def __init__(self, steps: Steps, homes: Iterable[Computation]) -> None:
         self.steps = steps
-        self._named: dict[int, dict[str, Step]] = {}
-        self._roots: dict[int, str] = {}
+        self._homes = {home.start: home for home in homes}
+        self._mentions = {start: self._read(home) for start, home in self._homes.items()}
+        self._lines: dict[int, Step | None] = {}
+        self._made: dict[tuple[int, str], Step | None] = {}
         self._loops: dict[int, Value] = {}
         self._bodies: dict[Value, int] = {}
-        self._parameters: dict[int, str] = {}
-        self._elements: dict[Value, dict[int, list[Value]]] = defaultdict(lambda: defaultdict(list))
-        self._taken: dict[Value, dict[str, list[Value]]] = defaultdict(lambda: defaultdict(list))
+        self._states: dict[Value, list[Value]] = defaultdict(list)
         self._multiplies: dict[Value, bool] = {}
         self._sources: dict[Value, list[Value]] = {}
-        self._users: dict[Value, list[Value]] = defaultdict(list)
-        for home in {home.start: home for home in homes}.values():
-            self._add(home)
-        for value, taken in [*self._elements.items()]:
-            self._lead(value, [taken])
+        self._users: dict[Value, list[Value]] = {}
+        self._elements: dict[Value, dict[int, list[Value]]] = {}
+        self._taken: dict[Value, dict[str, list[Value]]] = {}
+        for home in self._homes.values():
+            self._find_loops(home)
         for body, loop in self._loops.items():
-            if body in self._named:
+            if body in self._homes:
                 self._join(body, loop)
+
+    def __contains__(self, value: Value) -> bool:
+        """Whether the line that makes a value was found; a damaged name is not."""
+        return self._step(value.home, value.name) is not None
 
     def step(self, value: Value) -> Step:
         """The instruction that makes a value."""
-        return self._named[value.home][value.name]
+        step = self._step(value.home, value.name)
+        if step is None:
+            raise KeyError(value)
+        return step
 
     def sources(self, value: Value) -> list[Value]:
         """The values that it is made of; of a loop's state what it starts with and what the body makes."""
@@ -86,14 +99,14 @@ class ValueFlow:
     def users(self, value: Value) -> Iterator[Value]:
         """The values that are made of it; of what goes into a tuple or a loop's state, what is taken out."""
         if value.element is not None:
-            yield from self._elements.get(value._replace(element=None), {}).get(value.element, ())
+            yield from self._elements_of(value._replace(element=None)).get(value.element, ())
             return
-        for user in self._users.get(value, ()):
-            passed = self._taken.get(user)
-            if passed is None:
-                yield user
-            else:
+        for user in self._users_of(value):
+            passed = self._taken_of(user)
+            if passed:
                 yield from passed.get(value.name, ())
+            else:
+                yield user
 
     def is_matmul(self, value: Value) -> bool:
         """Whether the instruction that makes it multiplies matrices."""
@@ -109,12 +122,12 @@ class ValueFlow:
         if step.opcode != "fusion" or self.is_matmul(value):
             return False
         names = self.steps.operands(step)
-        named = self._named[value.home]
-        arrays = [name for name in names if name not in named or not _ONE_ELEMENT.match(named[name].shape)]
+        taken = [self._step(value.home, name) for name in names]
+        arrays = [each for each in taken if each is None or not _ONE_ELEMENT.match(each.shape)]
         if len(arrays) != 1:
             return False
         # With a number beside the array it may be a part of it, or, in a loop's first round, zeros.
-        return len(names) == 1 or (arrays[0] in named and sizes(named[arrays[0]]) == sizes(step))
+        return len(names) == 1 or (arrays[0] is not None and sizes(arrays[0]) == sizes(step))
 
     def back(self, value: Value, passes: Callable[[Value], bool]) -> dict[Value, bool]:
         """The values that one is made of, itself included, through those that `passes` lets through.
@@ -142,44 +155,105 @@ class ValueFlow:
                         waiting.append(each)
         return found
 
-    def _add(self, home: Computation) -> None:
-        steps = self.steps.of(home)
-        named = self._named[home.start] = {step.name: step for step in steps}
-        for step in steps:
-            if step.is_root:
-                self._roots[home.start] = step.name
-            if step.opcode == "parameter":
-                self._parameters[home.start] = step.name
-            if step.opcode in ("constant", "parameter") or _ONE_ELEMENT.match(step.shape):
-                continue
-            for name in self.steps.operands(step):
-                if name in named:
-                    self._users[Value(home.start, name)].append(Value(home.start, step.name))
-            if step.opcode == "get-tuple-element":
-                index = _INDEX.search(self.steps.text, step.inside, step.stop)
-                for name in self.steps.operands(step)[:1]:
+    def _read(self, home: Computation) -> dict[str, list[int]]:
+        """Where each name stands in a computation, as an operand or defined."""
+        text = self.steps.text
+        found: dict[str, list[int]] = defaultdict(list)
+        is_signed = home.start and not _DEFINED_WITHOUT_SIGN.search(text, home.start, home.stop)
+        for match in (_MENTION if is_signed else _MENTION_WITHOUT_SIGN).finditer(text, home.start, home.stop):
+            found[match[1]].append(match.start())
+        return found
+
+    def _lines_with(self, home: int, name: str) -> Iterator[Step]:
+        """The instructions of a computation in whose lines a name stands, each once."""
+        last = None
+        for position in self._mentions.get(home, {}).get(name, ()):
+            line = line_at(self.steps.text, position)
+            if line != last:
+                last = line
+                if line[0] not in self._lines:
+                    self._lines[line[0]] = self.steps.at(position)
+                step = self._lines[line[0]]
+                if step is not None:
+                    yield step
+
+    def _step(self, home: int, name: str) -> Step | None:
+        """The instruction of a computation by its name; the last one where it is used again."""
+        key = home, name
+        if key not in self._made:
+            own = [step for step in self._lines_with(home, name) if step.name == name]
+            self._made[key] = own[-1] if own else None
+        return self._made[key]
+
+    def _users_of(self, value: Value) -> list[Value]:
+        """The values of its computation that it is an operand of, numbers left out."""
+        if value not in self._users:
+            self._users[value] = [
+                Value(value.home, step.name)
+                for step in self._lines_with(value.home, value.name)
+                if step.opcode not in ("constant", "parameter") and not _ONE_ELEMENT.match(step.shape)
+                for name in self.steps.operands(step)
+                if name == value.name
+            ]
+        return self._users[value]
+
+    def _elements_of(self, value: Value) -> dict[int, list[Value]]:
+        """What is taken of a tuple, by number."""
+        if value not in self._elements:
+            found: dict[int, list[Value]] = defaultdict(list)
+            self._elements[value] = found
+            for user in self._users_of(value):
+                step = self.step(user)
+                if step.opcode == "get-tuple-element":
+                    index = _INDEX.search(self.steps.text, step.inside, step.stop)
                     if index is not None:
-                        taken = self._elements[Value(home.start, name)]
-                        taken[int(index[1])].append(Value(home.start, step.name))
-            if step.opcode == "while" and (body := _BODY.search(self.steps.text, step.inside, step.stop)):
-                called = self.steps.computations.named(body[1], step.start)
-                if called is not None:
-                    self._loops[called.start] = Value(home.start, step.name)
-                    self._bodies[Value(home.start, step.name)] = called.start
+                        found[int(index[1])].append(user)
+        return self._elements[value]
+
+    def _taken_of(self, tuple_: Value) -> dict[str, list[Value]]:
+        """What is taken of a tuple, or of the states of loops that it becomes, by the name that went into it.
+
+        Nothing of what is no tuple, or is used as a whole.
+        """
+        if tuple_ not in self._taken:
+            found: dict[str, list[Value]] = defaultdict(list)
+            self._taken[tuple_] = found
+            step = self.step(tuple_)
+            states = [tuple_, *self._states.get(tuple_, ())] if step.opcode == "tuple" else []
+            followed = [each for each in map(self._elements_of, states) if each]
+            if followed or len(states) > 1:
+                for index, name in enumerate(self.steps.operands(step)):
+                    found[name] += (value for elements in followed for value in elements.get(index, ()))
+        return self._taken[tuple_]
+
+    def _find_loops(self, home: Computation) -> None:
+        position = home.start
+        while (position := self.steps.text.find(" while(", position, home.stop)) >= 0:
+            step = self.steps.at(position)
+            position += 1
+            if step is None or step.opcode != "while" or _ONE_ELEMENT.match(step.shape):
+                continue
+            body = _BODY.search(self.steps.text, step.inside, step.stop)
+            called = self.steps.computations.named(body[1], step.start) if body else None
+            if called is not None:
+                self._loops[called.start] = Value(home.start, step.name)
+                self._bodies[Value(home.start, step.name)] = called.start
 
     def _join(self, body: int, loop: Value) -> None:
         """Leads from what goes into a loop's state to what is taken of it, in the body and afterwards."""
-        inside = self._elements[Value(body, self._parameters.get(body, ""))]
-        after = self._elements[loop]
+        inside = Value(body, self._last(body, " parameter("))
         for name in self.steps.operands(self.step(loop))[:1]:
-            self._lead(Value(loop.home, name), [inside])
-        self._lead(Value(body, self._roots.get(body, "")), [inside, after])
+            self._states[Value(loop.home, name)].append(inside)
+        self._states[Value(body, self._last(body, "ROOT "))] += inside, loop
 
-    def _lead(self, state: Value, taken: list[dict[int, list[Value]]]) -> None:
-        step = self._named[state.home].get(state.name)
-        if step is not None and step.opcode == "tuple":
-            for index, name in enumerate(self.steps.operands(step)):
-                self._taken[state][name] += (value for elements in taken for value in elements.get(index, ()))
+    def _last(self, home: int, word: str) -> str:
+        """The name of the last instruction in whose line a word stands in front of its operands, else ""."""
+        start, stop = home, self._homes[home].stop
+        while (stop := self.steps.text.rfind(word, start, stop)) >= 0:
+            step = self.steps.at(stop)
+            if step is not None and stop < step.inside:
+                return step.name
+        return ""
 
     def _made_of(self, value: Value) -> Iterator[Value]:
         home, element = value.home, value.element
@@ -202,9 +276,8 @@ class ValueFlow:
             yield from self._values(home, names if element is None else names[element : element + 1], index)
 
     def _result(self, home: int, element: int) -> Iterator[Value]:
-        root = self._roots.get(home)
+        root = self._last(home, "ROOT ") if home in self._homes else ""
         return self._values(home, [root] if root else [], element)
 
     def _values(self, home: int, names: Iterable[str], element: int | None) -> Iterator[Value]:
-        named = self._named.get(home, {})
-        return (Value(home, name, element) for name in names if name in named)
+        return (Value(home, name, element) for name in names if self._step(home, name) is not None)

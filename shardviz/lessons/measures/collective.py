@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from shardviz.drafts.scene import Scene
     from shardviz.sharding import Mesh
-    from shardviz.stepping.walk import Walk
+    from shardviz.stepping.collective_run import CollectiveRun
 
 
 def rounds(scene: Scene) -> Answer:
@@ -90,7 +90,7 @@ def _by_device(mesh: Mesh, by_position: NDArray[Any]) -> NDArray[np.float64]:
     return found
 
 
-def _numbers(walk: Walk) -> NDArray[Any]:
+def _numbers(walk: CollectiveRun) -> NDArray[Any]:
     after = walk.frames.after
     if after is None:
         raise _no_numbers()

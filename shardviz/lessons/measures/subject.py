@@ -13,8 +13,8 @@ from shardviz.lessons.measures.kinds import whole_number
 if TYPE_CHECKING:
     from shardviz.drafts.scene import Scene
     from shardviz.sharding import Layout, Mesh, ShardedArray
+    from shardviz.stepping.collective_run import CollectiveRun
     from shardviz.stepping.question import CollectiveQuestion
-    from shardviz.stepping.walk import Walk
 
 
 @lru_cache(maxsize=32)  # the predictions of a lesson ask about few drafts, again and again
@@ -72,10 +72,10 @@ def collective_of(scene: Scene) -> CollectiveQuestion:
     return question_of_step(scene.plan, sent[0])
 
 
-def walk_of(scene: Scene) -> Walk:
+def walk_of(scene: Scene) -> CollectiveRun:
     """`collective_of`, step by step."""
-    from shardviz.stepping.links import links_from_text
-    from shardviz.stepping.walk import Walk
+    from shardviz.hardware.links import links_from_text
+    from shardviz.stepping.collective_run import CollectiveRun
 
     question = collective_of(scene)
-    return Walk(question, links_from_text(question.schedule.pattern.dims, None, None, None))
+    return CollectiveRun(question, links_from_text(question.schedule.pattern.dims, None, None, None))

@@ -18,7 +18,7 @@ from shardviz.render.exports.sections import film, sections
 from shardviz.render.exports.subject import Subject
 from shardviz.render.exports.svg import WIDTH
 from shardviz.render.palette import TRUECOLOR
-from shardviz.stepping.walk import Walk
+from shardviz.stepping.collective_run import CollectiveRun
 
 HEIGHT = 30
 LEAST = (40, 15)
@@ -57,7 +57,7 @@ def cast(subject: Subject, width: int = WIDTH, height: int = HEIGHT, speed: floa
         "env": {"TERM": "xterm-256color"},
     }
     walk = subject.shown
-    if isinstance(walk, Walk):
+    if isinstance(walk, CollectiveRun):
         frames, stay = film(walk, width, height, TRUECOLOR), 1 / speed
     else:
         parts = [part.lines for part in sections(subject, width, TRUECOLOR)]

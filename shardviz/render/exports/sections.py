@@ -20,8 +20,7 @@ from shardviz.render.plans.question_view import headline, pictures, question_vie
 from shardviz.render.rounds.play_lines import Stage
 from shardviz.render.rounds.player_page import LOW, Page
 from shardviz.sharding import Layout, ShardedArray
-from shardviz.stepping.stepped import stepped
-from shardviz.stepping.walk import Walk
+from shardviz.stepping.collective_run import CollectiveRun, prepare_run
 
 Blocks = tuple[str, tuple[tuple[str, ...], ...]]
 """An array, and how each of its dimensions is cut."""
@@ -44,7 +43,7 @@ def sections(subject: Subject, width: int, palette: Palette) -> list[Section]:
     Raises `QuestionError` for too many rounds, and for a program, which has no picture.
     """
     shown = subject.shown
-    if isinstance(shown, Walk):
+    if isinstance(shown, CollectiveRun):
         return _rounds(shown, width, palette)
     if isinstance(shown, Layout):
         return [Section("Layout", layout_view(shown, width, palette))]
@@ -73,7 +72,7 @@ def _steps(planned: Plan, width: int, palette: Palette) -> list[Section]:
     return [Section("Plan", case), *steps, Section("In all", sentence(totals(planned), width, 1))]
 
 
-def _rounds(walk: Walk, width: int, palette: Palette) -> list[Section]:
+def _rounds(walk: CollectiveRun, width: int, palette: Palette) -> list[Section]:
     """The lines that all frames begin with, once; then every frame without that."""
     frames = film(walk, width, TALL, palette)
     columns = [{line.plain.strip() for line in lines} for lines in zip(*frames, strict=False)]
@@ -133,7 +132,7 @@ MAX_ROUNDS = 256
 """Rounds of which anybody looks at pictures."""
 
 
-def film(walk: Walk, width: int, height: int, palette: Palette) -> list[list[Text]]:
+def film(walk: CollectiveRun, width: int, height: int, palette: Palette) -> list[list[Text]]:
     """A frame before any round and one after each, of at most `height` lines of `width` columns.
 
     The devices stand where their links put them; where the page has no room for that, each has a line of a
@@ -157,9 +156,9 @@ def frame_names(rounds: int) -> list[str]:
     return ["before any round", *(f"round {number} of {rounds}" for number in range(1, rounds + 1))]
 
 
-def _devices(walk: Walk, width: int, height: int, palette: Palette) -> list[list[Text]] | None:
+def _devices(walk: CollectiveRun, width: int, height: int, palette: Palette) -> list[list[Text]] | None:
     """The frames with a box for every device; None where one does not fit."""
-    page = Page(stepped(walk.question, walk.links), "devices", 0, width, height, palette, "", verdict=0)
+    page = Page(prepare_run(walk.question, walk.links), "devices", 0, width, height, palette, "", verdict=0)
     frames = []
     for number in range(walk.schedule.rounds + 1):
         drawn = page.canvas(number)

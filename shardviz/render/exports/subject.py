@@ -11,7 +11,7 @@ from shardviz.sharding import Layout
 
 if TYPE_CHECKING:
     from shardviz.compiler import Target
-    from shardviz.stepping.walk import Walk
+    from shardviz.stepping.collective_run import CollectiveRun
 
 
 @dataclass(frozen=True)
@@ -26,18 +26,19 @@ class Subject:
     """The subject of an export in any format: ``python(subject) -> str``, ``svg(subject) -> str``, and so on.
 
     `shown` is a `Problem` (the question: mesh, einsums, how each array is split), a `Plan` (its steps, with
-    the problem that they answer), a `Walk` (one collective, round by round), a `Layout` (one array) or a
-    `JaxProgram`, which has no picture. `title` is one line of plain text for a heading, `command` the command
-    line that shows the same. `target` is whose program of a problem is meant; simulated devices' if None.
+    the problem that they answer), a `CollectiveRun` (one collective, round by round), a `Layout` (one array)
+    or a `JaxProgram`, which has no picture. `title` is one line of plain text for a heading, `command` the
+    command line that shows the same. `target` is whose program of a problem is meant; simulated devices' if
+    None.
     """
 
-    shown: Problem | Plan | Walk | Layout | JaxProgram
+    shown: Problem | Plan | CollectiveRun | Layout | JaxProgram
     title: str
     command: str = ""
     target: Target | None = None
 
 
-def title_of(shown: Problem | Plan | Walk | Layout) -> str:
+def title_of(shown: Problem | Plan | CollectiveRun | Layout) -> str:
     """One line that says what is shown: ``bd,df->bf on the mesh X=2,Y=4``."""
     if isinstance(shown, Plan):
         return f"The plan of {title_of(shown.problem)}"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from rich.text import Text
 
 from shardviz.errors import plural
-from shardviz.planner.cases import CASES
 from shardviz.planner.plan import LOCAL_OPS, Plan, Step
+from shardviz.planner.work_split import CASES
 from shardviz.render.caption import axes_text, spec_text
 from shardviz.render.lines import columns, records, sentence
 from shardviz.render.palette import Palette

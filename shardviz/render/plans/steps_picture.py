@@ -9,13 +9,13 @@ from rich.style import Style
 from rich.text import Text
 
 from shardviz.errors import plural
-from shardviz.planner.cases import CASES
 from shardviz.planner.plan import LOCAL_OPS, Plan
+from shardviz.planner.work_split import CASES
 from shardviz.render.lines import columns, records, sentence
 from shardviz.render.palette import Palette
 from shardviz.render.plans.plan_view import step_cells, totals
 from shardviz.render.units import human_bytes
-from shardviz.stepping.step_cost import StepCost
+from shardviz.stepping.plan_step import StepCost
 
 RIGHT = frozenset({3, 4})
 MARK = "▌"

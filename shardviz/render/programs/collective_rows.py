@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -13,6 +14,7 @@ from shardviz.compiler.compiled import Compiled
 from shardviz.errors import plural
 from shardviz.hlo import Collective, CollectiveMatmul
 from shardviz.hlo.collective import Standing
+from shardviz.hlo.collective_matmul import by_permute
 from shardviz.hlo.totals import Total
 from shardviz.render.caption import axes_text
 from shardviz.render.lines import columns, records, sentence
@@ -50,7 +52,8 @@ def rows_of(
 
     Equal ones in a row share one, and so do the permutes of each of `matmuls`.
     """
-    parts = {name: matmul for matmul in matmuls for name in matmul.permutes}
+    parts = by_permute(matmuls)
+    rings = Counter(name for matmul in matmuls for name in matmul.permutes)
     seen: list[CollectiveMatmul] = []
     found = []
     for same in folded(collectives, parts):
@@ -60,7 +63,8 @@ def rows_of(
             found.append(_row(same, mesh, palette))
         elif matmul not in seen:
             seen.append(matmul)
-            found.append(_taken_apart(matmul, collectives, mesh, palette))
+            shared = sum(rings[name] > 1 for name in matmul.permutes)
+            found.append(_taken_apart(matmul, shared, collectives, mesh, palette))
     return found
 
 
@@ -144,16 +148,16 @@ def _row(alike: Sequence[Collective], mesh: Mesh, palette: Palette) -> Collectiv
 
 
 def _taken_apart(
-    matmul: CollectiveMatmul, collectives: Sequence[Collective], mesh: Mesh, palette: Palette
+    matmul: CollectiveMatmul, shared: int, collectives: Sequence[Collective], mesh: Mesh, palette: Palette
 ) -> CollectiveRow:
-    """The permutes of a collective matmul as one row."""
+    """The permutes of a collective matmul as one row; `shared` of them are others' as well."""
     permutes = [each for each in collectives if each.name in matmul.permutes]
     text = Text.assemble((f"{matmul.op} by permutes", "bold"))
     if matmul.axes:
         text.append(" over ").append_text(axes_text(matmul.axes, mesh, palette))
     ways = "both ways" if matmul.directions == 2 else "one way"
     sent = "" if matmul.wire_bytes is None else f"{matmul.wire_bytes:,} sent"
-    steps = Text(f"{plural(len(matmul.permutes), 'permute')} {ways}")
+    steps = Text(f"{plural(len(matmul.permutes), 'permute')} {ways}" + f", {shared:,} shared" * (shared > 0))
     cells = (text, steps, Text(exact_bytes(matmul.bytes)), Text(sent, "dim"), Text())
     algorithms = dict.fromkeys(each.algorithm for each in permutes if each.algorithm)
     return CollectiveRow(cells, _while(matmul, permutes), "; ".join(algorithms))

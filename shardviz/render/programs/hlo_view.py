@@ -9,6 +9,7 @@ from rich.text import Text
 
 from shardviz.errors import plural
 from shardviz.hlo import Collective, CollectiveMatmul, HloModule, ShardyModule
+from shardviz.hlo.collective_matmul import by_permute
 from shardviz.hlo.totals import Total, totals
 from shardviz.render.axis_parts import parts_of_axes
 from shardviz.render.lines import columns, records, sentence
@@ -22,6 +23,7 @@ from shardviz.sharding import Mesh
 TOTALS_RIGHT = frozenset({1, 2, 3})
 NO_MESH = "no mesh: numbers are positions among the program's devices; name its axes to see them"
 FOUND = "found in the text; name it yourself to see your axes"
+OWN_NAMES = "a collective has axes where its own groups name them; for the others they are not determined"
 NO_COUNT = "a number of times that the text does not tell, in no sum"
 NOT_YET = "the partitioner, which inserts them, comes after this text: read that of the compiled program"
 MAY_COME = "the partitioner comes after this text and may insert more: the compiled program tells"
@@ -87,9 +89,12 @@ def _mesh_lines(
     sizes = zip(mesh.axis_names, mesh.axis_sizes, strict=True)
     axes = Text(", ").join(Text(f"{name}={size}", palette.axis(mesh, name)) for name, size in sizes)
     cells = [Text("mesh ").append_text(axes), Text(plural(mesh.size, "device"))]
-    return records(
-        [[*cells, Text(FOUND, "dim")] if isinstance(module, HloModule) and given is None else cells], width
-    )
+    found = [Text(FOUND, "dim")] if isinstance(module, HloModule) and given is None else []
+    lines = records([cells + found], width)
+    if isinstance(module, HloModule) and module.mesh_orders > 1:
+        many = f"the text has the devices of this mesh in {module.mesh_orders} orders"
+        lines += sentence(f"{many}: {OWN_NAMES}", width, style="dim")
+    return lines
 
 
 def _totals(module: HloModule | ShardyModule, found: Sequence[Total], width: int) -> list[Text]:
@@ -144,13 +149,11 @@ def _by_source(
 
     Within a line those that read alike come together; the permutes of a collective matmul are one thing.
     """
-    home = {name: matmul.permutes[0] for matmul in matmuls for name in matmul.permutes}
-    sources: dict[str, str] = {}
+    parts = by_permute(matmuls)
     found: dict[str, dict[object, list[Collective]]] = defaultdict(lambda: defaultdict(list))
     for each in collectives:
-        first = home.get(each.name, "")
-        source = sources.setdefault(first, each.source) if first else each.source
-        found[source][first or reads_of(each)].append(each)
+        matmul = parts.get(each.name)
+        found[matmul.source if matmul else each.source][matmul or reads_of(each)].append(each)
     return {source: [one for same in kinds.values() for one in same] for source, kinds in found.items()}
 
 

@@ -98,7 +98,7 @@ def _spec_text(dims: Axes | None, unreduced: tuple[str, ...], mesh: Mesh, palett
 
 
 def _collectives_lines(stage: Stage, mesh: Mesh, width: int, palette: Palette) -> list[Text]:
-    """Collectives that are gone after −, new ones after +; the rest is counted, but listed for the final schedule."""
+    """Collectives that are gone after −, new ones after +; the rest counted, or listed for the schedule."""
     gone, new = lacking(stage.before, stage.after), lacking(stage.after, stage.before)
     kept = len(stage.after) - len(new)
     is_last = stage.kind == "schedule"

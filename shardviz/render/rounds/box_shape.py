@@ -10,7 +10,7 @@ from shardviz.render.palette import Palette
 from shardviz.render.rounds.device_map import DeviceMap, SwitchMap, Winding, device_map
 from shardviz.render.rounds.looked_at import NAMES, LookedAt, drawn_columns
 from shardviz.render.rounds.piece_label import FORMS
-from shardviz.stepping.walk import Walk
+from shardviz.stepping.collective_run import CollectiveRun
 
 GAPS = (7, 5, 3, 1)
 """Columns between boxes, where links are drawn."""
@@ -52,7 +52,7 @@ class BoxShape:
 
 
 def box_shape(
-    walk: Walk, group: int, width: int, height: int, palette: Palette
+    walk: CollectiveRun, group: int, width: int, height: int, palette: Palette
 ) -> tuple[BoxShape, DeviceMap]:
     """The richest boxes with which the whole picture fits a page, else boxes with which its width does.
 
@@ -89,7 +89,7 @@ def page(arranged: DeviceMap, shape: BoxShape) -> tuple[int, int]:
     return wide, arranged.rows * (shape.height + above) + above * (top + bottom - 1)
 
 
-def _map(walk: Walk, shape: BoxShape, width: int) -> DeviceMap:
+def _map(walk: CollectiveRun, shape: BoxShape, width: int) -> DeviceMap:
     pitch = shape.width + shape.gap
     arranged = device_map(walk.links.topology, (width + shape.gap) // pitch)
     if arranged.across(0, 0) is not None:
@@ -98,7 +98,7 @@ def _map(walk: Walk, shape: BoxShape, width: int) -> DeviceMap:
     return arranged
 
 
-def _shapes(walk: Walk, group: int, palette: Palette) -> Iterator[BoxShape]:
+def _shapes(walk: CollectiveRun, group: int, palette: Palette) -> Iterator[BoxShape]:
     """Shapes from the richest to the smallest."""
     columns = drawn_columns(walk)
     least = max(LEAST_INSIDE, len(str(walk.mesh.size - 1)) + 2)

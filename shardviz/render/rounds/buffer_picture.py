@@ -16,7 +16,7 @@ from shardviz.render.rounds.chunk_names import chunk_name
 from shardviz.render.rounds.device_label import coordinates, device_labels
 from shardviz.render.rounds.empty_chunks import empty_chunks
 from shardviz.render.rounds.piece_label import FORMS, Cell, Form
-from shardviz.stepping.walk import Walk
+from shardviz.stepping.collective_run import CollectiveRun
 
 MAX_ROWS = 16
 """Devices of one group in a picture at most."""
@@ -46,7 +46,7 @@ class BufferPicture:
 
     def __init__(
         self,
-        walk: Walk,
+        walk: CollectiveRun,
         frame: Frame,
         groups: Sequence[int],
         width: int,

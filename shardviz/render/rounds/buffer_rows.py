@@ -16,7 +16,7 @@ from shardviz.render.palette import Palette
 from shardviz.render.rounds.chunk_names import chunk_name, chunk_style
 from shardviz.render.rounds.empty_chunks import empty_chunks
 from shardviz.render.rounds.piece_label import Cell, Naming, piece_cell
-from shardviz.stepping.walk import Walk
+from shardviz.stepping.collective_run import CollectiveRun
 
 COMBINED = {"pmax": "max", "pmin": "min"}
 
@@ -38,7 +38,7 @@ class BufferRows:
 
     def __init__(
         self,
-        walk: Walk,
+        walk: CollectiveRun,
         frame: Frame,
         columns: Sequence[int | None],
         palette: Palette,

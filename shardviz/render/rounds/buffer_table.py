@@ -16,7 +16,7 @@ from shardviz.render.rounds.chunk_names import chunk_name
 from shardviz.render.rounds.device_label import device_labels
 from shardviz.render.rounds.looked_at import NAMES, LookedAt, all_columns
 from shardviz.render.rounds.piece_label import FORMS
-from shardviz.stepping.walk import Walk
+from shardviz.stepping.collective_run import CollectiveRun
 
 NOTHING = "·"
 GAP = 2
@@ -35,7 +35,7 @@ class TableShape:
     sent: int
 
 
-def table_shape(walk: Walk, group: int, width: int, palette: Palette) -> TableShape:
+def table_shape(walk: CollectiveRun, group: int, width: int, palette: Palette) -> TableShape:
     """The richest form in which every chunk fits a page beside what was sent; names where none does."""
     columns = all_columns(walk) or []
     last = walk.groups[group][-1]
@@ -53,7 +53,9 @@ class BufferTable:
     """Frame `number` of one group: a canvas of `width` columns and `height` lines, of which the first names
     the chunks."""
 
-    def __init__(self, walk: Walk, number: int, group: int, shape: TableShape, palette: Palette) -> None:
+    def __init__(
+        self, walk: CollectiveRun, number: int, group: int, shape: TableShape, palette: Palette
+    ) -> None:
         self._walk, self._group, self._shape, self._palette = walk, group, shape, palette
         self._number = number
         self._columns = all_columns(walk) or []
@@ -103,7 +105,7 @@ class BufferTable:
         return Text.assemble(label, " " * (self._shape.gutter - label.cell_len))
 
 
-def _name(walk: Walk, group: int, column: int) -> str:
+def _name(walk: CollectiveRun, group: int, column: int) -> str:
     """What stands over a column: a chunk, or the device of a slot."""
     schedule = walk.schedule
     if schedule.pattern.kind == "all_to_all":

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from shardviz.errors import plural
-from shardviz.hardware import Row, fastest
+from shardviz.hardware import AlgorithmRow, fastest
 from shardviz.render.lines import columns, records, sentence
 from shardviz.render.palette import Palette
 from shardviz.render.plans.ranking_view import BEST
 from shardviz.render.rounds.cost_lines import duration, least, link_text
 from shardviz.render.rounds.step_view import headline
 from shardviz.render.units import exact_bytes, human_bytes
-from shardviz.stepping.walk import Walk
+from shardviz.stepping.collective_run import CollectiveRun
 
 HEADINGS = ("", "algorithm", "rounds", "sent", "× least", "busiest link", "waiting", "time")
 RIGHT = frozenset({2, 3, 4, 5, 6, 7})
@@ -22,7 +22,7 @@ CHOSEN = "▸"
 
 
 def comparison_view(
-    walk: Walk,
+    walk: CollectiveRun,
     crossovers: Sequence[tuple[int, str]],
     left_out: Sequence[tuple[str, str]],
     width: int,
@@ -61,14 +61,14 @@ def _reasons(named: Sequence[tuple[str, str]], lead: str, width: int) -> list[Te
     return lines
 
 
-def _question(walk: Walk) -> str:
+def _question(walk: CollectiveRun) -> str:
     """What is compared, on which links."""
     size = walk.schedule.pattern.group_size
     what = f"{exact_bytes(walk.bytes)} over {plural(size, 'device')}"
     return f"{what}, on a {walk.links.topology} with {link_text(walk)}"
 
 
-def _cells(walk: Walk, row: Row, fastest: bool) -> list[Text]:
+def _cells(walk: CollectiveRun, row: AlgorithmRow, fastest: bool) -> list[Text]:
     fewest = walk.bound.wire_bytes
     chosen = row.algorithm == walk.schedule.algorithm
     return [
@@ -96,7 +96,7 @@ def _named(cells: Sequence[Text]) -> list[Text]:
 
 
 def _crossovers_line(
-    walk: Walk,
+    walk: CollectiveRun,
     crossovers: Sequence[tuple[int, str]],
     left_out: Sequence[tuple[str, str]],
     best: Sequence[str],

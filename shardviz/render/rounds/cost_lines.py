@@ -9,7 +9,7 @@ from shardviz.errors import plural
 from shardviz.hardware import Timeline
 from shardviz.render.lines import sentence
 from shardviz.render.units import exact_bytes, human_bytes, rate, seconds
-from shardviz.stepping.walk import Walk
+from shardviz.stepping.collective_run import CollectiveRun
 
 MAX_GROUP = 4096
 """Members of a group beyond which only `--compare` looks at the other algorithms."""
@@ -17,7 +17,7 @@ OTHERS = 6
 """Algorithms to compare with in a sentence; `--compare` has all."""
 
 
-def cost_lines(walk: Walk, width: int) -> list[Text]:
+def cost_lines(walk: CollectiveRun, width: int) -> list[Text]:
     """Rounds and bytes against the least possible and the other algorithms, then the time on these links."""
     schedule, timeline, bound = walk.schedule, walk.timeline, walk.bound
     if schedule.pattern.group_size == 1:
@@ -66,7 +66,7 @@ def duration(time: float, waiting: int | None) -> str:
     return f"{'≥ ' if waiting is None else ''}{seconds(time)}"
 
 
-def link_text(walk: Walk) -> str:
+def link_text(walk: CollectiveRun) -> str:
     """``1 µs and 45 GB/s a v5e link, assumed``."""
     links = walk.links
     assumed = ", assumed" if links.assumed else ""

@@ -19,7 +19,7 @@ from shardviz.render.rounds.device_label import coordinates
 from shardviz.render.rounds.looked_at import drawn_columns
 from shardviz.render.rounds.piece_label import ARRIVED, FORMS, Cell
 from shardviz.render.rounds.round_traffic import Moves, RoundTraffic
-from shardviz.stepping.walk import Walk
+from shardviz.stepping.collective_run import CollectiveRun
 
 NOTHING = "·"
 FULL, SOME = "█", "▒"
@@ -34,7 +34,7 @@ REMEMBERED = 1000
 class BoxTitles:
     """What boxes of a group have in common in all rounds: the upper borders, and bars."""
 
-    def __init__(self, walk: Walk, group: int, shape: BoxShape, palette: Palette) -> None:
+    def __init__(self, walk: CollectiveRun, group: int, shape: BoxShape, palette: Palette) -> None:
         self._walk, self._group, self._inside, self._palette = walk, group, shape.inside, palette
         self._drawn: dict[int, Text] = {}
         self.bars: dict[bytes, Text] = {}
@@ -62,7 +62,7 @@ class DeviceBoxes:
 
     def __init__(
         self,
-        walk: Walk,
+        walk: CollectiveRun,
         number: int,
         group: int,
         shape: BoxShape,

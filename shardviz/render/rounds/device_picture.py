@@ -15,7 +15,7 @@ from shardviz.render.rounds.box_shape import BoxShape, page
 from shardviz.render.rounds.device_box import BoxTitles, DeviceBoxes
 from shardviz.render.rounds.device_map import DeviceMap, Pair, SwitchMap
 from shardviz.render.rounds.round_traffic import RoundTraffic
-from shardviz.stepping.walk import Walk
+from shardviz.stepping.collective_run import CollectiveRun
 
 SWITCH, BAR = "switch", "━"
 LISTED = 3
@@ -33,7 +33,7 @@ class DevicePicture:
 
     def __init__(
         self,
-        walk: Walk,
+        walk: CollectiveRun,
         number: int,
         group: int,
         shape: BoxShape,

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from shardviz.collectives import Sends
-from shardviz.stepping.walk import Walk
+from shardviz.stepping.collective_run import CollectiveRun
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 
-def empty_chunks(walk: Walk) -> NDArray[np.bool_] | None:
+def empty_chunks(walk: CollectiveRun) -> NDArray[np.bool_] | None:
     """Whether each chunk is empty; None where none is, and where all are."""
     if isinstance(walk.chunk_bytes, int):
         return None
@@ -20,7 +20,7 @@ def empty_chunks(walk: Walk) -> NDArray[np.bool_] | None:
     return empty if empty.any() and not empty.all() else None
 
 
-def carried(walk: Walk, sends: Sends) -> Sends:
+def carried(walk: CollectiveRun, sends: Sends) -> Sends:
     """The sends of a round without those of empty chunks."""
     empty = empty_chunks(walk)
     if empty is None:
@@ -30,7 +30,7 @@ def carried(walk: Walk, sends: Sends) -> Sends:
     return Sends(sends.src[kept], sends.dst[kept], sends.chunk[kept], sends.reduce[kept])
 
 
-def empty_note(walk: Walk) -> str:
+def empty_note(walk: CollectiveRun) -> str:
     """How many chunks are empty, and why; empty where none is."""
     empty = empty_chunks(walk)
     if empty is None or walk.schedule.pattern.kind == "all_to_all":

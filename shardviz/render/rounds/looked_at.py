@@ -10,7 +10,7 @@ from shardviz.render.palette import Palette
 from shardviz.render.rounds.buffer_rows import BufferRow, BufferRows
 from shardviz.render.rounds.empty_chunks import empty_chunks
 from shardviz.render.rounds.piece_label import FORMS, Cell
-from shardviz.stepping.walk import Walk
+from shardviz.stepping.collective_run import CollectiveRun
 
 MAX_CELLS = 48
 """Chunks of a device that have a cell each; of more a bar tells how many are there."""
@@ -19,13 +19,13 @@ MAX_PIECES = 640
 NAMES = len(FORMS) - 1
 
 
-def drawn_columns(walk: Walk) -> list[int] | None:
+def drawn_columns(walk: CollectiveRun) -> list[int] | None:
     """The columns of a device's cells, as `BufferRows` counts them; None where they are too many."""
     columns = all_columns(walk)
     return columns if columns is not None and len(columns) <= MAX_CELLS else None
 
 
-def all_columns(walk: Walk) -> list[int] | None:
+def all_columns(walk: CollectiveRun) -> list[int] | None:
     """The columns of chunks that are not empty; None where nobody follows who holds which."""
     pattern, chunks = walk.schedule.pattern, walk.schedule.chunks
     if not walk.followed:
@@ -40,7 +40,7 @@ def all_columns(walk: Walk) -> list[int] | None:
 class LookedAt:
     """Frames of one group of a walk; `columns` are those that are drawn."""
 
-    walk: Walk
+    walk: CollectiveRun
     group: int
     columns: Sequence[int]
     palette: Palette

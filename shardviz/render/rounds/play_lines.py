@@ -12,7 +12,7 @@ from shardviz.render.rounds.buffer_picture import BufferPicture, Shape, common_s
 from shardviz.render.rounds.round_words import round_words
 from shardviz.render.rounds.step_notes import legend
 from shardviz.render.rounds.step_view import MAX_ROWS, headline, shown_groups
-from shardviz.stepping.walk import Walk
+from shardviz.stepping.collective_run import CollectiveRun
 
 LOOKED_AT = 16
 """Frames that decide how wide cells are, and which marks are explained."""
@@ -26,7 +26,9 @@ class Stage:
     `ending` says how the show is ended; empty where nothing ends it.
     """
 
-    def __init__(self, walk: Walk, width: int, height: int, palette: Palette, ending: str = STOP) -> None:
+    def __init__(
+        self, walk: CollectiveRun, width: int, height: int, palette: Palette, ending: str = STOP
+    ) -> None:
         self._ending = ending
         self.walk, self.width, self.height, self.palette = walk, width, height, palette
         self._top = headline(walk, width, palette)
@@ -64,7 +66,7 @@ class Stage:
         return BufferPicture(self.walk, frame, self._groups, self.width, self.palette, self._rows)
 
 
-def _progress(walk: Walk, number: int, width: int) -> list[Text]:
+def _progress(walk: CollectiveRun, number: int, width: int) -> list[Text]:
     """How far it is, and what has just been sent: two lines in every frame."""
     rounds = walk.schedule.rounds
     room = min(width - len(f"round {rounds} of {rounds}  "), 40)

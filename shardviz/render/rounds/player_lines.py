@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from rich.text import Text
 
 from shardviz.errors import plural
-from shardviz.hardware.course import Course
+from shardviz.hardware.timelines import CumulativeCost
 from shardviz.render.caption import array_text, axes_text
 from shardviz.render.lines import GAP
 from shardviz.render.palette import Palette
@@ -15,7 +15,7 @@ from shardviz.render.rounds.cost_lines import duration
 from shardviz.render.rounds.round_words import round_words
 from shardviz.render.rounds.step_notes import after_words
 from shardviz.render.units import human_bytes, rate, shaped, times
-from shardviz.stepping.walk import Walk
+from shardviz.stepping.collective_run import CollectiveRun
 
 DONE, TO_DO = "━", "─"
 NEXT_PHASE = "┼"
@@ -28,7 +28,7 @@ SHORTEST = len("by ring…")
 """Columns of the name of an algorithm that is cut short."""
 
 
-def title_line(walk: Walk, width: int, palette: Palette, lead: str = "") -> Text:
+def title_line(walk: CollectiveRun, width: int, palette: Palette, lead: str = "") -> Text:
     """``psum_scatter over Y   ring   bf16[1024,8192] X_{U_Y}``: as much of it as there is room for.
 
     `lead` is what the collective belongs to.
@@ -53,7 +53,7 @@ def title_line(walk: Walk, width: int, palette: Palette, lead: str = "") -> Text
     return _fitting(parts, width)
 
 
-def progress_line(walk: Walk, number: int, width: int, playing: str = "") -> Text:
+def progress_line(walk: CollectiveRun, number: int, width: int, playing: str = "") -> Text:
     """How far it is, with the place where each phase begins; `playing` says how fast it goes on."""
     rounds = walk.schedule.rounds
     width -= len(playing) + GAP if playing else 0
@@ -72,7 +72,7 @@ def progress_line(walk: Walk, number: int, width: int, playing: str = "") -> Tex
     return line.append(f"{' ' * GAP}{playing}") if playing else line
 
 
-def words_line(walk: Walk, number: int, width: int) -> Text:
+def words_line(walk: CollectiveRun, number: int, width: int) -> Text:
     """The phase, with all of them before the first round, and what is sent in the round."""
     if not walk.schedule.rounds:
         return Text("one device alone: nothing to send")
@@ -86,7 +86,7 @@ def words_line(walk: Walk, number: int, width: int) -> Text:
     return line
 
 
-def state_line(walk: Walk, drawn: Walk, number: int, width: int) -> Text | None:
+def state_line(walk: CollectiveRun, drawn: CollectiveRun, number: int, width: int) -> Text | None:
     """What every device has before the first round and after the last, and the final result; None between.
 
     `drawn` is the walk whose numbers are shown.
@@ -115,7 +115,7 @@ def state_line(walk: Walk, drawn: Walk, number: int, width: int) -> Text | None:
     return _fitting([*parts, *_smaller(walk, drawn)], width)
 
 
-def _smaller(walk: Walk, drawn: Walk) -> list[Text]:
+def _smaller(walk: CollectiveRun, drawn: CollectiveRun) -> list[Text]:
     """That the numbers are those of a smaller array, where they are."""
     if drawn.question.layout == walk.question.layout:
         return []
@@ -126,8 +126,8 @@ def _smaller(walk: Walk, drawn: Walk) -> list[Text]:
 class Account:
     """What has been spent up to a round, beside what all rounds and the least possible take."""
 
-    walk: Walk
-    course: Course | None
+    walk: CollectiveRun
+    course: CumulativeCost | None
     links_of: str = ""
     """The target whose links they are; empty where they are assumed."""
 

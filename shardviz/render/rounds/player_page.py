@@ -20,7 +20,7 @@ from shardviz.render.rounds.device_picture import DevicePicture
 from shardviz.render.rounds.looked_at import LookedAt, drawn_columns
 from shardviz.render.rounds.player_lines import Account, progress_line, state_line, title_line, words_line
 from shardviz.render.rounds.step_notes import SEPARATOR, marks
-from shardviz.stepping.stepped import Stepped
+from shardviz.stepping.collective_run import PreparedRun
 
 if TYPE_CHECKING:
     from shardviz.render.canvas import Canvas
@@ -43,7 +43,7 @@ class Page:
 
     def __init__(
         self,
-        stepped: Stepped,
+        stepped: PreparedRun,
         view: View,
         group: int,
         width: int,
@@ -55,7 +55,7 @@ class Page:
     ) -> None:
         self._stepped, self._view, self._group = stepped, view, group
         self._width, self._height, self.palette, self._lead = width, height, palette, lead
-        self._account = Account(stepped.walk, stepped.course, links_of)
+        self._account = Account(stepped.run, stepped.cost, links_of)
         self.verdict_lines = verdict
         self._low = height < LOW
         self._said: dict[int, Text] = {}
@@ -63,7 +63,7 @@ class Page:
 
     def head(self, number: int, speed: str) -> list[Text]:
         """What is played, how far it is, what is sent; before and after, what everyone has."""
-        walk, drawn, width = self._stepped.walk, self._stepped.drawn, self._width
+        walk, drawn, width = self._stepped.run, self._stepped.drawn, self._width
         words = self._words(number)
         state = state_line(walk, drawn, number, width)
         lines = [
@@ -76,7 +76,7 @@ class Page:
 
     def _words(self, number: int) -> Text:
         """`words_line`, found once for rounds that are alike."""
-        walk = self._stepped.walk
+        walk = self._stepped.run
         key = number
         if number and isinstance(walk.chunk_bytes, int):
             phase, within = walk.schedule.phase(number)
@@ -174,7 +174,7 @@ class Page:
 
     @cached_property
     def _others(self) -> str:
-        others = len(self._stepped.walk.groups) - 1
+        others = len(self._stepped.run.groups) - 1
         if not others:
             return ""
         what = f"group {self._group + 1} of {others + 1}: {plural(others, 'other')} "

@@ -12,7 +12,7 @@ from shardviz.render.lines import columns, sentence
 from shardviz.render.rounds.cost_lines import duration
 from shardviz.render.rounds.sends_line import sends_line
 from shardviz.render.units import human_bytes
-from shardviz.stepping.walk import Walk
+from shardviz.stepping.collective_run import CollectiveRun
 
 MAX_ROWS = 12
 LOOKED_AT = 64
@@ -22,7 +22,7 @@ LOOKED_AT_SENDS = 2**20
 HEADINGS = ("", "rounds", "who sends what to whom", "a device", "a round")
 
 
-def round_table(walk: Walk, width: int) -> list[Text]:
+def round_table(walk: CollectiveRun, width: int) -> list[Text]:
     """One line for consecutive rounds that read alike; the first and last ones of many.
 
     Raises `QuestionError` for more rounds, or larger ones, than can be added up.
@@ -51,7 +51,7 @@ def round_table(walk: Walk, width: int) -> list[Text]:
     return lines
 
 
-def _rounds(walk: Walk) -> Iterator[tuple[tuple[int, int], str, str, str, str]]:
+def _rounds(walk: CollectiveRun) -> Iterator[tuple[tuple[int, int], str, str, str, str]]:
     """(first and last number, phase, words, bytes, time) of rounds.
 
     Rounds that are alike are looked at once; of many that are not, the first ones and the last.

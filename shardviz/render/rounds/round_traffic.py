@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from shardviz.hardware.loads import link_loads
-from shardviz.hardware.routes import Leg, legs
+from shardviz.hardware.routes import RouteSegment, legs, link_loads
 from shardviz.hardware.topology import Switch, Torus
 from shardviz.render.rounds.empty_chunks import carried
-from shardviz.stepping.walk import Walk
+from shardviz.stepping.collective_run import CollectiveRun
 
 if TYPE_CHECKING:
     import numpy as np
@@ -52,7 +51,7 @@ class RoundTraffic:
     Messages take the ways of `hardware.routes`. The switch is the member after the last.
     """
 
-    def __init__(self, walk: Walk, number: int) -> None:
+    def __init__(self, walk: CollectiveRun, number: int) -> None:
         self._topology = walk.links.topology
         self._size = walk.schedule.pattern.group_size
         self._all = walk.schedule.chunks
@@ -102,7 +101,7 @@ class RoundTraffic:
         return _ordered(None if self._sends is None else self._sends.dst, self._size)
 
     @cached_property
-    def _legs(self) -> dict[int, Leg]:
+    def _legs(self) -> dict[int, RouteSegment]:
         assert self._sends is not None
         assert isinstance(self._topology, Torus)
         return {leg.axis: leg for leg in legs(self._topology, self._sends.src, self._sends.dst)}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from shardviz.render.rounds.empty_chunks import carried
 from shardviz.render.rounds.sends_line import sends_line
 from shardviz.render.units import human_bytes
-from shardviz.stepping.walk import Walk
+from shardviz.stepping.collective_run import CollectiveRun
 
 
-def round_words(walk: Walk, number: int) -> str:
+def round_words(walk: CollectiveRun, number: int) -> str:
     """``each sends 1 chunk to the next, 4 B``: the bytes are the most that one device sends."""
     sends = carried(walk, walk.schedule.round(number))
     words = sends_line(sends, walk.schedule.pattern, walk.operation.axes)

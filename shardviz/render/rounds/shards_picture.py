@@ -16,7 +16,7 @@ from shardviz.render.palette import PARTIAL, Palette
 from shardviz.render.rounds.chunk_names import chunk_style
 from shardviz.render.rounds.device_label import device_labels
 from shardviz.render.rounds.number_text import numbers
-from shardviz.stepping.walk import Walk
+from shardviz.stepping.collective_run import CollectiveRun
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,7 +38,7 @@ StyleOf = Callable[[int], Style | None]
 
 
 def shards_picture(
-    walk: Walk, ended: bool, width: int, palette: Palette, max_devices: int = MAX_DEVICES
+    walk: CollectiveRun, ended: bool, width: int, palette: Palette, max_devices: int = MAX_DEVICES
 ) -> list[Text]:
     """BEFORE (or, `ended`, AFTER): a row a device; shards of several lines stand beside one another."""
     values = walk.frames.after if ended else walk.frames.before
@@ -71,7 +71,7 @@ def shards_picture(
     return shelve(stacks, width)[:-1]
 
 
-def final_picture(walk: Walk, width: int, palette: Palette) -> list[Text]:
+def final_picture(walk: CollectiveRun, width: int, palette: Palette) -> list[Text]:
     """What `shard_map` returns, put together from the results of `walk.question.final_positions`."""
     values = walk.final
     if values is None:
@@ -169,7 +169,7 @@ def _line(
     return Text(blank).join(cells)
 
 
-def _styles(walk: Walk, place: int, ended: bool, palette: Palette) -> StyleOf:
+def _styles(walk: CollectiveRun, place: int, ended: bool, palette: Palette) -> StyleOf:
     """The styles of a device's shard: each number has its chunk's."""
     import numpy as np
 

@@ -14,7 +14,7 @@ from shardviz.render.palette import PARTIAL, Palette
 from shardviz.render.rounds.buffer_picture import NOTHING, BufferPicture, Shape
 from shardviz.render.rounds.chunk_names import chunk_name
 from shardviz.render.rounds.piece_label import ARRIVED, EMPTY, FORMS, Cell
-from shardviz.stepping.walk import Walk
+from shardviz.stepping.collective_run import CollectiveRun
 
 SEPARATOR = "   "
 ARROW = re.compile(r"([^ →]+)→([0-9]+)(?: |$)")
@@ -22,7 +22,11 @@ COUNT = re.compile(r"(?:Σ|of )([0-9]+)$")
 
 
 def legend_lines(
-    walk: Walk, drawn: Sequence[BufferPicture], width: int, palette: Palette, shape: Shape | None = None
+    walk: CollectiveRun,
+    drawn: Sequence[BufferPicture],
+    width: int,
+    palette: Palette,
+    shape: Shape | None = None,
 ) -> list[Text]:
     """The marks that pictures have, and whether colours repeat; `shape` where it is not each one's own."""
     lines = sentence(legend(walk, drawn, shape), width, style="dim")
@@ -32,7 +36,7 @@ def legend_lines(
     return lines
 
 
-def legend(walk: Walk, drawn: Sequence[BufferPicture], shape: Shape | None = None) -> str:
+def legend(walk: CollectiveRun, drawn: Sequence[BufferPicture], shape: Shape | None = None) -> str:
     """``▸ has just arrived   ╱ partial sum``: an entry for each mark that is there."""
     return marks(walk, [(picture, shape or picture.shape) for picture in drawn])
 
@@ -50,12 +54,12 @@ class Drawn(Protocol):
     def sent(self) -> str: ...
 
 
-def marks(walk: Walk, drawn: Sequence[tuple[Drawn, Shape]], count: int = 0) -> str:
+def marks(walk: CollectiveRun, drawn: Sequence[tuple[Drawn, Shape]], count: int = 0) -> str:
     """`legend`, of anything that is drawn in a shape; `count` is the sum that is named, 0 for the largest."""
     return SEPARATOR.join(entry.replace(" ", GLUE) for entry in _entries(walk, drawn, count))
 
 
-def after_words(walk: Walk) -> Iterator[str]:
+def after_words(walk: CollectiveRun) -> Iterator[str]:
     """What the operation does beyond the rounds: a mean's division, zeros where nothing arrived."""
     size, pattern = walk.schedule.pattern.group_size, walk.schedule.pattern
     if walk.operation.name == "pmean":
@@ -66,7 +70,7 @@ def after_words(walk: Walk) -> Iterator[str]:
         yield "0 in rows that nobody fills"
 
 
-def _padded(walk: Walk) -> bool:
+def _padded(walk: CollectiveRun) -> bool:
     """Whether some result has elements that no chunk fills."""
     cuts, size = walk.frames.cuts, walk.schedule.pattern.group_size
     if cuts is None or walk.frames.after is None:
@@ -75,7 +79,7 @@ def _padded(walk: Walk) -> bool:
     return any(int(cuts.sizes[walk.held_chunks(member, True)].sum()) < elements for member in range(size))
 
 
-def _entries(walk: Walk, drawn: Sequence[tuple[Drawn, Shape]], count: int) -> Iterator[str]:
+def _entries(walk: CollectiveRun, drawn: Sequence[tuple[Drawn, Shape]], count: int) -> Iterator[str]:
     pairs = [(cell, FORMS[shape.form]) for picture, shape in drawn for cell in picture.cells]
     full = [(cell, form) for cell, form in pairs if not cell.empty]
     combined = {"pmax": "largest", "pmin": "smallest"}.get(walk.operation.name, "")
@@ -107,7 +111,7 @@ def _entries(walk: Walk, drawn: Sequence[tuple[Drawn, Shape]], count: int) -> It
         yield f"{walk.result_dtype} wraps around"
 
 
-def _slots(walk: Walk) -> Iterator[str]:
+def _slots(walk: CollectiveRun) -> Iterator[str]:
     """How the names of an all-to-all are to be read, and its columns."""
     schedule, group = walk.schedule, walk.groups[0]
     if len(group) > 1:

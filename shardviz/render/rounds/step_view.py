@@ -22,7 +22,7 @@ from shardviz.render.rounds.round_words import round_words
 from shardviz.render.rounds.shards_picture import final_picture, shards_picture
 from shardviz.render.rounds.step_notes import after_words, legend_lines
 from shardviz.render.units import human_bytes, shaped, times
-from shardviz.stepping.walk import Walk
+from shardviz.stepping.collective_run import CollectiveRun
 
 MAX_ROWS = 16
 """Devices of a round that is drawn."""
@@ -34,7 +34,7 @@ SUMMARY_ROWS = 6
 """Devices in a summary: the first four, a gap, the last."""
 
 
-def step_view(walk: Walk, width: int, palette: Palette, number: int | None = None) -> list[Text]:
+def step_view(walk: CollectiveRun, width: int, palette: Palette, number: int | None = None) -> list[Text]:
     """BEFORE, every round, AFTER and the final result where they fit a screen or two, else a summary.
 
     `number` shows one round alone (0: before any); `QuestionError` for a round that does not exist.
@@ -51,7 +51,7 @@ def step_view(walk: Walk, width: int, palette: Palette, number: int | None = Non
     return [trimmed(line, palette) for line in lines]
 
 
-def headline(walk: Walk, width: int, palette: Palette) -> list[Text]:
+def headline(walk: CollectiveRun, width: int, palette: Palette) -> list[Text]:
     """``all_gather over i  by ring  mesh i=4, 4 devices  s32[4] as P('i'), 1 a device``."""
     operation, layout = walk.operation, walk.question.layout
     what = Text.assemble((operation.name, "bold"), " over ", axes_text(operation.axes, walk.mesh, palette))
@@ -67,7 +67,7 @@ def headline(walk: Walk, width: int, palette: Palette) -> list[Text]:
     return table([cells], width)
 
 
-def _algorithm(walk: Walk, width: int) -> list[Text]:
+def _algorithm(walk: CollectiveRun, width: int) -> list[Text]:
     """What the algorithm does, and whose the numbers are not."""
     algorithm = ALGORITHMS[walk.schedule.algorithm]
     lines = sentence(f"{algorithm.name}: {algorithm.summary}", width, style="dim")
@@ -76,7 +76,7 @@ def _algorithm(walk: Walk, width: int) -> list[Text]:
     return lines
 
 
-def one_round(walk: Walk, number: int, width: int, palette: Palette) -> list[Text]:
+def one_round(walk: CollectiveRun, number: int, width: int, palette: Palette) -> list[Text]:
     """One frame with what is sent in it."""
     if number:
         phase, _ = walk.schedule.phase(number)
@@ -92,7 +92,7 @@ def one_round(walk: Walk, number: int, width: int, palette: Palette) -> list[Tex
     return [*lines, *_other_groups(walk, groups, width), *legend_lines(walk, [drawn], width, palette)]
 
 
-def _summary(walk: Walk, width: int, palette: Palette) -> list[Text]:
+def _summary(walk: CollectiveRun, width: int, palette: Palette) -> list[Text]:
     """The rounds in a table, between some of the devices before and after them."""
     if walk.question.shards is None and not walk.followed:
         pieces = f"there are more than {MAX_PIECES:,} pieces: who holds which is not followed"
@@ -104,7 +104,7 @@ def _summary(walk: Walk, width: int, palette: Palette) -> list[Text]:
     return [*lines, *sentence(hint, width, style="dim")]
 
 
-def _before(walk: Walk, width: int, palette: Palette, rows: int) -> list[Text]:
+def _before(walk: CollectiveRun, width: int, palette: Palette, rows: int) -> list[Text]:
     title = Text("BEFORE", "bold")
     if walk.frames.before is not None:
         return [title, *shards_picture(walk, False, width, palette, rows)]
@@ -112,7 +112,7 @@ def _before(walk: Walk, width: int, palette: Palette, rows: int) -> list[Text]:
     return [title, *drawn.lines()]
 
 
-def _after(walk: Walk, width: int, palette: Palette, rows: int) -> list[Text]:
+def _after(walk: CollectiveRun, width: int, palette: Palette, rows: int) -> list[Text]:
     after = walk.frames.after
     if after is None:
         last = walk.frames[walk.schedule.rounds]
@@ -131,7 +131,7 @@ def _after(walk: Walk, width: int, palette: Palette, rows: int) -> list[Text]:
     return lines
 
 
-def _rounds(walk: Walk, width: int, palette: Palette) -> list[Text]:
+def _rounds(walk: CollectiveRun, width: int, palette: Palette) -> list[Text]:
     """Every phase with a heading, its rounds beside one another as far as they fit."""
     lines: list[Text] = []
     groups = shown_groups(walk)
@@ -168,7 +168,7 @@ def _rounds(walk: Walk, width: int, palette: Palette) -> list[Text]:
     return [*lines, *notes, Text()] if notes else lines
 
 
-def _load_words(walk: Walk, number: int) -> str:
+def _load_words(walk: CollectiveRun, number: int) -> str:
     """What a round puts on the links of a group, and how long it takes."""
     load = walk.timeline[number - 1]
     said = f"{human_bytes(load.bytes)} in all"
@@ -180,20 +180,20 @@ def _load_words(walk: Walk, number: int) -> str:
     return f"{said}; {duration(load.seconds, load.waiting)}"
 
 
-def node_name(walk: Walk, node: int) -> str:
+def node_name(walk: CollectiveRun, node: int) -> str:
     """A member of the first group by its device's id, or the switch in the middle."""
     group = walk.groups[0]
     return str(walk.mesh.device_id(group[node])) if node < len(group) else "switch"
 
 
-def shown_groups(walk: Walk) -> range:
+def shown_groups(walk: CollectiveRun) -> range:
     """The groups that are drawn: all if they fit, else the first."""
     size = walk.schedule.pattern.group_size
     count = len(walk.groups) if walk.frames.before is not None else 1
     return range(count if count * size <= MAX_ROWS else 1)
 
 
-def _other_groups(walk: Walk, groups: range, width: int) -> list[Text]:
+def _other_groups(walk: CollectiveRun, groups: range, width: int) -> list[Text]:
     more = len(walk.groups) - len(groups)
     if not more:
         return []
@@ -201,7 +201,7 @@ def _other_groups(walk: Walk, groups: range, width: int) -> list[Text]:
     return sentence(f"{said} {'does' if more == 1 else 'do'} the same at the same time", width, style="dim")
 
 
-def _is_small(walk: Walk, width: int, palette: Palette) -> bool:
+def _is_small(walk: CollectiveRun, width: int, palette: Palette) -> bool:
     """Whether every round can be drawn with all its devices and chunks."""
     size = walk.schedule.pattern.group_size
     groups = len(shown_groups(walk))

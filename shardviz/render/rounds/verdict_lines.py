@@ -12,52 +12,51 @@ from shardviz.stepping.verdict import Verdict
 
 def verdict_lines(verdict: Verdict, mesh: Mesh, width: int) -> list[Text]:
     """That every value is equal, or how many are not, where the first of them is, and what may explain it."""
-    ran, judgement = verdict.ran, verdict.judgement
+    ran, found = verdict.ran, verdict.verification
     version = dict(ran.versions).get("jax", "")
     kind = "simulated CPU device" if ran.target == "cpu" else f"{ran.target} device"
     judge = f"JAX{' ' * bool(version)}{version} on {plural(mesh.size, kind)}: "
     where = ""
-    if judgement.device is not None:
-        index = ", ".join(map(str, judgement.index))
+    if found.device is not None:
+        index = ", ".join(map(str, found.index))
         where = (
-            f" on device {mesh.device_id(judgement.device)} at [{index}]"
-            f" {judgement.ours} here, {judgement.theirs} in JAX"
+            f" on device {mesh.device_id(found.device)} at [{index}] {found.ours} here, {found.theirs} in JAX"
         )
-    if judgement.verdict == "equal":
+    if found.verdict == "equal":
         lines = sentence("every value equal", width, lead=judge)
-    elif judgement.verdict == "rounding":
+    elif found.verdict == "rounding":
         said = (
-            f"{judgement.differing:,} of {plural(judgement.values, 'value')} differ by rounding, as another"
-            f" order of the additions gives; at most {plural(judgement.ulps, 'ulp')},{where}"
+            f"{found.differing:,} of {plural(found.values, 'value')} differ by rounding, as another"
+            f" order of the additions gives; at most {plural(found.ulps, 'ulp')},{where}"
         )
         lines = sentence(said, width, lead=judge)
     else:
-        said = f"{judgement.differing:,} of {plural(judgement.values, 'value')} differ:{where}"
+        said = f"{found.differing:,} of {plural(found.values, 'value')} differ:{where}"
         lines = sentence(said if where else "the results differ", width, lead=f"✗ {judge}")
-    for note in (judgement.note, ran.note):
+    for note in (found.note, ran.note):
         lines += sentence(note, width, 2, style="dim") if note else []
     return lines
 
 
 def short_verdict(verdict: Verdict, mesh: Mesh, width: int, most: int) -> list[Text]:
     """The same in up to `most` lines, the verdict first: as much as they have room for."""
-    ran, judgement = verdict.ran, verdict.judgement
+    ran, found = verdict.ran, verdict.verification
     jax = f"JAX {dict(ran.versions).get('jax', '')}".strip()
     kind = "simulated CPU device" if ran.target == "cpu" else f"{ran.target} device"
     judges = (f"{jax} on {plural(mesh.size, kind)}", jax)
-    count = f"{judgement.differing:,} of {plural(judgement.values, 'value')}"
-    if judgement.verdict == "equal":
+    count = f"{found.differing:,} of {plural(found.values, 'value')}"
+    if found.verdict == "equal":
         said = [f"every value equal: {judge}" for judge in judges]
-    elif judgement.verdict == "rounding":
-        by = f"by rounding, at most {plural(judgement.ulps, 'ulp')}"
+    elif found.verdict == "rounding":
+        by = f"by rounding, at most {plural(found.ulps, 'ulp')}"
         said = [f"{count} differ {by}, as another order of the additions gives: {judges[0]}"]
         said += [f"{count} differ {by}: {judge}" for judge in judges]
     else:
         where = ""
-        if judgement.device is not None:
-            index = ", ".join(map(str, judgement.index))
-            where = f", on device {mesh.device_id(judgement.device)} at [{index}] {judgement.ours} here, "
-            where += f"{judgement.theirs} there"
+        if found.device is not None:
+            index = ", ".join(map(str, found.index))
+            where = f", on device {mesh.device_id(found.device)} at [{index}] {found.ours} here, "
+            where += f"{found.theirs} there"
         said = [f"{count} differ from {jax}{where}", f"{count} differ from {jax}"]
     lead = "✓ " if verdict.agrees else "✗ "
     ways = [sentence(words, width, lead=lead) for words in said]

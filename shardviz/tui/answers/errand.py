@@ -110,17 +110,17 @@ class Verify(Errand[Verification]):
 
     def send(self, worker: Worker, told: Told) -> Pending[Any]:
         from shardviz.compiler import TARGETS
-        from shardviz.stepping.judging import ask_jax
+        from shardviz.stepping.verdict import ask_jax
 
         return ask_jax(worker, self.question, TARGETS["cpu"], told)
 
     def answered(self, reply: Any) -> Verification:
         from shardviz.collectives import Frames
-        from shardviz.stepping.judging import judged
+        from shardviz.stepping.verdict import compare_with_jax
 
         question = self.question
         frames = Frames(question.schedule, question.operation, question.layout.mesh, question.shards)
-        return Verification("answered", verdict=judged(question, frames, reply))
+        return Verification("answered", verdict=compare_with_jax(question, frames, reply))
 
     def failed(self, error: ShardvizError) -> Verification:
         return Verification("failed", silence=f"not verified by JAX: {error.message}")

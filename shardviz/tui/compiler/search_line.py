@@ -10,7 +10,6 @@ from textual.widgets import Input, Static
 
 from shardviz.tui.command import bindings
 from shardviz.tui.compiler.commands import SEARCHING
-from shardviz.tui.text_input import TextInput
 
 
 class SearchLine(Horizontal):
@@ -44,7 +43,7 @@ class SearchLine(Horizontal):
     def compose(self) -> ComposeResult:
         yield Static(Text("/ ", "bold"), id="sign")
         # What is not shown is not to get the focus either.
-        yield TextInput(compact=True, select_on_focus=False, disabled=True)
+        yield Input(compact=True, select_on_focus=False, disabled=True)
         yield Static("", id="count")
 
     def open(self) -> None:

@@ -16,7 +16,6 @@ from shardviz.drafts.examples.catalogue import Example, examples
 from shardviz.tui.command import Command, bindings
 from shardviz.tui.dialogs.list_dialog import ListDialog
 from shardviz.tui.registry import AREAS
-from shardviz.tui.text_input import TextInput
 
 OPEN = Command("dialog", "open", ("enter",), "Open", "Put the example on screen.", "open")
 DOWN = Command("dialog", "list('cursor_down')", ("down",), "Down", "The next example.", "choose", "↑↓")
@@ -50,7 +49,7 @@ class ExamplesDialog(ListDialog):
         choices = OptionList(markup=False, compact=True)
         choices.can_focus = False
         return [
-            TextInput(placeholder="type to find", select_on_focus=False, compact=True),
+            Input(placeholder="type to find", select_on_focus=False, compact=True),
             Vertical(choices, Static(id="about"), id="choice"),
         ]
 

@@ -17,7 +17,6 @@ from shardviz.render.exports.writing import free_name, target_path, write_file
 from shardviz.tui.command import Command, bindings
 from shardviz.tui.dialogs.dialog import Dialog
 from shardviz.tui.dialogs.exports import Export
-from shardviz.tui.text_input import TextInput
 
 NEXT = Command("dialog", "form(1)", ("down",), "Form", "The next form.", "form", "↑↓")
 PREVIOUS = Command("dialog", "form(-1)", ("up",), "Form", "The form before.")
@@ -46,7 +45,7 @@ class ExportDialog(Dialog):
     def content(self) -> Sequence[Widget]:
         return [
             Static(id="forms"),
-            TextInput(free_name(self._stem, self._suffix), select_on_focus=False, compact=True),
+            Input(free_name(self._stem, self._suffix), select_on_focus=False, compact=True),
             Static(id="said"),
         ]
 

@@ -16,7 +16,7 @@ from shardviz.render.exports.html import html
 from shardviz.render.exports.script import notebook
 from shardviz.render.exports.subject import JaxProgram, Subject, title_of
 from shardviz.render.svg import recorder, svg
-from shardviz.stepping.walk import Walk
+from shardviz.stepping.collective_run import CollectiveRun
 
 if TYPE_CHECKING:
     from textual.screen import Screen
@@ -39,8 +39,12 @@ class Export:
 
 
 def exports_of(app: Editor, pane: Pane) -> tuple[Export, ...]:
-    """All forms of the screen as it stands now, without what a dialog covers later."""
-    strips = strips_of(app.screen_stack[0])
+    """All forms of the screen as it stands now, without what a dialog covers later, or is said in passing."""
+    screen = app.screen_stack[0]
+    said = screen.query("ToastRack").set(display=False)
+    screen._compositor.reflow(screen, screen.size)
+    strips = strips_of(screen)
+    said.set(display=True)
     forms = [
         Export("svg", "SVG", "the screen, in colour", lambda: screen_svg(strips, pane.area)),
         Export("txt", "Text", "the screen, as text", lambda: _plain(strips)),
@@ -49,7 +53,7 @@ def exports_of(app: Editor, pane: Pane) -> tuple[Export, ...]:
         Export("py", "Python", "its JAX code, to run", app.jax_code),
         Export("ipynb", "Notebook", "its JAX code, for Jupyter", lambda: _notebook(app, pane)),
     ]
-    if isinstance(pane.exported(), Walk):
+    if isinstance(pane.exported(), CollectiveRun):
         record = Export("cast", "Cast", "a recording for asciinema", lambda: cast(_subject(app, pane)))
         forms.insert(3, record)
     return tuple(forms)

@@ -45,10 +45,10 @@ def _is_over(answer: Answer | None) -> bool:
 
 def _on_gpus(target: Target, mesh: Mesh) -> Placement | None:
     from shardviz.compiler.machines import GpuNodes
-    from shardviz.hardware.placement import Place, Placement
+    from shardviz.hardware.placement import DeviceCoords, Placement
 
     machines = target.machines
     if not isinstance(machines, GpuNodes) or machines.devices != mesh.size:
         return None
     ids = tuple(map(mesh.device_id, range(mesh.size)))
-    return Placement(ids, tuple(Place((), id_ % machines.gpus, id_ // machines.gpus) for id_ in ids))
+    return Placement(ids, tuple(DeviceCoords((), id_ % machines.gpus, id_ // machines.gpus) for id_ in ids))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from textual import events
+from textual.widgets import Input
 from textual.widgets.input import Selection
 
 from shardviz.drafts.draft import Draft
@@ -14,7 +15,6 @@ from shardviz.render.problems.cells import Cell
 from shardviz.render.problems.fields_picture import Typing
 from shardviz.tui.problem.changes import entered, text_of
 from shardviz.tui.problem.commands import KEEP, TYPING
-from shardviz.tui.text_input import TextInput
 
 if TYPE_CHECKING:
     from shardviz.drafts.scene import Scene
@@ -35,11 +35,11 @@ AXIS_HINT = "a name, a size, or both: X=4; all axes: X=2,Y=4; nothing removes th
 SPEC_HINT = "X_, P('X', None), A[b_X, d] …; all arrays: X_,__->X_; ? where the compiler may choose"
 
 
-class Entry(TextInput):
+class Entry(Input):
     """One line of text in place of a field's value: enter keeps it, esc leaves the field as it was.
 
     It is there for one field after another, and hidden between. `on_end` is called with whether the text is
-    kept; keys that come after that, however fast, are no text any more.
+    kept.
     """
 
     DEFAULT_CSS = """
@@ -59,7 +59,7 @@ class Entry(TextInput):
         """Begin with the text of a cell; `before` is the scene that esc brings back."""
         self.cell, self.before = cell, before
         self._first = one_line(text_of(cell, before))
-        with self.prevent(TextInput.Changed):
+        with self.prevent(Input.Changed):
             self.value = self._first
         self.selection = Selection(0, len(self._first))
         self.notes, self.is_open, self.display = 0, True, True
@@ -84,20 +84,12 @@ class Entry(TextInput):
         hint = AXIS_HINT if cell.kind == "axis" else HINTS.get(cell.field, SPEC_HINT)
         return Typing(cell.field, faults, hint, self.notes)
 
-    def ends_with(self, event: events.Key) -> bool:
-        """End if the key is one that ends the text."""
+    async def _on_key(self, event: events.Key) -> None:
         ending = next((command for command in TYPING if event.key in command.keys), None)
         if ending is not None:
-            self.close(ending.name == KEEP)
-        return ending is not None
-
-    async def _on_key(self, event: events.Key) -> None:
-        """Ends at once: keys behind this one are on their way here already, and go on to the application."""
-        if not self.is_open:
-            event.prevent_default()
-        elif self.ends_with(event):
             event.prevent_default()
             event.stop()
+            self.close(ending.name == KEEP)
 
     def _on_blur(self, event: events.Blur) -> None:
         """Another widget has the focus, and not only another window of the desktop: the text is kept."""

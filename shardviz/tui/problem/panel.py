@@ -162,15 +162,7 @@ class ProblemPanel(Vertical):
         self._mark_cursor()
 
     def takes(self, event: events.Key) -> bool:
-        """Whether a key that nobody has consumed is one for the panel, before it means anything else.
-
-        That is the letter of an axis, and text which was typed before the input was there to take it.
-        """
-        if self.is_typing and event.is_printable and event.character:
-            self._entry.type_in(event.character)
-            return True
-        if self.is_typing:
-            return self._entry.ends_with(event)
+        """Whether a key that nobody has consumed is the letter of an axis, before it means anything else."""
         axis = self.letters.get(event.character or "")
         if axis is None:
             return False

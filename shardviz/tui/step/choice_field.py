@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from textual import events
+from textual.widgets import Input
 
-from shardviz.tui.text_input import TextInput
 
-
-class ChoiceField(TextInput):
+class ChoiceField(Input):
     """Takes any text; `space` puts the next choice in its place, or the first that begins as it does."""
 
     choices: Sequence[str] = ()

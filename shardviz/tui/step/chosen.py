@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from shardviz.drafts.scene import Scene
     from shardviz.hardware import Placement, Topology
     from shardviz.hardware.chips import Gpu, TpuChip
+    from shardviz.hardware.links import Links
     from shardviz.render.layouts.held import Ground
     from shardviz.sharding import Mesh
-    from shardviz.stepping.links import Links
+    from shardviz.stepping.collective_run import PreparedRun
     from shardviz.stepping.question import CollectiveQuestion
-    from shardviz.stepping.stepped import Stepped
 
 LARGE = 2**14
 """Sends of a schedule from which on it is worked out beside the screen."""
@@ -157,7 +157,7 @@ class Chosen:
     @property
     def links(self) -> Links:
         """What joins the group. Raises `QuestionError` where it is too large, or no collective is there."""
-        from shardviz.stepping.links import links_of_chip
+        from shardviz.hardware.links import links_of_chip
 
         return links_of_chip(self._topology(self.topology), self._chip)
 
@@ -187,7 +187,7 @@ class Chosen:
     def _chip(self) -> TpuChip | Gpu | None:
         """The chip whose links they are: that of the target on which the group's neighbours are linked, or of
         the first whose links join the whole mesh."""
-        from shardviz.stepping.links import linked_chip
+        from shardviz.stepping.collective_run import linked_chip
 
         if self._scene is None or self.base is None:
             return None
@@ -199,7 +199,7 @@ class Chosen:
     @property
     def _placement(self) -> tuple[str, Topology] | None:
         """The first target on which the group's neighbours are linked, and how."""
-        from shardviz.stepping.placed_links import placed_topology
+        from shardviz.hardware.placement import placed_topology
 
         if self.base is None:
             return None
@@ -263,12 +263,12 @@ def is_large(question: CollectiveQuestion) -> bool:
     return schedule.rounds * max(1, len(middle)) * middle.span > LARGE
 
 
-def worked_out(question: CollectiveQuestion, links: Links) -> Stepped | ShardvizError:
+def worked_out(question: CollectiveQuestion, links: Links) -> PreparedRun | ShardvizError:
     """A collective ready to be played, or why it cannot be."""
-    from shardviz.stepping.stepped import stepped
+    from shardviz.stepping.collective_run import prepare_run
 
     try:
-        return stepped(question, links)
+        return prepare_run(question, links)
     except ShardvizError as error:
         return error
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from shardviz.documents.fields import Document
 from shardviz.documents.rounds import step_document
 from shardviz.errors import QuestionError
-from shardviz.stepping.walk import Walk
+from shardviz.stepping.collective_run import CollectiveRun
 
 
-def whole_document(walk: Walk) -> Document:
+def whole_document(walk: CollectiveRun) -> Document:
     """Every number and every send of a collective. Raises `QuestionError` for a long one."""
     if walk.unlisted:
         words = f"the document would list {walk.unlisted}"

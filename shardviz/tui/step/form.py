@@ -12,13 +12,12 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.message import Message
 from textual.widgets import Input, Static
 
+from shardviz.collectives.operations import OPERATIONS, PARAMETERS, takers
 from shardviz.drafts.draft import CollectiveDraft
 from shardviz.drafts.wording import as_sentence
 from shardviz.errors import ShardvizError
-from shardviz.stepping.parameters import PARAMETERS as OPERATIONS
 from shardviz.tui.editor import as_editor
 from shardviz.tui.step.choice_field import ChoiceField
-from shardviz.tui.text_input import TextInput
 
 if TYPE_CHECKING:
     from shardviz.drafts.scene import Scene
@@ -27,17 +26,8 @@ if TYPE_CHECKING:
 FIELDS: tuple[str, ...] = ("op", "axis", "data", "shape", "spec", "dtype", "algorithm")
 PARTS = {"operation": "op"}
 """Fields that a message calls otherwise."""
-PARAMETERS = {
-    "pieces": "",
-    "gather_dimension": "all_gather",
-    "scatter_dimension": "psum_scatter",
-    "split_axis": "all_to_all",
-    "concat_axis": "all_to_all",
-    "perm": "ppermute",
-    "source": "pbroadcast",
-    "send_sizes": "ragged_all_to_all",
-    "untiled": "",
-}
+SETTINGS = ("pieces", *(name for name in PARAMETERS if name != "untiled"), "untiled")
+"""Fields that only some algorithms or operations take."""
 CHOSEN = ("op", "algorithm")
 """Fields below which stands what can be chosen for them."""
 HINTS = {
@@ -49,9 +39,6 @@ HINTS = {
     "dtype": "s32, or f32 for fractions",
     "algorithm": "the usual one",
     "pieces": "as the algorithm has it",
-    "perm": "(0,1),(1,2)",
-    "send_sizes": "1,2;0,3",
-    "untiled": "yes: devices get a dimension of their own",
 }
 
 
@@ -80,11 +67,12 @@ class CollectiveForm(VerticalScroll):
 
     def compose(self) -> ComposeResult:
         yield Static(Text("Another collective", "bold"), id="form-title")
-        for name in (*FIELDS, *PARAMETERS):
+        for name in (*FIELDS, *SETTINGS):
+            hint = PARAMETERS[name].example if name in PARAMETERS else HINTS[name]
             with Horizontal(id=f"row-{name}"):
                 yield Static(Text(name.replace("_", " ")))
-                field = ChoiceField if name in CHOSEN else TextInput
-                yield field(id=f"field-{name}", placeholder=HINTS.get(name, "0"), compact=True)
+                field = ChoiceField if name in CHOSEN else Input
+                yield field(id=f"field-{name}", placeholder=hint, compact=True)
             if name in CHOSEN:
                 yield Static(id=f"choices-{name}", classes="choices", markup=False)
             fault = Static(id=f"fault-{name}", classes="fault", markup=False)
@@ -104,7 +92,7 @@ class CollectiveForm(VerticalScroll):
             self._filled = collective
             values = {name: getattr(collective, name) for name in FIELDS} | dict(collective.parameters)
             with self.prevent(Input.Changed):
-                for name in (*FIELDS, *PARAMETERS):
+                for name in (*FIELDS, *SETTINGS):
                     self.query_one(f"#field-{name}", Input).value = values.get(name, "")
         self._check()
 
@@ -112,7 +100,7 @@ class CollectiveForm(VerticalScroll):
     def collective(self) -> CollectiveDraft:
         """What stands in the fields."""
         texts = {name: self.query_one(f"#field-{name}", Input).value.strip() for name in FIELDS}
-        parameters = [(name, self.query_one(f"#field-{name}", Input).value.strip()) for name in PARAMETERS]
+        parameters = [(name, self.query_one(f"#field-{name}", Input).value.strip()) for name in SETTINGS]
         return CollectiveDraft(**texts, parameters=tuple(each for each in parameters if each[1]))
 
     def on_input_changed(self, _event: Input.Changed) -> None:
@@ -138,9 +126,9 @@ class CollectiveForm(VerticalScroll):
         """Say what is wrong, at its field; whether nothing is."""
         app = as_editor(self.app)
         collective = self.collective
-        for name, op in PARAMETERS.items():
-            row = self.query_one(f"#row-{name}")
-            row.display = op in ("", collective.op) or bool(self.query_one(f"#field-{name}", Input).value)
+        for name, parameter in PARAMETERS.items():
+            only, written = takers(parameter), bool(self.query_one(f"#field-{name}", Input).value)
+            self.query_one(f"#row-{name}").display = len(only) > 1 or collective.op in only or written
         wrong = ""
         mesh = app.scene.problem.mesh
         self._offer("op", [*OPERATIONS])
@@ -149,12 +137,12 @@ class CollectiveForm(VerticalScroll):
         if error is not None:
             part, _, rest = error.message.partition(": ")
             wrong = PARTS.get(part, part)
-            if wrong not in (*FIELDS, *PARAMETERS):
+            if wrong not in (*FIELDS, *SETTINGS):
                 wrong, rest = _culprit(collective, mesh), error.message
             self.query_one(f"#fault-{wrong}", Static).update(
                 Text(f"✗ {as_sentence(rest)} {as_sentence(error.hint)}".rstrip())
             )
-        for name in (*FIELDS, *PARAMETERS):
+        for name in (*FIELDS, *SETTINGS):
             self.query_one(f"#fault-{name}").display = name == wrong
         return not wrong
 

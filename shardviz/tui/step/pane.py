@@ -29,12 +29,11 @@ from shardviz.tui.step.round_view import RoundView
 if TYPE_CHECKING:
     from shardviz.documents.fields import Document
     from shardviz.drafts.scene import Scene
+    from shardviz.hardware.links import Links
     from shardviz.lessons.pointing import Place
     from shardviz.render.rounds.player_page import Page, View
-    from shardviz.stepping.links import Links
+    from shardviz.stepping.collective_run import CollectiveRun, PreparedRun
     from shardviz.stepping.question import CollectiveQuestion
-    from shardviz.stepping.stepped import Stepped
-    from shardviz.stepping.walk import Walk
     from shardviz.tui.answers.answer import Answer, Verification
 
 PAN = 16
@@ -54,7 +53,7 @@ class StepPane(Pane):
     class Ready(Message):
         """A collective has been worked out beside the screen."""
 
-        def __init__(self, ticket: int, found: Stepped | ShardvizError) -> None:
+        def __init__(self, ticket: int, found: PreparedRun | ShardvizError) -> None:
             super().__init__()
             self.ticket, self.found = ticket, found
 
@@ -66,7 +65,7 @@ class StepPane(Pane):
     def __init__(self) -> None:
         super().__init__()
         self.player = Player()
-        self.stepped: Stepped | None = None
+        self.stepped: PreparedRun | None = None
         self.chosen = Chosen()
         self._scene: Scene | None = None
         self._answers: Mapping[str, Answer] = {}
@@ -146,13 +145,13 @@ class StepPane(Pane):
         question = self.editor.scene.collective
         return "" if question is None else collective_code(question)
 
-    def exported(self) -> Walk | None:
-        return None if self.stepped is None else self.stepped.walk
+    def exported(self) -> CollectiveRun | None:
+        return None if self.stepped is None else self.stepped.run
 
     def document(self) -> Document | None:
         from shardviz.tui.step.document import whole_document
 
-        return None if self.stepped is None else whole_document(self.stepped.walk)
+        return None if self.stepped is None else whole_document(self.stepped.run)
 
     def action_play(self) -> None:
         self.player.toggle()
@@ -200,7 +199,7 @@ class StepPane(Pane):
 
     def action_group(self, steps: int) -> None:
         if self.stepped is not None:
-            self._group = (self._group + steps) % len(self.stepped.walk.groups)
+            self._group = (self._group + steps) % len(self.stepped.run.groups)
             self._page = None
             self._draw()
 
@@ -326,12 +325,12 @@ class StepPane(Pane):
         StepPane.is_loaded = True
         self._choose()
 
-    def _take(self, found: Stepped | ShardvizError) -> None:
+    def _take(self, found: PreparedRun | ShardvizError) -> None:
         if isinstance(found, ShardvizError):
             self.stepped, self._fault = None, found
         else:
             self.stepped = found
-            self._group = min(self._group, len(found.walk.groups) - 1)
+            self._group = min(self._group, len(found.run.groups) - 1)
         self._page = None
         self._draw()
 
@@ -348,7 +347,7 @@ class StepPane(Pane):
         self._draw_foot()
         self.query_one(RoundView).show(self._page.canvas(self.player.number))
 
-    def _new_page(self, stepped: Stepped, verdict: int = 1) -> Page:
+    def _new_page(self, stepped: PreparedRun, verdict: int = 1) -> Page:
         from shardviz.render.rounds.player_page import Page
 
         lead = "" if self.chosen.is_own else f"step {self.chosen.step}  "
@@ -366,7 +365,7 @@ class StepPane(Pane):
             return  # A pane that a lesson hides has no room, and draws itself again when it is shown.
         from shardviz.tui.step.verdict import verdict_of
 
-        verdict = verdict_of(self._verification(), self.stepped.walk.mesh, self.size.width)
+        verdict = verdict_of(self._verification(), self.stepped.run.mesh, self.size.width)
         lines = self._page.foot(self.player.number, verdict)
         if len(verdict) != self._page.verdict_lines:
             # The picture makes room for a longer verdict.

@@ -52,7 +52,7 @@ def test_it_is_one_page_that_loads_nothing(subject):
 
 
 def test_its_policy_allows_its_own_style_and_script_alone(subject, ring):
-    for each, scripts in ((subject, subject.shown.__class__.__name__ == "Walk"), (ring, True)):
+    for each, scripts in ((subject, subject.shown.__class__.__name__ == "CollectiveRun"), (ring, True)):
         page = Page(html(each))
         (policy,) = [found["content"] for tag, found in page.tags if tag == "meta" and "http-equiv" in found]
         rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))

@@ -1,0 +1,114 @@
+"""Doubling and halving: partners 1, 2, 4, … away, so that log2 n rounds are enough.
+
+Recursive doubling: an all_gather doubles what a member holds every round; an all_reduce exchanges and adds
+the whole payload every round: few rounds, many bytes. Recursive halving: partners n/2, n/4, …, 1 away split
+what is left between them; each keeps the half on its own side, sends the other half and adds what it is sent:
+V/2, V/4, … of the payload V (Thakur, Rabenseifner and Gropp 2005, "Optimization of collective communication
+operations in MPICH"). Halving, then doubling, is an all-reduce with the fewest bytes in 2 · log2 n rounds
+(Rabenseifner 2004, "Optimization of collective reduction operations").
+
+Bruck's algorithms take ⌈log2 n⌉ rounds for any number of members. all_gather: member i collects the chunks i,
+i + 1, … and sends all of them, or as many as are missing there, to the member 1, 2, 4, … before it.
+all_to_all: a block that has d members to go travels one hop of 1, 2, 4, … for each binary digit of d, so that
+half of the blocks move in a round, or fewer (Bruck, Ho, Kipnis, Upfal and Weathersby 1997, "Efficient
+algorithms for all-to-all communications in multiport message-passing systems").
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from shardviz.collectives.algorithms.algorithm import Algorithm, Rounds, check_entries, doublings
+from shardviz.collectives.pattern import Pattern
+from shardviz.collectives.schedule import Phase, Sends
+
+
+def _recursive_doubling(pattern: Pattern, _pieces: int | None) -> Rounds:
+    n = pattern.group_size
+    if pattern.kind == "all_gather":
+        return n, [_doubling(n)]
+    member, whole, adds = np.arange(n), np.zeros(n, dtype=np.int64), np.ones(n, dtype=bool)
+    return 1, [Phase("all-reduce", doublings(n), lambda r: Sends(member, member ^ (1 << r), whole, adds))]
+
+
+def _recursive_halving(pattern: Pattern, _pieces: int | None) -> Rounds:
+    return pattern.group_size, [_halving(pattern.group_size)]
+
+
+def _halving_doubling(pattern: Pattern, _pieces: int | None) -> Rounds:
+    n = pattern.group_size
+    return n, [_halving(n), _doubling(n)]
+
+
+def _doubling(n: int) -> Phase:
+    """An all-gather; member i starts with chunk i. Raises `Unsuited` where n is not a power of two."""
+    member, takes = np.arange(n), np.zeros(n, dtype=bool)
+
+    def sends(number: int) -> Sends:
+        held = 1 << number
+        return Sends(member, member ^ held, member & -held, takes, held)
+
+    return Phase("all-gather", doublings(n), sends)
+
+
+def _halving(n: int) -> Phase:
+    """A reduce-scatter; member i ends with total i. Raises `Unsuited` where n is not a power of two."""
+    member, adds = np.arange(n), np.ones(n, dtype=bool)
+
+    def sends(number: int) -> Sends:
+        half = n >> (number + 1)
+        partner = member ^ half
+        return Sends(member, partner, partner & -half, adds, half)
+
+    return Phase("reduce-scatter", doublings(n), sends)
+
+
+def _bruck(pattern: Pattern, _pieces: int | None) -> Rounds:
+    n = pattern.group_size
+    rounds, member = (n - 1).bit_length(), np.arange(n)
+    if pattern.kind == "all_to_all":
+        check_entries(n * (n // 2))
+        return n * n, [Phase("all-to-all", rounds, lambda r: _hopping(n, 1 << r))]
+    takes = np.zeros(n, dtype=bool)
+
+    def sends(number: int) -> Sends:
+        held = 1 << number
+        return Sends(member, (member - held) % n, member, takes, min(held, n - held))
+
+    return n, [Phase("all-gather", rounds, sends)]
+
+
+def _hopping(n: int, hop: int) -> Sends:
+    """One round of an all_to_all, in which block s * n + d goes from member s to member d."""
+    distance = np.arange(1, n)
+    distance = distance[distance & hop > 0]
+    origin = (np.arange(n)[:, None] - distance % hop) % n
+    chunk = (origin * n + (origin + distance) % n).reshape(-1)
+    src = np.repeat(np.arange(n), len(distance))
+    return Sends(src, (src + hop) % n, chunk, np.zeros(len(chunk), dtype=bool))
+
+
+RECURSIVE_DOUBLING = Algorithm(
+    "recursive-doubling",
+    "partners 1, 2, 4, … away exchange all they have",
+    ("all_gather", "all_reduce"),
+    _recursive_doubling,
+)
+RECURSIVE_HALVING = Algorithm(
+    "recursive-halving",
+    "partners n/2, n/4, … away each keep one half and send the other",
+    ("reduce_scatter",),
+    _recursive_halving,
+)
+HALVING_DOUBLING = Algorithm(
+    "halving-doubling",
+    "reduce-scatter by halving, then all-gather by doubling",
+    ("all_reduce",),
+    _halving_doubling,
+)
+BRUCK = Algorithm(
+    "bruck",
+    "members 1, 2, 4, … away, for any number of devices",
+    ("all_gather", "all_to_all"),
+    _bruck,
+)

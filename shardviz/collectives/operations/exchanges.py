@@ -1,0 +1,180 @@
+"""Operations in which every member sends each member a part of its shard: all_to_all, ragged_all_to_all."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from shardviz.collectives.chunking import Blocks, pieces_of, split
+from shardviz.collectives.operation import UNTILED, Operation, Parameter
+from shardviz.collectives.operations.dimension import (
+    UnfitShard,
+    check_divides,
+    check_is_group,
+    dimension,
+    shape_with,
+)
+from shardviz.collectives.pattern import LowerBound, Pattern
+from shardviz.collectives.values import check_dtype, check_zero
+from shardviz.errors import QuestionError, plural
+from shardviz.notation import parse_send_sizes
+from shardviz.sharding import array_bytes
+
+if TYPE_CHECKING:
+    from shardviz.collectives.schedule import Ints
+
+
+@dataclass(frozen=True)
+class AllToAll(Operation):
+    """`jax.lax.all_to_all`: dimension `split_axis` is cut into a block for each member; what arrives is laid
+    along `concat_axis`, in the order of the senders.
+
+    Untiled, a block is one slice: its dimension is gone, and a new one is put at `concat_axis`.
+    """
+
+    name: ClassVar[str] = "all_to_all"
+    kind: ClassVar[str] = "all_to_all"
+    takes: ClassVar = (
+        Parameter("split_axis", "split_axis", "the dimension that is cut"),
+        Parameter("concat_axis", "concat_axis", "the dimension that grows"),
+        UNTILED,
+    )
+    axes: tuple[str, ...]
+    split_axis: int = 0
+    concat_axis: int = 0
+    tiled: bool = True
+
+    def check(self, shape: tuple[int, ...], dtype: str, group_size: int) -> None:
+        check_dtype(dtype)
+        (check_divides if self.tiled else check_is_group)(shape, self._dimensions(shape)[0], group_size)
+
+    def blocks(self, shape: tuple[int, ...], group_size: int) -> Blocks:
+        import numpy as np
+
+        old, new = self._dimensions(shape)
+        sizes = list(shape)
+        if self.tiled:
+            sizes[old] //= group_size
+            sizes[new] *= group_size
+        else:
+            del sizes[old]
+            sizes.insert(new, group_size)
+        result = tuple(sizes)
+        # Chunk s * n + d: block d of the sender, block s of the receiver.
+        start = np.tile(split(shape, old, group_size), (group_size, 1))
+        return Blocks(start, np.repeat(split(result, new, group_size), group_size, axis=0), result)
+
+    def smallest_shard(self, group_size: int, pieces: int) -> tuple[int, ...]:
+        return shape_with(group_size * (pieces if self.tiled else 1), self.split_axis, self.concat_axis)
+
+    def _dimensions(self, shape: tuple[int, ...]) -> tuple[int, int]:
+        split = dimension(self.split_axis, len(shape), "a shard")
+        return split, dimension(self.concat_axis, len(shape), "the result")
+
+
+@dataclass(frozen=True)
+class RaggedAllToAll(Operation):
+    """`jax.lax.ragged_all_to_all`: member i sends `send_sizes[i][j]` rows (dimension 0) to member j.
+
+    What a member sends lies in its shard one behind the other from row 0, in the order of the receivers.
+    What arrives is laid in the order of the senders. The result has as many rows as the member that
+    receives most; the rest is 0.
+    """
+
+    name: ClassVar[str] = "ragged_all_to_all"
+    kind: ClassVar[str] = "all_to_all"
+    takes: ClassVar = (
+        Parameter(
+            "send_sizes",
+            "send_sizes",
+            "rows from each device to each",
+            str,
+            "1,2;0,3",
+            "N,N;…",
+            parse_send_sizes,
+            needed=True,
+        ),
+    )
+    even: ClassVar[bool] = False
+    axes: tuple[str, ...]
+    send_sizes: tuple[tuple[int, ...], ...]
+
+    def pattern(self, dims: tuple[int, ...]) -> Pattern:
+        self._check_table(math.prod(dims))
+        return super().pattern(dims)
+
+    def check(self, shape: tuple[int, ...], dtype: str, group_size: int) -> None:
+        check_dtype(dtype)
+        self._check_table(group_size)
+        if not shape:
+            raise QuestionError("a scalar has no rows to send", "use shards of one dimension or more")
+        for sender, row in enumerate(self.send_sizes):
+            if sum(row) > shape[0]:
+                most = max(map(sum, self.send_sizes))
+                raise UnfitShard(
+                    f"device {sender} of the group sends {plural(sum(row), 'row')}, but dimension 0 of a "
+                    f"shard has "
+                    f"{plural(shape[0], 'element')}",
+                    f"send {plural(shape[0], 'row')} at most, or use shards of {most:,}",
+                    0,
+                    (most,),
+                )
+        if len({sum(column) for column in zip(*self.send_sizes, strict=True)}) > 1:
+            check_zero(dtype, "a device that receives fewer rows than another")
+
+    def blocks(self, shape: tuple[int, ...], group_size: int) -> Blocks:
+        import numpy as np
+
+        del group_size
+        sizes = np.array(self.send_sizes, dtype=np.int64)
+        result = (int(sizes.sum(axis=0).max()), *shape[1:])
+        width = np.prod(shape[1:], dtype=np.int64)
+        elements = np.arange(sizes.max() * width)
+        first, last = (np.cumsum(sizes, axis=axis) - sizes for axis in (1, 0))
+        start, end = ((rows * width).reshape(-1, 1) + elements for rows in (first, last))
+        return Blocks(start, end, result, sizes.reshape(-1) * width)
+
+    def larger(self, shape: tuple[int, ...], group_size: int) -> tuple[int, ...]:
+        del group_size
+        rows = max(*map(sum, self.send_sizes), *map(sum, zip(*self.send_sizes, strict=True)))
+        return (rows, *shape[1:])
+
+    def least(self, shape: tuple[int, ...], dtype: str, group_size: int) -> LowerBound:
+        """Bytes that the busiest member sends; in r rounds nobody can reach, or hear of, 2 ** r others."""
+        import numpy as np
+
+        del group_size
+        table = np.array(self.send_sizes, dtype=np.int64)
+        np.fill_diagonal(table, 0)
+        partners = int(max((table > 0).sum(axis=axis).max() for axis in (0, 1)))
+        rows = int(table.sum(axis=1).max())
+        return LowerBound(partners.bit_length(), array_bytes((rows, *shape[1:]), dtype))
+
+    def chunk_sizes(self, shape: tuple[int, ...], group_size: int, chunks: int) -> int | Ints:
+        import numpy as np
+
+        blocks = np.array(self.send_sizes, dtype=np.int64).reshape(-1) * math.prod(shape[1:])
+        return pieces_of(blocks, len(blocks), self.pattern((group_size,)).pieces(chunks))
+
+    def smallest_shard(self, group_size: int, pieces: int) -> tuple[int, ...]:
+        del group_size
+        return (max(map(sum, self.send_sizes)) * pieces,)
+
+    def _check_table(self, group_size: int) -> None:
+        rows = self.send_sizes
+        if len(rows) != group_size or any(len(row) != group_size for row in rows):
+            lengths = " and ".join(map(str, sorted({len(row) for row in rows}))) or "no"
+            raise QuestionError(
+                f"the send sizes are {plural(len(rows), 'row')}, of {lengths} numbers, for a group of "
+                f"{group_size:,}",
+                f"give {plural(group_size, 'row')} of {plural(group_size, 'number')}: row i has what "
+                f"device i sends to each",
+            )
+        for sender, row in enumerate(rows):
+            for receiver, size in enumerate(row):
+                if size < 0:
+                    raise QuestionError(
+                        f"device {sender} of the group cannot send {size} rows to device {receiver}",
+                        "send 0 rows or more",
+                    )

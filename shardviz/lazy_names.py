@@ -1,0 +1,32 @@
+"""Names of a package that are imported when they are first used (PEP 562)."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+TYPE_CHECKING = False  # what `typing` has under this name, without the time to load it
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+
+def lazy_names(
+    package: str, homes: Mapping[str, str]
+) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
+    """``__getattr__, __dir__, __all__`` of a package, for the names that each of its modules gives it.
+
+    ``{"mesh": "Mesh is_axis_name", "testing": ""}`` gives the two names of `mesh`, and `testing` itself. Type
+    checkers do not run this: under TYPE_CHECKING, the package imports every name from its module, as itself.
+    """
+    home_of = {name: home for home, names in homes.items() for name in names.split() or [home]}
+
+    def getattr_(name: str) -> object:
+        if name not in home_of:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        module = import_module(f"{package}.{home_of[name]}")
+        return getattr(module, name) if homes[home_of[name]] else module
+
+    def dir_() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *home_of})
+
+    return getattr_, dir_, sorted(home_of)

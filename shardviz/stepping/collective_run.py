@@ -1,0 +1,264 @@
+"""A collective run by its schedule: its rounds, its numbers and what they cost, ready to be played."""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from shardviz.collectives.frames import Frames
+from shardviz.collectives.trace import can_be_kept
+from shardviz.errors import QuestionError
+from shardviz.hardware.comparisons import AlgorithmRow, comparison
+from shardviz.hardware.timelines import CumulativeCost, Timeline, timeline
+from shardviz.sharding import Layout, array_bytes
+from shardviz.sharding.array import BITS
+from shardviz.stepping.question import CollectiveQuestion, counted_shards, held
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+    from shardviz.collectives import LowerBound, Operation, Phase, Schedule
+    from shardviz.collectives.schedule import Ints
+    from shardviz.compiler import Target
+    from shardviz.hardware.chips import Gpu, TpuChip
+    from shardviz.hardware.links import Links
+    from shardviz.sharding import Mesh
+
+MAX_SENDS = 2**18
+MAX_NUMBERS = 2**22
+"""The most that one JSON document may list."""
+MAX_SHOWN_DEVICES = 512
+"""On more devices numbers are not looked at one by one."""
+MAX_COMPARED = 2**16
+"""Members of the largest group for which algorithms are compared: beyond it that takes minutes."""
+
+
+@dataclass(frozen=True)
+class CollectiveRun:
+    """A question and its links; the answers are worked out when they are first looked at."""
+
+    question: CollectiveQuestion
+    links: Links
+
+    @property
+    def operation(self) -> Operation:
+        return self.question.operation
+
+    @property
+    def schedule(self) -> Schedule:
+        return self.question.schedule
+
+    @property
+    def mesh(self) -> Mesh:
+        return self.question.layout.mesh
+
+    @cached_property
+    def frames(self) -> Frames:
+        """Every state, with numbers where the question has them. Raises `QuestionError` for too many."""
+        if self.question.shards is None:
+            return Frames(self.schedule)
+        return Frames(self.schedule, self.operation, self.mesh, self.question.shards)
+
+    @cached_property
+    def followed(self) -> bool:
+        """There are few enough pieces to tell who holds what."""
+        return can_be_kept(self.schedule)
+
+    @cached_property
+    def bytes(self) -> int:
+        """Bytes of the larger of a device's operand and result."""
+        shape = self.operation.larger(self.question.layout.shard_shape, self._group_size)
+        return array_bytes(shape, self._moved_dtype)
+
+    @cached_property
+    def chunk_bytes(self) -> int | Ints:
+        """The bytes of every chunk, or of each."""
+        return self._chunk_bytes(self.schedule)
+
+    @cached_property
+    def timeline(self) -> Timeline:
+        """The load and the time of every round."""
+        return timeline(self.schedule, self.chunk_bytes, self.links.topology, self.links.wire)
+
+    @cached_property
+    def bound(self) -> LowerBound:
+        """The fewest rounds and bytes."""
+        layout = self.question.layout
+        return self.operation.least(layout.shard_shape, layout.array.dtype, self._group_size)
+
+    @cached_property
+    def rows(self) -> tuple[AlgorithmRow, ...]:
+        """All algorithms for the same question, this one among them.
+
+        Raises `QuestionError` for a group over which comparing takes minutes.
+        """
+        if self._group_size > MAX_COMPARED:
+            raise QuestionError(
+                f"algorithms are compared over up to {MAX_COMPARED:,} devices, and the group has "
+                f"{self._group_size:,}",
+                f"take up to {MAX_COMPARED:,}: a smaller mesh, or fewer axes with --axis",
+            )
+        rows = comparison(self.schedule.pattern, self._chunk_bytes, self.links.topology, self.links.wire)
+        # This one as it is asked for, with its own pieces.
+        mine = self.schedule.algorithm
+        return tuple(
+            AlgorithmRow(mine, self.timeline) if row.algorithm == mine and not row.reason else row
+            for row in rows
+        )
+
+    @cached_property
+    def unlisted(self) -> str:
+        """The reason why a document cannot list every number and send, as a clause; empty where it can."""
+        schedule, devices = self.schedule, self.mesh.size
+        if self.question.shards is not None and held(self.question.layout, self.operation) > MAX_NUMBERS:
+            return f"every number, and {devices:,} devices hold more than {MAX_NUMBERS:,}"
+        groups = devices // self._group_size
+        sends = 0
+        for phase in schedule.phases:
+            for number in range(1 if phase.alike else phase.rounds):
+                sent = phase.sends(number)
+                sends += groups * len(sent) * sent.span * (phase.rounds if phase.alike else 1)
+                if sends > MAX_SENDS:
+                    many = f"{schedule.algorithm} on {devices:,} devices has more than {MAX_SENDS:,}"
+                    return f"every send, and {many}"
+        return ""
+
+    @cached_property
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """Mesh positions of the members of every group."""
+        return self.mesh.groups(self.operation.axes)
+
+    @cached_property
+    def places(self) -> dict[int, tuple[int, int]]:
+        """Group and member of every mesh position."""
+        return {
+            position: (number, member)
+            for number, group in enumerate(self.groups)
+            for member, position in enumerate(group)
+        }
+
+    def held_chunks(self, member: int, ended: bool) -> Ints:
+        """The chunks with which a member starts, or with which it has to end."""
+        members, chunks = self._ends if ended else self._starts
+        return chunks[members.searchsorted(member) : members.searchsorted(member + 1)]
+
+    @cached_property
+    def final(self) -> NDArray[Any] | None:
+        """`shard_map`'s result; None without numbers or positions, and where scalars cannot be joined."""
+        after, positions = self.frames.after, self.question.final_positions
+        if after is None or not positions or (after.ndim == 1 and len(positions) > 1):
+            return None
+        chosen = after[list(positions)]
+        return chosen[0] if len(chosen) == 1 else np.concatenate(chosen)
+
+    @property
+    def result_dtype(self) -> str:
+        """HLO's name of the results' dtype."""
+        return self.question.layout.array.dtype if self.frames.cuts is None else self.frames.cuts.dtype
+
+    def phase_name(self, phase: Phase) -> str:
+        """The work of a phase's rounds together, and along which mesh axes: "all-gather along X"."""
+        axes = ", ".join(self.operation.axes[axis] for axis in phase.along)
+        return f"{phase.name} along {axes}" if axes else phase.name
+
+    @property
+    def _group_size(self) -> int:
+        return self.schedule.pattern.group_size
+
+    @property
+    def _moved_dtype(self) -> str:
+        return self.operation.moved_dtype(self.question.layout.array.dtype)
+
+    def _chunk_bytes(self, schedule: Schedule) -> int | Ints:
+        shape = self.question.layout.shard_shape
+        elements = self.operation.chunk_sizes(shape, self._group_size, schedule.chunks)
+        return -(-elements * BITS[self._moved_dtype] // 8)
+
+    @cached_property
+    def _starts(self) -> tuple[Ints, Ints]:
+        return self.schedule.pattern.starts(self.schedule.chunks)
+
+    @cached_property
+    def _ends(self) -> tuple[Ints, Ints]:
+        return self.schedule.pattern.ends(self.schedule.chunks)
+
+
+@dataclass(frozen=True)
+class PreparedRun:
+    """A collective ready to be played: `run` as it is asked for, and `drawn`, whose numbers are shown: the
+    same, or that of a smaller array. `cost` is None where the rounds are too many to add up."""
+
+    run: CollectiveRun
+    drawn: CollectiveRun
+    cost: CumulativeCost | None
+
+
+def prepare_run(question: CollectiveQuestion, links: Links) -> PreparedRun:
+    """Work out all that every frame needs. Raises `ShardvizError`."""
+    run = CollectiveRun(question, links)
+    small = small_example(question)
+    drawn = run if small is None else CollectiveRun(small, links)
+    try:
+        _prepare(drawn)
+    except QuestionError:
+        # More numbers than fit: who holds which chunk, or who sends to whom, can still be told.
+        drawn = CollectiveRun(replace(question, shards=None), links)
+        if drawn.followed:
+            _prepare(drawn)
+    cost = None
+    if not run.timeline.too_long:
+        with suppress(QuestionError):
+            cost = CumulativeCost(run.timeline)
+    if cost is not None:
+        _ = run.timeline.seconds
+    return PreparedRun(run, drawn, cost)
+
+
+def _prepare(run: CollectiveRun) -> None:
+    """Work out what the first frame would wait for."""
+    for number in (0, run.schedule.rounds):
+        for piece in run.frames[number].pieces(0)[:1]:
+            _ = (piece.count, piece.values)
+    _ = run.final
+
+
+def small_example(question: CollectiveQuestion) -> CollectiveQuestion | None:
+    """The same collective by the same schedule, on the smallest array of which no chunk is empty.
+
+    It has numbers. None where the question has numbers of its own, or a smaller array would have none either.
+    """
+    layout, schedule = question.layout, question.schedule
+    if question.shards is not None or layout.mesh.size > MAX_SHOWN_DEVICES:
+        return None
+    pieces = schedule.pattern.pieces(schedule.chunks)
+    smallest = question.operation.smallest_shard(schedule.pattern.group_size, pieces)
+    rank = len(layout.shard_shape)
+    if len(smallest) > rank:
+        return None
+    shard = [*smallest, *(1,) * (rank - len(smallest))]
+    shape = tuple(size * parts for size, parts in zip(shard, layout.parts, strict=True))
+    small = Layout(replace(layout.array, shape=shape), layout.mesh)
+    if math.prod(shape) > layout.array.elements:
+        return None
+    try:
+        question.operation.check(small.shard_shape, layout.array.dtype, schedule.pattern.group_size)
+    except QuestionError:
+        return None
+    shards = counted_shards(small, question.operation)
+    if shards is None:
+        return None
+    return replace(question, layout=small, shards=shards, counted=True)
+
+
+def linked_chip(targets: Iterable[Target], mesh: Mesh) -> TpuChip | Gpu | None:
+    """The chip whose links join all devices of a mesh: that of the first target which is hardware of its
+    size; None where there is none, or several slices or nodes."""
+    machines = [target.machines for target in targets if target.machines is not None]
+    return next((each.linked for each in machines if each.devices == mesh.size), None)

@@ -1,0 +1,140 @@
+"""What a walk works out, and what it leaves alone until somebody looks."""
+
+from __future__ import annotations
+
+import pytest
+
+from shardviz.errors import QuestionError
+from shardviz.hardware.links import links_from_text
+from shardviz.notation import parse_mesh
+from shardviz.planner import plan
+from shardviz.planner.problem import problem_from_text
+from shardviz.stepping.collective_run import CollectiveRun, small_example
+from shardviz.stepping.plan_step import question_of_step
+from shardviz.stepping.question import question_from_options
+
+NOTHING = dict.fromkeys(
+    (
+        *("gather_dimension", "scatter_dimension", "split_axis", "concat_axis"),
+        *("untiled", "perm", "source", "send_sizes"),
+    )
+)
+
+
+def walk(name: str, mesh: str, **texts: object) -> CollectiveRun:
+    options = dict.fromkeys(("axis", "data", "shape", "spec", "dtype", "algorithm", "pieces"))
+    given = {**NOTHING, **{key: texts.pop(key) for key in [*texts] if key in NOTHING}}
+    question = question_from_options(name, given, mesh=parse_mesh(mesh), **{**options, **texts})
+    return CollectiveRun(question, links_from_text(question.schedule.pattern.dims, None, None, None))
+
+
+@pytest.mark.parametrize(
+    ("name", "mesh", "texts", "algorithm", "bytes_"),
+    [
+        ("all_gather", "i=4", {"data": "3,9,5,2"}, "ring", 16),
+        ("psum", "X=2,Y=4", {}, "torus", 32),
+        ("psum", "X=2,Y=4", {"axis": "Y"}, "ring", 16),
+        ("psum", "X=1,Y=4", {}, "ring", 16),
+        # A shard of fewer elements than devices would leave most chunks of a ring empty.
+        ("psum", "i=4", {"data": "3,9,5,2"}, "recursive-doubling", 4),
+        ("pmax", "i=5", {"data": "3,9,5,2,7"}, "binomial-tree", 4),
+        ("pmean", "X=2,Y=4", {"shape": "56"}, "recursive-doubling", 28),
+        ("pmin", "X=2,Y=4", {"shape": "64"}, "torus", 32),
+        ("psum", "X=2,Y=3", {"shape": "()"}, "binomial-tree", 4),
+        ("psum", "i=4", {"data": "3,9,5,2", "algorithm": "ring"}, "ring", 4),
+        ("psum", "i=1", {"data": "3"}, "ring", 4),
+        ("psum", "i=4", {"dtype": "pred", "shape": "16"}, "ring", 16),
+        ("all_to_all", "i=4", {"dtype": "bf16"}, "pairwise", 8),
+        ("ppermute", "i=4", {"perm": "(0,1)"}, "direct", 4),
+        ("pbroadcast", "i=4", {}, "binomial-tree", 4),
+        ("ragged_all_to_all", "i=2", {"send_sizes": "1,2;0,3"}, "pairwise", 20),
+    ],
+)
+def test_defaults(name: str, mesh: str, texts: dict[str, str], algorithm: str, bytes_: int) -> None:
+    made = walk(name, mesh, **texts)
+    assert made.schedule.algorithm == algorithm
+    assert made.bytes == bytes_
+    assert made.frames.after is not None
+    assert made.timeline.device_bytes >= made.bound.wire_bytes
+    assert algorithm in [row.algorithm for row in made.rows]
+
+
+def test_a_comparison_runs_nothing() -> None:
+    made = walk("psum", "i=8", shape="4194304", dtype="bf16")
+    assert made.rows
+    assert "frames" not in vars(made)
+
+
+def test_what_is_followed() -> None:
+    assert walk("psum", "i=2048").followed
+    assert not walk("psum", "i=65536").followed
+
+
+def test_comparing_stops_where_it_would_take_minutes() -> None:
+    with pytest.raises(QuestionError, match="algorithms are compared over up to 65,536 devices"):
+        _ = walk("psum", "i=131072").rows
+
+
+def test_the_result_of_a_reduction_is_one_copy() -> None:
+    made = walk("psum", "X=2,Y=2", axis="Y", data="1,2,3,4,5,6,7,8")
+    assert made.question.final_spec == "P('X')"
+    assert made.final is not None
+    assert made.final.tolist() == [4, 6, 12, 14]
+
+
+@pytest.mark.parametrize("name", ["psum", "pmean", "pmax", "pmin"])
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 6, 7, 8, 12])
+@pytest.mark.parametrize("elements", [1, 2, 3, 5, 8, 11])
+def test_no_round_of_a_reduction_moves_an_empty_chunk(name: str, size: int, elements: int) -> None:
+    walked = walk(name, f"i={size}", shape=str(size * elements))
+    for frame in walked.frames:
+        for member in range(size):
+            assert all(len(piece.values) for piece in frame.pieces(member))
+
+
+def test_numbers_that_nobody_gave_are_examples() -> None:
+    assert walk("psum", "i=4").question.counted
+    assert not walk("psum", "i=4", data="0,1,2,3").question.counted
+    assert not walk("psum", "i=4", shape="16384x16384").question.counted
+
+
+PROBLEMS = [
+    ("bd,df->bf", "X=2,Y=4", "XY,Y_->X_"),
+    ("bd,df->bf", "X=2,Y=4", "XY,Y_->XY"),
+    ("bd,df->bf", "X=2,Y=4", "XY,_Y->X_"),
+    ("bd,df->bf", "X=2,Y=3", "X_,Y_->_X"),
+    ("bsd,df->bsf", "X=2,Y=2,Z=2", "X_Y,YZ->X_Z"),
+]
+
+
+def collectives(einsum, mesh, specs, sizes=""):
+    made = plan(problem_from_text(einsum, mesh=parse_mesh(mesh), specs=specs, sizes=sizes))
+    numbers = [place for place, step in enumerate(made.steps, 1) if step.op not in ("einsum", "slice")]
+    return [question_of_step(made, number) for number in numbers]
+
+
+@pytest.mark.parametrize(("einsum", "mesh", "specs"), PROBLEMS)
+def test_the_rounds_stay_and_no_chunk_is_empty(einsum, mesh, specs):
+    dims = {letter for letter in einsum if letter.isalpha()}
+    sizes = ",".join(f"{dim}=6144" for dim in sorted(dims))
+    questions = collectives(einsum, mesh, specs, sizes)
+    assert questions
+    for question in questions:
+        small = small_example(question)
+        assert small is not None
+        assert small.schedule is question.schedule
+        assert small.layout.spec == question.layout.spec
+        walk = CollectiveRun(small, links_from_text(small.schedule.pattern.dims, None, None, None))
+        assert walk.frames.after is not None
+        assert walk.chunk_bytes == 2
+
+
+def test_who_has_numbers_needs_no_other():
+    (question,) = collectives("bd,df->bf", "X=2,Y=4", "XY,Y_->X_", "b=8,d=8,f=8")
+    assert question.shards is not None
+    assert small_example(question) is None
+
+
+def test_many_devices_have_none():
+    (question,) = collectives("bd,df->bf", "X=32,Y=32", "XY,Y_->X_", "b=4096,d=4096,f=4096")
+    assert small_example(question) is None
