@@ -9,16 +9,11 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from shardviz.errors import QuestionError
-
-if TYPE_CHECKING:
-    from shardviz.hlo import Collective
-
 
 Expected = int | EllipsisType | None
 """Runs of an operation; ``...`` is any number of them, None leaves the operation to `others`."""
@@ -58,6 +53,7 @@ def assert_collectives(
     __tracebackhide__ = True
     from shardviz.api.inspecting import inspect
     from shardviz.api.report import Report
+    from shardviz.hlo.expectation import tallies, unmet
 
     expected = {
         "all-gather": all_gather,
@@ -76,8 +72,8 @@ def assert_collectives(
             "give all_gather=0, all_reduce=2, …, or others=0 for none at all",
         )
     report = program if isinstance(program, Report) else inspect(program, *args, **(kwargs or {}))
-    found = _tallies(report.collectives, named, rest)
-    if _unmet(found) or report.module.unread:
+    found = tallies(report.collectives, named, rest)
+    if unmet(found) or report.module.unread:
         from shardviz.render.programs.expectation_view import expectation_text
 
         raise AssertionError(expectation_text(report.module, report.mesh, found))
@@ -97,58 +93,3 @@ def _number(op: str, given: Expected) -> int | None:
             "give 0, 1, 2, …, or ... for any number",
         )
     return number
-
-
-OTHERS = "others"
-"""All the operations that an expectation does not name."""
-
-
-@dataclass(frozen=True)
-class OperationTally:
-    """The collectives of one operation, by HLO's name, or of all `OTHERS`.
-
-    `expected` is how often they should run in all, None where nobody says. `found` counts runs through
-    loops and calls; `uncounted` is how many of the collectives stand in loops of unknown length.
-    """
-
-    op: str
-    expected: int | None
-    collectives: tuple[Collective, ...]
-
-    @property
-    def found(self) -> int:
-        return sum(each.count for each in self.collectives if each.count is not None)
-
-    @property
-    def uncounted(self) -> int:
-        return sum(each.count is None for each in self.collectives)
-
-    @property
-    def is_met(self) -> bool:
-        """Return whether all is as expected, which is unknown of a loop of unknown length."""
-        return self.expected is None or (self.found == self.expected and not self.uncounted)
-
-
-def _tallies(
-    collectives: Iterable[Collective], expected: Mapping[str, int | None], others: int | None
-) -> tuple[OperationTally, ...]:
-    """One tally for each operation that is expected, or that runs.
-
-    `expected` has HLO's names; None there exempts an operation from `others`, the runs of all that
-    `expected` does not name (None: not checked). Local slices, which move nothing, and transfers to and from
-    the host are left out.
-    """
-    found: dict[str, list[Collective]] = {op: [] for op in expected}
-    for each in collectives:
-        if each.op != "slice" and not each.is_host_transfer:
-            found.setdefault(each.op, []).append(each)
-    if others is None:
-        return tuple(OperationTally(op, expected.get(op), tuple(those)) for op, those in found.items())
-    named = [OperationTally(op, expected[op], tuple(found[op])) for op in expected]
-    rest = [each for op, those in found.items() if op not in expected for each in those]
-    return (*named, OperationTally(OTHERS, others, tuple(rest)))
-
-
-def _unmet(tallied: Sequence[OperationTally]) -> tuple[OperationTally, ...]:
-    """Those that are not as expected."""
-    return tuple(tally for tally in tallied if not tally.is_met)

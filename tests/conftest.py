@@ -78,7 +78,7 @@ _COLLECTIVE = re.compile(
 def _validator(kind: str) -> Any:
     from jsonschema import Draft202012Validator
 
-    from shardviz.schemas.kinds import schema_of
+    from shardviz.documents.kinds import schema_of
 
     return Draft202012Validator(schema_of(kind))
 
@@ -95,18 +95,18 @@ def _abridged(value: Any) -> Any:
 @pytest.fixture(scope="session", autouse=True)
 def documents_keep_to_their_schemas() -> Iterator[None]:
     """Every JSON document that a test makes in this process is valid by the schema of its kind."""
-    from shardviz import schemas
+    from shardviz.documents.fields import DocumentKind
 
-    made = schemas.document
+    made = DocumentKind.document
 
-    def valid(kind: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-        document = made(kind, fields)
-        _validator(kind).validate(json.loads(json.dumps(_abridged(document))))
+    def valid(self: DocumentKind, *of: object, **more: object) -> dict[str, Any]:
+        document = made(self, *of, **more)
+        _validator(self.name).validate(json.loads(json.dumps(_abridged(document))))
         return document
 
-    schemas.document = valid
-    yield
-    schemas.document = made
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DocumentKind, "document", valid)
+        yield
 
 
 @pytest.fixture(scope="session")

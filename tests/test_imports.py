@@ -39,7 +39,7 @@ PURE = (
     "shardviz.hardware",
     "shardviz.hlo",
     "shardviz.compare",
-    "shardviz.schemas.kinds",
+    "shardviz.documents.kinds",
     "shardviz.stepping",
     "shardviz.stepping.question",
     "shardviz.compiler",

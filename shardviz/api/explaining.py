@@ -46,7 +46,7 @@ class Explanation(Shown):
 
     def lines(self, width: int, palette: Palette) -> list[Text]:
         from shardviz.render.plans.plan_view import explain_view
-        from shardviz.render.programs.answers_view import answers_view
+        from shardviz.render.programs.targets_table import answers_view
 
         answers = [
             (each, [difference for difference in self.differences if difference.target == each.target])
@@ -58,7 +58,7 @@ class Explanation(Shown):
         ]
 
     def document(self) -> dict[str, Any]:
-        from shardviz.render.documents import explain_document
+        from shardviz.documents.programs import explain_document
 
         return explain_document(self.plan, self.compiled, self.differences)
 
@@ -179,7 +179,7 @@ class Ranking(Shown):
         return ranking_view(self.problem, self.candidates, width, palette, SHOWN)
 
     def document(self) -> dict[str, Any]:
-        from shardviz.render.documents import ranking_document
+        from shardviz.documents.plans import ranking_document
 
         return ranking_document(self.candidates)
 

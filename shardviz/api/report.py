@@ -50,7 +50,7 @@ class Report(Shown):
         return lines
 
     def document(self) -> dict[str, Any]:
-        from shardviz.render.programs.hlo_document import hlo_document
+        from shardviz.documents.programs import hlo_document
 
         return hlo_document(self.module, self.given)
 

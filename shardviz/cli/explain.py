@@ -204,7 +204,7 @@ def _rank(problem: Problem, page: Screen, limit: int, as_json: bool) -> None:
     candidates = search(problem)
     if as_json:
         from shardviz.cli.screen import print_json
-        from shardviz.render.documents import ranking_document
+        from shardviz.documents.plans import ranking_document
 
         print_json(ranking_document(candidates))
         return
@@ -229,14 +229,14 @@ def _print_plan(
     if as_json:
         from shardviz.cli.screen import print_json
         from shardviz.compare import differences
-        from shardviz.render.documents import explain_document
+        from shardviz.documents.programs import explain_document
 
         compiled = tuple(session.answers())
         found = [difference for each in compiled for difference in differences(planned, each)]
         print_json(explain_document(planned, compiled, found, with_hlo))
         return session.exit_code
     from shardviz.render.plans.plan_view import explain_view
-    from shardviz.render.programs.answers_view import answers_view, side_by_side
+    from shardviz.render.programs.targets_table import answers_view, side_by_side
 
     page.show(explain_view(planned, page.width, page.palette, with_pictures))
     if side_by_side(session.requested):
@@ -258,7 +258,7 @@ def _print_plan(
 
 def _show_program(compiled: Compiled, problem: Problem, page: Screen, with_hlo: bool) -> None:
     if with_hlo and compiled.status == "ok":
-        from shardviz.render.programs.program_view import program_view
+        from shardviz.render.programs.hlo_picture import program_view
 
         page.show(program_view(compiled, problem.mesh, page.width, page.palette))
 

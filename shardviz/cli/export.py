@@ -112,7 +112,7 @@ def command(
 
 def written(request: ExportRequest, form: Form) -> str:
     """The file's text. Raises `ShardvizError` where the subject has no such form."""
-    from shardviz.render.exports.subject import Program
+    from shardviz.render.exports.subject import JaxProgram
 
     subject = request.subject
     if form == "python":
@@ -120,10 +120,10 @@ def written(request: ExportRequest, form: Form) -> str:
 
         return script(subject)
     if form == "notebook":
-        from shardviz.render.exports.notebook import notebook
+        from shardviz.render.exports.script import notebook
 
         return notebook(subject)
-    if isinstance(subject.shown, Program):
+    if isinstance(subject.shown, JaxProgram):
         raise QuestionError(
             f"{form} is a picture, and a program of its own has none",
             "take python or notebook, or add --as problem",
@@ -321,14 +321,14 @@ def _lesson(ctx: click.Context, part: Part | None) -> Subject:
     """A lesson's own program, or what its solution shows, or its start."""
     from shardviz.drafts.resolve import resolve
     from shardviz.lessons.course import find
-    from shardviz.render.exports.subject import Program, Subject
+    from shardviz.render.exports.subject import JaxProgram, Subject
 
     lessons = ctx.params["lessons"]
     if len(lessons) != 1:
         raise QuestionError("an export shows one lesson", "give its number or its name: lesson 11")
     lesson = find(lessons[0])
     if lesson.program and part is None:
-        return Subject(Program(lesson.program), _title(lesson))
+        return Subject(JaxProgram(lesson.program), _title(lesson))
     if part == "start":
         return _scene(resolve(lesson.setup), lesson.screen, None, _title(lesson))
     return _scene(resolve(lesson.solution), lesson.screen, part, _title(lesson))

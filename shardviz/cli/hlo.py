@@ -84,7 +84,7 @@ def command(
     code = _note(module)
     if as_json:
         from shardviz.cli.screen import print_json
-        from shardviz.render.programs.hlo_document import hlo_document
+        from shardviz.documents.programs import hlo_document
 
         print_json(hlo_document(module, given))
         return code

@@ -24,12 +24,12 @@ def command(as_json: bool, width: int | None, color: str) -> None:
     warning = libtpu_mismatch(versions)
     if as_json:
         from shardviz.cli.screen import print_json
-        from shardviz.render.documents import info_document
+        from shardviz.documents.plans import INFO
 
-        print_json(info_document(versions, warning))
+        print_json(INFO.document(versions=versions, warning=warning))
         return
     from shardviz.cli.screen import screen
-    from shardviz.render.info_view import info_view
+    from shardviz.render.installed_view import info_view
 
     page = screen(width, color)
     page.show(info_view(versions, warning, page.width))

@@ -66,7 +66,7 @@ def command(
                 f"use a mesh of up to {MAX_LISTED:,} devices, or leave out --json for a summary",
             )
         from shardviz.cli.screen import print_json
-        from shardviz.render.documents import layout_document
+        from shardviz.documents.plans import layout_document
 
         print_json(layout_document(layout))
         return

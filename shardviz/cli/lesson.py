@@ -98,13 +98,13 @@ def _open_lesson(text: str, present: bool, as_json: bool, width: int | None, col
     lesson = find(text)
     if as_json:
         from shardviz.cli.screen import print_json
-        from shardviz.render.lessons.lesson_document import lesson_document
+        from shardviz.documents.course import LESSON
 
-        print_json(lesson_document(lesson))
+        print_json(LESSON.document(lesson=lesson))
         return ExitCode.FINE
     if reason := no_terminal():
         from shardviz.cli.screen import screen
-        from shardviz.render.lessons.lesson_page import lesson_page
+        from shardviz.render.lessons.course import lesson_page
 
         print_note(f"{reason}")
         page = screen(width, color)
@@ -116,20 +116,19 @@ def _open_lesson(text: str, present: bool, as_json: bool, width: int | None, col
 def _list_lessons(as_json: bool, width: int | None, color: str) -> int:
     """List the course, with the state of every lesson, and say what opens the next one."""
     from shardviz.lessons.course import course, faults
-    from shardviz.render.lessons.course_list import entry_of
 
     progress = _progress()
     for fault in faults():
         print_note(f"{fault.message}")
-    entries = [entry_of(progress, lesson) for lesson in course()]
+    entries = [progress.entry(lesson) for lesson in course()]
     if as_json:
         from shardviz.cli.screen import print_json
-        from shardviz.render.lessons.lesson_document import course_document
+        from shardviz.documents.course import LESSONS
 
-        print_json(course_document(entries))
+        print_json(LESSONS.document(lessons=entries))
         return ExitCode.FINE
     from shardviz.cli.screen import screen
-    from shardviz.render.lessons.course_page import course_page
+    from shardviz.render.lessons.course import course_page
 
     page = screen(width, color)
     page.show(course_page(entries, page.width))

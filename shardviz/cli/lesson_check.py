@@ -15,7 +15,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 import click
 
@@ -96,18 +95,15 @@ class Checked:
         file = quote_name(self.file)
         if self.complaints:
             return [": ".join(filter(None, (file, each.key, each.reason))) for each in self.complaints]
-        keys = [key for key, _ in self.asked]
+        keys = self.asked_of_jax
         said = [f"JAX agrees {_times(len(keys) - keys.count('program'))}"] if keys != ["program"] else []
         ran = ["its program runs"] * keys.count("program")
         return [f"{file}: {', '.join(['right', *said * bool(keys), *ran])}"]
 
     @property
-    def document(self) -> dict[str, Any]:
-        return {
-            "file": self.file,
-            "complaints": [{"key": each.key, "reason": each.reason} for each in self.complaints],
-            "asked_of_jax": [key for key, _ in self.asked],
-        }
+    def asked_of_jax(self) -> list[str]:
+        """Keys of the file whose answers JAX was asked for."""
+        return [key for key, _ in self.asked]
 
 
 def check_lessons(texts: Sequence[str], as_json: bool) -> int:
@@ -132,11 +128,10 @@ def check_lessons(texts: Sequence[str], as_json: bool) -> int:
                 click.echo("\n".join(each.lines))
     wrong = [each for each in checked if each.complaints]
     if as_json:
-        from shardviz import schemas
         from shardviz.cli.screen import print_json
+        from shardviz.documents.course import LESSON_CHECK
 
-        fields = {"lessons": [each.document for each in checked], "note": silence}
-        print_json(schemas.document("lesson_check", fields))
+        print_json(LESSON_CHECK.document(lessons=checked, note=silence))
     else:
         click.echo(_total(len(checked), wrong))
     return ExitCode.CHECK_FAILED if wrong else ExitCode.FINE

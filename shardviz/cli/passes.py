@@ -98,7 +98,7 @@ def command(
     _check(traced)
     diffs = _chosen(diff, len(traced.stages))
     if as_json:
-        from shardviz.render.programs.passes_document import passes_document
+        from shardviz.documents.programs import passes_document
 
         print_json(passes_document(traced, stated, diffs))
     else:

@@ -6,7 +6,7 @@ import click
 
 from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
-from shardviz.schemas.kinds import KINDS, schema_of
+from shardviz.documents.kinds import KINDS, schema_of
 
 EXAMPLES = (
     ("Every kind of document, and a command that prints it", "shardviz schema"),

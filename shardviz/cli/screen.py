@@ -45,7 +45,7 @@ class Screen:
         from rich.console import Console
         from rich.text import Text
 
-        from shardviz.render.programs.foreign_text import printable_line
+        from shardviz.render.sanitize import printable_line
 
         console = Console(
             width=self.width,

@@ -164,7 +164,7 @@ def print_step(
         check_listed(walk)
     verifier.ask(question)
     if shown.as_json:
-        from shardviz.render.rounds.step_document import step_document
+        from shardviz.documents.rounds import step_document
 
         with working("stepping"):
             _ = walk.frames.after
@@ -206,7 +206,7 @@ def _compare(question: CollectiveQuestion, links: Links, shown: StepOptions, hea
             skipped = left_out(pattern, links.topology)
         # Times are worked out when they are first looked at.
         if shown.as_json:
-            from shardviz.render.rounds.step_document import comparison_document
+            from shardviz.documents.rounds import comparison_document
 
             document = comparison_document(walk, crossed, skipped)
         else:

@@ -23,12 +23,12 @@ def command(as_json: bool, width: int | None, color: str) -> None:
     groups = target_groups()
     if as_json:
         from shardviz.cli.screen import print_json
-        from shardviz.render.documents import targets_document
+        from shardviz.documents.plans import TARGETS
 
-        print_json(targets_document(groups))
+        print_json(TARGETS.document(groups=groups))
         return
     from shardviz.cli.screen import screen
-    from shardviz.render.programs.targets_view import targets_view
+    from shardviz.render.installed_view import targets_view
 
     page = screen(width, color)
     page.show(targets_view(groups, page.width))

@@ -70,7 +70,7 @@ def command(
             written.append(write_all(reading, context))
     if as_json:
         from shardviz.cli.screen import print_json
-        from shardviz.render.documents import translate_document
+        from shardviz.documents.plans import translate_document
 
         print_json(translate_document(text, notation.key, readings, written, context.given_mesh))
     elif to is not None:

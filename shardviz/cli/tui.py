@@ -111,14 +111,14 @@ def _check_alone(option: str, others: set[str]) -> None:
 
 def _open_shared(ctx: click.Context, string: str, screen: str | None, as_json: bool) -> int:
     """Open what a shared string says, on another screen where one is given, or print it."""
-    from shardviz.drafts.share import from_string, to_shared_document
+    from shardviz.drafts.share import from_string
 
     shared = from_string(string)
     if as_json:
-        from shardviz import schemas
         from shardviz.cli.screen import print_json
+        from shardviz.documents.course import SHARED
 
-        print_json(schemas.document("shared", {"shared": to_shared_document(shared)}))
+        print_json(SHARED.document(shared=shared))
         return ExitCode.FINE
     attempt = None
     if shared.lesson:

@@ -170,3 +170,13 @@ def _unfit(number: object, place: int, dtype: str, why: str, hint: str = "") -> 
         f"number {place + 1} of the data, {quote(str(number), 30)}, does not fit {dtype}, which {why}",
         hint or "change it, or use a wider --dtype",
     )
+
+
+def plain_values(values: Values) -> list[Any]:
+    """Nested lists of Python's own bool, int, float or complex, whatever the dtype."""
+    if values.dtype.kind in "biufc":
+        listed: list[Any] = values.tolist()
+        return listed
+    # ml_dtypes' types are none of NumPy's kinds; every one of them fits one of these exactly.
+    wide: list[Any] = values.astype("int64" if "int" in values.dtype.name else "float64").tolist()
+    return wide

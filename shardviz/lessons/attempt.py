@@ -9,6 +9,15 @@ from shardviz.drafts.form import ProblemForm
 from shardviz.lessons.lesson import Lesson, Prediction
 
 Kind = Literal["see", "predict", "reveal", "explain", "change", "code"]
+TITLES: dict[Kind, str] = {
+    "see": "See",
+    "predict": "Predict",
+    "reveal": "Answer",
+    "explain": "Why",
+    "change": "Change",
+    "code": "Code",
+}
+"""What the stages are called."""
 UNKNOWN = "I don't know"
 """What may be answered to every question."""
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from shardviz.drafts.document import from_document, to_document
 from shardviz.drafts.form import one_line
 from shardviz.drafts.state_file import StateError, locked, read_state, set_aside, state_path, write_state
 from shardviz.errors import QuestionError
-from shardviz.lessons.attempt import Attempt, begin, stages
+from shardviz.lessons.attempt import TITLES, Attempt, begin, stages
 from shardviz.lessons.lesson import Lesson
 
 NAME = "progress.json"
@@ -22,6 +22,19 @@ MAX_ANSWER = 300
 
 Entry = dict[str, Any]
 """What is kept of a lesson: ``solved``, and ``attempt``, that one of it was left as, or null."""
+
+State = Literal["new", "begun", "solved"]
+
+
+@dataclass(frozen=True)
+class CourseEntry:
+    """A lesson in the list; `stage` is the name of the stage at which it was left, empty where none was."""
+
+    number: int
+    name: str
+    title: str
+    state: State
+    stage: str = ""
 
 
 class Progress:
@@ -49,6 +62,13 @@ class Progress:
             return _attempt(entry["attempt"], lesson, entry["solved"])
         except QuestionError:
             return None
+
+    def entry(self, lesson: Lesson) -> CourseEntry:
+        """What a list of the course says of a lesson."""
+        left, is_solved = self.left(lesson), self.is_solved(lesson)
+        stage = TITLES[left.stage.kind] if left is not None and left.stage.kind != "code" else ""
+        state: State = "solved" if is_solved else "begun" if left is not None else "new"
+        return CourseEntry(lesson.number, lesson.name, lesson.title, state, stage)
 
     def attempt(self, lesson: Lesson) -> Attempt:
         """The attempt as it was left, or one that begins; solved lessons stay open."""

@@ -67,6 +67,16 @@ class Problem:
         """The last part's result."""
         return self.parts[-1].result
 
+    @property
+    def arrays(self) -> tuple[ShardedArray, ...]:
+        """Operands and result of every part; what one part hands to the next stands twice."""
+        return tuple(array for part in self.parts for array in (*part.operands, part.result))
+
+    @property
+    def text(self) -> str:
+        """The einsum, or a chain of them with semicolons."""
+        return "; ".join(str(part.einsum) for part in self.parts)
+
 
 def problem_from_text(
     text: str,

@@ -1,1 +1,1 @@
-"""Views over the engine's objects: text for a terminal and JSON documents. A view computes nothing."""
+"""Views over the engines' objects: lines of text for a terminal, and files. A view computes nothing."""

@@ -10,7 +10,7 @@ from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
 from shardviz.render.palette import PLAIN, TRUECOLOR, Palette
-from shardviz.render.programs.foreign_text import printable
+from shardviz.render.sanitize import printable
 
 Lines = Callable[[int, Palette], Sequence[Text]]
 """A picture: its lines, of at most so many columns, in the colours of a palette."""

@@ -320,7 +320,7 @@ class ShardvizApp(Editor):
 
     def jax_code(self) -> str:
         """The JAX program of what is on screen. Raises `ShardvizError` where it would be too large to run."""
-        from shardviz.render.code.problem_code import problem_code
+        from shardviz.codegen.problem import problem_code
 
         program = self.lesson.program if self.lesson is not None else ""
         return program or self.pane.jax_code() or problem_code(self.scene.problem)

@@ -13,11 +13,11 @@ from shardviz.tui.editor import Editor, as_editor
 from shardviz.tui.registry import COMMANDS
 
 if TYPE_CHECKING:
+    from shardviz.documents.fields import Document
     from shardviz.drafts.resolve import ResolvedProblem
     from shardviz.lessons.pointing import Place
     from shardviz.planner import Plan
     from shardviz.render.palette import Palette
-    from shardviz.render.programs.target_document import Document
     from shardviz.stepping.collective_run import CollectiveRun
     from shardviz.tui.answers.answer import Answer
 

@@ -19,7 +19,7 @@ from shardviz.drafts.share import Shared, to_string
 from shardviz.errors import QuestionError
 from shardviz.lessons.attempt import begin
 from shardviz.lessons.course import course, find
-from shardviz.render.exports.subject import Program, Subject
+from shardviz.render.exports.subject import JaxProgram, Subject
 from shardviz.render.exports.writing import write_file
 
 KINDS = {
@@ -198,7 +198,7 @@ def test_what_cannot_be_exported_is_one_sentence(words, message, capsys, tmp_pat
 
 
 def test_a_program_of_its_own_has_no_picture():
-    asked = ExportRequest(Subject(Program("print(1)\n"), "one"))
+    asked = ExportRequest(Subject(JaxProgram("print(1)\n"), "one"))
     assert written(asked, "python").endswith("print(1)\n")
     with pytest.raises(QuestionError, match="svg is a picture, and a program of its own has none"):
         written(asked, "svg")

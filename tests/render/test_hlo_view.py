@@ -10,11 +10,11 @@ from time import process_time
 
 import pytest
 
+from shardviz.documents.programs import hlo_document
 from shardviz.hlo import HloModule, read
 from shardviz.hlo.listing import Listing, list_hlo
 from shardviz.notation import parse_mesh
 from shardviz.render.palette import PLAIN, TRUECOLOR
-from shardviz.render.programs.hlo_document import hlo_document
 from shardviz.render.programs.hlo_picture import HloPicture, hlo_picture
 from shardviz.render.programs.hlo_view import hlo_view
 
@@ -121,7 +121,7 @@ def test_what_is_not_there_is_said() -> None:
     )
     text = viewed(loose, 80, mesh=None)
     assert text.startswith("a program without a name")
-    assert "from no line of the program" in text
+    assert "source line unknown" in text
     assert "all-reduce {0,3} {1,2}" in text
 
 
@@ -336,7 +336,7 @@ def test_the_host_stands_apart_and_groups_too_many_to_list_are_counted() -> None
         recv from the host 1  32,768                 0  0 B
         """
         ).split()
-        == said[said.index("total") : said.index("from no")].split()
+        == said[said.index("total") : said.index("source line unknown")].split()
     )
     listed = "\n".join(line.plain for line in hlo_view(read(BEYOND), None, 80, PLAIN))
     assert "all-reduce in 65,536 groups of 16  f32[64]" in listed

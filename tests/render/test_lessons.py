@@ -7,12 +7,11 @@ from dataclasses import replace
 import pytest
 
 from shardviz.lessons.attempt import UNKNOWN, begin, stages
+from shardviz.lessons.progress import CourseEntry
 from shardviz.lessons.reading import read_lesson
-from shardviz.render.lessons.bar import bar
-from shardviz.render.lessons.course_list import Entry, course_line
+from shardviz.render.lessons.course import course_line
 from shardviz.render.lessons.fits import fits
-from shardviz.render.lessons.guide_lines import PLAIN, guide_page, told_of
-from shardviz.render.lessons.strip import strip_lines
+from shardviz.render.lessons.guide import PLAIN, bar, guide_page, strip_lines, told_of
 from tests.lessons.conftest import TEXT
 
 LESSON = read_lesson(TEXT, "07-rows.toml", 7)
@@ -40,7 +39,7 @@ def test_a_question_with_its_choices():
 
 
 VERDICTS = {
-    "4:8, 0:16": ("✓ You said 4:8, 0:16, and so it is.", "Why not 0:4, 0:16? That is the upper"),
+    "4:8, 0:16": ("✓ 4:8, 0:16 is right.", "Why not 0:4, 0:16? That is the upper"),
     "4:8, 0:8": ("✗ You said 4:8, 0:8.", "✓ It is 4:8, 0:16.", "J is not split."),
     UNKNOWN: ("✓ It is 4:8, 0:16.", "Why not 0:4, 0:16? That is the upper"),
     None: ("✓ It is 4:8, 0:16.",),
@@ -129,6 +128,6 @@ def test_texts_that_do_not_fit_are_named():
 
 
 def test_a_line_of_the_list():
-    assert course_line(Entry(3, "rows", "Rows", "begun", "Answer")).plain == "◐  3  Rows  at Answer"
-    assert course_line(Entry(12, "rows", "[b]Rows", "solved", "See")).plain == "● 12  [b]Rows  solved"
-    assert course_line(Entry(1, "rows", "Rows", "new")).plain == "○  1  Rows"
+    assert course_line(CourseEntry(3, "rows", "Rows", "begun", "Answer")).plain == "◐  3  Rows  at Answer"
+    assert course_line(CourseEntry(12, "rows", "[b]Rows", "solved", "See")).plain == "● 12  [b]Rows  solved"
+    assert course_line(CourseEntry(1, "rows", "Rows", "new")).plain == "○  1  Rows"

@@ -11,8 +11,7 @@ from shardviz.hlo import read
 from shardviz.notation import parse_mesh
 from shardviz.render.listings.line_details import line_details, place_rule
 from shardviz.render.listings.line_index import LINES_AT_ONCE, LineIndex
-from shardviz.render.listings.program import read_program
-from shardviz.render.listings.raw_page import next_of
+from shardviz.render.listings.pages import next_of, read_program
 from shardviz.render.palette import PLAIN, TRUECOLOR
 
 MESH = parse_mesh("X=2,Y=4")
@@ -94,7 +93,7 @@ def test_characters_that_are_none_to_look_at_have_a_stand_in():
 
 def test_a_search_finds_what_the_page_says_of_a_collective(program):
     page = program.page(True, 84, PLAIN)
-    found = [number for part in page.searchable().searched("all-reduce over y") for number in part]
+    found = [number for part in page.searchable.searched("all-reduce over y") for number in part]
     assert [page.collective(number).op for number in found] == ["all-reduce"]
 
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from shardviz.compiler import Compiled, Traced
+from shardviz.documents.programs import passes_document
 from shardviz.hlo import Collective
 from shardviz.hlo.mlir.tensor_splits import TensorSplit
 from shardviz.hlo.passes.stage import Stage
 from shardviz.notation import parse_mesh
 from shardviz.planner import problem_from_text
 from shardviz.render.palette import PLAIN, TRUECOLOR
-from shardviz.render.programs.passes_document import passes_document
 from shardviz.render.programs.passes_view import passes_view
 
 PROBLEM = problem_from_text(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from shardviz.compiler import Compiled
 from shardviz.hardware import DeviceCoords, Placement
 from shardviz.render.palette import PLAIN
-from shardviz.render.programs.program_view import program_view
+from shardviz.render.programs.hlo_picture import program_view
 from shardviz.sharding import Mesh
 
 MESH = Mesh(("X",), (4,))

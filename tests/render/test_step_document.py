@@ -11,7 +11,7 @@ import pytest
 
 from shardviz.collectives.verification import VerificationResult
 from shardviz.compiler.ran import Ran
-from shardviz.render.rounds.step_document import comparison_document, plain, step_document
+from shardviz.documents.rounds import comparison_document, plain, step_document
 from shardviz.stepping.collective_run import CollectiveRun
 from shardviz.stepping.verdict import Verdict
 

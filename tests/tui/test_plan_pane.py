@@ -11,7 +11,7 @@ from shardviz.compiler.pending import settled
 from shardviz.drafts.enter import enter
 from shardviz.drafts.form import ProblemForm
 from shardviz.errors import CompilerError
-from shardviz.render.programs.wait_lines import SPINNER
+from shardviz.render.programs.target_status import SPINNER
 from shardviz.tui.answers import waits
 from shardviz.tui.plan.pane import PlanPane
 from tests.tui.conftest import SIZES, Mute, check_snapshot, drive, text_of, until

@@ -294,7 +294,7 @@ def test_what_takes_long_is_worked_out_beside_the_screen(monkeypatch):
         gate.wait(60)
         return prepare_run(*arguments)
 
-    monkeypatch.setattr("shardviz.stepping.collective_run.stepped", later)
+    monkeypatch.setattr("shardviz.stepping.collective_run.prepare_run", later)
 
     async def script(pilot):
         pane = pilot.app.pane

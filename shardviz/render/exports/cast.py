@@ -14,8 +14,7 @@ from rich.text import Text
 
 from shardviz.drafts.form import one_line
 from shardviz.errors import QuestionError
-from shardviz.render.exports.film import film
-from shardviz.render.exports.sections import sections
+from shardviz.render.exports.sections import film, sections
 from shardviz.render.exports.subject import Subject
 from shardviz.render.exports.svg import WIDTH
 from shardviz.render.palette import TRUECOLOR
@@ -25,9 +24,9 @@ HEIGHT = 30
 LEAST = (40, 15)
 """Columns and lines of the smallest terminal that is recorded."""
 READING_S = 4.0
-"""How long a step of a plan or a part of a problem stays; a round stays a second."""
+"""Seconds that a step of a plan or a part of a problem stays; a round stays one."""
 END_S = 3.0
-"""How long the last frame stays, before a player begins again."""
+"""Seconds that the last frame stays, before a player begins again."""
 BEGIN = "\x1b[?25l\x1b[?7l\x1b[2J"
 """No cursor, no wrapping, nothing on screen."""
 HOME = "\x1b[H"
@@ -92,7 +91,7 @@ def _pieces(part: Sequence[Text], height: int) -> Iterator[Sequence[Text]]:
 
 
 def _drawn(lines: Sequence[Text], width: int) -> str:
-    """What a terminal takes to show lines in place of those before."""
+    """The characters that show lines in place of those before."""
     console = Console(
         width=width,
         color_system="truecolor",

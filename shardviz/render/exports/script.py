@@ -1,14 +1,26 @@
-"""A Python program that runs as it is: JAX is all it needs, and it simulates the devices itself."""
+"""A program that runs as it is, as a Python file, or cell by cell as a notebook for Jupyter and Colab.
+
+JAX is all it needs, and it simulates the devices itself. The format of notebooks is nbformat 4.5:
+https://nbformat.readthedocs.io/en/latest/format_description.html
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import ast
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
 
+from shardviz.codegen.layout import layout_code
+from shardviz.codegen.plan import plan_code
+from shardviz.codegen.problem import problem_code
+from shardviz.codegen.rounds import rounds_code
 from shardviz.drafts.form import one_line
-from shardviz.render.exports.subject import Program
-
-if TYPE_CHECKING:
-    from shardviz.render.exports.subject import Subject
+from shardviz.errors import plural
+from shardviz.planner import Plan, Problem
+from shardviz.render.exports.subject import JaxProgram, Subject
+from shardviz.sharding import Layout
 
 
 def script(subject: Subject) -> str:
@@ -18,27 +30,14 @@ def script(subject: Subject) -> str:
 
 def code_of(subject: Subject) -> str:
     """The bare program: a docstring of one line, then the code."""
-    from shardviz.planner import Plan, Problem
-    from shardviz.sharding import Layout
-
     shown = subject.shown
-    if isinstance(shown, Program):
+    if isinstance(shown, JaxProgram):
         return shown.code
     if isinstance(shown, Problem):
-        from shardviz.render.code.problem_code import problem_code
-
         return problem_code(shown, subject.target)
     if isinstance(shown, Plan):
-        from shardviz.render.code.plan_code import plan_code
-
         return plan_code(shown)
-    if isinstance(shown, Layout):
-        from shardviz.render.code.layout_code import layout_code
-
-        return layout_code(shown)
-    from shardviz.render.code.rounds_code import rounds_code
-
-    return rounds_code(shown)
+    return layout_code(shown) if isinstance(shown, Layout) else rounds_code(shown)
 
 
 def with_heading(subject: Subject, code: str) -> str:
@@ -53,8 +52,119 @@ def with_heading(subject: Subject, code: str) -> str:
 
 
 def install(code: str) -> str:
-    """What pip is to do for a program: JAX, and the compiler of hardware that is described in it."""
+    """The arguments of pip for a program: JAX, and the compiler of hardware that is described in it."""
     for platform, extra in (("tpu", "tpu"), ("cuda", "cuda12")):
         if f'platform="{platform}"' in code:
             return f'install -U "jax[{extra}]"'
     return "install -U jax"
+
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~$])")
+"""Characters with a meaning in Markdown; $ begins a formula."""
+_SIMULATED = re.compile(r'jax\.config\.update\("jax_num_cpu_devices", (\d+)\)')
+
+
+def notebook(subject: Subject) -> str:
+    """The notebook as JSON, without outputs. Raises `ShardvizError` where no program can show the same."""
+    code = code_of(subject)
+    cells = [
+        _cell(0, "markdown", _introduction(subject, code)),
+        _cell(1, "code", f"%pip -q {install(code)}"),
+        *(_cell(number, "code", part) for number, part in enumerate(_sections(code), 2)),
+    ]
+    document = {
+        "cells": cells,
+        "metadata": {
+            "colab": {"provenance": []},
+            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+            "language_info": {"name": "python"},
+        },
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+def _cell(number: int, kind: str, text: str) -> dict[str, Any]:
+    cell = {"cell_type": kind, "id": f"cell-{number}", "metadata": {}, "source": text.splitlines(True)}
+    return cell | ({"execution_count": None, "outputs": []} if kind == "code" else {})
+
+
+def _introduction(subject: Subject, code: str) -> str:
+    """Title, what shows the same, and what the cells need of where they run."""
+    lines = [f"# {_escaped(one_line(subject.title))}", ""]
+    if subject.command:
+        lines += ["In a terminal:", "", f"    {one_line(subject.command)}", ""]
+    tree = ast.parse(code)
+    _, _, more = (ast.get_docstring(tree) or "").partition("\n")
+    if more.strip():
+        lines += [_escaped(more.strip()), ""]
+    lines.append("Run the cells in their order. ")
+    if found := _SIMULATED.search(code):
+        count = plural(int(found[1]), "device")
+        lines[-1] += (
+            f"They simulate {count} on any CPU, also where the runtime has a TPU or a GPU; for real devices "
+            "leave out the lines that say so. Where JAX has run before in this kernel, restart it first: the "
+            "number of devices is set once."
+        )
+    return "\n".join(lines)
+
+
+def _escaped(text: str) -> str:
+    return _SPECIAL.sub(r"\\\1", text)
+
+
+def _sections(code: str) -> Iterator[str]:
+    """The program in cells: the setting, the data, the function, then after each part that prints."""
+    held: list[str] = []
+    setting = True
+    for text, statements in _paragraphs(code):
+        sets = all(map(_is_setting, statements))
+        is_program = any(isinstance(each, ast.FunctionDef) and each.name == "program" for each in statements)
+        if held and ((setting and not sets) or is_program):
+            yield "\n\n".join(held)
+            held = []
+        setting = setting and sets
+        held.append(text)
+        if is_program or any(map(_prints, statements)):
+            yield "\n\n".join(held)
+            held = []
+    if held:
+        yield "\n\n".join(held)
+
+
+def _paragraphs(code: str) -> Iterator[tuple[str, list[ast.stmt]]]:
+    """Statements that stand together, with the comments above them; the docstring is the title's."""
+    tree = ast.parse(code)
+    body = tree.body[1:] if ast.get_docstring(tree) is not None else tree.body
+    lines = code.splitlines()
+    first = tree.body[0].end_lineno or 0 if len(body) < len(tree.body) else 0
+    group: list[ast.stmt] = []
+    for statement, following in zip(body, [*body[1:], None], strict=True):
+        group.append(statement)
+        end = statement.end_lineno or 0
+        if following is None:
+            yield "\n".join(lines[first:]).strip("\n"), group
+        elif "" in lines[end : following.lineno - 1]:
+            # Comments below the gap belong to what follows.
+            stop = end + lines[end:].index("")
+            yield "\n".join(lines[first:stop]).strip("\n"), group
+            first, group = stop, []
+
+
+def _is_setting(statement: ast.stmt) -> bool:
+    """True if a statement imports, or sets up JAX, before anything is made."""
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        return True
+    text = ast.unparse(statement)
+    return text.startswith(("jax.config.", "os.environ"))
+
+
+def _prints(statement: ast.stmt) -> bool:
+    """True if running a statement, not only defining it, prints."""
+    if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+        return False
+    return any(
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
+        for node in ast.walk(statement)
+    )

@@ -1,4 +1,4 @@
-"""What an export shows, in parts that each have a heading: lines of a page, as wide as it is."""
+"""The parts that an export shows, each with a heading: lines of a page, and the frames of a collective."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from rich.text import Text
 from shardviz.errors import QuestionError
 from shardviz.planner import Problem, plan
 from shardviz.planner.plan import Plan, Step
-from shardviz.render.exports.film import film, frame_names
 from shardviz.render.exports.subject import Subject
 from shardviz.render.layouts.layout_canvas import array_lines, layout_view
-from shardviz.render.lines import sentence
+from shardviz.render.lines import sentence, trimmed
 from shardviz.render.palette import Palette
 from shardviz.render.plans.plan_arrays import count_of, numbered_parts
 from shardviz.render.plans.plan_view import case_lines, headline, plan_view, question_view, step_lines, totals
+from shardviz.render.rounds.player import LOW, PlayedTable, PlayerPage
 from shardviz.sharding import Layout, ShardedArray
-from shardviz.stepping.collective_run import CollectiveRun
+from shardviz.stepping.collective_run import CollectiveRun, prepare_run
 
 Blocks = tuple[str, tuple[tuple[str, ...], ...]]
 """An array, and how each of its dimensions is cut."""
@@ -53,7 +53,7 @@ def sections(subject: Subject, width: int, palette: Palette) -> list[Section]:
 
 
 def _question(problem: Problem, width: int, palette: Palette) -> list[Section]:
-    """How the arrays are split, then what that needs."""
+    """The arrays as they are split, then the plan for that."""
     planned = plan(problem)
     arrays = [*headline(problem, width, palette), Text(), *question_view(planned, width, palette)]
     return [Section("Arrays", arrays), Section("Plan", plan_view(planned, width, palette))]
@@ -71,7 +71,7 @@ def _steps(planned: Plan, width: int, palette: Palette) -> list[Section]:
 
 
 def _rounds(walk: CollectiveRun, width: int, palette: Palette) -> list[Section]:
-    """What all frames begin with, once; then every frame without that."""
+    """The lines that all frames begin with, once; then every frame without that."""
     frames = film(walk, width, TALL, palette)
     columns = [{line.plain.strip() for line in lines} for lines in zip(*frames, strict=False)]
     top = next((place for place, lines in enumerate(columns) if len(lines) > 1), 1)
@@ -125,3 +125,48 @@ class _StepPictures:
 
 def _blocks(layout: Layout) -> Blocks:
     return layout.array.name, layout.spec.dims
+
+
+MAX_ROUNDS = 256
+"""Rounds of which anybody looks at pictures."""
+
+
+def film(walk: CollectiveRun, width: int, height: int, palette: Palette) -> list[list[Text]]:
+    """A frame before any round and one after each, of at most `height` lines of `width` columns.
+
+    The devices stand where their links put them; where the page has no room for that, each has a line of a
+    table. Raises `QuestionError` for more than `MAX_ROUNDS` rounds.
+    """
+    rounds = walk.schedule.rounds
+    if rounds > MAX_ROUNDS:
+        raise QuestionError(
+            f"{walk.schedule.algorithm} has {rounds:,} rounds here, and {MAX_ROUNDS} can be drawn at most",
+            "take a smaller mesh, or an algorithm with fewer rounds",
+        )
+    frames = _devices(walk, width, height, palette)
+    if frames is None:
+        stage = PlayedTable(walk, width, height, palette, "")
+        frames = [stage.lines(number) for number in range(rounds + 1)]
+    return frames
+
+
+def frame_names(rounds: int) -> list[str]:
+    """The name of each frame: "before any round", "round 1 of 3", …."""
+    return ["before any round", *(f"round {number} of {rounds}" for number in range(1, rounds + 1))]
+
+
+def _devices(walk: CollectiveRun, width: int, height: int, palette: Palette) -> list[list[Text]] | None:
+    """The frames with a box for every device; None where one does not fit."""
+    page = PlayerPage(
+        prepare_run(walk.question, walk.links), "devices", 0, width, height, palette, "", verdict=0
+    )
+    frames = []
+    for number in range(walk.schedule.rounds + 1):
+        drawn = page.canvas(number)
+        head, foot = page.head(number, ""), page.foot(number, ())
+        blank = [Text()] * (height >= LOW)
+        if drawn.width > width or sum(map(len, (head, blank, foot))) + drawn.height > height:
+            return None
+        picture = [drawn.line(y, 0, drawn.width) for y in range(drawn.height)]
+        frames.append([trimmed(line, palette) for line in [*head, *picture, *blank, *foot]])
+    return frames

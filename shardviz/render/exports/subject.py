@@ -1,19 +1,21 @@
-"""What an export shows: a problem, its plan, the rounds of a collective, one array's layout, or a program."""
+"""The subject of an export: a problem, its plan, a collective by rounds, an array's layout, or a program."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from shardviz.codegen.code_literals import spec_code
+from shardviz.planner import Plan, Problem
+from shardviz.sharding import Layout
+
 if TYPE_CHECKING:
     from shardviz.compiler import Target
-    from shardviz.planner import Plan, Problem
-    from shardviz.sharding import Layout
     from shardviz.stepping.collective_run import CollectiveRun
 
 
 @dataclass(frozen=True)
-class Program:
+class JaxProgram:
     """A JAX program of its own, as a lesson has one."""
 
     code: str
@@ -21,16 +23,16 @@ class Program:
 
 @dataclass(frozen=True)
 class Subject:
-    """What is exported, in any format: ``python(subject) -> str``, ``svg(subject) -> str``, and so on.
+    """The subject of an export in any format: ``python(subject) -> str``, ``svg(subject) -> str``, and so on.
 
     `shown` is a `Problem` (the question: mesh, einsums, how each array is split), a `Plan` (its steps, with
     the problem that they answer), a `CollectiveRun` (one collective, round by round), a `Layout` (one array)
-    or a `Program`, which has no picture. `title` is one line of plain text for a heading, `command` the
+    or a `JaxProgram`, which has no picture. `title` is one line of plain text for a heading, `command` the
     command line that shows the same. `target` is whose program of a problem is meant; simulated devices' if
     None.
     """
 
-    shown: Problem | Plan | CollectiveRun | Layout | Program
+    shown: Problem | Plan | CollectiveRun | Layout | JaxProgram
     title: str
     command: str = ""
     target: Target | None = None
@@ -38,14 +40,10 @@ class Subject:
 
 def title_of(shown: Problem | Plan | CollectiveRun | Layout) -> str:
     """One line that says what is shown: ``bd,df->bf on the mesh X=2,Y=4``."""
-    from shardviz.planner import Plan, Problem
-    from shardviz.render.code.spelling import spec_code
-    from shardviz.sharding import Layout
-
     if isinstance(shown, Plan):
         return f"The plan of {title_of(shown.problem)}"
     if isinstance(shown, Problem):
-        return f"{'; '.join(str(part.einsum) for part in shown.parts)} on the mesh {shown.mesh}"
+        return f"{shown.text} on the mesh {shown.mesh}"
     if isinstance(shown, Layout):
         shape = "×".join(map(str, shown.array.shape)) or "One number"
         return f"{shape}, split as {spec_code(shown.spec)} on the mesh {shown.mesh}"

@@ -68,7 +68,7 @@ def _check_regular(path: Path) -> None:
 
 
 def _umask() -> int:
-    """Which rights new files do not get; there is no way to read it but to set it."""
+    """The rights that new files do not get; it can only be read by setting it."""
     mask = os.umask(0)
     os.umask(mask)
     return mask

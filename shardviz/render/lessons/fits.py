@@ -1,4 +1,4 @@
-"""Whether every text of a lesson can be read at once in a terminal of 80×24."""
+"""A check that every text of a lesson can be read at once in a terminal of 80×24."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from shardviz.lessons.attempt import UNKNOWN, Attempt, Stage, begin, stages
 from shardviz.lessons.lesson import Lesson
-from shardviz.render.lessons.guide_lines import Told, guide_page, told_of
+from shardviz.render.lessons.guide import Told, guide_page, told_of
 from shardviz.render.lines import sentence
 
 COLUMNS, LINES = 80, 24
@@ -20,7 +20,7 @@ GOAL_LINES = HINT_LINES = 2
 
 
 def fits(lesson: Lesson) -> list[str]:
-    """Which texts do not fit, a sentence each."""
+    """The texts that do not fit, a sentence each."""
     return [*_title(lesson), *_stages(lesson), *_strip(lesson)]
 
 

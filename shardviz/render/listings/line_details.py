@@ -1,4 +1,4 @@
-"""What there is to say of one line of a program: of a collective all of it, of others the whole line."""
+"""The details of one line of a program: of a collective all of it, of others the whole line."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from rich.text import Text
 
 from shardviz.render.lines import records, sentence
 from shardviz.render.programs.collective_rows import has_schedule, members_text, rows_of, when
-from shardviz.render.programs.foreign_text import printable_line
+from shardviz.render.sanitize import printable_line
 
 if TYPE_CHECKING:
     from shardviz.hlo import Collective
-    from shardviz.render.listings.page import Page
-    from shardviz.render.listings.program import Program
+    from shardviz.render.listings.pages import ListedProgram, ProgramPage
     from shardviz.render.palette import Palette
 
 MAX_GROUPS = 8
@@ -23,7 +22,9 @@ NARROW = 60
 """On fewer columns all numbers and words follow one another, so that they take fewer lines."""
 
 
-def line_details(program: Program, page: Page, number: int, width: int, palette: Palette) -> list[Text]:
+def line_details(
+    program: ListedProgram, page: ProgramPage, number: int, width: int, palette: Palette
+) -> list[Text]:
     """Lines of at most `width` columns, the most telling first."""
     collective = page.collective(number)
     if collective is None:
@@ -31,8 +32,10 @@ def line_details(program: Program, page: Page, number: int, width: int, palette:
     return collective_details(program, program.record(collective), width, palette)
 
 
-def collective_details(program: Program, collective: Collective, width: int, palette: Palette) -> list[Text]:
-    """What moves and how much; when it runs, and beside what; between whom; from which line."""
+def collective_details(
+    program: ListedProgram, collective: Collective, width: int, palette: Palette
+) -> list[Text]:
+    """The data that moves, its size, when it runs and beside what, its devices and its source line."""
     (row,) = rows_of([collective], program.mesh, palette)
     op, shapes, *sizes = (cell for cell in row.cells if cell.plain)
     said = [when(collective)] if has_schedule(program.compiled) else []
@@ -51,7 +54,7 @@ def collective_details(program: Program, collective: Collective, width: int, pal
     return [printable_line(line) for line in lines]
 
 
-def place_rule(number: int, page: Page, width: int) -> Text:
+def place_rule(number: int, page: ProgramPage, width: int) -> Text:
     """A rule that says where the cursor is: ``── line 7 of 33 ── collective 1 of 2 ───``."""
     said = [f"line {number + 1:,} of {page.height:,}"]
     if page.collective(number) is not None:

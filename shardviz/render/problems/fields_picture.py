@@ -19,7 +19,7 @@ from shardviz.errors import plural
 from shardviz.notation import write_spec
 from shardviz.render.lines import GAP, sentence
 from shardviz.render.palette import DIM, Palette
-from shardviz.render.programs.foreign_text import printable
+from shardviz.render.sanitize import printable
 from shardviz.render.units import human_bytes
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 

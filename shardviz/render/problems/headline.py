@@ -8,7 +8,7 @@ from shardviz.drafts.form import FieldError
 from shardviz.drafts.resolve import ResolvedProblem
 from shardviz.drafts.summary import SummaryPart, collective_summary, summary
 from shardviz.render.palette import Palette
-from shardviz.render.programs.foreign_text import printable
+from shardviz.render.sanitize import printable
 from shardviz.sharding import Mesh
 
 WIDE = 80

@@ -17,23 +17,29 @@ from shardviz.hlo.collective import Standing
 from shardviz.hlo.collective_matmul import by_permute
 from shardviz.hlo.totals import Total
 from shardviz.render.caption import axes_text
+from shardviz.render.lines import columns, records, sentence
 from shardviz.render.palette import Palette
 from shardviz.render.units import exact_bytes
 from shardviz.sharding import Mesh
 
 RIGHT = frozenset({2, 3})
-"""Which of a row's cells are flush right."""
+"""The cells of a row that are flush right."""
 MAX_GROUPS = 2
 MAX_MEMBERS = 4
 
 
 @dataclass(frozen=True)
-class Row:
+class CollectiveRow:
     """One line of a table of collectives: `cells` of what moves, `when` it runs, and the `algorithm`."""
 
     cells: tuple[Text, ...]
     when: str
     algorithm: str
+
+    @property
+    def how(self) -> str:
+        """When it runs and by which algorithm."""
+        return "; ".join(words for words in (self.when, self.algorithm) if words)
 
 
 def rows_of(
@@ -41,7 +47,7 @@ def rows_of(
     mesh: Mesh,
     palette: Palette,
     matmuls: Sequence[CollectiveMatmul] = (),
-) -> list[Row]:
+) -> list[CollectiveRow]:
     """One row a collective: op and axes, operand and result on a device, bytes, bytes sent, how often.
 
     Equal ones in a row share one, and so do the permutes of each of `matmuls`.
@@ -62,15 +68,25 @@ def rows_of(
     return found
 
 
+def row_lines(rows: Sequence[CollectiveRow], width: int, tells_how: bool) -> list[Text]:
+    """A line for each row, and below it when it runs and how, where that is to be told."""
+    aligned = columns([row.cells for row in rows], width, 2, RIGHT)
+    lines: list[Text] = []
+    for number, row in enumerate(rows):
+        lines += records([row.cells], width, 2) if aligned is None else [aligned[number]]
+        lines += sentence(row.how, width, 4, style="dim") if tells_how else []
+    return lines
+
+
 def folded(collectives: Sequence[Collective], apart: Iterable[str] = ()) -> list[list[Collective]]:
     """Collectives that read alike, and come one after the other, together; those named in `apart` alone."""
     names = frozenset(apart)
-    runs = groupby(collectives, lambda each: (each.name if each.name in names else "", _reads(each)))
+    runs = groupby(collectives, lambda each: (each.name if each.name in names else "", reads_of(each)))
     return [[*run] for _, run in runs]
 
 
 def often(alike: Sequence[Collective]) -> str:
-    """How often collectives that read alike run in all: ``×4``; "" for once. The length of a loop may be
+    """The runs of collectives that read alike, in all: ``×4``; "" for once. The length of a loop may be
     unknown, which is then so of all of them."""
     counts = [each.count for each in alike if each.count is not None]
     if len(counts) < len(alike):
@@ -79,7 +95,7 @@ def often(alike: Sequence[Collective]) -> str:
 
 
 def has_schedule(compiled: Compiled) -> bool:
-    """Whether the answer is a program in the order in which it runs; Shardy's is not."""
+    """True for a program in the order in which it runs; Shardy's is not."""
     return compiled.status == "ok" and compiled.target != "shardy"
 
 
@@ -116,9 +132,9 @@ def _where(standing: Standing | None) -> str:
     return f"between matmuls {before:,} and {before + 1:,}"
 
 
-def _row(alike: Sequence[Collective], mesh: Mesh, palette: Palette) -> Row:
+def _row(alike: Sequence[Collective], mesh: Mesh, palette: Palette) -> CollectiveRow:
     collective = alike[0]
-    return Row(
+    return CollectiveRow(
         (
             _op(collective, mesh, palette),
             Text(shapes(collective)),
@@ -133,7 +149,7 @@ def _row(alike: Sequence[Collective], mesh: Mesh, palette: Palette) -> Row:
 
 def _taken_apart(
     matmul: CollectiveMatmul, shared: int, collectives: Sequence[Collective], mesh: Mesh, palette: Palette
-) -> Row:
+) -> CollectiveRow:
     """The permutes of a collective matmul as one row; `shared` of them are others' as well."""
     permutes = [each for each in collectives if each.name in matmul.permutes]
     text = Text.assemble((f"{matmul.op} by permutes", "bold"))
@@ -144,11 +160,11 @@ def _taken_apart(
     steps = Text(f"{plural(len(matmul.permutes), 'permute')} {ways}" + f", {shared:,} shared" * (shared > 0))
     cells = (text, steps, Text(exact_bytes(matmul.bytes)), Text(sent, "dim"), Text())
     algorithms = dict.fromkeys(each.algorithm for each in permutes if each.algorithm)
-    return Row(cells, _while(matmul, permutes), "; ".join(algorithms))
+    return CollectiveRow(cells, _while(matmul, permutes), "; ".join(algorithms))
 
 
 def _while(matmul: CollectiveMatmul, permutes: Sequence[Collective]) -> str:
-    """Which of the partial matmuls run while permutes are under way."""
+    """The partial matmuls that run while permutes are under way."""
     works = {work.name: work.cycles or 0 for each in permutes for work in each.overlapped}
     under = [name for name in matmul.matmuls if name in works]
     count = plural(len(matmul.matmuls), "partial matmul")
@@ -159,8 +175,8 @@ def _while(matmul: CollectiveMatmul, permutes: Sequence[Collective]) -> str:
     return f"under {some}{count}" + (f", ~{cycles:,} cycles" if cycles else "")
 
 
-def _reads(each: Collective) -> tuple[object, ...]:
-    """All that a line says of a collective but how often it runs."""
+def reads_of(each: Collective) -> tuple[object, ...]:
+    """All that a row says of a collective but how often it runs: equal ones read alike."""
     sizes = each.bytes, each.wire_bytes, each.arrays
     how = each.algorithm, way_out(each), when(each)
     return each.op, each.axes, each.groups, shapes(each), sizes, how, each.count is None

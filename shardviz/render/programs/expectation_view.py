@@ -1,21 +1,21 @@
-"""What a failed test says: which collectives a program should have, and which ones it has."""
+"""The message of a failed test: the collectives that a program should have, and those that it has."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Protocol
 
 from rich.text import Text
 
 from shardviz.errors import plural
-from shardviz.hlo import Collective, CollectiveMatmul, HloModule, ShardyModule
+from shardviz.hlo import CollectiveMatmul, HloModule, ShardyModule
+from shardviz.hlo.expectation import Tally
 from shardviz.render.lines import sentence, table
 from shardviz.render.palette import PLAIN
 from shardviz.render.programs.collective_rows import RIGHT, rows_of
-from shardviz.render.programs.foreign_text import printable
 from shardviz.render.programs.hlo_picture import NO_AXES
+from shardviz.render.sanitize import printable
 from shardviz.sharding import Mesh
 
 WIDTH = 100
@@ -23,27 +23,10 @@ MAX_ROWS = 20
 """Lines for one operation."""
 
 
-class Tally(Protocol):
-    """How often an operation should run, and the collectives that do: `shardviz.testing.Tally`."""
-
-    @property
-    def op(self) -> str: ...
-    @property
-    def expected(self) -> int | None: ...
-    @property
-    def collectives(self) -> tuple[Collective, ...]: ...
-    @property
-    def found(self) -> int: ...
-    @property
-    def uncounted(self) -> int: ...
-    @property
-    def is_met(self) -> bool: ...
-
-
 def expectation_text(
     module: HloModule | ShardyModule, mesh: Mesh | None, tallies: Sequence[Tally], width: int = WIDTH
 ) -> str:
-    """What was expected and found of each operation, then the collectives of those that differ."""
+    """The expected and the found number of each operation, then the collectives of those that differ."""
     name = module.name or "the program"
     unmet = [tally for tally in tallies if not tally.is_met]
     what = "has other collectives than expected" if unmet else "cannot be read in full"

@@ -1,4 +1,7 @@
-"""A compiled program in program order: collectives marked, starts and dones joined by lines at the left."""
+"""A compiled program in program order: collectives marked, starts and dones joined by lines at the left.
+
+Of Shardy's MLIR the text.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +9,20 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import accumulate
 
 from rich.style import Style
 from rich.text import Text
 
+from shardviz.compiler.compiled import Compiled
 from shardviz.hlo import Collective
 from shardviz.hlo.listed_line import ListedLine
-from shardviz.hlo.listing import Listing, Span
+from shardviz.hlo.listing import Listing, Span, list_hlo
 from shardviz.render.caption import axes_text
 from shardviz.render.palette import Palette
 from shardviz.render.programs.collective_rows import way_out
-from shardviz.render.programs.foreign_text import printable, printable_line
+from shardviz.render.sanitize import printable, printable_line
 from shardviz.render.units import human_bytes, shaped
 from shardviz.sharding import Mesh
 
@@ -94,7 +99,7 @@ class HloPicture:
         return text
 
     def _end(self, line: ListedLine) -> Text:
-        """Which collective a line ends, where its operands do not say so."""
+        """The collective that a line ends, where its operands do not say so."""
         begun = None if line.ends is None else self.listing.lines[line.ends]
         if begun is None or begun.collective is None or begun.name in line.operand_names:
             return Text()
@@ -103,7 +108,7 @@ class HloPicture:
 
 
 def facts(collective: Collective, mesh: Mesh, palette: Palette) -> Text:
-    """What stands after a collective's line: ``  over X  2 MiB  ×2``."""
+    """The end of a collective's line: ``  over X  2 MiB  ×2``."""
     text = Text()
     if collective.axes:
         text.append("  over ").append_text(axes_text(collective.axes, mesh, palette))
@@ -192,3 +197,27 @@ def _counts(spans: Iterable[Span]) -> tuple[list[int], list[int]]:
         changes[span.stop + 1] -= 1
     places = sorted(changes)
     return places, [*accumulate(changes[place] for place in places)]
+
+
+CUT = "…"
+
+
+def program_view(compiled: Compiled, mesh: Mesh, width: int, palette: Palette) -> list[Text]:
+    """A blank line, a heading and the program; lines of MLIR are cut at the page's edge."""
+    if compiled.target == "shardy":
+        heading = "Shardy's program, all devices at once: MLIR, not HLO"
+        program = [_cut(line, width) for line in compiled.text.splitlines() if line.strip()]
+    else:
+        heading = f"{compiled.target}'s program on each device"
+        if compiled.placement is not None:
+            mesh = replace(mesh, device_order=compiled.placement.ids)
+        program = hlo_picture(list_hlo(compiled.text, mesh), width, palette)
+    return [Text(), Text(_shortened(heading, width), "bold"), *program]
+
+
+def _shortened(line: str, width: int) -> str:
+    return line if len(line) <= width else line[: width - 1] + CUT
+
+
+def _cut(line: str, width: int) -> Text:
+    return Text(_shortened(line.rstrip().expandtabs(2), width))

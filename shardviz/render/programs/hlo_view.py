@@ -14,9 +14,9 @@ from shardviz.hlo.totals import Total, totals
 from shardviz.render.axis_parts import parts_of_axes
 from shardviz.render.lines import columns, records, sentence
 from shardviz.render.palette import Palette
-from shardviz.render.programs.collective_rows import RIGHT, Row, rows_of, shapes, way_out, when
-from shardviz.render.programs.foreign_text import printable, printable_line
+from shardviz.render.programs.collective_rows import reads_of, row_lines, rows_of, way_out
 from shardviz.render.programs.hlo_picture import NO_AXES
+from shardviz.render.sanitize import printable, printable_line
 from shardviz.render.units import human_bytes
 from shardviz.sharding import Mesh
 
@@ -28,13 +28,13 @@ NO_COUNT = "a number of times that the text does not tell, in no sum"
 NOT_YET = "the partitioner, which inserts them, comes after this text: read that of the compiled program"
 MAY_COME = "the partitioner comes after this text and may insert more: the compiled program tells"
 BRANCHES = "in branches of conditionals, all of which the sums have; a run takes one branch of each"
-NOWHERE = "from no line of the program"
+NOWHERE = "source line unknown"
 
 
 def hlo_view(
     module: HloModule | ShardyModule, given: Mesh | None, width: int, palette: Palette
 ) -> list[Text]:
-    """What the module is, on which mesh, the totals, and the collectives grouped by source.
+    """The module's name and facts, its mesh, the totals, and the collectives grouped by source.
 
     `given` is the mesh that the user named, if any.
     """
@@ -49,7 +49,9 @@ def hlo_view(
     is_scheduled = isinstance(module, HloModule) and module.is_scheduled
     for source, those in _by_source(moving, matmuls).items():
         lines += [Text(), *sentence(source or NOWHERE, width, style="bold" if source else "dim")]
-        lines += _rows(rows_of(those, module.mesh or NO_AXES, palette, matmuls), is_scheduled, width)
+        rows = rows_of(those, module.mesh or NO_AXES, palette, matmuls)
+        tells_how = is_scheduled and any(row.algorithm or row.when != "synchronous" for row in rows)
+        lines += row_lines(rows, width, tells_how)
     notes = [*filter(None, [_slices(module)]), *parts_of_axes(moving, module.mesh)]
     lines += [Text()] * bool(notes)
     for words in notes:
@@ -151,25 +153,8 @@ def _by_source(
     found: dict[str, dict[object, list[Collective]]] = defaultdict(lambda: defaultdict(list))
     for each in collectives:
         matmul = parts.get(each.name)
-        found[matmul.source if matmul else each.source][matmul or _reads(each)].append(each)
+        found[matmul.source if matmul else each.source][matmul or reads_of(each)].append(each)
     return {source: [one for same in kinds.values() for one in same] for source, kinds in found.items()}
-
-
-def _reads(each: Collective) -> tuple[object, ...]:
-    how = when(each), each.algorithm, way_out(each), each.count is None
-    return each.op, each.axes, each.groups, shapes(each), each.bytes, *how
-
-
-def _rows(rows: Sequence[Row], is_scheduled: bool, width: int) -> list[Text]:
-    """A line each, and below it when it runs and by which algorithm, where the program tells."""
-    aligned = columns([row.cells for row in rows], width, 2, RIGHT)
-    tells = is_scheduled and any(row.algorithm or row.when != "synchronous" for row in rows)
-    lines: list[Text] = []
-    for number, row in enumerate(rows):
-        lines += records([row.cells], width, 2) if aligned is None else [aligned[number]]
-        how = "; ".join(words for words in (row.when, row.algorithm) if words)
-        lines += sentence(how, width, 4, style="dim") if tells else []
-    return lines
 
 
 def _slices(module: HloModule | ShardyModule) -> str:

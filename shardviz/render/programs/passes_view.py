@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -16,6 +17,7 @@ from shardviz.render.lines import sentence, table
 from shardviz.render.palette import Palette
 from shardviz.render.plans.plan_view import headline
 from shardviz.render.programs.collective_rows import RIGHT, rows_of
+from shardviz.render.sanitize import printable_line
 from shardviz.render.units import seconds, shaped
 from shardviz.sharding import PartitionSpec
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from shardviz.compiler import Traced
     from shardviz.planner.problem import Problem
     from shardviz.sharding import Mesh
+
 
 MAX_SPLITS = 16
 """A larger program has more; the JSON document has them all."""
@@ -95,7 +98,7 @@ def _spec_text(dims: Axes | None, unreduced: tuple[str, ...], mesh: Mesh, palett
 
 
 def _collectives_lines(stage: Stage, mesh: Mesh, width: int, palette: Palette) -> list[Text]:
-    """What is gone after −, what is new after +; the rest is counted, but listed for the final schedule."""
+    """Collectives that are gone after −, new ones after +; the rest counted, or listed for the schedule."""
     gone, new = lacking(stage.before, stage.after), lacking(stage.after, stage.before)
     kept = len(stage.after) - len(new)
     is_last = stage.kind == "schedule"
@@ -127,3 +130,73 @@ def diff_lines(diff: Sequence[str], width: int) -> list[Text]:
         shown = line if len(line) <= width - INDENT else f"{line[: width - INDENT - 1]}…"
         lines.append(Text.assemble(" " * INDENT, (shown, style)))
     return lines or sentence("no line differs but for what is folded away", width, INDENT, style="dim")
+
+
+def stage_list(
+    stages: Sequence[Stage],
+    chosen: int,
+    problem: Problem,
+    width: int,
+    palette: Palette,
+    diff: Sequence[Text] = (),
+) -> tuple[list[Text], range]:
+    """The lines, with `diff` under the chosen stage, and which of them are the chosen stage's."""
+    lines: list[Text] = []
+    shown = range(0)
+    for place, stage in enumerate(stages):
+        if place == chosen:
+            start = len(lines)
+            lines += [printable_line(line) for line in stage_view(stage, place + 1, problem, width, palette)]
+            lines += diff
+            shown = range(start, len(lines))
+            continue
+        line = Text(f"{place + 1:>2}  {stage.title}", "dim")
+        line.truncate(width, overflow="ellipsis")
+        lines.append(printable_line(line))
+    return lines, shown
+
+
+PAST, NOW, AHEAD = "●", "◉", "○"
+PROGRAM = "program"
+REWRITE, SEVERAL = "rewrite", "rewrites"
+
+
+def pass_slider(kinds: Sequence[str], position: int, width: int) -> Text:
+    """The stages' kinds, stages of one kind together; `position` is that of a stage, or that of the program.
+
+    Where the words do not fit, the dots alone, where these do not, the position as a number.
+    """
+    ways = [*kinds, PROGRAM]
+    for line in (_worded(ways, position), _dots(ways, position)):
+        if line.cell_len <= width:
+            return line
+    return _numbered(ways, position)
+
+
+def _worded(ways: Sequence[str], position: int) -> Text:
+    text = Text()
+    start = 0
+    for kind, run in groupby(ways):
+        count = len([*run])
+        here = start <= position < start + count
+        text.append("  " if start else "")
+        for number in range(start, start + count):
+            text.append_text(_dot(number, position))
+        text.append(f" {SEVERAL if count > 1 and kind == REWRITE else kind}", "bold" if here else "dim")
+        start += count
+    return text
+
+
+def _dots(ways: Sequence[str], position: int) -> Text:
+    dots = Text(" ").join(_dot(number, position) for number in range(len(ways)))
+    return _numbered(ways, position).append("  ").append_text(dots)
+
+
+def _numbered(ways: Sequence[str], position: int) -> Text:
+    return Text.assemble((f"{position + 1}/{len(ways)} ", "dim"), (ways[position], "bold"))
+
+
+def _dot(number: int, position: int) -> Text:
+    if number == position:
+        return Text(NOW, "bold")
+    return Text(PAST) if number < position else Text(AHEAD, "dim")

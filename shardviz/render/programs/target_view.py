@@ -1,4 +1,4 @@
-"""What one target answered, and where that differs from the plan."""
+"""The answer of one target, where its mesh lies on the hardware, and where it differs from the plan."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from shardviz.compare import AS_PLANNED, SAME_TRAFFIC, Difference
 from shardviz.compiler.compiled import Compiled
 from shardviz.compiler.traffic import bytes_sent, traffic_of
 from shardviz.errors import plural
+from shardviz.hardware import AxisRun, Placement, axis_runs
 from shardviz.hlo import Collective
 from shardviz.planner.problem import Problem
 from shardviz.render.caption import spec_text
-from shardviz.render.lines import columns, records, sentence, table
+from shardviz.render.lines import sentence, table
 from shardviz.render.palette import Palette
-from shardviz.render.programs.collective_rows import RIGHT, Row, has_schedule, often, rows_of, shapes
-from shardviz.render.programs.placement_lines import placement_lines
-from shardviz.render.units import exact_bytes, seconds
+from shardviz.render.programs.collective_rows import has_schedule, often, row_lines, rows_of, shapes
+from shardviz.render.units import exact_bytes, seconds, times
 from shardviz.sharding import Mesh
 
 
@@ -57,7 +57,7 @@ def error_lines(compiled: Compiled, width: int, indent: int) -> list[Text]:
 
 
 def traffic_words(compiled: Compiled, mesh: Mesh) -> str:
-    """What crosses the edges of slices or nodes and what stays inside; "" where there is one of them."""
+    """The traffic across the edges of slices or nodes and inside them; "" where there is one of them."""
     traffic = traffic_of(compiled, mesh)
     if traffic is None:
         return ""
@@ -77,12 +77,12 @@ def traffic_words(compiled: Compiled, mesh: Mesh) -> str:
 
 
 def moved(collectives: Sequence[Collective]) -> list[tuple[str, str, int]]:
-    """What is to see of collectives in one sentence, to find out whether two programs differ."""
+    """The part of collectives that one sentence shows, to tell two programs apart."""
     return [(each.op, each.dtype, each.bytes) for each in collectives]
 
 
 def partitioned_words(partitioned: Sequence[Collective]) -> str:
-    """What the partitioner inserted, before the backend rewrote it."""
+    """The collectives that the partitioner inserted, before the backend rewrote it."""
     if not partitioned:
         return "right after SPMD partitioning: no collective"
     said = []
@@ -107,21 +107,11 @@ def _in_loops(several: Sequence[Collective]) -> str:
 def _collectives(compiled: Compiled, mesh: Mesh, width: int, palette: Palette) -> list[Text]:
     """One line a collective, and under it when it runs and how, where the compiler says so."""
     rows = rows_of(compiled.collectives, mesh, palette, compiled.collective_matmuls)
-    cells = [row.cells for row in rows]
-    aligned = columns(cells, width, 2, RIGHT)
-    tells = has_schedule(compiled) and (
+    tells_how = has_schedule(compiled) and (
         compiled.placement is not None
         or any(each.is_async or each.algorithm for each in compiled.collectives)
     )
-    lines = []
-    for row in rows:
-        lines += records([row.cells], width, 2) if aligned is None else [aligned.pop(0)]
-        lines += sentence(_how(row), width, 4, style="dim") if tells else []
-    return lines
-
-
-def _how(row: Row) -> str:
-    return f"{row.when}; {row.algorithm}" if row.algorithm else row.when
+    return row_lines(rows, width, tells_how)
 
 
 def _heading(compiled: Compiled, problem: Problem, palette: Palette) -> Text:
@@ -134,3 +124,66 @@ def _heading(compiled: Compiled, problem: Problem, palette: Palette) -> Text:
             spec_text(result.name, result.dims, compiled.result_spec, problem.mesh, palette)
         )
     return line
+
+
+MAX_LISTED = 16
+"""Devices whose order is told."""
+BETWEEN = {"slice": "between slices", "node": "between nodes"}
+WITHIN = {"core": "the cores of a chip", "gpu": "the GPUs of a node"}
+
+
+def placement_lines(
+    placements: Sequence[tuple[str, Placement]], mesh: Mesh, width: int, indent: int = 0
+) -> list[Text]:
+    """A sentence for every placement, after the names of the targets that have it."""
+    names: dict[str, list[str]] = {}
+    for name, placement in placements:
+        names.setdefault(placement_words(placement, mesh), []).append(name)
+    lines: list[Text] = []
+    for words, those in names.items():
+        lead = f"{', '.join(those)} placed: ".lstrip()
+        lines += sentence(words, width, indent, lead, "dim")
+    return lines
+
+
+def placement_words(placement: Placement, mesh: Mesh) -> str:
+    """``X along y (1 hop, a line), Y along x (1 hop, a ring), on a torus of 2×4 chips``."""
+    axes: dict[str, list[str]] = {}
+    for run in axis_runs(placement, mesh):
+        axes.setdefault(_run(run), []).append(run.axis)
+    words = ", ".join(f"{' and '.join(names)} {way}" for way, names in axes.items()) + _order(placement, mesh)
+    ground = _ground(placement)
+    if not placement.torus and f"along {WITHIN['gpu']}" in axes and BETWEEN["node"] not in words:
+        return words.replace(WITHIN["gpu"], f"the {ground}")
+    return f"{words}, on {ground}"
+
+
+def _order(placement: Placement, mesh: Mesh) -> str:
+    """The devices by mesh position, a row for each line along the last axis; "" where they are in order."""
+    ids, row = placement.ids, mesh.axis_sizes[-1]
+    if ids == (*range(len(ids)),) or len(ids) > MAX_LISTED:
+        return ""
+    rows = (" ".join(map(str, ids[start : start + row])) for start in range(0, len(ids), row))
+    return f", devices {' / '.join(rows)}"
+
+
+def _run(run: AxisRun) -> str:
+    if not run.along:
+        return "on one device"
+    ways = [BETWEEN[one] for one in run.along if one in BETWEEN]
+    along = [WITHIN.get(one, one) for one in run.along if one not in BETWEEN]
+    ways += [f"along {' and '.join(along)}"] if along else []
+    words = " and ".join(ways)
+    if run.hops is None or not set(run.along) - {*BETWEEN, *WITHIN}:
+        return words
+    return f"{words} ({plural(run.hops, 'hop')}, {'a ring' if run.is_ring else 'a line'})"
+
+
+def _ground(placement: Placement) -> str:
+    count = len({place.slice for place in placement.places})
+    if not placement.torus:
+        gpus = plural(len(placement.places) // count, "GPU")
+        return f"{gpus} of one node" if count == 1 else f"{count:,} nodes of {gpus}"
+    is_one = set(placement.torus) == {1}
+    shape = f"{times(placement.torus)} {'chip' if is_one else 'chips'}"
+    return shape if count == 1 else f"{count:,} slices of {shape}"

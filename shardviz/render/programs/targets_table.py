@@ -1,4 +1,4 @@
-"""Several targets side by side: what each inserts, in order, and below it the reasons for the differences."""
+"""The answers of several targets: one after another, or in one table with the reasons below it."""
 
 from __future__ import annotations
 
@@ -9,27 +9,23 @@ from rich.text import Text
 from shardviz.compare import AS_PLANNED, SAME_TRAFFIC, Difference
 from shardviz.compiler.compiled import Compiled
 from shardviz.planner.problem import Problem
+from shardviz.render.axis_parts import parts_of_axes
 from shardviz.render.caption import spec_text
 from shardviz.render.lines import columns, records, sentence
 from shardviz.render.palette import Palette
 from shardviz.render.programs.collective_rows import has_schedule, rows_of
-from shardviz.render.programs.placement_lines import placement_lines
-from shardviz.render.programs.target_view import error_lines, moved, partitioned_words, traffic_words
+from shardviz.render.programs.target_view import (
+    error_lines,
+    moved,
+    partitioned_words,
+    placement_lines,
+    target_view,
+    traffic_words,
+)
 from shardviz.render.units import seconds
 from shardviz.sharding import Mesh
 
-HEADINGS = (
-    "target",
-    "compile",
-    "result",
-    "collectives",
-    "of a device",
-    "bytes",
-    "sent",
-    "",
-    "when",
-    "how",
-)
+HEADINGS = ("target", "compile", "result", "collectives", "of a device", "bytes", "sent", "", "when", "how")
 RIGHT = frozenset({1, 5, 6})
 TIME = 1
 """The column of how long the compiler took."""
@@ -41,7 +37,36 @@ BENEATH = ((), (9,), (9, 4), (8, 9, 4), (8, 9, 4, 1))
 """Columns that narrower pages have beneath each row, in this order: the algorithm, then the shapes, then when
 it runs, then the time."""
 
+FEW = 2
+"""So many targets may stand one after another."""
+
 Answers = Sequence[tuple[Compiled, Sequence[Difference]]]
+
+
+def side_by_side(targets: Sequence[str]) -> bool:
+    """True where one table has all: of two programs that run, and of three targets or more.
+
+    Shardy's answer is no such program, and beside one there is little to put in columns.
+    """
+    return len(targets) > FEW or (len(targets) == FEW and "shardy" not in targets)
+
+
+def answers_view(
+    answers: Answers, problem: Problem, width: int, palette: Palette, asked: Sequence[str] = ()
+) -> list[Text]:
+    """Each target's answer, given with its differences from the plan, under a blank line.
+
+    `asked` are the names of all targets, where more answers than these are to come.
+    """
+    names = asked or [compiled.target for compiled, _ in answers]
+    if side_by_side(names):
+        lines = targets_table(answers, problem, width, palette)
+    else:
+        views = (target_view(one, found, problem, width, palette) for one, found in answers)
+        lines = [line for view in views for line in view]
+    for words in parts_of_axes([each for one, _ in answers for each in one.collectives], problem.mesh):
+        lines += sentence(words, width, 2, style="dim")
+    return lines
 
 
 def targets_table(answers: Answers, problem: Problem, width: int, palette: Palette) -> list[Text]:
@@ -159,6 +184,6 @@ def _joined(said: Sequence[tuple[str, str]], width: int, style: str = "") -> lis
 
 
 def _types(answers: Sequence[Compiled], width: int) -> list[Text]:
-    """What `jax.typeof` says under Explicit axes."""
+    """The answers of `jax.typeof` under Explicit axes."""
     said = [(each.target, ", ".join(f"{name} is {text}" for name, text in each.typeof)) for each in answers]
     return _joined([(name, words) for name, words in said if words], width, "dim")

@@ -10,6 +10,7 @@ from rich.style import Style
 from rich.text import Text
 
 from shardviz.collectives import Pattern, Piece
+from shardviz.collectives.values import plain_values
 from shardviz.render.palette import DIM, GLYPHS, PARTIAL, SUBSCRIPTS, Palette, glyph
 
 if TYPE_CHECKING:
@@ -190,16 +191,6 @@ def number(value: bool | int | float | complex) -> str:
 def numbers(values: NDArray[Any]) -> list[str]:
     """Every element, in row-major order."""
     return [number(value) for value in plain_values(values.reshape(-1))]
-
-
-def plain_values(values: NDArray[Any]) -> list[Any]:
-    """Nested lists of Python's own bool, int, float or complex, whatever the dtype."""
-    if values.dtype.kind in "biufc":
-        listed: list[Any] = values.tolist()
-        return listed
-    # ml_dtypes' types are none of NumPy's kinds; every one of them fits one of these exactly.
-    wide: list[Any] = values.astype("int64" if "int" in values.dtype.name else "float64").tolist()
-    return wide
 
 
 def chunk_name(pattern: Pattern, chunks: int, chunk: int, group: int = 0) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from shardviz.render.programs.wait_lines import Wait
+from shardviz.render.programs.target_status import Wait
 
 if TYPE_CHECKING:
     from shardviz.tui.answers.answer import Answer, TracedAnswer

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from shardviz.errors import plural
-from shardviz.render.listings.program import Program
+from shardviz.render.listings.pages import ListedProgram
 from shardviz.render.units import human_bytes
 from shardviz.tui.compiler.status import state_words
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def program_heading(
-    answer: Answer, program: Program | ShardvizError | None, folded: bool, width: int
+    answer: Answer, program: ListedProgram | ShardvizError | None, folded: bool, width: int
 ) -> Text:
     """``cpu  1 collective  192 KiB sent  on each device``; of the problem before, how it is now.
 
@@ -27,7 +27,7 @@ def program_heading(
     state = state_words(answer)
     if compiled is not None and compiled.status != "ok":
         return Text.assemble((answer.target.name, "bold"), "  no answer")
-    if not isinstance(program, Program):
+    if not isinstance(program, ListedProgram):
         return Text.assemble((answer.target.name, "bold"), f"  {state or 'reading…'}")
     if program.compiled is not compiled:
         return Text.assemble(("of the problem before", "bold"), f"  {state or 'reading…'}")

@@ -15,8 +15,8 @@ from textual.message import Message
 from textual.widgets import Static
 
 from shardviz.errors import ShardvizError, TargetError
-from shardviz.render.listings.program import Program, read_program
-from shardviz.render.programs.target_strip import target_at, target_strip
+from shardviz.render.listings.pages import ListedProgram, read_program
+from shardviz.render.programs.target_status import target_at, target_strip
 from shardviz.tui.command import Command, bindings
 from shardviz.tui.compiler.commands import COMPILER, SEARCHING
 from shardviz.tui.compiler.headings import program_heading
@@ -52,7 +52,7 @@ class CompilerPane(Pane):
     class ProgramRead(Message):
         """A program was read, or cannot be."""
 
-        def __init__(self, compiled: Compiled, program: Program | ShardvizError) -> None:
+        def __init__(self, compiled: Compiled, program: ListedProgram | ShardvizError) -> None:
             super().__init__()
             self.compiled, self.program = compiled, program
 
@@ -68,7 +68,7 @@ class CompilerPane(Pane):
         self._scene: ResolvedProblem | None = None
         self._answers: Mapping[str, Answer] = {}
         self._chosen = ""
-        self._programs: dict[str, Program | ShardvizError] = {}
+        self._programs: dict[str, ListedProgram | ShardvizError] = {}
         self._reading: Compiled | None = None
         self._passes: dict[str, Passes] = {}
         self._with_diff = False
@@ -111,7 +111,7 @@ class CompilerPane(Pane):
     def program_text(self) -> str:
         """The text of the chosen target's program, empty where there is none."""
         program = self._programs.get(self._chosen)
-        return program.compiled.text if isinstance(program, Program) else ""
+        return program.compiled.text if isinstance(program, ListedProgram) else ""
 
     def command_words(self) -> str:
         if self._is_table or self._scene is None or not self._chosen:
@@ -130,7 +130,7 @@ class CompilerPane(Pane):
         compiled = answer.compiled
         if compiled is not None and compiled.status == "unavailable":
             raise TargetError(compiled.error, compiled.hint)
-        from shardviz.render.code.problem_code import problem_code
+        from shardviz.codegen.problem import problem_code
 
         return problem_code(self._scene.problem, answer.target)
 
@@ -233,7 +233,7 @@ class CompilerPane(Pane):
         failed = answer is not None and answer.compiled is not None and answer.compiled.status != "ok"
         if answer is None or failed or program is None:
             box.show_lines(notice(answer, width), ("notice", self._chosen))
-        elif isinstance(program, Program):
+        elif isinstance(program, ListedProgram):
             box.show_program(program, palette, program.compiled is not answer.compiled)
         else:
             box.show_lines(fault_lines(program, width), ("fault", self._chosen))
@@ -244,7 +244,7 @@ class CompilerPane(Pane):
         compiled = answer.compiled if answer is not None else None
         if compiled is None or compiled.status != "ok" or self._scene is None:
             return
-        known = program.compiled if isinstance(program, Program) else None
+        known = program.compiled if isinstance(program, ListedProgram) else None
         if compiled is not known and compiled is not self._reading:
             self._reading = compiled
             self._read(compiled, self._scene.problem.mesh)
@@ -252,7 +252,7 @@ class CompilerPane(Pane):
     @work(thread=True, exit_on_error=False, exclusive=True, group="read")
     def _read(self, compiled: Compiled, mesh: Mesh) -> None:
         try:
-            program: Program | ShardvizError = read_program(compiled, mesh)
+            program: ListedProgram | ShardvizError = read_program(compiled, mesh)
         except ShardvizError as error:
             program = error
         self.post_message(self.ProgramRead(compiled, program))
@@ -260,7 +260,7 @@ class CompilerPane(Pane):
     def on_compiler_pane_program_read(self, event: ProgramRead) -> None:
         if event.compiled is self._reading:
             self._programs[event.compiled.target] = event.program
-            if isinstance(event.program, Program):
+            if isinstance(event.program, ListedProgram):
                 self._reading = None
             self._draw()
 

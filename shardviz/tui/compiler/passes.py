@@ -9,11 +9,9 @@ from rich.text import Text
 
 from shardviz.compiler.compiled import without_answer
 from shardviz.render.lines import sentence
-from shardviz.render.programs.pass_slider import AHEAD, NOW, PAST, pass_slider
-from shardviz.render.programs.passes_view import diff_lines
-from shardviz.render.programs.stage_list import stage_list
+from shardviz.render.programs.passes_view import AHEAD, NOW, PAST, diff_lines, pass_slider, stage_list
+from shardviz.render.programs.target_status import spinner
 from shardviz.render.programs.target_view import error_lines
-from shardviz.render.programs.wait_lines import spinner
 from shardviz.tui.answers.spoken import spoken
 from shardviz.tui.compiler.status import state_words
 

@@ -16,18 +16,17 @@ from textual.widgets import Static
 from textual.worker import get_current_worker
 
 from shardviz.render.listings.line_details import line_details, place_rule
-from shardviz.render.listings.raw_page import next_of
+from shardviz.render.listings.pages import next_of
 from shardviz.tui.compiler.program_view import ProgramView
 from shardviz.tui.compiler.search import Search
 from shardviz.tui.compiler.search_line import SearchLine
 from shardviz.tui.lines_view import LinesView, TextLines
 
 if TYPE_CHECKING:
-    from shardviz.render.listings.page import Page
-    from shardviz.render.listings.program import Program
+    from shardviz.render.listings.pages import ListedProgram, ProgramPage
     from shardviz.render.palette import Palette
 
-Drawn = tuple["Program", bool, int, "Palette"]
+Drawn = tuple["ListedProgram", bool, int, "Palette"]
 """What a page was made of: the program, whether folded, the width, and the colours."""
 MANY_LINES, DETAILS, FEW_DETAILS = 18, 6, 4
 """A box of so many lines has this many for what there is to say of the cursor's, a lower one fewer."""
@@ -46,14 +45,14 @@ class ProgramBox(Vertical):
     class Matched(Message):
         """A search has gone through the page."""
 
-        def __init__(self, page: Page, query: str, matches: Sequence[int]) -> None:
+        def __init__(self, page: ProgramPage, query: str, matches: Sequence[int]) -> None:
             super().__init__()
             self.page, self.query, self.matches = page, query, matches
 
     def __init__(self) -> None:
         super().__init__()
         self.folded = True
-        self._page: Page | None = None
+        self._page: ProgramPage | None = None
         self._drawn: Drawn | None = None
         self._cursor = 0
         self._search: Search | None = None
@@ -84,7 +83,7 @@ class ProgramBox(Vertical):
         text.truncate(max(1, self.size.width), overflow="ellipsis")
         self.query_one("#heading", Static).update(text, layout=False)
 
-    def show_program(self, program: Program, palette: Palette, is_old: bool) -> None:
+    def show_program(self, program: ListedProgram, palette: Palette, is_old: bool) -> None:
         """Show a program.
 
         The cursor is on the collective with the same number as before, at first on the first; in the same
@@ -118,7 +117,7 @@ class ProgramBox(Vertical):
             if line is not None:
                 self.view.move_to(line)
 
-    def _place_on(self, page: Page, program: Program) -> int:
+    def _place_on(self, page: ProgramPage, program: ListedProgram) -> int:
         """The line of a new page for the cursor."""
         before = self._page
         if before is None or self._drawn is None or program is not self._drawn[0]:
@@ -163,10 +162,10 @@ class ProgramBox(Vertical):
             self._go_through(self._page, self._search.query)
 
     @work(thread=True, exclusive=True, group="search")
-    def _go_through(self, page: Page, query: str) -> None:
+    def _go_through(self, page: ProgramPage, query: str) -> None:
         worker = get_current_worker()
         matches: list[int] = []
-        for found in page.searchable().searched(query) if query else ():
+        for found in page.searchable.searched(query) if query else ():
             matches += found
             if worker.is_cancelled:
                 return

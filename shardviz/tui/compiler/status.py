@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shardviz.render.programs.target_strip import TargetTab
-from shardviz.render.programs.wait_lines import spinner
+from shardviz.render.programs.target_status import TargetTab, spinner
 from shardviz.render.units import seconds
 from shardviz.tui.answers.waits import wait_of
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from textual.widget import Widget
 
-from shardviz.render.code.highlighted import highlighted
+from shardviz.render.highlighted import highlighted
 from shardviz.tui.command import Command, bindings
 from shardviz.tui.dialogs.dialog import CLOSE, Dialog
 from shardviz.tui.lines_view import LinesView, TextLines

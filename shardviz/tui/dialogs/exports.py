@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from rich.segment import Segment, Segments
 from textual.strip import Strip
 
-from shardviz.render.documents import explain_document
+from shardviz.documents.programs import explain_document
 from shardviz.render.exports.cast import cast
 from shardviz.render.exports.html import html
-from shardviz.render.exports.notebook import notebook
-from shardviz.render.exports.subject import Program, Subject, title_of
+from shardviz.render.exports.script import notebook
+from shardviz.render.exports.subject import JaxProgram, Subject, title_of
 from shardviz.render.svg import recorder, svg
 from shardviz.stepping.collective_run import CollectiveRun
 
@@ -85,7 +85,7 @@ def _subject(app: Editor, pane: Pane) -> Subject:
 def _notebook(app: Editor, pane: Pane) -> str:
     """The program of the pane, cell by cell."""
     subject = _subject(app, pane)
-    return notebook(replace(subject, shown=Program(app.jax_code())))
+    return notebook(replace(subject, shown=JaxProgram(app.jax_code())))
 
 
 def _document(app: Editor, pane: Pane) -> str:

@@ -11,12 +11,13 @@ from textual.app import ComposeResult
 
 from shardviz.drafts.wording import as_sentence
 from shardviz.errors import ShardvizError
+from shardviz.planner.decided import decided_parts, einsum_parts
 from shardviz.render.caption import caption_cells, repetition
 from shardviz.render.layouts.cell_details import DevicePlacement, cell_details, device_lines
 from shardviz.render.layouts.cells import BlockCells, CellIndex, Cells, DeviceCells
 from shardviz.render.layouts.layout_canvas import CellCursor, LayoutCanvas, arrange
 from shardviz.render.lines import sentence, table
-from shardviz.render.plans.plan_arrays import Numbered, count_of, decided_parts, einsum_parts, numbered_parts
+from shardviz.render.plans.plan_arrays import Numbered, count_of, numbered_parts
 from shardviz.tui.command import bindings
 from shardviz.tui.layout.cells_view import CellsView
 from shardviz.tui.layout.commands import LAYOUT

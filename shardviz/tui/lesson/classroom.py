@@ -12,7 +12,7 @@ from shardviz.lessons.course import following
 from shardviz.lessons.goal import first_difference
 from shardviz.lessons.lesson import Lesson
 from shardviz.lessons.pointing import Place, place_of
-from shardviz.render.lessons.guide_lines import Told, told_of
+from shardviz.render.lessons.guide import Told, told_of
 from shardviz.tui.lesson.commands import LESSON
 
 if TYPE_CHECKING:

@@ -15,13 +15,14 @@ from textual.widgets.option_list import Option
 from shardviz.drafts.wording import error_words
 from shardviz.errors import ShardvizError
 from shardviz.lessons.course import course
-from shardviz.render.lessons.course_list import Entry, course_line
+from shardviz.render.lessons.course import course_line
 from shardviz.tui.command import Command
 from shardviz.tui.dialogs.dialog import CLOSE
 from shardviz.tui.dialogs.list_dialog import ListDialog
 
 if TYPE_CHECKING:
     from shardviz.lessons.lesson import Lesson
+    from shardviz.lessons.progress import CourseEntry
 
 OPEN = Command("dialog", "open", ("enter",), "Open", "Go on with the lesson.", "open")
 CHOOSE = Command("dialog", "choose", (), "Choose", "From lesson to lesson.", "choose", "↑↓")
@@ -76,7 +77,7 @@ class LessonsDialog(ListDialog):
         await self.editor.open_lesson(self._lessons[event.option_index])
 
 
-def _one_line(entry: Entry) -> Text:
+def _one_line(entry: CourseEntry) -> Text:
     line = course_line(entry)
     line.no_wrap, line.overflow = True, "ellipsis"
     return line

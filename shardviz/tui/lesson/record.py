@@ -11,8 +11,7 @@ from shardviz.drafts.wording import error_words
 from shardviz.errors import ShardvizError
 from shardviz.lessons.attempt import Attempt
 from shardviz.lessons.lesson import Lesson
-from shardviz.lessons.progress import Progress, load, of_guest
-from shardviz.render.lessons.course_list import Entry, entry_of
+from shardviz.lessons.progress import CourseEntry, Progress, load, of_guest
 
 T = TypeVar("T")
 
@@ -34,9 +33,9 @@ class Record:
         """The attempt at a lesson as it was left, or one that begins."""
         return await self._ask(lambda progress: progress.attempt(lesson))
 
-    async def entries(self, lessons: tuple[Lesson, ...]) -> list[Entry]:
+    async def entries(self, lessons: tuple[Lesson, ...]) -> list[CourseEntry]:
         """What the list says of lessons."""
-        return await self._ask(lambda progress: [entry_of(progress, lesson) for lesson in lessons])
+        return await self._ask(lambda progress: [progress.entry(lesson) for lesson in lessons])
 
     def keep(self, attempt: Attempt) -> None:
         """Write where an attempt stands."""

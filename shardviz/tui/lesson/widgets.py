@@ -12,10 +12,8 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from shardviz.drafts.wording import as_sentence
-from shardviz.render.code.highlighted import highlighted
-from shardviz.render.lessons.bar import bar
-from shardviz.render.lessons.guide_lines import Inks, guide_page
-from shardviz.render.lessons.strip import strip_lines
+from shardviz.render.highlighted import highlighted
+from shardviz.render.lessons.guide import Inks, bar, guide_page, strip_lines
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.themes import code_style_of
 

@@ -97,7 +97,7 @@ class PlanPane(Pane):
     def jax_code(self) -> str:
         if self._scene is None:
             return ""
-        from shardviz.render.code.plan_code import plan_code
+        from shardviz.codegen.plan import plan_code
 
         try:
             return plan_code(self._scene.plan)

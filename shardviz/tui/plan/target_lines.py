@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from shardviz.render.lines import sentence
-from shardviz.render.programs.wait_lines import wait_lines
+from shardviz.render.programs.target_status import wait_lines
 from shardviz.tui.answers.spoken import spoken
 from shardviz.tui.answers.waits import wait_of
 
@@ -51,7 +51,7 @@ def _here(
     if not answers:
         return []
     # Loaded with the first answer: until then the screen needs none of it.
-    from shardviz.render.programs.answers_view import answers_view
+    from shardviz.render.programs.targets_table import answers_view
 
     given = [(spoken(each.compiled), each.differences) for each in answers if each.compiled is not None]
     return answers_view(given, problem, width, palette, asked)[1:]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from shardviz.documents.fields import Document
+from shardviz.documents.rounds import step_document
 from shardviz.errors import QuestionError
-from shardviz.render.programs.target_document import Document
-from shardviz.render.rounds.step_document import step_document
 from shardviz.stepping.collective_run import CollectiveRun
 
 

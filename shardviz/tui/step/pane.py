@@ -27,10 +27,10 @@ from shardviz.tui.step.player import Player
 from shardviz.tui.step.round_view import RoundView
 
 if TYPE_CHECKING:
+    from shardviz.documents.fields import Document
     from shardviz.drafts.resolve import ResolvedProblem
     from shardviz.hardware.links import Links
     from shardviz.lessons.pointing import Place
-    from shardviz.render.programs.target_document import Document
     from shardviz.render.rounds.player import PlayerPage, View
     from shardviz.stepping.collective_run import CollectiveRun, PreparedRun
     from shardviz.stepping.question import CollectiveQuestion
@@ -136,11 +136,11 @@ class StepPane(Pane):
 
     def jax_code(self) -> str:
         if self.stepped is not None:
-            from shardviz.render.code.rounds_code import rounds_code
+            from shardviz.codegen.rounds import rounds_code
 
             return rounds_code(self.stepped.drawn)
         # What is still worked out has its program already, where it is a collective of its own.
-        from shardviz.render.code.collective_code import collective_code
+        from shardviz.codegen.collective import collective_code
 
         question = self.editor.scene.collective
         return "" if question is None else collective_code(question)

@@ -8,8 +8,7 @@ import pytest
 
 from shardviz.errors import QuestionError
 from shardviz.render.exports.cast import END_S, cast
-from shardviz.render.exports.film import film
-from shardviz.render.exports.sections import sections
+from shardviz.render.exports.sections import film, sections
 from shardviz.render.palette import TRUECOLOR
 
 SIZES = ((40, 15), (100, 30))

@@ -10,9 +10,8 @@ import pytest
 
 from shardviz.drafts.command_line import form_from_options
 from shardviz.drafts.resolve import resolve
-from shardviz.render.exports.notebook import notebook
-from shardviz.render.exports.script import script
-from shardviz.render.exports.subject import Program, Subject, title_of
+from shardviz.render.exports.script import notebook, script
+from shardviz.render.exports.subject import JaxProgram, Subject, title_of
 
 DEVICES = re.compile(r'jax\.config\.update\("jax_(platforms|num_cpu_devices)", .*\)')
 """What the tests have set up already."""
@@ -80,7 +79,7 @@ def test_any_program_becomes_cells_and_loses_no_line():
         "# about x\nx = 1\n\n\ndef program():\n    y = 2\n\n    return y\n\n\nprint(x)\n\n# the end\n"
         "for n in range(2):\n    print(n, program(), json)\n"
     )
-    text = notebook(Subject(Program(code), "T [x] {U_Y} `c`\nimport os"))
+    text = notebook(Subject(JaxProgram(code), "T [x] {U_Y} `c`\nimport os"))
     assert "".join(cells(text)[0]["source"]).startswith(
         "# T \\[x\\] \\{U\\_Y\\} \\`c\\` import os\n\nAnd \\*more\\*.\n"
     )

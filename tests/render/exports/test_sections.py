@@ -7,9 +7,8 @@ import pytest
 from shardviz.errors import QuestionError
 from shardviz.notation import parse_mesh
 from shardviz.planner import plan, problem_from_text
-from shardviz.render.exports.film import MAX_ROUNDS, film
-from shardviz.render.exports.sections import sections
-from shardviz.render.exports.subject import Program, Subject
+from shardviz.render.exports.sections import MAX_ROUNDS, film, sections
+from shardviz.render.exports.subject import JaxProgram, Subject
 from shardviz.render.palette import PLAIN
 
 PLAN = """\
@@ -90,4 +89,4 @@ def test_more_rounds_than_anybody_looks_at_are_refused_at_once(walk_of):
 
 def test_a_program_has_no_picture():
     with pytest.raises(QuestionError, match="has no picture"):
-        sections(Subject(Program("print()"), ""), 100, PLAIN)
+        sections(Subject(JaxProgram("print()"), ""), 100, PLAIN)

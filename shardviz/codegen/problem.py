@@ -1,0 +1,326 @@
+"""A problem as a JAX program that compiles it and prints what the compiler made of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from shardviz.codegen.code_literals import (
+    devices_code,
+    dtype_code,
+    mesh_code,
+    names_code,
+    placed_mesh_code,
+    printed_code,
+    program_text,
+    spec_code,
+    tuple_code,
+    types_code,
+    wide_code,
+)
+from shardviz.codegen.limits import may_be_refused, needs_explicit, runs_on_a_laptop
+from shardviz.compiler.child.gpu_configs import target_config
+from shardviz.compiler.machines import GpuNodes, Machines, TpuSlices
+from shardviz.compiler.question import subscripts
+from shardviz.compiler.slices import parts_by_slice
+from shardviz.compiler.targets import MAX_CPU_DEVICES, TARGETS, check_mesh
+from shardviz.errors import plural
+from shardviz.sharding import Mesh
+
+if TYPE_CHECKING:
+    from shardviz.compiler.targets import Target
+    from shardviz.planner.problem import Contraction, Problem
+    from shardviz.sharding import PartitionSpec, ShardedArray
+
+
+MAX_LISTED = 16
+"""Devices whose part of the result is printed."""
+
+
+def problem_code(problem: Problem, target: Target | None = None) -> str:
+    """A complete program: mesh, arrays, the jitted einsums, their collectives, the result's layout.
+
+    It compiles for the hardware of `target`; without one for simulated devices, or, where the mesh is too
+    large for them, with Shardy alone, which needs none. Where the arrays are too large for a laptop it
+    compiles without making them. Raises `TargetError` for a target of another size.
+    """
+    explained = []
+    if needs_explicit(problem):
+        problem = replace(problem, axis_types="explicit")
+        explained = ["# JAX leaves sums unreduced under Explicit axes alone, so the axes are Explicit here."]
+    if target is None:
+        target = TARGETS["cpu" if problem.mesh.size <= MAX_CPU_DEVICES else "shardy"]
+    check_mesh(target, problem.mesh)
+    setting = _setting_for(target, problem)
+    run = setting.has_devices and runs_on_a_laptop(problem)
+    guarded = may_be_refused(problem, target)
+    mesh = ", ".join(f"{name}={size}" for name, size in problem.mesh.shape.items())
+    title = f"{problem.text} on the mesh {mesh}{'' if target.name in TARGETS else f' of {target.name}'}."
+    parts = [
+        [f'"""{title}"""', ""],
+        [*setting.imports, ""],
+        [*explained, *setting.mesh, "", ""],
+        [*_placed(problem, run), "", ""],
+        [*_program(problem), "", ""],
+        _passes(problem, guarded) if target.name == "shardy" else _compiled(problem, guarded),
+        ["", *_run(problem)] if run else [],
+    ]
+    return program_text(parts)
+
+
+def _placed(problem: Problem, run: bool) -> list[str]:
+    dtype = dtype_code(problem.arguments[0].dtype)
+    lines = ["def place(shape, spec):"]
+    sharding = "NamedSharding(mesh, spec)"
+    if run:
+        lines.append(f"    return jax.device_put(jnp.ones(shape, {dtype}), {sharding})")
+    else:
+        lines.append("    # Shapes are enough to compile; jax.device_put(array, sharding) places real ones.")
+        lines.append(f"    return jax.ShapeDtypeStruct(shape, {dtype}, sharding={sharding})")
+    names = _names(problem)
+    lines += ["", ""]
+    lines += [
+        f"{names[each.name]} = place({each.shape}, {spec_code(each.decided_spec)})"
+        for each in problem.arguments
+    ]
+    return lines
+
+
+def _program(problem: Problem) -> list[str]:
+    names = _names(problem)
+    lines = [f"def program({_arguments(problem)}):"]
+    previous: ShardedArray | None = None
+    for part in problem.parts:
+        lines += _constraint(problem, part, previous)
+        lines.append(f"    {_einsum(problem, part)}")
+        previous = part.result
+        if problem.axis_types == "explicit":
+            name = names[previous.name]
+            lines.append(f'    print("{name}:", jax.typeof({name}))')
+        elif previous.spec is not None and part is not problem.parts[-1]:
+            lines.append(f"    {_constrained(problem, previous.name, previous.spec)}")
+    return [*lines, f"    return {names[problem.result.name]}"]
+
+
+def _einsum(problem: Problem, part: Contraction) -> str:
+    names = _names(problem)
+    operands = ", ".join(names[operand.name] for operand in part.operands)
+    wanted = ""
+    if problem.axis_types == "explicit" and part.result.spec is not None:
+        wanted = f", out_sharding=NamedSharding(mesh, {spec_code(part.result.spec)})"
+    return f'{names[part.result.name]} = jnp.einsum("{subscripts(part.einsum)}", {operands}{wanted})'
+
+
+def _constraint(problem: Problem, part: Contraction, previous: ShardedArray | None) -> list[str]:
+    """The constraint of a part on the result of the one before."""
+    first = part.operands[0]
+    if previous is None or first.spec is None or first.spec == previous.spec:
+        return []
+    return [f"    {_constrained(problem, first.name, first.spec)}"]
+
+
+def _constrained(problem: Problem, array: str, spec: PartitionSpec) -> str:
+    name = _names(problem)[array]
+    explicit = problem.axis_types == "explicit"
+    call = "jax.sharding.reshard" if explicit else "jax.lax.with_sharding_constraint"
+    return f"{name} = {call}({name}, NamedSharding(mesh, {spec_code(spec)}))"
+
+
+def _jitted(problem: Problem) -> str:
+    """The jitted program, with the sharding that its result must have."""
+    spec = problem.result.spec
+    wanted = "" if spec is None else f", out_shardings=NamedSharding(mesh, {spec_code(spec)})"
+    return f"jax.jit(program{wanted})"
+
+
+def _arguments(problem: Problem) -> str:
+    names = _names(problem)
+    return ", ".join(names[array.name] for array in problem.arguments)
+
+
+def _compiled(problem: Problem, guarded: bool) -> list[str]:
+    return [
+        f"jitted = {_jitted(problem)}",
+        *_guarded(f"compiled = jitted.lower({_arguments(problem)}).compile()", guarded),
+        "",
+        'print("the result is split as", compiled.output_shardings)',
+        *printed_code(),
+    ]
+
+
+def _passes(problem: Problem, guarded: bool) -> list[str]:
+    lowered = f'lowered = jitted.trace({_arguments(problem)}).lower(lowering_platforms=("tpu",))'
+    return [f"jitted = {_jitted(problem)}", *_guarded(lowered, guarded), *_shardy_passes()]
+
+
+def _guarded(line: str, guarded: bool) -> list[str]:
+    """A line that ends the program where JAX or its compiler refuses, with what they say."""
+    if not guarded:
+        return [line]
+    return [
+        "try:",
+        f"    {line}",
+        "except Exception as error:",
+        '    print("refused:", error)',
+        "    raise SystemExit from None",
+    ]
+
+
+def _run(problem: Problem) -> list[str]:
+    result = _names(problem)[problem.result.name]
+    spec = problem.result.spec
+    lines = [f"{result} = jitted({_arguments(problem)})"]
+    if spec is not None and spec.unreduced:
+        # JAX has no indices of addends.
+        lines += [
+            f"for shard in {result}.addressable_shards:",
+            '    print(f"device {shard.device.id} holds an addend of {shard.data.shape}")',
+        ]
+    elif problem.mesh.size <= MAX_LISTED:
+        lines += [
+            f"for shard in {result}.addressable_shards:",
+            '    print(f"device {shard.device.id} holds {shard.data.shape} from {shard.index}")',
+        ]
+    else:
+        lines.append(f'print("{plural(problem.mesh.size, "device")} hold", {result}.sharding)')
+    return lines
+
+
+def _names(problem: Problem) -> dict[str, str]:
+    return names_code(dict.fromkeys(array.name for array in problem.arrays))
+
+
+@dataclass(frozen=True)
+class _Setting:
+    """Lines that import, and lines that make `mesh`; `has_devices` where it has some that can hold data."""
+
+    imports: list[str]
+    mesh: list[str]
+    has_devices: bool
+
+
+def _setting_for(target: Target, problem: Problem) -> _Setting:
+    """The setting in which a target compiles a problem."""
+    mesh, types = problem.mesh, "Explicit" if problem.axis_types == "explicit" else "Auto"
+    wide = wide_code(problem.arguments[0].dtype)
+    if target.name == "shardy":
+        imports = [*_JAX, *_sharding("AbstractMesh, "), *_SHARDY_IMPORTS]
+        return _Setting(imports, [*wide, *_shardy_mesh(mesh, types)], False)
+    numpy = ["import numpy as np"] if mesh.device_order is not None else []
+    if target.machines is not None:
+        lines, helpers = _described_mesh(target.machines, mesh, types)
+        before = _TPU if target.machines.lane == "tpu" else ["import re", ""]
+        imports = [*before, *_JAX, *numpy, *helpers, *_sharding()]
+        return _Setting(imports, [*wide, *lines], False)
+    devices = devices_code(mesh.size, problem.arguments[0].dtype) if target.name == "cpu" else wide
+    imports = ["import re", "", *_JAX, *numpy, *_sharding()]
+    return _Setting(imports, [*devices, *[""] * bool(devices), *mesh_code(mesh, types)], True)
+
+
+_JAX = ["import jax", "import jax.numpy as jnp"]
+_TPU = [
+    "import os",
+    "import re",
+    "",
+    "# libtpu is to ask no network where it runs, and to bear others beside it.",
+    'os.environ["TPU_SKIP_MDS_QUERY"] = os.environ["ALLOW_MULTIPLE_LIBTPU_LOAD"] = "1"',
+    "",
+]
+
+
+def _sharding(more: str = "") -> list[str]:
+    names = f"{more}AxisType, NamedSharding"
+    return [f"from jax.sharding import {names}", "from jax.sharding import PartitionSpec as P"]
+
+
+_TOPOLOGIES = "from jax.experimental import topologies"
+_XLA = "XLA for "
+"""The beginning of a target's description."""
+_SPLIT = ("v5e",)
+"""Chips of which `jax.make_mesh` splits an axis of the torus between two of the mesh."""
+
+
+def _described_mesh(machines: Machines, mesh: Mesh, axis_types: str) -> tuple[list[str], list[str]]:
+    """Lines that describe the hardware and place the mesh on it as JAX would; the imports they need."""
+    lines = _gpus(machines) if isinstance(machines, GpuNodes) else _tpus(machines)
+    lines = ['jax.config.update("jax_platforms", "cpu")', "", *lines]
+    if mesh.device_order is None and isinstance(machines, TpuSlices) and machines.slices > 1:
+        helper = "from jax.experimental import mesh_utils, topologies"
+        return [*lines, *_over_slices(machines, mesh, axis_types)], [helper]
+    return [*lines, *mesh_code(mesh, axis_types, "devices")], [_TOPOLOGIES]
+
+
+def _tpus(machines: TpuSlices) -> list[str]:
+    machine = machines.machine
+    options = "".join(f", {name}={_quoted(value)}" for name, value in machine.options)
+    key = "(device.slice_index, device.id)" if machines.slices > 1 else "device.id"
+    return [
+        f"# {machines.description.removeprefix(_XLA)}, which need not be here: libtpu compiles for them.",
+        f'found = topologies.get_topology_desc("{machine.topology}", platform="tpu"{options})',
+        f"devices = sorted(found.devices, key=lambda device: {key})",
+    ]
+
+
+def _quoted(value: object) -> str:
+    return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+def _gpus(machines: GpuNodes) -> list[str]:
+    return [
+        f"# {machines.description.removeprefix(_XLA)}, which need not be here: their compiler is told of one",
+        "# what follows.",
+        f'GPU = """{target_config(machines.chip.name)}"""',
+        "found = topologies.get_topology_desc(",
+        f'    "any", platform="cuda", topology="{machines.machine.topology}", target_config=GPU',
+        ")",
+        "devices = sorted(found.devices, key=lambda device: device.id)",
+    ]
+
+
+def _over_slices(machines: TpuSlices, mesh: Mesh, axis_types: str) -> list[str]:
+    within, across = parts_by_slice(mesh.axis_sizes, machines.slices)
+    split = f"allow_split_physical_axes={machines.chip.name in _SPLIT}"
+    return [
+        "# The leading axes run across the slices, over the data-center network.",
+        "placed = mesh_utils.create_hybrid_device_mesh(",
+        f"    {tuple_code(within)}, {tuple_code(across)}, devices, {split}",
+        ")",
+        placed_mesh_code(mesh, axis_types),
+    ]
+
+
+_SHARDY_IMPORTS = ["from jaxlib.mlir.passmanager import PassManager"]
+_PASSES = (
+    "sdy-propagation-pipeline",
+    "func.func(sdy-insert-explicit-reshards{enable-full-version=true})",
+    "func.func(sdy-reshard-to-collectives)",
+    "canonicalize",
+)
+
+
+def _shardy_mesh(mesh: Mesh, axis_types: str) -> list[str]:
+    """Lines that make a mesh without devices."""
+    sizes, names = tuple_code(mesh.axis_sizes), tuple_code(mesh.axis_names)
+    return [
+        'jax.config.update("jax_platforms", "cpu")',
+        "",
+        "# Shardy, the partitioner, decides on a mesh without devices.",
+        f"mesh = AbstractMesh({sizes}, {names}, {types_code(mesh, axis_types)})",
+    ]
+
+
+def _shardy_passes() -> list[str]:
+    """Lines that run Shardy's passes on what was lowered, and print the collectives."""
+    return [
+        'module = lowered.compiler_ir("stablehlo")',
+        "with module.context:",
+        "    for passes in (",
+        *(f'        "{each}",' for each in _PASSES),
+        "    ):",
+        '        PassManager.parse(f"builtin.module({passes})").run(module.operation)',
+        "",
+        'sent = [line for line in str(module).splitlines() if "= sdy." in line]',
+        'print("collectives:" if sent else "collectives: none, nothing is sent")',
+        "for line in sent:",
+        "    print(line.strip())",
+    ]

@@ -1,0 +1,66 @@
+"""Every kind of document, and its schema on its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from shardviz.documents import course, plans, programs, rounds
+from shardviz.documents.fields import DEFINITIONS, Schema
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+KINDS = {
+    kind.name: kind
+    for kind in (
+        programs.EXPLAIN,
+        plans.RANKING,
+        programs.PASSES,
+        programs.HLO,
+        plans.LAYOUT,
+        rounds.STEP,
+        rounds.COMPARISON,
+        plans.TRANSLATE,
+        course.LESSONS,
+        course.LESSON,
+        course.LESSON_CHECK,
+        course.SHARED,
+        plans.TARGETS,
+        plans.INFO,
+    )
+}
+"""Every kind by its name, in the order of the commands."""
+
+
+def schema_of(name: str) -> dict[str, Any]:
+    """The schema of a kind of `KINDS`, with the definitions that it needs and no others."""
+    kind = KINDS[name]
+    root = kind.record.schema
+    return {
+        "$schema": DIALECT,
+        "title": f"shardviz {kind.printed_by} --json",
+        **root,
+        "$defs": {each: DEFINITIONS[each] for each in sorted(_needed(root))},
+    }
+
+
+def _needed(schema: Schema) -> set[str]:
+    """Names of the definitions that a schema refers to, also by way of others."""
+    found: set[str] = set()
+    waiting = list(_references(schema))
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += _references(DEFINITIONS[name])
+    return found
+
+
+def _references(node: object) -> Iterator[str]:
+    if isinstance(node, dict):
+        if isinstance(reference := node.get("$ref"), str):
+            yield reference.rpartition("/")[2]
+        for value in node.values():
+            yield from _references(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from _references(value)

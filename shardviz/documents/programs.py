@@ -1,0 +1,328 @@
+"""The answers of compilers: targets with their collectives, passes, and programs read from text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from shardviz.documents.fields import (
+    COUNT,
+    STRING,
+    Beside,
+    Document,
+    DocumentKind,
+    Field,
+    array_of,
+    by_name,
+    closed,
+    count,
+    counts,
+    flag,
+    null_if_empty,
+    nullable,
+    number,
+    one_of,
+    optional,
+    shared,
+    text,
+    texts,
+)
+from shardviz.documents.plans import AXIS_TYPES, MESH, PLAN, PROBLEM, SPEC
+from shardviz.hardware import axis_runs
+from shardviz.hlo import HloModule
+from shardviz.hlo.totals import totals
+
+if TYPE_CHECKING:
+    from shardviz.compare import Difference
+    from shardviz.compiler import Compiled, Traced
+    from shardviz.hlo import ShardyModule
+    from shardviz.hlo.mlir.tensor_splits import Axes
+    from shardviz.planner.plan import Plan
+    from shardviz.planner.problem import Problem
+    from shardviz.sharding import Mesh
+
+_OVERLAPPED = closed(
+    "An instruction that runs while the collective is under way.",
+    name=text("The instruction's name."),
+    op=text("Its opcode, or matmul where it multiplies matrices."),
+    cycles=nullable(count("Clock cycles by the compiler's estimate; null: it gives none.")),
+)
+_STANDING = closed(
+    "Where it begins among the program's matmuls; null: not known.",
+    matmuls_before=count("Matmuls before it.").of("before"),
+    matmuls=count("Matmuls in all."),
+)
+_SOURCE = text("Where in the user's program it comes from; empty where the text does not say.")
+COLLECTIVE = shared(
+    "collective",
+    closed(
+        "A collective of a compiled program.",
+        op=text("HLO's name of the operation, such as all-gather."),
+        name=text("The instruction's name."),
+        axes=texts('Mesh axes of its groups, a sub-axis as "Y:(2)2"; empty where the groups follow none.'),
+        groups=nullable(
+            array_of(
+                Field({"type": "array", "items": COUNT.schema}, list),
+                "Device ids of each group, or (source, target) of a permute; null: too many to list.",
+            )
+        ),
+        group_count=null_if_empty(count("Groups; null: the text does not tell.")),
+        group_size=count("Devices in each group."),
+        operand_shape=counts("Elements along each dimension of a device's operand."),
+        result_shape=counts("Elements along each dimension of a device's result."),
+        dtype=text("The element type."),
+        arrays=count("Arrays that it combines; the shapes are those of the first."),
+        bytes=count("Bytes of the larger of a device's operand and result, all arrays together."),
+        wire_bytes=count("Bytes that one device must send at least."),
+        count=nullable(count("How often it runs; null: in a loop of unknown length.")),
+        in_branch=flag("It runs only where a branch of a conditional is taken."),
+        source=_SOURCE,
+        is_async=flag("It starts and ends in different places of the program."),
+        overlapped=array_of(_OVERLAPPED, "What runs while it is under way, in program order."),
+        algorithm=null_if_empty(text("How the compiler carries it out; null: it does not say.")),
+        standing=nullable(_STANDING),
+        between_slices=flag("It crosses the data-center network between TPU slices."),
+        is_host_transfer=flag("It goes between a device and its host, not between devices."),
+    ),
+)
+COLLECTIVE_MATMUL = shared(
+    "collective_matmul",
+    closed(
+        "A gather before a matmul, or a scatter after it, taken apart into permutes around a ring.",
+        op=one_of("The collective that was taken apart.", "all-gather", "reduce-scatter"),
+        axes=texts("Mesh axes of the ring."),
+        directions=count("1 where all permutes go the same way around the ring, 2 where they go both ways."),
+        group_size=count("Devices of the ring."),
+        permutes=texts("Names of the permutes, in program order."),
+        matmuls=texts("Names of the partial matmuls, in program order."),
+        bytes=count("Bytes of the larger of a device's operand and result of the whole collective."),
+        wire_bytes=nullable(
+            count("Bytes that one device sends in all permutes; null: in a loop of unknown length.")
+        ),
+        source=_SOURCE,
+    ),
+)
+PLACEMENT = shared(
+    "placement",
+    closed(
+        "Where the mesh lies on the chips.",
+        torus=counts("Chips along each axis of a slice's torus; empty for GPUs, whose nodes are switches."),
+        wrap=array_of(Field({"type": "boolean"}), "For each axis of the torus whether it closes to a ring."),
+        axes=array_of(
+            closed(
+                "A mesh axis on the machine.",
+                axis=text("The mesh axis."),
+                along=texts(
+                    "What it runs along, the fastest last: x, y, z, core and slice, or gpu and node."
+                ),
+                hops=nullable(
+                    count("Links between neighbours at most; null: they are on several slices or nodes.")
+                ),
+                is_ring=flag(
+                    "Three devices or more, of which the last is as near to the first as neighbours."
+                ),
+            ),
+            "Every mesh axis, in the mesh's order.",
+        ),
+        devices=array_of(
+            closed(
+                "A device on the machine.",
+                id=count("The device's id."),
+                coords=counts("Its chip's place in the torus; empty for a GPU."),
+                core=count("Its core on the chip, or the GPU's number in its node."),
+                slice=count("Its slice, or node."),
+            ),
+            "Every device, by its position in the mesh.",
+        ).of(
+            lambda placed: [Beside(place, id=id) for id, place in zip(placed.ids, placed.places, strict=True)]
+        ),
+    ),
+)
+
+_COLLECTIVES = array_of(COLLECTIVE("A collective."), "Collectives in program order.").of(
+    lambda program: [each for each in program.collectives if each.op != "slice"]
+)
+_SLICES = array_of(
+    COLLECTIVE("A slice."), "Slices that each device takes of its own data; nothing is sent."
+).of(lambda program: [each for each in program.collectives if each.op == "slice"])
+_MATMULS = array_of(
+    COLLECTIVE_MATMUL("A collective matmul."), "Collectives that the compiler took apart into permutes."
+)
+
+TARGET = shared(
+    "target",
+    closed(
+        "A target's answer.",
+        target=text("The target's name."),
+        status=one_of("Whether it answered.", "ok", "error", "unavailable"),
+        error=null_if_empty(text("Why it did not; null where it did.")),
+        hint=null_if_empty(text("What would help; null: nothing is known to.")),
+        result_spec=nullable(SPEC("How the result is split; null: not known.")),
+        result_unreduced=texts("Mesh axes of the result's pending sum.").of(
+            lambda answer: () if answer.result_spec is None else answer.result_spec.unreduced
+        ),
+        collectives=_COLLECTIVES,
+        slices=_SLICES,
+        collective_matmuls=_MATMULS,
+        partitioned=nullable(
+            array_of(
+                COLLECTIVE("A collective."),
+                "Collectives right after partitioning, before the backend rewrote them; null: not known.",
+            )
+        ),
+        placement=nullable(PLACEMENT("Where the mesh lies on a TPU or GPU target; null elsewhere.")),
+        elapsed_s=number("Seconds from the request to the answer.").by(lambda taken: round(taken, 6)),
+        versions=by_name(STRING, "Versions of what answered, by package."),
+        typeof=optional(by_name(STRING, "What jax.typeof says of each array under Explicit axes.")).of(
+            lambda answer: answer.typeof or None
+        ),
+        text=optional(text("The program that was read, with --hlo.")),
+    ),
+)
+
+
+def _answer(compiled: Compiled, mesh: Mesh, with_text: bool = False) -> Beside:
+    """A target's answer as `TARGET` writes it, on the problem's mesh; its text only if it is wanted."""
+    placement = compiled.placement
+    placed = None if placement is None else Beside(placement, axes=axis_runs(placement, mesh))
+    return Beside(compiled, placement=placed, text=compiled.text if with_text else None)
+
+
+EXPLAIN = DocumentKind(
+    "explain",
+    "explain",
+    "The plan of an einsum, and what the compilers make of it.",
+    problem=PROBLEM("What is asked.").of("plan"),
+    plan=PLAN("What should happen, and why."),
+    targets=array_of(TARGET("A target's answer."), "What the compilers make of it."),
+    differences=array_of(
+        closed(
+            "A difference between the plan and a target.",
+            target=text("The target's name."),
+            code=text("A stable name of the kind of difference, such as promoted_dtype."),
+            message=text("The cause, in a sentence with the numbers."),
+        ),
+        "Where targets depart from the plan.",
+    ),
+)
+
+
+def explain_document(
+    plan: Plan,
+    compiled: Iterable[Compiled] = (),
+    differences: Iterable[Difference] = (),
+    with_text: bool = False,
+) -> Document:
+    """`problem`, `plan`, `targets` and `differences` of one explanation.
+
+    `with_text`: with each target the program that it answered with.
+    """
+    targets = [_answer(each, plan.problem.mesh, with_text) for each in compiled]
+    return EXPLAIN.document(plan=plan, targets=targets, differences=differences)
+
+
+def _axes(dims: Axes) -> list[list[str]]:
+    return [list(axes) for axes in dims]
+
+
+PASSES = DocumentKind(
+    "passes",
+    "passes",
+    "What a compiler does to a program, pass by pass.",
+    einsum=text("The einsum, or a chain of them with semicolons.").of("text"),
+    mesh=MESH("The mesh."),
+    axis_types=AXIS_TYPES,
+    answer=TARGET("The target's answer."),
+    stages=array_of(
+        closed(
+            "A stage of the compiler that changed shardings or collectives.",
+            stage=count("Its number, from 1."),
+            kind=one_of("What it is.", "input", "propagation", "partitioner", "rewrite", "schedule"),
+            title=text("What it did, in a few words."),
+            **{"pass": text("The compiler's name of the pass.").of("pass_name")},
+            changes=texts("What it changed, a sentence each."),
+            splits=array_of(
+                closed(
+                    "A tensor that it split.",
+                    name=text("The tensor's name."),
+                    op=text("The operation that makes it."),
+                    shape=counts("Elements along each dimension."),
+                    dtype=text("The element type."),
+                    before=nullable(SPEC("How it was split; null: it was left open.").by(_axes)),
+                    spec=nullable(SPEC("How it is split; null: it is left open.").by(_axes)).of("dims"),
+                    unreduced=texts("Mesh axes of its pending sum."),
+                ),
+                "The shardings that it decided; at the input those that were given.",
+            ),
+            before=array_of(COLLECTIVE("A collective."), "Collectives before it."),
+            after=array_of(COLLECTIVE("A collective."), "Collectives after it."),
+            diff=optional(texts("Lines of a unified diff of the program, where --diff asks for this stage.")),
+        ),
+        "The stages, in order.",
+    ),
+)
+
+
+def passes_document(traced: Traced, problem: Problem, diffs: frozenset[int] = frozenset()) -> Document:
+    """`stages`, numbered from 1, and the target's `answer`; those in `diffs` have a `diff`."""
+    stages = [
+        Beside(stage, stage=number, diff=stage.diff() if number in diffs else None)
+        for number, stage in enumerate(traced.stages, 1)
+    ]
+    return PASSES.document(problem, answer=_answer(traced.compiled, problem.mesh), stages=stages)
+
+
+_TOTALS = closed(
+    "Sums over all runs of one operation on one device.",
+    count=count("Runs, loops included."),
+    bytes=count("Bytes of the larger of operand and result, over all runs."),
+    wire_bytes=count("Bytes that one device must send at least, over all runs."),
+    unknown=count("Collectives in loops of unknown length, which the sums leave out."),
+)
+HLO = DocumentKind(
+    "hlo",
+    "hlo",
+    "The collectives in any compiled program.",
+    module=text("The module's name.").of("name"),
+    dialect=one_of("The text's language.", "hlo", "mlir"),
+    num_partitions=nullable(count("Partitions of the program; null: only HLO says.")),
+    replica_count=nullable(count("Replicas of the program; null: only HLO says.")),
+    num_slices=nullable(count("TPU slices that it runs on; null: only HLO says.")),
+    is_scheduled=flag("The instructions stand in the order in which they run."),
+    collective_matmuls=_MATMULS,
+    mesh=nullable(MESH("The mesh whose axes the collectives name; null: none is known.")),
+    is_mesh_inferred=flag("The mesh was found in the groups."),
+    totals=by_name(_TOTALS, "Totals by HLO's name of the operation, within a slice."),
+    totals_between_slices=by_name(_TOTALS, "Totals by HLO's name, between TPU slices."),
+    totals_of_host_transfers=by_name(_TOTALS, "Totals by HLO's name, between devices and their hosts."),
+    collectives=_COLLECTIVES,
+    slices=_SLICES,
+    unread=texts("What could not be read, a sentence each."),
+    unread_collectives=count("Collectives that could not be read."),
+    awaits_partitioner=flag("The program is not partitioned yet: the compiler will insert collectives."),
+)
+_MLIR = {"num_partitions": None, "replica_count": None, "num_slices": None}
+"""In place of what only HLO says of a program."""
+
+
+def hlo_document(module: HloModule | ShardyModule, given: Mesh | None = None) -> Document:
+    """The module's facts, its `mesh`, `totals` and `collectives`; `given` is the mesh that the user named.
+
+    `mesh` is null where nobody knows it; `is_mesh_inferred` where only the groups tell that there is one.
+
+    `totals` are by op, those between TPU slices under `totals_between_slices`, and `send` and `recv` of hosts
+    under `totals_of_host_transfers`. In each, `count`, `bytes` and
+    `wire_bytes` are sums over all runs on one device, without the collectives in loops of unknown length,
+    which `unknown` counts, and without the `unread_collectives`. What only HLO says is null for StableHLO and
+    Shardy text.
+    """
+    sums = totals(module.collectives)
+    is_hlo = isinstance(module, HloModule)
+    return HLO.document(
+        module if is_hlo else Beside(module, **_MLIR, is_scheduled=False, collective_matmuls=()),
+        dialect="hlo" if is_hlo else "mlir",
+        is_mesh_inferred=is_hlo and given is None and module.mesh is not None,
+        totals=[(each.op, each) for each in sums if not each.between_slices and not each.is_host_transfer],
+        totals_between_slices=[(each.op, each) for each in sums if each.between_slices],
+        totals_of_host_transfers=[(each.op, each) for each in sums if each.is_host_transfer],
+    )

@@ -1,0 +1,317 @@
+"""A collective round by round, and its algorithms side by side."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from shardviz.collectives.values import plain_values
+from shardviz.documents.fields import (
+    COUNT,
+    Beside,
+    Document,
+    DocumentKind,
+    Field,
+    anything,
+    array_of,
+    by_name,
+    closed,
+    count,
+    counts,
+    flag,
+    null_if_empty,
+    nullable,
+    number,
+    one_of,
+    shared,
+    text,
+    texts,
+)
+from shardviz.documents.plans import MESH
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from shardviz.hardware import AlgorithmRow
+    from shardviz.stepping.collective_run import CollectiveRun
+    from shardviz.stepping.verdict import Verdict
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON has it: NaN and infinities are strings, a complex number is [real, imaginary]."""
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    if isinstance(value, complex):
+        return [plain(value.real), plain(value.imag)]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
+
+
+def _link(walk: CollectiveRun, link: tuple[int, int]) -> list[int | str]:
+    """A link of the first group by device ids; ``switch`` is the node in the middle."""
+    group = walk.groups[0]
+    return [walk.mesh.device_id(group[node]) if node < len(group) else "switch" for node in link]
+
+
+_LINK = Field(
+    {
+        "description": "A link, from one device's id to the other's, or the switch in the middle; "
+        "null: nothing is sent.",
+        "type": "array",
+        "items": {"anyOf": [COUNT.schema, {"const": "switch"}]},
+    }
+)
+_VALUES = anything(
+    "Numbers as nested lists, NaN and infinities as text, complex ones as [real, imaginary]."
+).by(plain)
+_WAITING = nullable(count("Messages that wait for a link; null: the queues are too long to follow.")).of(
+    "waiting"
+)
+_SECONDS = number(
+    "Seconds by store and forward over shortest paths; a lower bound where queues are too long."
+)
+_GROUP = Field({"type": "array", "items": COUNT.schema}, list)
+DEVICE_VALUES = shared(
+    "device_values",
+    closed(
+        "A device and its numbers.",
+        id=count("The device's id."),
+        coords=counts("Its place along each mesh axis."),
+        values=_VALUES,
+    ),
+)
+_COMPARED = closed(
+    "An algorithm, in numbers.",
+    algorithm=text("The algorithm's name."),
+    rounds=count("Rounds in all."),
+    wire_bytes=count("Bytes that one device sends at most, over all rounds.").of("device_bytes"),
+    busiest_bytes=count("Bytes that the busiest link carries, over all rounds."),
+    waiting_messages=_WAITING,
+    seconds=_SECONDS,
+)
+_NOT_COMPARED = closed(
+    "An algorithm without numbers.",
+    algorithm=text("The algorithm's name."),
+    reason=text("Why it has none."),
+)
+
+
+def _row(row: AlgorithmRow) -> Any:
+    return (_NOT_COMPARED if row.reason else _COMPARED).write(row)
+
+
+ALGORITHM = shared(
+    "algorithm",
+    Field(
+        {
+            "description": "An algorithm, or why it cannot be compared.",
+            "oneOf": [_COMPARED.schema, _NOT_COMPARED.schema],
+        },
+        _row,
+    ),
+)
+
+_QUESTION = {
+    "op": text("JAX's name of the collective, such as all_gather.").of("operation.name"),
+    "axes": texts("Mesh axes of its groups, the major one first.").of("operation.axes"),
+    "parameters": by_name(anything("A value.").by(plain), "JAX's parameters, by name.").of(
+        "operation.parameters"
+    ),
+    "mesh": MESH("The mesh."),
+    "shape": counts("Elements along each dimension of the whole array.").of("question.layout.array.shape"),
+    "dtype": text("The element type.").of("question.layout.array.dtype"),
+    "spec": text("How the array is split, as text.").of("question.spec"),
+    "shard_shape": counts("Elements along each dimension of one device's shard.").of(
+        "question.layout.shard_shape"
+    ),
+    "bytes": count("Bytes of the larger of a device's operand and result."),
+    "topology": text("How the devices of a group are joined.").by(str).of("links.topology"),
+    "latency_s": number("Seconds of one hop.").of("links.wire.latency"),
+    "bandwidth_bytes_per_s": Field(
+        {
+            "description": "Bytes a second of one link, one way; inf where that takes no time.",
+            "anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"const": "inf"}],
+        },
+        plain,
+    ).of("links.wire.bandwidth"),
+    "chip": null_if_empty(text("The chip that has such links; null where their figures were given.")).of(
+        "links.chip"
+    ),
+    "optimum": closed(
+        "The least that any algorithm needs.",
+        rounds=count("Rounds, where a device sends one message a round."),
+        wire_bytes=count("Bytes that one device must send."),
+    ).of("bound"),
+}
+_ALGORITHMS = array_of(ALGORITHM("An algorithm."), "Every algorithm that can carry it out.").of("rows")
+
+STEP = DocumentKind(
+    "step",
+    "step",
+    "A collective round by round.",
+    **_QUESTION,
+    algorithm=text("The algorithm that is followed.").of("schedule.algorithm"),
+    groups=array_of(_GROUP, "Device ids of each group; all groups run at the same time.").of(
+        lambda walk: [[walk.mesh.device_id(position) for position in group] for group in walk.groups]
+    ),
+    chunks=count("Chunks that a device's data is cut into.").of("schedule.chunks"),
+    before=nullable(
+        array_of(DEVICE_VALUES("A device."), "What every device holds before; null: no numbers.")
+    ).of(lambda walk: _devices(walk, walk.frames.before)),
+    rounds=array_of(
+        closed(
+            "A round.",
+            round=count("Its number, from 1."),
+            phase=text("What the rounds of its part of the algorithm do together."),
+            sends=array_of(
+                closed(
+                    "A chunk on its way from one device to another.",
+                    src=count("The sender's id."),
+                    dst=count("The receiver's id."),
+                    chunk=count("The chunk's number, from 0."),
+                    bytes=count("Bytes of the chunk."),
+                    reduce=flag("The receiver adds it to what it has; else it takes its place."),
+                ),
+                "Everything that is sent, in all groups.",
+            ),
+            device_bytes=count("Bytes that one device sends at most."),
+            busiest_link=nullable(_LINK),
+            busiest_bytes=count("Bytes on the busiest link."),
+            links=array_of(
+                closed(
+                    "A link of the first group.",
+                    ends=_LINK,
+                    bytes=count("Bytes that it carries."),
+                ),
+                "Links of the first group that carry something.",
+            ),
+            waiting_messages=_WAITING,
+            hops=count("Links that all messages of a group cross together."),
+            seconds=_SECONDS,
+        ),
+        "The rounds, in order.",
+    ).of(lambda walk: [_round(walk, number) for number in range(1, walk.schedule.rounds + 1)]),
+    after=nullable(
+        array_of(DEVICE_VALUES("A device."), "What every device holds after; null: no numbers.")
+    ).of(lambda walk: _devices(walk, walk.frames.after)),
+    result=nullable(
+        closed(
+            "What shard_map returns; null: no numbers, or scalars that cannot be joined.",
+            dtype=text("The element type.").of("result_dtype"),
+            shape=counts("Elements along each dimension.").of("final.shape"),
+            spec=text("How it is split, as text.").of("question.final_spec"),
+            values=_VALUES.of(lambda walk: plain_values(walk.final)),
+        )
+    ).of(lambda walk: None if walk.final is None else walk),
+    wire_bytes=count("Bytes that one device sends at most, over all rounds.").of("timeline.device_bytes"),
+    busiest_bytes=count("Bytes that the busiest link carries, over all rounds.").of("timeline.busiest_bytes"),
+    waiting_messages=_WAITING.of("timeline.waiting"),
+    seconds=_SECONDS.of("timeline.seconds"),
+    algorithms=_ALGORITHMS,
+    verified_against=nullable(
+        one_of("Whose result agrees; null: nobody was asked, or the results differ.", "cpu", "real")
+    ),
+    verdict=nullable(
+        one_of(
+            "How JAX's result compares, bit for bit or within rounding; null: nobody was asked.",
+            *("equal", "rounding", "different"),
+        )
+    ),
+    program=nullable(text("What JAX ran; null: nothing.")),
+)
+
+
+def step_document(walk: CollectiveRun, verdict: Verdict | None) -> Document:
+    """Everything that `shardviz step` knows; with numbers, devices' values as nested lists.
+
+    Lists one entry a send: ask for it only where that many fit (`Schedule` says how many there are).
+    """
+    return STEP.document(
+        walk,
+        verified_against=verdict.ran.target if verdict and verdict.agrees else None,
+        verdict=verdict.verification.verdict if verdict else None,
+        program=verdict.ran.program if verdict else None,
+    )
+
+
+def _devices(walk: CollectiveRun, values: NDArray[Any] | None) -> list[Beside] | None:
+    """Every device with its coordinates and its numbers, in the mesh's order."""
+    if values is None:
+        return None
+    mesh = walk.mesh
+    return [
+        Beside(id=mesh.device_id(position), coords=mesh.coords(position), values=listed)
+        for position, listed in enumerate(plain_values(values))
+    ]
+
+
+class _Send(NamedTuple):
+    src: int
+    dst: int
+    chunk: int
+    bytes: int
+    reduce: bool
+
+
+def _round(walk: CollectiveRun, number: int) -> Beside:
+    """The load of a round, and beside that every send of it in every group."""
+    load, link_bytes = walk.timeline[number - 1], walk.timeline.link_bytes(number)
+    ends = walk.links.topology.ends
+    return Beside(
+        load,
+        round=number,
+        phase=walk.phase_name(walk.schedule.phase(number)[0]),
+        sends=_sends(walk, number),
+        busiest_link=None if load.busiest_link is None else _link(walk, load.busiest_link),
+        links=[
+            Beside(ends=_link(walk, ends(link)), bytes=int(link_bytes[link]))
+            for link in link_bytes.nonzero()[0].tolist()
+        ],
+    )
+
+
+def _sends(walk: CollectiveRun, number: int) -> Iterator[_Send]:
+    """Every send of a round, by device ids, one group after the other."""
+    sends = walk.schedule.round(number).expanded(walk.schedule.chunks)
+    columns = [column.tolist() for column in (sends.src, sends.dst, sends.chunk, sends.reduce)]
+    sizes = walk.chunk_bytes
+    for group in walk.groups:
+        ids = [walk.mesh.device_id(position) for position in group]
+        for src, dst, chunk, reduce in zip(*columns, strict=True):
+            size = sizes if isinstance(sizes, int) else int(sizes[chunk])
+            yield _Send(ids[src], ids[dst], chunk, size, reduce)
+
+
+COMPARISON = DocumentKind(
+    "comparison",
+    "step --compare",
+    "The algorithms of a collective side by side.",
+    **_QUESTION,
+    algorithms=_ALGORITHMS,
+    crossovers=array_of(
+        closed(
+            "The fastest algorithm from a payload on.",
+            from_bytes=count("Bytes of the payload.").of(itemgetter(0)),
+            algorithm=text("The algorithm's name.").of(itemgetter(1)),
+        ),
+        "Which algorithm is fastest, from small payloads to large ones.",
+    ),
+    left_out=array_of(
+        closed(
+            "An algorithm that was not compared over payloads.",
+            algorithm=text("The algorithm's name.").of(itemgetter(0)),
+            reason=text("Why it was not.").of(itemgetter(1)),
+        ),
+        "Algorithms that the crossovers leave out.",
+    ),
+)
+
+
+def comparison_document(
+    walk: CollectiveRun, crossovers: Sequence[tuple[int, str]], left_out: Sequence[tuple[str, str]]
+) -> Document:
+    """Every algorithm for the question of a walk, and which is fastest from which payload on."""
+    return COMPARISON.document(walk, crossovers=crossovers, left_out=left_out)

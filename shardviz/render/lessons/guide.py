@@ -1,0 +1,243 @@
+"""A lesson on the screen: its bar, the words of each stage, and the goal above the sandbox."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rich.text import Text
+
+from shardviz.lessons.attempt import TITLES, UNKNOWN, Attempt, stages
+from shardviz.lessons.lesson import Prediction
+from shardviz.lessons.measures import answer_of, choices
+from shardviz.render.lines import sentence
+
+MADE = "This is what you made, as a JAX program."
+SEEN = "This is what you saw, as a JAX program."
+RUNS = "It runs as it is, on devices that your machine simulates."
+COPY = "c opens it to copy or to save."
+PLAYED = "The collective in the picture is yours to change."
+WAYS = {
+    "a": "plays it by the next algorithm",
+    "o": "opens all of it as a form: axis, data, algorithm, …",
+    "u": "takes the last change back",
+}
+"""The keys that change a collective, where that is the sandbox."""
+CURSOR, RIGHT, WRONG = "▸", "✓", "✗"
+
+
+@dataclass(frozen=True)
+class Told:
+    """The facts that a stage's words depend on besides the attempt.
+
+    `choices` are those of the prediction, without `UNKNOWN`, `answer` is the right one of them, and `reasons`
+    say why each of the others is not. `chosen` is the number of the one under the cursor, -1 where nobody
+    chooses. `after` is the title of the lesson that comes next, empty where none does.
+    """
+
+    choices: Sequence[str] = ()
+    answer: str = ""
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    chosen: int = -1
+    after: str = ""
+
+
+def told_of(prediction: Prediction) -> Told:
+    """The choices of a prediction, all in one form. Raises `ShardvizError` for one without an answer."""
+    answer = answer_of(prediction)
+    reasons = {answer.shown(text): reason for text, reason in prediction.wrong.items()}
+    return Told(tuple(map(answer.shown, choices(prediction))), answer.text, reasons)
+
+
+@dataclass(frozen=True)
+class Inks:
+    """Styles by their use, as Rich names them; none of them is needed to understand a line."""
+
+    heading: str = "bold"
+    right: str = "bold"
+
+
+PLAIN = Inks()
+
+
+@dataclass(frozen=True)
+class GuidePage:
+    """Lines, and which of them has to be seen."""
+
+    lines: list[Text]
+    at: int = 0
+
+
+def heading(attempt: Attempt) -> str:
+    """``Predict 1 of 2``."""
+    kind, number = attempt.stage
+    count = len(attempt.lesson.predictions)
+    numbered = f" {number + 1} of {count}" if kind in ("predict", "reveal") and count > 1 else ""
+    return f"{TITLES[kind]}{numbered}"
+
+
+def guide_page(
+    attempt: Attempt, told: Told, width: int, height: int, inks: Inks = PLAIN, is_wide_set: bool = False
+) -> GuidePage:
+    """The words of the stage in lines of `width` columns, without blank lines where `height` is too low.
+
+    `is_wide_set` sets them further apart, for those who read from afar.
+    """
+    blocks, at = _blocks(attempt, told, width, inks, is_wide_set)
+    page = _joined(blocks, at, [Text()])
+    if len(page.lines) > height:
+        page = _joined(blocks, at, [])
+    return page
+
+
+def _joined(blocks: list[list[Text]], at: int, gap: list[Text]) -> GuidePage:
+    lines: list[Text] = []
+    seen = 0
+    for number, block in enumerate(blocks):
+        lines += gap if lines else []
+        seen = len(lines) if number == at else seen
+        lines += block
+    return GuidePage(lines, seen)
+
+
+def _blocks(
+    attempt: Attempt, told: Told, width: int, inks: Inks, is_wide_set: bool
+) -> tuple[list[list[Text]], int]:
+    """Paragraphs, and which of them matters most."""
+    kind = attempt.stage.kind
+    head = [Text.assemble((heading(attempt), inks.heading))]
+    prediction = attempt.prediction
+    if kind == "predict" and prediction is not None:
+        choices = [_choice(text, number == told.chosen, width) for number, text in enumerate(_all(told))]
+        question = sentence(prediction.question, width, style="bold")
+        if is_wide_set:
+            return [head, question, *choices], 2 + max(told.chosen, 0)
+        listed = [line for choice in choices for line in choice]
+        return [head, question, listed], 1
+    if kind == "reveal" and prediction is not None:
+        return [
+            head,
+            sentence(prediction.question, width, style="dim"),
+            *_verdict(attempt, told, width, inks),
+        ], 2
+    if kind == "code":
+        after = f"n opens the next lesson: {told.after}." if told.after else "That was the last lesson."
+        code = f"{SEEN if attempt.lesson.program else MADE} {RUNS}"
+        return [head, sentence(code, width), sentence(COPY, width), sentence(after, width)], 0
+    if kind == "change":
+        ways = [_hanging(f"{key}  ", words, width, inks.heading) for key, words in WAYS.items()]
+        return [head, sentence(PLAYED, width), [line for way in ways for line in way]], 0
+    text = attempt.lesson.explain if kind == "explain" else attempt.lesson.see
+    return [head, *([*sentence(part, width)] for part in text.split("\n") if part)], 0
+
+
+def _all(told: Told) -> list[str]:
+    return [*told.choices, UNKNOWN] if told.chosen >= 0 else [*told.choices]
+
+
+def _hanging(lead: str, text: str, width: int, lead_style: str = "", style: str = "") -> list[Text]:
+    """A lead and a text beside it; the lines after its first stand under its words."""
+    first, *others = sentence(text, width - len(lead), style=style)
+    blank = " " * len(lead)
+    return [Text.assemble((lead, lead_style), first), *(Text.assemble(blank, line) for line in others)]
+
+
+def _marked(mark: str, text: str, width: int, style: str) -> list[Text]:
+    return _hanging(f"{mark} ", text, width, style, style)
+
+
+def _choice(text: str, is_chosen: bool, width: int) -> list[Text]:
+    style = "bold" if is_chosen else ""
+    return _hanging(f"{CURSOR if is_chosen else ' '} ", text, width, style, style)
+
+
+def _verdict(attempt: Attempt, told: Told, width: int, inks: Inks) -> list[list[Text]]:
+    """The prediction beside the answer, and the sentence for it."""
+    said = attempt.answers[attempt.stage.number]
+    if said == told.answer:
+        verdict = _marked(RIGHT, f"{said} is right.", width, inks.right)
+        return [verdict, *_why_not(told, width)]
+    right = _marked(RIGHT, f"It is {told.answer}.", width, inks.right)
+    if said is None or said == UNKNOWN:
+        return [right, *_why_not(told, width)]
+    verdict = [*_marked(WRONG, f"You said {said}.", width, ""), *right]
+    return [verdict, sentence(told.reasons.get(said, ""), width)]
+
+
+def _why_not(told: Told, width: int) -> list[list[Text]]:
+    """The likeliest mistake: who made none reads what is wrong with it."""
+    for text, reason in told.reasons.items():
+        return [sentence(f"Why not {text}? {reason}", width)]
+    return []
+
+
+DONE, HERE, TO_COME = "●", "◉", "○"
+
+
+def bar(attempt: Attempt, width: int) -> Text:
+    """``3  Rows, columns, replicas      ●●◉○○○○○  Predict``; what does not fit is left out from the right."""
+    lesson = attempt.lesson
+    number = f"{lesson.number}  " if lesson.number else ""
+    line = Text.assemble((f"{number}{lesson.title}", "bold"))
+    count = len(stages(lesson))
+    dots = f"{DONE * attempt.place}{HERE}{TO_COME * (count - attempt.place - 1)}"
+    name = TITLES[attempt.stage.kind]
+    solved = "  ✓ solved" if attempt.is_solved else ""
+    for end in (f"{dots}  {name}{solved}", f"{dots}  {name}", dots):
+        if line.cell_len + len(end) + 2 <= width:
+            line.append(" " * (width - line.cell_len - len(end))).append(end)
+            return line
+    end = f"  {dots}"
+    line.truncate(max(width - len(end), 1), overflow="ellipsis")
+    line.append(" " * (width - line.cell_len - len(end))).append(end)
+    return line
+
+
+MET = "The goal is met. n goes on."
+MET_ONCE = "n goes on: the goal was met."
+LEAST = 2
+"""Lines that a difference has at least, if it needs them."""
+
+
+def strip_lines(
+    attempt: Attempt, difference: str | None, hint: int, is_asked: bool, width: int, most: int, inks: Inks
+) -> list[Text]:
+    """At most `most` lines of `width` columns: the goal, the hint that is looked at, and the difference.
+
+    `difference` is the first one between the sandbox and the goal, None where there is none. `hint` is the
+    number of a hint, from 1, or 0. Where not all of it fits, a hint that has just been asked for comes first,
+    in a sandbox that stands as it was the goal, and after an edit the difference.
+    """
+    goal = sentence(attempt.lesson.goal.text, width, lead="Goal  ")
+    count = len(attempt.lesson.hints)
+    shown = sentence(attempt.lesson.hints[hint - 1], width, lead=f"Hint {hint} of {count}  ") if hint else []
+    last = _standing(attempt, difference, width, inks)
+    if len(goal) + len(shown) + len(last) <= most:
+        return [*goal, *shown, *last]
+    if is_asked:
+        return [*_cut(shown, most, width), *_cut(last, most - len(shown), width)]
+    if attempt.draft == attempt.lesson.setup:
+        goal = _cut(goal, most - min(len(last), LEAST), width)
+        return [*goal, *_cut(last, most - len(goal), width)]
+    last = _cut(last, most - 1, width)
+    return [*_cut(goal, most - len(last), width), *last]
+
+
+def _standing(attempt: Attempt, difference: str | None, width: int, inks: Inks) -> list[Text]:
+    """The difference between the sandbox and the goal."""
+    if difference is None:
+        return sentence(MET, width, lead=f"{RIGHT} ", style=inks.right)
+    lines = sentence(difference, width, lead=f"{WRONG} ")
+    return [*lines, *sentence(MET_ONCE, width, style="dim")] if attempt.is_solved else lines
+
+
+def _cut(lines: list[Text], most: int, width: int) -> list[Text]:
+    """At most so many of the lines; the last says that there were more."""
+    if len(lines) <= most:
+        return lines
+    if most <= 0:
+        return []
+    kept = [*lines[: most - 1], lines[most - 1].copy()]
+    kept[-1].append(" …")
+    kept[-1].truncate(width, overflow="ellipsis")
+    return kept
