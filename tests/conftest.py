@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, settings
 import shardviz.compiler
 from shardviz.compiler import Cancelled, Worker
 from shardviz.compiler.lane import Lane
-from shardviz.compiler.targets import LaneName
+from shardviz.compiler.messages import LaneName
 from shardviz.compiler.versions import older_than
 
 # Eight simulated devices.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from shardviz.compiler.channel import Channel
 
 if TYPE_CHECKING:
-    from shardviz.compiler.targets import LaneName
+    from shardviz.compiler.messages import LaneName
 
 LOG_BYTES = 32_768
 """How much of the end of what the child prints is kept."""

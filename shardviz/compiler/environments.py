@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from shardviz.compiler.targets import LaneName
+    from shardviz.compiler.messages import LaneName
 
 _OF_TPUS = {
     # Without it the TPU compiler asks the network which machine it runs on, and waits for an answer.

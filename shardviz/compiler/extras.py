@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from shardviz.errors import TargetError
 
 if TYPE_CHECKING:
-    from shardviz.compiler.targets import LaneName, Target
+    from shardviz.compiler.messages import LaneName
+    from shardviz.compiler.targets import Target
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from shardviz.compiler.pending import Cancelled, Pending
 from shardviz.errors import CompilerError, ShardvizError
 
 if TYPE_CHECKING:
-    from shardviz.compiler.targets import LaneName
+    from shardviz.compiler.messages import LaneName
 
 CANCEL_GRACE_S = 1.0
 """A cancelled request may still finish within this time: loading JAX again would take as long."""

@@ -12,7 +12,7 @@ from shardviz.errors import plural
 from shardviz.hardware.chips import HOST, Gpu, TpuChip
 
 if TYPE_CHECKING:
-    from shardviz.compiler.targets import LaneName
+    from shardviz.compiler.messages import LaneName
 
 SUGGESTED = 2
 

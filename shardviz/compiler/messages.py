@@ -7,7 +7,10 @@ carries what JAX needs of a problem and no more, and the child loads no other ro
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
+
+LaneName = Literal["simulated", "real", "tpu", "cuda"]
+"""Which child process answers: JAX can be set up for one of these in a process."""
 
 Versions = tuple[tuple[str, str], ...]
 """(name, version) of what computes the answers."""

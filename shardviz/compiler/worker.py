@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
     from shardviz.collectives import Operation
     from shardviz.compiler.compiled import Compiled
+    from shardviz.compiler.messages import LaneName
     from shardviz.compiler.ran import Ran
-    from shardviz.compiler.targets import LaneName, Target
+    from shardviz.compiler.targets import Target
     from shardviz.compiler.traced import DumpFolders, Traced
     from shardviz.planner.problem import Problem
     from shardviz.sharding import Mesh, ShardedArray

@@ -22,7 +22,7 @@ from shardviz.compiler.messages import About, Output, Question, Versions
 from shardviz.errors import CompilerError, TargetError
 
 if TYPE_CHECKING:
-    from shardviz.compiler.targets import LaneName
+    from shardviz.compiler.messages import LaneName
 
 # The text should name no files of this package, and an executable from a cache would leave no dump.
 jax.config.update("jax_traceback_in_locations_limit", 0)

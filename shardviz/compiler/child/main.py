@@ -15,7 +15,7 @@ from shardviz.compiler.messages import AskLayout, Broken, Progress, Question, Re
 from shardviz.compiler.versions import OLDEST_JAX, older_than
 
 if TYPE_CHECKING:
-    from shardviz.compiler.targets import LaneName
+    from shardviz.compiler.messages import LaneName
 
 _PR_SET_PDEATHSIG = 1
 

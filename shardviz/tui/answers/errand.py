@@ -12,7 +12,7 @@ from shardviz.tui.answers.answer import Answer, TracedAnswer, Verification
 
 if TYPE_CHECKING:
     from shardviz.compiler import Pending, Target, Worker
-    from shardviz.compiler.targets import LaneName
+    from shardviz.compiler.messages import LaneName
     from shardviz.errors import ShardvizError
     from shardviz.planner import Plan
     from shardviz.stepping.question import CollectiveQuestion
