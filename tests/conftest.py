@@ -20,9 +20,9 @@ from hypothesis import HealthCheck, settings
 
 import shardviz.compiler
 from shardviz.compiler import Cancelled, Worker
+from shardviz.compiler.installed import older_than
 from shardviz.compiler.lane import Lane
 from shardviz.compiler.messages import LaneName
-from shardviz.compiler.versions import older_than
 
 # Eight simulated devices.
 _DEVICES = "--xla_force_host_platform_device_count=8"

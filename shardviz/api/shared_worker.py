@@ -30,7 +30,7 @@ def ask(
     cannot take the problem.
     """
     from shardviz.compiler import Compiled
-    from shardviz.compiler.compiled import without_answer
+    from shardviz.compiler.target_result import without_answer
 
     worker = _worker()
     asked: list[Pending[Compiled] | Compiled] = []
@@ -56,7 +56,7 @@ def ask(
 
 def _answer(target: str, pending: Pending[Compiled], timeout: float) -> Compiled:
     from shardviz.compiler import Compiled
-    from shardviz.compiler.compiled import without_answer
+    from shardviz.compiler.target_result import without_answer
 
     try:
         return pending.result(min(timeout, threading.TIMEOUT_MAX))

@@ -87,7 +87,7 @@ class TargetSession(WorkerSession):
 
         Where a compiler failed, the reason is in its answer, and `exit_code` remembers it.
         """
-        from shardviz.compiler.compiled import without_answer
+        from shardviz.compiler.target_result import without_answer
 
         for number, (target, pending) in enumerate(self._pending):
             others = [(other.name, each) for other, each in self._pending[number + 1 :]]

@@ -10,8 +10,7 @@ from importlib import import_module
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from shardviz.compiler.child_process import ChildProcess
-from shardviz.compiler.last_words import last_words
+from shardviz.compiler.child_process import ChildProcess, stderr_tail
 from shardviz.compiler.messages import (
     About,
     Broken,
@@ -216,7 +215,7 @@ class Lane:
         else:
             hint = "ask again to start it anew, or ask --target shardy"
         # Who kills from outside lets nothing be said about it.
-        words = "" if how.endswith("SIGKILL") else last_words(log)
+        words = "" if how.endswith("SIGKILL") else stderr_tail(log)
         said = f": {words}" if words else ""
         return CompilerError(f"{pending.subject} {how}{doing}{said}", hint, log)
 

@@ -6,8 +6,8 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from shardviz.compiler.compiled import Compiled
 from shardviz.compiler.machines import GpuNodes
+from shardviz.compiler.target_result import Compiled
 from shardviz.hardware.placement import DeviceCoords, Placement
 from shardviz.hlo import read_hlo, read_shardy
 from shardviz.hlo.schedule.standing import with_standing

@@ -9,8 +9,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from shardviz.compiler.environments import environment_for
-from shardviz.compiler.extras import check_installed
+from shardviz.compiler.child_process import environment_for
+from shardviz.compiler.installed import check_installed
 from shardviz.compiler.lane import Lane
 from shardviz.compiler.messages import About, AskAbout, LayoutOutput, Output, Reply, RunOutput
 from shardviz.compiler.pending import Cancelled, Pending, settled
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from shardviz.collectives import Operation
-    from shardviz.compiler.compiled import Compiled
+    from shardviz.compiler.execution import Ran
     from shardviz.compiler.messages import LaneName
-    from shardviz.compiler.ran import Ran
+    from shardviz.compiler.pass_trace import DumpFolders, Traced
+    from shardviz.compiler.target_result import Compiled
     from shardviz.compiler.targets import Target
-    from shardviz.compiler.traced import DumpFolders, Traced
     from shardviz.planner.problem import Problem
     from shardviz.sharding import Mesh, ShardedArray
 
@@ -112,9 +112,9 @@ class Worker:
 
         Raises `CompilerError` as well, where there is no room for the compiler's dumps.
         """
+        from shardviz.compiler.pass_trace import DumpFolders, Traced, read_traced
         from shardviz.compiler.question import question_for
         from shardviz.compiler.reading import read_output
-        from shardviz.compiler.traced import DumpFolders, Traced, read_traced
 
         missing = _missing(problem, target)
         if missing is not None:
@@ -148,7 +148,7 @@ class Worker:
         Raises `QuestionError` for what the operation refuses, and `TargetError` for a target that runs
         nothing or can never have as many devices.
         """
-        from shardviz.compiler.ran import ran, run_request
+        from shardviz.compiler.execution import ran, run_request
 
         request = run_request(operation, mesh, shards, target)
         lane = self._lane(target.lane)
@@ -230,7 +230,7 @@ def _missing(problem: Problem, target: Target) -> Compiled | None:
 
     Raises `TargetError` for what `check_mesh` and `check_axis_types` refuse.
     """
-    from shardviz.compiler.compiled import without_answer
+    from shardviz.compiler.target_result import without_answer
     from shardviz.compiler.targets import check_axis_types, check_mesh
 
     check_axis_types(problem)

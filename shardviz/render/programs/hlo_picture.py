@@ -15,7 +15,7 @@ from itertools import accumulate
 from rich.style import Style
 from rich.text import Text
 
-from shardviz.compiler.compiled import Compiled
+from shardviz.compiler.target_result import Compiled
 from shardviz.hlo import Collective
 from shardviz.hlo.listed_line import ListedLine
 from shardviz.hlo.listing import Listing, Span, list_hlo

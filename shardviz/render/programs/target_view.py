@@ -8,8 +8,7 @@ from itertools import groupby
 from rich.text import Text
 
 from shardviz.compare import AS_PLANNED, SAME_TRAFFIC, Difference
-from shardviz.compiler.compiled import Compiled
-from shardviz.compiler.traffic import bytes_sent, traffic_of
+from shardviz.compiler.target_result import Compiled, bytes_sent, traffic_of
 from shardviz.errors import plural
 from shardviz.hardware import AxisRun, Placement, axis_runs
 from shardviz.hlo import Collective

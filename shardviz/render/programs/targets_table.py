@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from shardviz.compare import AS_PLANNED, SAME_TRAFFIC, Difference
-from shardviz.compiler.compiled import Compiled
+from shardviz.compiler.target_result import Compiled
 from shardviz.planner.problem import Problem
 from shardviz.render.axis_parts import parts_of_axes
 from shardviz.render.caption import spec_text

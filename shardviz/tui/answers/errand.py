@@ -79,7 +79,7 @@ class AskTarget(Errand[Answer]):
         return Answer(self._target, "answered", compiled=reply, differences=differences(self._plan, reply))
 
     def failed(self, error: ShardvizError) -> Answer:
-        from shardviz.compiler.compiled import without_answer
+        from shardviz.compiler.target_result import without_answer
 
         return Answer(self._target, "answered", compiled=without_answer(self._target.name, error))
 

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING
 from shardviz.errors import CompilerError
 
 if TYPE_CHECKING:
-    from shardviz.compiler.compiled import Compiled
+    from shardviz.compiler.target_result import Compiled
     from shardviz.hlo.passes.stage import Stage
     from shardviz.planner.problem import Problem
+
 
 PREFIX = "shardviz-passes-"
 MAX_TRIES = 10
