@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import shardviz
@@ -70,3 +71,16 @@ def test_rooms_import_only_what_they_may():
         if found not in {"errors", "lazy_names", "__version__", room(path)} | MAY_IMPORT[room(path)]
     ]
     assert wrong == []
+
+
+def test_the_architecture_names_what_is_there():
+    text = (ROOT.parent / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    rooms, walks, files = re.split(r"^## .*$", text, flags=re.MULTILINE)
+    named = set(re.findall(r"^\| `([\w.]+)/?`", rooms, re.MULTILINE)) | set(
+        re.findall(r", `([\w.]+)/?`(?=.*\|)", rooms)
+    )
+    assert {name.removesuffix(".py") for name in named} >= set(MAY_IMPORT) - {"__main__", "__init__"}
+    for path in re.findall(r"`((?:shardviz|docs|tests)/[\w./]*)`", files):
+        assert (ROOT.parent / path).exists() or "NN-" in path, path
+    for path in re.findall(r"`([a-z]+/[\w./]*)`", walks):
+        assert (ROOT / path).exists(), path

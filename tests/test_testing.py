@@ -180,10 +180,10 @@ def test_pytest_shows_the_users_line():
     [
         ({}, "no operation is named, so there is nothing to check"),
         ({"all_gather": ...}, "no operation is named, so there is nothing to check"),
-        ({"all_gather": -1}, "all_gather=-1 is not at a number of runs"),
+        ({"all_gather": -1}, "all_gather=-1 is not a number of runs"),
         ({"all_gather": "none"}, "all_gather='none' is not a number of runs"),
         ({"all_gather": 0.5}, "all_gather=0.5 is not a number of runs"),
-        ({"others": -1}, "others=-1 is not at a number of runs"),
+        ({"others": -1}, "others=-1 is not a number of runs"),
     ],
 )
 def test_a_check_of_nothing(expected, message):

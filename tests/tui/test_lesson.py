@@ -188,7 +188,7 @@ def test_an_answer_begins_where_it_is_to_be_seen():
                 assert app.scene.plan.steps[app.pane.chosen - 1].op == op
             else:
                 cells = app.pane.canvas.cells(app.pane.cursor)
-                assert (app.pane.cursor.array, cells.position(app.pane.cursor.spot)) == (array, position)
+                assert (app.pane.cursor.array, cells.position(app.pane.cursor.cell)) == (array, position)
 
     drive(script, SIZES["usual"])
 
