@@ -22,7 +22,7 @@ from shardviz.cli import lesson_runner as script
 from shardviz.cli.messages import print_note, working
 from shardviz.cli.process import ExitCode, on_signal
 from shardviz.collectives import Frames
-from shardviz.compiler import TARGETS, Compiled, Worker
+from shardviz.compiler import TARGETS, TargetResult, Worker
 from shardviz.compiler.child_process import simulated_environment, stderr_tail
 from shardviz.errors import ShardvizError, TargetError, plural
 from shardviz.lessons.checking import Complaint, complaints
@@ -209,7 +209,7 @@ class LessonVerifier:
                 return _said(lambda: _of_either(worker, question, first.result()))
 
 
-def _of_either(worker: Worker, question: PlanQuestion, shardy: Compiled) -> str:
+def _of_either(worker: Worker, question: PlanQuestion, shardy: TargetResult) -> str:
     """Shardy's disagreement, unless XLA's program for simulated devices agrees."""
     if not question.disagreement([shardy]):
         return ""

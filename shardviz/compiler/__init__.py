@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from shardviz.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from shardviz.compiler.target_result import Compiled as Compiled
+    from shardviz.compiler.target_result import TargetResult as TargetResult
     from shardviz.compiler.messages import About as About
     from shardviz.compiler.pending import Cancelled as Cancelled, Pending as Pending
-    from shardviz.compiler.execution import Ran as Ran
+    from shardviz.compiler.execution import ExecutionResult as ExecutionResult
     from shardviz.compiler.targets import (
         TARGETS as TARGETS,
         Target as Target,
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         check_mesh as check_mesh,
         parse_targets as parse_targets,
     )
-    from shardviz.compiler.pass_trace import Traced as Traced
+    from shardviz.compiler.pass_trace import PassTrace as PassTrace
     from shardviz.compiler.installed import installed_versions as installed_versions
     from shardviz.compiler.worker import Worker as Worker
 else:
@@ -30,12 +30,12 @@ else:
     __getattr__, __dir__, __all__ = lazy_names(
         __name__,
         {
-            "target_result": "Compiled",
+            "target_result": "TargetResult",
             "messages": "About",
             "pending": "Cancelled Pending",
-            "execution": "Ran",
+            "execution": "ExecutionResult",
             "targets": "TARGETS Target check_axis_types check_mesh parse_targets",
-            "pass_trace": "Traced",
+            "pass_trace": "PassTrace",
             "installed": "installed_versions",
             "worker": "Worker",
         },

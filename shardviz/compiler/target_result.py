@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Compiled:
+class TargetResult:
     """One target's answer to one problem.
 
     `status` is "ok", "error" (the compiler refused: `error` and `hint` say why) or "unavailable" (not
@@ -44,10 +44,10 @@ class Compiled:
     placement: Placement | None = None
 
 
-def without_answer(target: str, error: ShardvizError) -> Compiled:
+def without_answer(target: str, error: ShardvizError) -> TargetResult:
     """In the place of an answer: "unavailable" for a `TargetError`, "error" for any other."""
     status = "unavailable" if isinstance(error, TargetError) else "error"
-    return Compiled(target, status, error=error.message, hint=error.hint)
+    return TargetResult(target, status, error=error.message, hint=error.hint)
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Traffic:
     inside: tuple[Collective, ...]
 
 
-def traffic_of(compiled: Compiled, mesh: Mesh) -> Traffic | None:
+def traffic_of(compiled: TargetResult, mesh: Mesh) -> Traffic | None:
     """The parts of the traffic; None where all devices are in one slice or node, or nobody knows."""
     placement = compiled.placement
     if placement is None or len({place.slice for place in placement.places}) < 2:

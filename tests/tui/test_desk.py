@@ -228,7 +228,7 @@ def test_a_worker_that_is_killed_five_times_leaves_sentences_and_then_answers():
 
 
 def test_a_question_that_is_cancelled_while_jax_loads_does_not_load_it_again(monkeypatch):
-    monkeypatch.setattr("shardviz.compiler.lane.CANCEL_GRACE_S", 0.0)
+    monkeypatch.setattr("shardviz.compiler.worker_process.CANCEL_GRACE_S", 0.0)
     with Worker() as worker:
         desk = Watched(worker)
         desk.ask(scene(1, "shardy"))

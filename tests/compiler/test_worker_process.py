@@ -12,10 +12,10 @@ import pytest
 from shardviz.cli.entry import run
 from shardviz.compiler import TARGETS, Worker, parse_targets
 from shardviz.compiler.child_process import environment_for, stderr_tail
-from shardviz.compiler.lane import Lane
 from shardviz.compiler.messages import Machine
 from shardviz.compiler.pending import Pending
 from shardviz.compiler.question import question_for
+from shardviz.compiler.worker_process import WorkerProcess
 from shardviz.errors import CompilerError
 
 (V5E,) = parse_targets("v5e:2x4")
@@ -82,7 +82,7 @@ def test_a_compiler_that_dies_leaves_its_signal_and_last_words(matmul):
     question = replace(
         question_for(matmul("XY,Y_->X_"), V5E), target="v5e:0x4", machine=Machine("tpu", "v5e:0x4")
     )
-    lane = Lane("tpu", environment_for("tpu", os.environ), 60.0)
+    lane = WorkerProcess("tpu", environment_for("tpu", os.environ), 60.0)
     try:
         pending = Pending(question, lambda output: output, lane.withdraw)
         lane.submit(pending)

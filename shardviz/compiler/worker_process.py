@@ -43,7 +43,7 @@ _UNKNOWN_FLAG = re.compile(r"unknown (?:command line )?flag", re.IGNORECASE)
 _TPU_FLAGS = "LIBTPU_INIT_ARGS"
 
 
-class Lane:
+class WorkerProcess:
     """A child with one environment, a queue of requests, and the thread that serves it.
 
     The thread starts the child, and must be the one to do so: Linux ends the child when the thread that
