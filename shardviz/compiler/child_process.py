@@ -91,7 +91,7 @@ class ChildProcess:
         with suppress(subprocess.TimeoutExpired):
             self._popen.wait(seconds)
 
-    def bury(self) -> tuple[str, str]:
+    def reap(self) -> tuple[str, str]:
         """Kill it if need be and wait: how it ended ("was killed by SIGKILL"), and what it printed last."""
         self.kill()
         code = self._popen.wait()

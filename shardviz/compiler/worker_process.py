@@ -113,7 +113,7 @@ class WorkerProcess:
         while (pending := self._queue.get()) is not None:
             if not pending.done():
                 self._answer(pending)
-        self._bury()
+        self._reap()
 
     def _start(self) -> ChildProcess:
         with self._lock:
@@ -136,7 +136,7 @@ class WorkerProcess:
             pending.fail(self._death(pending))
         except Exception as error:
             # Whatever it is, the one who waits must hear of it, and the next request needs a sane child.
-            self._bury()
+            self._reap()
             pending.fail(CompilerError(f"{pending.subject} gave no answer: {error!r}"))
         finally:
             limit.cancel()
@@ -151,7 +151,7 @@ class WorkerProcess:
             if not was_idle or pending.stage or self._stopped_because:
                 raise
         # It died before it began, so this request is not to blame.
-        self._bury()
+        self._reap()
         return self._converse(self._begin(pending), pending)
 
     def _begin(self, pending: Pending[Any]) -> ChildProcess:
@@ -189,13 +189,13 @@ class WorkerProcess:
         """What the child says next. Raises `CompilerError` where that is that it cannot go on."""
         message = process.receive()
         if isinstance(message, Broken):
-            self._bury()
+            self._reap()
             raise CompilerError(f"jax cannot be used here: {message.reason}", message.hint)
         return message
 
     def _death(self, pending: Pending[Any]) -> CompilerError:
         """The error for a request whose child has died under it."""
-        how, log = self._bury()
+        how, log = self._reap()
         doing = f" while {pending.stage}" if pending.stage else ""
         if self._stopped_because:
             return CompilerError(
@@ -219,11 +219,11 @@ class WorkerProcess:
         said = f": {words}" if words else ""
         return CompilerError(f"{pending.subject} {how}{doing}{said}", hint, log)
 
-    def _bury(self) -> tuple[str, str]:
+    def _reap(self) -> tuple[str, str]:
         with self._lock:
             process, self._process = self._process, None
             self._loaded, self.versions = False, ()
-        return process.bury() if process is not None else ("was closed", "")
+        return process.reap() if process is not None else ("was closed", "")
 
     def _stop(self, pending: Pending[Any], reason: str) -> None:
         with self._lock:
