@@ -181,7 +181,7 @@ def test_an_answer_begins_where_it_is_to_be_seen():
         app = pilot.app
         for (name, number), (op, array, position) in ANSWERS.items():
             await app.open_lesson(at("reveal", find(name), number))
-            await pilot.pause()
+            await until(pilot, lambda: app.pane.area != "step" or app.pane.stepped is not None)
             if app.pane.area == "step":
                 assert app.pane.player.number == position
             elif op:
