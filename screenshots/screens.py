@@ -20,7 +20,7 @@ TPU: dict[str, Any] = {
     "einsum": "bd,df->bf",
     "specs": "XY,_Y->XY",
     "sizes": "b=1024,d=2048,f=8192",
-    "target": "v5e:2x4",
+    "targets": "v5e:2x4",
 }
 
 

@@ -121,8 +121,8 @@ def test_by_device_the_cursor_marks_its_device_in_every_array():
 
 def test_a_click_moves_the_cursor():
     async def script(pilot):
-        there = pilot.app.pane.sheet.cursor_at(60, 6)
-        x, y, _ = pilot.app.pane.sheet.place_of(there)
+        there = pilot.app.pane.canvas.cursor_at(60, 6)
+        x, y, _ = pilot.app.pane.canvas.place_of(there)
         await pilot.click("#cells", offset=(x + 1, y))
         await pilot.pause()
         assert pilot.app.pane.cursor == there
@@ -168,7 +168,7 @@ def test_65536_devices_scroll():
         assert "▸" in text
         assert "Y254" in text.splitlines()[0]
         cursor = pilot.app.pane.cursor
-        row, column = cursor.spot[1:]
+        row, column = cursor.cell[1:]
         assert f"X{row} Y{column}" in text
         assert f"X{row} " in next(line for line in text.splitlines() if "▸" in line)
 

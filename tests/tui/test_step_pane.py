@@ -113,11 +113,11 @@ def test_resizing_while_it_plays_keeps_the_round(monkeypatch):
 
 def test_another_algorithm_is_at_the_same_part_of_the_way():
     def check(pane):
-        assert pane.stepped.walk.schedule.algorithm == "bidirectional-ring"
+        assert pane.stepped.run.schedule.algorithm == "bidirectional-ring"
         assert (pane.player.number, pane.player.rounds) == (2, 4)
         assert pane.command_words().endswith("--step 2 --algorithm bidirectional-ring")
         pane.action_algorithm(-1)
-        assert pane.stepped.walk.schedule.algorithm == "ring"
+        assert pane.stepped.run.schedule.algorithm == "ring"
 
     play(["right"] * 3 + ["a"], check)
 
@@ -128,7 +128,7 @@ def test_the_algorithm_of_a_collective_of_its_own_belongs_to_the_problem():
         assert (pane.player.number, pane.player.rounds) == (1, 2)
         pane.app.action_undo()
         assert pane.editor.history.draft.collective.algorithm == ""
-        assert pane.stepped.walk.schedule.algorithm == "ring"
+        assert pane.stepped.run.schedule.algorithm == "ring"
 
     draft = ProblemForm(
         mesh="i=4", specs=("__",) * 3, collective=CollectiveFields("all_gather", data="3,9,5,2")
@@ -165,7 +165,7 @@ def test_the_round_stays_when_sizes_change_and_goes_with_the_collective():
         pane.editor.edit(replace(SMALL, sizes="b=16,d=16,f=16"))
         assert pane.player.number == 3
         pane.editor.edit(replace(SMALL, specs=("XY", "Y_", "XY")))
-        assert pane.stepped.walk.operation.name == "psum_scatter"
+        assert pane.stepped.run.operation.name == "psum_scatter"
         assert pane.player.number == 0
 
     play(["right"] * 3, check)
@@ -185,7 +185,7 @@ def test_links_are_a_ring_a_line_or_a_switch():
     def check(pane):
         found = []
         for _ in range(4):
-            found.append(str(pane.stepped.walk.links.topology))
+            found.append(str(pane.stepped.run.links.topology))
             pane.action_links()
         assert found == ["ring of 4", "line of 4", "switch with 4", "ring of 4"]
 
@@ -227,7 +227,7 @@ def test_links_that_were_chosen_stay_for_other_collectives():
                 pane.action_collective(1)
             if way == "o":
                 pane.editor.edit(replace(TWO_STEPS, collective=CollectiveFields("psum", axis="X")))
-            found.append((pane.stepped.walk.operation.name, pane.stepped.walk.links.topology.__class__))
+            found.append((pane.stepped.run.operation.name, pane.stepped.run.links.topology.__class__))
         assert [kind for _, kind in found] == [Switch] * 3
         assert len({name for name, _ in found}) > 1
 
@@ -324,13 +324,13 @@ def test_any_other_collective_is_played():
         assert "bidirectional-ring" in text
         assert field.value
         await pilot.press(*"psum", "space", "home", "shift+end", *"all_t", "space", "tab", "Y", "enter")
-        assert pane.stepped.walk.operation.name == "all_to_all"
+        assert pane.stepped.run.operation.name == "all_to_all"
         assert pane.command_words() == "shardviz step all_to_all --axis Y"
         assert "columns: the device it goes to" in text_of(app)
         await pilot.press("n", "O")
-        assert pane.stepped.walk.operation.name == "psum"
+        assert pane.stepped.run.operation.name == "psum"
         app.action_undo()
-        assert pane.stepped.walk.operation.name == "all_to_all"
+        assert pane.stepped.run.operation.name == "all_to_all"
 
     drive(script, draft=SMALL, screen="step")
 

@@ -67,6 +67,7 @@ class StepPane(Pane):
         self.player = Player()
         self.stepped: PreparedRun | None = None
         self.chosen = Chosen()
+        self._beginning: Place | None = None
         self._scene: ResolvedProblem | None = None
         self._answers: Mapping[str, Answer] = {}
         self._group = 0
@@ -98,6 +99,8 @@ class StepPane(Pane):
         self._choose()
 
     def begin(self, place: Place) -> None:
+        # Before the modules are there no round can be gone to.
+        self._beginning = None if self.is_loaded else place
         self._group, self._page, self._view = self.chosen.group_of(place.position), None, "devices"
         self._open_form(False)
         if self.chosen.forget() and self.is_loaded:
@@ -324,6 +327,8 @@ class StepPane(Pane):
     def on_step_pane_loaded(self) -> None:
         StepPane.is_loaded = True
         self._choose()
+        if self._beginning is not None:
+            self.begin(self._beginning)
 
     def _take(self, found: PreparedRun | ShardvizError) -> None:
         if isinstance(found, ShardvizError):
