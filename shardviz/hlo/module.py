@@ -46,6 +46,13 @@ _INSTRUCTION = re.compile(r"^[ \t]*+(?:ROOT )?%?[\w.-]++ = \(?[a-z][a-z0-9]*\[",
 _ANY_INSTRUCTION = re.compile(r"^[ \t]*+(?:ROOT )?%?[^\s=,(){}]++ = [a-z(]", re.MULTILINE)
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"?')
 _QUOTE = re.compile(r'(?<!\\)"')
+_RUNNING = {
+    " while(": ("body",),
+    " conditional(": ("branch_computations", "true_computation", "false_computation"),
+    " async-start(": ("calls",),
+}
+"""What runs other computations, and the attributes that name them."""
+_NAME = re.compile(r"[^\s,{}()=%]+")
 _SHARDED = re.compile(r"[ ]sharding=\{(?:devices=|mesh\[)")
 
 
@@ -316,6 +323,24 @@ class Reader:
             self.unread.append("the text breaks off before its ENTRY computation, which runs the others")
         elif last is not None:
             self.unread.append(f"the text breaks off inside {quote(last)}")
+        elif self.computations.entry is not None and (missing := self._missing()):
+            others = f" and {plural(len(missing) - 1, 'other')}" if missing[1:] else ""
+            self.unread.append(f"the text is without {quote(missing[0])}{others}, which it runs")
+
+    def _missing(self) -> list[str]:
+        """The bodies of loops, the branches and the wrapped computations that the text does not have."""
+        missing: dict[str, None] = {}
+        for opcode, keys in _RUNNING.items():
+            position = self.text.find(opcode)
+            while position >= 0:
+                start, stop = line_at(self.text, position)
+                instruction = parse_instruction(self.text, start)
+                if instruction is not None and instruction.opcode == opcode[1:-1]:
+                    called = " ".join(instruction.attributes.get(key, "") for key in keys)
+                    names = _NAME.findall(called)
+                    missing.update((name, None) for name in names if not self.computations.named(name, start))
+                position = self.text.find(opcode, stop)
+        return list(missing)
 
 
 def _module(text: str) -> re.Match[str] | None:

@@ -254,3 +254,29 @@ def test_the_permute_that_closes_a_ring_behind_its_loop(fetched):
         ("to-left", "to-right", "closing"),
     )
     assert (found.matmuls, found.wire_bytes) == (("dot.1", "dot.2"), 5 * 256)
+
+
+GATHERED_BY_HAND = """HloModule m, is_scheduled=true, num_partitions=3
+
+ENTRY %main (p: f32[8,8], w: f32[8,8]) -> f32[8,8] {
+  %a = f32[8,8] parameter(0)
+  %w = f32[8,8] parameter(1)
+  %first = f32[8,8] collective-permute(%a), channel_id=1, source_target_pairs={{0,1},{1,2},{2,0}}
+  %second = f32[8,8] collective-permute(%first), channel_id=2, source_target_pairs={{0,1},{1,2},{2,0}}
+#  %dot.1 = f32[8,8] dot(%whole, %w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  %dot.2 = f32[8,8] dot(%first, %w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  %dot.3 = f32[8,8] dot(%second, %w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT %sum = f32[8,8] fusion(%dot.1, %dot.2, %dot.3), kind=kLoop, calls=%sums
+}
+"""
+
+
+@pytest.mark.parametrize("fetched", ["  %whole = f32[8,8] bitcast(%a)\n", FETCHED])
+def test_a_ring_whose_own_piece_is_multiplied_as_it_was_fetched(fetched):
+    """The first layer's own piece is an argument, which XLA fetches in parts for its matmul."""
+    (found,) = read_hlo(GATHERED_BY_HAND.replace("#", fetched)).collective_matmuls
+    assert (found.op, found.permutes, found.matmuls) == (
+        "all-gather",
+        ("first", "second"),
+        ("dot.1", "dot.2", "dot.3"),
+    )

@@ -404,3 +404,20 @@ def test_branches_come_in_the_order_in_which_they_are_defined():
         f"  ROOT %c = f32[8] conditional(%i{', %x' * 8}), branch_computations={{{called}}}\n}}\n"
     )
     assert [each.name for each in read_hlo(text).collectives] == [f"of.{name}" for name in names]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "%r = f32[8] while(%p), condition=%test, body=%layers",
+        "%r = f32[8] conditional(%p, %p), branch_computations={%layers, %test}",
+        "%r = (f32[8], f32[2], u32[]) async-start(%p), calls=%layers",
+    ],
+)
+def test_an_entry_alone_says_that_it_lacks_what_it_runs(line):
+    """As pasted without the computations above it: what they send is not nothing."""
+    entry = f"ENTRY %main (p: f32[8]) -> f32[8] {{\n  %p = f32[8] parameter(0)\n  {line}\n}}\n"
+    (complaint,) = read_hlo(f"HloModule m, num_partitions=8\n\n{entry}").unread
+    assert complaint.startswith("the text is without 'layers'")
+    layers = "%layers (p: f32[8]) -> f32[8] {\n  %p = f32[8] parameter(0)\n}\n"
+    assert not any("'layers'" in each for each in read_hlo(f"HloModule m\n\n{layers}\n{entry}").unread)

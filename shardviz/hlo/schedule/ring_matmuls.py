@@ -29,7 +29,8 @@ MAX_TERMS = 16
 _JOINS = ("concatenate", "pad", "fusion")
 """Opcodes that put pieces side by side; the result is larger than a piece."""
 _SUMS = ("add", "fusion")
-_PARTS = ("slice", "dynamic-slice", "slice-start", "slice-done")
+_FETCHES = ("slice-start", "slice-done")
+_PARTS = ("slice", "dynamic-slice", *_FETCHES)
 _JOINED = 'custom_call_target="ConcatBitcast"'
 """The parts of an array, fetched one by one, as the array again."""
 
@@ -172,10 +173,14 @@ class _Search:
 
     def _is_part(self, value: Value) -> bool:
         """Whether a value is a part of its source, or all of it, or the parts of one that were fetched."""
+        return self._is_fetched(value) or self._flow.step(value).opcode in _PARTS
+
+    def _is_fetched(self, value: Value) -> bool:
+        """Whether a value is its source, at once or fetched in parts and put together again."""
         if self._flow.is_move(value):
             return True
         step = self._flow.step(value)
-        return step.opcode in _PARTS or self._flow.steps.text.find(_JOINED, step.inside, step.stop) >= 0
+        return step.opcode in _FETCHES or self._flow.steps.text.find(_JOINED, step.inside, step.stop) >= 0
 
     def _others(self, user: Value, values: Collection[Value]) -> set[Value]:
         """What an instruction takes beside the values, back to where it, or what it is a part of, is made."""
@@ -282,7 +287,7 @@ class _Search:
     def _multiplied(self, value: Value) -> frozenset[Value]:
         """The matmuls that multiply a value, under whatever name, alone or beside others."""
         if value not in self._multiplied_by:
-            names = self._flow.ahead(value, self._flow.is_move)
+            names = self._flow.ahead(value, self._is_fetched)
             found = {user for user in names if self._multiplies(user, names)}
             found.update(*(self._multiplied_together(user, value) for user in names))
             self._multiplied_by[value] = frozenset(found)
