@@ -20,9 +20,9 @@ from hypothesis import HealthCheck, settings
 
 import shardviz.compiler
 from shardviz.compiler import Cancelled, Worker
-from shardviz.compiler.lane import Lane
-from shardviz.compiler.targets import LaneName
-from shardviz.compiler.versions import older_than
+from shardviz.compiler.installed import older_than
+from shardviz.compiler.messages import LaneName
+from shardviz.compiler.worker_process import WorkerProcess
 
 # Eight simulated devices.
 _DEVICES = "--xla_force_host_platform_device_count=8"
@@ -124,7 +124,7 @@ def everybody_asks_the_same_compilers(worker: Worker) -> Iterator[None]:
     """
 
     class Asking(Worker):
-        def _lane(self, name: LaneName) -> Lane:
+        def _lane(self, name: LaneName) -> WorkerProcess:
             if self._closed:
                 raise Cancelled("the worker was closed")
             return worker._lane(name)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from shardviz.compare import Difference
-    from shardviz.compiler import Compiled
+    from shardviz.compiler import TargetResult
     from shardviz.planner import Candidate, Plan, Problem
     from shardviz.render.palette import Palette
 
@@ -29,14 +29,14 @@ class Explanation(Shown):
     """The answer of `shardviz explain`: the plan, each target's answer, and its differences."""
 
     plan: Plan
-    compiled: tuple[Compiled, ...]
+    compiled: tuple[TargetResult, ...]
     differences: tuple[Difference, ...]
 
     @property
     def problem(self) -> Problem:
         return self.plan.problem
 
-    def target(self, name: str) -> Compiled:
+    def target(self, name: str) -> TargetResult:
         """The answer of one target; `QuestionError` for one that was not asked."""
         for each in self.compiled:
             if each.target == name:
@@ -101,7 +101,7 @@ def explain(
             "give specs='XY,Y_->X_', or compare all ways with shardviz.rank(…)",
         )
     planned = plan(problem)
-    compiled: tuple[Compiled, ...] = ()
+    compiled: tuple[TargetResult, ...] = ()
     if asked:
         compiled = ask(problem, asked, timeout, may_refuse=target == DEFAULT_TARGET)
     found = tuple(difference for each in compiled for difference in differences(planned, each))

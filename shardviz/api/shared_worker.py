@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from shardviz.errors import CompilerError, TargetError
 
 if TYPE_CHECKING:
-    from shardviz.compiler import Compiled, Pending, Target, Worker
+    from shardviz.compiler import Pending, Target, TargetResult, Worker
     from shardviz.planner import Problem
 
 _lock = threading.Lock()
@@ -22,18 +22,18 @@ _workers: dict[int, Worker] = {}
 
 def ask(
     problem: Problem, targets: Sequence[Target], timeout: float, may_refuse: bool
-) -> tuple[Compiled, ...]:
+) -> tuple[TargetResult, ...]:
     """Each target's answer. Where a compiler failed, or took longer than `timeout` seconds, it says so.
 
     The compilers stay loaded from one question to the next, until Python ends. `may_refuse`: nobody chose
     the targets, so one that cannot hold the mesh says so as well. Raises `TargetError` for targets that
     cannot take the problem.
     """
-    from shardviz.compiler import Compiled
-    from shardviz.compiler.compiled import without_answer
+    from shardviz.compiler import TargetResult
+    from shardviz.compiler.target_result import without_answer
 
     worker = _worker()
-    asked: list[Pending[Compiled] | Compiled] = []
+    asked: list[Pending[TargetResult] | TargetResult] = []
     try:
         for target in targets:
             try:
@@ -44,19 +44,19 @@ def ask(
                 asked.append(without_answer(target.name, error))
         names = (target.name for target in targets)
         return tuple(
-            each if isinstance(each, Compiled) else _answer(name, each, timeout)
+            each if isinstance(each, TargetResult) else _answer(name, each, timeout)
             for name, each in zip(names, asked, strict=True)
         )
     finally:
         # An error, or an interrupt, leaves questions whose answers nobody waits for.
         for each in asked:
-            if not isinstance(each, Compiled) and not each.done():
+            if not isinstance(each, TargetResult) and not each.done():
                 each.cancel()
 
 
-def _answer(target: str, pending: Pending[Compiled], timeout: float) -> Compiled:
-    from shardviz.compiler import Compiled
-    from shardviz.compiler.compiled import without_answer
+def _answer(target: str, pending: Pending[TargetResult], timeout: float) -> TargetResult:
+    from shardviz.compiler import TargetResult
+    from shardviz.compiler.target_result import without_answer
 
     try:
         return pending.result(min(timeout, threading.TIMEOUT_MAX))
@@ -66,7 +66,7 @@ def _answer(target: str, pending: Pending[Compiled], timeout: float) -> Compiled
         doing = f" while {pending.stage}" if pending.stage else ""
         pending.cancel()
         slow = f"{pending.subject} took longer than {timeout:g} s{doing} and was stopped"
-        return Compiled(target, "error", error=slow, hint="give it longer with a larger timeout")
+        return TargetResult(target, "error", error=slow, hint="give it longer with a larger timeout")
 
 
 def _worker() -> Worker:

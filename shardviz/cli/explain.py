@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from shardviz.cli.screen import Screen
     from shardviz.cli.step_output import StepOptions
     from shardviz.cli.target_session import TargetSession
-    from shardviz.compiler import Compiled
+    from shardviz.compiler import TargetResult
     from shardviz.planner import Problem
 
 
@@ -256,7 +256,7 @@ def _print_plan(
     return session.exit_code
 
 
-def _show_program(compiled: Compiled, problem: Problem, page: Screen, with_hlo: bool) -> None:
+def _show_program(compiled: TargetResult, problem: Problem, page: Screen, with_hlo: bool) -> None:
     if with_hlo and compiled.status == "ok":
         from shardviz.render.programs.hlo_picture import program_view
 

@@ -18,7 +18,7 @@ EXAMPLES = (
 @options.page
 def command(as_json: bool, width: int | None, color: str) -> None:
     """Show the versions that answers depend on; shardviz targets lists the targets."""
-    from shardviz.compiler.versions import installed_versions, libtpu_mismatch
+    from shardviz.compiler.installed import installed_versions, libtpu_mismatch
 
     versions = installed_versions()
     warning = libtpu_mismatch(versions)

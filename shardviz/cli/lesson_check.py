@@ -22,9 +22,8 @@ from shardviz.cli import lesson_runner as script
 from shardviz.cli.messages import print_note, working
 from shardviz.cli.process import ExitCode, on_signal
 from shardviz.collectives import Frames
-from shardviz.compiler import TARGETS, Compiled, Worker
-from shardviz.compiler.environments import simulated_environment
-from shardviz.compiler.last_words import last_words
+from shardviz.compiler import TARGETS, TargetResult, Worker
+from shardviz.compiler.child_process import simulated_environment, stderr_tail
 from shardviz.errors import ShardvizError, TargetError, plural
 from shardviz.lessons.checking import Complaint, complaints
 from shardviz.lessons.course import file_names, find
@@ -210,7 +209,7 @@ class LessonVerifier:
                 return _said(lambda: _of_either(worker, question, first.result()))
 
 
-def _of_either(worker: Worker, question: PlanQuestion, shardy: Compiled) -> str:
+def _of_either(worker: Worker, question: PlanQuestion, shardy: TargetResult) -> str:
     """Shardy's disagreement, unless XLA's program for simulated devices agrees."""
     if not question.disagreement([shardy]):
         return ""
@@ -296,7 +295,7 @@ class Programs:
         if printed >= script.MAX_BYTES:
             return f"it prints more than {script.MAX_BYTES:,} bytes"
         if code != "0":
-            words = last_words(_last_of(folder / "err"))
+            words = stderr_tail(_last_of(folder / "err"))
             return f"it ended with {code}{f': {words}' if words else ''}"
         return "" if _last_of(folder / "out").strip() else "it prints nothing"
 

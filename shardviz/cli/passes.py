@@ -14,7 +14,7 @@ from shardviz.drafts.form import SPECS
 from shardviz.errors import CompilerError, QuestionError, TargetError
 
 if TYPE_CHECKING:
-    from shardviz.compiler import Target, Traced
+    from shardviz.compiler import PassTrace, Target
 
 ALL = "all"
 EXAMPLES = (
@@ -118,7 +118,7 @@ def _one_target(text: str) -> Target:
     return targets[0]
 
 
-def _check(traced: Traced) -> None:
+def _check(traced: PassTrace) -> None:
     """Raise what the target said where it gave no answer."""
     compiled = traced.compiled
     if compiled.status == "unavailable":

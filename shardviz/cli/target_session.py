@@ -15,7 +15,7 @@ from shardviz.errors import CompilerError, TargetError
 if TYPE_CHECKING:
     from typing import Self
 
-    from shardviz.compiler import Compiled, Pending, Worker
+    from shardviz.compiler import Pending, TargetResult, Worker
     from shardviz.planner import Problem
 
 
@@ -57,7 +57,7 @@ class TargetSession(WorkerSession):
         self._targets = parse_targets(text)
         super().__init__(started_worker(timeout, *self._targets) if self._targets else None)
         self._may_drop = may_drop
-        self._pending: list[tuple[Target, Pending[Compiled]]] = []
+        self._pending: list[tuple[Target, Pending[TargetResult]]] = []
 
     def ask(self, problem: Problem) -> None:
         """Send the problem to every target. Raises `TargetError` where none, or a chosen one, can take it."""
@@ -82,12 +82,12 @@ class TargetSession(WorkerSession):
             return False
         return True
 
-    def answers(self) -> Iterator[Compiled]:
+    def answers(self) -> Iterator[TargetResult]:
         """The answers in the order of the targets, each as soon as it and those before it are ready.
 
         Where a compiler failed, the reason is in its answer, and `exit_code` remembers it.
         """
-        from shardviz.compiler.compiled import without_answer
+        from shardviz.compiler.target_result import without_answer
 
         for number, (target, pending) in enumerate(self._pending):
             others = [(other.name, each) for other, each in self._pending[number + 1 :]]

@@ -20,9 +20,8 @@ from shardviz.codegen.code_literals import (
 )
 from shardviz.codegen.limits import may_be_refused, needs_explicit, runs_on_a_laptop
 from shardviz.compiler.child.gpu_configs import target_config
-from shardviz.compiler.machines import GpuNodes, Machines, TpuSlices
+from shardviz.compiler.machines import GpuNodes, Machines, TpuSlices, parts_by_slice
 from shardviz.compiler.question import subscripts
-from shardviz.compiler.slices import parts_by_slice
 from shardviz.compiler.targets import MAX_CPU_DEVICES, TARGETS, check_mesh
 from shardviz.errors import plural
 from shardviz.sharding import Mesh

@@ -58,7 +58,7 @@ __all__ = ["AS_PLANNED", "SAME_TRAFFIC", "Difference", "compare", "differences"]
 
 
 class Answer(Protocol):
-    """What is compared of a target's answer: `shardviz.compiler.Compiled` has it."""
+    """What is compared of a target's answer: `shardviz.compiler.TargetResult` has it."""
 
     @property
     def target(self) -> str: ...

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from shardviz.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from shardviz.compiler.compiled import Compiled as Compiled
+    from shardviz.compiler.target_result import TargetResult as TargetResult
     from shardviz.compiler.messages import About as About
     from shardviz.compiler.pending import Cancelled as Cancelled, Pending as Pending
-    from shardviz.compiler.ran import Ran as Ran
+    from shardviz.compiler.execution import ExecutionResult as ExecutionResult
     from shardviz.compiler.targets import (
         TARGETS as TARGETS,
         Target as Target,
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
         check_mesh as check_mesh,
         parse_targets as parse_targets,
     )
-    from shardviz.compiler.traced import Traced as Traced
-    from shardviz.compiler.versions import installed_versions as installed_versions
+    from shardviz.compiler.pass_trace import PassTrace as PassTrace
+    from shardviz.compiler.installed import installed_versions as installed_versions
     from shardviz.compiler.worker import Worker as Worker
 else:
     # Loaded on first use: the child imports this package too, and has no need of the parent's side.
     __getattr__, __dir__, __all__ = lazy_names(
         __name__,
         {
-            "compiled": "Compiled",
+            "target_result": "TargetResult",
             "messages": "About",
             "pending": "Cancelled Pending",
-            "ran": "Ran",
+            "execution": "ExecutionResult",
             "targets": "TARGETS Target check_axis_types check_mesh parse_targets",
-            "traced": "Traced",
-            "versions": "installed_versions",
+            "pass_trace": "PassTrace",
+            "installed": "installed_versions",
             "worker": "Worker",
         },
     )

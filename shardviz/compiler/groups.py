@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib.util import find_spec
 
-from shardviz.compiler.extras import EXTRAS
+from shardviz.compiler.installed import EXTRAS, versions_of
 from shardviz.compiler.machine_names import MAX_DEVICES, MAX_GPUS
 from shardviz.compiler.machines import GpuNodes, TpuSlices
-from shardviz.compiler.targets import TARGETS, LaneName
-from shardviz.compiler.versions import versions_of
+from shardviz.compiler.messages import LaneName
+from shardviz.compiler.targets import TARGETS
 from shardviz.errors import plural
 from shardviz.hardware.chips import GPUS, TPUS, Gpu, TpuChip
 

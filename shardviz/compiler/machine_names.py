@@ -14,7 +14,6 @@ import math
 import re
 
 from shardviz.compiler.machines import GpuNodes, Machines, TpuSlices, times, tori
-from shardviz.compiler.targets import TARGETS
 from shardviz.errors import plural, quote
 from shardviz.hardware.chips import GPUS, TPU_ALIASES, TPUS, Gpu, TpuChip
 
@@ -70,10 +69,6 @@ def parse_machines(name: str) -> Machines | None:
     counted = None if match["colon"] else _COUNTED.fullmatch(chip)
     if counted is not None:
         return _counted(counted, match)
-    if chip in TARGETS:
-        raise Fault(
-            f"{chip} takes no size,", *match.span(), f"write {chip}; its devices are as many as the mesh's"
-        )
     named = None if match["colon"] else _NAMED.search(name)
     if named is None and (
         match["colon"] or match["count"] is not None or (len(chip) <= 40 and _LIKELY.fullmatch(chip))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -12,7 +13,7 @@ from shardviz.errors import plural
 from shardviz.hardware.chips import HOST, Gpu, TpuChip
 
 if TYPE_CHECKING:
-    from shardviz.compiler.targets import LaneName
+    from shardviz.compiler.messages import LaneName
 
 SUGGESTED = 2
 
@@ -149,3 +150,15 @@ def tori(chip: TpuChip, chips: int) -> list[tuple[int, ...]]:
 def times(sizes: tuple[int, ...]) -> str:
     """``4x4x8``."""
     return "x".join(map(str, sizes))
+
+
+def parts_by_slice(sizes: Sequence[int], slices: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Of each axis, its size within a slice and across the slices: the leading axes lie across them.
+
+    >>> parts_by_slice((4, 8), 2)
+    ((2, 8), (2, 1))
+    """
+    across: list[int] = []
+    for size in sizes:
+        across.append(math.gcd(size, slices // math.prod(across)))
+    return tuple(size // part for size, part in zip(sizes, across, strict=True)), tuple(across)

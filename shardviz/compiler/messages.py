@@ -1,4 +1,4 @@
-"""What the two processes say to each other: frozen objects of plain values, pickled.
+"""What the two processes say to each other, and the pipes for it: frozen objects of plain values, pickled.
 
 The child imports this file before it answers, and every import delays the first answer. So a question
 carries what JAX needs of a problem and no more, and the child loads no other room of shardviz.
@@ -6,8 +6,13 @@ carries what JAX needs of a problem and no more, and the child loads no other ro
 
 from __future__ import annotations
 
+import os
+import pickle
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
+
+LaneName = Literal["simulated", "real", "tpu", "cuda"]
+"""Which child process answers: JAX can be set up for one of these in a process."""
 
 Versions = tuple[tuple[str, str], ...]
 """(name, version) of what computes the answers."""
@@ -199,3 +204,41 @@ class About:
 
 Request = Question | RunCollective | AskLayout | AskAbout
 Reply = Output | RunOutput | LayoutOutput | About
+
+
+_LENGTH_BYTES = 8
+
+
+class Channel:
+    """One end of a pair of pipes; each object goes as its length and its pickle.
+
+    Not for concurrent senders, nor concurrent receivers.
+    """
+
+    def __init__(self, read_fd: int, write_fd: int) -> None:
+        self.read_fd, self.write_fd = read_fd, write_fd
+
+    def send(self, message: object) -> None:
+        """Write one object; `BrokenPipeError` when nobody reads any more."""
+        body = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
+        data = memoryview(len(body).to_bytes(_LENGTH_BYTES, "big") + body)
+        while data:
+            data = data[os.write(self.write_fd, data) :]
+
+    def receive(self) -> object:
+        """Wait for one object; `EOFError` when the other end is closed."""
+        length = int.from_bytes(self._read(_LENGTH_BYTES), "big")
+        return pickle.loads(self._read(length))
+
+    def close(self) -> None:
+        os.close(self.read_fd)
+        os.close(self.write_fd)
+
+    def _read(self, count: int) -> bytes:
+        data = bytearray()
+        while len(data) < count:
+            piece = os.read(self.read_fd, min(count - len(data), 1 << 20))
+            if not piece:
+                raise EOFError
+            data += piece
+        return bytes(data)

@@ -6,8 +6,8 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from shardviz.compiler.compiled import Compiled
 from shardviz.compiler.machines import GpuNodes
+from shardviz.compiler.target_result import TargetResult
 from shardviz.hardware.placement import DeviceCoords, Placement
 from shardviz.hlo import read_hlo, read_shardy
 from shardviz.hlo.schedule.standing import with_standing
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 _NO_ROOM = re.compile(r"RESOURCE_EXHAUSTED|[Oo]ut of memory")
 
 
-def read_output(output: Output, problem: Problem, target: Target, versions: Versions) -> Compiled:
+def read_output(output: Output, problem: Problem, target: Target, versions: Versions) -> TargetResult:
     """The answer of a target. Raises what the readers raise for a text that they cannot read."""
-    answer = Compiled(
+    answer = TargetResult(
         target.name,
         output.status,
         result_spec=_partition_spec(output.result_spec),

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from shardviz.errors import TargetError, place, plural, quote
 
 if TYPE_CHECKING:
     from shardviz.compiler.machines import Machines
+    from shardviz.compiler.messages import LaneName
     from shardviz.planner.problem import Problem
     from shardviz.sharding import Mesh
-
-LaneName = Literal["simulated", "real", "tpu", "cuda"]
-"""Which child process answers: JAX can be set up for one of these in a process."""
 
 MAX_CPU_DEVICES = 2048
 """XLA's CPU client numbers the devices of its second process from 2048 (jaxlib 0.10 and 0.12)."""
@@ -97,6 +95,11 @@ def _target(piece: str, text: str, start: int) -> Target:
     name = piece.lower()
     if name in TARGETS:
         return TARGETS[name]
+    unsized = name.partition(":")[0].rpartition("*")[2].strip()
+    if unsized in TARGETS:
+        where = place(text, start, start + len(name))
+        hint = f"write {unsized}; its devices are as many as the mesh's"
+        raise TargetError(f"{unsized} takes no size, {where}", hint)
     # Only now: most questions name no hardware.
     from shardviz.compiler.machine_names import Fault, parse_machines
 

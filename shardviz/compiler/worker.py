@@ -9,11 +9,11 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from shardviz.compiler.environments import environment_for
-from shardviz.compiler.extras import check_installed
-from shardviz.compiler.lane import Lane
+from shardviz.compiler.child_process import environment_for
+from shardviz.compiler.installed import check_installed
 from shardviz.compiler.messages import About, AskAbout, LayoutOutput, Output, Reply, RunOutput
 from shardviz.compiler.pending import Cancelled, Pending, settled
+from shardviz.compiler.worker_process import WorkerProcess
 from shardviz.errors import TargetError
 
 if TYPE_CHECKING:
@@ -22,10 +22,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from shardviz.collectives import Operation
-    from shardviz.compiler.compiled import Compiled
-    from shardviz.compiler.ran import Ran
-    from shardviz.compiler.targets import LaneName, Target
-    from shardviz.compiler.traced import DumpFolders, Traced
+    from shardviz.compiler.execution import ExecutionResult
+    from shardviz.compiler.messages import LaneName
+    from shardviz.compiler.pass_trace import DumpFolders, PassTrace
+    from shardviz.compiler.target_result import TargetResult
+    from shardviz.compiler.targets import Target
     from shardviz.planner.problem import Problem
     from shardviz.sharding import Mesh, ShardedArray
 
@@ -44,10 +45,10 @@ class Worker:
 
     def __init__(self, time_limit: float = TIME_LIMIT_S) -> None:
         self._time_limit = time_limit
-        self._lanes: dict[LaneName, Lane] = {}
+        self._lanes: dict[LaneName, WorkerProcess] = {}
         self._lock = threading.Lock()
         self._closed = False
-        self._answers: dict[tuple[object, ...], Compiled] = {}
+        self._answers: dict[tuple[object, ...], TargetResult] = {}
         self._folders: DumpFolders | None = None
 
     def __enter__(self) -> Worker:
@@ -70,7 +71,7 @@ class Worker:
 
     def submit(
         self, problem: Problem, target: Target, on_progress: Callable[[str], None] | None = None
-    ) -> Pending[Compiled]:
+    ) -> Pending[TargetResult]:
         """Ask a target about a problem. `on_progress` is called with each stage, from another thread.
 
         Raises `TargetError` for what `check_mesh` and `check_axis_types` refuse.
@@ -84,14 +85,14 @@ class Worker:
             return settled(missing)
         lane = self._lane(target.lane)
 
-        def finish(output: Reply) -> Compiled:
+        def finish(output: Reply) -> TargetResult:
             assert isinstance(output, Output)
             answer = read_output(output, problem, target, lane.versions)
             self._remember(problem, answer)
             return answer
 
         request = question_for(problem, target)
-        pending: Pending[Compiled] = Pending(request, finish, lane.withdraw, on_progress)
+        pending: Pending[TargetResult] = Pending(request, finish, lane.withdraw, on_progress)
         with self._lock:
             known = self._answers.get((problem, target.name, lane.versions))
         if known is not None:
@@ -100,35 +101,35 @@ class Worker:
             lane.submit(pending)
         return pending
 
-    def ask(self, problem: Problem, target: Target) -> Compiled:
+    def ask(self, problem: Problem, target: Target) -> TargetResult:
         """Ask and wait. Raises `TargetError`, or `CompilerError` when the compiler dies or takes too long."""
         return self.submit(problem, target).result()
 
     def trace(
         self, problem: Problem, target: Target, on_progress: Callable[[str], None] | None = None
-    ) -> Pending[Traced]:
+    ) -> Pending[PassTrace]:
         """Ask a target about a problem, pass by pass; otherwise as `submit`. Such answers are not kept.
 
         Raises `CompilerError` as well, where there is no room for the compiler's dumps.
         """
+        from shardviz.compiler.pass_trace import DumpFolders, PassTrace, read_traced
         from shardviz.compiler.question import question_for
         from shardviz.compiler.reading import read_output
-        from shardviz.compiler.traced import DumpFolders, Traced, read_traced
 
         missing = _missing(problem, target)
         if missing is not None:
-            return settled(Traced(missing))
+            return settled(PassTrace(missing))
         lane = self._lane(target.lane)
         with self._lock:
             folders = self._folders = self._folders or DumpFolders()
         folder = folders.make()
 
-        def finish(output: Reply) -> Traced:
+        def finish(output: Reply) -> PassTrace:
             assert isinstance(output, Output)
             return read_traced(read_output(output, problem, target, lane.versions), folder, problem)
 
         question = replace(question_for(problem, target), dump_to=folder)
-        pending: Pending[Traced] = Pending(
+        pending: Pending[PassTrace] = Pending(
             question, finish, lane.withdraw, on_progress, on_end=lambda: folders.remove(folder)
         )
         lane.submit(pending)
@@ -141,22 +142,22 @@ class Worker:
         shards: NDArray[Any],
         target: Target,
         on_progress: Callable[[str], None] | None = None,
-    ) -> Pending[Ran]:
+    ) -> Pending[ExecutionResult]:
         """Have JAX run a collective. `shards` has the mesh's devices by position as its first dimension.
 
         Raises `QuestionError` for what the operation refuses, and `TargetError` for a target that runs
         nothing or can never have as many devices.
         """
-        from shardviz.compiler.ran import ran, run_request
+        from shardviz.compiler.execution import ran, run_request
 
         request = run_request(operation, mesh, shards, target)
         lane = self._lane(target.lane)
 
-        def finish(output: Reply) -> Ran:
+        def finish(output: Reply) -> ExecutionResult:
             assert isinstance(output, RunOutput)
             return ran(output, mesh, target.name, lane.versions)
 
-        pending: Pending[Ran] = Pending(request, finish, lane.withdraw, on_progress)
+        pending: Pending[ExecutionResult] = Pending(request, finish, lane.withdraw, on_progress)
         lane.submit(pending)
         return pending
 
@@ -209,27 +210,27 @@ class Worker:
         if self._folders is not None:
             self._folders.remove_all()
 
-    def _lane(self, name: LaneName) -> Lane:
+    def _lane(self, name: LaneName) -> WorkerProcess:
         with self._lock:
             if self._closed:
                 raise Cancelled("the worker was closed")
             if name not in self._lanes:
-                self._lanes[name] = Lane(name, environment_for(name, os.environ), self._time_limit)
+                self._lanes[name] = WorkerProcess(name, environment_for(name, os.environ), self._time_limit)
             return self._lanes[name]
 
-    def _remember(self, problem: Problem, answer: Compiled) -> None:
+    def _remember(self, problem: Problem, answer: TargetResult) -> None:
         with self._lock:
             self._answers[problem, answer.target, answer.versions] = answer
             while len(self._answers) > CACHED_ANSWERS:
                 del self._answers[next(iter(self._answers))]
 
 
-def _missing(problem: Problem, target: Target) -> Compiled | None:
+def _missing(problem: Problem, target: Target) -> TargetResult | None:
     """The answer of a target that is not installed, None where it is.
 
     Raises `TargetError` for what `check_mesh` and `check_axis_types` refuse.
     """
-    from shardviz.compiler.compiled import without_answer
+    from shardviz.compiler.target_result import without_answer
     from shardviz.compiler.targets import check_axis_types, check_mesh
 
     check_axis_types(problem)

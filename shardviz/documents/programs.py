@@ -34,7 +34,7 @@ from shardviz.hlo.totals import totals
 
 if TYPE_CHECKING:
     from shardviz.compare import Difference
-    from shardviz.compiler import Compiled, Traced
+    from shardviz.compiler import PassTrace, TargetResult
     from shardviz.hlo import ShardyModule
     from shardviz.hlo.mlir.tensor_splits import Axes
     from shardviz.planner.plan import Plan
@@ -181,7 +181,7 @@ TARGET = shared(
 )
 
 
-def _answer(compiled: Compiled, mesh: Mesh, with_text: bool = False) -> Beside:
+def _answer(compiled: TargetResult, mesh: Mesh, with_text: bool = False) -> Beside:
     """A target's answer as `TARGET` writes it, on the problem's mesh; its text only if it is wanted."""
     placement = compiled.placement
     placed = None if placement is None else Beside(placement, axes=axis_runs(placement, mesh))
@@ -209,7 +209,7 @@ EXPLAIN = DocumentKind(
 
 def explain_document(
     plan: Plan,
-    compiled: Iterable[Compiled] = (),
+    compiled: Iterable[TargetResult] = (),
     differences: Iterable[Difference] = (),
     with_text: bool = False,
 ) -> Document:
@@ -263,7 +263,7 @@ PASSES = DocumentKind(
 )
 
 
-def passes_document(traced: Traced, problem: Problem, diffs: frozenset[int] = frozenset()) -> Document:
+def passes_document(traced: PassTrace, problem: Problem, diffs: frozenset[int] = frozenset()) -> Document:
     """`stages`, numbered from 1, and the target's `answer`; those in `diffs` have a `diff`."""
     stages = [
         Beside(stage, stage=number, diff=stage.diff() if number in diffs else None)

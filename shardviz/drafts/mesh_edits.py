@@ -96,9 +96,10 @@ def enter_axis(form: ProblemForm, axis: str, text: str) -> ProblemForm:
     mesh = parsed(form).mesh
     if mesh is None or axis not in mesh.axis_names:
         return form
+    text = one_line(text)
     if _is_whole_mesh(text, form, mesh):
         return replace_mesh(form, text)
-    name, equals, size = (piece.strip() for piece in one_line(text).partition("="))
+    name, equals, size = (piece.strip() for piece in text.partition("="))
     if not equals and name.isdecimal():
         name, size = axis, name
     return enter_mesh(form, _text(mesh, axis, f"{name or axis}={size or mesh.axis_size(axis)}"))

@@ -12,14 +12,14 @@ from shardviz.stepping.question import MAX_COUNTED, CollectiveQuestion
 if TYPE_CHECKING:
     from shardviz.collectives import Frames
     from shardviz.collectives.verification import VerificationResult
-    from shardviz.compiler import Pending, Ran, Target, Worker
+    from shardviz.compiler import ExecutionResult, Pending, Target, Worker
 
 
 @dataclass(frozen=True)
 class Verdict:
     """The same collective as JAX ran it, and its values beside ours."""
 
-    ran: Ran
+    ran: ExecutionResult
     verification: VerificationResult
 
     @property
@@ -30,7 +30,7 @@ class Verdict:
 
 def ask_jax(
     worker: Worker, question: CollectiveQuestion, target: Target, told: Callable[[str], None] | None = None
-) -> Pending[Ran]:
+) -> Pending[ExecutionResult]:
     """Send the collective and its numbers to JAX; `told` is called with each stage, from another thread.
 
     Raises `TargetError` where there are no numbers, or more devices than the target has.
@@ -43,7 +43,7 @@ def ask_jax(
     return worker.run(question.operation, question.layout.mesh, question.shards, target, told)
 
 
-def compare_with_jax(question: CollectiveQuestion, frames: Frames, ran: Ran) -> Verdict:
+def compare_with_jax(question: CollectiveQuestion, frames: Frames, ran: ExecutionResult) -> Verdict:
     """A comparison of JAX's results with ours. `frames` are those of the question, with its numbers.
 
     Raises `CompilerError` where JAX has no results.

@@ -12,7 +12,7 @@ import pytest
 
 from shardviz.api.explaining import DEFAULT_MESH
 from shardviz.compiler import check_mesh, parse_targets
-from shardviz.compiler.environments import environment_for
+from shardviz.compiler.child_process import environment_for
 from shardviz.compiler.groups import target_groups
 from shardviz.compiler.messages import Machine
 from shardviz.errors import TargetError

@@ -30,8 +30,8 @@ from shardviz.collectives.operations import (
 from shardviz.collectives.values import numpy_dtype
 from shardviz.collectives.verification import verify
 from shardviz.compiler import TARGETS, Worker
-from shardviz.compiler.child.collective import Collective
-from shardviz.compiler.ran import run_request
+from shardviz.compiler.child.collective import CollectiveProgram
+from shardviz.compiler.execution import run_request
 from shardviz.errors import CompilerError, QuestionError, TargetError
 from shardviz.sharding import Mesh
 
@@ -258,7 +258,7 @@ def test_two_thousand_devices():
 
 def native(operation, platform):
     """The program for a platform that has every collective, and the function of one shard."""
-    collective = Collective(run_request(operation, LINE, numbered(LINE, (4, 2)), CPU), platform)
+    collective = CollectiveProgram(run_request(operation, LINE, numbered(LINE, (4, 2)), CPU), platform)
     mesh = jax.make_mesh((4,), ("i",), axis_types=(AxisType.Auto,), devices=jax.devices()[:4])
     mapped = jax.shard_map(collective, mesh=mesh, in_specs=P("i"), out_specs=P("i"), check_vma=False)
     return collective, jax.jit(mapped)

@@ -6,7 +6,7 @@ import pytest
 
 from shardviz.compare import differences
 from shardviz.compiler import parse_targets
-from shardviz.compiler.extras import EXTRAS
+from shardviz.compiler.installed import EXTRAS
 from shardviz.compiler.messages import Output
 from shardviz.compiler.reading import read_output
 from shardviz.drafts.examples import examples

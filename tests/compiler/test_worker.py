@@ -153,7 +153,7 @@ def test_a_cancelled_question_in_the_queue_is_never_asked(worker, matmul):
 
 
 def test_a_cancelled_compile_may_end_by_itself_and_is_remembered(worker, matmul, monkeypatch):
-    monkeypatch.setattr("shardviz.compiler.lane.CANCEL_GRACE_S", 60.0)  # on a busy machine, too
+    monkeypatch.setattr("shardviz.compiler.worker_process.CANCEL_GRACE_S", 60.0)  # on a busy machine, too
     problem = matmul("XY,Y_->X_", sizes="b=8,d=128,f=128")
     began = threading.Event()
     pending = worker.submit(problem, CPU, lambda _: began.set())
@@ -204,8 +204,8 @@ def test_closing_kills_the_child_in_the_middle_and_ends_what_waits(matmul):
 def test_closing_does_not_wait_for_a_thread_that_is_stuck(monkeypatch):
     """As one is that imports what an interrupted import of the main thread has left locked."""
     stuck = threading.Event()
-    monkeypatch.setattr("shardviz.compiler.lane.import_module", lambda _: stuck.wait())
-    monkeypatch.setattr("shardviz.compiler.lane.CLOSE_GRACE_S", 0.1)
+    monkeypatch.setattr("shardviz.compiler.worker_process.import_module", lambda _: stuck.wait())
+    monkeypatch.setattr("shardviz.compiler.worker_process.CLOSE_GRACE_S", 0.1)
     worker = Worker()
     worker.start()
     while not worker.pids():

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from shardviz.compare import Difference
-from shardviz.compiler import Compiled
+from shardviz.compiler import TargetResult
 from shardviz.documents.plans import layout_document, ranking_document
 from shardviz.documents.programs import explain_document
 from shardviz.hardware import DeviceCoords, Placement
@@ -74,8 +74,8 @@ REDUCED = Collective("all-reduce", "ar", ("Y",), ((0, 1),), (4, 8), (4, 8), "bf1
 
 
 def test_explain() -> None:
-    compiled = Compiled("cpu", "ok", (REDUCED,), PartitionSpec((("X",), ())), None, elapsed_s=0.25)
-    refused = Compiled("real", "unavailable", error="there are 1 of 8 devices", hint="ask cpu")
+    compiled = TargetResult("cpu", "ok", (REDUCED,), PartitionSpec((("X",), ())), None, elapsed_s=0.25)
+    refused = TargetResult("real", "unavailable", error="there are 1 of 8 devices", hint="ask cpu")
     difference = Difference("cpu", "promoted_dtype", "twice the bytes")
     document = through_json(
         explain_document(planned("bd,df->bf", "XY,Y_->X_"), (compiled, refused), (difference,))
@@ -134,7 +134,7 @@ def test_a_constraint_on_an_intermediate_is_told_from_a_choice() -> None:
 
 def test_slices_are_no_collectives() -> None:
     sliced = replace(REDUCED, op="slice", wire_bytes=0)
-    compiled = Compiled("shardy", "ok", (sliced, REDUCED), None)
+    compiled = TargetResult("shardy", "ok", (sliced, REDUCED), None)
     document = through_json(explain_document(planned("bd,df->bf", "XY,Y_->X_"), (compiled,), ()))
     (shardy,) = document["targets"]
     assert [each["op"] for each in shardy["collectives"]] == ["all-reduce"]
@@ -153,7 +153,7 @@ def test_what_a_schedule_and_a_placement_tell() -> None:
     places = Placement(
         (0, 2, 1, 3), tuple(DeviceCoords((i % 2, i // 2)) for i in range(4)), (2, 2), (True, False)
     )
-    compiled = Compiled(
+    compiled = TargetResult(
         "v5e:2x2",
         "ok",
         (under_way,),

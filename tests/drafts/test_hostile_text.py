@@ -6,7 +6,7 @@ import contextlib
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from shardviz.compiler import parse_targets
@@ -80,6 +80,7 @@ PATIENCE = 2.0
 
 @given(st.lists(EDITS, max_size=6))
 @settings(max_examples=60)
+@example([(enter_axis, "X", ",\x1f")])
 def test_nothing_that_is_done_to_a_draft_raises_or_hangs(edits):
     draft = ProblemForm()
     scene = resolve(draft)

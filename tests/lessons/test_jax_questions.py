@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from shardviz.collectives import Frames
-from shardviz.compiler import Compiled, Ran
+from shardviz.compiler import ExecutionResult, TargetResult
 from shardviz.compiler.messages import LayoutOutput
 from shardviz.lessons.jax_answers import MEASURES, said
 from shardviz.lessons.jax_questions import ArraysQuestion, PlanQuestion, RunQuestion, jax_questions
@@ -97,7 +97,7 @@ def test_a_layout_that_differs_is_told(place):
 
 def test_one_of_the_partitioners_has_to_send_the_same():
     question = jax_questions(read_lesson(LESSON, "rows.toml"))[1]
-    same, silent = Compiled("cpu", "ok"), Compiled("shardy", "error", error="no")
+    same, silent = TargetResult("cpu", "ok"), TargetResult("shardy", "error", error="no")
     assert question.disagreement([silent, same]) == ""
     assert question.disagreement([silent]) == "shardy gives no answer: no"
     other = replace(question, plan=scene_of(read_lesson(LESSON, "rows.toml").solution).plan)
@@ -107,9 +107,9 @@ def test_one_of_the_partitioners_has_to_send_the_same():
 def test_what_a_partitioner_sends_gives_the_answer():
     text = LESSON.replace('"collectives"', '"sent"').replace('"psum C X"', '"1 B"')
     question = jax_questions(read_lesson(text, "rows.toml"))[1]
-    assert question.disagreement([Compiled("shardy", "ok")]) == ""
+    assert question.disagreement([TargetResult("shardy", "ok")]) == ""
     wrong = replace(question, answer=NUMBER.answer(7))
-    assert wrong.disagreement([Compiled("shardy", "ok")]) == "the answer is 7; JAX gives '0 B'"
+    assert wrong.disagreement([TargetResult("shardy", "ok")]) == "the answer is 7; JAX gives '0 B'"
 
 
 def test_numbers_that_differ_are_told():
@@ -119,7 +119,7 @@ def test_numbers_that_differ_are_told():
     frames = Frames(asked.schedule, asked.operation, asked.layout.mesh, asked.shards)
 
     def told(number, answer=question.answer):
-        ran = Ran("cpu", "ok", np.full((2, 1), number, asked.shards.dtype))
+        ran = ExecutionResult("cpu", "ok", np.full((2, 1), number, asked.shards.dtype))
         return replace(question, answer=answer).disagreement(compare_with_jax(asked, frames, ran))
 
     assert told(7) == ""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from shardviz.compiler import Compiled
+from shardviz.compiler import TargetResult
 from shardviz.hlo import read
 from shardviz.notation import parse_mesh
 from shardviz.render.listings.line_details import line_details, place_rule
@@ -34,7 +34,7 @@ module @m attributes {mhlo.num_partitions = 8 : i32} {
 @pytest.fixture(params=["cpu", "shardy"])
 def program(request):
     text = HLO if request.param == "cpu" else SHARDY
-    return read_program(Compiled(request.param, "ok", read(text, MESH).collectives, text=text), MESH)
+    return read_program(TargetResult(request.param, "ok", read(text, MESH).collectives, text=text), MESH)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_the_collectives_are_the_same_on_both_pages(program):
 
 def test_characters_that_are_none_to_look_at_have_a_stand_in():
     text = HLO.replace("model.py", "mo\x1b[2Jdel\x07.py")
-    page = read_program(Compiled("cpu", "ok", text=text), MESH).page(False, 84, PLAIN)
+    page = read_program(TargetResult("cpu", "ok", text=text), MESH).page(False, 84, PLAIN)
     assert page.line(3, 0, 84).plain == '1 "mo?[2Jdel?.py"'
 
 
@@ -134,6 +134,6 @@ def test_names_that_two_functions_use_are_told_apart():
   }
 #loc1""",
     )
-    program = read_program(Compiled("shardy", "ok", read(text, MESH).collectives, text=text), MESH)
+    program = read_program(TargetResult("shardy", "ok", read(text, MESH).collectives, text=text), MESH)
     page = program.page(True, 84, PLAIN)
     assert ["sdy." in page.words(number) for number in page.collectives] == [True, True]

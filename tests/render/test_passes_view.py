@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from shardviz.compiler import Compiled, Traced
+from shardviz.compiler import PassTrace, TargetResult
 from shardviz.documents.programs import passes_document
 from shardviz.hlo import Collective
 from shardviz.hlo.mlir.tensor_splits import TensorSplit
@@ -51,7 +51,7 @@ STAGES = (
     REWRITE,
     Stage("schedule", "the final schedule: an all-reduce", "cpu_after_optimizations", (LATE,), (LATE,)),
 )
-TRACED = Traced(Compiled("cpu", "ok", elapsed_s=0.24), STAGES)
+TRACED = PassTrace(TargetResult("cpu", "ok", elapsed_s=0.24), STAGES)
 
 
 def lines(width, diffs=frozenset(), stages=STAGES):

@@ -8,7 +8,7 @@ from textwrap import dedent
 import pytest
 
 from shardviz.compare import Difference
-from shardviz.compiler import Compiled
+from shardviz.compiler import TargetResult
 from shardviz.hlo import Collective
 from shardviz.notation import parse_mesh
 from shardviz.planner import Plan, plan, problem_from_text
@@ -296,7 +296,7 @@ PERMUTED = Collective(
 RESULT = PartitionSpec((("X",), ()))
 
 
-def answered(compiled: Compiled, differences: tuple[Difference, ...], width: int) -> str:
+def answered(compiled: TargetResult, differences: tuple[Difference, ...], width: int) -> str:
     blank, *lines = target_view(compiled, differences, planned(*BOTH).problem, width, TRUECOLOR)
     assert not blank.plain
     return "\n".join(line.plain for line in lines)
@@ -305,7 +305,7 @@ def answered(compiled: Compiled, differences: tuple[Difference, ...], width: int
 ANSWERS = [
     (
         "as planned",
-        Compiled("shardy", "ok", (REDUCED,), RESULT, elapsed_s=0.0031),
+        TargetResult("shardy", "ok", (REDUCED,), RESULT, elapsed_s=0.0031),
         (),
         80,
         """
@@ -316,7 +316,7 @@ ANSWERS = [
     ),
     (
         "promoted, with what the partitioner made",
-        Compiled("cpu", "ok", (PROMOTED,), RESULT, (REDUCED,), elapsed_s=1.1416),
+        TargetResult("cpu", "ok", (PROMOTED,), RESULT, (REDUCED,), elapsed_s=1.1416),
         (Difference("cpu", "promoted_dtype", "cpu computes bf16 as f32: 131,072 bytes, not 65,536."),),
         80,
         """
@@ -328,7 +328,7 @@ ANSWERS = [
     ),
     (
         "groups, loops and several arrays, 40 columns",
-        Compiled("cpu", "ok", (GATHERED, PERMUTED)),
+        TargetResult("cpu", "ok", (GATHERED, PERMUTED)),
         (Difference("cpu", "extra_collective", "the plan has no all-gather."),),
         40,
         """
@@ -344,7 +344,7 @@ ANSWERS = [
     ),
     (
         "equal ones in a row share a line",
-        Compiled(
+        TargetResult(
             "cpu", "ok", (REDUCED, replace(REDUCED, name="ar.2"), PROMOTED, REDUCED), None, (REDUCED,) * 2
         ),
         (),
@@ -361,7 +361,7 @@ ANSWERS = [
     ),
     (
         "nothing moves",
-        Compiled("cpu", "ok", (), RESULT, ()),
+        TargetResult("cpu", "ok", (), RESULT, ()),
         (),
         80,
         """
@@ -372,7 +372,7 @@ ANSWERS = [
     ),
     (
         "an error",
-        Compiled("cpu", "error", error="the cpu compiler was killed by SIGKILL", hint="ask again"),
+        TargetResult("cpu", "error", error="the cpu compiler was killed by SIGKILL", hint="ask again"),
         (),
         80,
         """
@@ -383,7 +383,7 @@ ANSWERS = [
     ),
     (
         "explicit types",
-        Compiled("shardy", "ok", (), typeof=(("A", "bf16[8@X,2048]"), ("Out", "bf16[8@X,8192]{U:Y}"))),
+        TargetResult("shardy", "ok", (), typeof=(("A", "bf16[8@X,2048]"), ("Out", "bf16[8@X,8192]{U:Y}"))),
         (),
         80,
         """
@@ -402,5 +402,7 @@ ANSWERS = [
     [case[1:] for case in ANSWERS],
     ids=[c[0] for c in ANSWERS],
 )
-def test_answer(compiled: Compiled, differences: tuple[Difference, ...], width: int, expected: str) -> None:
+def test_answer(
+    compiled: TargetResult, differences: tuple[Difference, ...], width: int, expected: str
+) -> None:
     assert answered(compiled, differences, width) == dedent(expected).strip("\n")

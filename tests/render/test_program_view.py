@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shardviz.compiler import Compiled
+from shardviz.compiler import TargetResult
 from shardviz.hardware import DeviceCoords, Placement
 from shardviz.render.palette import PLAIN
 from shardviz.render.programs.hlo_picture import program_view
@@ -27,14 +27,14 @@ ENTRY %main (p: f32[4]) -> f32[4] {
 """
 
 
-def shown(compiled: Compiled, width: int) -> list[str]:
+def shown(compiled: TargetResult, width: int) -> list[str]:
     blank, *lines = program_view(compiled, MESH, width, PLAIN)
     assert not blank.plain
     return [line.plain for line in lines]
 
 
 def test_shardys_program_is_mlir_cut_at_the_edge() -> None:
-    assert shown(Compiled("shardy", "ok", text=SHARDY), 40) == [
+    assert shown(TargetResult("shardy", "ok", text=SHARDY), 40) == [
         "Shardy's program, all devices at once: …",
         "module @m {",
         '  sdy.mesh @mesh = <["X"=4]>',
@@ -47,6 +47,6 @@ def test_shardys_program_is_mlir_cut_at_the_edge() -> None:
 def test_a_compilers_program_is_a_picture() -> None:
     places = tuple(DeviceCoords((number,)) for number in range(4))
     placement = Placement((3, 2, 1, 0), places, (4,), (False,))
-    heading, *lines = shown(Compiled("v5e:1x4", "ok", text=HLO, placement=placement), 100)
+    heading, *lines = shown(TargetResult("v5e:1x4", "ok", text=HLO, placement=placement), 100)
     assert heading == "v5e:1x4's program on each device"
     assert " ".join(lines[-1].split()) == "▸ cp = f32[4] collective-permute(p) over X 16 B"

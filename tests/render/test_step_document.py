@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from shardviz.collectives.verification import VerificationResult
-from shardviz.compiler.ran import Ran
+from shardviz.compiler.execution import ExecutionResult
 from shardviz.documents.rounds import comparison_document, plain, step_document
 from shardviz.stepping.collective_run import CollectiveRun
 from shardviz.stepping.verdict import Verdict
@@ -99,9 +99,15 @@ def test_without_numbers_there_are_none(walk_of: WalkOf) -> None:
 @pytest.mark.parametrize(
     ("verdict", "target"),
     [
-        (Verdict(Ran("cpu", "ok", program="lax.psum"), VerificationResult("equal", 4)), "cpu"),
-        (Verdict(Ran("real", "ok", program="lax.psum"), VerificationResult("rounding", 4, 1)), "real"),
-        (Verdict(Ran("cpu", "ok", program="lax.psum"), VerificationResult("different", 4, 1)), None),
+        (Verdict(ExecutionResult("cpu", "ok", program="lax.psum"), VerificationResult("equal", 4)), "cpu"),
+        (
+            Verdict(ExecutionResult("real", "ok", program="lax.psum"), VerificationResult("rounding", 4, 1)),
+            "real",
+        ),
+        (
+            Verdict(ExecutionResult("cpu", "ok", program="lax.psum"), VerificationResult("different", 4, 1)),
+            None,
+        ),
     ],
 )
 def test_who_agrees(walk_of: WalkOf, verdict: Verdict, target: str | None) -> None:

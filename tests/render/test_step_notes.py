@@ -5,32 +5,32 @@ from __future__ import annotations
 import pytest
 
 from shardviz.collectives.verification import VerificationResult
-from shardviz.compiler.ran import Ran
+from shardviz.compiler.execution import ExecutionResult
 from shardviz.render.rounds.step_notes import verdict_lines
 from shardviz.sharding import Mesh
 from shardviz.stepping.verdict import Verdict
 
 VERDICTS = [
     (
-        Ran("cpu", "ok", versions=(("jax", "0.10.2"),)),
+        ExecutionResult("cpu", "ok", versions=(("jax", "0.10.2"),)),
         VerificationResult("equal", 16),
         "JAX 0.10.2 on 4 simulated CPU devices: every value equal",
     ),
     (
-        Ran("cpu", "ok", versions=(("jax", "0.10.2"),), note="an equal program stands in"),
+        ExecutionResult("cpu", "ok", versions=(("jax", "0.10.2"),), note="an equal program stands in"),
         VerificationResult("rounding", 16, 3, 2, 1, (0, 2), "1.5", "1.25"),
         "JAX 0.10.2 on 4 simulated CPU devices: 3 of 16 values differ by rounding, as another order of the\n"
         "  additions gives; at most 2 ulps, on device 1 at [0, 2] 1.5 here, 1.25 in JAX\n"
         "  an equal program stands in",
     ),
     (
-        Ran("real", "ok"),
+        ExecutionResult("real", "ok"),
         VerificationResult("different", 16, 1, 0, 3, (1,), "3", "4", note="NaN is passed over"),
         "✗ JAX on 4 real devices: 1 of 16 values differ: on device 3 at [1] 3 here, 4 in JAX\n"
         "  NaN is passed over",
     ),
     (
-        Ran("real", "ok"),
+        ExecutionResult("real", "ok"),
         VerificationResult("different", 16, note="ours is int32[4], theirs int32[2]"),
         "✗ JAX on 4 real devices: the results differ\n  ours is int32[4], theirs int32[2]",
     ),
@@ -38,13 +38,13 @@ VERDICTS = [
 
 
 @pytest.mark.parametrize(("ran", "verification", "expected"), VERDICTS)
-def test_verdicts(ran: Ran, verification: VerificationResult, expected: str) -> None:
+def test_verdicts(ran: ExecutionResult, verification: VerificationResult, expected: str) -> None:
     lines = verdict_lines(Verdict(ran, verification), Mesh(("i",), (4,)), 100)
     assert "\n".join(line.plain for line in lines) == expected
 
 
 def test_one_device() -> None:
     (line,) = verdict_lines(
-        Verdict(Ran("cpu", "ok"), VerificationResult("equal", 4)), Mesh(("i",), (1,)), 100
+        Verdict(ExecutionResult("cpu", "ok"), VerificationResult("equal", 4)), Mesh(("i",), (1,)), 100
     )
     assert line.plain == "JAX on 1 simulated CPU device: every value equal"

@@ -8,7 +8,7 @@ from textwrap import dedent
 import pytest
 
 from shardviz.compare import differences
-from shardviz.compiler import Compiled
+from shardviz.compiler import TargetResult
 from shardviz.hardware import DeviceCoords, Placement
 from shardviz.hlo import Collective, CollectiveMatmul, Work
 from shardviz.hlo.collective import Standing
@@ -65,16 +65,16 @@ CHIPS = Placement(
 GPUS = Placement(tuple(range(8)), tuple(DeviceCoords((), i) for i in range(8)))
 
 
-def answer(target: str, *collectives: Collective, seconds: float, **rest) -> Compiled:
+def answer(target: str, *collectives: Collective, seconds: float, **rest) -> TargetResult:
     spec = BOOK.problem.result.spec
-    return Compiled(target, "ok", collectives, spec, (GATHER,), elapsed_s=seconds, **rest)
+    return TargetResult(target, "ok", collectives, spec, (GATHER,), elapsed_s=seconds, **rest)
 
 
 CPU = answer("cpu", WIDER, seconds=0.13)
 V2 = answer("v2:2x2", ON_A_RING, seconds=1.31, placement=CORES)
 V5E = answer("v5e:2x4", *PERMUTES, seconds=1.62, collective_matmuls=(RING,), placement=CHIPS)
 H100 = answer("h100:8", UNDER_WORK, seconds=0.64, placement=GPUS)
-DEAD = Compiled(
+DEAD = TargetResult(
     "v9:2x4",
     "error",
     error="the v9:2x4 compiler was killed by SIGFPE while compiling",
@@ -82,7 +82,7 @@ DEAD = Compiled(
 )
 
 
-def side_by_side(answers: list[Compiled], width: int) -> list[str]:
+def side_by_side(answers: list[TargetResult], width: int) -> list[str]:
     told = [(each, differences(BOOK, each)) for each in answers]
     blank, *lines = targets_table(told, BOOK.problem, width, PLAIN)
     assert not blank.plain
@@ -250,7 +250,7 @@ def test_equal_reasons_are_said_once() -> None:
 def test_what_a_target_chooses_for_a_free_result() -> None:
     free = plan(problem_from_text("bd,df->bf", mesh=parse_mesh("X=2,Y=4"), specs="X_,_Y"))
     answers = [
-        Compiled(name, "ok", (), spec, ())
+        TargetResult(name, "ok", (), spec, ())
         for name, spec in (("shardy", free.result_spec), ("cpu", free.result_spec))
     ]
     lines = targets_table([(each, ()) for each in answers], free.problem, 80, PLAIN)
@@ -262,7 +262,7 @@ def test_what_a_target_chooses_for_a_free_result() -> None:
 
 
 def test_shardy_has_no_schedule() -> None:
-    shardy = Compiled("shardy", "ok", (GATHER,), BOOK.problem.result.spec)
+    shardy = TargetResult("shardy", "ok", (GATHER,), BOOK.problem.result.spec)
     (row,) = [line for line in side_by_side([shardy, CPU, V2], 120) if line.startswith("shardy")]
     assert "synchronous" not in row
 

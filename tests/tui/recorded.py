@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from shardviz.compiler import Compiled, Traced
+from shardviz.compiler import PassTrace, TargetResult
 from shardviz.compiler.pending import settled
 from shardviz.hlo import Collective, read_hlo, read_shardy
 from shardviz.hlo.mlir.tensor_splits import TensorSplit
@@ -67,15 +67,15 @@ STAGES = (
 )
 
 
-def shardy_answer() -> Compiled:
+def shardy_answer() -> TargetResult:
     """Shardy's answer, in no time."""
-    return Compiled("shardy", "ok", read_shardy(SHARDY, MESH).collectives, text=SHARDY, elapsed_s=0.012)
+    return TargetResult("shardy", "ok", read_shardy(SHARDY, MESH).collectives, text=SHARDY, elapsed_s=0.012)
 
 
-def cpu_answer(text: str = PROGRAM) -> Compiled:
+def cpu_answer(text: str = PROGRAM) -> TargetResult:
     """The answer of the CPU's compiler: a program with a loop and with collectives that overlap."""
     module = read_hlo(text, MESH, origins=True)
-    return Compiled("cpu", "ok", module.collectives, text=text, elapsed_s=0.213)
+    return TargetResult("cpu", "ok", module.collectives, text=text, elapsed_s=0.213)
 
 
 class Recorded(Mute):
@@ -83,11 +83,11 @@ class Recorded(Mute):
 
     def submit(self, problem, target, on_progress=None):
         if target.name == "v5e:2x4":
-            return settled(Compiled(target.name, "error", error=REFUSAL, hint=HINT))
+            return settled(TargetResult(target.name, "error", error=REFUSAL, hint=HINT))
         known = {"shardy": shardy_answer, "cpu": cpu_answer}.get(target.name)
         return settled(known()) if known else super().submit(problem, target, on_progress)
 
     def trace(self, problem, target, on_progress=None):
         if target.name == "cpu":
-            return settled(Traced(cpu_answer(), STAGES))
+            return settled(PassTrace(cpu_answer(), STAGES))
         return super().submit(problem, target, on_progress)

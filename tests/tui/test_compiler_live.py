@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shardviz.compiler.extras import EXTRAS
+from shardviz.compiler.installed import EXTRAS
 from shardviz.drafts.form import ProblemForm
 from tests.tui.conftest import drive, text_of, until
 

@@ -155,7 +155,7 @@ def test_cancelling_stops_all_and_asking_now_goes_on(held):
 
 
 def test_a_target_that_cannot_answer_says_why_and_what_would_help(real, monkeypatch):
-    monkeypatch.setattr("shardviz.compiler.extras.find_spec", lambda _: None)
+    monkeypatch.setattr("shardviz.compiler.installed.find_spec", lambda _: None)
     monkeypatch.setattr("shardviz.tui.answers.desk.PAUSE_S", 0.0)
     real.ask(scene(1, "h100:8,v5e:4x4"))
     missing, misfit = real.compiled("h100:8"), real.compiled("v5e:4x4")
@@ -228,7 +228,7 @@ def test_a_worker_that_is_killed_five_times_leaves_sentences_and_then_answers():
 
 
 def test_a_question_that_is_cancelled_while_jax_loads_does_not_load_it_again(monkeypatch):
-    monkeypatch.setattr("shardviz.compiler.lane.CANCEL_GRACE_S", 0.0)
+    monkeypatch.setattr("shardviz.compiler.worker_process.CANCEL_GRACE_S", 0.0)
     with Worker() as worker:
         desk = Watched(worker)
         desk.ask(scene(1, "shardy"))

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from shardviz.compiler import Compiled, parse_targets
+from shardviz.compiler import TargetResult, parse_targets
 from shardviz.drafts.enter import enter
 from shardviz.drafts.form import ProblemForm
 from shardviz.hardware.placement import DeviceCoords, Placement
@@ -201,7 +201,7 @@ def test_the_place_on_a_target_is_told_once_it_has_answered():
         await pilot.press("down", "right", "right")
         assert "v5e:2x4  its chip, once this has answered" in pane_text(pilot.app)
         assert "h100:8   GPU 6" in pane_text(pilot.app)
-        compiled = Compiled(target.name, "ok", placement=V5E)
+        compiled = TargetResult(target.name, "ok", placement=V5E)
         pilot.app.pane.show_answers({target.name: Answer(target, "answered", compiled=compiled)})
         await pilot.pause()
         assert "v5e:2x4  chip x1 y2 (device 7)" in pane_text(pilot.app)
@@ -214,7 +214,7 @@ def test_an_answer_to_another_mesh_places_nothing():
     (target,) = parse_targets(draft.targets)
 
     async def script(pilot):
-        compiled = Compiled(target.name, "ok", placement=V5E)
+        compiled = TargetResult(target.name, "ok", placement=V5E)
         pilot.app.pane.show_answers({target.name: Answer(target, "answered", compiled=compiled)})
         await pilot.pause()
         # Nor does one whose mesh is another say that it will.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from shardviz.compiler import Compiled, parse_targets
+from shardviz.compiler import TargetResult, parse_targets
 from shardviz.drafts.enter import enter
 from shardviz.hardware.placement import DeviceCoords, Placement
 from shardviz.tui.answers.answer import Answer
@@ -14,7 +14,9 @@ from tests.tui.test_step_pane import SMALL, play
 def test_the_links_of_a_target_stay_while_it_is_asked_again():
     (target,) = parse_targets("v5e:2x4")
     places = tuple(DeviceCoords((i // 4, i % 4)) for i in range(8))
-    compiled = Compiled(target.name, "ok", placement=Placement(tuple(range(8)), places, (2, 4), (False,) * 2))
+    compiled = TargetResult(
+        target.name, "ok", placement=Placement(tuple(range(8)), places, (2, 4), (False,) * 2)
+    )
 
     def check(pane):
         assert pane.chosen.links_of == ""

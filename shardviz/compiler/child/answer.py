@@ -1,4 +1,4 @@
-"""One question, one output: who is asked, how long it took, and what to say when JAX refuses."""
+"""One request, one reply: who is asked, how long it took, and what to say when JAX refuses."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ import jax
 import jaxlib
 
 from shardviz.compiler.child import shardy, xla
-from shardviz.compiler.child.program import WIDE, Program
+from shardviz.compiler.child.program import WIDE, Program, jax_dtype, named_sharding
 from shardviz.compiler.child.refusal import settling_spec, words_of
-from shardviz.compiler.extras import EXTRAS
-from shardviz.compiler.messages import About, Output, Question, Versions
+from shardviz.compiler.installed import EXTRAS
+from shardviz.compiler.messages import About, AskLayout, LayoutOutput, Output, Question, Versions
 from shardviz.errors import CompilerError, TargetError
 
 if TYPE_CHECKING:
-    from shardviz.compiler.targets import LaneName
+    from shardviz.compiler.messages import LaneName
 
 # The text should name no files of this package, and an executable from a cache would leave no dump.
 jax.config.update("jax_traceback_in_locations_limit", 0)
@@ -62,12 +62,12 @@ def _ask(question: Question, report: Callable[[str], None]) -> tuple[Output, tup
             output = shardy.ask(program, report)
         elif question.machine is not None:
             # Imported late: mesh_utils and topologies are for these targets alone.
-            from shardviz.compiler.child import described
+            from shardviz.compiler.child import topology
 
             report("describing the hardware")
-            devices = described.described_devices(question.machine)
-            program = Program(question, described.described_mesh(question, devices))
-            output = replace(xla.ask(program, report), devices=described.places(program.mesh, devices))
+            devices = topology.described_devices(question.machine)
+            program = Program(question, topology.described_mesh(question, devices))
+            output = replace(xla.ask(program, report), devices=topology.places(program.mesh, devices))
         else:
             make_mesh = xla.simulated_mesh if question.target == "cpu" else xla.real_mesh
             program = Program(question, make_mesh(question))
@@ -81,3 +81,25 @@ def _ask(question: Question, report: Callable[[str], None]) -> tuple[Output, tup
         if program is not None:
             output = replace(output, refused_part=program.reached, settled_by=settling_spec(program))
     return output, tuple(program.typeof) if program is not None else ()
+
+
+def layout(request: AskLayout) -> LayoutOutput:
+    """What JAX says of the array, on simulated devices. What it refuses is an answer too."""
+    try:
+        return _layout(request)
+    except Exception as error:
+        return LayoutOutput(error=words_of(error))
+
+
+def _layout(request: AskLayout) -> LayoutOutput:
+    array = request.array
+    assert array.spec is not None
+    mesh = xla.simulated_mesh(request)
+    sharding = named_sharding(mesh, array.spec)
+    indices = sharding.devices_indices_map(array.shape)
+    devices = []
+    for device in mesh.devices.flat:
+        bounds = (part.indices(size)[:2] for part, size in zip(indices[device], array.shape, strict=True))
+        devices.append((device.id, tuple(bounds)))
+    bits = jax.dtypes.itemsize_bits(jax_dtype(array.dtype))
+    return LayoutOutput(tuple(sharding.shard_shape(array.shape)), bits, tuple(devices))

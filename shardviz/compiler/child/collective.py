@@ -43,7 +43,7 @@ def run(request: RunCollective, report: Callable[[str], None]) -> RunOutput:
 def _run(request: RunCollective, report: Callable[[str], None]) -> RunOutput:
     report("starting devices")
     mesh = (xla.simulated_mesh if request.target == "cpu" else xla.real_mesh)(request)
-    collective = Collective(request, mesh.devices.flat[0].platform)
+    collective = CollectiveProgram(request, mesh.devices.flat[0].platform)
     spec = P(*request.axis_names)
     shape = (*request.axis_sizes, *request.shape)
     shards = np.frombuffer(request.shards, dtype=jax_dtype(request.dtype)).reshape(shape)
@@ -68,7 +68,7 @@ def _run(request: RunCollective, report: Callable[[str], None]) -> RunOutput:
     )
 
 
-class Collective:
+class CollectiveProgram:
     """The function of one device's shard. `program` is its call as text.
 
     Where a platform lacks it, an equal program runs in its place, and `note` says so.

@@ -10,12 +10,20 @@ import threading
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
-from shardviz.compiler.channel import Channel
-from shardviz.compiler.messages import AskLayout, Broken, Progress, Question, Ready, Request, RunCollective
-from shardviz.compiler.versions import OLDEST_JAX, older_than
+from shardviz.compiler.installed import OLDEST_JAX, older_than
+from shardviz.compiler.messages import (
+    AskLayout,
+    Broken,
+    Channel,
+    Progress,
+    Question,
+    Ready,
+    Request,
+    RunCollective,
+)
 
 if TYPE_CHECKING:
-    from shardviz.compiler.targets import LaneName
+    from shardviz.compiler.messages import LaneName
 
 _PR_SET_PDEATHSIG = 1
 
@@ -44,7 +52,7 @@ def _serve(channel: Channel, inbox: SimpleQueue[Request], lane: LaneName) -> Non
         old = f"it is jax {jax.__version__}, and shardviz needs {OLDEST_JAX} or newer"
         channel.send(Broken(old, f"pip install -U 'jax>={OLDEST_JAX}'"))
         return
-    from shardviz.compiler.child.answer import about, answer, versions
+    from shardviz.compiler.child.answer import about, answer, layout, versions
 
     gc.freeze()
     gc.enable()
@@ -58,13 +66,11 @@ def _serve(channel: Channel, inbox: SimpleQueue[Request], lane: LaneName) -> Non
             case Question() as question:
                 channel.send(answer(question, report))
             case RunCollective() as request:
-                # Imported late, as the next: only this request needs it.
+                # Imported late: only this request needs it.
                 from shardviz.compiler.child.collective import run
 
                 channel.send(run(request, report))
             case AskLayout() as asked:
-                from shardviz.compiler.child.layout import layout
-
                 channel.send(layout(asked))
             case _:
                 channel.send(about(lane))

@@ -10,8 +10,8 @@ from typing import Any
 from jax.sharding import AbstractMesh
 from jaxlib.mlir.passmanager import PassManager
 
-from shardviz.compiler.child.backend import simulate
 from shardviz.compiler.child.program import Program, axis_types
+from shardviz.compiler.child.xla import simulate
 from shardviz.compiler.messages import Output, Question
 
 PASSES = {

@@ -14,7 +14,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from shardviz.compiler.child.backend import simulate
 from shardviz.compiler.child.program import Program, axis_types, spec_of
 from shardviz.compiler.messages import AskLayout, Output, Question, RunCollective
 from shardviz.compiler.targets import MAX_CPU_DEVICES
@@ -25,6 +24,23 @@ _DUMP = {"xla_dump_to": "-", "xla_dump_hlo_as_text": True, "xla_dump_hlo_pass_re
 
 _WANTED = re.compile(r"spmd-partitioning|after_codegen")
 """What is read of a dump of all passes."""
+
+_simulated = 0
+"""How many CPU devices are simulated; their number is fixed while a backend lives."""
+
+
+def simulate(count: int) -> None:
+    """Have at least `count` simulated devices. The backend only grows, so that restarts stay few."""
+    global _simulated
+    if count <= _simulated:
+        return
+    if _simulated:
+        # Imported late, since it loads Pallas, which most questions do without.
+        from jax.extend.backend import clear_backends
+
+        clear_backends()
+    jax.config.update("jax_num_cpu_devices", count)
+    _simulated = count
 
 
 def simulated_mesh(question: Question | RunCollective | AskLayout) -> Any:

@@ -24,7 +24,7 @@ from shardviz.render.sanitize import printable
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from shardviz.compiler import Compiled
+    from shardviz.compiler import TargetResult
     from shardviz.hlo import Collective
     from shardviz.hlo.listed_line import ListedLine
     from shardviz.hlo.listing import Listing
@@ -292,7 +292,7 @@ class ListedProgram:
     the numbers of those that have one.
     """
 
-    compiled: Compiled
+    compiled: TargetResult
     mesh: Mesh
     lines: Listing | MlirLines
     collectives: tuple[int, ...]
@@ -312,7 +312,7 @@ class ListedProgram:
         return next((each for each in named if each.op == collective.op), collective)
 
 
-def read_program(compiled: Compiled, mesh: Mesh) -> ListedProgram:
+def read_program(compiled: TargetResult, mesh: Mesh) -> ListedProgram:
     """The program of an answer that has one; takes a while for a long one. Raises what `list_hlo` raises."""
     index = LineIndex(compiled.text)
     placement = compiled.placement

@@ -10,7 +10,7 @@ from itertools import groupby
 from rich.text import Text
 
 from shardviz.compare.wording import under_way
-from shardviz.compiler.compiled import Compiled
+from shardviz.compiler.target_result import TargetResult
 from shardviz.errors import plural
 from shardviz.hlo import Collective, CollectiveMatmul
 from shardviz.hlo.collective import Standing
@@ -94,7 +94,7 @@ def often(alike: Sequence[Collective]) -> str:
     return f"×{sum(counts):,}" if sum(counts) != 1 else ""
 
 
-def has_schedule(compiled: Compiled) -> bool:
+def has_schedule(compiled: TargetResult) -> bool:
     """True for a program in the order in which it runs; Shardy's is not."""
     return compiled.status == "ok" and compiled.target != "shardy"
 

@@ -15,7 +15,7 @@ from itertools import accumulate
 from rich.style import Style
 from rich.text import Text
 
-from shardviz.compiler.compiled import Compiled
+from shardviz.compiler.target_result import TargetResult
 from shardviz.hlo import Collective
 from shardviz.hlo.listed_line import ListedLine
 from shardviz.hlo.listing import Listing, Span, list_hlo
@@ -202,7 +202,7 @@ def _counts(spans: Iterable[Span]) -> tuple[list[int], list[int]]:
 CUT = "…"
 
 
-def program_view(compiled: Compiled, mesh: Mesh, width: int, palette: Palette) -> list[Text]:
+def program_view(compiled: TargetResult, mesh: Mesh, width: int, palette: Palette) -> list[Text]:
     """A blank line, a heading and the program; lines of MLIR are cut at the page's edge."""
     if compiled.target == "shardy":
         heading = "Shardy's program, all devices at once: MLIR, not HLO"

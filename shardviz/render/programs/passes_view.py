@@ -22,7 +22,7 @@ from shardviz.render.units import seconds, shaped
 from shardviz.sharding import PartitionSpec
 
 if TYPE_CHECKING:
-    from shardviz.compiler import Traced
+    from shardviz.compiler import PassTrace
     from shardviz.planner.problem import Problem
     from shardviz.sharding import Mesh
 
@@ -34,7 +34,7 @@ GONE, NEW = "−", "+"
 
 
 def passes_view(
-    traced: Traced, problem: Problem, width: int, palette: Palette, diffs: frozenset[int] = frozenset()
+    traced: PassTrace, problem: Problem, width: int, palette: Palette, diffs: frozenset[int] = frozenset()
 ) -> list[Text]:
     """The question, the target, and every stage with its number; with their diffs those in `diffs`."""
     compiled = traced.compiled

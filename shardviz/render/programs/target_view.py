@@ -8,8 +8,7 @@ from itertools import groupby
 from rich.text import Text
 
 from shardviz.compare import AS_PLANNED, SAME_TRAFFIC, Difference
-from shardviz.compiler.compiled import Compiled
-from shardviz.compiler.traffic import bytes_sent, traffic_of
+from shardviz.compiler.target_result import TargetResult, bytes_sent, traffic_of
 from shardviz.errors import plural
 from shardviz.hardware import AxisRun, Placement, axis_runs
 from shardviz.hlo import Collective
@@ -23,7 +22,7 @@ from shardviz.sharding import Mesh
 
 
 def target_view(
-    compiled: Compiled, differences: Sequence[Difference], problem: Problem, width: int, palette: Palette
+    compiled: TargetResult, differences: Sequence[Difference], problem: Problem, width: int, palette: Palette
 ) -> list[Text]:
     """A blank line, the target's name and time, its collectives or its error, and its differences."""
     lines = [Text(), _heading(compiled, problem, palette)]
@@ -50,13 +49,13 @@ def target_view(
     return lines
 
 
-def error_lines(compiled: Compiled, width: int, indent: int) -> list[Text]:
+def error_lines(compiled: TargetResult, width: int, indent: int) -> list[Text]:
     """Why a target has no answer, and what would help."""
     lines = sentence(compiled.error, width, indent, "✗ ", "bold")
     return lines + (sentence(compiled.hint, width, indent + 2, style="dim") if compiled.hint else [])
 
 
-def traffic_words(compiled: Compiled, mesh: Mesh) -> str:
+def traffic_words(compiled: TargetResult, mesh: Mesh) -> str:
     """The traffic across the edges of slices or nodes and inside them; "" where there is one of them."""
     traffic = traffic_of(compiled, mesh)
     if traffic is None:
@@ -104,7 +103,7 @@ def _in_loops(several: Sequence[Collective]) -> str:
     return f", {which} in a loop" if looped else ""
 
 
-def _collectives(compiled: Compiled, mesh: Mesh, width: int, palette: Palette) -> list[Text]:
+def _collectives(compiled: TargetResult, mesh: Mesh, width: int, palette: Palette) -> list[Text]:
     """One line a collective, and under it when it runs and how, where the compiler says so."""
     rows = rows_of(compiled.collectives, mesh, palette, compiled.collective_matmuls)
     tells_how = has_schedule(compiled) and (
@@ -114,7 +113,7 @@ def _collectives(compiled: Compiled, mesh: Mesh, width: int, palette: Palette) -
     return row_lines(rows, width, tells_how)
 
 
-def _heading(compiled: Compiled, problem: Problem, palette: Palette) -> Text:
+def _heading(compiled: TargetResult, problem: Problem, palette: Palette) -> Text:
     line = Text.assemble((compiled.target, "bold"))
     if compiled.elapsed_s:
         line.append(f"  {seconds(compiled.elapsed_s)}", "dim")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from shardviz.compare import AS_PLANNED, SAME_TRAFFIC, Difference
-from shardviz.compiler.compiled import Compiled
+from shardviz.compiler.target_result import TargetResult
 from shardviz.planner.problem import Problem
 from shardviz.render.axis_parts import parts_of_axes
 from shardviz.render.caption import spec_text
@@ -40,7 +40,7 @@ it runs, then the time."""
 FEW = 2
 """So many targets may stand one after another."""
 
-Answers = Sequence[tuple[Compiled, Sequence[Difference]]]
+Answers = Sequence[tuple[TargetResult, Sequence[Difference]]]
 
 
 def side_by_side(targets: Sequence[str]) -> bool:
@@ -93,7 +93,7 @@ def targets_table(answers: Answers, problem: Problem, width: int, palette: Palet
     return lines + placement_lines(placed, mesh, width)
 
 
-def _rows(answers: Sequence[Compiled], problem: Problem, width: int, palette: Palette) -> list[Text]:
+def _rows(answers: Sequence[TargetResult], problem: Problem, width: int, palette: Palette) -> list[Text]:
     """The table; where it is too wide, what is least needed goes beneath each row, or all of it in lines."""
     blocks = [(_name(each, problem, palette), _moves(each, problem.mesh, palette)) for each in answers]
     whole = []
@@ -130,7 +130,7 @@ def _details(cells: Sequence[Text], width: int, indent: int) -> list[Text]:
     return sentence("; ".join(cell.plain for cell in cells if cell.plain), width, indent, style="dim")
 
 
-def _moves(compiled: Compiled, mesh: Mesh, palette: Palette) -> list[list[Text]]:
+def _moves(compiled: TargetResult, mesh: Mesh, palette: Palette) -> list[list[Text]]:
     """The cells of each of a target's collectives that stand after its name."""
     if compiled.status != "ok":
         return [[Text("✗ no answer" if compiled.status == "error" else "✗ not available")]]
@@ -141,7 +141,7 @@ def _moves(compiled: Compiled, mesh: Mesh, palette: Palette) -> list[list[Text]]
     return cells or [[Text("none: nothing is sent")]]
 
 
-def _name(compiled: Compiled, problem: Problem, palette: Palette) -> tuple[Text, ...]:
+def _name(compiled: TargetResult, problem: Problem, palette: Palette) -> tuple[Text, ...]:
     """The target, how long it took, and what it chose for a result that the question leaves open."""
     chosen = Text()
     if compiled.result_spec is not None and problem.result.spec is None:
@@ -183,7 +183,7 @@ def _joined(said: Sequence[tuple[str, str]], width: int, style: str = "") -> lis
     ]
 
 
-def _types(answers: Sequence[Compiled], width: int) -> list[Text]:
+def _types(answers: Sequence[TargetResult], width: int) -> list[Text]:
     """The answers of `jax.typeof` under Explicit axes."""
     said = [(each.target, ", ".join(f"{name} is {text}" for name, text in each.typeof)) for each in answers]
     return _joined([(name, words) for name, words in said if words], width, "dim")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from shardviz.compare import Difference
-    from shardviz.compiler import Compiled, Target, Traced
+    from shardviz.compiler import PassTrace, Target, TargetResult
     from shardviz.errors import ShardvizError
     from shardviz.stepping.verdict import Verdict
 
@@ -28,7 +28,7 @@ class Answer:
     state: State
     stage: str = ""
     since: float = 0.0
-    compiled: Compiled | None = None
+    compiled: TargetResult | None = None
     differences: tuple[Difference, ...] = ()
 
 
@@ -44,7 +44,7 @@ class TracedAnswer:
     state: State
     stage: str = ""
     since: float = 0.0
-    traced: Traced | None = None
+    traced: PassTrace | None = None
     error: ShardvizError | None = None
 
 

@@ -17,7 +17,7 @@ from shardviz.tui.answers.errand import AskTarget, Errand, TraceTarget, Verify
 
 if TYPE_CHECKING:
     from shardviz.compiler import Target, Worker
-    from shardviz.compiler.targets import LaneName
+    from shardviz.compiler.messages import LaneName
     from shardviz.drafts.resolve import ResolvedProblem
     from shardviz.stepping.question import CollectiveQuestion
 

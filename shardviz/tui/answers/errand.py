@@ -12,7 +12,7 @@ from shardviz.tui.answers.answer import Answer, TracedAnswer, Verification
 
 if TYPE_CHECKING:
     from shardviz.compiler import Pending, Target, Worker
-    from shardviz.compiler.targets import LaneName
+    from shardviz.compiler.messages import LaneName
     from shardviz.errors import ShardvizError
     from shardviz.planner import Plan
     from shardviz.stepping.question import CollectiveQuestion
@@ -79,7 +79,7 @@ class AskTarget(Errand[Answer]):
         return Answer(self._target, "answered", compiled=reply, differences=differences(self._plan, reply))
 
     def failed(self, error: ShardvizError) -> Answer:
-        from shardviz.compiler.compiled import without_answer
+        from shardviz.compiler.target_result import without_answer
 
         return Answer(self._target, "answered", compiled=without_answer(self._target.name, error))
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from shardviz.drafts.wording import as_sentence
 
 if TYPE_CHECKING:
-    from shardviz.compiler import Compiled
+    from shardviz.compiler import TargetResult
 
 
-def spoken(compiled: Compiled) -> Compiled:
+def spoken(compiled: TargetResult) -> TargetResult:
     """The same answer; what it says of itself where it is none is worded for the application."""
     if compiled.status == "ok":
         return compiled

@@ -29,7 +29,7 @@ from shardviz.tui.pane import Pane
 if TYPE_CHECKING:
     from textual.timer import Timer
 
-    from shardviz.compiler import Compiled
+    from shardviz.compiler import TargetResult
     from shardviz.drafts.resolve import ResolvedProblem
     from shardviz.hlo.passes.stage import Stage
     from shardviz.lessons.pointing import Place
@@ -52,7 +52,7 @@ class CompilerPane(Pane):
     class ProgramRead(Message):
         """A program was read, or cannot be."""
 
-        def __init__(self, compiled: Compiled, program: ListedProgram | ShardvizError) -> None:
+        def __init__(self, compiled: TargetResult, program: ListedProgram | ShardvizError) -> None:
             super().__init__()
             self.compiled, self.program = compiled, program
 
@@ -69,7 +69,7 @@ class CompilerPane(Pane):
         self._answers: Mapping[str, Answer] = {}
         self._chosen = ""
         self._programs: dict[str, ListedProgram | ShardvizError] = {}
-        self._reading: Compiled | None = None
+        self._reading: TargetResult | None = None
         self._passes: dict[str, Passes] = {}
         self._with_diff = False
         self._is_table = False
@@ -250,7 +250,7 @@ class CompilerPane(Pane):
             self._read(compiled, self._scene.problem.mesh)
 
     @work(thread=True, exit_on_error=False, exclusive=True, group="read")
-    def _read(self, compiled: Compiled, mesh: Mesh) -> None:
+    def _read(self, compiled: TargetResult, mesh: Mesh) -> None:
         try:
             program: ListedProgram | ShardvizError = read_program(compiled, mesh)
         except ShardvizError as error:

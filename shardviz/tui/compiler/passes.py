@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from shardviz.compiler.compiled import without_answer
+from shardviz.compiler.target_result import without_answer
 from shardviz.render.lines import sentence
 from shardviz.render.programs.passes_view import AHEAD, NOW, PAST, diff_lines, pass_slider, stage_list
 from shardviz.render.programs.target_status import spinner

@@ -12,8 +12,8 @@ from jax.experimental import mesh_utils, topologies
 
 from shardviz.compiler.child.gpu_configs import target_config
 from shardviz.compiler.child.program import axis_types
+from shardviz.compiler.machines import parts_by_slice
 from shardviz.compiler.messages import Machine, Question
-from shardviz.compiler.slices import parts_by_slice
 from shardviz.errors import TargetError
 
 SUGGESTED = 4

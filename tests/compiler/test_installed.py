@@ -11,7 +11,7 @@ import pytest
 
 from shardviz.cli import main
 from shardviz.compiler import TARGETS, Worker
-from shardviz.compiler.versions import OLDEST_JAX, libtpu_mismatch, older_than
+from shardviz.compiler.installed import OLDEST_JAX, libtpu_mismatch, older_than
 from shardviz.errors import CompilerError
 
 PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]

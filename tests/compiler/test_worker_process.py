@@ -11,12 +11,11 @@ import pytest
 
 from shardviz.cli.entry import run
 from shardviz.compiler import TARGETS, Worker, parse_targets
-from shardviz.compiler.environments import environment_for
-from shardviz.compiler.lane import Lane
-from shardviz.compiler.last_words import last_words
+from shardviz.compiler.child_process import environment_for, stderr_tail
 from shardviz.compiler.messages import Machine
 from shardviz.compiler.pending import Pending
 from shardviz.compiler.question import question_for
+from shardviz.compiler.worker_process import WorkerProcess
 from shardviz.errors import CompilerError
 
 (V5E,) = parse_targets("v5e:2x4")
@@ -37,9 +36,9 @@ def test_the_environment_of_a_lane():
 @pytest.fixture
 def without_extras(monkeypatch):
     """As on a machine where only jax is installed."""
-    monkeypatch.setattr("shardviz.compiler.extras.find_spec", lambda _: None)
+    monkeypatch.setattr("shardviz.compiler.installed.find_spec", lambda _: None)
     monkeypatch.delenv("TPU_LIBRARY_PATH", raising=False)
-    monkeypatch.setattr("shardviz.compiler.extras.this_machine", lambda: ("linux", "x86_64"))
+    monkeypatch.setattr("shardviz.compiler.installed.this_machine", lambda: ("linux", "x86_64"))
 
 
 @pytest.mark.usefixtures("without_extras")
@@ -61,7 +60,7 @@ def test_a_missing_extra_says_what_installs_it(matmul, target, error, hint):
 
 @pytest.mark.usefixtures("without_extras")
 def test_where_an_extra_does_not_exist(matmul, monkeypatch):
-    monkeypatch.setattr("shardviz.compiler.extras.this_machine", lambda: ("darwin", "arm64"))
+    monkeypatch.setattr("shardviz.compiler.installed.this_machine", lambda: ("darwin", "arm64"))
     with Worker() as worker:
         answer = worker.ask(matmul("XY,Y_->X_"), V5E)
     assert answer.error.endswith("libtpu, which exists for Linux on x86-64 only")
@@ -83,7 +82,7 @@ def test_a_compiler_that_dies_leaves_its_signal_and_last_words(matmul):
     question = replace(
         question_for(matmul("XY,Y_->X_"), V5E), target="v5e:0x4", machine=Machine("tpu", "v5e:0x4")
     )
-    lane = Lane("tpu", environment_for("tpu", os.environ), 60.0)
+    lane = WorkerProcess("tpu", environment_for("tpu", os.environ), 60.0)
     try:
         pending = Pending(question, lambda output: output, lane.withdraw)
         lane.submit(pending)
@@ -162,5 +161,5 @@ def test_children_work_at_the_same_time(worker, matmul):
         ("x" * 10_000, "x" * 199 + "…"),
     ],
 )
-def test_last_words(log, words):
-    assert last_words(log) == words
+def test_stderr_tail(log, words):
+    assert stderr_tail(log) == words

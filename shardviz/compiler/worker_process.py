@@ -10,8 +10,7 @@ from importlib import import_module
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from shardviz.compiler.child_process import ChildProcess
-from shardviz.compiler.last_words import last_words
+from shardviz.compiler.child_process import ChildProcess, stderr_tail
 from shardviz.compiler.messages import (
     About,
     Broken,
@@ -30,7 +29,7 @@ from shardviz.compiler.pending import Cancelled, Pending
 from shardviz.errors import CompilerError, ShardvizError
 
 if TYPE_CHECKING:
-    from shardviz.compiler.targets import LaneName
+    from shardviz.compiler.messages import LaneName
 
 CANCEL_GRACE_S = 1.0
 """A cancelled request may still finish within this time: loading JAX again would take as long."""
@@ -44,7 +43,7 @@ _UNKNOWN_FLAG = re.compile(r"unknown (?:command line )?flag", re.IGNORECASE)
 _TPU_FLAGS = "LIBTPU_INIT_ARGS"
 
 
-class Lane:
+class WorkerProcess:
     """A child with one environment, a queue of requests, and the thread that serves it.
 
     The thread starts the child, and must be the one to do so: Linux ends the child when the thread that
@@ -114,7 +113,7 @@ class Lane:
         while (pending := self._queue.get()) is not None:
             if not pending.done():
                 self._answer(pending)
-        self._bury()
+        self._reap()
 
     def _start(self) -> ChildProcess:
         with self._lock:
@@ -137,7 +136,7 @@ class Lane:
             pending.fail(self._death(pending))
         except Exception as error:
             # Whatever it is, the one who waits must hear of it, and the next request needs a sane child.
-            self._bury()
+            self._reap()
             pending.fail(CompilerError(f"{pending.subject} gave no answer: {error!r}"))
         finally:
             limit.cancel()
@@ -152,7 +151,7 @@ class Lane:
             if not was_idle or pending.stage or self._stopped_because:
                 raise
         # It died before it began, so this request is not to blame.
-        self._bury()
+        self._reap()
         return self._converse(self._begin(pending), pending)
 
     def _begin(self, pending: Pending[Any]) -> ChildProcess:
@@ -190,13 +189,13 @@ class Lane:
         """What the child says next. Raises `CompilerError` where that is that it cannot go on."""
         message = process.receive()
         if isinstance(message, Broken):
-            self._bury()
+            self._reap()
             raise CompilerError(f"jax cannot be used here: {message.reason}", message.hint)
         return message
 
     def _death(self, pending: Pending[Any]) -> CompilerError:
         """The error for a request whose child has died under it."""
-        how, log = self._bury()
+        how, log = self._reap()
         doing = f" while {pending.stage}" if pending.stage else ""
         if self._stopped_because:
             return CompilerError(
@@ -216,15 +215,15 @@ class Lane:
         else:
             hint = "ask again to start it anew, or ask --target shardy"
         # Who kills from outside lets nothing be said about it.
-        words = "" if how.endswith("SIGKILL") else last_words(log)
+        words = "" if how.endswith("SIGKILL") else stderr_tail(log)
         said = f": {words}" if words else ""
         return CompilerError(f"{pending.subject} {how}{doing}{said}", hint, log)
 
-    def _bury(self) -> tuple[str, str]:
+    def _reap(self) -> tuple[str, str]:
         with self._lock:
             process, self._process = self._process, None
             self._loaded, self.versions = False, ()
-        return process.bury() if process is not None else ("was closed", "")
+        return process.reap() if process is not None else ("was closed", "")
 
     def _stop(self, pending: Pending[Any], reason: str) -> None:
         with self._lock:

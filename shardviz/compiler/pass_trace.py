@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING
 from shardviz.errors import CompilerError
 
 if TYPE_CHECKING:
-    from shardviz.compiler.compiled import Compiled
+    from shardviz.compiler.target_result import TargetResult
     from shardviz.hlo.passes.stage import Stage
     from shardviz.planner.problem import Problem
+
 
 PREFIX = "shardviz-passes-"
 MAX_TRIES = 10
@@ -26,10 +27,10 @@ _MODULE = re.compile(r"^\s*(?:HloModule |module @)([^\s,{]+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class Traced:
+class PassTrace:
     """One target's answer to one problem, and the stages of its compilation; none where it gave no answer."""
 
-    compiled: Compiled
+    compiled: TargetResult
     stages: tuple[Stage, ...] = ()
 
 
@@ -98,7 +99,7 @@ def _remove_unheld() -> None:
                 os.close(held)
 
 
-def read_traced(compiled: Compiled, folder: str, problem: Problem) -> Traced:
+def read_traced(compiled: TargetResult, folder: str, problem: Problem) -> PassTrace:
     """The stages of the compilation whose dumps stand in `folder`. Raises `CompilerError` when none do."""
     from shardviz.hlo.passes.dump_files import dump_files
     from shardviz.hlo.passes.stage import Dump
@@ -106,7 +107,7 @@ def read_traced(compiled: Compiled, folder: str, problem: Problem) -> Traced:
 
     module = _MODULE.search(compiled.text)
     if compiled.status != "ok" or module is None:
-        return Traced(compiled)
+        return PassTrace(compiled)
     paths = [path.relative_to(folder).as_posix() for path in Path(folder).rglob("*") if path.is_file()]
     dumps = []
     for file in dump_files(paths, module[1]):
@@ -119,5 +120,5 @@ def read_traced(compiled: Compiled, folder: str, problem: Problem) -> Traced:
         )
     placement = compiled.placement
     if placement is None:
-        return Traced(compiled, read_passes(dumps, problem.mesh))
-    return Traced(compiled, read_passes(dumps, placement.on(problem.mesh), placement.slices))
+        return PassTrace(compiled, read_passes(dumps, problem.mesh))
+    return PassTrace(compiled, read_passes(dumps, placement.on(problem.mesh), placement.slices))

@@ -1,4 +1,4 @@
-"""What of an answer's traffic leaves a TPU slice or a GPU's node, and what stays inside."""
+"""A target's answer, and how much of its traffic leaves a TPU slice or a GPU's node."""
 
 from __future__ import annotations
 
@@ -7,13 +7,47 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
+from shardviz.errors import ShardvizError, TargetError
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from shardviz.compiler.compiled import Compiled
     from shardviz.hardware import Placement
-    from shardviz.hlo import Collective
-    from shardviz.sharding import Mesh
+    from shardviz.hlo import Collective, CollectiveMatmul
+    from shardviz.sharding import Mesh, PartitionSpec
+
+
+@dataclass(frozen=True)
+class TargetResult:
+    """One target's answer to one problem.
+
+    `status` is "ok", "error" (the compiler refused: `error` and `hint` say why) or "unavailable" (not
+    installed, or too small for the mesh). `collectives` are in program order. `partitioned` are those right
+    after SPMD partitioning, before the backend rewrote them (XLA targets; None elsewhere).
+    `typeof` is what `jax.typeof` says of each argument and result under Explicit axes: (name, text).
+    `text` is the module that was read; `elapsed_s` the seconds from request to answer in the compiler.
+    `placement` is where the mesh's devices stand on a TPU or GPU target; None elsewhere.
+    """
+
+    target: str
+    status: str
+    collectives: tuple[Collective, ...] = ()
+    result_spec: PartitionSpec | None = None
+    partitioned: tuple[Collective, ...] | None = None
+    typeof: tuple[tuple[str, str], ...] = ()
+    text: str = ""
+    elapsed_s: float = 0.0
+    error: str = ""
+    hint: str = ""
+    versions: tuple[tuple[str, str], ...] = ()
+    collective_matmuls: tuple[CollectiveMatmul, ...] = ()
+    placement: Placement | None = None
+
+
+def without_answer(target: str, error: ShardvizError) -> TargetResult:
+    """In the place of an answer: "unavailable" for a `TargetError`, "error" for any other."""
+    status = "unavailable" if isinstance(error, TargetError) else "error"
+    return TargetResult(target, status, error=error.message, hint=error.hint)
 
 
 @dataclass(frozen=True)
@@ -30,7 +64,7 @@ class Traffic:
     inside: tuple[Collective, ...]
 
 
-def traffic_of(compiled: Compiled, mesh: Mesh) -> Traffic | None:
+def traffic_of(compiled: TargetResult, mesh: Mesh) -> Traffic | None:
     """The parts of the traffic; None where all devices are in one slice or node, or nobody knows."""
     placement = compiled.placement
     if placement is None or len({place.slice for place in placement.places}) < 2:

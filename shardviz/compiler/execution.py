@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Ran:
-    """What JAX made of shards. `status` is "ok", "error" or "unavailable" as in `Compiled`.
+class ExecutionResult:
+    """What JAX made of shards. `status` is "ok", "error" or "unavailable" as in `TargetResult`.
 
     `shards` is every device's result, by mesh position; None where there is none. `program` is the call
     that ran, and `note` says what stood in for an operation that the platform lacks. `elapsed_s` are the
@@ -80,7 +80,7 @@ def run_request(operation: Operation, mesh: Mesh, shards: NDArray[Any], target: 
     )
 
 
-def ran(output: RunOutput, mesh: Mesh, target: str, versions: Versions) -> Ran:
+def ran(output: RunOutput, mesh: Mesh, target: str, versions: Versions) -> ExecutionResult:
     """The answer that the child's reply holds."""
     shards = None
     if output.status == "ok":
@@ -90,7 +90,7 @@ def ran(output: RunOutput, mesh: Mesh, target: str, versions: Versions) -> Ran:
 
         flat = np.frombuffer(output.shards, dtype=numpy_dtype(output.dtype))
         shards = flat.reshape(mesh.size, *output.shape)
-    return Ran(
+    return ExecutionResult(
         target,
         output.status,
         shards,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from shardviz.compiler import TARGETS, Cancelled, Worker, parse_targets
-from shardviz.compiler.traced import DumpFolders
+from shardviz.compiler.pass_trace import DumpFolders
 from shardviz.errors import CompilerError, TargetError
 
 SHARDY, CPU = TARGETS["shardy"], TARGETS["cpu"]
@@ -99,7 +99,7 @@ def test_what_jax_refuses_has_no_stages(worker, matmul):
 def test_what_cannot_be_asked(worker, matmul, monkeypatch):
     with pytest.raises(TargetError, match="at most 2,048"):
         worker.trace(matmul("X_,_Y", mesh="X=64,Y=64", sizes="b=64,d=64,f=64"), CPU)
-    monkeypatch.setattr("shardviz.compiler.extras.find_spec", lambda _: None)
+    monkeypatch.setattr("shardviz.compiler.installed.find_spec", lambda _: None)
     traced = worker.trace(matmul("X_,_Y"), parse_targets("h100:8")[0]).result()
     assert (traced.compiled.status, traced.stages) == ("unavailable", ())
 
@@ -143,7 +143,9 @@ def test_a_place_without_room_for_the_dumps_is_said(monkeypatch):
 
 def test_what_a_killed_process_leaves_goes_with_the_next_start(monkeypatch, tmp_path):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    makes = "import sys; from shardviz.compiler.traced import DumpFolders as D; own = D(); print(own.make(), "
+    makes = (
+        "import sys; from shardviz.compiler.pass_trace import DumpFolders as D; own = D(); print(own.make(), "
+    )
     makes += "flush=True); sys.stdin.read()"
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     command, environ = [sys.executable, "-c", makes], {**os.environ, "TMPDIR": str(tmp_path)}
