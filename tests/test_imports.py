@@ -128,6 +128,11 @@ def test_commands_load_what_they_need(words: tuple[str, ...], allowed: set[str])
     assert loaded_by(run(*words)) <= allowed
 
 
+def test_a_plan_alone_loads_no_reader_of_compiled_programs() -> None:
+    rooms = {"shardviz.compare", "shardviz.hlo"}
+    loaded_by(f"{run(*QUESTION)}; assert not {rooms!r} & sys.modules.keys()")
+
+
 def test_the_first_screen_loads_textual_and_no_other_screen() -> None:
     opened = "from shardviz.tui.app import ShardvizApp; ShardvizApp(); import shardviz.tui.layout.pane, sys"
     assert loaded_by(opened) == {"textual", "rich"}

@@ -236,21 +236,21 @@ def _print_plan(
         print_json(explain_document(planned, compiled, found, with_hlo))
         return session.exit_code
     from shardviz.render.plans.plan_view import explain_view
-    from shardviz.render.programs.targets_table import answers_view, side_by_side
 
     page.show(explain_view(planned, page.width, page.palette, with_pictures))
-    if side_by_side(session.requested):
-        from shardviz.compare import differences
+    if not session.requested:
+        return session.exit_code
+    # Loaded while the compilers work, and not at all when none is asked.
+    from shardviz.compare import differences
+    from shardviz.render.programs.targets_table import answers_view, side_by_side
 
+    if side_by_side(session.requested):
         answers = [(each, differences(planned, each)) for each in session.answers()]
         page.show(answers_view(answers, problem, page.width, page.palette))
         for each, _ in answers:
             _show_program(each, problem, page, with_hlo)
         return session.exit_code
     for each in session.answers():
-        # Loaded while the compilers work, and not at all when none is asked.
-        from shardviz.compare import differences
-
         page.show(answers_view([(each, differences(planned, each))], problem, page.width, page.palette))
         _show_program(each, problem, page, with_hlo)
     return session.exit_code

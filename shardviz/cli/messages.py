@@ -28,9 +28,9 @@ _OURS = "…·"
 
 
 def print_error(message: str, hint: str = "") -> None:
-    """``shardviz: error: …`` and, where there is one, ``hint: …``."""
+    """``shardviz: error: …`` and, where there is one, ``hint: …``; an ``io.StringIO`` has no encoding."""
     for line in (f"shardviz: error: {message}", *([f"hint: {hint}"] if hint else [])):
-        click.echo(_recognisable(line, sys.stderr.encoding), err=True)
+        click.echo(_recognisable(line, sys.stderr.encoding or "utf-8"), err=True)
 
 
 def print_note(text: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import codecs
+import contextlib
 import io
 import json
 import os
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 
 import shardviz
+from shardviz.cli.entry import run
 from shardviz.cli.process import CLEAR_LINE
 from shardviz.cli.streams import GREEK, STAND_INS, MessageStream, OutputStream, replaced
 from shardviz.render.palette import GLYPHS
@@ -135,6 +137,12 @@ def test_what_was_typed_is_recognised_in_ascii() -> None:
         done = in_shell(words, "", PYTHONIOENCODING="utf-8")
         assert done.returncode == 2
         assert shown in done.stderr
+
+
+def test_an_error_goes_to_a_stream_without_an_encoding() -> None:
+    with contextlib.redirect_stderr(io.StringIO()) as stderr:
+        assert run(["layout", "8x8", "--spec", "β"]) == 2
+    assert "'β'" in stderr.getvalue()
 
 
 def test_ascii_pictures_have_frames_and_letters() -> None:
