@@ -342,7 +342,7 @@ def _reduce(
     if move.op == "psum":
         return (
             f"{held}: add them up and give every device the total; each sends "
-            f"2·{n - 1}/{n} of {move.bytes:,} bytes = {move.wire_bytes:,}."
+            f"2×{n - 1}/{n} of {move.bytes:,} bytes = {move.wire_bytes:,}."
         )
     assert move.dim is not None
     dim = array.dims[move.dim]

@@ -204,3 +204,10 @@ def test_meshes_of_two_orders_are_told_by_their_devices():
         found = read_hlo(module(*lines), named, infer=infer)
         assert found.mesh == Mesh(("x", "y"), (2, 4))
         assert [each.axes for each in found.collectives] == [("y",), ("x", "y:(1)2")]
+
+
+@pytest.mark.parametrize("order", ["", ", device_ids=(3,1,2,0,7,5,4,6)"])
+def test_names_with_spaces_are_joined_by_underscores(order):
+    found = read_hlo(module(reduce(f"mesh['batch dim'=2,'model'=4]{order} {{'batch dim'}}")), infer=True)
+    assert found.mesh.shape == {"batch_dim": 2, "model": 4}
+    assert [each.axes for each in found.collectives] == [("batch_dim",)]

@@ -74,7 +74,7 @@ SENTENCES = [
         "XY,Y_->X_",
         "psum Out",
         "Each of the 4 devices along Y holds a partial sum of Out: add them up and give every device the "
-        "total; each sends 2·3/4 of 65,536 bytes = 98,304.",
+        "total; each sends 2×3/4 of 65,536 bytes = 98,304.",
     ),
     (
         "XY,Y_->XY",

@@ -119,7 +119,7 @@ EXPLANATIONS = [
             byte, but it sums only its 1/4 of d: the result is a partial sum over Y.
          2  psum Out over Y   → Out[b_X, f]       65,536 bytes  98,304 sent
             Each of the 4 devices along Y holds a partial sum of Out: add them up and
-            give every device the total; each sends 2·3/4 of 65,536 bytes = 98,304.
+            give every device the total; each sends 2×3/4 of 65,536 bytes = 98,304.
          1 collective; each device sends 98,304 bytes (96 KiB)
         """,
     ),
@@ -174,7 +174,7 @@ EXPLANATIONS = [
             Each of the 4 devices along Y holds
             a partial sum of Out: add them up
             and give every device the total;
-            each sends 2·3/4 of 65,536 bytes =
+            each sends 2×3/4 of 65,536 bytes =
             98,304.
          1 collective; each device sends
          98,304 bytes (96 KiB)
@@ -260,7 +260,7 @@ EXPLANATIONS = [
             1/4 of y: the result is a partial sum over Y.
          5  psum Out over Y       → Out[b_X, z]       512 bytes  768 sent
             Each of the 4 devices along Y holds a partial sum of Out: add them up and give every device the
-            total; each sends 2·3/4 of 512 bytes = 768.
+            total; each sends 2×3/4 of 512 bytes = 768.
          2 collectives; each device sends 832 bytes
         """,
     ),

@@ -215,9 +215,15 @@ def _items(text: str, pattern: re.Pattern[str], body: str) -> Iterator[re.Match[
 def _named_sizes(text: str, axes: str) -> Axes:
     """``mesh['x'=2,'y'=4]`` as names and sizes."""
     items = _items(text, _MESH_AXIS, axes[axes.index("[") + 1 : -1])
-    found = tuple((axis[1].strip("'\""), int(axis[2])) for axis in items)
+    found = tuple((_axis_name(axis[1]), int(axis[2])) for axis in items)
     _numbers(text, ",".join(str(size) for _, size in found))
     return found
+
+
+def _axis_name(quoted: str) -> str:
+    """The name of an axis; ``batch_dim`` for ``'batch dim'``, as specs have no spaces within names."""
+    name = quoted.strip("'\"")
+    return "_".join(name.split()) if " " in name else name
 
 
 def _mesh(text: str, axes: str, device_ids: str | None, used: str) -> ReplicaGroups:
@@ -236,7 +242,7 @@ def _used_axes(text: str, named: Axes, used: str) -> Iterator[tuple[int, int, in
     above it and its size."""
     names = [name for name, _ in named]
     for axis in _items(text, _AXIS, used[1:-1]):
-        name = axis[1].strip("'\"")
+        name = _axis_name(axis[1])
         # XLA's parser takes the number of an axis for its name, where no axis is called that.
         is_number = name not in names and name in map(str, range(len(names)))
         if name not in names and not is_number:

@@ -35,7 +35,7 @@ b 8 ┌─────┬─────┬─────┬─────┐ 
 
  2  psum Out over Y  → Out[b_X, f]  64 bytes  96 sent
     Each of the 4 devices along Y holds a partial sum of Out: add them up and give every device the
-    total; each sends 2·3/4 of 64 bytes = 96.
+    total; each sends 2×3/4 of 64 bytes = 96.
 
 Out[b_X, f]{U_Y}     →  Out[b_X, f]
      f 8                     f 8
