@@ -20,7 +20,7 @@ from shardviz.collectives.operations import PMean, PPermute
 from shardviz.collectives.values import numpy_dtype
 from shardviz.collectives.verification import verify
 from shardviz.compiler import TARGETS
-from shardviz.compiler.child.collective import Collective
+from shardviz.compiler.child.collective import CollectiveProgram
 from shardviz.compiler.child.program import WIDE
 from shardviz.compiler.execution import run_request
 from shardviz.errors import QuestionError
@@ -145,7 +145,7 @@ def ran_by_jax(cases: list[Case]) -> list[np.ndarray]:
     on = jax.sharding.Mesh(devices, mesh.axis_names, axis_types=(AxisType.Auto,) * devices.ndim)
     spec, ones = P(*mesh.axis_names), (1,) * devices.ndim
     calls = [
-        Collective(run_request(case.operation, mesh, case.shards, TARGETS["cpu"]), "cpu") for case in cases
+        CollectiveProgram(run_request(case.operation, mesh, case.shards, TARGETS["cpu"]), "cpu") for case in cases
     ]
 
     def body(*shards):
