@@ -145,7 +145,8 @@ def ran_by_jax(cases: list[Case]) -> list[np.ndarray]:
     on = jax.sharding.Mesh(devices, mesh.axis_names, axis_types=(AxisType.Auto,) * devices.ndim)
     spec, ones = P(*mesh.axis_names), (1,) * devices.ndim
     calls = [
-        CollectiveProgram(run_request(case.operation, mesh, case.shards, TARGETS["cpu"]), "cpu") for case in cases
+        CollectiveProgram(run_request(case.operation, mesh, case.shards, TARGETS["cpu"]), "cpu")
+        for case in cases
     ]
 
     def body(*shards):
