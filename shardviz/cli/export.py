@@ -218,7 +218,7 @@ def request_of_string(text: str, part: Part | None) -> ExportRequest:
     shared = from_string(text)
     draft, title = shared.draft, ""
     if shared.lesson:
-        from shardviz.lessons.sharing import attempt_of
+        from shardviz.lessons.attempt import attempt_of
 
         attempt = attempt_of(shared)
         draft, title = attempt.shown, _title(attempt.lesson)

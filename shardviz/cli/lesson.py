@@ -15,7 +15,7 @@ from shardviz.cli.process import ExitCode
 from shardviz.errors import QuestionError, plural
 
 if TYPE_CHECKING:
-    from shardviz.lessons.progress import Progress
+    from shardviz.lessons.progress import CourseProgress
 
 EXAMPLES = (
     ("The course, and how far you are", "shardviz lesson"),
@@ -157,7 +157,7 @@ def _reset_progress(texts: tuple[str, ...], is_sure: bool) -> int:
     return ExitCode.FINE
 
 
-def _progress() -> Progress:
+def _progress() -> CourseProgress:
     """The learner's progress; what is wrong with its file is told on stderr."""
     from shardviz.lessons.progress import load
 

@@ -77,7 +77,7 @@ def _beginning(lesson: str | None, shared: str | None) -> str:
     """The first problem or lesson of every visitor, as a string. Raises `QuestionError` if it is unknown."""
     from shardviz.drafts.form import ProblemForm
     from shardviz.drafts.share import Shared, from_string, to_string
-    from shardviz.lessons.sharing import attempt_of
+    from shardviz.lessons.attempt import attempt_of
 
     if lesson is not None and shared is not None:
         raise QuestionError("--lesson and --from both say how to begin", "leave out one of them")

@@ -122,7 +122,7 @@ def _open_shared(ctx: click.Context, string: str, screen: str | None, as_json: b
         return ExitCode.FINE
     attempt = None
     if shared.lesson:
-        from shardviz.lessons.sharing import attempt_of
+        from shardviz.lessons.attempt import attempt_of
 
         attempt = attempt_of(shared)
     if reason := no_terminal():

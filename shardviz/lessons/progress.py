@@ -37,7 +37,7 @@ class CourseEntry:
     stage: str = ""
 
 
-class Progress:
+class CourseProgress:
     """The progress of one learner. `notice` is what the learner has to be told, if anything.
 
     Without a `path` it is forgotten with the process: that of a guest, and where the file cannot be used.
@@ -108,21 +108,21 @@ class Progress:
         return count
 
 
-def load() -> Progress:
+def load() -> CourseProgress:
     """The learner's progress. A damaged file is set aside, which `notice` says; a file that cannot be read,
     or that another version wrote, stays, and nothing is kept beside it."""
     path = state_path(NAME)
     try:
-        return Progress(path, _read(path))
+        return CourseProgress(path, _read(path))
     except _Unusable as error:
-        return Progress(None, notice=f"{error.message}: progress is not kept; {error.hint}")
+        return CourseProgress(None, notice=f"{error.message}: progress is not kept; {error.hint}")
     except StateError as error:
-        return Progress(path, notice=f"{error.message}; {error.hint}")
+        return CourseProgress(path, notice=f"{error.message}; {error.hint}")
 
 
-def of_guest() -> Progress:
+def of_guest() -> CourseProgress:
     """A progress that is forgotten with the process, and reads and writes no file."""
-    return Progress()
+    return CourseProgress()
 
 
 class _Unusable(StateError):

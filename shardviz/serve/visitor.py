@@ -14,7 +14,7 @@ from shardviz.compiler.worker import Worker
 from shardviz.drafts.form import OPEN
 from shardviz.drafts.share import from_string
 from shardviz.errors import TargetError
-from shardviz.lessons.sharing import attempt_of
+from shardviz.lessons.attempt import attempt_of
 from shardviz.tui.app import ShardvizApp
 
 if TYPE_CHECKING:

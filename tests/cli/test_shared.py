@@ -10,9 +10,8 @@ from shardviz.cli.entry import run
 from shardviz.drafts.document import to_document
 from shardviz.drafts.form import ProblemForm
 from shardviz.drafts.share import Shared, to_string
-from shardviz.lessons.attempt import UNKNOWN, stages
+from shardviz.lessons.attempt import UNKNOWN, attempt_of, shared_of, stages
 from shardviz.lessons.course import course
-from shardviz.lessons.sharing import attempt_of, shared_of
 
 SHARED = Shared(ProblemForm(mesh="Z=8", specs=("Z_", "__", "Z_")), "plan")
 

@@ -11,13 +11,12 @@ from shardviz.drafts.examples import examples
 from shardviz.drafts.form import ProblemForm
 from shardviz.drafts.saved import load_session
 from shardviz.drafts.share import Shared
-from shardviz.lessons.attempt import UNKNOWN, Stage, begin, stages
+from shardviz.lessons.attempt import UNKNOWN, LessonStage, attempt_at, begin, shared_of, stages
 from shardviz.lessons.course import course, find
 from shardviz.lessons.lesson import SHOWN
 from shardviz.lessons.measures.subject import scene_of
 from shardviz.lessons.progress import load
 from shardviz.lessons.reading import read_lesson
-from shardviz.lessons.sharing import attempt_at, shared_of
 from shardviz.tui.app_commands import APP
 from shardviz.tui.dialogs.help import help_lines
 from shardviz.tui.lesson.classroom import Classroom, opened
@@ -42,7 +41,7 @@ def notes(app):
 
 def at(kind, lesson, number=0):
     """A lesson at one of its stages, as somebody sends it; nothing before it was known."""
-    place = stages(lesson).index(Stage(kind, number))
+    place = stages(lesson).index(LessonStage(kind, number))
     return attempt_at(lesson, Shared(lesson.setup, lesson.screen, lesson.name, place))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from shardviz.lessons.attempt import UNKNOWN, Attempt, Stage, begin, stages
+from shardviz.lessons.attempt import UNKNOWN, Attempt, LessonStage, begin, stages
 from shardviz.lessons.lesson import Lesson
 from shardviz.render.lessons.guide import Told, guide_page, told_of
 from shardviz.render.lines import sentence
@@ -51,7 +51,7 @@ def _stages(lesson: Lesson) -> Iterator[str]:
                 yield f"{where} takes {len(page.lines)} lines of {width} columns; {height} fit"
 
 
-def _key(stage: Stage, said: str | None) -> str:
+def _key(stage: LessonStage, said: str | None) -> str:
     """The key of the file that a stage shows."""
     if stage.kind == "predict":
         return f"predict.{stage.number + 1}.question with its choices"

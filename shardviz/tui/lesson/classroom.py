@@ -11,7 +11,7 @@ from shardviz.lessons.attempt import UNKNOWN, Attempt, begin, stages
 from shardviz.lessons.course import following
 from shardviz.lessons.goal import first_difference
 from shardviz.lessons.lesson import Lesson
-from shardviz.lessons.pointing import Place, place_of
+from shardviz.lessons.measures import AnswerLocation, answer_location
 from shardviz.render.lessons.guide import Told, told_of
 from shardviz.tui.lesson.commands import LESSON
 
@@ -35,14 +35,14 @@ class Opened:
 
     lesson: Lesson
     told: tuple[Told, ...]
-    places: tuple[Place, ...]
+    places: tuple[AnswerLocation, ...]
     after: Lesson | None
 
 
 def opened(lesson: Lesson) -> Opened:
     """Raises `ShardvizError` for a lesson that asks for what cannot be computed."""
     asked = lesson.predictions
-    return Opened(lesson, tuple(map(told_of, asked)), tuple(map(place_of, asked)), following(lesson))
+    return Opened(lesson, tuple(map(told_of, asked)), tuple(map(answer_location, asked)), following(lesson))
 
 
 class Classroom:
@@ -103,9 +103,9 @@ class Classroom:
         return self.lesson.goal.may_change == ("collective",)
 
     @property
-    def place(self) -> Place:
+    def place(self) -> AnswerLocation:
         """What the stage's screen begins with."""
-        return self.opened.places[self.attempt.stage.number] if self.kind == "reveal" else Place()
+        return self.opened.places[self.attempt.stage.number] if self.kind == "reveal" else AnswerLocation()
 
     @property
     def is_curtained(self) -> bool:

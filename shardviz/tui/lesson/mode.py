@@ -10,8 +10,7 @@ from shardviz.drafts.form import History
 from shardviz.drafts.resolve import resolve
 from shardviz.drafts.wording import error_words
 from shardviz.errors import ShardvizError
-from shardviz.lessons.attempt import Attempt
-from shardviz.lessons.sharing import shared_of
+from shardviz.lessons.attempt import Attempt, shared_of
 from shardviz.render.problems.headline import chain_lines
 from shardviz.tui.lesson.classroom import NOT_REVEALED, Classroom
 from shardviz.tui.lesson.commands import LESSON

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 from shardviz.drafts.wording import error_words
 from shardviz.errors import ShardvizError
-from shardviz.lessons.attempt import Attempt, begin
+from shardviz.lessons.attempt import Attempt, begin, with_own
 from shardviz.lessons.lesson import Lesson
-from shardviz.lessons.sharing import with_own
 from shardviz.tui.lesson.classroom import Classroom, afresh, opened
 from shardviz.tui.lesson.mode import LessonMode
 
