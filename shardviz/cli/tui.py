@@ -15,7 +15,7 @@ from shardviz.drafts.form import SPECS
 from shardviz.errors import QuestionError
 
 if TYPE_CHECKING:
-    from shardviz.drafts.saved import SavedSession
+    from shardviz.drafts.state_file import SavedSession
 
 SCREENS = ("layout", "plan", "step", "compiler")
 EXAMPLES = (
@@ -83,14 +83,13 @@ def _last_session() -> tuple[SavedSession | None, str]:
 
     Raises `StateError` for a file that stays and cannot be read.
     """
-    from shardviz.drafts.saved import NAME, load_session
-    from shardviz.drafts.state_file import StateError, state_path
+    from shardviz.drafts.state_file import SESSION_NAME, StateError, load_session, state_path
     from shardviz.drafts.wording import error_words
 
     try:
         return load_session(), ""
     except StateError as error:
-        if state_path(NAME).exists():
+        if state_path(SESSION_NAME).exists():
             raise
         return None, error_words(error)
 

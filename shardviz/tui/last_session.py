@@ -10,7 +10,7 @@ from shardviz.errors import ShardvizError
 
 if TYPE_CHECKING:
     from shardviz.drafts.form import ProblemForm
-    from shardviz.drafts.saved import SavedSession
+    from shardviz.drafts.state_file import SavedSession
 
 
 class LastSession:
@@ -40,7 +40,7 @@ class LastSession:
 
     def keep(self, draft: ProblemForm, screen: str) -> None:
         """Write this session in place of the last one, unless it stands there already."""
-        from shardviz.drafts.saved import SavedSession, save_session
+        from shardviz.drafts.state_file import SavedSession, save_session
 
         session = SavedSession(draft, screen)
         with self._lock:
@@ -54,8 +54,7 @@ class LastSession:
                 self.problem = error_words(error)
 
     def _load(self) -> None:
-        from shardviz.drafts.saved import NAME, load_session
-        from shardviz.drafts.state_file import state_path
+        from shardviz.drafts.state_file import SESSION_NAME, load_session, state_path
 
         if self._is_loaded:
             return
@@ -65,4 +64,4 @@ class LastSession:
         except ShardvizError as error:
             self.problem = error_words(error)
             # What another version has saved is not for this one to replace.
-            self._may_keep = not state_path(NAME).exists()
+            self._may_keep = not state_path(SESSION_NAME).exists()

@@ -7,9 +7,8 @@ import json
 import pytest
 
 from shardviz.cli.entry import run
-from shardviz.drafts.document import to_document
 from shardviz.drafts.form import ProblemForm
-from shardviz.drafts.share import Shared, to_string
+from shardviz.drafts.share import Shared, to_document, to_string
 from shardviz.lessons.attempt import UNKNOWN, attempt_of, shared_of, stages
 from shardviz.lessons.course import course
 

@@ -8,15 +8,14 @@ import pytest
 
 from shardviz.drafts.enter import enter
 from shardviz.drafts.examples import examples
-from shardviz.drafts.form import ProblemForm
-from shardviz.drafts.saved import load_session
+from shardviz.drafts.form import SCREENS, ProblemForm
 from shardviz.drafts.share import Shared
+from shardviz.drafts.state_file import load_session
 from shardviz.lessons.attempt import UNKNOWN, LessonStage, attempt_at, begin, shared_of, stages
 from shardviz.lessons.course import course, find
-from shardviz.lessons.lesson import SHOWN
+from shardviz.lessons.lesson_file import read_lesson
 from shardviz.lessons.measures.subject import scene_of
 from shardviz.lessons.progress import load
-from shardviz.lessons.reading import read_lesson
 from shardviz.tui.app_commands import APP
 from shardviz.tui.dialogs.help import help_lines
 from shardviz.tui.lesson.classroom import Classroom, opened
@@ -128,7 +127,7 @@ def test_every_lesson_goes_from_end_to_end(lesson):
     seen = []
     while room.kind != "code":
         seen.append(room.attempt.stage)
-        assert room.screen in SHOWN
+        assert room.screen in SCREENS
         if room.kind == "change":
             assert not room.may_go_on
             room.look_at(scene_of(lesson.setup))

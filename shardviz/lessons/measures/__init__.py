@@ -20,7 +20,7 @@ from shardviz.lessons.lesson import Prediction
 from shardviz.lessons.measures import collective, layout, plan
 from shardviz.lessons.measures.answers import ComputedAnswer, whole_number
 from shardviz.lessons.measures.subject import position_of, scene_of
-from shardviz.lessons.table import closest
+from shardviz.drafts.strict_table import closest
 
 if TYPE_CHECKING:
     from shardviz.drafts.resolve import ResolvedProblem

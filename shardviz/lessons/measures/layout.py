@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from shardviz.drafts.strict_table import closest
 from shardviz.errors import QuestionError, plural, quote
 from shardviz.lessons.measures.answers import (
     BYTES,
@@ -18,7 +19,6 @@ from shardviz.lessons.measures.answers import (
     coordinates,
 )
 from shardviz.lessons.measures.subject import array_named, layout_named, position_of
-from shardviz.lessons.table import closest
 from shardviz.notation import Context, Reading, find_notation, read_sharding
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ import math
 import re
 from typing import TYPE_CHECKING
 
+from shardviz.drafts.strict_table import closest
 from shardviz.errors import QuestionError, quote
 from shardviz.lessons.measures.answers import BYTES, COLLECTIVES, NUMBER, AnswerKind, ComputedAnswer, Sent
 from shardviz.lessons.measures.subject import walk_of
-from shardviz.lessons.table import closest
 
 if TYPE_CHECKING:
     from shardviz.drafts.resolve import ResolvedProblem
