@@ -10,7 +10,7 @@ from rich.text import Text
 
 from shardviz.errors import plural
 from shardviz.hlo import CollectiveMatmul, HloModule, ShardyModule
-from shardviz.hlo.expectation import Tally
+from shardviz.hlo.totals import Tally
 from shardviz.render.lines import sentence, table
 from shardviz.render.palette import PLAIN
 from shardviz.render.programs.collective_rows import RIGHT, rows_of

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from shardviz.errors import plural
 from shardviz.hlo import Collective, CollectiveMatmul, HloModule, ShardyModule
-from shardviz.hlo.collective_matmul import by_permute
+from shardviz.hlo.collective import by_permute
 from shardviz.hlo.totals import Total, totals
 from shardviz.render.axis_parts import parts_of_axes
 from shardviz.render.lines import columns, records, sentence

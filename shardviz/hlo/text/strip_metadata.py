@@ -23,7 +23,7 @@ _WORD = re.compile(r"[^,\n]*+")
 _TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
 
 
-def fold(line: str) -> str:
+def strip_metadata(line: str) -> str:
     """One line of HLO, StableHLO or Shardy text without what only a compiler wants to know.
 
     Left out: layouts, metadata, backend_config, frontend_attributes, source locations, and the rules by
@@ -49,7 +49,7 @@ def fold(line: str) -> str:
     return _LAYOUT.sub("", short).rstrip()
 
 
-def folded_lines(text: str) -> Iterator[str]:
+def stripped_lines(text: str) -> Iterator[str]:
     """The lines of a module, each folded, without the tables of source locations."""
     in_table = False
     last = ""
@@ -59,7 +59,7 @@ def folded_lines(text: str) -> Iterator[str]:
         in_table = line in _TABLES
         if in_table or line.startswith("#loc"):
             continue
-        short = fold(line)
+        short = strip_metadata(line)
         if short or last:
             yield short
         last = short

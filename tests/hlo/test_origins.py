@@ -7,7 +7,7 @@ import time
 import pytest
 
 from shardviz.hlo import Origin, read_hlo, read_shardy
-from shardviz.hlo.origin import MAX_ARGUMENTS, MAX_LOOKS
+from shardviz.hlo.origins import MAX_ARGUMENTS, MAX_LOOKS
 
 HLO = """HloModule m, num_partitions=8
 

@@ -11,18 +11,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import NamedTuple
 
 from shardviz.errors import NotationError
-from shardviz.hlo.collective import Collective
-from shardviz.hlo.groups.members import members_of_groups, members_of_pairs
-from shardviz.hlo.groups.replica_groups import Lists, ReplicaGroups, check_listable
-from shardviz.hlo.groups.slice_positions import SlicePositions
+from shardviz.hlo.groups.replica_groups import Lists, check_listable
 from shardviz.hlo.text.computation import Computation, line_at
 from shardviz.hlo.text.instruction import Instruction
-from shardviz.hlo.text.transfer import Transfer, transfer_of
-from shardviz.sharding import Mesh
 
 OPS_BETWEEN = {
     "ALL_REDUCE": "all-reduce",
@@ -45,7 +39,7 @@ _NUMBER = re.compile(r"\d{1,15}")
 _RANGE = re.compile(r" *(\d{1,9})(?::(\d{1,9}))? *")
 
 
-class Crossing(NamedTuple):
+class CrossSliceTransfer(NamedTuple):
     """What a send carries to other slices, and the recv that it is a pair with."""
 
     op: str
@@ -54,11 +48,11 @@ class Crossing(NamedTuple):
     recv: Instruction
 
 
-class Crossings:
+class CrossSliceTransfers:
     """The pairs of one text by the position of the send."""
 
     def __init__(self, text: str, collectives: Mapping[Computation, Mapping[int, Instruction]]) -> None:
-        self._pairs: dict[int, Crossing] = {}
+        self._pairs: dict[int, CrossSliceTransfer] = {}
         waiting: dict[tuple[int, str], int] = {}
         repeated = set()
         every = ((home, *each) for home, lines in collectives.items() for each in lines.items())
@@ -78,7 +72,7 @@ class Crossings:
                 continue
             send, recv = (position, other) if instruction.opcode == "send" else (other, position)
             target = _TARGET.search(text, *line)
-            self._pairs[send] = Crossing(
+            self._pairs[send] = CrossSliceTransfer(
                 OPS_BETWEEN[kind[1]],
                 target[1] if target else "",
                 collectives[home][send],
@@ -88,7 +82,7 @@ class Crossings:
         self.repeated = frozenset(repeated)
         """Positions of lines that are the other half of a pair."""
 
-    def at(self, position: int) -> Crossing | None:
+    def at(self, position: int) -> CrossSliceTransfer | None:
         """The pair whose send begins at a position."""
         return self._pairs.get(position)
 
@@ -141,40 +135,3 @@ def _devices(text: str) -> list[int]:
             check_listable(len(found) + last - first)
             found.extend(range(first, last + 1))
     return found
-
-
-def record_between(
-    crossing: Crossing, devices_per_slice: int, places: SlicePositions | None, mesh: Mesh | None
-) -> Collective:
-    """The collective that a pair is. Its groups are ids of the mesh's devices, else counted slice by slice.
-
-    Raises `NotationError` when the pair cannot be read.
-    """
-    lists = device_numbers(crossing.target, devices_per_slice)
-    if mesh is not None:
-        lists = _positions(lists, places, mesh)
-    if crossing.op == "collective-permute":
-        members = members_of_pairs(lists, mesh)
-    else:
-        members = members_of_groups(ReplicaGroups(lists=lists), mesh)
-    operands = transfer_of(crossing.send, members.size).results
-    results = transfer_of(crossing.recv, members.size).results
-    changed = [
-        dim for dim, (a, b) in enumerate(zip(operands[0].sizes, results[0].sizes, strict=False)) if a != b
-    ]
-    transfer = Transfer(operands, results, changed[0] if len(changed) == 1 else None)
-    return replace(members.record(crossing.op, crossing.send.name, transfer), between_slices=True)
-
-
-def _positions(lists: Lists, places: SlicePositions | None, mesh: Mesh) -> Lists:
-    """Device numbers as positions in the mesh."""
-    if mesh.device_order is not None:
-        where = {number: position for position, number in enumerate(mesh.device_order)}
-    else:
-        ordered = [each for slice_ in places.places for each in slice_] if places else range(mesh.size)
-        where = dict(enumerate(ordered))
-    for group in lists:
-        for number in group:
-            if number not in where:
-                raise NotationError(f"there is no device {number} in the mesh {mesh}", str(group), 0)
-    return tuple(tuple(where[number] for number in group) for group in lists)

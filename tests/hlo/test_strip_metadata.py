@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shardviz.hlo.text.folding import fold, folded_lines
+from shardviz.hlo.text.strip_metadata import strip_metadata, stripped_lines
 
 CASES = [
     (
@@ -46,13 +46,13 @@ CASES = [
 
 @pytest.mark.parametrize(("line", "short"), CASES)
 def test_a_line_keeps_what_a_reader_wants(line, short):
-    assert fold(line) == short
+    assert strip_metadata(line) == short
 
 
 def test_tables_of_source_locations_are_left_out():
     tables = 'FileNames\n1 "a.py"\n\nStackFrames\n1 {file_location_id=1}\n\n'
     text = f"HloModule a\n\n{tables}\nENTRY %e {{\n}}\n#loc = 1\n"
-    assert [*folded_lines(text)] == ["HloModule a", "", "ENTRY %e {", "}"]
+    assert [*stripped_lines(text)] == ["HloModule a", "", "ENTRY %e {", "}"]
 
 
 @pytest.mark.parametrize(
@@ -60,4 +60,4 @@ def test_tables_of_source_locations_are_left_out():
 )
 def test_a_long_line_of_anything_is_folded_at_once(piece):
     line = piece * 200_000
-    assert len(fold(line)) <= len(line)
+    assert len(strip_metadata(line)) <= len(line)

@@ -8,11 +8,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from shardviz.errors import NotationError, QuestionError
-from shardviz.hlo.mlir.mlir_regions import Walk
-from shardviz.hlo.mlir.operations import parse_tensor, parse_tensors
-from shardviz.hlo.mlir.tensor_sharding import Meshes, TensorSharding, parse_sharding, parse_sharding_list
-from shardviz.hlo.text.folding import fold
-from shardviz.hlo.text.shape import ArrayShape
+from shardviz.hlo.mlir.attributes import (
+    Meshes,
+    TensorSharding,
+    parse_sharding,
+    parse_sharding_list,
+    parse_tensor,
+    parse_tensors,
+)
+from shardviz.hlo.mlir.regions import Walk
+from shardviz.hlo.text.shapes import ArrayShape
+from shardviz.hlo.text.strip_metadata import strip_metadata
 
 Axes = tuple[tuple[str, ...], ...]
 """The mesh axes of each dimension, major first; a part of an axis as Shardy's ``Y:(1)2``."""
@@ -25,7 +31,7 @@ ARGUMENT, RESULT, RESHARD = "argument", "result", "reshard"
 
 
 @dataclass(frozen=True)
-class TensorSplit:
+class ShardedTensor:
     """A tensor of the program and how Shardy has it split.
 
     `op` is what makes it (``dot``), or "argument" or "result" of the program, or "reshard" where the text
@@ -44,7 +50,7 @@ class TensorSplit:
     unreduced: tuple[str, ...] = ()
 
 
-def tensor_splits(text: str) -> tuple[TensorSplit, ...]:
+def tensor_shardings(text: str) -> tuple[ShardedTensor, ...]:
     """The arguments, the values and the results of a program, in the order of the text.
 
     `before` is open but for reshards. What cannot be read is passed over.
@@ -54,29 +60,31 @@ def tensor_splits(text: str) -> tuple[TensorSplit, ...]:
     for _ in walk.operations():
         pass
     main = next((function for function in walk.functions[1:] if function.name == "main"), None)
-    found: list[TensorSplit] = []
+    found: list[ShardedTensor] = []
     for op, chunks in ((ARGUMENT, main.arguments), (RESULT, main.results)) if main else ():
         for number, chunk in enumerate(chunks):
             found += _read(str(number), op, chunk, meshes)
     arguments = [split for split in found if split.op == ARGUMENT]
     results = [split for split in found if split.op == RESULT]
     known: dict[str, Axes | None] = {f"%arg{split.name}": split.dims for split in arguments}
-    values: list[TensorSplit] = []
+    values: list[ShardedTensor] = []
     for line in text.splitlines():
         if match := _VALUE.match(line):
-            for split in _values(match[1], match[2].rpartition(".")[2], fold(line), meshes, known):
+            for split in _values(match[1], match[2].rpartition(".")[2], strip_metadata(line), meshes, known):
                 known[split.name] = split.dims
                 values.append(split)
     return (*arguments, *values, *results)
 
 
-def changed_splits(before: Sequence[TensorSplit], after: Sequence[TensorSplit]) -> tuple[TensorSplit, ...]:
+def changed_shardings(
+    before: Sequence[ShardedTensor], after: Sequence[ShardedTensor]
+) -> tuple[ShardedTensor, ...]:
     """The splits of `after` that are new or different, each with how its tensor was split before.
 
     Values keep no names from one text to the next: the third ``dot`` of one is the third of the other,
     where both have as many.
     """
-    old: dict[str, list[TensorSplit]] = defaultdict(list)
+    old: dict[str, list[ShardedTensor]] = defaultdict(list)
     for split in before:
         old[split.op].append(split)
     many = Counter(split.op for split in after)
@@ -99,13 +107,13 @@ def changed_splits(before: Sequence[TensorSplit], after: Sequence[TensorSplit]) 
     return tuple(found)
 
 
-def _known_as(split: TensorSplit) -> tuple[object, ...]:
+def _known_as(split: ShardedTensor) -> tuple[object, ...]:
     return split.op, split.shape, split.dims, split.unreduced
 
 
 def _values(
     name: str, op: str, line: str, meshes: Meshes, known: dict[str, Axes | None]
-) -> list[TensorSplit]:
+) -> list[ShardedTensor]:
     """The values that a line defines; `known` are the splits of those before it."""
     if reshard := _RESHARD.search(line):
         found = _read(name, RESHARD, line[reshard.end() :], meshes)
@@ -126,7 +134,7 @@ def _values(
     ]
 
 
-def _read(name: str, op: str, text: str, meshes: Meshes) -> list[TensorSplit]:
+def _read(name: str, op: str, text: str, meshes: Meshes) -> list[ShardedTensor]:
     """One tensor whose type and whose sharding, if any, stand in `text`."""
     try:
         tensor = parse_tensor(text)
@@ -139,11 +147,13 @@ def _read(name: str, op: str, text: str, meshes: Meshes) -> list[TensorSplit]:
     return [_split(name, op, tensor, sharding)] if len(sharding.dims) == len(tensor.sizes) else []
 
 
-def _split(name: str, op: str, tensor: ArrayShape, sharding: TensorSharding | None) -> TensorSplit:
+def _split(name: str, op: str, tensor: ArrayShape, sharding: TensorSharding | None) -> ShardedTensor:
     if sharding is None:
-        return TensorSplit(name, op, tensor.sizes, tensor.dtype, None, None)
+        return ShardedTensor(name, op, tensor.sizes, tensor.dtype, None, None)
     dims = tuple(tuple(map(str, axes)) for axes in sharding.dims)
-    return TensorSplit(name, op, tensor.sizes, tensor.dtype, None, dims, tuple(map(str, sharding.unreduced)))
+    return ShardedTensor(
+        name, op, tensor.sizes, tensor.dtype, None, dims, tuple(map(str, sharding.unreduced))
+    )
 
 
 def _result_types(line: str) -> list[ArrayShape]:

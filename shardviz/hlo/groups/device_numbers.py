@@ -1,6 +1,6 @@
-"""Where the devices of each TPU slice stand in a mesh that spans several of them, or has its own order.
+"""The numbers of a module's devices, and where those devices stand in the mesh.
 
-The module of a program on several slices is that of one slice: its groups count the slice's own devices.
+The module of a program on several TPU slices is that of one slice: its groups count the slice's own devices.
 """
 
 from __future__ import annotations
@@ -9,9 +9,84 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from shardviz.errors import QuestionError, plural
-from shardviz.hlo.groups.loops import Loop, ids, nest_of, through
+from shardviz.errors import NotationError, QuestionError, plural
+from shardviz.hlo.collective import RAGGED
+from shardviz.hlo.groups.group_text import check_ids, parse_pairs, parse_replica_groups
 from shardviz.hlo.groups.replica_groups import Lists, ReplicaGroups, check_listable
+from shardviz.hlo.groups.strided_ids import Loop, ids, nest_of, through
+from shardviz.hlo.text.instruction import Instruction
+from shardviz.hlo.text.shapes import base_op
+from shardviz.sharding import Mesh
+
+_WITHOUT_GLOBAL_IDS = ("all-to-all", RAGGED, "collective-broadcast")
+
+
+@dataclass(frozen=True)
+class DeviceNumbers:
+    """How a module numbers its devices: within a slice by replica and partition, then slice by slice.
+
+    Without `is_known`, where no header says how many there are, the groups say what there is to know.
+    `orders` counts those in which the text has the devices of its mesh: with several, only the axes that
+    groups name themselves are known.
+    """
+
+    partitions: int
+    replicas: int
+    slices: SlicePositions | None = None
+    is_known: bool = True
+    orders: int = 1
+
+    @property
+    def per_slice(self) -> int:
+        return self.partitions * self.replicas
+
+    @property
+    def total(self) -> int:
+        return self.per_slice * (self.slices.num_slices if self.slices else 1)
+
+    def groups(self, instruction: Instruction) -> ReplicaGroups:
+        """The groups of a collective, as positions. Raises `NotationError` when they cannot be read."""
+        attributes = instruction.attributes
+        channel = bool(instruction.channel)
+        use_global = attributes.get("use_global_device_ids") == "true"
+        partitions, replicas = self.partitions, self.replicas
+        has_no_global = base_op(instruction.opcode) in _WITHOUT_GLOBAL_IDS
+        if use_global and channel and not has_no_global:
+            everyone = partitions * replicas
+        else:
+            everyone = partitions if channel and has_no_global else replicas
+        text = attributes.get("replica_groups", "{}")
+        groups = parse_replica_groups(text, everyone)
+        if self.is_known:
+            if groups.total <= everyone:
+                mode = None if has_no_global else use_global
+                groups = groups.on_devices(replicas, partitions, channel=channel, use_global=mode)
+            check_ids(text, groups.highest, self.per_slice)
+        return self.slices.within(groups) if self.slices else groups
+
+    def pairs(self, instruction: Instruction) -> Lists:
+        """The pairs of a permute, as positions. Raises `NotationError` when they cannot be read."""
+        text = instruction.attributes.get("source_target_pairs", "{}")
+        pairs = parse_pairs(text)
+        if self.is_known:
+            check_ids(text, max((i for pair in pairs for i in pair), default=-1), self.per_slice)
+        return self.slices.pairs_within(pairs) if self.slices else pairs
+
+    def positions(self, lists: Lists, mesh: Mesh) -> Lists:
+        """Numbers that count slice by slice as positions in a mesh.
+
+        Raises `NotationError` for a number that the mesh lacks.
+        """
+        if mesh.device_order is not None:
+            where = {number: position for position, number in enumerate(mesh.device_order)}
+        else:
+            ordered = sum(self.slices.places, ()) if self.slices else range(mesh.size)
+            where = dict(enumerate(ordered))
+        for group in lists:
+            for number in group:
+                if number not in where:
+                    raise NotationError(f"there is no device {number} in the mesh {mesh}", str(group), 0)
+        return tuple(tuple(where[number] for number in group) for group in lists)
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardviz.errors import QuestionError
-from shardviz.hlo.groups.loops import row_major
+from shardviz.hlo.groups.device_numbers import slice_positions
 from shardviz.hlo.groups.replica_groups import ReplicaGroups
-from shardviz.hlo.groups.slice_positions import slice_positions
+from shardviz.hlo.groups.strided_ids import row_major
 
 
 def sets(groups: ReplicaGroups) -> list[tuple[int, ...]]:

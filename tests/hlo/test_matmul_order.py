@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shardviz.hlo import CollectiveMatmul, read_hlo
-from shardviz.hlo.schedule.standing import with_standing
+from shardviz.hlo.schedule.matmul_order import with_matmul_order
 
 PROGRAM = """\
 HloModule m, is_scheduled=true, num_partitions=4
@@ -41,9 +41,11 @@ ENTRY %main (a: f32[4,4]) -> f32[4,4] {
 
 
 def standings(text: str, *matmuls: CollectiveMatmul) -> dict[str, tuple[int, int] | None]:
-    found = with_standing(text, read_hlo(text).collectives, matmuls)
+    found = with_matmul_order(text, read_hlo(text).collectives, matmuls)
     return {
-        each.name: None if each.standing is None else (each.standing.before, each.standing.matmuls)
+        each.name: None
+        if each.matmul_order is None
+        else (each.matmul_order.before, each.matmul_order.matmuls)
         for each in found
     }
 
@@ -58,5 +60,5 @@ def test_the_parts_of_a_collective_matmul_are_one() -> None:
 
 
 def test_a_text_without_an_entry_does_not_say() -> None:
-    found = with_standing(PROGRAM[: PROGRAM.index("ENTRY")], read_hlo(PROGRAM).collectives, ())
-    assert [each.standing for each in found] == [None] * 4
+    found = with_matmul_order(PROGRAM[: PROGRAM.index("ENTRY")], read_hlo(PROGRAM).collectives, ())
+    assert [each.matmul_order for each in found] == [None] * 4

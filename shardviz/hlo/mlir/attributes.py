@@ -1,17 +1,41 @@
-"""Shardings as Shardy prints them: ``<@mesh, [{"X", "Y":(1)2}, {?}p1], unreduced={"Z"}>``."""
+"""Types and attributes of MLIR: tensor types, dense arrays, meshes and shardings.
+
+Shardy prints a sharding as ``<@mesh, [{"X", "Y":(1)2}, {?}p1], unreduced={"Z"}>``.
+"""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from shardviz.errors import NotationError
-from shardviz.sharding import Mesh, PartitionSpec
+from shardviz.errors import NotationError, QuestionError
+from shardviz.hlo.groups.replica_groups import ReplicaGroups, groups_over
+from shardviz.hlo.groups.strided_ids import row_major
+from shardviz.hlo.text.shapes import MAX_ELEMENTS, ArrayShape
+from shardviz.sharding import Mesh, PartitionSpec, canonical_dtype
 from shardviz.sharding.mesh import MAX_DEVICES, is_axis_name
 
+_TENSOR = re.compile(r"tensor<([\dx?]*)(complex<\w+>|!?[A-Za-z][\w.]*)")
+_DENSE_ROW = re.compile(r"\[([-\d, ]*)\]")
+_INTEGER = re.compile(r"-?\d{1,15}")
+_PADDING = -1
+"""Fills a row of groups that has fewer members than others."""
+MAX_HEX = 2**22
+"""Longest dense array in hexadecimal digits that is read."""
 AxisSizes = dict[str, int]
+_DECLARATION = re.compile(
+    r'sdy\.mesh @(?:"([^"]*)"|([\w.$-]+)) = <\[([^\]]*)\](?:, device_ids=\[([\d, ]*)\])?'
+)
+_LITERAL = re.compile(r"#sdy\.mesh<\[([^\]]*)\](?:, device_ids=\[([\d, ]*)\])?>")
+_NUMBER = re.compile(r"\d{1,15}")
+_DECLARED_AXIS = re.compile(r'"([^"]*)"\s*=\s*(\d{1,12})')
+_MESH_REF = re.compile(r'\s*<(?:@"([^"]*)"|@([\w.$-]+)|mesh<\[([^\]]*)\][^>]*>)\s*,\s*')
+_AXES = re.compile(r"\s*\{([^{}]*)\}(?:p\d+)?")
+_AXIS = re.compile(r'\s*"([^"]*)"(?:\s*:\s*\((\d{1,12})\)\s*(\d{1,12}))?\s*,?')
+_EXTRA = re.compile(r"\s*,\s*(replicated|unreduced)=\{([^{}]*)\}")
+_COMMA = re.compile(r"\s*,")
 
 
 @dataclass(frozen=True)
@@ -54,24 +78,6 @@ class TensorSharding:
         )
 
 
-def parts(axes: Sequence[AxisRef]) -> int:
-    """Into how many parts the axes cut a dimension."""
-    return math.prod(axis.size for axis in axes)
-
-
-_DECLARATION = re.compile(
-    r'sdy\.mesh @(?:"([^"]*)"|([\w.$-]+)) = <\[([^\]]*)\](?:, device_ids=\[([\d, ]*)\])?'
-)
-_LITERAL = re.compile(r"#sdy\.mesh<\[([^\]]*)\](?:, device_ids=\[([\d, ]*)\])?>")
-_NUMBER = re.compile(r"\d{1,15}")
-_DECLARED_AXIS = re.compile(r'"([^"]*)"\s*=\s*(\d{1,12})')
-_MESH_REF = re.compile(r'\s*<(?:@"([^"]*)"|@([\w.$-]+)|mesh<\[([^\]]*)\][^>]*>)\s*,\s*')
-_AXES = re.compile(r"\s*\{([^{}]*)\}(?:p\d+)?")
-_AXIS = re.compile(r'\s*"([^"]*)"(?:\s*:\s*\((\d{1,12})\)\s*(\d{1,12}))?\s*,?')
-_EXTRA = re.compile(r"\s*,\s*(replicated|unreduced)=\{([^{}]*)\}")
-_COMMA = re.compile(r"\s*,")
-
-
 class Meshes:
     """The meshes that a module declares, by name."""
 
@@ -100,13 +106,6 @@ def mesh_literals(header: str) -> list[tuple[AxisSizes, tuple[int, ...] | None]]
         (_axis_sizes(match[1]), tuple(map(int, _NUMBER.findall(match[2] or ""))) or None)
         for match in _LITERAL.finditer(header)
     ]
-
-
-def _axis_sizes(body: str) -> AxisSizes:
-    sizes = {match[1]: int(match[2]) for match in _DECLARED_AXIS.finditer(body)}
-    if 0 in sizes.values() or math.prod(sizes.values()) > MAX_DEVICES:
-        raise NotationError("a mesh of 1 to 2**40 devices was expected", body, 0, len(body))
-    return sizes
 
 
 def parse_sharding(text: str, start: int, meshes: Meshes) -> tuple[TensorSharding, AxisSizes, int]:
@@ -171,3 +170,89 @@ def parse_axes(body: str, sizes: AxisSizes) -> tuple[AxisRef, ...]:
             )
         found.append(AxisRef(name, above, part, part == size))
     return tuple(found)
+
+
+def axis_groups(axes: Sequence[AxisRef], sizes: AxisSizes) -> ReplicaGroups:
+    """The groups of a collective over `axes`, as positions in a mesh of those `sizes`."""
+    loops = dict(zip(sizes, row_major(tuple(sizes.values())), strict=True))
+    inner = []
+    for axis in axes:
+        whole, stride = loops[axis.name]
+        inner.append((axis.size, stride * (whole // (axis.above * axis.size))))
+    return groups_over(inner, math.prod(sizes.values()))
+
+
+def parts(axes: Sequence[AxisRef]) -> int:
+    """Into how many parts the axes cut a dimension."""
+    return math.prod(axis.size for axis in axes)
+
+
+def parse_tensor(text: str, start: int = 0) -> ArrayShape:
+    """The first tensor type at or after `start`: ``tensor<8x2048xbf16>``.
+
+    Raises `NotationError` when there is none, or one of a dynamic size or an element type of no known width.
+    """
+    match = _TENSOR.search(text, start)
+    if match is None:
+        raise NotationError("a tensor type was expected", text, start, min(len(text), start + 20))
+    return _tensor(text, match)
+
+
+def parse_tensors(text: str) -> Iterator[ArrayShape]:
+    """Every tensor type in a text."""
+    return (_tensor(text, match) for match in _TENSOR.finditer(text))
+
+
+def _tensor(text: str, match: re.Match[str]) -> ArrayShape:
+    sizes = [part for part in match[1].split("x") if part]
+    if "?" in match[1] or any(len(part) > 15 for part in sizes) or len(sizes) > 64:
+        raise NotationError("a tensor of fixed size was expected", text, match.start(), match.end())
+    shape = tuple(map(int, sizes))
+    product = 1
+    for size in shape:
+        product *= max(size, 1)
+    if product > MAX_ELEMENTS:
+        raise NotationError("no tensor is that large", text, match.start(), match.end())
+    name = match[2]
+    if name.startswith("complex<"):
+        name = {"complex<f32>": "c64", "complex<f64>": "c128"}.get(name, name)
+    try:
+        return ArrayShape(
+            canonical_dtype(name.replace("ui", "u", 1) if name.startswith("ui") else name), shape
+        )
+    except QuestionError as error:
+        raise NotationError(error.message, text, match.start(2), match.end(2)) from None
+
+
+def parse_dense_rows(text: str, start: int, columns: int) -> tuple[tuple[int, ...], ...]:
+    """The rows of ``dense<[[0, 1], [2, -1]]>`` or its hexadecimal or single-value form, from `start` on.
+
+    What pads a row is left out. Raises `NotationError` for anything else.
+    """
+    end = text.find(">", start)
+    body = text[start + len("dense<") : end] if text.startswith("dense<", start) and end > 0 else ""
+    if body.startswith("[["):
+        return tuple(_unpadded(map(int, _INTEGER.findall(row[1]))) for row in _DENSE_ROW.finditer(body, 1))
+    if body.startswith('"0x') and len(body) < MAX_HEX:
+        try:
+            raw = bytes.fromhex(body[3:].rstrip('"'))
+        except ValueError:
+            raw = b""
+        flat = tuple(int.from_bytes(raw[i : i + 8], "little", signed=True) for i in range(0, len(raw), 8))
+        return tuple(_unpadded(flat[i : i + columns]) for i in range(0, len(flat), max(1, columns)))
+    if body.strip().isdigit() and len(body) < 15:
+        return ((int(body),),)
+    if text.startswith("dense<>", start):
+        return ()
+    raise NotationError("a dense array of groups was expected", text, start, min(len(text), start + 20))
+
+
+def _unpadded(row: Iterable[int]) -> tuple[int, ...]:
+    return tuple(number for number in row if number != _PADDING)
+
+
+def _axis_sizes(body: str) -> AxisSizes:
+    sizes = {match[1]: int(match[2]) for match in _DECLARED_AXIS.finditer(body)}
+    if 0 in sizes.values() or math.prod(sizes.values()) > MAX_DEVICES:
+        raise NotationError("a mesh of 1 to 2**40 devices was expected", body, 0, len(body))
+    return sizes

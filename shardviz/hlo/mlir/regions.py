@@ -92,7 +92,7 @@ class Function:
 
 
 @dataclass(frozen=True)
-class Operation:
+class MlirOperation:
     """An operation that may matter. One with regions comes when they end, with both lines as its text.
 
     `value` is the first name it defines, `text` what follows the equals sign. `loops` are those around
@@ -154,7 +154,7 @@ class Walk:
     def is_closed(self) -> bool:
         return not self._stack
 
-    def operations(self) -> Iterator[Operation]:
+    def operations(self) -> Iterator[MlirOperation]:
         """Collectives, calls and whatever else has one of the wanted prefixes, in order."""
         position, order, text = 0, 0, self._text
         while position < len(text):
@@ -165,7 +165,7 @@ class Walk:
             if line and (operation := self._line(line, order)) is not None:
                 yield operation
 
-    def _line(self, line: str, order: int) -> Operation | None:
+    def _line(self, line: str, order: int) -> MlirOperation | None:
         opens = line[-1] == "{"
         closed = None
         if line[0] == "}":
@@ -246,7 +246,7 @@ class Walk:
             for index, match in enumerate(_BLOCK_ARGUMENT.finditer(body)):
                 self._function.definitions[match[1]] = (BLOCK_ARGUMENT + body, index)
 
-    def _closed(self, region: _Region, line: str) -> Operation | None:
+    def _closed(self, region: _Region, line: str) -> MlirOperation | None:
         if not region.opening:
             return None
         text = f"{region.opening} {line}"
@@ -256,9 +256,9 @@ class Walk:
             return self._operation(region.order, region.names, text)
         return None
 
-    def _operation(self, order: int, names: tuple[str, ...], text: str) -> Operation:
+    def _operation(self, order: int, names: tuple[str, ...], text: str) -> MlirOperation:
         in_branch = any(region.opening.startswith(_CONDITIONALS) for region in self._stack)
-        return Operation(
+        return MlirOperation(
             order, self._function, names[0] if names else "", text, tuple(self._loops), in_branch
         )
 

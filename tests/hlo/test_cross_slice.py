@@ -6,7 +6,7 @@ import pytest
 
 from shardviz.errors import NotationError
 from shardviz.hlo import read_hlo
-from shardviz.hlo.schedule.slices import device_numbers, slices_named
+from shardviz.hlo.text.cross_slice import device_numbers, slices_named
 from shardviz.sharding import Mesh
 
 PRODUCT = '"{1,2}x{0:3}"'
