@@ -73,7 +73,7 @@ def _depth(line: str, depth: int) -> int:
 
 
 def _on_the_first(operation: list[str]) -> list[str]:
-    """MLIR itself prints a double space here and there: a line that ends with one says nothing of the other lines."""
+    # Some releases print double spaces here and there: that one ends a line says nothing of the other lines.
     if len(operation) == 1:
         return operation
     return [joined("\n".join(line.rstrip() for line in operation)), *[""] * (len(operation) - 1)]
