@@ -264,9 +264,8 @@ def test_other_result():
     assert said("X_,_X", gathered, result="__", target="shardy") == [
         (
             "only_other_result",
-            "free to choose the result's sharding, shardy leaves Out as P(None, None) (131,072 bytes a device), the "
-            "plan "
-            "as P(None, 'X'); both move the same bytes.",
+            "free to choose the result's sharding, shardy leaves Out as P(None, None) (131,072 bytes a device), "
+            "the plan as P(None, 'X'); both move the same bytes.",
         )
     ]
 
