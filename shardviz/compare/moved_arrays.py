@@ -1,4 +1,4 @@
-"""The arrays that a compiler's collectives move: those that an operand comes from, where the text leads there.
+"""The arrays that a compiler's collectives move: those that the operand comes from, as the text shows.
 
 Every einsum of a chain takes an argument that none before it took, or only works on what stands there: so the
 arguments that went into a value tell which part of the chain made it.
