@@ -255,9 +255,9 @@ def test_other_result():
     assert said("X_,_X", result="X_", target="shardy") == [
         (
             "other_result",
-            "free to choose the result's sharding, shardy leaves Out as P('X', None) (65,536 bytes a device), "
-            "the plan as P(None, 'X'); for that it needs nothing where the plan does all-gather over X (32,768 bytes), "
-            "sending 16,384 bytes.",
+            "free to choose the result's sharding, shardy leaves Out as P('X', None) (65,536 bytes a "
+            "device), the plan as P(None, 'X'); for that it needs nothing where the plan does all-gather "
+            "over X (32,768 bytes), sending 16,384 bytes.",
         )
     ]
     assert said("X_,_X", gathered, result="__", target="shardy") == [
