@@ -208,7 +208,7 @@ def _rank(problem: Problem, page: Screen, limit: int, as_json: bool) -> None:
 
         print_json(ranking_document(candidates))
         return
-    from shardviz.render.plans.ranking_view import ranking_view
+    from shardviz.render.plan_view import ranking_view
 
     page.show(ranking_view(problem, candidates, page.width, page.palette, limit))
 
@@ -235,14 +235,14 @@ def _print_plan(
         found = [difference for each in compiled for difference in differences(planned, each)]
         print_json(explain_document(planned, compiled, found, with_hlo))
         return session.exit_code
-    from shardviz.render.plans.plan_view import explain_view
+    from shardviz.render.plan_view import explain_view
 
     page.show(explain_view(planned, page.width, page.palette, with_pictures))
     if not session.requested:
         return session.exit_code
     # Loaded while the compilers work, and not at all when none is asked.
     from shardviz.compare import differences
-    from shardviz.render.programs.targets_table import answers_view, side_by_side
+    from shardviz.render.programs.target_answers import answers_view, side_by_side
 
     if side_by_side(session.requested):
         answers = [(each, differences(planned, each)) for each in session.answers()]
@@ -288,7 +288,7 @@ def _print_step(
         from shardviz.hardware.chips import Gpu
         from shardviz.hardware.links import links_from_text
         from shardviz.planner import plan
-        from shardviz.render.plans.plan_view import step_lines
+        from shardviz.render.plan_view import step_lines
         from shardviz.stepping.collective_run import linked_chip
         from shardviz.stepping.plan_step import question_of_step
 

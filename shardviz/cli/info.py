@@ -29,7 +29,7 @@ def command(as_json: bool, width: int | None, color: str) -> None:
         print_json(INFO.document(versions=versions, warning=warning))
         return
     from shardviz.cli.screen import screen
-    from shardviz.render.installed_view import info_view
+    from shardviz.render.programs.target_status import info_view
 
     page = screen(width, color)
     page.show(info_view(versions, warning, page.width))

@@ -28,7 +28,7 @@ def command(as_json: bool, width: int | None, color: str) -> None:
         print_json(TARGETS.document(groups=groups))
         return
     from shardviz.cli.screen import screen
-    from shardviz.render.installed_view import targets_view
+    from shardviz.render.programs.target_status import targets_view
 
     page = screen(width, color)
     page.show(targets_view(groups, page.width))
