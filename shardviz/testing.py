@@ -51,8 +51,7 @@ def assert_collectives(
     `QuestionError` for a check of nothing, and what `shardviz.inspect` raises.
     """
     __tracebackhide__ = True
-    from shardviz.api.inspecting import inspect
-    from shardviz.api.report import Report
+    from shardviz.api.inspecting import Report, inspect
     from shardviz.hlo.expectation import tallies, unmet
 
     expected = {

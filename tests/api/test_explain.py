@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import shardviz
-from shardviz.cli.entry import run
+from shardviz.cli.group import run
 from shardviz.errors import QuestionError, TargetError
 
 EINSUM = "bd,df->bf"

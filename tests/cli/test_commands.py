@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from shardviz.cli.entry import run
+from shardviz.cli.group import run
 from shardviz.compiler import parse_targets
 
 Capture = pytest.CaptureFixture[str]

@@ -334,12 +334,12 @@ def _reasons(answers: Answers, width: int) -> list[Text]:
     names: dict[tuple[str, str], list[Difference]] = {}
     for _, found in answers:
         for each in found:
-            names.setdefault((each.code, each.said_of("it")), []).append(each)
+            names.setdefault((each.code, each.message_about("it")), []).append(each)
     lines = sentence("as planned", width, lead=f"= {', '.join(planned)}: ") if planned else []
     for (code, _), same in names.items():
         sign = "=" if code in SAME_TRAFFIC else "≠"
         those = ", ".join(each.target for each in same)
-        said = same[0].said_of("each" if len(same) > 1 else "it")
+        said = same[0].message_about("each" if len(same) > 1 else "it")
         lines += sentence(f"{code}: {said}", width, lead=f"{sign} {those}: ")
     return lines
 

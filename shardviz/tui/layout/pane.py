@@ -20,10 +20,10 @@ from shardviz.render.lines import sentence, table
 from shardviz.render.plan_view import Numbered, count_of, numbered_parts
 from shardviz.tui.command import bindings
 from shardviz.tui.layout.cells_view import CellsView
-from shardviz.tui.layout.commands import LAYOUT
 from shardviz.tui.layout.grounds import awaited, grounds_of
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import Pane
+from shardviz.tui.registry import LAYOUT
 
 if TYPE_CHECKING:
     from shardviz.drafts.resolve import ResolvedProblem

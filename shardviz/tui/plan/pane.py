@@ -20,9 +20,9 @@ from shardviz.stepping.plan_step import StepCost, step_cost
 from shardviz.tui.command import Command, bindings
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import Pane
-from shardviz.tui.plan.commands import PLAN
 from shardviz.tui.plan.steps_view import StepsView
 from shardviz.tui.plan.target_lines import TargetLines
+from shardviz.tui.registry import PLAN
 
 if TYPE_CHECKING:
     from shardviz.drafts.resolve import ResolvedProblem
