@@ -73,7 +73,7 @@ def assert_collectives(
     report = program if isinstance(program, Report) else inspect(program, *args, **(kwargs or {}))
     found = tallies(report.collectives, named, rest)
     if unmet(found) or report.module.unread:
-        from shardviz.render.programs.expectation_view import expectation_text
+        from shardviz.render.programs.hlo_view import expectation_text
 
         raise AssertionError(expectation_text(report.module, report.mesh, found))
 

@@ -190,7 +190,7 @@ def _rank(problem: Problem, output: CommandOutput, limit: int) -> None:
 
         print_json(ranking_document(candidates))
         return
-    from shardviz.render.plans.ranking_view import ranking_view
+    from shardviz.render.plan_view import ranking_view
 
     output.show(ranking_view(problem, candidates, output.width, output.palette, limit))
 
@@ -209,7 +209,7 @@ def _print_plan(
         found = [difference for each in compiled for difference in differences(planned, each)]
         print_json(explain_document(planned, compiled, found, with_hlo))
         return session.exit_code
-    from shardviz.render.plans.plan_view import explain_view
+    from shardviz.render.plan_view import explain_view
 
     output.show(explain_view(planned, output.width, output.palette, with_pictures))
     if not session.requested:
@@ -217,7 +217,7 @@ def _print_plan(
     # Loaded while the compilers work, and not at all when none is asked.
     from shardviz.compare import differences
     from shardviz.render.programs.hlo_picture import program_view
-    from shardviz.render.programs.targets_table import answers_view, side_by_side
+    from shardviz.render.programs.target_answers import answers_view, side_by_side
 
     together = side_by_side(session.requested)
     for group in [[*session.answers()]] if together else ([each] for each in session.answers()):
@@ -248,7 +248,7 @@ def _print_step(
     with Verifier("none" if shown.compare else asked, timeout, "--target") as verifier:
         from rich.text import Text
 
-        from shardviz.render.plans.plan_view import step_lines
+        from shardviz.render.plan_view import step_lines
         from shardviz.stepping.collective_run import linked_chip
 
         planned = plan(stated())

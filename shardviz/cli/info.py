@@ -26,6 +26,6 @@ def command(output: CommandOutput) -> None:
 
         print_json(INFO.document(versions=versions, warning=warning))
         return
-    from shardviz.render.installed_view import info_view
+    from shardviz.render.programs.target_status import info_view
 
     output.show(info_view(versions, warning, output.width))

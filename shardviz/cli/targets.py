@@ -25,6 +25,6 @@ def command(output: CommandOutput) -> None:
 
         print_json(TARGETS.document(groups=groups))
         return
-    from shardviz.render.installed_view import targets_view
+    from shardviz.render.programs.target_status import targets_view
 
     output.show(targets_view(groups, output.width))

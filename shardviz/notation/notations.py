@@ -64,7 +64,7 @@ NOTATIONS = (
         "einshard", "einshard", re.compile(r"[^\[\]{}<>@/(),;?]*->"), read_einshard, write_einshard, True
     ),
     Notation("gspmd", "GSPMD in HLO", re.compile(r"\{"), read_gspmd, write_gspmd, True),
-    Notation("shardy", "Shardy", re.compile(r"#?sdy\.sharding|<"), read_shardy, write_shardy, True),
+    Notation("shardy", "Shardy", re.compile(r"#?sdy\.sharding|<|\[\s*\{"), read_shardy, write_shardy, True),
 )
 """In the order in which they are shown. A text is taken for the last one that it looks like."""
 
