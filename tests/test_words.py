@@ -24,7 +24,17 @@ DEFINITIONS = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 Slips = Iterator[tuple[str, int, str]]
 """File, line, and the words that are not said any more, with some around them."""
 
-STAND_TWICE: set[str] = set()
+STAND_TWICE: set[str] = {
+    "Answer",
+    "Field",
+    "Form",
+    "Operation",
+    "Palette",
+    "Progress",
+    "Schedule",
+    "Stage",
+    "Step",
+}
 """Public class names that still stand for several things."""
 
 
@@ -119,7 +129,23 @@ def names() -> Slips:
 
 
 CHECKS = {"phrases": phrases, "openings": openings, "names": names}
-NOT_YET: dict[str, set[str]] = {"phrases": set(), "openings": set(), "names": set()}
+NOT_YET: dict[str, set[str]] = {
+    "phrases": {
+        "collectives",
+        "compare",
+        "compiler",
+        "drafts",
+        "hardware",
+        "hlo",
+        "lessons",
+        "render",
+        "serve",
+        "stepping",
+        "tui",
+    },
+    "openings": {"compiler", "hlo", "lessons", "planner", "render", "serve", "tui"},
+    "names": {"render", "tui"},
+}
 """Rooms that a check does not hold in yet."""
 
 
