@@ -45,8 +45,8 @@ class Explanation(Shown):
         raise QuestionError(f"{name} was not asked", f"the targets that were asked: {asked}")
 
     def lines(self, width: int, palette: Palette) -> list[Text]:
-        from shardviz.render.plans.plan_view import explain_view
-        from shardviz.render.programs.targets_table import answers_view
+        from shardviz.render.plan_view import explain_view
+        from shardviz.render.programs.target_answers import answers_view
 
         answers = [
             (each, [difference for difference in self.differences if difference.target == each.target])
@@ -174,7 +174,7 @@ class Ranking(Shown):
     candidates: tuple[Candidate, ...]
 
     def lines(self, width: int, palette: Palette) -> list[Text]:
-        from shardviz.render.plans.ranking_view import ranking_view
+        from shardviz.render.plan_view import ranking_view
 
         return ranking_view(self.problem, self.candidates, width, palette, SHOWN)
 

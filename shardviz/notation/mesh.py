@@ -9,8 +9,8 @@ import re
 from dataclasses import replace
 
 from shardviz.errors import QuestionError, quote
+from shardviz.notation.numbers import count_at
 from shardviz.notation.scanner import MAX_RANK, Scanner, Word
-from shardviz.notation.sizes import count_at
 from shardviz.sharding import Mesh
 from shardviz.sharding.mesh import is_axis_name
 

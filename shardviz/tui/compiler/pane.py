@@ -15,7 +15,7 @@ from textual.message import Message
 from textual.widgets import Static
 
 from shardviz.errors import ShardvizError, TargetError
-from shardviz.render.listings.pages import ListedProgram, read_program
+from shardviz.render.programs.program_pages import ListedProgram, read_program
 from shardviz.render.programs.target_status import target_at, target_strip
 from shardviz.tui.command import Command, bindings
 from shardviz.tui.compiler.headings import program_heading
