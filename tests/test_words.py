@@ -1,6 +1,6 @@
 """The words of the package: a public class name stands once, and what is said better now does not come back.
 
-A pattern finds a slip in docstrings, in other strings and in names; how a sentence reads is for the reader's eye.
+A pattern finds a slip in docstrings, in other strings and in names; the reader's eye judges the sentences.
 """
 
 from __future__ import annotations
