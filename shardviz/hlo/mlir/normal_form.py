@@ -84,7 +84,10 @@ def _depth(line: str, depth: int) -> int:
 
 
 def _on_the_first(operation: list[str]) -> list[str]:
-    return operation if len(operation) == 1 else [joined("\n".join(operation)), *[""] * (len(operation) - 1)]
+    # Some releases print double spaces here and there: that one ends a line says nothing of the other lines.
+    if len(operation) == 1:
+        return operation
+    return [joined("\n".join(line.rstrip() for line in operation)), *[""] * (len(operation) - 1)]
 
 
 @dataclass

@@ -16,8 +16,8 @@ _ARGUMENT = re.compile(rf"{_STRING}|((?:^|,)\s*%[\w$.-]+: )")
 _RESULT = re.compile(rf"{_STRING}|(tensor<|!stablehlo\.token)")
 _BLOCK_ARGUMENT = re.compile(r"[(,]\s*(%[\w$.-]+): ")
 _CONSTANT = re.compile(r"constant dense<(-?\d{1,18})> : tensor<[su]?i\d+>")
-_COMPARE = re.compile(r"stablehlo\.compare\s+(LT|LE), (%[\w$.#-]+), (%[\w$.#-]+)")
-_ADD = re.compile(r"stablehlo\.add (%[\w$.#-]+), (%[\w$.#-]+)")
+_COMPARE = re.compile(r"stablehlo\.compare\s+(LT|LE),\s*(%[\w$.#-]+),\s*(%[\w$.#-]+)")
+_ADD = re.compile(r"stablehlo\.add\s+(%[\w$.#-]+),\s*(%[\w$.#-]+)")
 _RETURN = "stablehlo.return "
 _QUOTED_OR_PAREN = re.compile(rf"{_STRING}|[()]")
 MAX_NESTED_LOOPS = 64
@@ -285,7 +285,7 @@ class Walk:
         names = [name for name, _ in loop.arguments]
         if is_condition or loop.counter not in names or self._stack[-1].loop is not loop:
             return
-        returned = line[len(_RETURN) :].partition(" : ")[0].split(", ")
+        returned = [value.strip() for value in line[len(_RETURN) :].partition(":")[0].split(",")]
         index = names.index(loop.counter)
         found = self._function.definition(returned[index]) if index < len(returned) else None
         added = _ADD.match(found[0]) if found else None

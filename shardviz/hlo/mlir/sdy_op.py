@@ -1,4 +1,4 @@
-"""Shardy's collectives: ``sdy.all_gather [{}, {"Y"}] %0 out_sharding=<@mesh, [{"X"}, {}]> : tensor<8x4xf32>``.
+"""Shardy's collectives, such as ``sdy.all_gather [{}, {"Y"}] %0 out_sharding=<@mesh, [{"X"}, {}]>``.
 
 Shardy's types are global. What one device holds follows from the sharding after the operation and from the
 axes that it says it moves, so operands need not be looked up; only a permute needs its operand's sharding.

@@ -15,7 +15,7 @@ from shardviz.hlo.passes.stages import PassStage
 from shardviz.notation import write_spec
 from shardviz.render.lines import sentence, table
 from shardviz.render.palette import Palette
-from shardviz.render.plans.plan_view import headline
+from shardviz.render.plan_view import headline
 from shardviz.render.programs.collective_rows import RIGHT, rows_of
 from shardviz.render.sanitize import printable_line
 from shardviz.render.units import seconds, shaped

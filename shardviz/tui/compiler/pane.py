@@ -15,16 +15,16 @@ from textual.message import Message
 from textual.widgets import Static
 
 from shardviz.errors import ShardvizError, TargetError
-from shardviz.render.listings.pages import ListedProgram, read_program
+from shardviz.render.programs.program_pages import ListedProgram, read_program
 from shardviz.render.programs.target_status import target_at, target_strip
 from shardviz.tui.command import Command, bindings
-from shardviz.tui.compiler.commands import COMPILER, SEARCHING
 from shardviz.tui.compiler.headings import program_heading
 from shardviz.tui.compiler.notices import all_answers, fault_lines, notice
 from shardviz.tui.compiler.passes import Passes
 from shardviz.tui.compiler.program_box import ProgramBox
 from shardviz.tui.compiler.status import TURNS_S, tab
 from shardviz.tui.pane import Pane
+from shardviz.tui.registry import COMPILER, SEARCHING
 
 if TYPE_CHECKING:
     from textual.timer import Timer

@@ -10,8 +10,8 @@ from rich.text import Text
 from shardviz.compiler.target_result import without_answer
 from shardviz.render.lines import sentence
 from shardviz.render.programs.passes_view import AHEAD, NOW, PAST, diff_lines, pass_slider, stage_list
+from shardviz.render.programs.target_answers import error_lines
 from shardviz.render.programs.target_status import spinner
-from shardviz.render.programs.target_view import error_lines
 from shardviz.tui.answers.spoken import spoken
 from shardviz.tui.compiler.status import state_words
 

@@ -15,9 +15,13 @@ from shardviz.hlo.collective import MatmulOrder
 from shardviz.notation import parse_mesh
 from shardviz.planner import plan, problem_from_text
 from shardviz.render.palette import PLAIN
-from shardviz.render.programs.target_view import partitioned_words, placement_words, target_view
-from shardviz.render.programs.targets_table import side_by_side as is_one_table
-from shardviz.render.programs.targets_table import targets_table
+from shardviz.render.programs.target_answers import (
+    partitioned_words,
+    placement_words,
+    target_view,
+    targets_table,
+)
+from shardviz.render.programs.target_answers import side_by_side as is_one_table
 
 BOOK = plan(
     problem_from_text(

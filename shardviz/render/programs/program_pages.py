@@ -1,4 +1,4 @@
-"""The pages of a target's program: folded for people, or as the compiler wrote it.
+"""The pages of a target's program, folded for people or as the compiler wrote it, and the details of a line.
 
 A page draws any of its lines at constant cost, so that the application scrolls through the longest program.
 """
@@ -6,10 +6,12 @@ A page draws any of its lines at constant cost, so that the application scrolls 
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
 
 from rich.text import Text
@@ -17,9 +19,10 @@ from rich.text import Text
 from shardviz.hlo.listing import Listing, list_hlo
 from shardviz.hlo.module import is_hlo
 from shardviz.hlo.text.strip_metadata import strip_metadata
-from shardviz.render.listings.line_index import LineIndex
+from shardviz.render.lines import records, sentence
+from shardviz.render.programs.collective_rows import has_schedule, members_text, rows_of, when
 from shardviz.render.programs.hlo_picture import MARK, HloPicture, collective_style, facts
-from shardviz.render.sanitize import printable
+from shardviz.render.sanitize import printable, printable_line
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -27,7 +30,6 @@ if TYPE_CHECKING:
     from shardviz.compiler import TargetResult
     from shardviz.hlo import Collective
     from shardviz.hlo.listing import ListedLine, Listing
-    from shardviz.render.listings.line_index import LineIndex
     from shardviz.render.palette import Palette
     from shardviz.sharding import Mesh
 
@@ -327,3 +329,99 @@ def read_program(compiled: TargetResult, mesh: Mesh) -> ListedProgram:
         collectives = compiled.collectives
         marked = (*lines.collectives,)
     return ListedProgram(compiled, placed, lines, marked, RawLines(index, collectives))
+
+
+LINES_AT_ONCE = 4096
+"""Lines that are searched before the searcher may be stopped."""
+
+
+class LineIndex:
+    """The lines of a text, without their ends. `width` are the characters of the longest."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        starts = array("q", [0])
+        position = text.find("\n")
+        while position >= 0:
+            starts.append(position + 1)
+            position = text.find("\n", position + 1)
+        if starts[-1] < len(text):
+            starts.append(len(text) + 1)
+        self._starts = starts
+        self.count = len(starts) - 1
+        self.width = max((stop - start - 1 for start, stop in pairwise(starts)), default=0)
+
+    def line(self, number: int, left: int = 0, right: int | None = None) -> str:
+        """Characters `left` to `right` of a line."""
+        start, stop = self._starts[number] + left, self._starts[number + 1] - 1
+        return self.text[start : stop if right is None else min(stop, start - left + right)]
+
+    def start(self, number: int) -> int:
+        """The place of a line's first character."""
+        return self._starts[number]
+
+    def line_at(self, position: int) -> int:
+        """The number of the line that has this character of the text."""
+        return bisect_right(self._starts, position) - 1
+
+    def searched(self, query: str) -> Iterator[list[int]]:
+        """The numbers of the lines that have `query` in them, however its letters are cased, a part of the
+        text after the other: whoever asks may stop in between."""
+        pattern = re.compile(re.escape(query), re.IGNORECASE)
+        for first in range(0, self.count, LINES_AT_ONCE):
+            last = min(first + LINES_AT_ONCE, self.count)
+            found = []
+            position, end = self._starts[first], self._starts[last] - 1
+            while match := pattern.search(self.text, position, end):
+                found.append(self.line_at(match.start()))
+                position = self._starts[found[-1] + 1]
+            yield found
+
+
+MAX_GROUPS = 8
+MAX_WORKS = 6
+NARROW = 60
+"""On fewer columns all numbers and words follow one another, so that they take fewer lines."""
+
+
+def line_details(
+    program: ListedProgram, page: ProgramPage, number: int, width: int, palette: Palette
+) -> list[Text]:
+    """Lines of at most `width` columns, the most telling first."""
+    collective = page.collective(number)
+    if collective is None:
+        return sentence(page.words(number), width, style="dim")
+    return collective_details(program, program.record(collective), width, palette)
+
+
+def collective_details(
+    program: ListedProgram, collective: Collective, width: int, palette: Palette
+) -> list[Text]:
+    """The data that moves, its size, when it runs and beside what, its devices and its source line."""
+    (row,) = rows_of([collective], program.mesh, palette)
+    op, shapes, *sizes = (cell for cell in row.cells if cell.plain)
+    said = [when(collective)] if has_schedule(program.compiled) else []
+    said += [collective.algorithm] * bool(collective.algorithm)
+    if width < NARROW:
+        lines = records([[op, *sizes, Text("; ".join(said)), shapes]], width)
+    else:
+        lines = [*records([[op, *sizes, shapes]], width), *sentence("; ".join(said), width)]
+    if collective.axes and (members := members_text(collective, MAX_GROUPS if width > 60 else 2)):
+        lines += sentence(members, width, lead="devices " if collective.groups else "")
+    lines += sentence(collective.source, width, lead="from " if collective.source else "")
+    names = [f"{work.name} ({work.op})" for work in collective.overlapped[:MAX_WORKS]]
+    if more := len(collective.overlapped) - len(names):
+        names.append(f"{more:,} more")
+    lines += sentence(", ".join(names), width, lead="meanwhile " if names else "")
+    return [printable_line(line) for line in lines]
+
+
+def place_rule(number: int, page: ProgramPage, width: int) -> Text:
+    """A rule that says where the cursor is: ``── line 7 of 33 ── collective 1 of 2 ───``."""
+    said = [f"line {number + 1:,} of {page.height:,}"]
+    if page.collective(number) is not None:
+        place = bisect_left(page.collectives, number)
+        said.append(f"collective {place + 1:,} of {len(page.collectives):,}")
+    rule = Text("".join(f"── {words} " for words in said), "dim")
+    rule.truncate(width)
+    return rule.append("─" * max(0, width - rule.cell_len), "dim")

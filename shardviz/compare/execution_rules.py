@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from itertools import combinations
 
 from shardviz.compare.comparison import Comparison
-from shardviz.compare.matching import alike, of_one_array
-from shardviz.compare.transfer import Transfer
+from shardviz.compare.transfer import ArrayTransfer
 from shardviz.compare.wording import arrays, listed, under_way, with_article
 from shardviz.errors import plural
 from shardviz.hlo import Collective
@@ -22,7 +21,7 @@ _MOST_TOLD = 3
 def collective_matmul(comparison: Comparison) -> None:
     """A gather or a scatter taken apart into permutes between partial matmuls."""
     for other in [one for one in comparison.theirs if one.taken_apart is not None]:
-        same = [one for one in comparison.ours if alike(one, other)]
+        same = [one for one in comparison.ours if one.is_like(other)]
         mine = next(iter([one for one in same if one.arrays == other.arrays] or same), None)
         matmul = other.taken_apart
         assert matmul is not None
@@ -30,7 +29,7 @@ def collective_matmul(comparison: Comparison) -> None:
         way = "both ways" if matmul.directions == 2 else "one way"
         sent, runs = matmul.wire_bytes, other.permute_runs
         often = f" ({runs:,} runs)" if runs is not None and runs != len(matmul.permutes) else ""
-        comparison.say(
+        comparison.add(
             "collective_matmul",
             f"{comparison.target} takes {whose} {other} apart, a collective matmul: "
             f"{plural(len(matmul.permutes), 'permute')}{often} {way} around the ring of {matmul.group_size} "
@@ -46,7 +45,7 @@ def combined(comparison: Comparison) -> None:
     for other in [one for one in comparison.theirs if one.pieces > 1]:
         several = _together(other, comparison.ours)
         if several:
-            comparison.say(
+            comparison.add(
                 "combined_collectives",
                 f"{comparison.target} carries {other.pieces} arrays in one {other}, for which the plan has "
                 f"{len(several)} collectives: {listed(several)}; the bytes are the same.",
@@ -56,15 +55,15 @@ def combined(comparison: Comparison) -> None:
 
 
 def between_slices(comparison: Comparison) -> None:
-    """What leaves a TPU slice, as a send and a recv, and what of it is done inside the slices."""
+    """Transfers that leave a TPU slice, as a send and a recv, with what is done inside the slices."""
     for other in [one for one in comparison.theirs if one.between_slices]:
         way = f"send and recv over the data-center network, {other.wire_bytes:,} bytes sent by a device"
         near = [
-            one for one in comparison.ours if one.base_axes & other.base_axes and of_one_array(one, other)
+            one for one in comparison.ours if one.base_axes & other.base_axes and one.may_share_array(other)
         ]
-        same = [one for one in near if alike(one, other)]
+        same = [one for one in near if one.is_like(other)]
         if not near:
-            comparison.say(
+            comparison.add(
                 "between_slices",
                 f"{comparison.target} moves {arrays([other])} between slices, by {with_article(other.op)}"
                 f"{other.over} of {other.bytes:,} bytes: {way}.",
@@ -78,7 +77,7 @@ def between_slices(comparison: Comparison) -> None:
                 f"{comparison.target} splits the plan's {mine}: inside each slice {listed(inside)}, between "
                 f"slices {with_article(other.op)}{other.over} of {other.bytes:,} bytes by {way}."
             )
-        comparison.say("between_slices", message, [mine], [other, *inside])
+        comparison.add("between_slices", message, [mine], [other, *inside])
 
 
 def fused_reduce_scatter(comparison: Comparison) -> None:
@@ -87,7 +86,7 @@ def fused_reduce_scatter(comparison: Comparison) -> None:
     for one in comparison.scheduled:
         reduced = next((each for each in before if each.op == "all-reduce" and _is_sum_of(one, each)), None)
         if one.op == "reduce-scatter" and reduced is not None:
-            comparison.say(
+            comparison.add(
                 "fused_reduce_scatter",
                 f"{comparison.target} makes one reduce-scatter{_over(one)} ({one.bytes:,} bytes) of the "
                 f"partitioner's all-reduce and slice: it sends {one.wire_bytes:,} bytes, and the all-reduce "
@@ -105,25 +104,25 @@ def overlapped(comparison: Comparison) -> None:
     also = f"; and {more:,} more" if more > 0 else ""
     count = len([one for one in comparison.scheduled if one.op != "slice"])
     which = f"{len(under)} of its {count:,} collectives" if count > 1 else "its collective"
-    comparison.say(
+    comparison.add(
         "overlapped",
         f"{comparison.target} runs other work during {which}: {'; '.join(told[:_MOST_TOLD])}{also}.",
     )
 
 
-def _inside(comparison: Comparison, mine: Transfer, across: Transfer) -> list[Transfer]:
-    """What the target does within its slices for a collective of the plan that crosses them."""
-    found = [one for one in comparison.theirs if one is not across and of_one_array(one, mine)]
-    return [one for one in found if not any(alike(each, one) for each in comparison.ours)]
+def _inside(comparison: Comparison, mine: ArrayTransfer, across: ArrayTransfer) -> list[ArrayTransfer]:
+    """The target's transfers within its slices for a collective of the plan that crosses them."""
+    found = [one for one in comparison.theirs if one is not across and one.may_share_array(mine)]
+    return [one for one in found if not any(each.is_like(one) for each in comparison.ours)]
 
 
-def _against(sent: int, other: Transfer) -> str:
+def _against(sent: int, other: ArrayTransfer) -> str:
     if sent == other.wire_bytes:
         return f"as many as the {other.op}"
     return f"where the {other.op} sends {other.wire_bytes:,}"
 
 
-def _together(one: Transfer, among: Sequence[Transfer]) -> list[Transfer]:
+def _together(one: ArrayTransfer, among: Sequence[ArrayTransfer]) -> list[ArrayTransfer]:
     """As many transfers as `one` has arrays, of the same kind, with as many elements together."""
     same = [other for other in among if (other.op, other.base_axes) == (one.op, one.base_axes)]
     for several in combinations(same[:_MOST_COMBINED], one.pieces):
@@ -133,7 +132,7 @@ def _together(one: Transfer, among: Sequence[Transfer]) -> list[Transfer]:
 
 
 def _is_sum_of(scattered: Collective, reduced: Collective) -> bool:
-    """Whether the one may be the other followed by a slice."""
+    """The first may be the second followed by a slice."""
     elements = [each.bytes * 8 // max(1, BITS.get(each.dtype, 8)) for each in (scattered, reduced)]
     return frozenset(scattered.axes) == frozenset(reduced.axes) and elements[0] == elements[1]
 

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 
-from shardviz.compare.comparison import Comparison
-from shardviz.compare.difference import SAME_TRAFFIC
-from shardviz.compare.matching import alike, kinds, of_one_array
-from shardviz.compare.transfer import Transfer
+from shardviz.compare.comparison import SAME_TRAFFIC, Comparison
+from shardviz.compare.transfer import ArrayTransfer, kinds
 from shardviz.compare.wording import acts_on, does, factor, instead
 from shardviz.planner import Problem
 from shardviz.planner.moves import state_of
@@ -30,13 +28,13 @@ def packed(comparison: Comparison) -> None:
             comparison.theirs[number] = replace(one, dtype=mine.dtype, elements=mine.elements)
     for wide, (narrow, count) in told.items():
         message = f"{comparison.target} packs {count} {narrow} into each {wide}; the bytes are the same."
-        comparison.say("packed_dtype", message)
+        comparison.add("packed_dtype", message)
 
 
-def _holds(packed: Transfer, plain: Transfer) -> bool:
+def _holds(packed: ArrayTransfer, plain: ArrayTransfer) -> bool:
     same = packed.op == plain.op and packed.base_axes == plain.base_axes and packed.bytes == plain.bytes
     wider = BITS.get(packed.dtype, 0) > BITS[plain.dtype]
-    return same and wider and not packed.dtype.startswith(("f", "bf", "c")) and of_one_array(packed, plain)
+    return same and wider and not packed.dtype.startswith(("f", "bf", "c")) and packed.may_share_array(plain)
 
 
 def promoted(comparison: Comparison) -> None:
@@ -52,7 +50,7 @@ def promoted(comparison: Comparison) -> None:
         words, ratio = _in_another_dtype(wider, planned)
         also = f" (and {len(wider) - 1} more)" if len(wider) > 1 else ""
         message = f"{comparison.target} computes {words}, {factor(ratio)}{also}."
-        comparison.say("promoted_dtype", message)
+        comparison.add("promoted_dtype", message)
 
 
 def narrowed(comparison: Comparison) -> None:
@@ -66,11 +64,11 @@ def narrowed(comparison: Comparison) -> None:
     if narrower:
         words, _ = _in_another_dtype(narrower, planned)
         also = f" (and {len(narrower) - 1} more)" if len(narrower) > 1 else ""
-        comparison.say("narrowed_dtype", f"{comparison.target} moves {words}{also}.")
+        comparison.add("narrowed_dtype", f"{comparison.target} moves {words}{also}.")
 
 
-def _in_another_dtype(moved: Sequence[Transfer], planned: str) -> tuple[str, float]:
-    """What the largest of some transfers carries instead of the planned dtype, and how many times that is."""
+def _in_another_dtype(moved: Sequence[ArrayTransfer], planned: str) -> tuple[str, float]:
+    """The dtypes of the largest transfer in words, and how many times the planned bytes it carries."""
     one = max(moved, key=lambda each: each.bytes)
     before = array_bytes((one.elements,), planned)
     words = (
@@ -86,7 +84,7 @@ def _is_float(dtype: str) -> bool:
 def strike_equal(comparison: Comparison) -> None:
     """Strike out what both sides have, whatever its dtype; first where the array is beyond doubt."""
     for is_sure, mine in product((True, False), list(comparison.ours)):
-        same = (one for one in comparison.theirs if alike(mine, one))
+        same = (one for one in comparison.theirs if mine.is_like(one))
         other = next((one for one in same if one.arrays == mine.arrays or not is_sure), None)
         if other is not None and mine in comparison.ours:
             comparison.ours.remove(mine)
@@ -106,7 +104,7 @@ def idle_axis(comparison: Comparison) -> None:
     names_moved = {name for one in moved for name in one.arrays}
     alone = len(moved) == len(comparison.theirs)
     replaced = [one for one in comparison.ours if alone or set(one.arrays) & names_moved]
-    comparison.say(
+    comparison.add(
         "idle_axis",
         f"{comparison.target} also splits data over {names}, which no spec mentions, and moves it there: "
         f"it {does(moved)}; the plan leaves {names} idle{instead(replaced)}.",
@@ -116,7 +114,7 @@ def idle_axis(comparison: Comparison) -> None:
 
 
 def other_result(comparison: Comparison) -> None:
-    """With the result its choice, the target chose another sharding."""
+    """Free to choose the result's sharding, the target chose another."""
     chosen = comparison.result_spec
     problem = comparison.plan.problem
     if problem.result.spec is not None or chosen is None:
@@ -135,10 +133,10 @@ def other_result(comparison: Comparison) -> None:
         code, for_that = "only_other_result", "; both move the same bytes"
         if ours:
             for_that = f"; it {acts_on(theirs)}, the plan {acts_on(ours)}{for_that}"
-    comparison.say(
+    comparison.add(
         code,
-        f"with the result its choice, {comparison.target} leaves {name} as {chosen} ({held:,} bytes a "
-        f"device), the plan as {comparison.plan.result_spec}{for_that}.",
+        f"free to choose the result's sharding, {comparison.target} leaves {name} as {chosen} "
+        f"({held:,} bytes a device), the plan as {comparison.plan.result_spec}{for_that}.",
         ours,
         theirs,
     )

@@ -1,24 +1,30 @@
-"""An explanation: the arrays of a question as pictures, the plan in numbered steps with their reasons."""
+"""A plan: its arrays as pictures, its numbered steps with their reasons; and plans ranked by what they send.
+
+Every block of an array has a number, which gives it its colour and glyph in all views.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 
 from rich.style import Style
 from rich.text import Text
 
 from shardviz.errors import plural
+from shardviz.notation import SpecPart, write_specs
+from shardviz.planner.decided import Parts, decided_parts
 from shardviz.planner.plan import LOCAL_OPS, Plan, Step
 from shardviz.planner.problem import Problem
+from shardviz.planner.search import Candidate
 from shardviz.planner.work_split import CASES
 from shardviz.render.caption import axes_text, caption_cells, mesh_text, notes, repetition, spec_text
 from shardviz.render.layouts.layout_canvas import array_lines
 from shardviz.render.lines import columns, records, sentence, table
 from shardviz.render.palette import Palette
-from shardviz.render.plans.plan_arrays import count_of, numbered_parts
 from shardviz.render.units import exact_bytes, human_bytes
-from shardviz.sharding import Mesh
+from shardviz.sharding import Layout, Mesh
 from shardviz.stepping.plan_step import StepCost
 
 RIGHT = frozenset({3, 4})
@@ -223,3 +229,90 @@ def _marked(line: Text) -> Text:
     rest = line[1:]
     rest.stylize(Style(dim=False))
     return Text.assemble((MARK, "bold")).append_text(rest)
+
+
+Numbered = tuple[Layout, int]
+"""A layout and the number of its first block."""
+
+
+def numbered_parts(plan: Plan, parts_of: Callable[[Plan], Parts] = decided_parts) -> list[list[Numbered]]:
+    """For every part of the chain the layouts of its operands and its result, each with its first number.
+
+    `parts_of` says how they are sharded: as the problem has them, or as the einsum does (`einsum_parts`).
+    An intermediate keeps its numbers where the next part uses it: it is the same data. The partial sums of
+    a block share its number.
+    """
+    first = 0
+    seen: dict[str, int] = {}
+    parts = []
+    for operands, result in parts_of(plan):
+        part = []
+        for array in (*operands, result):
+            layout = Layout(array, plan.problem.mesh)
+            key = f"{array.name} {layout.spec}"
+            if key not in seen:
+                seen[key] = first
+                first += layout.num_shards // plan.problem.mesh.group_size(layout.spec.unreduced)
+            part.append((layout, seen[key]))
+        parts.append(part)
+    return parts
+
+
+def count_of(parts: Iterable[Sequence[Numbered]]) -> int:
+    """The number of blocks that are numbered."""
+    return max(first + math.prod(layout.parts) for part in parts for layout, first in part)
+
+
+HEADINGS = ("", "", "specs", "sent", "memory", "collectives", "case")
+RANKING_RIGHT = frozenset({0, 3, 4})
+BEST = "★"
+
+
+def ranking_view(
+    problem: Problem, candidates: Sequence[Candidate], width: int, palette: Palette, limit: int
+) -> list[Text]:
+    """A table of the first `limit` candidates, and how many more there are."""
+    shown = candidates[:limit]
+    rows = [_cells(number, candidate, palette) for number, candidate in enumerate(shown, 1)]
+    head = [Text(heading, "bold") for heading in HEADINGS]
+    lines = columns([head, *rows], width, right=RANKING_RIGHT)
+    if lines is None:
+        # The cases follow from the collectives, so they go first.
+        lines = columns([row[:-1] for row in (head, *rows)], width, right=RANKING_RIGHT)
+    if lines is None:
+        lines = records(rows, width)
+    words = f"{BEST} no other sends less without holding or computing more. Sent and memory are per device."
+    more = len(candidates) - len(shown)
+    if more:
+        words += f" {plural(more, 'more sharding')}: --limit {len(candidates)} or --json shows all."
+    return [*headline(problem, width, palette), Text(), *lines, *sentence(words, width, style="dim")]
+
+
+def specs_text(plan: Plan) -> str:
+    """The specs of a plan's operands and result as `--specs` takes them: ``XY,Y_->X_``."""
+    parts = [
+        SpecPart(tuple(operand.spec for operand in part.operands), part.result.spec)
+        for part in plan.problem.parts
+    ]
+    parts[-1] = SpecPart(parts[-1].operands, plan.result_spec)
+    return write_specs(parts)
+
+
+def _cells(number: int, candidate: Candidate, palette: Palette) -> list[Text]:
+    plan = candidate.plan
+    mesh = plan.problem.mesh
+    moved = Text("none", "dim")
+    if plan.collectives:
+        moved = Text(", ").join(
+            Text.assemble((f"{step.op} {step.array} ", ""), axes_text(step.axes, mesh, palette, ","))
+            for step in plan.collectives
+        )
+    return [
+        Text(str(number), "dim"),
+        Text(BEST if candidate.best else "", "bold"),
+        Text(specs_text(plan), "bold"),
+        Text(human_bytes(plan.wire_bytes)),
+        Text(human_bytes(candidate.memory_per_device)),
+        moved,
+        Text("; ".join(plan.cases), "dim"),
+    ]

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from shardviz.compare.comparison import Comparison
-from shardviz.compare.matching import kinds
-from shardviz.compare.summed_operands import summed_operands
-from shardviz.compare.transfer import Transfer
+from shardviz.compare.moved_arrays import summed_operands
+from shardviz.compare.transfer import ArrayTransfer, kinds
 from shardviz.compare.wording import acts, acts_on, against, arrays, cheaper, listed_axes, verb, wire
 from shardviz.planner import Contraction
 
@@ -26,7 +25,7 @@ def moved_elsewhere(comparison: Comparison) -> None:
     ):
         is_left = {*ours} <= {*comparison.ours} and {*theirs} <= {*comparison.theirs}
         if ours and is_left and kinds(ours) == kinds(theirs):
-            comparison.say(
+            comparison.add(
                 "moved_elsewhere",
                 f"{comparison.target} {acts_on(theirs)} where the plan {acts_on(ours)}: the same "
                 f"collectives; {against(wire(theirs), wire(ours))}.",
@@ -42,7 +41,7 @@ def summed_first(comparison: Comparison) -> None:
         moved = {name for one in theirs for name in one.arrays}
         sums = [array.name for array in summed_operands(part).values() if array.name in moved]
         if sums:
-            comparison.say(
+            comparison.add(
                 "summed_first",
                 f"{comparison.target} multiplies by {' and '.join(sums)}, where the plan adds up while it "
                 f"multiplies: {_both(theirs, ours)}.",
@@ -84,7 +83,7 @@ def other_sums(comparison: Comparison) -> None:
                 f"{comparison.target} splits the {_name(part)} otherwise, with partial sums of {result} "
                 f"over {there_over}, the plan over {here_over}"
             )
-        comparison.say(code, f"{lead}: {_both(theirs, ours)}.", ours, theirs)
+        comparison.add(code, f"{lead}: {_both(theirs, ours)}.", ours, theirs)
 
 
 def other_array(comparison: Comparison) -> None:
@@ -107,7 +106,7 @@ def other_array(comparison: Comparison) -> None:
             lead = f"{target} {_prepares(there)} before {_work(part)}, the plan {_prepares(ours)} after it"
         else:
             continue
-        comparison.say(code, f"{lead}: {_both(theirs, ours)}.", ours, theirs)
+        comparison.add(code, f"{lead}: {_both(theirs, ours)}.", ours, theirs)
 
 
 def other_split(comparison: Comparison) -> None:
@@ -116,7 +115,7 @@ def other_split(comparison: Comparison) -> None:
         ours, theirs = comparison.of_einsum(part)
         alone = _on_one_side(ours, theirs)
         if any(alone) and len({one.arrays for one in (*ours, *theirs)}) > 1:
-            comparison.say(
+            comparison.add(
                 "other_split",
                 f"{comparison.target} splits the {_name(part)} of {_product(part)} otherwise: "
                 f"{_both(theirs, ours)}.",
@@ -126,7 +125,7 @@ def other_split(comparison: Comparison) -> None:
 
 
 def _name(part: Contraction) -> str:
-    """What an einsum is: one operand is not multiplied by anything."""
+    """The name of an einsum's work: one operand is not multiplied by anything."""
     return "multiplication" if len(part.operands) > 1 else "einsum"
 
 
@@ -142,27 +141,29 @@ def _product(part: Contraction) -> str:
     return " and ".join(operand.name for operand in part.operands)
 
 
-def _both(theirs: Sequence[Transfer], ours: Sequence[Transfer]) -> str:
+def _both(theirs: Sequence[ArrayTransfer], ours: Sequence[ArrayTransfer]) -> str:
     return f"it {acts(theirs)}; the plan {acts(ours)}{cheaper(theirs, ours)}"
 
 
-def _prepares(several: Sequence[Transfer]) -> str:
+def _prepares(several: Sequence[ArrayTransfer]) -> str:
     """Such as "gathers A", "moves A and W"."""
     gathers = {one.op for one in several} == {"all-gather"}
     return f"{'gathers' if gathers else verb(several)} {arrays(several)}"
 
 
-def _moved_before(several: Sequence[Transfer], part: Contraction) -> list[Transfer]:
+def _moved_before(several: Sequence[ArrayTransfer], part: Contraction) -> list[ArrayTransfer]:
     """Those of an einsum's operands."""
     names = {array.name for array in part.operands}
     return [one for one in several if names.issuperset(one.arrays)]
 
 
-def _instead(several: Sequence[Transfer], others: Sequence[Transfer], axes: frozenset[str]) -> list[Transfer]:
+def _instead(
+    several: Sequence[ArrayTransfer], others: Sequence[ArrayTransfer], axes: frozenset[str]
+) -> list[ArrayTransfer]:
     """Those of arrays that the others leave as they are, at least over the axes."""
 
-    def alike(one: Transfer) -> list[Transfer]:
-        return [other for other in others if {*one.arrays} & {*other.arrays}]
+    def alike(one: ArrayTransfer) -> list[ArrayTransfer]:
+        return [other for other in others if one.shares_array(other)]
 
     return [
         one
@@ -173,8 +174,8 @@ def _instead(several: Sequence[Transfer], others: Sequence[Transfer], axes: froz
 
 
 def _on_one_side(
-    ours: Sequence[Transfer], theirs: Sequence[Transfer]
-) -> tuple[list[Transfer], list[Transfer]]:
+    ours: Sequence[ArrayTransfer], theirs: Sequence[ArrayTransfer]
+) -> tuple[list[ArrayTransfer], list[ArrayTransfer]]:
     """The transfers of arrays of which the other side has nothing left."""
     mine, others = ({name for one in side for name in one.arrays} for side in (ours, theirs))
     return [one for one in ours if not others & {*one.arrays}], [

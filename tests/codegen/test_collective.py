@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 
-from shardviz.codegen.rounds import rounds_code
+from shardviz.codegen.collective import rounds_code
 from shardviz.drafts.command_line import form_from_line
 from shardviz.drafts.form import ProblemForm
 from shardviz.drafts.resolve import resolve

@@ -9,10 +9,15 @@ import pytest
 from shardviz.compiler import TargetResult
 from shardviz.hlo import read
 from shardviz.notation import parse_mesh
-from shardviz.render.listings.line_details import line_details, place_rule
-from shardviz.render.listings.line_index import LINES_AT_ONCE, LineIndex
-from shardviz.render.listings.pages import next_of, read_program
 from shardviz.render.palette import PLAIN, TRUECOLOR
+from shardviz.render.programs.program_pages import (
+    LINES_AT_ONCE,
+    LineIndex,
+    line_details,
+    next_of,
+    place_rule,
+    read_program,
+)
 
 MESH = parse_mesh("X=2,Y=4")
 HLO = Path(__file__).with_name("program.txt").read_text(encoding="utf-8")
