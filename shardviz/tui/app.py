@@ -10,14 +10,13 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal
 
 from shardviz.errors import ShardvizError
-from shardviz.tui.app_commands import APP
 from shardviz.tui.command import Command, bindings
 from shardviz.tui.editor import Editor
 from shardviz.tui.headline import Headline
 from shardviz.tui.key_footer import KeyFooter
 from shardviz.tui.pane import Pane
 from shardviz.tui.problem.panel import ProblemPanel
-from shardviz.tui.registry import COMMANDS
+from shardviz.tui.registry import APP, COMMANDS
 from shardviz.tui.screen_tabs import WIDE, ScreenTabs
 from shardviz.tui.too_small import TooSmall, is_too_small
 

@@ -8,6 +8,9 @@ from dataclasses import dataclass, replace
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
+EVERYWHERE = ("ctrl+q", "ctrl+z")
+"""Keys that mean the same in fields and dialogs as well."""
+
 
 @dataclass(frozen=True)
 class Command:
@@ -17,7 +20,6 @@ class Command:
     "compiler"), or of the application ("app", "lesson"). `keys` are Textual's names of keys, the first the
     one that is shown, as `shown` where that is clearer. `title` names it in palette and help, `help` is a
     sentence. `footer` is its word in the footer; empty where it does not appear there.
-    The keys `everywhere` mean it in fields and dialogs as well.
     """
 
     area: str
@@ -27,7 +29,6 @@ class Command:
     help: str
     footer: str = ""
     shown: str = ""
-    everywhere: tuple[str, ...] = ()
 
     @property
     def key_text(self) -> str:
@@ -49,7 +50,7 @@ class CommandsChanged(Message):
 def bindings(commands: Iterable[Command]) -> list[BindingType]:
     """Textual's bindings for the commands of one widget."""
     return [
-        Binding(key, command.name, command.title, show=False, priority=key in command.everywhere)
+        Binding(key, command.name, command.title, show=False, priority=key in EVERYWHERE)
         for command in commands
         for key in command.keys
     ]

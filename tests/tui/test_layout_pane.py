@@ -13,8 +13,8 @@ from shardviz.drafts.form import ProblemForm
 from shardviz.hardware.placement import DeviceCoords, Placement
 from shardviz.render.layouts.cells import CellIndex
 from shardviz.tui.answers.answer import Answer
-from shardviz.tui.layout.commands import LAYOUT
 from shardviz.tui.layout.pane import LayoutPane
+from shardviz.tui.registry import LAYOUT
 from tests.tui.conftest import SIZES, check_snapshot, drive, text_of
 
 NONE = ProblemForm(targets="none")

@@ -16,11 +16,9 @@ from shardviz.lessons.course import course, find
 from shardviz.lessons.lesson_file import read_lesson
 from shardviz.lessons.measures.subject import scene_of
 from shardviz.lessons.progress import load
-from shardviz.tui.app_commands import APP
 from shardviz.tui.dialogs.help import help_lines
 from shardviz.tui.lesson.classroom import Classroom, opened
-from shardviz.tui.lesson.commands import LESSON
-from shardviz.tui.registry import COMMANDS
+from shardviz.tui.registry import APP, COMMANDS, LESSON
 from tests.lessons.conftest import TEXT
 from tests.tui.conftest import SIZES, check_snapshot, drive, text_of, until
 

@@ -12,8 +12,8 @@ from shardviz.drafts.form import CollectiveFields, ProblemForm
 from shardviz.hardware.topology import Switch
 from shardviz.stepping.collective_run import prepare_run
 from shardviz.tui.answers.errand import Verify
+from shardviz.tui.registry import STEP
 from shardviz.tui.step.chosen import worked_out
-from shardviz.tui.step.commands import STEP
 from shardviz.tui.step.pane import StepPane
 from shardviz.tui.step.round_view import RoundView
 from tests.tui.conftest import PATIENCE, SIZES, check_snapshot, drive, text_of, until

@@ -17,13 +17,13 @@ from shardviz.render.layouts.cell_details import DevicePlacement, cell_details, 
 from shardviz.render.layouts.cells import BlockCells, CellIndex, Cells, DeviceCells
 from shardviz.render.layouts.layout_canvas import CellCursor, LayoutCanvas, arrange
 from shardviz.render.lines import sentence, table
-from shardviz.render.plans.plan_arrays import Numbered, count_of, numbered_parts
+from shardviz.render.plan_view import Numbered, count_of, numbered_parts
 from shardviz.tui.command import bindings
 from shardviz.tui.layout.cells_view import CellsView
-from shardviz.tui.layout.commands import LAYOUT
 from shardviz.tui.layout.grounds import awaited, grounds_of
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import Pane
+from shardviz.tui.registry import LAYOUT
 
 if TYPE_CHECKING:
     from shardviz.drafts.resolve import ResolvedProblem

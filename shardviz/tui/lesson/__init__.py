@@ -1,6 +1,5 @@
 """A lesson inside the application: its words take the problem's place until the sandbox opens.
 
-commands   its keys
 classroom  which lesson is open, at which stage, and what every key makes of it
 mode       what stands where on the application's screen at each stage
 widgets    the lesson's line, the goal, the words, the curtain before an answer, the code

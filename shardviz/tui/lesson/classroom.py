@@ -13,7 +13,7 @@ from shardviz.lessons.goal import first_difference
 from shardviz.lessons.lesson import Lesson
 from shardviz.lessons.measures import AnswerLocation, answer_location
 from shardviz.render.lessons.guide import Told, told_of
-from shardviz.tui.lesson.commands import LESSON
+from shardviz.tui.registry import LESSON
 
 if TYPE_CHECKING:
     from shardviz.drafts.form import ProblemForm

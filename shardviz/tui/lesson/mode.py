@@ -11,10 +11,10 @@ from shardviz.drafts.resolve import resolve
 from shardviz.drafts.wording import error_words
 from shardviz.errors import ShardvizError
 from shardviz.lessons.attempt import Attempt, shared_of
-from shardviz.render.problems.headline import chain_lines
+from shardviz.render.problem_picture import chain_lines
 from shardviz.tui.lesson.classroom import NOT_REVEALED, Classroom
-from shardviz.tui.lesson.commands import LESSON
 from shardviz.tui.lesson.widgets import LOW, CodePage, Curtain, GoalStrip, Guide, LessonBar, Side
+from shardviz.tui.registry import LESSON
 from shardviz.tui.themes import PROJECTOR
 
 if TYPE_CHECKING:

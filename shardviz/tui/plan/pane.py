@@ -15,14 +15,14 @@ from textual.worker import get_current_worker
 
 from shardviz.errors import QuestionError, ShardvizError
 from shardviz.planner.plan import LOCAL_OPS
-from shardviz.render.plans.plan_view import StepsPicture
+from shardviz.render.plan_view import StepsPicture
 from shardviz.stepping.plan_step import StepCost, step_cost
 from shardviz.tui.command import Command, bindings
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import Pane
-from shardviz.tui.plan.commands import PLAN
 from shardviz.tui.plan.steps_view import StepsView
 from shardviz.tui.plan.target_lines import TargetLines
+from shardviz.tui.registry import PLAN
 
 if TYPE_CHECKING:
     from shardviz.drafts.resolve import ResolvedProblem

@@ -10,9 +10,9 @@ from textual.widgets import Input
 from textual.widgets.input import Selection
 
 from shardviz.drafts.form import PROBLEM_FIELDS, ProblemForm, one_line
-from shardviz.render.problems.fields_picture import FieldCell, Typing
+from shardviz.render.problem_picture import FieldCell, Typing
 from shardviz.tui.problem.changes import entered, text_of
-from shardviz.tui.problem.commands import KEEP, TYPING
+from shardviz.tui.registry import TYPING
 
 if TYPE_CHECKING:
     from shardviz.drafts.resolve import ResolvedProblem
@@ -78,7 +78,7 @@ class Entry(Input):
         if ending is not None:
             event.prevent_default()
             event.stop()
-            self.close(ending.name == KEEP)
+            self.close(ending.name == "keep")
 
     def _on_blur(self, event: events.Blur) -> None:
         """Another widget has the focus, and not only another window of the desktop: the text is kept."""

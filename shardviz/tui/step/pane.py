@@ -19,8 +19,8 @@ from shardviz.render.lines import sentence
 from shardviz.tui.command import Command, CommandsChanged, bindings
 from shardviz.tui.lines_view import TextLines
 from shardviz.tui.pane import Pane
+from shardviz.tui.registry import FORM, STEP
 from shardviz.tui.step.chosen import Chosen, is_large, worked_out
-from shardviz.tui.step.commands import FORM, STEP
 from shardviz.tui.step.form import CollectiveForm
 from shardviz.tui.step.head import StepHead
 from shardviz.tui.step.player import Player
@@ -139,7 +139,7 @@ class StepPane(Pane):
 
     def jax_code(self) -> str:
         if self.stepped is not None:
-            from shardviz.codegen.rounds import rounds_code
+            from shardviz.codegen.collective import rounds_code
 
             return rounds_code(self.stepped.drawn)
         # What is still worked out has its program already, where it is a collective of its own.
