@@ -8,12 +8,11 @@ import pytest
 
 from shardviz.drafts.enter import enter
 from shardviz.drafts.examples import examples
-from shardviz.drafts.form import ProblemForm
+from shardviz.drafts.form import SCREENS, ProblemForm
 from shardviz.drafts.share import Shared
 from shardviz.drafts.state_file import load_session
 from shardviz.lessons.attempt import UNKNOWN, LessonStage, attempt_at, begin, shared_of, stages
 from shardviz.lessons.course import course, find
-from shardviz.lessons.lesson import SHOWN
 from shardviz.lessons.lesson_file import read_lesson
 from shardviz.lessons.measures.subject import scene_of
 from shardviz.lessons.progress import load
@@ -127,7 +126,7 @@ def test_every_lesson_goes_from_end_to_end(lesson):
     seen = []
     while controller.kind != "code":
         seen.append(controller.attempt.stage)
-        assert controller.screen in SHOWN
+        assert controller.screen in SCREENS
         if controller.kind == "change":
             assert not controller.may_go_on
             controller.look_at(scene_of(lesson.setup))

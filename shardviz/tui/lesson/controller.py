@@ -44,7 +44,7 @@ class LessonController:
     ) -> None:
         predictions = attempt.lesson.predictions
         self._texts = tuple(map(told_of, predictions))
-        self._places = tuple(map(place_of, predictions))
+        self._places = tuple(map(answer_location, predictions))
         self.after = following(attempt.lesson)
         self.attempt = attempt
         self.is_presented = is_presented
