@@ -11,7 +11,7 @@ from shardviz.lessons.attempt import UNKNOWN, Attempt, begin, stages
 from shardviz.lessons.course import following
 from shardviz.lessons.goal import first_difference
 from shardviz.lessons.lesson import Lesson
-from shardviz.lessons.measures import AnswerLocation
+from shardviz.lessons.measures import AnswerLocation, answer_location
 from shardviz.render.lessons.guide import Told, told_of
 from shardviz.tui.registry import LESSON
 
