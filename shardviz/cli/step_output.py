@@ -202,7 +202,7 @@ def _compare(question: CollectiveQuestion, links: Links, shown: StepOptions, hea
         crossed: Sequence[tuple[int, str]] = ()
         skipped: Sequence[tuple[str, str]] = ()
         if question.operation.even:
-            crossed = crossovers(pattern, links.topology, links.wire, walk.bytes)
+            crossed = crossovers(pattern, links.topology, links.spec, walk.bytes)
             skipped = left_out(pattern, links.topology)
         # Times are worked out when they are first looked at.
         if shown.as_json:

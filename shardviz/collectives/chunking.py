@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from shardviz.collectives.schedule import Ints
+from shardviz.collectives.values import Ints
 
 
 @dataclass(frozen=True)

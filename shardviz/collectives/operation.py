@@ -9,16 +9,13 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from shardviz.collectives.chunking import Blocks, Cuts, pieces_of
 from shardviz.collectives.pattern import LowerBound, Pattern, lower_bound
+from shardviz.collectives.values import Ints, Values
 from shardviz.errors import QuestionError
-from shardviz.sharding import array_bytes
-
-if TYPE_CHECKING:
-    from shardviz.collectives.schedule import Ints, Values
-    from shardviz.sharding import Mesh
+from shardviz.sharding import Mesh, array_bytes
 
 
 @dataclass(frozen=True)

@@ -10,17 +10,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from shardviz.collectives.schedule import Schedule, Sends
+from shardviz.collectives.values import Bools, Ints, Small, Values
 from shardviz.errors import QuestionError, ShardvizError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from shardviz.collectives.schedule import Bools, Ints, Small
 
 MAX_PIECES = 2**24
 """Pieces that are there at the start or arrive later; each takes about 20 bytes."""
@@ -340,7 +335,7 @@ class CopyTrace(Trace):
     def shared(self) -> Small | None:
         return None if (self._arrival == self._never).any() else self._datum
 
-    def _play(self, number: NDArray[Any], source: Ints, target: Ints) -> None:
+    def _play(self, number: Values, source: Ints, target: Ints) -> None:
         """Some rounds in order: the round's number, and the slots from which and to which each entry goes."""
         first = self._arrival.take(target) == self._never
         if first.all():
@@ -353,7 +348,7 @@ class CopyTrace(Trace):
             raise ScheduleError(f"{self.schedule.algorithm} sends what a member does not hold")
 
     @cached_property
-    def _last_use(self) -> NDArray[Any]:
+    def _last_use(self) -> Values:
         """The round in which every slot is last sent; the largest number where it is part of the result."""
         used = np.zeros_like(self._arrival)
         for number, source, _ in _blocks(self.schedule):

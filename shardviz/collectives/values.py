@@ -1,10 +1,10 @@
-"""Element types as NumPy has them, and arrays of numbers that people wrote."""
+"""Arrays of NumPy: their types, element types by HLO's names, and arrays of numbers that people wrote."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import isinf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from shardviz.errors import QuestionError, quote
 from shardviz.sharding import canonical_dtype
@@ -13,7 +13,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    Values = NDArray[Any]
+Ints: TypeAlias = "NDArray[np.int64]"
+Small: TypeAlias = "NDArray[np.int32]"
+Bools: TypeAlias = "NDArray[np.bool_]"
+Reals: TypeAlias = "NDArray[np.floating[Any]]"
+Values: TypeAlias = "NDArray[Any]"
 
 _FAMILIES = {"bf": "bfloat", "s": "int", "u": "uint", "f": "float", "c": "complex"}
 _NO_NUMBERS = ("token", "opaque")

@@ -26,7 +26,7 @@ from shardviz.sharding.array import BITS
 
 if TYPE_CHECKING:
     from shardviz.collectives import Operation, Schedule
-    from shardviz.collectives.schedule import Values
+    from shardviz.collectives.values import Values
     from shardviz.sharding import Layout, Mesh
 
 MAX_BYTES = 2**62

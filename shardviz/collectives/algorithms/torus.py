@@ -20,16 +20,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from shardviz.collectives.algorithms.algorithm import Algorithm, Rounds, Unsuited, check_entries
 from shardviz.collectives.pattern import Pattern
 from shardviz.collectives.schedule import Phase, Sends
-
-if TYPE_CHECKING:
-    from shardviz.collectives.schedule import Ints
+from shardviz.collectives.values import Ints
 
 
 @dataclass(frozen=True)

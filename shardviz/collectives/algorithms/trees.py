@@ -19,16 +19,13 @@ as rounds are needed to fill the trees.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from shardviz.collectives.algorithms.algorithm import Algorithm, Edges, Rounds, pipeline
 from shardviz.collectives.pattern import Pattern
 from shardviz.collectives.schedule import Phase, Sends
-
-if TYPE_CHECKING:
-    from shardviz.collectives.schedule import Ints
+from shardviz.collectives.values import Ints
 
 
 def _binomial_tree(pattern: Pattern, _pieces: int | None) -> Rounds:

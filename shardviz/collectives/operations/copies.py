@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from shardviz.collectives.chunking import Blocks, split, whole
 from shardviz.collectives.operation import UNTILED, Operation, Parameter
@@ -13,9 +13,7 @@ from shardviz.collectives.pattern import Pattern
 from shardviz.collectives.values import check_dtype, check_zero
 from shardviz.errors import QuestionError
 from shardviz.notation import parse_permutation
-
-if TYPE_CHECKING:
-    from shardviz.sharding import Mesh
+from shardviz.sharding import Mesh
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from shardviz.collectives.chunking import Blocks, pieces_of, split
 from shardviz.collectives.operation import UNTILED, Operation, Parameter
@@ -16,13 +16,10 @@ from shardviz.collectives.operations.dimension import (
     shape_with,
 )
 from shardviz.collectives.pattern import LowerBound, Pattern
-from shardviz.collectives.values import check_dtype, check_zero
+from shardviz.collectives.values import Ints, check_dtype, check_zero
 from shardviz.errors import QuestionError, plural
 from shardviz.notation import parse_send_sizes
 from shardviz.sharding import array_bytes
-
-if TYPE_CHECKING:
-    from shardviz.collectives.schedule import Ints
 
 
 @dataclass(frozen=True)

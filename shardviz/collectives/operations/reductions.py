@@ -7,16 +7,13 @@ NumPy's functions their meaning for bf16, the f8 and f4 types, s4 and u4: each a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from shardviz.collectives.chunking import Blocks, split, whole
 from shardviz.collectives.operation import UNTILED, Operation, Parameter
 from shardviz.collectives.operations.dimension import check_divides, check_is_group, dimension, shape_with
-from shardviz.collectives.values import check_dtype, is_complex, is_integer
+from shardviz.collectives.values import Values, check_dtype, is_complex, is_integer
 from shardviz.errors import QuestionError
-
-if TYPE_CHECKING:
-    from shardviz.collectives.schedule import Values
 
 
 class _Reduction(Operation):
