@@ -141,7 +141,7 @@ class Frames(Sequence[Frame]):
         if isinstance(number, slice):
             return [Frame(self, each) for each in range(*number.indices(len(self)))]
         if not -len(self) <= number < len(self):
-            raise IndexError(f"there is no frame {number} of {len(self)}")
+            raise IndexError(f"frame {number} does not exist: there are {len(self)}")
         return Frame(self, number % len(self))
 
     @property

@@ -82,7 +82,7 @@ class Operation(ABC):
         """
         if not self.axes:
             raise QuestionError(
-                f"{self.name} runs over no axis", f"name one or more of {', '.join(mesh.axis_names)}"
+                f"{self.name} needs a mesh axis", f"name one or more of {', '.join(mesh.axis_names)}"
             )
         for axis in self.axes:
             if self.axes.count(axis) > 1:

@@ -41,7 +41,7 @@ def trace_of(schedule: Schedule) -> Trace:
         raise QuestionError(
             f"{schedule.algorithm} over {schedule.pattern.group_size:,} devices moves more than "
             f"{MAX_PIECES:,} pieces, too many to keep every step",
-            "take a smaller mesh, or leave out --data and --round: a summary follows no pieces",
+            "take a smaller mesh, or leave out --data and --round: a summary does not follow pieces",
         )
     return ReduceTrace(schedule) if schedule.pattern.reduces else CopyTrace(schedule)
 
@@ -116,7 +116,7 @@ class Trace(ABC):
         return (datum,)
 
     def count(self, datum: int) -> int:
-        """Of how many leaves a datum is the sum: 1, if it is a leaf."""
+        """The number of leaves that a datum is the sum of: 1, if it is a leaf."""
         del datum
         return 1
 
@@ -193,7 +193,7 @@ class ReduceTrace(Trace):
         return first if (final == first).all() else None
 
     def addends(self, datum: int) -> tuple[int, ...]:
-        """Of two that are added the longer sum comes first; of equals what was received."""
+        """The longer of two sums comes first; of equals the received one."""
         order: list[int] = []
         stack = [datum]
         own, received = self._pairs

@@ -25,7 +25,7 @@ _TRUTH = {"true": 1, "false": 0}
 
 
 def check_dtype(dtype: str) -> None:
-    """Raise `QuestionError` for an HLO name that is no dtype of arrays."""
+    """Raise `QuestionError` for an HLO name that is not a dtype of arrays."""
     if canonical_dtype(dtype) in _NO_NUMBERS:
         raise QuestionError(f"{dtype} is not a dtype of numbers", "use for example f32, bf16 or s32")
 
@@ -49,7 +49,7 @@ def is_complex(dtype: str) -> bool:
 def numpy_dtype(dtype: str) -> np.dtype[Any]:
     """NumPy's dtype for HLO's name; bf16, f8, f4 and the narrow integers are those of ml_dtypes.
 
-    Raises `QuestionError` for a name that is no dtype of arrays.
+    Raises `QuestionError` for a name that is not a dtype of arrays.
     """
     import ml_dtypes
     import numpy as np
@@ -75,7 +75,7 @@ def float_limits(kind: np.dtype[Any]) -> Any:
 def array_from_numbers(numbers: Sequence[str | int | float], dtype: str) -> Values:
     """The numbers as a one-dimensional array; floats are rounded to the dtype, as NumPy rounds.
 
-    Raises `QuestionError` for the first text that is no number, and for a number that the dtype cannot
+    Raises `QuestionError` for the first text that is not a number, and for a number that the dtype cannot
     hold: out of range, not whole for integers, not real, or infinite or NaN where there is none.
     """
     import numpy as np

@@ -44,7 +44,7 @@ MIN_TRIED = 8
 RIVAL = 1.25
 """Times this much above the fastest, between payloads that were tried, are not looked at more closely."""
 TOLERANCE = 1e-3
-"""By how much, relatively, a straight line may miss the time before it is broken in two."""
+"""The relative error of a straight line above which it is broken in two."""
 NARROW = 1.01
 """Ratio of payloads between which a line is not broken any more."""
 CLOSE = 1e-9
@@ -275,7 +275,7 @@ def _curve(
 
 
 def _lowest_at(curves: list[Curve], payload: float) -> float:
-    """The least of the times at a payload; endless where there are no curves."""
+    """The least of the times at a payload; infinite without curves."""
     times = (float(np.interp(payload, curve.payloads, curve.seconds)) for curve in curves)
     return min(times, default=math.inf)
 

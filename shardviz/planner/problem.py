@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Literal
 
-from shardviz.errors import NotationError, QuestionError, quote
+from shardviz.errors import NotationError, QuestionError, plural, quote
 from shardviz.notation import (
     Product,
     SpecPart,
@@ -248,7 +248,7 @@ def _check_fit(
         raise places.error(
             min(len(einsums), len(specs)),
             0,
-            f"the specs have {_count(len(specs), 'part')} but the chain has {len(einsums)},",
+            f"the specs have {plural(len(specs), 'part')} but the chain has {len(einsums)},",
             "write one part for each einsum, with ; between them",
         )
     for index, (einsum, (operand_names, result_name), part) in enumerate(
@@ -258,7 +258,7 @@ def _check_fit(
             raise places.error(
                 index,
                 min(len(einsum.operands), len(part.operands)),
-                f"{_count(len(part.operands), 'spec')} for the {_count(len(einsum.operands), 'operand')} of "
+                f"{plural(len(part.operands), 'spec')} for the {plural(len(einsum.operands), 'operand')} of "
                 f"{quote(str(einsum))}",
                 "write one spec for each operand, with commas between them",
             )
@@ -280,8 +280,8 @@ def _check_fit(
                 raise places.error(
                     index,
                     place,
-                    f"the spec {quote(write_spec(spec))} has {_count(spec.rank, 'entry', 'entries')}, "
-                    f"but {name} has the {_count(len(dims), 'dimension')} {quote(dims_text(dims))},",
+                    f"the spec {quote(write_spec(spec))} has {plural(spec.rank, 'entry', 'entries')}, "
+                    f"but {name} has the {plural(len(dims), 'dimension')} {quote(dims_text(dims))},",
                     "write one entry for each dimension; _ leaves a dimension whole",
                 )
 
@@ -334,10 +334,6 @@ def uneven_dims(array: ShardedArray, mesh: Mesh, sizes: str) -> Iterator[Questio
                 yield NotationError(problem, sizes, place.start(), place.end(), hint)
             else:
                 yield QuestionError(problem.rstrip(","), hint)
-
-
-def _count(number: int, one: str, many: str = "") -> str:
-    return f"{number} {one if number == 1 else many or one + 's'}"
 
 
 @dataclass(frozen=True)

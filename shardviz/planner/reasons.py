@@ -1,4 +1,4 @@
-"""Why each step of a plan is there: one sentence, with the numbers of the case."""
+"""The reason of each step of a plan: one sentence, with the numbers of the case."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from shardviz.planner.moves import Axes, ReshardMove, Shards, State, spec_of, state_of
 from shardviz.planner.problem import Contraction
+from shardviz.planner.reshard import Axes, ReshardMove, Shards, State, spec_of, state_of, with_axes
 from shardviz.planner.work_split import WorkSplit
 from shardviz.sharding import Mesh, ShardedArray, shard_shape
 
@@ -18,20 +18,22 @@ Operand = tuple[ShardedArray, State]
 
 @dataclass(frozen=True)
 class EinsumChoice:
-    """One einsum with what was chosen for it: `starts` are the operands' states before any step, `gathered`
-    the names of the arrays that the whole plan gathers, `taken` is the result as the next einsum is given it,
-    None behind the last."""
+    """One einsum with what was chosen for it.
+
+    `starts` are the operands' states before any step, `gathered` the names of the arrays that the whole plan
+    gathers. `next_input` is the result as the next einsum is given it, None after the last.
+    """
 
     mesh: Mesh
     part: Contraction
-    sharing: WorkSplit
+    work_split: WorkSplit
     starts: tuple[State, ...]
     gathered: frozenset[str]
-    taken: ShardedArray | None
+    next_input: ShardedArray | None
 
     def dim_of(self, axis: str) -> str | None:
         """The dimension of the einsum that `axis` splits while the devices compute."""
-        return next((dim for dim, axes in self.sharing.assignment.items() if axis in axes), None)
+        return next((dim for dim, axes in self.work_split.assignment.items() if axis in axes), None)
 
     def start(self, array: ShardedArray) -> State:
         """The state of an operand before any step."""
@@ -44,24 +46,24 @@ class EinsumChoice:
         return [(operand, state) for operand, state in pairs if operand is not array]
 
     def wire_bytes(self, array: ShardedArray, op: str, axes: Axes, state: State) -> int:
-        """What one device would send to gather, or to add, `array` over `axes`, which `state` leaves out."""
+        """The bytes that one device would send to gather, or to add, `array` over `axes`, not in `state`."""
         shards = Shards(array.shape, array.dtype, self.mesh.shape, ())
         return shards.move(op, axes, None, state, state).wire_bytes
 
 
 def explain_einsum(choice: EinsumChoice) -> str:
-    """What the devices compute, and what their results are."""
+    """The computation of every device, and its result."""
     part, mesh = choice.part, choice.mesh
     pieces = []
-    for operand, state in zip(part.operands, choice.sharing.operands, strict=True):
+    for operand, state in zip(part.operands, choice.work_split.operands, strict=True):
         pieces.append(f"{operand.name}[{_times(_local(operand, state, mesh))}]")
     doing = (
         f"multiplies its {pieces[0]} by its {pieces[1]}" if len(pieces) == 2 else f"works on its {pieces[0]}"
     )
-    pending = choice.sharing.result[1]
-    summed = [dim for dim in part.einsum.contracted if choice.sharing.assignment.get(dim)]
+    pending = choice.work_split.result[1]
+    summed = [dim for dim in part.einsum.contracted if choice.work_split.assignment.get(dim)]
     if pending and summed:
-        parts = mesh.group_size(axis for dim in summed for axis in choice.sharing.assignment[dim])
+        parts = mesh.group_size(axis for dim in summed for axis in choice.work_split.assignment[dim])
         where = " and ".join(summed)
         return (
             f"Every device {doing} without moving a byte, but it sums only its 1/{parts} of {where}: "
@@ -121,13 +123,13 @@ def _gather(
 
 def _given(choice: EinsumChoice, array: ShardedArray, goal: State) -> str:
     """Where an intermediate result is given to be so; "" for the last, which is what is wanted."""
-    taken = choice.taken
-    if taken is None or array is not choice.part.result:
+    given = choice.next_input
+    if given is None or array is not choice.part.result:
         return ""
     placed = f"split by {' and '.join(_places(array, goal))}" if any(goal[0]) else "whole"
     if array.spec is not None and state_of(array.spec, choice.mesh) == goal:
         return f", as {array.name} is given {placed}"
-    if taken.spec is not None and state_of(taken.spec, choice.mesh) == goal:
+    if given.spec is not None and state_of(given.spec, choice.mesh) == goal:
         return f", as the next einsum is given {array.name} {placed}"
     return ""
 
@@ -139,7 +141,7 @@ def _extents(choice: EinsumChoice, array: ShardedArray, move: ReshardMove) -> tu
 
 
 def _gather_operand(choice: EinsumChoice, array: ShardedArray, move: ReshardMove, doing: str) -> str:
-    """Why an operand loses a split for good: what else the axes do, or what it would send to keep it."""
+    """The reason why an operand loses a split for good: another use of the axes, or the bytes to keep it."""
     assert move.dim is not None
     part, dim, axes = choice.part, array.dims[move.dim], _names(move.axes)
     price = _sent(move, choice.mesh.group_size(move.axes))
@@ -202,8 +204,8 @@ def _conflict(choice: EinsumChoice, array: ShardedArray, move: ReshardMove) -> t
             rest = held[: len(held) - len(move.axes)]
             if set(held) != {*rest, *move.axes} or other.name in choice.gathered:
                 return start, ""
-            kept = (*state[0][:place], rest, *state[0][place + 1 :])
-            sent = choice.wire_bytes(other, "all_gather", move.axes, (kept, state[1]))
+            kept = (with_axes(state[0], place, rest), state[1])
+            sent = choice.wire_bytes(other, "all_gather", move.axes, kept)
             return start, (
                 f"; gathering {other.name} instead would send {sent:,}" if sent > move.wire_bytes else ""
             )
@@ -238,9 +240,9 @@ def _afterwards(
         return (
             f"; a {op} of {result.name} would send {sent:,}" if not mates and sent > move.wire_bytes else ""
         )
-    if result.spec is None or set(move.axes) & {*result.spec.axes, *choice.sharing.result[1]}:
+    if result.spec is None or set(move.axes) & {*result.spec.axes, *choice.work_split.result[1]}:
         return ""
-    sent = choice.wire_bytes(result, "all_gather", move.axes, choice.sharing.result)
+    sent = choice.wire_bytes(result, "all_gather", move.axes, choice.work_split.result)
     return f"; gathering {result.name} afterwards would send {sent:,}" if sent > move.wire_bytes else ""
 
 
@@ -249,13 +251,13 @@ def _partial_sums(choice: EinsumChoice, move: ReshardMove) -> tuple[str, int]:
     result = choice.part.result
     scattered = result.spec is not None and set(move.axes) <= set(result.spec.axes)
     op = "psum_scatter" if scattered else "psum"
-    return op, choice.wire_bytes(result, op, move.axes, choice.sharing.result)
+    return op, choice.wire_bytes(result, op, move.axes, choice.work_split.result)
 
 
 def _gathered(
     choice: EinsumChoice, array: ShardedArray, move: ReshardMove, mates: Sequence[Operand]
 ) -> float:
-    """What gathering all operands along a dimension sends; infinite where they do not split it alike."""
+    """The bytes that gathering all operands along a dimension sends; infinite if they split it otherwise."""
     assert move.dim is not None
     dim, (dims, _) = array.dims[move.dim], choice.start(array)
     total = 0
@@ -264,7 +266,7 @@ def _gathered(
         if placed[place] != dims[move.dim]:
             return math.inf
         kept = tuple(axis for axis in placed[place] if axis not in move.axes)
-        state = ((*placed[:place], kept, *placed[place + 1 :]), pending)
+        state = (with_axes(placed, place, kept), pending)
         total += choice.wire_bytes(operand, "all_gather", move.axes, state)
     return total
 
@@ -306,7 +308,7 @@ def _exchange(
 def _purpose(
     choice: EinsumChoice, array: ShardedArray, move: ReshardMove, place: int, goal: State, is_operand: bool
 ) -> str:
-    """What a move that splits a dimension of an array further is for."""
+    """The purpose of a move that splits a dimension of an array further."""
     dim, axes = array.dims[place], _names(move.axes)
     if not _stays(move, place, goal):
         return f"On the way to the wanted split of {array.name}"
@@ -330,7 +332,7 @@ def _permute(array: ShardedArray, move: ReshardMove, goal: State) -> str:
 
 
 def _stays(move: ReshardMove, dim: int, goal: State) -> bool:
-    """Whether the axes that a move puts on a dimension are wanted there in the end."""
+    """The axes that a move puts on a dimension are wanted there in the end."""
     return set(move.axes) <= set(goal[0][dim])
 
 

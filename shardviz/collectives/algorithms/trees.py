@@ -86,7 +86,7 @@ def trees(n: int) -> tuple[Tree, Tree]:
 
 
 def _in_order(n: int) -> tuple[Ints, Ints]:
-    """Of the nodes 0 to n: the parent (0 for the root and for 0, which is no node) and the depth.
+    """The parent of each of the nodes 0 to n (0 for the root and for 0, which is not a node), and the depth.
 
     The tree's in-order is 1, 2, …, n: a node's lowest binary digit, 2 ** height, moves up by one, and is
     dropped where that leads beyond n.

@@ -65,7 +65,14 @@ class PPermute(Operation):
     kind: ClassVar[str] = "permute"
     takes: ClassVar = (
         Parameter(
-            "perm", "perm", "who sends to whom", str, "(0,1),(1,2)", "(N,N),…", parse_permutation, needed=True
+            "perm",
+            "perm",
+            "pairs of sender and receiver",
+            str,
+            "(0,1),(1,2)",
+            "(N,N),…",
+            parse_permutation,
+            needed=True,
         ),
     )
     axes: tuple[str, ...]
@@ -112,7 +119,7 @@ class PBroadcast(Operation):
 
     name: ClassVar[str] = "pbroadcast"
     kind: ClassVar[str] = "broadcast"
-    takes: ClassVar = (Parameter("source", "source", "who sends"),)
+    takes: ClassVar = (Parameter("source", "source", "the device that sends"),)
     axes: tuple[str, ...]
     source: int = 0
 

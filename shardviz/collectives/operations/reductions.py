@@ -25,7 +25,7 @@ class _Reduction(Operation):
         check_dtype(dtype)
         # jaxlib 0.10 and 0.12.
         if dtype in ("s2", "u2"):
-            raise QuestionError(f"XLA has no {self.name} of {dtype}", "use s4, u4 or a wider dtype")
+            raise QuestionError(f"XLA does not support {self.name} of {dtype}", "use s4, u4 or a wider dtype")
 
     def combined(self, mine: Values, received: Values) -> Values:
         import numpy as np
@@ -98,7 +98,7 @@ class _Extreme(_AllReduce):
         super().check(shape, dtype, group_size)
         if is_complex(dtype):
             raise QuestionError(
-                f"{self.name} has no order of {dtype} numbers, and XLA refuses it",
+                f"{dtype} numbers have no order, so XLA refuses {self.name}",
                 "use psum, or a real dtype",
             )
 
@@ -139,7 +139,7 @@ class PSumScatter(_Reduction):
     def check(self, shape: tuple[int, ...], dtype: str, group_size: int) -> None:
         super().check(shape, dtype, group_size)
         if dtype == "pred":
-            raise QuestionError("JAX's psum_scatter adds no booleans", "use s32, as psum does of itself")
+            raise QuestionError("JAX's psum_scatter does not add booleans", "use s32, as psum does")
         (check_divides if self.tiled else check_is_group)(shape, self._dimension(shape), group_size)
 
     def blocks(self, shape: tuple[int, ...], group_size: int) -> Blocks:

@@ -8,8 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 
-from shardviz.planner.decided import Parts, decided_parts
-from shardviz.planner.plan import Plan
+from shardviz.planner.plan import Parts, Plan, decided_parts
 from shardviz.sharding import Layout
 
 Numbered = tuple[Layout, int]

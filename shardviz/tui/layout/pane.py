@@ -11,7 +11,7 @@ from textual.app import ComposeResult
 
 from shardviz.drafts.wording import as_sentence
 from shardviz.errors import ShardvizError
-from shardviz.planner.decided import decided_parts, einsum_parts
+from shardviz.planner.plan import decided_parts, einsum_parts
 from shardviz.render.caption import caption_cells, repetition
 from shardviz.render.layouts.cell_details import DevicePlacement, cell_details, device_lines
 from shardviz.render.layouts.cells import BlockCells, CellIndex, Cells, DeviceCells
