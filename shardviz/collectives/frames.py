@@ -9,8 +9,7 @@ from typing import overload
 
 import numpy as np
 
-from shardviz.collectives.chunking import Cuts
-from shardviz.collectives.operation import Operation
+from shardviz.collectives.operation import Cuts, Operation
 from shardviz.collectives.schedule import Phase, Schedule, Sends
 from shardviz.collectives.trace import Buffer, Trace, trace_of
 from shardviz.collectives.values import Ints, Small, Values

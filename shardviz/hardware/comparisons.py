@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from heapq import heappop, heappush
 from itertools import pairwise
+from typing import TypeAlias
 
 import numpy as np
 
@@ -27,7 +28,7 @@ from shardviz.hardware.round_routing import RoundRouting
 from shardviz.hardware.timelines import Timeline, timeline
 from shardviz.hardware.topology import Topology
 
-ChunkBytes = Callable[[Schedule], int | Ints]
+ChunkBytes: TypeAlias = "Callable[[Schedule], int | Ints]"
 
 MAX_UNEVEN = 4096
 """Chunks of different sizes that are compared; more of them all count as the largest."""

@@ -6,9 +6,17 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from shardviz.collectives.chunking import Blocks, split, whole
-from shardviz.collectives.operation import UNTILED, Operation, Parameter
-from shardviz.collectives.operations.dimension import check_filled, dimension, shape_with
+from shardviz.collectives.operation import (
+    UNTILED,
+    Blocks,
+    Operation,
+    Parameter,
+    check_filled,
+    dimension,
+    shape_with,
+    split,
+    whole,
+)
 from shardviz.collectives.pattern import Pattern
 from shardviz.collectives.values import check_dtype, check_zero
 from shardviz.errors import QuestionError
@@ -28,7 +36,6 @@ class AllGather(Operation):
     tiled: bool = True
 
     def check(self, shape: tuple[int, ...], dtype: str, group_size: int) -> None:
-        del group_size
         check_dtype(dtype)
         dim = self._dimension(shape)
         if self.tiled:
@@ -44,7 +51,6 @@ class AllGather(Operation):
         return (group_size, *shape)
 
     def smallest_shard(self, group_size: int, pieces: int) -> tuple[int, ...]:
-        del group_size
         # An untiled gather makes a dimension of its own.
         return shape_with(pieces, self.axis if self.tiled else self.axis - 1)
 
@@ -104,7 +110,6 @@ class PPermute(Operation):
         return Pattern(self.kind, dims, perm=perm)
 
     def check(self, shape: tuple[int, ...], dtype: str, group_size: int) -> None:
-        del shape
         check_dtype(dtype)
         if len(self.pattern((group_size,)).perm) < group_size:
             check_zero(dtype, "a device to which nobody sends")
@@ -129,12 +134,10 @@ class PBroadcast(Operation):
         return pattern
 
     def check(self, shape: tuple[int, ...], dtype: str, group_size: int) -> None:
-        del shape
         check_dtype(dtype)
         _check_member(self.source, group_size)
 
     def blocks(self, shape: tuple[int, ...], group_size: int) -> Blocks:
-        del group_size
         return Blocks(whole(shape), whole(shape), shape)
 
 

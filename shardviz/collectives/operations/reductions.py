@@ -9,9 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from shardviz.collectives.chunking import Blocks, split, whole
-from shardviz.collectives.operation import UNTILED, Operation, Parameter
-from shardviz.collectives.operations.dimension import check_divides, check_is_group, dimension, shape_with
+from shardviz.collectives.operation import (
+    UNTILED,
+    Blocks,
+    Operation,
+    Parameter,
+    check_divides,
+    check_is_group,
+    dimension,
+    shape_with,
+    split,
+    whole,
+)
 from shardviz.collectives.values import Values, check_dtype, is_complex, is_integer
 from shardviz.errors import QuestionError
 
@@ -21,7 +30,6 @@ class _Reduction(Operation):
     """NumPy's function of two addends; `maximum` and `minimum` are NaN where one is."""
 
     def check(self, shape: tuple[int, ...], dtype: str, group_size: int) -> None:
-        del shape, group_size
         check_dtype(dtype)
         # jaxlib 0.10 and 0.12.
         if dtype in ("s2", "u2"):
@@ -44,7 +52,6 @@ class _AllReduce(_Reduction):
     axes: tuple[str, ...]
 
     def blocks(self, shape: tuple[int, ...], group_size: int) -> Blocks:
-        del group_size
         return Blocks(whole(shape), whole(shape), shape)
 
     def smallest_shard(self, group_size: int, pieces: int) -> tuple[int, ...]:
