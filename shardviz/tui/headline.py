@@ -8,7 +8,7 @@ from rich.text import Text
 from textual.widget import Widget
 
 from shardviz.render.palette import PLAIN, Palette
-from shardviz.render.problems.headline import headline
+from shardviz.render.problem_picture import headline
 
 if TYPE_CHECKING:
     from shardviz.drafts.resolve import ResolvedProblem

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from shardviz.errors import plural
-from shardviz.render.listings.pages import ListedProgram
+from shardviz.render.programs.program_pages import ListedProgram
 from shardviz.render.units import human_bytes
 from shardviz.tui.compiler.status import state_words
 

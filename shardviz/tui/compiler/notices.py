@@ -9,9 +9,8 @@ from rich.text import Text
 
 from shardviz.drafts.wording import as_sentence
 from shardviz.render.lines import sentence
+from shardviz.render.programs.target_answers import error_lines, targets_table
 from shardviz.render.programs.target_status import wait_lines
-from shardviz.render.programs.target_view import error_lines
-from shardviz.render.programs.targets_table import targets_table
 from shardviz.render.sanitize import printable_line
 from shardviz.tui.answers.spoken import spoken
 from shardviz.tui.answers.waits import wait_of

@@ -15,7 +15,7 @@ from textual.message import Message
 from textual.widgets import Static
 
 from shardviz.errors import ShardvizError, TargetError
-from shardviz.render.listings.pages import ListedProgram, read_program
+from shardviz.render.programs.program_pages import ListedProgram, read_program
 from shardviz.render.programs.target_status import target_at, target_strip
 from shardviz.tui.command import Command, bindings
 from shardviz.tui.compiler.headings import program_heading
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from shardviz.compiler import TargetResult
     from shardviz.drafts.resolve import ResolvedProblem
-    from shardviz.hlo.passes.stage import Stage
+    from shardviz.hlo.passes.stages import PassStage
     from shardviz.lessons.pointing import Place
     from shardviz.sharding import Mesh
     from shardviz.tui.answers.answer import Answer
@@ -59,7 +59,7 @@ class CompilerPane(Pane):
     class Compared(Message):
         """The texts of a stage were compared."""
 
-        def __init__(self, passes: Passes, stage: Stage, diff: tuple[str, ...]) -> None:
+        def __init__(self, passes: Passes, stage: PassStage, diff: tuple[str, ...]) -> None:
             super().__init__()
             self.passes, self.stage, self.diff = passes, stage, diff
 
@@ -265,7 +265,7 @@ class CompilerPane(Pane):
             self._draw()
 
     @work(thread=True, exit_on_error=False, exclusive=True, group="compare")
-    def _compare(self, passes: Passes, stage: Stage) -> None:
+    def _compare(self, passes: Passes, stage: PassStage) -> None:
         self.post_message(self.Compared(passes, stage, stage.diff()))
 
     def on_compiler_pane_compared(self, event: Compared) -> None:

@@ -10,13 +10,13 @@ from rich.text import Text
 from shardviz.compiler.target_result import without_answer
 from shardviz.render.lines import sentence
 from shardviz.render.programs.passes_view import AHEAD, NOW, PAST, diff_lines, pass_slider, stage_list
+from shardviz.render.programs.target_answers import error_lines
 from shardviz.render.programs.target_status import spinner
-from shardviz.render.programs.target_view import error_lines
 from shardviz.tui.answers.spoken import spoken
 from shardviz.tui.compiler.status import state_words
 
 if TYPE_CHECKING:
-    from shardviz.hlo.passes.stage import Stage
+    from shardviz.hlo.passes.stages import PassStage
     from shardviz.planner import Problem
     from shardviz.render.palette import Palette
     from shardviz.tui.answers.answer import TracedAnswer
@@ -36,7 +36,7 @@ class Passes:
         self.back = 0
         self.diffs: dict[int, tuple[str, ...]] = {}
         self._known: TracedAnswer | None = None
-        self._stages: tuple[Stage, ...] = ()
+        self._stages: tuple[PassStage, ...] = ()
         self._problem: Problem | None = None
 
     def follow(self, known: TracedAnswer, problem: Problem) -> None:
@@ -61,7 +61,7 @@ class Passes:
         self.move(dots - 1 - position if self._stages or dots else -1)
 
     @property
-    def stage(self) -> Stage | None:
+    def stage(self) -> PassStage | None:
         """The stage at which the slider stands; None at the program, or while nothing is known."""
         return self._stages[-self.back] if self.back and self._stages else None
 

@@ -15,7 +15,8 @@ from shardviz.render.exports.cast import cast
 from shardviz.render.exports.html import html
 from shardviz.render.exports.script import notebook
 from shardviz.render.exports.subject import JaxProgram, Subject, title_of
-from shardviz.render.svg import recorder, svg
+from shardviz.render.exports.svg import recorded_svg
+from shardviz.render.page import recorder
 from shardviz.stepping.collective_run import CollectiveRun
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def screen_svg(strips: Sequence[Strip], name: str) -> str:
     console = recorder(max(strip.cell_length for strip in strips))
     lines = (segment for strip in strips for segment in (*strip, Segment.line()))
     console.print(Segments(lines), end="")
-    return svg(console, name)
+    return recorded_svg(console, name)
 
 
 def _plain(strips: Sequence[Strip]) -> str:

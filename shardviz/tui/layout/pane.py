@@ -17,7 +17,7 @@ from shardviz.render.layouts.cell_details import DevicePlacement, cell_details, 
 from shardviz.render.layouts.cells import BlockCells, CellIndex, Cells, DeviceCells
 from shardviz.render.layouts.layout_canvas import CellCursor, LayoutCanvas, arrange
 from shardviz.render.lines import sentence, table
-from shardviz.render.plans.plan_arrays import Numbered, count_of, numbered_parts
+from shardviz.render.plan_view import Numbered, count_of, numbered_parts
 from shardviz.tui.command import bindings
 from shardviz.tui.layout.cells_view import CellsView
 from shardviz.tui.layout.grounds import awaited, grounds_of

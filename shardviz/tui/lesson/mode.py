@@ -12,7 +12,7 @@ from shardviz.drafts.wording import error_words
 from shardviz.errors import ShardvizError
 from shardviz.lessons.attempt import Attempt
 from shardviz.lessons.sharing import shared_of
-from shardviz.render.problems.headline import chain_lines
+from shardviz.render.problem_picture import chain_lines
 from shardviz.tui.lesson.classroom import NOT_REVEALED, Classroom
 from shardviz.tui.lesson.widgets import LOW, CodePage, Curtain, GoalStrip, Guide, LessonBar, Side
 from shardviz.tui.registry import LESSON

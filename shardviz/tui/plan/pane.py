@@ -15,7 +15,7 @@ from textual.worker import get_current_worker
 
 from shardviz.errors import QuestionError, ShardvizError
 from shardviz.planner.plan import LOCAL_OPS
-from shardviz.render.plans.plan_view import StepsPicture
+from shardviz.render.plan_view import StepsPicture
 from shardviz.stepping.plan_step import StepCost, step_cost
 from shardviz.tui.command import Command, bindings
 from shardviz.tui.lines_view import LinesView, TextLines

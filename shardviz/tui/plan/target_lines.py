@@ -51,7 +51,7 @@ def _here(
     if not answers:
         return []
     # Loaded with the first answer: until then the screen needs none of it.
-    from shardviz.render.programs.targets_table import answers_view
+    from shardviz.render.programs.target_answers import answers_view
 
     given = [(spoken(each.compiled), each.differences) for each in answers if each.compiled is not None]
     return answers_view(given, problem, width, palette, asked)[1:]

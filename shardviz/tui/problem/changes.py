@@ -11,7 +11,7 @@ from shardviz.drafts.command_line import looks_like_command
 from shardviz.drafts.enter import enter
 from shardviz.drafts.form import PROBLEM_FIELDS, ProblemForm
 from shardviz.planner.plan import decided_parts
-from shardviz.render.problems.fields_picture import FieldCell, FieldRow, Kind, default_sizes
+from shardviz.render.problem_picture import FieldCell, FieldRow, Kind, default_sizes
 
 if TYPE_CHECKING:
     from shardviz.drafts.resolve import ResolvedProblem

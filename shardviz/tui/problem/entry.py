@@ -10,7 +10,7 @@ from textual.widgets import Input
 from textual.widgets.input import Selection
 
 from shardviz.drafts.form import PROBLEM_FIELDS, ProblemForm, one_line
-from shardviz.render.problems.fields_picture import FieldCell, Typing
+from shardviz.render.problem_picture import FieldCell, Typing
 from shardviz.tui.problem.changes import entered, text_of
 from shardviz.tui.registry import TYPING
 

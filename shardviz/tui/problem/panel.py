@@ -14,7 +14,7 @@ from textual.geometry import Region
 from shardviz.drafts import mesh_edits, spec_edits
 from shardviz.drafts.parsing import parsed
 from shardviz.drafts.resolve import resolve
-from shardviz.render.problems.fields_picture import FieldCell, FieldRow, FieldsPicture, field_rows, mesh_in
+from shardviz.render.problem_picture import FieldCell, FieldRow, FieldsPicture, field_rows, mesh_in
 from shardviz.tui.command import Command, CommandsChanged, bindings
 from shardviz.tui.editor import Editor, as_editor
 from shardviz.tui.problem import changes

@@ -139,7 +139,7 @@ class StepPane(Pane):
 
     def jax_code(self) -> str:
         if self.stepped is not None:
-            from shardviz.codegen.rounds import rounds_code
+            from shardviz.codegen.collective import rounds_code
 
             return rounds_code(self.stepped.drawn)
         # What is still worked out has its program already, where it is a collective of its own.
