@@ -1,9 +1,9 @@
-"""A lesson that is open: at which stage, what stands on screen there, and what every key makes of it."""
+"""A lesson that is open: its stage, what is to be seen there, and what every command makes of it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from shardviz.drafts.form import History
@@ -11,62 +11,46 @@ from shardviz.lessons.attempt import UNKNOWN, Attempt, begin, stages
 from shardviz.lessons.course import following
 from shardviz.lessons.goal import first_difference
 from shardviz.lessons.lesson import Lesson
-from shardviz.lessons.pointing import Place, place_of
+from shardviz.lessons.measures import AnswerLocation, answer_location
 from shardviz.render.lessons.guide import Told, told_of
 from shardviz.tui.registry import LESSON
 
 if TYPE_CHECKING:
     from shardviz.drafts.form import ProblemForm
     from shardviz.drafts.resolve import ResolvedProblem
-    from shardviz.tui.command import Command
+    from shardviz.tui.registry import Command
 
 NOT_ANSWERED = f"Choose an answer first; “{UNKNOWN}” is one."
 NOT_REVEALED = "space shows the answer."
 NOT_MET = "The goal is not met yet; h gives a hint."
 NO_MORE = "No lesson comes after this one; L lists them all."
 SANDBOX = ("change", "code")
-"""The stages that show what the learner has made."""
+"""The stages that show the learner's own work."""
 
 
-@dataclass(frozen=True)
-class Opened:
-    """A lesson with all that is computed of it once: what each prediction tells, where its answer is to be
-    seen, and what comes after the lesson."""
+class LessonController:
+    """A learner's attempt at a lesson, or a teacher's presentation of one to a class; without any widgets.
 
-    lesson: Lesson
-    told: tuple[Told, ...]
-    places: tuple[Place, ...]
-    after: Lesson | None
+    `attempt` and the other values say what is to be seen. `chosen` is the choice under the cursor. `hint` is
+    the number of the hint that is shown, from 1; 0 for none; it was requested after the last edit if
+    `is_hint_new`. `difference` is what the sandbox still lacks, None where it meets the goal. `after` is the
+    next lesson. `is_presented`: nobody chooses. `draft_before` is the sandbox to which undo leads.
 
-
-def opened(lesson: Lesson) -> Opened:
-    """Raises `ShardvizError` for a lesson that asks for what cannot be computed."""
-    asked = lesson.predictions
-    return Opened(lesson, tuple(map(told_of, asked)), tuple(map(place_of, asked)), following(lesson))
-
-
-class Classroom:
-    """A learner's attempt at a lesson, or a teacher's showing of one to a class.
-
-    It knows nothing of widgets: `attempt` and the other values say what is to be seen. `chosen` is the choice
-    under the cursor. `hint` is the number of the hint that is looked at, from 1; 0 for none; it was asked for
-    after the last edit if `is_hint_asked`. `difference` is what the sandbox still lacks, None where it meets
-    the goal. `is_presented`: nobody chooses. `draft_before` is the sandbox to which undo leads.
+    Raises `ShardvizError` for a lesson that asks for what cannot be computed.
     """
 
     def __init__(
-        self,
-        lesson: Opened,
-        attempt: Attempt,
-        is_presented: bool = False,
-        draft_before: ProblemForm | None = None,
+        self, attempt: Attempt, is_presented: bool = False, draft_before: ProblemForm | None = None
     ) -> None:
-        self.opened = lesson
+        predictions = attempt.lesson.predictions
+        self._texts = tuple(map(told_of, predictions))
+        self._places = tuple(map(answer_location, predictions))
+        self.after = following(attempt.lesson)
         self.attempt = attempt
         self.is_presented = is_presented
         self.chosen = 0
         self.hint = attempt.hints
-        self.is_hint_asked = False
+        self.is_hint_new = False
         self.difference: str | None = ""
         self._sandbox = History(attempt.lesson.setup)
         self._sandbox.push(draft_before or attempt.draft)
@@ -83,7 +67,7 @@ class Classroom:
 
     @property
     def screen(self) -> str:
-        """The screen that the stage begins with; while one predicts with a curtain, that of the answer."""
+        """The screen that the stage begins with; while the answer is hidden, the one that shows it."""
         prediction = self.attempt.prediction
         if prediction is None:
             return self._goal_screen if self.kind == "change" else self.lesson.screen
@@ -103,24 +87,23 @@ class Classroom:
         return self.lesson.goal.may_change == ("collective",)
 
     @property
-    def place(self) -> Place:
-        """What the stage's screen begins with."""
-        return self.opened.places[self.attempt.stage.number] if self.kind == "reveal" else Place()
+    def place(self) -> AnswerLocation:
+        """The place where the stage's screen begins."""
+        return self._places[self.attempt.stage.number] if self.kind == "reveal" else AnswerLocation()
 
     @property
-    def is_curtained(self) -> bool:
-        """Whether a screen would give the answer away."""
+    def is_hidden(self) -> bool:
+        """Whether the screen is hidden, since it would give the answer away."""
         prediction = self.attempt.prediction
         return self.kind == "predict" and prediction is not None and not prediction.before
 
     @property
     def told(self) -> Told:
-        """What the stage's words need to know."""
+        """The values that the stage's words need."""
         if self.attempt.prediction is None:
-            after = self.opened.after
-            return Told(after=after.title if after is not None else "")
+            return Told(after=self.after.title if self.after is not None else "")
         is_asked = self.kind == "predict" and not self.is_presented
-        told = self.opened.told[self.attempt.stage.number]
+        told = self._texts[self.attempt.stage.number]
         return replace(told, chosen=self.chosen) if is_asked else told
 
     @property
@@ -132,12 +115,12 @@ class Classroom:
     def may_go_on(self) -> bool:
         """Whether `next` leads on. A teacher may leave the goal to the class."""
         if self.kind == "code":
-            return self.opened.after is not None
+            return self.after is not None
         return self.attempt.may_go_on or (self.is_presented and self.kind == "change")
 
     @property
     def refusal(self) -> str:
-        """Why `next` does not lead on."""
+        """The reason why `next` does not lead on."""
         if self.kind == "predict":
             return NOT_REVEALED if self.is_presented else NOT_ANSWERED
         return NOT_MET if self.kind == "change" else NO_MORE
@@ -167,7 +150,7 @@ class Classroom:
         self.chosen = (self.chosen + step) % len(self._choices)
 
     def answer(self) -> None:
-        """Predict what is chosen, and see the answer; a teacher has it shown without."""
+        """Predict what is chosen, and see the answer; a teacher shows it without predicting."""
         choice = UNKNOWN if self.is_presented else self._choices[self.chosen]
         self.attempt = self.attempt.answer(choice).next()
         self._enter()
@@ -183,25 +166,25 @@ class Classroom:
         self._enter()
 
     def next_hint(self) -> None:
-        """One more hint; after the last, none, and then the first again."""
+        """The next hint; after the last, none, and then the first again."""
         count = len(self.lesson.hints)
         if count:
             self.hint = (self.hint + 1) % (count + 1)
-            self.is_hint_asked = self.hint > 0
+            self.is_hint_new = self.hint > 0
             self.attempt = replace(self.attempt, hints=max(self.attempt.hints, self.hint))
 
-    def look_at(self, scene: ResolvedProblem) -> None:
+    def look_at(self, resolved: ResolvedProblem) -> None:
         """Compare the sandbox with the goal. What is still being typed has not met it yet."""
         if self.kind != "change":
             return
-        self.difference = first_difference(self.lesson.goal, self.lesson, scene)
-        self.is_hint_asked = self.is_hint_asked and scene.draft == self.attempt.draft
-        is_met = self.difference is None and scene.draft == self._sandbox.draft
-        self.attempt = self.attempt.edited(scene.draft, is_met)
+        self.difference = first_difference(self.lesson.goal, self.lesson, resolved)
+        self.is_hint_new = self.is_hint_new and resolved.draft == self.attempt.draft
+        is_met = self.difference is None and resolved.draft == self._sandbox.draft
+        self.attempt = self.attempt.edited(resolved.draft, is_met)
 
     @property
     def _choices(self) -> Sequence[str]:
-        return (*self.opened.told[self.attempt.stage.number].choices, UNKNOWN)
+        return (*self._texts[self.attempt.stage.number].choices, UNKNOWN)
 
     def _enter(self) -> None:
         """The cursor where the answer was, if there was one."""

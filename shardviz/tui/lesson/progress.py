@@ -5,27 +5,30 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from shardviz.drafts.wording import error_words
 from shardviz.errors import ShardvizError
 from shardviz.lessons.attempt import Attempt
 from shardviz.lessons.lesson import Lesson
-from shardviz.lessons.progress import CourseEntry, Progress, load, of_guest
+from shardviz.lessons.progress import CourseEntry, CourseProgress, load, of_guest
+
+if TYPE_CHECKING:
+    from textual.app import App
 
 T = TypeVar("T")
 
 
-class Record:
+class LessonProgress:
     """Reads and writes beside the screen, in the order of the keys; `close` waits for the last write.
 
-    `problem` says what the learner has to know of it: a damaged file, or one that cannot be written.
+    `problem` says what the learner has to know: of a damaged file, or one that cannot be written.
     """
 
     def __init__(self, is_guest: bool) -> None:
         self.problem = ""
         self._is_guest = is_guest
-        self._progress: Progress | None = None
+        self._progress: CourseProgress | None = None
         self._waiting: dict[str, Attempt] = {}
         self._thread = ThreadPoolExecutor(1, "progress")
 
@@ -34,7 +37,7 @@ class Record:
         return await self._ask(lambda progress: progress.attempt(lesson))
 
     async def entries(self, lessons: tuple[Lesson, ...]) -> list[CourseEntry]:
-        """What the list says of lessons."""
+        """The lines of lessons in the list."""
         return await self._ask(lambda progress: [progress.entry(lesson) for lesson in lessons])
 
     def keep(self, attempt: Attempt) -> None:
@@ -46,23 +49,24 @@ class Record:
         """Wait until all is written; nothing is kept after that."""
         self._thread.shutdown()
 
-    def taken_problem(self) -> str:
-        """What there is to say, once."""
-        problem, self.problem = self.problem, ""
-        return problem
+    def report(self, app: App[None]) -> None:
+        """Notify the learner of `problem`, once."""
+        if self.problem:
+            app.notify(self.problem, severity="warning", timeout=15, markup=False)
+            self.problem = ""
 
-    async def _ask(self, question: Callable[[Progress], T]) -> T:
+    async def _ask(self, question: Callable[[CourseProgress], T]) -> T:
         return await asyncio.wrap_future(self._thread.submit(lambda: question(self._loaded())))
 
     def _save(self) -> None:
-        """What waits now: of keys that were faster than the disk, the last."""
+        """Write what waits: of keys that were faster than the disk, the last."""
         try:
             while self._waiting:
                 self._loaded().save(self._waiting.popitem()[1])
         except ShardvizError as error:
             self.problem = error_words(error)
 
-    def _loaded(self) -> Progress:
+    def _loaded(self) -> CourseProgress:
         if self._progress is None:
             self._progress = of_guest() if self._is_guest else load()
             self.problem = self._progress.notice
