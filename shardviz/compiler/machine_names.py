@@ -95,8 +95,8 @@ def _counted(counted: re.Match[str], match: re.Match[str]) -> Machines:
     chip = TPUS[known]
     if group == "before":
         return _slices(chip, count, 1, match)
-    if TPUS[known].cores == 1 or counted["by"].strip() == "-":
-        return _slices(chip, count, TPUS[known].cores, match)
+    if chip.cores == 1 or counted["by"].strip() == "-":
+        return _slices(chip, count, chip.cores, match)
     whole = _slices(chip, count, 1, match)
     hint = f"did you mean {whole.name} for {plural(count, 'chip')}, or {known}-{count}, which counts cores?"
     raise Fault(f"{quote(match['chip'], 30)} may count chips or cores", *match.span("chip"), hint)

@@ -87,7 +87,7 @@ def test_no_bytes_take_the_latency() -> None:
     assert rows["direct"].seconds == pytest.approx(2e-6)
 
 
-def fastest(pattern: Pattern, topology_name: str | None, payload: int) -> dict[str, float]:
+def seconds_of(pattern: Pattern, topology_name: str | None, payload: int) -> dict[str, float]:
     rows = comparison(pattern, payload, topology_for(topology_name, pattern.dims), WIRE)
     return {row.algorithm: row.seconds for row in rows if not row.reason}
 
@@ -116,7 +116,7 @@ def test_on_either_side_of_a_crossover_the_named_one_is_the_fastest(
         for payload in {begin * 101 // 100, int((begin * end) ** 0.5), end * 99 // 100}:
             payload = -(-payload // 1920) * 1920
             if begin <= payload < end and payload >= 19200:
-                times = fastest(pattern, name, payload)
+                times = seconds_of(pattern, name, payload)
                 assert times[algorithm] <= min(times.values()) * 1.003
 
 
