@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from shardviz.compiler import TargetResult
     from shardviz.drafts.resolve import ResolvedProblem
     from shardviz.hlo.passes.stages import PassStage
-    from shardviz.lessons.pointing import Place
+    from shardviz.lessons.measures import AnswerLocation
     from shardviz.sharding import Mesh
     from shardviz.tui.answers.answer import Answer
     from shardviz.tui.state import EditorState
@@ -141,7 +141,7 @@ class CompilerPane(Pane):
         self._scene = scene
         self.show_answers(self.state.queries.answers)
 
-    def begin(self, _place: Place) -> None:
+    def begin(self, _place: AnswerLocation) -> None:
         self._is_table = self._with_diff = False
         self._passes.clear()
         self._draw()
