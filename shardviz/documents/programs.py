@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from shardviz.compare import Difference
     from shardviz.compiler import PassTrace, TargetResult
     from shardviz.hlo import ShardyModule
-    from shardviz.hlo.mlir.tensor_splits import Axes
+    from shardviz.hlo.mlir.tensor_shardings import Axes
     from shardviz.planner.plan import Plan
     from shardviz.planner.problem import Problem
     from shardviz.sharding import Mesh
@@ -80,7 +80,7 @@ COLLECTIVE = shared(
         is_async=flag("It starts and ends in different places of the program."),
         overlapped=array_of(_OVERLAPPED, "Instructions that run while it is under way, in program order."),
         algorithm=null_if_empty(text("The algorithm of the compiler; null: it does not say.")),
-        standing=nullable(_MATMUL_ORDER),
+        standing=nullable(_MATMUL_ORDER).of("matmul_order"),
         between_slices=flag("It crosses the data-center network between TPU slices."),
         is_host_transfer=flag("It goes between a device and its host, not between devices."),
     ),
