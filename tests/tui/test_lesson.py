@@ -17,7 +17,7 @@ from shardviz.lessons.lesson_file import read_lesson
 from shardviz.lessons.measures.subject import scene_of
 from shardviz.lessons.progress import load
 from shardviz.render.lessons.guide import told_of
-from shardviz.tui.dialogs.help import help_lines
+from shardviz.tui.dialogs.commands import help_lines
 from shardviz.tui.lesson.controller import LessonController
 from shardviz.tui.registry import APP, COMMANDS, LESSON
 from tests.lessons.conftest import TEXT
