@@ -24,9 +24,9 @@ from shardviz.drafts.resolve import ResolvedProblem, resolve
 from shardviz.drafts.share import from_string
 from shardviz.errors import QuestionError, quote
 from shardviz.hardware.links import links_from_text
+from shardviz.lessons.attempt import attempt_of
 from shardviz.lessons.course import find
 from shardviz.lessons.lesson import Lesson
-from shardviz.lessons.sharing import attempt_of
 from shardviz.notation import parse_layout, parse_mesh
 from shardviz.planner import Plan, Problem, plan
 from shardviz.planner.plan import LOCAL_OPS

@@ -13,7 +13,7 @@ from shardviz.cli.process import ExitCode
 from shardviz.cli.streams import no_terminal
 from shardviz.errors import QuestionError, plural
 from shardviz.lessons.course import course, faults, find
-from shardviz.lessons.progress import Progress, load
+from shardviz.lessons.progress import CourseProgress, load
 
 EXAMPLES = (
     ("The course, and how far you are", "shardviz lesson"),
@@ -142,7 +142,7 @@ def _reset_progress(texts: tuple[str, ...], is_sure: bool) -> int:
     return ExitCode.FINE
 
 
-def _progress() -> Progress:
+def _progress() -> CourseProgress:
     """The learner's progress; what is wrong with its file is told on stderr."""
     progress = load()
     if progress.notice:

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from shardviz.lessons.attempt import UNKNOWN, begin, stages
+from shardviz.lessons.lesson_file import read_lesson
 from shardviz.lessons.progress import CourseEntry
-from shardviz.lessons.reading import read_lesson
 from shardviz.render.lessons.course import course_line
 from shardviz.render.lessons.guide import PLAIN, bar, fits, guide_page, strip_lines, told_of
 from tests.lessons.conftest import TEXT

@@ -8,18 +8,16 @@ import pytest
 
 from shardviz.drafts.enter import enter
 from shardviz.drafts.examples import examples
-from shardviz.drafts.form import ProblemForm
-from shardviz.drafts.saved import load_session
+from shardviz.drafts.form import SCREENS, ProblemForm
 from shardviz.drafts.share import Shared
-from shardviz.lessons.attempt import UNKNOWN, Stage, begin, stages
+from shardviz.drafts.state_file import load_session
+from shardviz.lessons.attempt import UNKNOWN, LessonStage, attempt_at, begin, shared_of, stages
 from shardviz.lessons.course import course, find
-from shardviz.lessons.lesson import SHOWN
+from shardviz.lessons.lesson_file import read_lesson
 from shardviz.lessons.measures.subject import scene_of
 from shardviz.lessons.progress import load
-from shardviz.lessons.reading import read_lesson
-from shardviz.lessons.sharing import attempt_at, shared_of
 from shardviz.render.lessons.guide import told_of
-from shardviz.tui.dialogs.help import help_lines
+from shardviz.tui.dialogs.commands import help_lines
 from shardviz.tui.lesson.controller import LessonController
 from shardviz.tui.registry import APP, COMMANDS, LESSON
 from tests.lessons.conftest import TEXT
@@ -41,7 +39,7 @@ def notes(app):
 
 def at(kind, lesson, number=0):
     """A lesson at one of its stages, as somebody sends it; nothing before it was known."""
-    place = stages(lesson).index(Stage(kind, number))
+    place = stages(lesson).index(LessonStage(kind, number))
     return attempt_at(lesson, Shared(lesson.setup, lesson.screen, lesson.name, place))
 
 
@@ -128,7 +126,7 @@ def test_every_lesson_goes_from_end_to_end(lesson):
     seen = []
     while controller.kind != "code":
         seen.append(controller.attempt.stage)
-        assert controller.screen in SHOWN
+        assert controller.screen in SCREENS
         if controller.kind == "change":
             assert not controller.may_go_on
             controller.look_at(scene_of(lesson.setup))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from rich.text import Text
 
-from shardviz.lessons.attempt import TITLES, UNKNOWN, Attempt, Stage, begin, stages
+from shardviz.lessons.attempt import TITLES, UNKNOWN, Attempt, LessonStage, begin, stages
 from shardviz.lessons.lesson import Lesson, Prediction
 from shardviz.lessons.measures import answer_of, choices
 from shardviz.render.lines import sentence
@@ -287,7 +287,7 @@ def _stages(lesson: Lesson) -> Iterator[str]:
                 yield f"{where} takes {len(page.lines)} lines of {width} columns; {height} fit"
 
 
-def _key(stage: Stage, said: str | None) -> str:
+def _key(stage: LessonStage, said: str | None) -> str:
     """The key of the file that a stage shows."""
     if stage.kind == "predict":
         return f"predict.{stage.number + 1}.question with its choices"

@@ -324,7 +324,7 @@ class CostSummary:
             f" of {duration(total.seconds, waiting)}",
         )
         least = Text(f"{plural(rounds, 'round')}, least {bound.rounds:,}", "dim")
-        speed = f" at {rate(self.walk.links.wire.bandwidth)} {self.walk.links.each}"
+        speed = f" at {rate(self.walk.links.spec.bandwidth)} {self.walk.links.each}"
         if took.cell_len + len(speed) <= width:
             took.append(speed, "dim")
         return flowed([sent, took, self._links, least], width)

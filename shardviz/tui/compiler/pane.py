@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from shardviz.compiler import TargetResult
     from shardviz.drafts.resolve import ResolvedProblem
     from shardviz.hlo.passes.stages import PassStage
-    from shardviz.lessons.pointing import Place
+    from shardviz.lessons.measures import AnswerLocation
     from shardviz.planner import Problem
     from shardviz.tui.answers.answer import Answer
     from shardviz.tui.state import EditorState
@@ -148,7 +148,7 @@ class CompilerPane(Pane):
     def show_problem(self, _resolved: ResolvedProblem) -> None:
         self.show_answers(self._answers)
 
-    def begin(self, _place: Place) -> None:
+    def begin(self, _place: AnswerLocation) -> None:
         self._is_table = self._with_diff = False
         self._passes.clear()
         self._draw()

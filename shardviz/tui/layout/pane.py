@@ -13,7 +13,7 @@ from textual.message import Message
 
 from shardviz.drafts.wording import as_sentence
 from shardviz.errors import ShardvizError
-from shardviz.planner.decided import decided_parts, einsum_parts
+from shardviz.planner.plan import decided_parts, einsum_parts
 from shardviz.render.caption import caption_cells, repetition
 from shardviz.render.layouts.cell_details import DevicePlacement, cell_details, device_lines
 from shardviz.render.layouts.cells import BlockCells, CellIndex, Cells, DeviceCells
@@ -27,7 +27,7 @@ from shardviz.tui.registry import LAYOUT, bindings
 
 if TYPE_CHECKING:
     from shardviz.drafts.resolve import ResolvedProblem
-    from shardviz.lessons.pointing import Place
+    from shardviz.lessons.measures import AnswerLocation
     from shardviz.tui.answers.answer import Answer
     from shardviz.tui.state import EditorState
 
@@ -126,7 +126,7 @@ class LayoutPane(Pane):
         """A row for each array: its shape, and what of it a device holds."""
         self._by_device = False
         self._at_einsum = False
-        self._begins_at: Place | None = None
+        self._begins_at: AnswerLocation | None = None
         """The place of the cursor as soon as the screen has a size."""
         self.canvas = LayoutCanvas([], 0)
         self.cursor = CellCursor(0, CellIndex(0, 0, 0))
@@ -145,7 +145,7 @@ class LayoutPane(Pane):
         self._find_placements()
         self._arrange()
 
-    def begin(self, place: Place) -> None:
+    def begin(self, place: AnswerLocation) -> None:
         self._begins_at = place
         self._by_device = self._at_einsum = False
         self.show_problem(self.state.resolved)
@@ -230,7 +230,7 @@ class LayoutPane(Pane):
         last = self.canvas.arrays[array].grid.cells.last
         self._point(CellCursor(array, CellIndex(*map(min, self.cursor.cell, last))))
 
-    def _cursor_at(self, place: Place) -> CellCursor:
+    def _cursor_at(self, place: AnswerLocation) -> CellCursor:
         """The device's cell in the array of that name, or in the first."""
         cells = self.canvas.all_cells
         names = [each.layout.array.name for each in cells]

@@ -11,7 +11,7 @@ from shardviz.lessons.attempt import UNKNOWN, Attempt, begin, stages
 from shardviz.lessons.course import following
 from shardviz.lessons.goal import first_difference
 from shardviz.lessons.lesson import Lesson
-from shardviz.lessons.pointing import Place, place_of
+from shardviz.lessons.measures import AnswerLocation, answer_location
 from shardviz.render.lessons.guide import Told, told_of
 from shardviz.tui.registry import LESSON
 
@@ -44,7 +44,7 @@ class LessonController:
     ) -> None:
         predictions = attempt.lesson.predictions
         self._texts = tuple(map(told_of, predictions))
-        self._places = tuple(map(place_of, predictions))
+        self._places = tuple(map(answer_location, predictions))
         self.after = following(attempt.lesson)
         self.attempt = attempt
         self.is_presented = is_presented
@@ -87,9 +87,9 @@ class LessonController:
         return self.lesson.goal.may_change == ("collective",)
 
     @property
-    def place(self) -> Place:
+    def place(self) -> AnswerLocation:
         """The place where the stage's screen begins."""
-        return self._places[self.attempt.stage.number] if self.kind == "reveal" else Place()
+        return self._places[self.attempt.stage.number] if self.kind == "reveal" else AnswerLocation()
 
     @property
     def is_hidden(self) -> bool:

@@ -28,7 +28,7 @@ from shardviz.tui.registry import PLAN, Command, bindings
 
 if TYPE_CHECKING:
     from shardviz.drafts.resolve import ResolvedProblem
-    from shardviz.lessons.pointing import Place
+    from shardviz.lessons.measures import AnswerLocation
     from shardviz.planner import Plan
     from shardviz.tui.answers.answer import Answer
     from shardviz.tui.state import EditorState
@@ -139,7 +139,7 @@ class PlanPane(Pane):
             self._count(self._plan)
         self._draw()
 
-    def begin(self, place: Place) -> None:
+    def begin(self, place: AnswerLocation) -> None:
         if self._plan is not None:
             self._begins = not self.size.width
             self._choose(_first_about(self._plan, place))
@@ -261,7 +261,7 @@ def _first_collective(plan: Plan) -> int:
     return next(iter(collective_steps(plan)), 1)
 
 
-def _first_about(plan: Plan, place: Place) -> int:
+def _first_about(plan: Plan, place: AnswerLocation) -> int:
     """The number of the first step with the operation or the array of a place, where there is one."""
     for number, step in enumerate(plan.steps, 1):
         if place.operation == step.op or (place.array and place.array == step.array):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from shardviz.documents.fields import Document
     from shardviz.drafts.resolve import ResolvedProblem
     from shardviz.hardware.links import Links
-    from shardviz.lessons.pointing import Place
+    from shardviz.lessons.measures import AnswerLocation
     from shardviz.planner import Problem
     from shardviz.render.rounds.player import PlayerPage, View
     from shardviz.stepping.collective_run import CollectiveRun, PreparedRun
@@ -70,7 +70,7 @@ class StepPane(Pane):
         self.player = Player()
         self.prepared: PreparedRun | None = None
         self.chosen = CollectiveChoice()
-        self._beginning: Place | None = None
+        self._beginning: AnswerLocation | None = None
         self._group = 0
         self._view: View = "devices"
         self._page: PlayerPage | None = None
@@ -99,7 +99,7 @@ class StepPane(Pane):
         self.query_one(CollectiveForm).show_problem(resolved)
         self._choose()
 
-    def begin(self, place: Place) -> None:
+    def begin(self, place: AnswerLocation) -> None:
         # Before the modules are there no round can be gone to.
         self._beginning = None if self.is_loaded else place
         self._group, self._page, self._view = self.chosen.group_of(place.position), None, "devices"

@@ -11,10 +11,16 @@ from pathlib import Path
 import pytest
 
 from shardviz.drafts import state_file
-from shardviz.drafts.document import MAX_TEXT
 from shardviz.drafts.form import CollectiveFields, ProblemForm
-from shardviz.drafts.saved import SavedSession, load_session, save_session
-from shardviz.drafts.state_file import MAX_BYTES, StateError, state_path
+from shardviz.drafts.share import MAX_TEXT
+from shardviz.drafts.state_file import (
+    MAX_BYTES,
+    SavedSession,
+    StateError,
+    load_session,
+    save_session,
+    state_path,
+)
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="XDG_STATE_HOME names the folder on Linux")
 SESSION = SavedSession(ProblemForm(mesh="X=2,[", collective=CollectiveFields("psum")), "plan")
@@ -50,11 +56,11 @@ def test_a_session_is_found_again_where_the_platform_keeps_state(path):
         (b"[]", "it holds no session"),
         (b"{}", "it holds no session"),
         (b'{"schema": 3}', "it holds no session"),
-        (b'{"schema": "shardviz-session/1", "screen": "plan"}', "it holds no session"),
-        (b'{"schema": "shardviz-session/1", "screen": [], "draft": 3}', "it names an unknown screen"),
+        (b'{"schema": "shardviz-session/1", "screen": "plan"}', "draft: it is missing"),
+        (b'{"schema": "shardviz-session/1", "screen": [], "draft": 3}', "screen: it is a list, not a text"),
         (
             b'{"schema": "shardviz-session/1", "screen": "plan", "draft": 3}',
-            "a problem is a JSON object, not a number",
+            "draft: it is a number, not a table",
         ),
         (b" " * (MAX_BYTES + 1), "it has more than 1,000,000 bytes"),
     ],
@@ -132,7 +138,7 @@ def test_a_crash_while_writing_leaves_the_last_session(path, monkeypatch):
 
 def test_a_session_that_could_not_be_read_again_is_not_saved(path):
     save_session(SESSION)
-    with pytest.raises(StateError, match="this session cannot be saved: sizes has 20,001 characters"):
+    with pytest.raises(StateError, match=r"cannot be saved: draft\.sizes: it has 20,001 characters"):
         save_session(replace(SESSION, draft=ProblemForm(sizes=" " * (MAX_TEXT + 1))))
     assert load_session() == SESSION
     assert files(path) == ["session.json"]

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from shardviz.serve.origins import is_our_host, is_same_origin
+from shardviz.serve.addresses import is_our_host, is_same_origin
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Kinds of answers: for each, what a text of it means, and how a meaning is written."""
+"""Computed answers and their kinds: numbers, bytes, shapes, …: the value of a text, the text of a value."""
 
 from __future__ import annotations
 
@@ -9,7 +9,27 @@ from fractions import Fraction
 from typing import Any
 
 from shardviz.errors import QuestionError, quote
-from shardviz.lessons.measures.answer import Answer
+
+
+@dataclass(frozen=True)
+class ComputedAnswer:
+    """`text` is the answer as it is shown among the choices. `read` makes of any text a value that is equal
+    for equal answers, and raises `QuestionError` for text that is not an answer of this kind; `write` shows
+    such a value."""
+
+    text: str
+    read: Callable[[str], object]
+    write: Callable[[object], str] = str
+
+    def is_same(self, text: str) -> bool:
+        """Return whether a text says the same. Raises `QuestionError` as `read` does."""
+        return self.read(text) == self.read(self.text)
+
+    def shown(self, text: str) -> str:
+        """Any answer of this kind in the form of `text`, so that its form gives nothing away. Raises
+        `QuestionError` as `read` does."""
+        return self.write(self.read(text))
+
 
 _UNITS = {"": 1, "b": 1, "byte": 1, "bytes": 1}
 _UNITS |= {f"{letter}ib": 1024**power for power, letter in enumerate("kmgtpe", 1)}
@@ -20,15 +40,15 @@ NOTHING, NOBODY = "nothing", "nobody"
 
 
 @dataclass(frozen=True)
-class Kind:
+class AnswerKind:
     """`read` makes a value of a text, or raises `QuestionError`; `write` makes the text that is shown."""
 
     read: Callable[[str], Any]
     write: Callable[[Any], str]
 
-    def answer(self, value: object) -> Answer:
+    def answer(self, value: object) -> ComputedAnswer:
         """The answer that is this value."""
-        return Answer(self.write(value), self.read, self.write)
+        return ComputedAnswer(self.write(value), self.read, self.write)
 
 
 def whole_number(text: str) -> int:
@@ -155,11 +175,11 @@ def collectives_text(sent: tuple[Sent, ...]) -> str:
     return ", then ".join(f"{op} {array} over {', '.join(axes)}" for op, array, axes in sent) or NOTHING
 
 
-NUMBER = Kind(whole_number, "{:,}".format)
-BYTES = Kind(byte_count, bytes_text)
-SHAPE = Kind(shape, shape_text)
-SLICES = Kind(slices, slices_text)
-DEVICES = Kind(devices, devices_text)
-COORDINATES = Kind(coordinates, coordinates_text)
-NUMBERS = Kind(numbers, numbers_text)
-COLLECTIVES = Kind(collectives, collectives_text)
+NUMBER = AnswerKind(whole_number, "{:,}".format)
+BYTES = AnswerKind(byte_count, bytes_text)
+SHAPE = AnswerKind(shape, shape_text)
+SLICES = AnswerKind(slices, slices_text)
+DEVICES = AnswerKind(devices, devices_text)
+COORDINATES = AnswerKind(coordinates, coordinates_text)
+NUMBERS = AnswerKind(numbers, numbers_text)
+COLLECTIVES = AnswerKind(collectives, collectives_text)

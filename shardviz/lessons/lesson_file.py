@@ -5,21 +5,23 @@ from __future__ import annotations
 import re
 import tomllib
 from dataclasses import fields
+from functools import partial
 from typing import Any
 
 from shardviz.drafts.command_line import form_from_table
-from shardviz.drafts.form import TABLE_KEYS, CollectiveFields, ProblemForm, parameter_names
-from shardviz.errors import ShardvizError
-from shardviz.lessons.lesson import SHOWN, Goal, Lesson, Prediction
-from shardviz.lessons.table import LessonError, Table, check_shown, closest
-
-__all__ = ["LessonError", "read_lesson"]
+from shardviz.drafts.form import SCREENS, TABLE_KEYS, CollectiveFields, ProblemForm, parameter_names
+from shardviz.drafts.strict_table import StrictTable, closest
+from shardviz.errors import QuestionError, ShardvizError, quote
+from shardviz.lessons.lesson import Goal, Lesson, Prediction
+from shardviz.lessons.measures.plan import OPS
 
 MAX_TEXT = 64_000
 """Characters of a lesson's file."""
 MAX_DOTS = 1000
 MAX_WORDS = 60
 MAX_HINTS = 3
+MAX_NAME = 400
+"""Characters of a file's name that a message shows."""
 MAX_WRONG = 3
 
 _KEYS = ("title", "see", "screen", "explain", "hints", "setup", "predict", "goal", "solution", "program")
@@ -28,18 +30,24 @@ _GOAL = ("text", "mesh", "holds", "collectives", "ends", "at_most", "axis_types"
 _CONDITIONS = _GOAL[1:-1]
 _SETUP = (*TABLE_KEYS, "collective")
 _COLLECTIVE = tuple(field.name for field in fields(CollectiveFields))
-_OPS = ("all_gather", "psum", "psum_scatter", "all_to_all", "ppermute")
-"""The collectives of plans."""
 
 Options = dict[str, Any]
 """A table as `form_from_table` takes it."""
 
 
+class LessonError(QuestionError):
+    """An error of a lesson: of the file `name`, at `key` (empty: the whole), with a `reason`."""
+
+    def __init__(self, name: str, key: str, reason: str, hint: str = "") -> None:
+        super().__init__(": ".join(filter(None, (quote_name(name), key, reason))), hint)
+        self.name, self.key, self.reason = name, key, reason
+
+
 def read_lesson(text: str, name: str, number: int = 0) -> Lesson:
     """The lesson that a file says; `name` is the file's, with its number and ending or without.
 
-    Raises `LessonError` for text that is no TOML, a key that is missing, unknown or of a wrong type, and a
-    problem that cannot be read. Whether the lesson keeps its word is for `checking` to say.
+    Raises `LessonError` for text that is not TOML, a key that is missing, unknown or of a wrong type, and a
+    problem that cannot be read; `checking` says whether the lesson is valid.
     """
     if len(text) > MAX_TEXT:
         reason = f"it has {len(text):,} characters"
@@ -48,14 +56,14 @@ def read_lesson(text: str, name: str, number: int = 0) -> Lesson:
         # Python's reader takes long for a key of so many parts.
         raise LessonError(name, "", f"a line has more than {MAX_DOTS:,} dots", "break it")
     try:
-        whole = Table(name, "", tomllib.loads(text))
+        whole = StrictTable(tomllib.loads(text), partial(LessonError, name))
     except (ValueError, RecursionError) as error:  # a number may be too long for Python, not for TOML
         reason = str(error) if isinstance(error, ValueError) else "its lists are too deep"
         raise LessonError(name, "", f"it is not TOML: {_shown(reason)}", "look at that line") from None
     whole.only(_KEYS)
     title = whole.text("title")
     see = whole.text("see", words=MAX_WORDS, lines=True)
-    screen = whole.choice("screen", SHOWN)
+    screen = whole.choice("screen", SCREENS)
     setup = _options(whole.table("setup"))
     draft = _draft(whole, "setup", setup)
     asked = whole.tables("predict")
@@ -77,7 +85,7 @@ def read_lesson(text: str, name: str, number: int = 0) -> Lesson:
     )
 
 
-def _prediction(table: Table, setup: Options, draft: ProblemForm, screen: str) -> Prediction:
+def _prediction(table: StrictTable, setup: Options, draft: ProblemForm, screen: str) -> Prediction:
     table.only(_PREDICT)
     wrong = table.table("wrong")
     if not 1 <= len(wrong.values) <= MAX_WRONG:
@@ -87,18 +95,18 @@ def _prediction(table: Table, setup: Options, draft: ProblemForm, screen: str) -
         ask=table.text("ask"),
         wrong={key: _reason(wrong, key) for key in wrong.values},
         draft=_varied(table, "with", setup) if "with" in table else draft,
-        before=table.choice("before", SHOWN, ""),
-        screen=table.choice("screen", SHOWN, screen),
+        before=table.choice("before", SCREENS, ""),
+        screen=table.choice("screen", SCREENS, screen),
     )
 
 
-def _reason(wrong: Table, answer: str) -> str:
+def _reason(wrong: StrictTable, answer: str) -> str:
     """Why an answer is wrong; the answer itself is shown, too."""
-    check_shown(wrong, answer, answer.replace("\n", "\0"))
+    wrong.check_shown(answer, answer.replace("\n", "\0"))
     return wrong.text(answer)
 
 
-def _goal(table: Table, setup: Options) -> Goal:
+def _goal(table: StrictTable, setup: Options) -> Goal:
     table.only(_GOAL)
     if not any(key in table for key in _CONDITIONS):
         table.fail(None, "it wants nothing", f"give one or more of {', '.join(_CONDITIONS)}")
@@ -119,7 +127,7 @@ def _goal(table: Table, setup: Options) -> Goal:
     )
 
 
-def _mesh(table: Table) -> str:
+def _mesh(table: StrictTable) -> str:
     from shardviz.notation import parse_mesh
 
     text = table.text("mesh")
@@ -129,7 +137,7 @@ def _mesh(table: Table) -> str:
         table.fail("mesh", error.message, error.hint)
 
 
-def _collectives(table: Table) -> tuple[str, ...]:
+def _collectives(table: StrictTable) -> tuple[str, ...]:
     """``all_gather A X`` each."""
     found = table.texts("collectives", 100)
     for number, text in enumerate(found, 1):
@@ -137,19 +145,19 @@ def _collectives(table: Table) -> tuple[str, ...]:
         if len(words) != 3:
             reason = "it is not an operation, an array and its axes"
             table.fail(f"collectives.{number}", reason, "write for example all_gather A X")
-        if words[0] not in _OPS:
-            table.fail(f"collectives.{number}", f"no plan has {words[0]}", closest(words[0], _OPS))
+        if words[0] not in OPS:
+            table.fail(f"collectives.{number}", f"no plan has {words[0]}", closest(words[0], OPS))
     return found
 
 
-def _ends(table: Table, setup: Options) -> ProblemForm:
+def _ends(table: StrictTable, setup: Options) -> ProblemForm:
     ends = table.table("ends")
     over = _collective(ends)
     over.setdefault("op", CollectiveFields().op)
     return _draft(table, "ends", _put_over({"collective": over}, setup))
 
 
-def _options(table: Table) -> Options:
+def _options(table: StrictTable) -> Options:
     """The keys of a setup, or of what is put over one."""
     table.only(_SETUP)
     found: Options = {key: table.setting(key) for key in table.values if key != "collective"}
@@ -160,7 +168,7 @@ def _options(table: Table) -> Options:
     return found
 
 
-def _collective(table: Table) -> Options:
+def _collective(table: StrictTable) -> Options:
     table.only(_COLLECTIVE)
     found: Options = {key: table.setting(key) for key in table.values if key != "parameters"}
     if "parameters" in table:
@@ -171,7 +179,7 @@ def _collective(table: Table) -> Options:
     return found
 
 
-def _varied(table: Table, key: str, setup: Options) -> ProblemForm:
+def _varied(table: StrictTable, key: str, setup: Options) -> ProblemForm:
     """The draft of the setup with the keys of a table put over it."""
     return _draft(table, key, _put_over(_options(table.table(key)), setup))
 
@@ -187,7 +195,7 @@ def _put_over(over: Options, setup: Options) -> Options:
     return found
 
 
-def _draft(table: Table, key: str, options: Options) -> ProblemForm:
+def _draft(table: StrictTable, key: str, options: Options) -> ProblemForm:
     try:
         return form_from_table(options)
     except ShardvizError as error:
@@ -195,7 +203,7 @@ def _draft(table: Table, key: str, options: Options) -> ProblemForm:
         own.fail(_culprit(options, own, error), error.message, error.hint)
 
 
-def _culprit(options: Options, own: Table, error: ShardvizError) -> str | None:
+def _culprit(options: Options, own: StrictTable, error: ShardvizError) -> str | None:
     """The key of a table without which the error would not be; None where it is not one of the table's."""
     for key in reversed(_SETUP):
         if key not in options or key not in own:
@@ -209,15 +217,20 @@ def _culprit(options: Options, own: Table, error: ShardvizError) -> str | None:
     return None
 
 
-def _program(whole: Table) -> str:
+def _program(whole: StrictTable) -> str:
     if "program" not in whole:
         return ""
     found = whole.values["program"]
     if not isinstance(found, str) or not found.strip():
         whole.text("program")
-    check_shown(whole, "program", found)
+    whole.check_shown("program", found)
     return f"{found.strip(chr(10))}\n"
 
 
 def _shown(reason: str) -> str:
     return "".join(char if char.isprintable() else " " for char in reason)
+
+
+def quote_name(name: str) -> str:
+    """A file's name as messages show it."""
+    return name if name.isprintable() and len(name) <= MAX_NAME else quote(name, MAX_NAME)

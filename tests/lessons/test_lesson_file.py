@@ -9,8 +9,7 @@ import pytest
 from shardviz.drafts.form import CollectiveFields
 from shardviz.errors import ShardvizError
 from shardviz.lessons.course import course, file_names, find, lesson_names
-from shardviz.lessons.reading import MAX_TEXT, read_lesson
-from shardviz.lessons.table import LessonError
+from shardviz.lessons.lesson_file import MAX_TEXT, LessonError, read_lesson
 
 SEE = '''"""
 Each device

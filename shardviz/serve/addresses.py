@@ -1,15 +1,25 @@
-"""The port that the server listens at."""
+"""The address that the server listens at, and the names under which pages may reach it.
+
+A browser runs scripts of any page, also against servers on this machine, and a name of the attacker's may
+lead here (DNS rebinding). So each request has to name its server (Host), and each websocket the page that it
+comes from (Origin).
+"""
 
 from __future__ import annotations
 
 import errno
 import os
+import re
 import socket
+from ipaddress import ip_address
 
 from shardviz.errors import QuestionError, quote
 
-LOOKED_AT = 100
-"""How many ports after one in use are tried for the hint."""
+MAX_TRIED = 100
+"""Ports after one in use that are tried for the hint."""
+_HOST = re.compile(
+    r"(?:(?P<name>[a-z0-9._-]+)|\[(?P<ipv6>[0-9a-f:.]+)\])(?::[0-9]{1,5})?", re.IGNORECASE | re.ASCII
+)
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -32,12 +42,37 @@ def listen(host: str, port: int) -> socket.socket:
             raise QuestionError(f"port {port} of {host} is in use", _use(free)) from None
         if error.errno == errno.EACCES:
             raise QuestionError(
-                f"port {port} is not for everybody", "take one from 1024 on: --port 8000"
+                f"no permission to listen on port {port}", "take one from 1024 on: --port 8000"
             ) from None
         raise QuestionError(
             f"{quote(host)} cannot be served from: {os.strerror(error.errno or 0)}",
             "--host 127.0.0.1 is this machine alone, 0.0.0.0 all its networks",
         ) from None
+
+
+def is_our_host(host: str, served_as: str) -> bool:
+    """Return whether a Host header names this machine: by an address, localhost, its name, or `served_as`."""
+    named = _HOST.fullmatch(host)
+    if named is None:
+        return False
+    name, own = (named["name"] or named["ipv6"]).lower(), socket.gethostname().lower()
+    return _is_address(name) or name in {"localhost", served_as.lower(), own, f"{own}.local"}
+
+
+def is_same_origin(origin: str, host: str) -> bool:
+    """Return whether an Origin header is of a page of the server that the Host header names."""
+    scheme, _, rest = origin.partition("://")
+    return scheme in ("http", "https") and rest != "" and rest.lower() == host.lower()
+
+
+def own_address() -> str:
+    """The address of this machine in its network, where others find it; empty without a network."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+        try:
+            asking.connect(("192.0.2.1", 9))  # looks for a way there, and sends nothing
+        except OSError:
+            return ""
+        return str(asking.getsockname()[0])
 
 
 def _bound(family: int, address: tuple[str | int, int]) -> socket.socket:
@@ -56,7 +91,7 @@ def _bound(family: int, address: tuple[str | int, int]) -> socket.socket:
 
 
 def _next_free(family: int, host: str, port: int) -> int | None:
-    for other in range(port + 1, min(port + 1 + LOOKED_AT, 65_536)):
+    for other in range(port + 1, min(port + 1 + MAX_TRIED, 65_536)):
         try:
             _bound(family, (host, other)).close()
         except OSError:
@@ -67,3 +102,11 @@ def _next_free(family: int, host: str, port: int) -> int | None:
 
 def _use(free: int | None) -> str:
     return "give another with --port" if free is None else f"the next free one is {free}: --port {free}"
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
