@@ -11,10 +11,10 @@ from rich.segment import Segment, Segments
 from textual.strip import Strip
 
 from shardviz.documents.programs import explain_document
+from shardviz.render.exports import JaxProgram, Subject, title_of
 from shardviz.render.exports.cast import cast
 from shardviz.render.exports.html import html
 from shardviz.render.exports.script import notebook
-from shardviz.render.exports.subject import JaxProgram, Subject, title_of
 from shardviz.render.exports.svg import recorded_svg
 from shardviz.render.page import recorder
 from shardviz.stepping.collective_run import CollectiveRun

@@ -12,7 +12,7 @@ from shardviz.lessons.course import following
 from shardviz.lessons.goal import first_difference
 from shardviz.lessons.lesson import Lesson
 from shardviz.lessons.pointing import Place, place_of
-from shardviz.render.lessons.guide import Told, told_of
+from shardviz.render.lesson_view import StageFacts, stage_facts
 from shardviz.tui.registry import LESSON
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Opened:
     seen, and what comes after the lesson."""
 
     lesson: Lesson
-    told: tuple[Told, ...]
+    told: tuple[StageFacts, ...]
     places: tuple[Place, ...]
     after: Lesson | None
 
@@ -42,7 +42,7 @@ class Opened:
 def opened(lesson: Lesson) -> Opened:
     """Raises `ShardvizError` for a lesson that asks for what cannot be computed."""
     asked = lesson.predictions
-    return Opened(lesson, tuple(map(told_of, asked)), tuple(map(place_of, asked)), following(lesson))
+    return Opened(lesson, tuple(map(stage_facts, asked)), tuple(map(place_of, asked)), following(lesson))
 
 
 class Classroom:
@@ -114,11 +114,11 @@ class Classroom:
         return self.kind == "predict" and prediction is not None and not prediction.before
 
     @property
-    def told(self) -> Told:
+    def told(self) -> StageFacts:
         """What the stage's words need to know."""
         if self.attempt.prediction is None:
             after = self.opened.after
-            return Told(after=after.title if after is not None else "")
+            return StageFacts(after=after.title if after is not None else "")
         is_asked = self.kind == "predict" and not self.is_presented
         told = self.opened.told[self.attempt.stage.number]
         return replace(told, chosen=self.chosen) if is_asked else told

@@ -15,7 +15,7 @@ from textual.widgets.option_list import Option
 from shardviz.drafts.wording import error_words
 from shardviz.errors import ShardvizError
 from shardviz.lessons.course import course
-from shardviz.render.lessons.course import course_line
+from shardviz.render.lesson_view import course_line
 from shardviz.tui.command import Command
 from shardviz.tui.dialogs.dialog import CLOSE
 from shardviz.tui.dialogs.list_dialog import ListDialog
