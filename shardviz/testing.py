@@ -52,7 +52,7 @@ def assert_collectives(
     """
     __tracebackhide__ = True
     from shardviz.api.inspecting import Report, inspect
-    from shardviz.hlo.expectation import tallies, unmet
+    from shardviz.hlo.totals import tallies, unmet
 
     expected = {
         "all-gather": all_gather,

@@ -46,7 +46,7 @@ PURE = (
     "shardviz.drafts.resolve",
     "shardviz.drafts.mesh_edits",
     "shardviz.drafts.command_line",
-    "shardviz.drafts.saved",
+    "shardviz.drafts.state_file",
     "shardviz.testing",
 )
 

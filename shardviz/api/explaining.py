@@ -109,7 +109,7 @@ def explain(
 
 
 def target_text(target: str | Sequence[str]) -> str:
-    """The targets as after ``--target``. Raises `QuestionError` for what is no text and no list of texts."""
+    """The targets as after ``--target``. Raises `QuestionError` for neither text nor a list of texts."""
     if isinstance(target, str):
         return target
     if isinstance(target, Sequence) and all(isinstance(name, str) for name in target):

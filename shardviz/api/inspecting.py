@@ -89,7 +89,7 @@ def inspect(program: Any, /, *args: Any, **kwargs: Any) -> Report:
     returned. The mesh is that of the arguments' and results' shardings; without one, axes are inferred from
     the devices that take part in each collective.
 
-    Raises `QuestionError` for what is no program; what JAX raises comes through.
+    Raises `QuestionError` for what is not a program; what JAX raises comes through.
     """
     from shardviz.hlo import read_hlo as read
 
@@ -164,8 +164,8 @@ class CompiledProgram:
 def compiled_program(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> CompiledProgram:
     """Compile what is not compiled yet; nothing runs, and no argument is donated.
 
-    A plain function is jitted as it stands. Raises `QuestionError` for what is no program, for arguments to
-    one that has its own, and where the compiler keeps no text. What JAX raises comes through.
+    A plain function is jitted as it stands. Raises `QuestionError` for what is not a program, for arguments
+    to one that has its own, and where the compiler keeps no text. What JAX raises comes through.
     """
     compiled = _unwrapped(_compiled(_unwrapped(program), args, kwargs))
     text = compiled.as_text()

@@ -9,7 +9,7 @@ import click
 
 from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
-from shardviz.cli.output import Output, print_json, print_note
+from shardviz.cli.output import CommandOutput, print_json, print_note
 from shardviz.cli.process import ExitCode
 from shardviz.cli.step import StepOptions, Verifier, print_step
 from shardviz.cli.target_session import TargetSession
@@ -97,7 +97,7 @@ def command(
     speed: float | None,
     compare: bool,
     timeout: float,
-    output: Output,
+    output: CommandOutput,
     **problem: Any,
 ) -> int:
     """Explain which collectives EINSUM needs on a mesh, and which ones the compilers insert.
@@ -183,7 +183,7 @@ def refuse_stepping(given: Mapping[str, object]) -> None:
             )
 
 
-def _rank(problem: Problem, output: Output, limit: int) -> None:
+def _rank(problem: Problem, output: CommandOutput, limit: int) -> None:
     candidates = search(problem)
     if output.as_json:
         from shardviz.documents.plans import ranking_document
@@ -196,7 +196,7 @@ def _rank(problem: Problem, output: Output, limit: int) -> None:
 
 
 def _print_plan(
-    problem: Problem, session: TargetSession, output: Output, with_hlo: bool, with_pictures: bool
+    problem: Problem, session: TargetSession, output: CommandOutput, with_hlo: bool, with_pictures: bool
 ) -> int:
     """Ask the targets and show the plan and their answers; the exit code."""
     session.ask(problem)

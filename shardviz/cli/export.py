@@ -24,9 +24,9 @@ from shardviz.drafts.resolve import ResolvedProblem, resolve
 from shardviz.drafts.share import from_string
 from shardviz.errors import QuestionError, quote
 from shardviz.hardware.links import links_from_text
+from shardviz.lessons.attempt import attempt_of
 from shardviz.lessons.course import find
 from shardviz.lessons.lesson import Lesson
-from shardviz.lessons.sharing import attempt_of
 from shardviz.notation import parse_layout, parse_mesh
 from shardviz.planner import Plan, Problem, plan
 from shardviz.planner.plan import LOCAL_OPS
@@ -183,7 +183,7 @@ class ExportRequest:
 
 
 def request_of_words(ctx: click.Context, words: Sequence[str], part: Part | None) -> ExportRequest:
-    """The subject of ``shardviz`` with these words. Raises whatever that command would for them.
+    """The subject of ``shardviz`` with these words. Raises what that command would.
 
     `part` is what of a problem is meant; None is the problem itself, or the step that the words choose.
     """
@@ -263,7 +263,7 @@ def _explained(ctx: click.Context, part: Part | None) -> Subject:
 
 
 def _target(text: str) -> Target | None:
-    """Whose program is meant: the one target that is named."""
+    """The one target that is named, whose program is meant; None for none."""
     targets = parse_targets(text)
     if len(targets) > 1:
         names = ", ".join(target.name for target in targets)

@@ -209,7 +209,7 @@ def run(args: Sequence[str] | None = None) -> int:
 
 
 def _reworded(error: click.ClickException) -> tuple[str, str]:
-    """click's complaint as our message and hint."""
+    """click's error as our message and hint."""
     close = getattr(error, "possibilities", None)
     message = " ".join((error.message if close else error.format_message()).split()).rstrip(".")
     if isinstance(error, click.NoSuchOption) and error.option_name[1:2].isdigit():

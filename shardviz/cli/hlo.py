@@ -13,7 +13,7 @@ import click
 
 from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
-from shardviz.cli.output import Output, print_json, print_note
+from shardviz.cli.output import CommandOutput, print_json, print_note
 from shardviz.cli.process import ExitCode
 from shardviz.errors import QuestionError, plural, quote
 from shardviz.hlo import read
@@ -46,7 +46,9 @@ EXAMPLES = (
 @click.option("--device-order", metavar="ID,…", help="Device ids in the mesh's order, to show groups with.")
 @click.option("--picture", is_flag=True, help="Show the program in its order instead.")
 @options.output
-def command(file: str, mesh: str | None, device_order: str | None, picture: bool, output: Output) -> ExitCode:
+def command(
+    file: str, mesh: str | None, device_order: str | None, picture: bool, output: CommandOutput
+) -> ExitCode:
     """Show which collectives the program in FILE has: how many, how large, along which axes, from which line.
 
     FILE holds HLO, StableHLO or Shardy text, as compiled.as_text() or XLA's dumps have it; - reads standard
@@ -82,7 +84,7 @@ def command(file: str, mesh: str | None, device_order: str | None, picture: bool
     return code
 
 
-def _draw(listing: Listing, given: Mesh | None, output: Output) -> None:
+def _draw(listing: Listing, given: Mesh | None, output: CommandOutput) -> None:
     """Print the program, some lines after the other: a reader who has seen enough need not wait."""
     from rich.text import Text
 

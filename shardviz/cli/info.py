@@ -6,7 +6,7 @@ import click
 
 from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
-from shardviz.cli.output import Output, print_json
+from shardviz.cli.output import CommandOutput, print_json
 from shardviz.compiler.installed import installed_versions, libtpu_mismatch
 
 EXAMPLES = (
@@ -17,7 +17,7 @@ EXAMPLES = (
 
 @click.command(cls=ExampleCommand, examples=EXAMPLES)
 @options.output
-def command(output: Output) -> None:
+def command(output: CommandOutput) -> None:
     """Show the versions that answers depend on; shardviz targets lists the targets."""
     versions = installed_versions()
     warning = libtpu_mismatch(versions)

@@ -6,7 +6,7 @@ import click
 
 from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
-from shardviz.cli.output import Output, print_json
+from shardviz.cli.output import CommandOutput, print_json
 from shardviz.errors import QuestionError
 from shardviz.notation import parse_layout, parse_mesh
 
@@ -51,7 +51,7 @@ def command(
     style: str,
     device_kind: str,
     devices: bool,
-    output: Output,
+    output: CommandOutput,
 ) -> None:
     """Draw which slice of an array of SHAPE, such as 16384x16384, every device of a mesh holds."""
     chosen = options.is_given(ctx, "dtype")

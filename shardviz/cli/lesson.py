@@ -8,12 +8,12 @@ import click
 
 from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
-from shardviz.cli.output import Output, print_json, print_note
+from shardviz.cli.output import CommandOutput, print_json, print_note
 from shardviz.cli.process import ExitCode
 from shardviz.cli.streams import no_terminal
 from shardviz.errors import QuestionError, plural
 from shardviz.lessons.course import course, faults, find
-from shardviz.lessons.progress import Progress, load
+from shardviz.lessons.progress import CourseProgress, load
 
 EXAMPLES = (
     ("The course, and how far you are", "shardviz lesson"),
@@ -45,7 +45,7 @@ def command(
     check: bool,
     reset: bool,
     yes: bool,
-    output: Output,
+    output: CommandOutput,
 ) -> int:
     """Learn by predicting and changing: the course, or one LESSON of it.
 
@@ -86,7 +86,7 @@ def _mode(given: dict[str, bool], lessons: tuple[str, ...], yes: bool, as_json: 
     return mode
 
 
-def _open_lesson(text: str, present: bool, output: Output) -> int:
+def _open_lesson(text: str, present: bool, output: CommandOutput) -> int:
     """Open the lesson that `text` names, at the stage where it was left; before a class from its start."""
     lesson = find(text)
     if output.as_json:
@@ -105,7 +105,7 @@ def _open_lesson(text: str, present: bool, output: Output) -> int:
     return open_app(lesson=lesson, present=present)
 
 
-def _list_lessons(output: Output) -> int:
+def _list_lessons(output: CommandOutput) -> int:
     """List the course, with the state of every lesson, and say what opens the next one."""
     progress = _progress()
     for fault in faults():
@@ -142,7 +142,7 @@ def _reset_progress(texts: tuple[str, ...], is_sure: bool) -> int:
     return ExitCode.FINE
 
 
-def _progress() -> Progress:
+def _progress() -> CourseProgress:
     """The learner's progress; what is wrong with its file is told on stderr."""
     progress = load()
     if progress.notice:

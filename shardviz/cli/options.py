@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
-from shardviz.cli.output import MIN_WIDTH, Output
+from shardviz.cli.output import MIN_WIDTH, CommandOutput
 from shardviz.cli.streams import write_ascii
 from shardviz.drafts.form import COLLECTIVE_FIELDS, PROBLEM_FIELDS, TABLE_KEYS, Field
 from shardviz.errors import QuestionError
@@ -157,11 +157,11 @@ plain = click.option(
 
 
 def output(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of the output, which the command gets as an `Output` named ``output``."""
+    """The options of the output, which the command gets as an `CommandOutput` named ``output``."""
 
     @wraps(command)
     def shown(*given: Any, as_json: bool, width: int | None, color: str, **more: Any) -> Any:
-        return command(*given, output=Output(as_json, width, color), **more)
+        return command(*given, output=CommandOutput(as_json, width, color), **more)
 
     add = _all(
         click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead."),

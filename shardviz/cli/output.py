@@ -39,7 +39,7 @@ _OURS = "…·"
 
 
 @dataclass(frozen=True)
-class Output:
+class CommandOutput:
     """Standard output as a command's options ask for it: one JSON document if `as_json`, else a page.
 
     `columns` is None for those of the terminal; `color` is auto, always or never.

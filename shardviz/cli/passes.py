@@ -9,7 +9,7 @@ import click
 from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
 from shardviz.cli.options import of_field
-from shardviz.cli.output import Output, print_json, wait_for
+from shardviz.cli.output import CommandOutput, print_json, wait_for
 from shardviz.cli.process import ExitCode
 from shardviz.cli.target_session import started_worker
 from shardviz.compiler import parse_targets
@@ -73,7 +73,7 @@ def command(
     target: str,
     diff: int | str | None,
     timeout: float,
-    output: Output,
+    output: CommandOutput,
     **problem: Any,
 ) -> int:
     """Follow EINSUM through a compiler: the passes that changed its shardings or its collectives.

@@ -12,7 +12,7 @@ import click
 
 from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
-from shardviz.cli.output import Output, print_json, print_note, wait_for, working
+from shardviz.cli.output import CommandOutput, print_json, print_note, wait_for, working
 from shardviz.cli.process import ExitCode
 from shardviz.cli.target_session import WorkerSession, started_worker
 from shardviz.collectives.operations import PARAMETERS, check_operation, takers
@@ -97,7 +97,7 @@ def command(
     bandwidth: str | None,
     on: str | None,
     timeout: float,
-    output: Output,
+    output: CommandOutput,
     **parameters: Any,
 ) -> int:
     """Step through a collective: which device sends what to which in every round, and what each then holds.
@@ -133,7 +133,7 @@ class StepOptions:
     `number` is the round to show, None for all. `speed` is in rounds a second, None for the usual one.
     """
 
-    output: Output
+    output: CommandOutput
     number: int | None = None
     play: bool = False
     speed: float | None = None
@@ -285,7 +285,7 @@ def _compare(question: CollectiveQuestion, links: Links, shown: StepOptions, hea
         crossed: Sequence[tuple[int, str]] = ()
         skipped: Sequence[tuple[str, str]] = ()
         if question.operation.even:
-            crossed = crossovers(pattern, links.topology, links.wire, run.bytes)
+            crossed = crossovers(pattern, links.topology, links.spec, run.bytes)
             skipped = left_out(pattern, links.topology)
         # Times are worked out when they are first looked at.
         if shown.output.as_json:

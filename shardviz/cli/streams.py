@@ -1,5 +1,5 @@
 """The standard streams as commands find them: always there, and able to take every character; and the reason
-why they are no place for the application.
+why the application cannot open in them.
 
 A stream that closes or fills up, an encoding that lacks a character, and characters that a terminal obeys
 instead of showing them (they move the cursor, change colours and titles, turn the direction of writing) are
@@ -114,7 +114,7 @@ class Unwritable(Exception):
 
 
 class OutputStream:
-    """A text stream whose failure is `Unwritable`, whoever writes: `print`, click or Rich.
+    """A text stream whose failure is `Unwritable` for all that write: `print`, click and Rich.
 
     Control characters that are not those of our own pictures are written as escapes.
     It has no `buffer`, through which click would write UTF-8 to a terminal that cannot show it.
@@ -202,7 +202,7 @@ def open_standard_streams() -> None:
 
 
 def write_ascii() -> None:
-    """From now on stdout and stderr write ASCII alone, whatever else the terminal shows."""
+    """From now on stdout and stderr write ASCII alone."""
     for stream in (sys.stdout, sys.stderr):
         cast("io.TextIOWrapper", stream).reconfigure(encoding="ascii", errors=ERRORS)
 

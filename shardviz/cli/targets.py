@@ -6,7 +6,7 @@ import click
 
 from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
-from shardviz.cli.output import Output, print_json
+from shardviz.cli.output import CommandOutput, print_json
 from shardviz.compiler.groups import target_groups
 
 EXAMPLES = (
@@ -17,7 +17,7 @@ EXAMPLES = (
 
 @click.command(cls=ExampleCommand, examples=EXAMPLES)
 @options.output
-def command(output: Output) -> None:
+def command(output: CommandOutput) -> None:
     """List what --target takes: JAX alone, TPUs and GPUs that need not be here, and what each needs."""
     groups = target_groups()
     if output.as_json:

@@ -6,7 +6,7 @@ import click
 
 from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
-from shardviz.cli.output import Output, print_json
+from shardviz.cli.output import CommandOutput, print_json
 from shardviz.drafts.form import ProblemForm
 from shardviz.errors import NotationError, QuestionError, ShardvizError, quote
 from shardviz.notation import (
@@ -49,7 +49,7 @@ def command(
     origin: str | None,
     mesh: str | None,
     rank: int | None,
-    output: Output,
+    output: CommandOutput,
 ) -> None:
     """Translate a sharding from any notation into one other, or into all of them.
 

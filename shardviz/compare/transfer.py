@@ -9,7 +9,7 @@ from math import prod
 
 from shardviz.compare.moved_arrays import MovedArrays
 from shardviz.hlo import Collective, CollectiveMatmul, wire_bytes
-from shardviz.hlo.collective_matmul import by_permute
+from shardviz.hlo.collective import by_permute
 from shardviz.planner import Plan, Problem
 from shardviz.sharding import Mesh
 from shardviz.sharding.array import BITS

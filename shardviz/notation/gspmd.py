@@ -5,8 +5,8 @@ a block, and the devices in row-major order of the blocks: listed, or as a trans
 reshape, transpose). The named form, ``{mesh['x'=2,'y'=2], [{'y'}, {}]}``, refers to axes of a mesh of its
 own, whose names need not be the user's. The grammar is that of XLA's ``hlo/parser/hlo_parser.cc``.
 
-XLA numbers a program's devices in row-major order of the mesh, whatever their ids, so all of it is
-compared by place in the mesh. Axes of size 1 leave no trace and are never read back.
+XLA numbers a program's devices in row-major order of the mesh and not by their ids, so all of it is
+compared by position in the mesh. Axes of size 1 leave no trace and are never read back.
 """
 
 from __future__ import annotations

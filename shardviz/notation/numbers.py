@@ -44,7 +44,7 @@ class Numbers:
 def parse_numbers(text: str) -> Numbers:
     """Read numbers, apart by commas, spaces or both, in one pair of brackets or none.
 
-    Raises `NotationError` for what is no number, for none at all, for brackets within brackets, and for
+    Raises `NotationError` for what is not a number, for none at all, for brackets within brackets, and for
     truth values among numbers.
     """
     scanner = Scanner(text)

@@ -152,7 +152,7 @@ class Context:
 
 @dataclass(frozen=True)
 class Reading:
-    """One array's sharding, and whatever else the text says of the array; None where it says nothing.
+    """One array's sharding, and all else that the text says of the array; None where it says nothing.
 
     `open_dims` are dimensions that the compiler may split further, `manual` the axes along which the program
     moves data itself, so that the layout is that of one device's piece along them. `notes` are sentences

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from shardviz.drafts.command_line import to_command_line
 from shardviz.drafts.form import ProblemForm
-from shardviz.lessons.attempt import TITLES, UNKNOWN, Attempt, Stage, begin, stages
+from shardviz.lessons.attempt import TITLES, UNKNOWN, Attempt, LessonStage, begin, stages
 from shardviz.lessons.lesson import Lesson, Prediction
 from shardviz.lessons.measures import answer_of, choices
 from shardviz.lessons.progress import CourseEntry, State
@@ -271,7 +271,7 @@ def _stages(lesson: Lesson) -> Iterator[str]:
                 yield f"{where} takes {len(page.lines)} lines of {width} columns; {height} fit"
 
 
-def _key(stage: Stage, said: str | None) -> str:
+def _key(stage: LessonStage, said: str | None) -> str:
     """The key of the file that a stage shows."""
     if stage.kind == "predict":
         return f"predict.{stage.number + 1}.question with its choices"

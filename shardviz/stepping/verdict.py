@@ -1,4 +1,4 @@
-"""The verdict of JAX: it runs the same collective, and its results are compared with ours."""
+"""The same collective run by JAX, and its results compared with ours."""
 
 from __future__ import annotations
 
@@ -29,9 +29,12 @@ class Verdict:
 
 
 def ask_jax(
-    worker: Worker, question: CollectiveQuestion, target: Target, told: Callable[[str], None] | None = None
+    worker: Worker,
+    question: CollectiveQuestion,
+    target: Target,
+    on_update: Callable[[str], None] | None = None,
 ) -> Pending[ExecutionResult]:
-    """Send the collective and its numbers to JAX; `told` is called with each stage, from another thread.
+    """Send the collective and its numbers to JAX; `on_update` is called with each stage, from another thread.
 
     Raises `TargetError` where there are no numbers, or more devices than the target has.
     """
@@ -40,7 +43,7 @@ def ask_jax(
             f"the {question.layout.array.elements:,} elements are followed without numbers",
             f"take an array of up to {MAX_COUNTED:,}, or --on none",
         )
-    return worker.run(question.operation, question.layout.mesh, question.shards, target, told)
+    return worker.run(question.operation, question.layout.mesh, question.shards, target, on_update)
 
 
 def compare_with_jax(question: CollectiveQuestion, frames: Frames, ran: ExecutionResult) -> Verdict:

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from shardviz.cli import output
 from shardviz.cli.group import run
-from shardviz.cli.output import PIPE_WIDTH, Output, color_system
+from shardviz.cli.output import PIPE_WIDTH, CommandOutput, color_system
 from shardviz.cli.process import CLEAR_LINE
 from shardviz.compiler.pending import Pending
 
@@ -43,12 +43,12 @@ def test_color_system(choice: str, is_terminal: bool, environ: dict[str, str], e
 @pytest.mark.parametrize(("columns", "width"), [("120", 120), ("7", 40), ("", PIPE_WIDTH)])
 def test_the_width_is_the_terminals(columns: str, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", columns)
-    assert Output().width == width
+    assert CommandOutput().width == width
 
 
 def test_the_width_asked_for_wins(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "120")
-    assert Output(columns=60).width == 60
+    assert CommandOutput(columns=60).width == 60
 
 
 TEXTS = ["A[b_X, d_Y]{U_Z}", "[bold]A[/bold]", "[x=4, y=2]", ":smile:", "A[I]", "B[k]", "\\[x]", "x" * 200]
@@ -60,7 +60,7 @@ def test_text_is_never_read_as_markup(
     text: str, color: str, term: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TERM", term)
-    Output(columns=80, color=color).show([Text(text)])
+    CommandOutput(columns=80, color=color).show([Text(text)])
     assert capsys.readouterr().out == f"{text}\n"
 
 

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from shardviz.compiler import parse_targets
 from shardviz.drafts.command_line import form_from_line, to_command_line, with_collective_from_line
-from shardviz.drafts.document import from_document, to_document
 from shardviz.drafts.enter import enter
 from shardviz.drafts.form import ProblemForm, one_line
 from shardviz.drafts.mesh_edits import (
@@ -25,7 +24,7 @@ from shardviz.drafts.mesh_edits import (
 )
 from shardviz.drafts.parsing import parsed, read_mesh
 from shardviz.drafts.resolve import resolve
-from shardviz.drafts.share import from_string
+from shardviz.drafts.share import from_document, from_string, to_document
 from shardviz.drafts.spec_edits import assign, clear, cycle, toggle_open, toggle_unreduced
 from shardviz.drafts.summary import summary
 from shardviz.errors import ShardvizError

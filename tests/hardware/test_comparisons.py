@@ -10,7 +10,7 @@ import pytest
 from shardviz.collectives import Pattern, schedule_for
 from shardviz.errors import QuestionError
 from shardviz.hardware import LinkSpec, comparison, crossovers, left_out, timeline, topology_for
-from shardviz.hardware.crossover import LARGEST
+from shardviz.hardware.comparisons import LARGEST
 
 WIRE = LinkSpec()
 

@@ -9,15 +9,14 @@ import pytest
 from shardviz.collectives import Pattern
 from shardviz.errors import QuestionError
 from shardviz.hardware import LinkSpec, comparison, crossovers, fastest, left_out, timeline, topology_for
-from shardviz.hardware.comparisons import AlgorithmRow, candidates
-from shardviz.hardware.crossover import LARGEST
+from shardviz.hardware.comparisons import LARGEST, AlgorithmRow, candidates
 
 WHOLE = 8 * 3 * 5 * 7 * 16
 """Payloads that are multiples of it are cut into equal chunks by all algorithms of the groups below."""
 
 
 @pytest.mark.parametrize(
-    ("topology_name", "wire"),
+    ("topology_name", "link_spec"),
     [
         (None, LinkSpec()),
         ("line", LinkSpec(1e-5, 1e9)),
@@ -39,16 +38,18 @@ WHOLE = 8 * 3 * 5 * 7 * 16
     ],
 )
 def test_crossovers_name_what_the_table_stars(
-    pattern: Pattern, topology_name: str | None, wire: LinkSpec
+    pattern: Pattern, topology_name: str | None, link_spec: LinkSpec
 ) -> None:
     topology = topology_for(topology_name, pattern.dims)
-    borders = [begin for begin, _ in crossovers(pattern, topology, wire)]
+    borders = [begin for begin, _ in crossovers(pattern, topology, link_spec)]
     near = {border * percent // 100 for border in borders for percent in (50, 99, 101, 150)}
     for payload in sorted({-(-each // WHOLE) * WHOLE for each in (*near, 10**7)}):
         if not pattern.group_size < payload < LARGEST:
             continue
-        named = [name for begin, name in crossovers(pattern, topology, wire, payload) if begin <= payload][-1]
-        assert named in fastest(comparison(pattern, payload, topology, wire)), payload
+        named = [
+            name for begin, name in crossovers(pattern, topology, link_spec, payload) if begin <= payload
+        ][-1]
+        assert named in fastest(comparison(pattern, payload, topology, link_spec)), payload
 
 
 def test_lower_bounds_and_ties(monkeypatch: pytest.MonkeyPatch) -> None:

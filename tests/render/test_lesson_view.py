@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from shardviz.lessons.attempt import UNKNOWN, begin, stages
+from shardviz.lessons.lesson_file import read_lesson
 from shardviz.lessons.progress import CourseEntry
-from shardviz.lessons.reading import read_lesson
 from shardviz.render.lesson_view import PLAIN, bar, course_line, fits, guide_page, stage_facts, strip_lines
 from tests.lessons.conftest import TEXT
 

@@ -11,7 +11,7 @@ from shardviz.compare import differences
 from shardviz.compiler import TargetResult
 from shardviz.hardware import DeviceCoords, Placement
 from shardviz.hlo import Collective, CollectiveMatmul, Work
-from shardviz.hlo.collective import Standing
+from shardviz.hlo.collective import MatmulOrder
 from shardviz.notation import parse_mesh
 from shardviz.planner import plan, problem_from_text
 from shardviz.render.palette import PLAIN
@@ -289,8 +289,8 @@ def test_one_target_tells_the_same_facts() -> None:
 
 
 def test_where_collectives_stand_among_the_matmuls() -> None:
-    among = [replace(GATHER, standing=Standing(before, 3)) for before in range(4)]
-    alone = [replace(UNDER_WORK, standing=Standing(before, 1)) for before in range(2)]
+    among = [replace(GATHER, matmul_order=MatmulOrder(before, 3)) for before in range(4)]
+    alone = [replace(UNDER_WORK, matmul_order=MatmulOrder(before, 1)) for before in range(2)]
     said = [
         line.plain.strip()
         for line in target_view(replace(V2, collectives=(*among, *alone)), (), BOOK.problem, 100, PLAIN)

@@ -22,10 +22,10 @@ def test_the_links_of_a_target_stay_while_it_is_asked_again():
         assert pane.chosen.links_of == ""
         pane.show_answers({target.name: Answer(target, "answered", compiled=compiled)})
         assert (pane.chosen.links_of, str(pane.chosen.links.topology)) == (target.name, "line of 4")
-        pane.editor.edit(enter(draft, "dtype", "f32"))
+        pane.state.edit(enter(draft, "dtype", "f32"))
         pane.show_answers({target.name: Answer(target, "asked")})
         assert pane.chosen.links_of == target.name
-        pane.editor.edit(enter(draft, "mesh", "X=4,Y=2"))
+        pane.state.edit(enter(draft, "mesh", "X=4,Y=2"))
         assert pane.chosen.links_of == ""
 
     draft = replace(SMALL, targets=target.name)

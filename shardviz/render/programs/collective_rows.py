@@ -14,8 +14,7 @@ from shardviz.compare.wording import under_way
 from shardviz.compiler.target_result import TargetResult
 from shardviz.errors import plural
 from shardviz.hlo import Collective, CollectiveMatmul
-from shardviz.hlo.collective import Standing
-from shardviz.hlo.collective_matmul import by_permute
+from shardviz.hlo.collective import MatmulOrder, by_permute
 from shardviz.hlo.totals import Total
 from shardviz.render.caption import axes_text
 from shardviz.render.lines import columns, records, sentence
@@ -112,7 +111,7 @@ def shapes(collective: Collective) -> str:
 def when(collective: Collective) -> str:
     """``synchronous``, ``under 2 matmuls, ~52,626 cycles``, or that it is asynchronous for nothing; then
     where it stands among the matmuls."""
-    where = _where(collective.standing)
+    where = _where(collective.matmul_order)
     if not collective.is_async:
         return f"synchronous, {where}" if where else "synchronous"
     busy = under_way(collective.overlapped)
@@ -120,10 +119,10 @@ def when(collective: Collective) -> str:
     return f"{words}, begun {where}" if where else words
 
 
-def _where(standing: Standing | None) -> str:
-    if standing is None or not standing.matmuls:
+def _where(matmul_order: MatmulOrder | None) -> str:
+    if matmul_order is None or not matmul_order.matmuls:
         return ""
-    before, matmuls = standing.before, standing.matmuls
+    before, matmuls = matmul_order.before, matmul_order.matmuls
     if matmuls == 1:
         return f"{'after' if before else 'before'} the matmul"
     if not before:

@@ -14,9 +14,8 @@ from rich.text import Text
 
 from shardviz.errors import plural
 from shardviz.hlo import Collective, CollectiveMatmul, HloModule, ShardyModule
-from shardviz.hlo.collective_matmul import by_permute
-from shardviz.hlo.expectation import Tally
-from shardviz.hlo.totals import Total, totals
+from shardviz.hlo.collective import by_permute
+from shardviz.hlo.totals import Tally, Total, totals
 from shardviz.render.lines import columns, records, sentence, table
 from shardviz.render.palette import PLAIN, Palette
 from shardviz.render.programs.collective_rows import (

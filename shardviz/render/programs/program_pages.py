@@ -19,7 +19,7 @@ from rich.text import Text
 
 from shardviz.hlo.listing import Listing, list_hlo
 from shardviz.hlo.module import is_hlo
-from shardviz.hlo.text.folding import fold
+from shardviz.hlo.text.strip_metadata import strip_metadata
 from shardviz.render.lines import records, sentence
 from shardviz.render.programs.collective_rows import has_schedule, members_text, rows_of, when
 from shardviz.render.programs.hlo_picture import MARK, HloPicture, collective_style, facts
@@ -28,7 +28,7 @@ from shardviz.render.sanitize import printable, printable_line
 if TYPE_CHECKING:
     from shardviz.compiler import TargetResult
     from shardviz.hlo import Collective
-    from shardviz.hlo.listed_line import ListedLine
+    from shardviz.hlo.listing import ListedLine
     from shardviz.render.palette import Palette
     from shardviz.sharding import Mesh
 
@@ -347,7 +347,7 @@ class MlirLines:
 
     def text(self, number: int) -> str:
         """A line, without source locations and attributes that only a compiler wants to know."""
-        return fold(self.index.line(self.raw[number])).expandtabs(2)
+        return strip_metadata(self.index.line(self.raw[number])).expandtabs(2)
 
 
 class MlirPage(ProgramPage):

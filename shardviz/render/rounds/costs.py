@@ -78,7 +78,7 @@ def link_text(walk: CollectiveRun) -> str:
     """``1 µs and 45 GB/s a v5e link, assumed``."""
     links = walk.links
     assumed = ", assumed" if links.assumed else ""
-    return f"{seconds(links.wire.latency)} and {rate(links.wire.bandwidth)} {links.each}{assumed}"
+    return f"{seconds(links.spec.latency)} and {rate(links.spec.bandwidth)} {links.each}{assumed}"
 
 
 def comparison_view(

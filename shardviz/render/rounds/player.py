@@ -300,7 +300,7 @@ class CostSummary:
 
     walk: CollectiveRun
     cost: CumulativeCost | None
-    links_of: str
+    links_of: str = ""
 
     def lines(self, number: int, width: int) -> list[Text]:
         """``sent 12 KiB of 24 KiB by each device, least 24 KiB``, rounds and time."""
@@ -322,7 +322,7 @@ class CostSummary:
             f" of {duration(total.seconds, waiting)}",
         )
         least = Text(f"{plural(rounds, 'round')}, least {bound.rounds:,}", "dim")
-        speed = f" at {rate(self.walk.links.wire.bandwidth)} {self.walk.links.each}"
+        speed = f" at {rate(self.walk.links.spec.bandwidth)} {self.walk.links.each}"
         if took.cell_len + len(speed) <= width:
             took.append(speed, "dim")
         where = f"on {self.links_of}" if self.links_of else "assumed"

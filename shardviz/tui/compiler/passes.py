@@ -16,7 +16,7 @@ from shardviz.tui.answers.spoken import spoken
 from shardviz.tui.compiler.status import state_words
 
 if TYPE_CHECKING:
-    from shardviz.hlo.passes.stage import Stage
+    from shardviz.hlo.passes.stages import PassStage
     from shardviz.planner import Problem
     from shardviz.render.palette import Palette
     from shardviz.tui.answers.answer import TracedAnswer
@@ -36,7 +36,7 @@ class Passes:
         self.back = 0
         self.diffs: dict[int, tuple[str, ...]] = {}
         self._known: TracedAnswer | None = None
-        self._stages: tuple[Stage, ...] = ()
+        self._stages: tuple[PassStage, ...] = ()
         self._problem: Problem | None = None
 
     def follow(self, known: TracedAnswer, problem: Problem) -> None:
@@ -61,7 +61,7 @@ class Passes:
         self.move(dots - 1 - position if self._stages or dots else -1)
 
     @property
-    def stage(self) -> Stage | None:
+    def stage(self) -> PassStage | None:
         """The stage at which the slider stands; None at the program, or while nothing is known."""
         return self._stages[-self.back] if self.back and self._stages else None
 

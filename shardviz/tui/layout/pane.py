@@ -11,24 +11,24 @@ from textual.app import ComposeResult
 
 from shardviz.drafts.wording import as_sentence
 from shardviz.errors import ShardvizError
-from shardviz.planner.decided import decided_parts, einsum_parts
+from shardviz.planner.plan import decided_parts, einsum_parts
 from shardviz.render.caption import caption_cells, repetition
 from shardviz.render.layouts.cell_details import DevicePlacement, cell_details, device_lines
 from shardviz.render.layouts.cells import BlockCells, CellIndex, Cells, DeviceCells
 from shardviz.render.layouts.layout_canvas import CellCursor, LayoutCanvas, arrange
 from shardviz.render.lines import sentence, table
 from shardviz.render.plan_view import Numbered, count_of, numbered_parts
-from shardviz.tui.command import bindings
 from shardviz.tui.layout.cells_view import CellsView
 from shardviz.tui.layout.grounds import awaited, grounds_of
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import Pane
-from shardviz.tui.registry import LAYOUT
+from shardviz.tui.registry import LAYOUT, bindings
 
 if TYPE_CHECKING:
     from shardviz.drafts.resolve import ResolvedProblem
-    from shardviz.lessons.pointing import Place
+    from shardviz.lessons.measures import AnswerLocation
     from shardviz.tui.answers.answer import Answer
+    from shardviz.tui.state import EditorState
 
 BESIDE = 120
 """Columns from which on the words stand beside the picture, and how many they have there."""
@@ -50,8 +50,8 @@ class LayoutPane(Pane):
     LayoutPane.beside #words { width: 44; height: 100%; padding: 0 0 0 2; }
     """
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, state: EditorState) -> None:
+        super().__init__(state)
         self._scene: ResolvedProblem | None = None
         self._parts: list[list[Numbered]] = []
         self._answers: Mapping[str, Answer] = {}
@@ -61,7 +61,7 @@ class LayoutPane(Pane):
         """A row for each array: its shape, and what of it a device holds."""
         self._by_device = False
         self._at_einsum = False
-        self._begins_at: Place | None = None
+        self._begins_at: AnswerLocation | None = None
         """Where the cursor goes as soon as the screen has a size."""
         self.canvas = LayoutCanvas([], 0)
         self.cursor = CellCursor(0, CellIndex(0, 0, 0))
@@ -70,7 +70,7 @@ class LayoutPane(Pane):
         yield CellsView(id="cells")
         yield LinesView(id="words")
 
-    def show_scene(self, scene: ResolvedProblem) -> None:
+    def show_problem(self, scene: ResolvedProblem) -> None:
         self._scene = scene
         try:
             self._parts = numbered_parts(scene.plan, einsum_parts if self._at_einsum else decided_parts)
@@ -81,11 +81,11 @@ class LayoutPane(Pane):
         self._find_grounds()
         self._arrange()
 
-    def begin(self, place: Place) -> None:
+    def begin(self, place: AnswerLocation) -> None:
         self._begins_at = place
         self._by_device = self._at_einsum = False
         if self._scene is not None:
-            self.show_scene(self._scene)
+            self.show_problem(self._scene)
 
     def show_answers(self, answers: Mapping[str, Answer]) -> None:
         self._answers = answers
@@ -111,7 +111,7 @@ class LayoutPane(Pane):
         """The arrays as they are given and wanted, or as the einsum takes and leaves them."""
         if self._scene is not None:
             self._at_einsum = not self._at_einsum
-            self.show_scene(self._scene)
+            self.show_problem(self._scene)
 
     def action_next_array(self, step: int) -> None:
         """The cursor to the first cell of the next array, or the one before."""
@@ -168,7 +168,7 @@ class LayoutPane(Pane):
         last = self.canvas.arrays[array].grid.cells.last
         self._point(CellCursor(array, CellIndex(*map(min, self.cursor.cell, last))))
 
-    def _cursor_at(self, place: Place) -> CellCursor:
+    def _cursor_at(self, place: AnswerLocation) -> CellCursor:
         """The device's cell in the array of that name, or in the first."""
         cells = self.canvas.all_cells
         names = [each.layout.array.name for each in cells]
