@@ -9,7 +9,7 @@ from textual.app import App
 from textual.color import Color
 
 from shardviz.render.palette import ANSI, ON_LIGHT, PLAIN, TRUECOLOR
-from shardviz.tui.dialogs.exports import strips_of
+from shardviz.tui.dialogs.export import strips_of
 from shardviz.tui.themes import (
     DARK,
     LIGHT,
