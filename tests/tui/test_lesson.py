@@ -16,6 +16,7 @@ from shardviz.lessons.course import course, find
 from shardviz.lessons.lesson_file import read_lesson
 from shardviz.lessons.measures.subject import scene_of
 from shardviz.lessons.progress import load
+from shardviz.render.lesson_view import stage_facts
 from shardviz.tui.dialogs.commands import help_lines
 from shardviz.tui.lesson.controller import LessonController
 from shardviz.tui.registry import APP, COMMANDS, LESSON
