@@ -282,7 +282,7 @@ def test_a_large_picture_scrolls():
 def test_65536_devices_open_and_step():
     def check(pane):
         assert round_of(pane).startswith("round 1 of 1,020")
-        assert "too many chunks to follow who holds which" in text_of(pane.app)
+        assert "too many chunks to track" in text_of(pane.app)
         assert "┌ 256  X1 Y0" in text_of(pane.app)
 
     play(
