@@ -10,7 +10,7 @@ from shardviz.drafts import axis_edits
 from shardviz.drafts.command_line import looks_like_command
 from shardviz.drafts.enter import enter
 from shardviz.drafts.form import PROBLEM_FIELDS, ProblemForm
-from shardviz.planner.decided import decided_parts
+from shardviz.planner.plan import decided_parts
 from shardviz.render.problem_picture import FieldCell, FieldRow, Kind, default_sizes
 
 if TYPE_CHECKING:

@@ -16,9 +16,8 @@ from shardviz.drafts.resolve import resolve
 from shardviz.render.problem_picture import FieldCell, FieldRow, FieldsPicture, field_rows, mesh_in
 from shardviz.tui.pane import Part
 from shardviz.tui.problem import changes
-from shardviz.tui.problem.cursor import Cursor, cell_at, cursor_on, moved, place_at
 from shardviz.tui.problem.entry import Entry
-from shardviz.tui.problem.fields_view import FieldsView
+from shardviz.tui.problem.fields_view import Cursor, FieldsView, cell_at, cursor_on, moved, place_at
 from shardviz.tui.registry import PROBLEM, TYPING, Command, CommandsChanged, bindings
 
 if TYPE_CHECKING:
@@ -136,7 +135,7 @@ class ProblemPanel(Part):
             self._entry.styles.offset = left, line - round(self.view.scroll_y)
             self._entry.styles.width = self.size.width - 1 - left
 
-    def on_fields_view_picked(self, event: FieldsView.Picked) -> None:
+    def on_fields_view_clicked(self, event: FieldsView.Clicked) -> None:
         place = place_at(self.picture.places, event.x, event.y) if self.picture else None
         if place is not None:
             self._put_cursor(place.cell)

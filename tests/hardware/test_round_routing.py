@@ -12,10 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shardviz.hardware import LinkSpec, Switch, Torus
-from shardviz.hardware.messages import Messages
-from shardviz.hardware.queues import busiest_transfer, store_and_forward
-from shardviz.hardware.round_routing import RoundRouting
-from shardviz.hardware.routes import legs
+from shardviz.hardware.round_routing import RoundRouting, busiest_transfer, store_and_forward
+from shardviz.hardware.routes import Messages, route_segments
 
 RATE = 2**20
 """Bytes a second; latencies are whole multiples of the time of a byte: then all times are exact floats."""
@@ -59,8 +57,10 @@ def test_every_message_arrives_when_single_events_say(plainly: SimpleNamespace, 
     if not full:
         return
     load = columns(full)
-    wire = LinkSpec(latency / RATE, float(RATE))
-    seconds, waited = store_and_forward(torus, legs(torus, load.src, load.dst), load.bytes * 1.0, wire)
+    link_spec = LinkSpec(latency / RATE, float(RATE))
+    seconds, waited = store_and_forward(
+        torus, route_segments(torus, load.src, load.dst), load.bytes * 1.0, link_spec
+    )
     expected = plainly.arrivals(torus, full, Fraction(latency, RATE), Fraction(RATE))
     assert [Fraction(time) for time in seconds.tolist()] == [time for time, _ in expected]
     assert waited.tolist() == [waits for _, waits in expected]
@@ -77,8 +77,10 @@ def test_crowded_tori_with_messages_of_every_size(plainly: SimpleNamespace) -> N
         latency, largest = chance.choice([0, 10, 100, 1000]), chance.choice([3, 30, 300, 3000])
         messages = [(*pair, chance.randint(1, largest)) for pair in pairs[: chance.choice([20, 100, 300])]]
         load = columns(messages)
-        wire = LinkSpec(latency / RATE, float(RATE))
-        seconds, _ = store_and_forward(torus, legs(torus, load.src, load.dst), load.bytes * 1.0, wire)
+        link_spec = LinkSpec(latency / RATE, float(RATE))
+        seconds, _ = store_and_forward(
+            torus, route_segments(torus, load.src, load.dst), load.bytes * 1.0, link_spec
+        )
         expected = plainly.arrivals(torus, messages, Fraction(latency, RATE), Fraction(RATE))
         assert [Fraction(time) for time in seconds.tolist()] == [time for time, _ in expected]
 
@@ -89,7 +91,7 @@ def test_rounds_take_as_long_as_single_events_say(
     plainly: SimpleNamespace, question: tuple, unit: float
 ) -> None:
     torus, messages, latency = question
-    outcome = RoundRouting.of(columns(messages), torus).outcome(LinkSpec(latency / RATE, float(RATE)), unit)
+    outcome = RoundRouting.of(columns(messages), torus).time(LinkSpec(latency / RATE, float(RATE)), unit)
     expected = plainly.arrivals(torus, messages, Fraction(latency, RATE), Fraction(RATE) / Fraction(unit))
     assert outcome.seconds == pytest.approx(float(max(time for time, _ in expected)), rel=1e-12)
     assert outcome.waiting == sum(waits for _, waits in expected)
@@ -113,7 +115,7 @@ def test_everyone_to_everyone(
     n = torus.devices
     messages = [(src, dst, chance.choice(sizes)) for src in range(n) for dst in range(n) if src != dst]
     chance.shuffle(messages)
-    outcome = RoundRouting.of(columns(messages), torus).outcome(LinkSpec(latency / RATE, float(RATE)))
+    outcome = RoundRouting.of(columns(messages), torus).time(LinkSpec(latency / RATE, float(RATE)))
     expected = plainly.arrivals(torus, messages, Fraction(latency, RATE), Fraction(RATE))
     assert Fraction(outcome.seconds) == max(time for time, _ in expected)
     assert outcome.waiting == sum(waits for _, waits in expected)
@@ -121,12 +123,14 @@ def test_everyone_to_everyone(
 
 def test_ties_go_to_the_message_that_stands_first() -> None:
     line = Torus((4,), (False,))
-    wire = LinkSpec(0.0, 1.0)
+    link_spec = LinkSpec(0.0, 1.0)
     # 1→3 and 0→2 want the link 1→2 at the times 10 and 10; the order of the round decides.
     early = columns([(1, 2, 10), (1, 3, 10), (0, 2, 10)])
     late = columns([(1, 2, 10), (0, 2, 10), (1, 3, 10)])
     for load in (early, late):
-        seconds, _ = store_and_forward(line, legs(line, load.src, load.dst), load.bytes * 1.0, wire)
+        seconds, _ = store_and_forward(
+            line, route_segments(line, load.src, load.dst), load.bytes * 1.0, link_spec
+        )
         # 1→3 was in the queue first in both: it was there from the start.
         assert dict(zip(zip(load.src, load.dst, strict=True), seconds, strict=True)) == {
             (1, 2): 10,
@@ -134,25 +138,29 @@ def test_ties_go_to_the_message_that_stands_first() -> None:
             (0, 2): 30,
         }
     both = columns([(0, 2, 5), (2, 0, 5), (1, 2, 5), (1, 0, 5)])
-    seconds, _ = store_and_forward(line, legs(line, both.src, both.dst), both.bytes * 1.0, wire)
+    seconds, _ = store_and_forward(
+        line, route_segments(line, both.src, both.dst), both.bytes * 1.0, link_spec
+    )
     assert seconds.tolist() == [10, 10, 5, 5]
     torus = Torus((3, 3), (True, True))
     # From (0, 0) and (2, 0) over (1, 0) to (1, 1): they arrive at (1, 0) together.
     for messages in ([(0, 4, 7), (6, 4, 7)], [(6, 4, 7), (0, 4, 7)]):
         load = columns(messages)
-        seconds, _ = store_and_forward(torus, legs(torus, load.src, load.dst), load.bytes * 1.0, wire)
+        seconds, _ = store_and_forward(
+            torus, route_segments(torus, load.src, load.dst), load.bytes * 1.0, link_spec
+        )
         assert seconds.tolist() == [14, 21]
 
 
 def test_an_endless_bandwidth_leaves_the_latency() -> None:
     messages = columns([(0, 2, 5), (1, 2, 500), (0, 3, 5)])
-    outcome = RoundRouting.of(messages, Torus((8,), (True,))).outcome(LinkSpec(2.0, float("inf")))
+    outcome = RoundRouting.of(messages, Torus((8,), (True,))).time(LinkSpec(2.0, float("inf")))
     assert (outcome.seconds, outcome.waiting) == (6.0, 0)
 
 
 def test_nothing_takes_no_time_where_links_have_no_latency_and_messages_no_bytes() -> None:
     messages = columns([(0, 2, 0), (1, 2, 0), (0, 3, 0)])
-    outcome = RoundRouting.of(messages, Torus((8,), (True,))).outcome(LinkSpec(0.0, 1e9))
+    outcome = RoundRouting.of(messages, Torus((8,), (True,))).time(LinkSpec(0.0, 1e9))
     assert (outcome.seconds, outcome.waiting) == (0.0, 0)
 
 
@@ -160,7 +168,7 @@ def test_what_would_take_too_long_is_bounded_and_says_so() -> None:
     n = 1024
     src, away = (each.reshape(-1) for each in np.meshgrid(np.arange(n), np.arange(1, n), indexing="ij"))
     load = Messages(src, (src + away) % n, np.full(len(src), 1000))
-    outcome = RoundRouting.of(load, Torus((n,), (True,))).outcome(LinkSpec(0.0, 1e9))
+    outcome = RoundRouting.of(load, Torus((n,), (True,))).time(LinkSpec(0.0, 1e9))
     assert not outcome.exact
     assert outcome.waiting is None
     assert outcome.seconds == pytest.approx(n * n / 8 * 1e-6)
@@ -170,12 +178,14 @@ def test_what_would_take_too_long_is_bounded_and_says_so() -> None:
 @given(st.integers(2, 40), st.integers(1, 20), st.floats(1e-9, 1e-3), st.floats(1e3, 1e12))
 def test_times_are_never_below_the_bounds(n: int, size: int, latency: float, rate: float) -> None:
     src, away = (each.reshape(-1) for each in np.meshgrid(np.arange(n), np.arange(1, n), indexing="ij"))
-    trip = RoundRouting.of(Messages(src, (src + away) % n, np.full(len(src), size)), Torus((n,), (True,)))
-    wire = LinkSpec(latency, rate)
-    alone = int(trip.hops.max()) * wire.seconds(size)
-    busiest = wire.seconds(int(trip.loads.max()))
-    assert trip.outcome(wire).seconds >= max(alone, busiest) * (1 - 1e-9)
-    assert trip.outcome(wire).seconds <= float((trip.hops * wire.seconds(size)).sum()) * (1 + 1e-9)
+    routing = RoundRouting.of(Messages(src, (src + away) % n, np.full(len(src), size)), Torus((n,), (True,)))
+    link_spec = LinkSpec(latency, rate)
+    alone = int(routing.hops.max()) * link_spec.seconds(size)
+    busiest = link_spec.seconds(int(routing.loads.max()))
+    assert routing.time(link_spec).seconds >= max(alone, busiest) * (1 - 1e-9)
+    assert routing.time(link_spec).seconds <= float((routing.hops * link_spec.seconds(size)).sum()) * (
+        1 + 1e-9
+    )
 
 
 @pytest.mark.parametrize("latency", [0.0, 1e-30, 1e-6, 1e6])
@@ -184,8 +194,8 @@ def test_times_are_never_below_the_bounds(n: int, size: int, latency: float, rat
 def test_wires_and_sizes_at_the_ends_of_what_is_possible(latency: float, rate: float, size: int) -> None:
     n = 12
     src, away = (each.reshape(-1) for each in np.meshgrid(np.arange(n), np.arange(1, n), indexing="ij"))
-    trip = RoundRouting.of(Messages(src, (src + away) % n, np.full(len(src), size)), Torus((n,), (True,)))
-    outcome = trip.outcome(LinkSpec(latency, rate))
+    routing = RoundRouting.of(Messages(src, (src + away) % n, np.full(len(src), size)), Torus((n,), (True,)))
+    outcome = routing.time(LinkSpec(latency, rate))
     least = max(6 * (latency + size / rate), latency + 18 * size / rate)
     assert least * (1 - 1e-9) <= outcome.seconds <= (6 * latency + 30 * size / rate) * (1 + 1e-9)
     assert outcome.exact
@@ -207,7 +217,7 @@ def test_as_message_by_message(
 
 def test_a_message_pays_one_latency_and_is_sent_once() -> None:
     load = Messages(np.array([0]), np.array([1]), np.array([1000]))
-    outcome = RoundRouting.of(load, Switch(4)).outcome(LinkSpec(1e-6, 1e9))
+    outcome = RoundRouting.of(load, Switch(4)).time(LinkSpec(1e-6, 1e9))
     assert outcome.seconds == pytest.approx(2e-6)
     assert outcome.waiting == 0
 
@@ -231,4 +241,4 @@ def test_huge_sizes_do_not_overflow() -> None:
 def test_nothing_but_empty_messages() -> None:
     load = Messages(np.array([0, 1]), np.array([1, 0]), np.array([0, 0]))
     assert busiest_transfer(load) == (0, 0)
-    assert RoundRouting.of(load, Switch(2)).outcome(LinkSpec(1e-6, 1e9)).seconds == 1e-6
+    assert RoundRouting.of(load, Switch(2)).time(LinkSpec(1e-6, 1e9)).seconds == 1e-6
