@@ -1,4 +1,4 @@
-"""Specs, and products in the scaling book's notation, as text in spans that name the mesh axes, for colours."""
+"""Specs, and products in the scaling book's notation, as spans of text that name the mesh axes."""
 
 from __future__ import annotations
 
