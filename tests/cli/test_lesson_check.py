@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 
 from shardviz.cli.group import run
 from shardviz.cli.lesson_check import LessonVerifier, Programs
