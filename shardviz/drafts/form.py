@@ -80,7 +80,7 @@ class CollectiveFields:
         "data",
         flag="--data",
         metavar="N,…",
-        help="The whole array's numbers in rows; default: 0, 1, 2, …",
+        help="The whole array's numbers in rows; default: 0, 1, 2, and so on.",
         hint="0, 1, 2, …",
     )
     shape: str = _text(
