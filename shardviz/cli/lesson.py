@@ -95,7 +95,7 @@ def _open_lesson(text: str, present: bool, output: CommandOutput) -> int:
         print_json(LESSON.document(lesson=lesson))
         return ExitCode.FINE
     if reason := no_terminal():
-        from shardviz.render.lessons.course import lesson_page
+        from shardviz.render.lesson_view import lesson_page
 
         print_note(reason)
         output.show(lesson_page(lesson, output.width))
@@ -116,7 +116,7 @@ def _list_lessons(output: CommandOutput) -> int:
 
         print_json(LESSONS.document(lessons=entries))
     else:
-        from shardviz.render.lessons.course import course_page
+        from shardviz.render.lesson_view import course_page
 
         output.show(course_page(entries, output.width))
     return ExitCode.FINE

@@ -1,17 +1,23 @@
-"""Help for the screen that is shown: how to read it, and which keys work."""
+"""The commands of the registry: listed in help, with a word on each screen, and found by name."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from typing import Any
 
 from rich.text import Text
+from textual.await_complete import AwaitComplete
+from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
+from textual.content import Content
+from textual.markup import escape
 from textual.widget import Widget
 
 from shardviz.render.key_list import Keys, key_list
 from shardviz.render.lines import sentence
 from shardviz.tui.dialogs.dialog import CLOSE, Dialog
 from shardviz.tui.lines_view import LinesView, TextLines
-from shardviz.tui.registry import AREAS, COMMANDS, Command, bindings
+from shardviz.tui.registry import AREAS, COMMANDS, Command, bindings, commands_of
 
 READING = {
     "problem": (
@@ -42,17 +48,18 @@ READING = {
 }
 """How to read each part, in a sentence or two."""
 
-CLOSE_HELP = Command(
-    "dialog", "close", ("question_mark", "f1", "escape", "q"), "Close", CLOSE.help, "close", "?"
+KEYS = commands_of(
+    "dialog",
+    ("close", "question_mark f1 escape q", "Close", CLOSE.help, "close", "?"),
+    ("scroll", "", "Scroll", "See what is below.", "scroll", "↑↓"),
 )
-SCROLL = Command("dialog", "scroll", (), "Scroll", "See what is below.", "scroll", "↑↓")
 
 
 class HelpDialog(Dialog):
     """The keys of some areas, first of that which has the focus, then those that work everywhere."""
 
-    commands = (CLOSE_HELP, SCROLL)
-    BINDINGS = bindings([CLOSE_HELP])
+    commands = KEYS
+    BINDINGS = bindings(KEYS)
 
     def __init__(self, areas: Sequence[str]) -> None:
         super().__init__()
@@ -88,3 +95,47 @@ def _keys(area: str) -> Keys:
         (command.key_text, command.title, command.help) for command in COMMANDS if command.area == area
     )
     return Keys(AREAS[area], rows)
+
+
+FOUND = [command for command in COMMANDS if command.name != "command_palette"]
+"""All but the one that opens the palette itself."""
+
+
+class CommandMenu(CommandPalette):
+    """Textual's palette, of these commands alone, which is left once."""
+
+    def __init__(self) -> None:
+        super().__init__([CommandSearch])
+
+    def dismiss(self, result: None = None) -> AwaitComplete:
+        return super().dismiss(result) if self.is_active else AwaitComplete()
+
+
+class CommandSearch(Provider):
+    """Offers the commands of all screens; one of another screen puts that on first."""
+
+    async def discover(self) -> Hits:
+        for command in FOUND:
+            yield DiscoveryHit(_shown(command), self._run(command), _name(command), escape(command.help))
+
+    async def search(self, query: str) -> Hits:
+        matcher = self.matcher(query)
+        for command in FOUND:
+            score = matcher.match(_name(command))
+            if score > 0:
+                title = matcher.highlight(_name(command))
+                yield Hit(score, title, self._run(command), _name(command), escape(command.help))
+
+    def _run(self, command: Command) -> partial[Any]:
+        return partial(self.app.run_action, ("app", "run_command", (command,)))
+
+
+def _name(command: Command) -> str:
+    """``Compiler: Next target  (n)``: what is looked through."""
+    area = "" if command.area == "app" else f"{AREAS[command.area].lstrip('1234 ')}: "
+    key = f"  ({command.key_text})" if command.key_text else ""
+    return f"{area}{command.title}{key}"
+
+
+def _shown(command: Command) -> Content:
+    return Content(_name(command))

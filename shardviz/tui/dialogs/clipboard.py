@@ -1,4 +1,4 @@
-"""What is on screen, for others: as a command line that prints it, and as one that opens it as it stands."""
+"""The dialogs to copy from: the JAX code of what is on screen, the command lines that show or open it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,21 @@ from textual.widgets import Static
 from shardviz.drafts.share import Shared, to_string
 from shardviz.drafts.wording import error_words
 from shardviz.errors import QuestionError
+from shardviz.render.highlighted import highlighted
 from shardviz.tui.dialogs.dialog import CLOSE, Dialog
-from shardviz.tui.registry import Command, bindings
+from shardviz.tui.lines_view import LinesView, TextLines
+from shardviz.tui.registry import bindings, commands_of
+from shardviz.tui.themes import code_style_of
 
-COPY = Command("dialog", "copy", ("y",), "Copy", "Copy the command line again.", "copy")
-STRING = Command(
-    "dialog", "copy_string", ("s",), "Copy string", "Copy the line that opens it.", "copy string"
+CODE = commands_of(
+    "dialog",
+    ("copy", "y", "Copy", "Copy the code.", "copy"),
+    ("save", "s", "Save", "Write the code to a file.", "save"),
+)
+COPIES = commands_of(
+    "dialog",
+    ("copy", "y", "Copy", "Copy the command line again.", "copy"),
+    ("copy_string", "s", "Copy string", "Copy the line that opens it.", "copy string"),
 )
 WHERE = ", where the terminal lets programs copy; else select it here."
 COPIED = f"The command line is copied{WHERE}"
@@ -26,12 +35,38 @@ STRING_COPIED = f"The line with the string is copied{WHERE}"
 OPENS = "shardviz tui --from"
 
 
+class CodeDialog(Dialog):
+    """A program that runs as it is; `y` copies it, `s` writes it to a file."""
+
+    title_text = "JAX code: runs as it is"
+    commands = (*CODE, CLOSE)
+    BINDINGS = bindings(CODE)
+
+    def __init__(self, code: str) -> None:
+        super().__init__()
+        self._code = code
+
+    def content(self) -> Sequence[Widget]:
+        return [LinesView(TextLines(highlighted(self._code, code_style_of(self.app))))]
+
+    def on_mount(self) -> None:
+        self.query_one(LinesView).focus()
+
+    def action_copy(self) -> None:
+        self.app.copy_to_clipboard(self._code)
+        self.notify("The code is copied, where the terminal lets programs copy.", markup=False)
+
+    async def action_save(self) -> None:
+        self.dismiss()
+        await self.app.run_action("app.export('py')")
+
+
 class CommandLineDialog(Dialog):
     """Copies the command line when it opens; `s` copies what opens the same screen elsewhere."""
 
     title_text = "The same on the command line"
-    commands = (COPY, STRING, CLOSE)
-    BINDINGS = bindings([COPY, STRING])
+    commands = (*COPIES, CLOSE)
+    BINDINGS = bindings(COPIES)
     DEFAULT_CSS = """
     CommandLineDialog.-wide.-high.fitted > #window, CommandLineDialog.-broad.-high.fitted > #window {
         width: 100%; max-width: 100%; border-left: none; border-right: none; padding: 0;
