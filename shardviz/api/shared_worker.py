@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from shardviz.errors import CompilerError, TargetError
 
 if TYPE_CHECKING:
-    from shardviz.compiler import Pending, Target, TargetResult, Worker
+    from shardviz.compiler import CompilerRequest, Target, TargetResult, Worker
     from shardviz.planner import Problem
 
 _lock = threading.Lock()
@@ -33,7 +33,7 @@ def ask(
     from shardviz.compiler.target_result import without_answer
 
     worker = _worker()
-    asked: list[Pending[TargetResult] | TargetResult] = []
+    asked: list[CompilerRequest[TargetResult] | TargetResult] = []
     try:
         for target in targets:
             try:
@@ -54,7 +54,7 @@ def ask(
                 each.cancel()
 
 
-def _answer(target: str, pending: Pending[TargetResult], timeout: float) -> TargetResult:
+def _answer(target: str, pending: CompilerRequest[TargetResult], timeout: float) -> TargetResult:
     from shardviz.compiler import TargetResult
     from shardviz.compiler.target_result import without_answer
 

@@ -16,7 +16,7 @@ import click
 from shardviz.cli.process import CLEAR_LINE
 
 if TYPE_CHECKING:
-    from shardviz.compiler import Pending
+    from shardviz.compiler import CompilerRequest
 
 T = TypeVar("T")
 
@@ -46,7 +46,9 @@ def _recognisable(text: str, encoding: str) -> str:
     )
 
 
-def wait_for(pending: Pending[T], name: str, others: Sequence[tuple[str, Pending[T]]] = ()) -> T:
+def wait_for(
+    pending: CompilerRequest[T], name: str, others: Sequence[tuple[str, CompilerRequest[T]]] = ()
+) -> T:
     """Wait for an answer; the line shows the target, the stage and the seconds.
 
     `others` are waited for later: those without an answer are listed after it, as many as the line holds.

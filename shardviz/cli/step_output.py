@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from shardviz.collectives import Schedule
-    from shardviz.compiler import ExecutionResult, Pending
+    from shardviz.compiler import CompilerRequest, ExecutionResult
     from shardviz.hardware.links import Links
     from shardviz.render.palette import Palette
     from shardviz.stepping.collective_run import CollectiveRun
@@ -96,7 +96,7 @@ class Verifier(WorkerSession):
         """The reason why JAX is not asked, where it would have been."""
         self._chosen = on is not None
         self._option = option
-        self._pending: Pending[ExecutionResult] | None = None
+        self._pending: CompilerRequest[ExecutionResult] | None = None
 
     def ask(self, question: CollectiveQuestion) -> None:
         """Send the collective and its numbers to JAX.

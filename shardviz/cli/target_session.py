@@ -15,7 +15,7 @@ from shardviz.errors import CompilerError, TargetError
 if TYPE_CHECKING:
     from typing import Self
 
-    from shardviz.compiler import Pending, TargetResult, Worker
+    from shardviz.compiler import CompilerRequest, TargetResult, Worker
     from shardviz.planner import Problem
 
 
@@ -57,7 +57,7 @@ class TargetSession(WorkerSession):
         self._targets = parse_targets(text)
         super().__init__(started_worker(timeout, *self._targets) if self._targets else None)
         self._may_drop = may_drop
-        self._pending: list[tuple[Target, Pending[TargetResult]]] = []
+        self._pending: list[tuple[Target, CompilerRequest[TargetResult]]] = []
 
     def ask(self, problem: Problem) -> None:
         """Send the problem to every target. Raises `TargetError` where none, or a chosen one, can take it."""

@@ -208,7 +208,7 @@ def _setting_for(target: Target, problem: Problem) -> _Setting:
     numpy = ["import numpy as np"] if mesh.device_order is not None else []
     if target.machines is not None:
         lines, helpers = _described_mesh(target.machines, mesh, types)
-        before = _TPU if target.machines.lane == "tpu" else ["import re", ""]
+        before = _TPU if target.machines.process == "tpu" else ["import re", ""]
         imports = [*before, *_JAX, *numpy, *helpers, *_sharding()]
         return _Setting(imports, [*wide, *lines], False)
     devices = devices_code(mesh.size, problem.arguments[0].dtype) if target.name == "cpu" else wide

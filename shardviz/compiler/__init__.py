@@ -13,7 +13,7 @@ from shardviz.lazy_names import lazy_names
 if TYPE_CHECKING:
     from shardviz.compiler.target_result import TargetResult as TargetResult
     from shardviz.compiler.messages import About as About
-    from shardviz.compiler.pending import Cancelled as Cancelled, Pending as Pending
+    from shardviz.compiler.requests import Cancelled as Cancelled, CompilerRequest as CompilerRequest
     from shardviz.compiler.execution import ExecutionResult as ExecutionResult
     from shardviz.compiler.targets import (
         TARGETS as TARGETS,
@@ -32,7 +32,7 @@ else:
         {
             "target_result": "TargetResult",
             "messages": "About",
-            "pending": "Cancelled Pending",
+            "requests": "Cancelled CompilerRequest",
             "execution": "ExecutionResult",
             "targets": "TARGETS Target check_axis_types check_mesh parse_targets",
             "pass_trace": "PassTrace",

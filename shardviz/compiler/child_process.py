@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from shardviz.compiler.messages import Channel
 
 if TYPE_CHECKING:
-    from shardviz.compiler.messages import LaneName
+    from shardviz.compiler.messages import ProcessName
 
 LOG_BYTES = 32_768
 """How much of the end of what the child prints is kept."""
@@ -33,7 +33,7 @@ PROGRAM = (
 class ChildProcess:
     """A running child. It leads its own session, so an interrupt in the terminal does not reach it."""
 
-    def __init__(self, lane: LaneName, environment: Mapping[str, str]) -> None:
+    def __init__(self, name: ProcessName, environment: Mapping[str, str]) -> None:
         to_child_read, to_child_write = os.pipe()
         to_parent_read, to_parent_write = os.pipe()
         root = str(Path(__file__).parents[2])
@@ -48,7 +48,7 @@ class ChildProcess:
                     str(to_child_read),
                     str(to_parent_write),
                     root,
-                    lane,
+                    name,
                 ],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
@@ -129,12 +129,12 @@ _KEPT_OF_TPUS = ("TPU_LIBRARY_PATH",)
 """Where JAX looks for libtpu; the rest of what begins with TPU_ describes the machine at hand."""
 
 
-def environment_for(lane: LaneName, inherited: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a lane's child, from the user's."""
-    if lane == "real":
+def environment_for(process: ProcessName, inherited: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a child, from the user's."""
+    if process == "real":
         return dict(inherited)
     environment = simulated_environment(inherited)
-    if lane == "tpu":
+    if process == "tpu":
         for name in list(environment):
             if name.startswith("TPU_") and name not in _KEPT_OF_TPUS:
                 del environment[name]

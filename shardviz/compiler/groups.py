@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from shardviz.compiler.installed import EXTRAS, versions_of
 from shardviz.compiler.machine_names import MAX_DEVICES, MAX_GPUS
 from shardviz.compiler.machines import GpuNodes, TpuSlices
-from shardviz.compiler.messages import LaneName
+from shardviz.compiler.messages import ProcessName
 from shardviz.compiler.targets import TARGETS
 from shardviz.errors import plural
 from shardviz.hardware.chips import GPUS, TPUS, Gpu, TpuChip
@@ -71,8 +71,8 @@ def _jax() -> TargetGroup:
     )
 
 
-def _hardware(lane: LaneName, title: str, choices: tuple[Choice, ...], takes: str) -> TargetGroup:
-    extra = EXTRAS[lane]
+def _hardware(process: ProcessName, title: str, choices: tuple[Choice, ...], takes: str) -> TargetGroup:
+    extra = EXTRAS[process]
     missing = "" if extra.installed else "not installed" if extra.installable else f"{extra.exists_for} only"
     command = extra.command if extra.installed or extra.installable else ""
     return TargetGroup(extra.name, title, choices, takes, missing, command, versions_of(*extra.packages))

@@ -13,7 +13,7 @@ from shardviz.errors import plural
 from shardviz.hardware.chips import HOST, Gpu, TpuChip
 
 if TYPE_CHECKING:
-    from shardviz.compiler.messages import LaneName
+    from shardviz.compiler.messages import ProcessName
 
 SUGGESTED = 2
 
@@ -26,7 +26,7 @@ class TpuSlices:
     chip: TpuChip
     torus: tuple[int, ...]
     slices: int = 1
-    lane: ClassVar[LaneName] = "tpu"
+    process: ClassVar[ProcessName] = "tpu"
 
     @property
     def name(self) -> str:
@@ -87,7 +87,7 @@ class GpuNodes:
     chip: Gpu
     nodes: int
     gpus: int
-    lane: ClassVar[LaneName] = "cuda"
+    process: ClassVar[ProcessName] = "cuda"
     made_of: ClassVar[str] = ""
 
     @property

@@ -11,7 +11,7 @@ import pickle
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-LaneName = Literal["simulated", "real", "tpu", "cuda"]
+ProcessName = Literal["simulated", "real", "tpu", "cuda"]
 """Which child process answers: JAX can be set up for one of these in a process."""
 
 Versions = tuple[tuple[str, str], ...]
@@ -115,14 +115,14 @@ class AskAbout:
 
 
 @dataclass(frozen=True)
-class Ready:
+class ChildReady:
     """From the child, once: JAX is loaded."""
 
     versions: Versions
 
 
 @dataclass(frozen=True)
-class Broken:
+class ChildBroken:
     """From the child, as its last word: JAX cannot be loaded, is too old, or finds no device."""
 
     reason: str
@@ -130,7 +130,7 @@ class Broken:
 
 
 @dataclass(frozen=True)
-class Progress:
+class StageReport:
     """From the child: what it is doing now, as "lowering"."""
 
     stage: str

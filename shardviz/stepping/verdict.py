@@ -12,7 +12,7 @@ from shardviz.stepping.question import MAX_COUNTED, CollectiveQuestion
 if TYPE_CHECKING:
     from shardviz.collectives import Frames
     from shardviz.collectives.verification import VerificationResult
-    from shardviz.compiler import ExecutionResult, Pending, Target, Worker
+    from shardviz.compiler import CompilerRequest, ExecutionResult, Target, Worker
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,14 @@ class Verdict:
 
 
 def ask_jax(
-    worker: Worker, question: CollectiveQuestion, target: Target, told: Callable[[str], None] | None = None
-) -> Pending[ExecutionResult]:
-    """Send the collective and its numbers to JAX; `told` is called with each stage, from another thread.
+    worker: Worker,
+    question: CollectiveQuestion,
+    target: Target,
+    on_progress: Callable[[str], None] | None = None,
+    due: float = 0.0,
+    rank: int = 0,
+) -> CompilerRequest[ExecutionResult]:
+    """Send the collective and its numbers to JAX; the last parameters are those of `CompilerRequest`.
 
     Raises `TargetError` where there are no numbers, or more devices than the target has.
     """
@@ -40,7 +45,9 @@ def ask_jax(
             f"the {question.layout.array.elements:,} elements are followed without numbers",
             f"take an array of up to {MAX_COUNTED:,}, or --on none",
         )
-    return worker.run(question.operation, question.layout.mesh, question.shards, target, told)
+    return worker.run(
+        question.operation, question.layout.mesh, question.shards, target, on_progress, due, rank
+    )
 
 
 def compare_with_jax(question: CollectiveQuestion, frames: Frames, ran: ExecutionResult) -> Verdict:

@@ -229,7 +229,7 @@ class ShardvizApp(Editor):
         self.refresh(layout=True)
 
     def on_editor_answers_changed(self) -> None:
-        self.pane.show_answers(self.desk.answers)
+        self.pane.show_answers(self.queries.answers)
 
     async def action_show(self, name: str) -> None:
         """Put one of the four screens on the right, and the keys there."""
@@ -257,7 +257,7 @@ class ShardvizApp(Editor):
             await body.mount(new_pane(name))
         self._show_headline()
         self.pane.show_scene(self.scene)
-        self.pane.show_answers(self.desk.answers)
+        self.pane.show_answers(self.queries.answers)
 
     async def run_command(self, command: Command) -> None:
         """Run a command from wherever one is, on its own screen."""

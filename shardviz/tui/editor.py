@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from shardviz.lessons.attempt import Attempt
     from shardviz.lessons.lesson import Lesson
     from shardviz.render.palette import Palette
-    from shardviz.tui.answers.desk import Desk
     from shardviz.tui.command import Command
+    from shardviz.tui.compiler_queries import CompilerQueries
     from shardviz.tui.lesson.mode import LessonMode
     from shardviz.tui.lesson.record import Record
 
@@ -39,7 +39,7 @@ KEEP_AFTER_S = 0.5
 class Editor(ResilientApp):
     """What panel, screens and dialogs know of the application.
 
-    `scene` is what is on screen; `edit` puts another draft there, `show` what is still being typed. `desk`
+    `scene` is what is on screen; `edit` puts another draft there, `show` what is still being typed. `queries`
     asks the compilers. `step_number` is the step of the plan that was opened last, from 1; 0 where none was.
     `lesson` is the lesson that is open, whose sandbox `history` is then; None where none is.
     `is_guest`: a visitor uses it from elsewhere, who has no business with the files of this machine.
@@ -69,11 +69,11 @@ class Editor(ResilientApp):
         self.lesson: LessonMode | None = None
 
     @cached_property
-    def desk(self) -> Desk:
-        """Who asks the compilers: loaded behind the first frame."""
-        from shardviz.tui.answers.desk import Desk
+    def queries(self) -> CompilerQueries:
+        """The questions to the compilers: loaded behind the first frame."""
+        from shardviz.tui.compiler_queries import CompilerQueries
 
-        return Desk(lambda: self.post_message(self.AnswersChanged()), self._worker)
+        return CompilerQueries(lambda: self.post_message(self.AnswersChanged()), self._worker)
 
     @cached_property
     def record(self) -> Record:
@@ -89,8 +89,8 @@ class Editor(ResilientApp):
 
     def kill_compilers(self) -> None:
         """Kill the compilers' processes, for a signal handler: nothing is waited for."""
-        if "desk" in vars(self):
-            self.desk.kill()
+        if "queries" in vars(self):
+            self.queries.kill()
 
     @property
     def palette(self) -> Palette:
@@ -143,7 +143,7 @@ class Editor(ResilientApp):
         self._keep_session()
         if "record" in vars(self):
             self.record.close()
-        self.desk.close()
+        self.queries.close()
 
     def _keep_session(self) -> None:
         """Keep what is on screen for the next time, unless nothing was ever changed; in a lesson, what was
@@ -174,14 +174,14 @@ class Editor(ResilientApp):
 
     def begin(self) -> None:
         """After the first frame: the compilers' process starts behind it."""
-        self.desk.start()
+        self.queries.start()
         self.ask()
         if not self.is_guest:
             self.run_worker(self._last.load, thread=True)
 
     def ask(self) -> None:
         """Ask the compilers about what is on screen."""
-        self.desk.ask(self.scene)
+        self.queries.ask(self.scene)
 
     def edit(self, draft: ProblemForm) -> None:
         """Put another draft on screen, as one step of undo."""
@@ -209,7 +209,7 @@ class Editor(ResilientApp):
         self.show_scene()
 
     def action_cancel(self) -> None:
-        if self.desk.cancel():
+        if self.queries.cancel():
             self.notify("The compilers are stopped; r asks again.")
 
     def notify(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from shardviz.planner import Plan
     from shardviz.render.palette import Palette
     from shardviz.stepping.collective_run import CollectiveRun
-    from shardviz.tui.answers.answer import Answer
+    from shardviz.tui.target_answers import TargetAnswer
 
 
 class Pane(Vertical):
@@ -47,7 +47,7 @@ class Pane(Vertical):
     def begin(self, place: Place) -> None:
         """Begin where a lesson points, whatever was looked at before."""
 
-    def show_answers(self, answers: Mapping[str, Answer]) -> None:
+    def show_answers(self, answers: Mapping[str, TargetAnswer]) -> None:
         """Draw the targets' answers, by target name, in the order of the draft."""
 
     @property

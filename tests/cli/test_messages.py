@@ -10,13 +10,13 @@ import pytest
 
 from shardviz.cli import messages
 from shardviz.cli.process import CLEAR_LINE
-from shardviz.compiler.pending import Pending
+from shardviz.compiler.requests import CompilerRequest
 
 
 class Terminal(io.StringIO):
     """A terminal, and an answer that is there as soon as one was told to wait."""
 
-    def __init__(self, pending: Pending[str]) -> None:
+    def __init__(self, pending: CompilerRequest[str]) -> None:
         super().__init__()
         self._pending = pending
 
@@ -28,8 +28,8 @@ class Terminal(io.StringIO):
             self._pending.settle("answer")
 
 
-def waiting(stage: str) -> Pending[str]:
-    pending: Pending[str] = Pending(None, str, lambda _: None)  # type: ignore[arg-type]
+def waiting(stage: str) -> CompilerRequest[str]:
+    pending: CompilerRequest[str] = CompilerRequest(None, str)
     pending.stage = stage
     return pending
 

@@ -14,7 +14,7 @@ import textual.pilot
 from textual.pilot import Pilot
 
 from shardviz.compiler.messages import AskAbout
-from shardviz.compiler.pending import Pending
+from shardviz.compiler.requests import CompilerRequest
 from shardviz.drafts.form import ProblemForm
 from shardviz.tui.app import ShardvizApp
 from shardviz.tui.dialogs.exports import strips_of
@@ -56,8 +56,8 @@ class Mute:
     def start(self, *_):
         """Nothing is started."""
 
-    def submit(self, *_):
-        return Pending(AskAbout(), lambda reply: reply, lambda _: None)
+    def submit(self, *_, **__):
+        return CompilerRequest(AskAbout(), lambda reply: reply)
 
     trace = run = submit
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from shardviz.compiler import PassTrace, TargetResult
-from shardviz.compiler.pending import settled
+from shardviz.compiler.requests import settled
 from shardviz.hlo import Collective, read_hlo, read_shardy
 from shardviz.hlo.mlir.tensor_splits import TensorSplit
 from shardviz.hlo.passes.stage import Stage
@@ -81,13 +81,13 @@ def cpu_answer(text: str = PROGRAM) -> TargetResult:
 class Recorded(Mute):
     """Shardy and the CPU's compiler answer at once, the TPU's dies, and any other says nothing."""
 
-    def submit(self, problem, target, on_progress=None):
+    def submit(self, _, target, *__):
         if target.name == "v5e:2x4":
             return settled(TargetResult(target.name, "error", error=REFUSAL, hint=HINT))
         known = {"shardy": shardy_answer, "cpu": cpu_answer}.get(target.name)
-        return settled(known()) if known else super().submit(problem, target, on_progress)
+        return settled(known()) if known else super().submit()
 
-    def trace(self, problem, target, on_progress=None):
+    def trace(self, _, target, *__, **___):
         if target.name == "cpu":
             return settled(PassTrace(cpu_answer(), STAGES))
-        return super().submit(problem, target, on_progress)
+        return super().submit()

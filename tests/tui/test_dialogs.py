@@ -133,7 +133,7 @@ def test_code_is_copied_and_saved(empty_folder):
 
 def test_code_is_that_of_the_target_on_screen():
     async def script(pilot):
-        await until(pilot, lambda: pilot.app.desk.answers)
+        await until(pilot, lambda: pilot.app.queries.answers)
         assert "jax_num_cpu_devices" in pilot.app.jax_code()
         await pilot.press("n")
         assert "AbstractMesh" in pilot.app.jax_code()
@@ -266,9 +266,9 @@ def test_what_cannot_be_written_is_said_in_the_dialog():
 
 def test_escape_stops_the_compilers_and_says_so():
     async def script(pilot):
-        await until(pilot, lambda: pilot.app.desk.answers)
+        await until(pilot, lambda: pilot.app.queries.answers)
         await pilot.press("escape")
-        assert {answer.state for answer in pilot.app.desk.answers.values()} == {"cancelled"}
+        assert {answer.state for answer in pilot.app.queries.answers.values()} == {"cancelled"}
         assert "r asks again" in " ".join(note.message for note in pilot.app._notifications)
 
     drive(script, screen="plan")

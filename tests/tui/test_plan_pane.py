@@ -12,7 +12,7 @@ from shardviz.drafts.enter import enter
 from shardviz.drafts.form import ProblemForm
 from shardviz.errors import CompilerError
 from shardviz.render.programs.target_status import SPINNER
-from shardviz.tui.answers import waits
+from shardviz.tui import target_answers
 from shardviz.tui.plan.pane import PlanPane
 from tests.tui.conftest import SIZES, Mute, check_snapshot, drive, text_of, until
 
@@ -37,7 +37,7 @@ class Timeless:
 
 
 def all_here(app):
-    answers = app.desk.answers
+    answers = app.queries.answers
     return answers and all(each.state == "answered" for each in answers.values()) and app.pane._costs
 
 
@@ -132,7 +132,7 @@ def test_r_asks_what_waits_and_what_was_cancelled():
     async def script(pilot):
         app = pilot.app
         app.pane.query_one("#steps").focus()
-        states = lambda: [each.state for each in app.desk.answers.values()]  # noqa: E731
+        states = lambda: [each.state for each in app.queries.answers.values()]  # noqa: E731
         await until(pilot, lambda: "v5e:2x4  waits for a pause in typing; r asks now" in text_of(app))
         await pilot.press("r")
         await until(pilot, lambda: states() == ["asked"])
@@ -149,8 +149,8 @@ def test_who_waits_sees_for_how_long_and_nothing_turns_where_nothing_may(monkeyp
         app = pilot.app
         app.animation_level = "none"
         await until(pilot, lambda: "… shardy  asked" in text_of(app))
-        since = app.desk.answers["shardy"].since
-        monkeypatch.setattr(waits, "time", SimpleNamespace(monotonic=lambda: since + 65.04))
+        since = app.queries.answers["shardy"].since
+        monkeypatch.setattr(target_answers, "time", SimpleNamespace(monotonic=lambda: since + 65.04))
         await until(pilot, lambda: "… shardy  asked  65.0 s" in text_of(app))
         assert not set(SPINNER) & set(text_of(app))
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from shardviz.compiler import TargetResult, parse_targets
 from shardviz.drafts.enter import enter
 from shardviz.hardware.placement import DeviceCoords, Placement
-from shardviz.tui.answers.answer import Answer
+from shardviz.tui.target_answers import TargetAnswer
 from tests.tui.test_step_pane import SMALL, play
 
 
@@ -20,10 +20,10 @@ def test_the_links_of_a_target_stay_while_it_is_asked_again():
 
     def check(pane):
         assert pane.chosen.links_of == ""
-        pane.show_answers({target.name: Answer(target, "answered", compiled=compiled)})
+        pane.show_answers({target.name: TargetAnswer(target, "answered", compiled=compiled)})
         assert (pane.chosen.links_of, str(pane.chosen.links.topology)) == (target.name, "line of 4")
         pane.editor.edit(enter(draft, "dtype", "f32"))
-        pane.show_answers({target.name: Answer(target, "asked")})
+        pane.show_answers({target.name: TargetAnswer(target, "asked")})
         assert pane.chosen.links_of == target.name
         pane.editor.edit(enter(draft, "mesh", "X=4,Y=2"))
         assert pane.chosen.links_of == ""

@@ -10,8 +10,9 @@ from textual.widgets import Input
 
 from shardviz.drafts.form import CollectiveFields, ProblemForm
 from shardviz.hardware.topology import Switch
+from shardviz.stepping import verdict
 from shardviz.stepping.collective_run import prepare_run
-from shardviz.tui.answers.errand import Verify
+from shardviz.stepping.verdict import compare_with_jax
 from shardviz.tui.step.chosen import worked_out
 from shardviz.tui.step.commands import STEP
 from shardviz.tui.step.pane import StepPane
@@ -374,13 +375,13 @@ def test_nonsense_is_said_at_its_field_and_the_picture_stays():
 
 
 def test_jax_confirms_every_value(worker, monkeypatch):
-    seen, answered = Event(), Verify.answered
+    seen = Event()
 
-    def held(verify, reply):
+    def held(*of):
         assert seen.wait(HOLD_S)
-        return answered(verify, reply)
+        return compare_with_jax(*of)
 
-    monkeypatch.setattr(Verify, "answered", held)
+    monkeypatch.setattr(verdict, "compare_with_jax", held)
 
     async def script(pilot):
         app = pilot.app

@@ -22,26 +22,26 @@ from shardviz.compiler.messages import About, AskLayout, LayoutOutput, Output, Q
 from shardviz.errors import CompilerError, TargetError
 
 if TYPE_CHECKING:
-    from shardviz.compiler.messages import LaneName
+    from shardviz.compiler.messages import ProcessName
 
 # The text should name no files of this package, and an executable from a cache would leave no dump.
 jax.config.update("jax_traceback_in_locations_limit", 0)
 jax.config.update("jax_enable_compilation_cache", False)
 
 
-def versions(lane: LaneName) -> Versions:
+def versions(name: ProcessName) -> Versions:
     """(name, version) of what computes the answers."""
     found = [("jax", jax.__version__), ("jaxlib", jaxlib.__version__), ("python", python_version())]
-    for package in EXTRAS[lane].packages if lane in EXTRAS else ():
+    for package in EXTRAS[name].packages if name in EXTRAS else ():
         with suppress(PackageNotFoundError):
             found.append((package, version(package)))
     return tuple(found)
 
 
-def about(lane: LaneName) -> About:
+def about(name: ProcessName) -> About:
     """Versions, and the devices that JAX finds."""
     kinds = Counter(device.device_kind for device in jax.devices())
-    return About(versions(lane), jax.default_backend(), tuple(kinds.items()))
+    return About(versions(name), jax.default_backend(), tuple(kinds.items()))
 
 
 def answer(question: Question, report: Callable[[str], None]) -> Output:

@@ -13,11 +13,11 @@ from shardviz.tui.compiler.status import state_words
 
 if TYPE_CHECKING:
     from shardviz.errors import ShardvizError
-    from shardviz.tui.answers.answer import Answer
+    from shardviz.tui.target_answers import TargetAnswer
 
 
 def program_heading(
-    answer: Answer, program: ListedProgram | ShardvizError | None, folded: bool, width: int
+    answer: TargetAnswer, program: ListedProgram | ShardvizError | None, folded: bool, width: int
 ) -> Text:
     """``cpu  1 collective  192 KiB sent  on each device``; of the problem before, how it is now.
 

@@ -13,19 +13,18 @@ from shardviz.render.programs.target_status import wait_lines
 from shardviz.render.programs.target_view import error_lines
 from shardviz.render.programs.targets_table import targets_table
 from shardviz.render.sanitize import printable_line
-from shardviz.tui.answers.spoken import spoken
-from shardviz.tui.answers.waits import wait_of
+from shardviz.tui.target_answers import spoken, wait_of
 
 if TYPE_CHECKING:
     from shardviz.errors import ShardvizError
     from shardviz.planner import Problem
     from shardviz.render.palette import Palette
-    from shardviz.tui.answers.answer import Answer
+    from shardviz.tui.target_answers import TargetAnswer
 
 NOBODY = "No compiler is asked: name targets in the problem, such as shardy,cpu."
 
 
-def notice(answer: Answer | None, width: int) -> list[Text]:
+def notice(answer: TargetAnswer | None, width: int) -> list[Text]:
     """Why a target shows no program."""
     if answer is None:
         return sentence(NOBODY, width)
@@ -42,7 +41,7 @@ def fault_lines(fault: ShardvizError, width: int) -> list[Text]:
 
 
 def all_answers(
-    answers: Mapping[str, Answer], problem: Problem, width: int, palette: Palette, moving: bool
+    answers: Mapping[str, TargetAnswer], problem: Problem, width: int, palette: Palette, moving: bool
 ) -> list[Text]:
     """The table of all answers that are here, with their reasons, and who is still at it."""
     here = [

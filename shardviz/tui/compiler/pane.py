@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from shardviz.hlo.passes.stage import Stage
     from shardviz.lessons.pointing import Place
     from shardviz.sharding import Mesh
-    from shardviz.tui.answers.answer import Answer
+    from shardviz.tui.target_answers import TargetAnswer
 
 
 class CompilerPane(Pane):
@@ -66,7 +66,7 @@ class CompilerPane(Pane):
     def __init__(self) -> None:
         super().__init__()
         self._scene: ResolvedProblem | None = None
-        self._answers: Mapping[str, Answer] = {}
+        self._answers: Mapping[str, TargetAnswer] = {}
         self._chosen = ""
         self._programs: dict[str, ListedProgram | ShardvizError] = {}
         self._reading: TargetResult | None = None
@@ -139,14 +139,14 @@ class CompilerPane(Pane):
 
     def show_scene(self, scene: ResolvedProblem) -> None:
         self._scene = scene
-        self.show_answers(self.editor.desk.answers)
+        self.show_answers(self.editor.queries.answers)
 
     def begin(self, _place: Place) -> None:
         self._is_table = self._with_diff = False
         self._passes.clear()
         self._draw()
 
-    def show_answers(self, answers: Mapping[str, Answer]) -> None:
+    def show_answers(self, answers: Mapping[str, TargetAnswer]) -> None:
         self._answers = answers
         if self._chosen not in answers:
             compilers = [name for name in answers if name != "shardy"]
@@ -167,7 +167,7 @@ class CompilerPane(Pane):
         if self._scene is None or not self.size.width:
             return
         if answer is not None and self.passes.back:
-            self.passes.follow(self.editor.desk.traced(self._chosen), self._scene.problem)
+            self.passes.follow(self.editor.queries.traced(self._chosen), self._scene.problem)
         self._read_what_is_new()
         self._draw_status()
         self._draw_box()
@@ -315,7 +315,7 @@ class CompilerPane(Pane):
         self._show(table=not self._is_table)
 
     def action_ask(self) -> None:
-        self.editor.desk.ask_now(self._chosen)
+        self.editor.queries.ask_now(self._chosen)
 
     def _to_program(self) -> bool:
         """Show the program; False where there is none."""

@@ -12,14 +12,14 @@ from shardviz.render.lines import sentence
 from shardviz.render.programs.passes_view import AHEAD, NOW, PAST, diff_lines, pass_slider, stage_list
 from shardviz.render.programs.target_status import spinner
 from shardviz.render.programs.target_view import error_lines
-from shardviz.tui.answers.spoken import spoken
 from shardviz.tui.compiler.status import state_words
+from shardviz.tui.target_answers import spoken
 
 if TYPE_CHECKING:
     from shardviz.hlo.passes.stage import Stage
     from shardviz.planner import Problem
     from shardviz.render.palette import Palette
-    from shardviz.tui.answers.answer import TracedAnswer
+    from shardviz.tui.target_answers import PassesAnswer
 
 ONCE_MORE = "The compiler is asked once more, to write down what each of its passes does."
 FROM_HERE = Text.assemble(("← its passes   ", "dim"), ("◉ program", "bold"))
@@ -35,11 +35,11 @@ class Passes:
     def __init__(self) -> None:
         self.back = 0
         self.diffs: dict[int, tuple[str, ...]] = {}
-        self._known: TracedAnswer | None = None
+        self._known: PassesAnswer | None = None
         self._stages: tuple[Stage, ...] = ()
         self._problem: Problem | None = None
 
-    def follow(self, known: TracedAnswer, problem: Problem) -> None:
+    def follow(self, known: PassesAnswer, problem: Problem) -> None:
         """More may be known of the passes for the problem on screen."""
         self._known = known
         if known.state in ("answered", "failed"):

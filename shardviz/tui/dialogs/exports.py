@@ -91,7 +91,7 @@ def _notebook(app: Editor, pane: Pane) -> str:
 def _document(app: Editor, pane: Pane) -> str:
     document = pane.document()
     if document is None:
-        answers = app.desk.answers.values()
+        answers = app.queries.answers.values()
         document = explain_document(
             app.scene.plan,
             [answer.compiled for answer in answers if answer.compiled is not None],

@@ -11,17 +11,19 @@ if TYPE_CHECKING:
     from shardviz.compiler import Target
     from shardviz.hardware import Placement
     from shardviz.sharding import Mesh
-    from shardviz.tui.answers.answer import Answer
+    from shardviz.tui.target_answers import TargetAnswer
 
 
-def grounds_of(targets: Iterable[Target], answers: Mapping[str, Answer], mesh: Mesh) -> list[DevicePlacement]:
+def grounds_of(
+    targets: Iterable[Target], answers: Mapping[str, TargetAnswer], mesh: Mesh
+) -> list[DevicePlacement]:
     """As the compilers have placed the mesh; on GPUs, whose order JAX leaves as it is, before they answer."""
     found = []
     for target in targets:
         answer = answers.get(target.name)
         compiled = answer.compiled if answer is not None else None
         placement = compiled.placement if compiled is not None else None
-        if placement is None and target.lane == "cuda":
+        if placement is None and target.process == "cuda":
             placement = _on_gpus(target, mesh)
         # An answer may be to the problem before.
         if placement is not None and len(placement.ids) == mesh.size:
@@ -30,7 +32,10 @@ def grounds_of(targets: Iterable[Target], answers: Mapping[str, Answer], mesh: M
 
 
 def awaited(
-    targets: Iterable[Target], answers: Mapping[str, Answer], grounds: Iterable[DevicePlacement], mesh: Mesh
+    targets: Iterable[Target],
+    answers: Mapping[str, TargetAnswer],
+    grounds: Iterable[DevicePlacement],
+    mesh: Mesh,
 ) -> list[str]:
     """The targets that place the mesh once they have answered."""
     known = {ground.target for ground in grounds}
@@ -39,7 +44,7 @@ def awaited(
     return [name for name in open_ if name not in known]
 
 
-def _is_over(answer: Answer | None) -> bool:
+def _is_over(answer: TargetAnswer | None) -> bool:
     return answer is not None and answer.compiled is not None
 
 

@@ -28,7 +28,7 @@ from shardviz.tui.pane import Pane
 if TYPE_CHECKING:
     from shardviz.drafts.resolve import ResolvedProblem
     from shardviz.lessons.pointing import Place
-    from shardviz.tui.answers.answer import Answer
+    from shardviz.tui.target_answers import TargetAnswer
 
 BESIDE = 120
 """Columns from which on the words stand beside the picture, and how many they have there."""
@@ -54,7 +54,7 @@ class LayoutPane(Pane):
         super().__init__()
         self._scene: ResolvedProblem | None = None
         self._parts: list[list[Numbered]] = []
-        self._answers: Mapping[str, Answer] = {}
+        self._answers: Mapping[str, TargetAnswer] = {}
         self._grounds: Sequence[DevicePlacement] = ()
         self._awaited: Sequence[str] = ()
         self._shares: Sequence[Sequence[Text]] = ()
@@ -87,7 +87,7 @@ class LayoutPane(Pane):
         if self._scene is not None:
             self.show_scene(self._scene)
 
-    def show_answers(self, answers: Mapping[str, Answer]) -> None:
+    def show_answers(self, answers: Mapping[str, TargetAnswer]) -> None:
         self._answers = answers
         self._find_grounds()
         self._show_words()

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from shardviz.drafts.resolve import ResolvedProblem
     from shardviz.lessons.pointing import Place
     from shardviz.planner import Plan
-    from shardviz.tui.answers.answer import Answer
+    from shardviz.tui.target_answers import TargetAnswer
 
 WIDE = 110
 """Columns from which on the targets stand beside the plan; on fewer they stand below it."""
@@ -60,7 +60,7 @@ class PlanPane(Pane):
         self.chosen = 1
         """The number of the chosen step, from 1."""
         self._scene: ResolvedProblem | None = None
-        self._answers: Mapping[str, Answer] = {}
+        self._answers: Mapping[str, TargetAnswer] = {}
         self._targets = TargetLines()
         self._picture: tuple[tuple[object, ...], StepsPicture] | None = None
         self._costed: Plan | None = None
@@ -114,7 +114,7 @@ class PlanPane(Pane):
             self.chosen = _first_collective(scene.plan)
             self._steps.scroll_home(animate=False)
         self._scene = scene
-        self._answers = self.editor.desk.answers
+        self._answers = self.editor.queries.answers
         if scene.plan is not self._costed:
             self._costed, self._costs = scene.plan, {}
             self._count(scene.plan)
@@ -125,7 +125,7 @@ class PlanPane(Pane):
             self._begins = not self.size.width
             self._choose(_first_about(self._scene.plan, place))
 
-    def show_answers(self, answers: Mapping[str, Answer]) -> None:
+    def show_answers(self, answers: Mapping[str, TargetAnswer]) -> None:
         self._answers = answers
         self._draw()
 
@@ -156,7 +156,7 @@ class PlanPane(Pane):
             await self.editor.show_step(self.chosen)
 
     def action_ask_now(self) -> None:
-        self.editor.desk.ask_now()
+        self.editor.queries.ask_now()
 
     @property
     def _steps(self) -> StepsView:

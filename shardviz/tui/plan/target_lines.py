@@ -9,13 +9,12 @@ from rich.text import Text
 
 from shardviz.render.lines import sentence
 from shardviz.render.programs.target_status import wait_lines
-from shardviz.tui.answers.spoken import spoken
-from shardviz.tui.answers.waits import wait_of
+from shardviz.tui.target_answers import spoken, wait_of
 
 if TYPE_CHECKING:
     from shardviz.planner import Problem
     from shardviz.render.palette import Palette
-    from shardviz.tui.answers.answer import Answer
+    from shardviz.tui.target_answers import TargetAnswer
 
 
 class TargetLines:
@@ -27,7 +26,7 @@ class TargetLines:
 
     def lines(
         self,
-        answers: Mapping[str, Answer],
+        answers: Mapping[str, TargetAnswer],
         problem: Problem,
         width: int,
         palette: Palette,
@@ -46,7 +45,7 @@ class TargetLines:
 
 
 def _here(
-    answers: tuple[Answer, ...], asked: tuple[str, ...], problem: Problem, width: int, palette: Palette
+    answers: tuple[TargetAnswer, ...], asked: tuple[str, ...], problem: Problem, width: int, palette: Palette
 ) -> list[Text]:
     if not answers:
         return []

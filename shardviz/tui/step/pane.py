@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from shardviz.render.rounds.player import PlayerPage, View
     from shardviz.stepping.collective_run import CollectiveRun, PreparedRun
     from shardviz.stepping.question import CollectiveQuestion
-    from shardviz.tui.answers.answer import Answer, Verification
+    from shardviz.tui.target_answers import TargetAnswer, Verification
 
 PAN = 16
 """Columns."""
@@ -69,7 +69,7 @@ class StepPane(Pane):
         self.chosen = Chosen()
         self._beginning: Place | None = None
         self._scene: ResolvedProblem | None = None
-        self._answers: Mapping[str, Answer] = {}
+        self._answers: Mapping[str, TargetAnswer] = {}
         self._group = 0
         self._view: View = "devices"
         self._page: PlayerPage | None = None
@@ -107,7 +107,7 @@ class StepPane(Pane):
             self._load(0.0)
         self._go(place.round)
 
-    def show_answers(self, answers: Mapping[str, Answer]) -> None:
+    def show_answers(self, answers: Mapping[str, TargetAnswer]) -> None:
         self._answers = answers
         if self._scene is not None and self.is_loaded:
             self._load(self.player.fraction) if self._stand_on(self._scene) else self._draw_foot()
@@ -197,7 +197,7 @@ class StepPane(Pane):
             self._load(self.player.fraction)
 
     def action_ask_now(self) -> None:
-        self.editor.desk.ask_now()
+        self.editor.queries.ask_now()
         self._draw()
 
     def action_group(self, steps: int) -> None:
@@ -388,7 +388,7 @@ class StepPane(Pane):
         """What JAX says of the numbers that are shown; None where there are none."""
         assert self.stepped is not None
         question = self.stepped.drawn.question
-        return None if question.shards is None else self.editor.desk.verified(question)
+        return None if question.shards is None else self.editor.queries.verified(question)
 
     def _draw_words(self, width: int) -> None:
         """Why there is no picture."""

@@ -12,7 +12,7 @@ from shardviz.render.rounds.step_notes import short_verdict
 
 if TYPE_CHECKING:
     from shardviz.sharding import Mesh
-    from shardviz.tui.answers.answer import Verification
+    from shardviz.tui.target_answers import Verification
 
 LINES = 2
 """Lines of a verdict at most."""
