@@ -11,19 +11,19 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 
 import click
 
 from shardviz.cli import lesson_runner as script
 from shardviz.cli.messages import print_note, working
 from shardviz.cli.process import ExitCode, on_signal
+from shardviz.cli.target_session import started_worker
 from shardviz.collectives import Frames
 from shardviz.compiler import TARGETS, TargetResult, Worker
-from shardviz.compiler.child_process import simulated_environment, stderr_tail
+from shardviz.compiler.worker_process import simulated_environment, stderr_tail
 from shardviz.errors import ShardvizError, TargetError, plural
 from shardviz.lessons.checking import Complaint, complaints
 from shardviz.lessons.course import file_names, find
@@ -151,25 +151,16 @@ def _times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
 
 
-class LessonVerifier:
+class LessonVerifier(ExitStack[None]):
     """JAX, which computes the answers of lessons too and runs their programs. Leaving the context ends its
     processes."""
 
     def __init__(self) -> None:
-        self._worker = Worker(TIME_LIMIT_S)
-        self._programs = Programs(simulated_environment(os.environ), TIME_LIMIT_S)
-        on_signal(self._worker.kill)
+        super().__init__()
+        self._worker = self.enter_context(started_worker(TIME_LIMIT_S))
+        self._programs = self.enter_context(Programs(simulated_environment(os.environ), TIME_LIMIT_S))
         on_signal(self._programs.kill)
         self._first = self._worker.layout(_ANY, Mesh(("X",), (2,)))
-
-    def __enter__(self) -> LessonVerifier:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._programs.close()
-        self._worker.close()
 
     def silence(self) -> str:
         """The reason why JAX cannot be asked here, as soon as that is known; empty where it can."""
@@ -250,9 +241,7 @@ class Programs:
     def __enter__(self) -> Programs:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def start(self, program: str) -> Future[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from shardviz.cli.messages import print_note, wait_for, working
 from shardviz.cli.process import ExitCode
 from shardviz.cli.screen import Screen, print_json, screen
-from shardviz.cli.target_session import WorkerSession, started_worker
+from shardviz.cli.target_session import WorkerSession
 from shardviz.errors import CompilerError, QuestionError, ShardvizError, TargetError, plural
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class Verifier(WorkerSession):
         from shardviz.compiler import TARGETS
 
         self._target = None if on == "none" else TARGETS[on or "cpu"]
-        super().__init__(None if self._target is None else started_worker(timeout, self._target))
+        super().__init__(timeout, *([self._target] if self._target else []))
         self.silence = ""
         """The reason why JAX is not asked, where it would have been."""
         self._chosen = on is not None

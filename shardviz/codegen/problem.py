@@ -19,8 +19,7 @@ from shardviz.codegen.code_literals import (
     wide_code,
 )
 from shardviz.codegen.limits import may_be_refused, needs_explicit, runs_on_a_laptop
-from shardviz.compiler.child.gpu_configs import target_config
-from shardviz.compiler.machines import GpuNodes, Machines, TpuSlices, parts_by_slice
+from shardviz.compiler.machines import GpuNodes, Machines, TpuSlices, parts_by_slice, target_config
 from shardviz.compiler.question import subscripts
 from shardviz.compiler.targets import MAX_CPU_DEVICES, TARGETS, check_mesh
 from shardviz.errors import plural

@@ -1,13 +1,11 @@
-"""All that can be asked, in groups: each with what it needs, whether that is here, and what installs it."""
+"""The targets in groups: each with what it needs, whether that is here, and what installs it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.util import find_spec
 
 from shardviz.compiler.installed import EXTRAS, versions_of
-from shardviz.compiler.machine_names import MAX_DEVICES, MAX_GPUS
-from shardviz.compiler.machines import GpuNodes, TpuSlices
+from shardviz.compiler.machines import MAX_DEVICES, MAX_GPUS, GpuNodes, TpuSlices
 from shardviz.compiler.messages import ProcessName
 from shardviz.compiler.targets import TARGETS
 from shardviz.errors import plural
@@ -64,11 +62,8 @@ def target_groups() -> tuple[TargetGroup, ...]:
 
 
 def _jax() -> TargetGroup:
-    missing = "" if find_spec("jax") is not None else "JAX is not installed"
     choices = tuple(Choice(target.name, target.description) for target in TARGETS.values())
-    return TargetGroup(
-        "jax", "JAX alone", choices, "", missing, "pip install jax", versions_of("jax", "jaxlib")
-    )
+    return TargetGroup("jax", "JAX alone", choices, "", "", "pip install jax", versions_of("jax", "jaxlib"))
 
 
 def _hardware(process: ProcessName, title: str, choices: tuple[Choice, ...], takes: str) -> TargetGroup:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import pickle
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 ProcessName = Literal["simulated", "real", "tpu", "cuda"]
 """Which child process answers: JAX can be set up for one of these in a process."""
@@ -46,6 +46,16 @@ class Part:
 
 
 @dataclass(frozen=True)
+class DeviceMesh:
+    """A mesh; `device_order` as in `shardviz.sharding.Mesh`. Under Explicit axes `is_explicit`, else Auto."""
+
+    axis_names: tuple[str, ...]
+    axis_sizes: tuple[int, ...]
+    device_order: tuple[int, ...] | None
+    is_explicit: bool = False
+
+
+@dataclass(frozen=True)
 class Machine:
     """The hardware of a TPU or GPU target, as `jax.experimental.topologies` wants it described.
 
@@ -60,17 +70,14 @@ class Machine:
 
 @dataclass(frozen=True)
 class Question:
-    """To the child: compile this for `target`. `device_order` as in `shardviz.sharding.Mesh`.
+    """To the child: compile this for `target`.
 
     `machine` describes the hardware of a TPU or GPU target. With `dump_to`, a folder, XLA leaves there the
     module after every one of its passes.
     """
 
     target: str
-    axis_names: tuple[str, ...]
-    axis_sizes: tuple[int, ...]
-    device_order: tuple[int, ...] | None
-    explicit: bool
+    mesh: DeviceMesh
     parts: tuple[Part, ...]
     machine: Machine | None = None
     dump_to: str = ""
@@ -84,14 +91,11 @@ class RunCollective:
     of HLO's `dtype`, in which a type under a byte takes one.
     """
 
-    explicit: ClassVar[bool] = False
     target: str
+    mesh: DeviceMesh
     op: str
     axes: tuple[str, ...]
     parameters: tuple[tuple[str, Any], ...]
-    axis_names: tuple[str, ...]
-    axis_sizes: tuple[int, ...]
-    device_order: tuple[int, ...] | None
     shape: tuple[int, ...]
     dtype: str
     shards: bytes
@@ -101,11 +105,7 @@ class RunCollective:
 class AskLayout:
     """To the child: which elements of an array every device of a mesh holds."""
 
-    explicit: ClassVar[bool] = False
-    target: str
-    axis_names: tuple[str, ...]
-    axis_sizes: tuple[int, ...]
-    device_order: tuple[int, ...] | None
+    mesh: DeviceMesh
     array: Array
 
 

@@ -72,7 +72,7 @@ class CompilerRequest(Future[T]):
         match self.message:
             case Question(target):
                 return f"the {target} compiler"
-            case RunCollective(target, op):
+            case RunCollective(target, _, op):
                 return f"{op} on {target} devices"
         return "the worker"
 

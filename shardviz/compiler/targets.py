@@ -1,4 +1,4 @@
-"""Who can be asked: the names after `--target`, and how large a mesh each can hold."""
+"""The targets: their names after `--target`, and how large a mesh each can hold."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_PARTITIONS = 2**31 - 1
 
 @dataclass(frozen=True)
 class Target:
-    """One teller. `max_devices` is None where only the child can know how many there are.
+    """A partitioner or a compiler. `max_devices` is None where only the child can know how many there are.
 
     `machines` is the hardware of a TPU or GPU target, whose mesh takes all of its `max_devices`.
     """
@@ -101,7 +101,7 @@ def _target(piece: str, text: str, start: int) -> Target:
         hint = f"write {unsized}; its devices are as many as the mesh's"
         raise TargetError(f"{unsized} takes no size, {where}", hint)
     # Only now: most questions name no hardware.
-    from shardviz.compiler.machine_names import Fault, parse_machines
+    from shardviz.compiler.machines import Fault, parse_machines
 
     try:
         machines = parse_machines(name)

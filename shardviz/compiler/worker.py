@@ -9,23 +9,19 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from shardviz.compiler.child_process import environment_for
 from shardviz.compiler.installed import check_installed
 from shardviz.compiler.messages import AskAbout
 from shardviz.compiler.requests import Cancelled, CompilerRequest, settled
-from shardviz.compiler.worker_process import WorkerProcess
+from shardviz.compiler.worker_process import WorkerProcess, environment_for
 from shardviz.errors import TargetError
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from numpy.typing import NDArray
 
     from shardviz.collectives import Operation
-    from shardviz.compiler.execution import ExecutionResult
     from shardviz.compiler.messages import About, LayoutOutput, Output, ProcessName, RunOutput
     from shardviz.compiler.pass_trace import DumpFolders, PassTrace
-    from shardviz.compiler.target_result import TargetResult
+    from shardviz.compiler.target_result import ExecutionResult, TargetResult
     from shardviz.compiler.targets import Target
     from shardviz.planner.problem import Problem
     from shardviz.sharding import Mesh, ShardedArray
@@ -54,9 +50,7 @@ class Worker:
     def __enter__(self) -> Worker:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def start(self, *targets: Target) -> None:
@@ -155,13 +149,15 @@ class Worker:
         Raises `QuestionError` for what the operation refuses, and `TargetError` for a target that runs
         nothing or can never have as many devices.
         """
-        from shardviz.compiler.execution import ran, run_request
+        from shardviz.compiler.question import run_request
 
         message = run_request(operation, mesh, shards, target)
         process = self._process(target.process)
 
         def read(output: RunOutput) -> ExecutionResult:
-            return ran(output, mesh, target.name, process.versions)
+            from shardviz.compiler.reading import read_run
+
+            return read_run(output, mesh, target.name, process.versions)
 
         return process.submit(CompilerRequest(message, read, on_progress, due=due, rank=rank))
 

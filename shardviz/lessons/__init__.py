@@ -10,5 +10,5 @@ differences/  the first thing that differs, of each kind
 attempt       where a learner stands in a lesson
 progress      what is solved, kept between sessions
 checking      whether a lesson keeps its word
-jax_questions, jax_answers  what of it JAX can say too, and whether that is the same
+jax_questions  what of it JAX can say too, and whether that is the same
 """

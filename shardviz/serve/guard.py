@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import shardviz
-from shardviz.compiler.child_process import PROGRAM
+from shardviz.compiler.worker_process import PROGRAM
 
 SYSTEM = (
     "/usr",

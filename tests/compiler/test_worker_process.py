@@ -11,11 +11,10 @@ import pytest
 
 from shardviz.cli.entry import run
 from shardviz.compiler import TARGETS, Worker, parse_targets
-from shardviz.compiler.child_process import environment_for, stderr_tail
 from shardviz.compiler.messages import Machine
 from shardviz.compiler.question import question_for
 from shardviz.compiler.requests import CompilerRequest
-from shardviz.compiler.worker_process import WorkerProcess
+from shardviz.compiler.worker_process import WorkerProcess, environment_for, stderr_tail
 from shardviz.errors import CompilerError
 
 (V5E,) = parse_targets("v5e:2x4")

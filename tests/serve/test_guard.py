@@ -9,7 +9,7 @@ import pytest
 
 IMPORTS = (
     "import os, socket, sqlite3, subprocess, sys, tempfile; from pathlib import Path; "
-    "from shardviz.compiler.child_process import ChildProcess; "
+    "from shardviz.compiler.worker_process import ChildProcess; "
     "from shardviz.serve.guard import refuse_files; "
 )
 GUARDED = f"{IMPORTS}refuse_files(); "

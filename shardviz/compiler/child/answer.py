@@ -15,8 +15,7 @@ import jax
 import jaxlib
 
 from shardviz.compiler.child import shardy, xla
-from shardviz.compiler.child.program import WIDE, Program, jax_dtype, named_sharding
-from shardviz.compiler.child.refusal import settling_spec, words_of
+from shardviz.compiler.child.program import WIDE, Program, jax_dtype, named_sharding, settling_spec, words_of
 from shardviz.compiler.installed import EXTRAS
 from shardviz.compiler.messages import About, AskLayout, LayoutOutput, Output, Question, Versions
 from shardviz.errors import CompilerError, TargetError
@@ -58,7 +57,7 @@ def _ask(question: Question, report: Callable[[str], None]) -> tuple[Output, tup
     program = None
     try:
         if question.target == "shardy":
-            program = Program(question, shardy.mesh_for(question))
+            program = Program(question, shardy.abstract_mesh(question.mesh))
             output = shardy.ask(program, report)
         elif question.machine is not None:
             # Imported late: mesh_utils and topologies are for these targets alone.
@@ -70,7 +69,7 @@ def _ask(question: Question, report: Callable[[str], None]) -> tuple[Output, tup
             output = replace(xla.ask(program, report), devices=topology.places(program.mesh, devices))
         else:
             make_mesh = xla.simulated_mesh if question.target == "cpu" else xla.real_mesh
-            program = Program(question, make_mesh(question))
+            program = Program(question, make_mesh(question.mesh))
             output = xla.ask(program, report)
     except TargetError as error:
         output = Output("unavailable", error=error.message, hint=error.hint)
@@ -94,7 +93,7 @@ def layout(request: AskLayout) -> LayoutOutput:
 def _layout(request: AskLayout) -> LayoutOutput:
     array = request.array
     assert array.spec is not None
-    mesh = xla.simulated_mesh(request)
+    mesh = xla.simulated_mesh(request.mesh)
     sharding = named_sharding(mesh, array.spec)
     indices = sharding.devices_indices_map(array.shape)
     devices = []
