@@ -143,7 +143,7 @@ class CompilerQueries:
         for target in scene.targets:
             self._ask(scene, target)
         self._forget()
-        self._tell()
+        self._notify()
 
     def ask_now(self, target: str = "") -> None:
         """Ask a target now (all, without a name), without a pause; also where it was cancelled, or its
@@ -159,7 +159,7 @@ class CompilerQueries:
         for one in scene.targets:
             self._ask(scene, one)
         # Who shows passes or a verdict asks for them again.
-        self._tell()
+        self._notify()
 
     def traced(self, target: str) -> PassesAnswer:
         """The passes of one of the scene's targets; they are asked for where nobody has.
@@ -174,7 +174,7 @@ class CompilerQueries:
         return self._want(
             ("passes", problem, target),
             PassesAnswer(asked),
-            lambda told: self.worker.trace(problem, asked, told, self._due(target), rank=2),
+            lambda on_progress: self.worker.trace(problem, asked, on_progress, self._due(target), rank=2),
             lambda traced: PassesAnswer(asked, "answered", traced=traced),
             lambda error: PassesAnswer(asked, "failed", error=error),
         )
@@ -189,10 +189,10 @@ class CompilerQueries:
             if other[0] == "verdict" and other != key:
                 self._drop(other)
 
-        def send(told: Callable[[str], None]) -> CompilerRequest[ExecutionResult]:
+        def send(on_progress: Callable[[str], None]) -> CompilerRequest[ExecutionResult]:
             from shardviz.stepping.verdict import ask_jax
 
-            return ask_jax(self.worker, question, TARGETS["cpu"], told, self._due("cpu"), rank=2)
+            return ask_jax(self.worker, question, TARGETS["cpu"], on_progress, self._due("cpu"), rank=2)
 
         def read(ran: ExecutionResult) -> Verification:
             from shardviz.collectives import Frames
@@ -211,7 +211,7 @@ class CompilerQueries:
         requests = [query.request for query in self._queries.values() if query.request is not None]
         stopped = [request.cancel() for request in requests if not request.done()]
         if stopped:
-            self._tell()
+            self._notify()
         return bool(stopped)
 
     def kill(self) -> None:
@@ -227,9 +227,9 @@ class CompilerQueries:
             self._worker.close()
 
     def _ask(self, scene: ResolvedProblem, target: Target) -> None:
-        def send(told: Callable[[str], None]) -> CompilerRequest[TargetResult]:
+        def send(on_progress: Callable[[str], None]) -> CompilerRequest[TargetResult]:
             rank = int(target.name != "shardy")
-            return self.worker.submit(scene.problem, target, told, self._due(target.name), rank)
+            return self.worker.submit(scene.problem, target, on_progress, self._due(target.name), rank)
 
         def read(compiled: TargetResult) -> TargetAnswer:
             from shardviz.compare import differences
@@ -256,7 +256,7 @@ class CompilerQueries:
             key in self._wanted or query.is_settled or (query.request is not None and query.request.keep())
         )
         if query is None or not is_kept:
-            query = _Query(waiting, send, read, failed, self._tell)
+            query = _Query(waiting, send, read, failed, self._notify)
         self._queries[key] = query
         self._wanted.add(key)
         return query.known
@@ -278,6 +278,6 @@ class CompilerQueries:
         """When a target may be asked: after a pause for another edit."""
         return self._edited + PAUSES_S.get(target, PAUSE_S)
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         if not self._is_closed:
             self._on_change()

@@ -80,7 +80,7 @@ def wait_of(answer: TargetAnswer | PassesAnswer) -> Wait:
     return Wait(name, NEXT if answer.target.process == "simulated" else LATER)
 
 
-def spoken(compiled: TargetResult) -> TargetResult:
+def reworded(compiled: TargetResult) -> TargetResult:
     """The same answer; why it is none is said in sentences that name the application's fields and keys."""
     if compiled.status == "ok":
         return compiled

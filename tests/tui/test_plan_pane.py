@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from shardviz.compiler.pending import settled
+from shardviz.compiler.requests import settled
 from shardviz.drafts.enter import enter
 from shardviz.drafts.form import ProblemForm
 from shardviz.errors import CompilerError

@@ -13,7 +13,7 @@ from shardviz.render.programs.target_status import wait_lines
 from shardviz.render.programs.target_view import error_lines
 from shardviz.render.programs.targets_table import targets_table
 from shardviz.render.sanitize import printable_line
-from shardviz.tui.target_answers import spoken, wait_of
+from shardviz.tui.target_answers import reworded, wait_of
 
 if TYPE_CHECKING:
     from shardviz.errors import ShardvizError
@@ -29,7 +29,7 @@ def notice(answer: TargetAnswer | None, width: int) -> list[Text]:
     if answer is None:
         return sentence(NOBODY, width)
     if answer.compiled is not None and answer.compiled.status != "ok":
-        return [printable_line(line) for line in error_lines(spoken(answer.compiled), width, 0)]
+        return [printable_line(line) for line in error_lines(reworded(answer.compiled), width, 0)]
     return sentence(answer.target.description, width, style="dim")
 
 
@@ -45,7 +45,7 @@ def all_answers(
 ) -> list[Text]:
     """The table of all answers that are here, with their reasons, and who is still at it."""
     here = [
-        (spoken(each.compiled), each.differences) for each in answers.values() if each.compiled is not None
+        (reworded(each.compiled), each.differences) for each in answers.values() if each.compiled is not None
     ]
     lines = targets_table(here, problem, width, palette)[1:] if here else []
     waits = [wait_of(each) for each in answers.values() if each.compiled is None]

@@ -13,7 +13,7 @@ from shardviz.render.programs.passes_view import AHEAD, NOW, PAST, diff_lines, p
 from shardviz.render.programs.target_status import spinner
 from shardviz.render.programs.target_view import error_lines
 from shardviz.tui.compiler.status import state_words
-from shardviz.tui.target_answers import spoken
+from shardviz.tui.target_answers import reworded
 
 if TYPE_CHECKING:
     from shardviz.hlo.passes.stage import Stage
@@ -106,9 +106,9 @@ class Passes:
         if known is None:
             return []
         if known.error is not None:
-            return error_lines(spoken(without_answer(known.target.name, known.error)), width, 0)
+            return error_lines(reworded(without_answer(known.target.name, known.error)), width, 0)
         if known.traced is not None and known.traced.compiled.status != "ok":
-            return error_lines(spoken(known.traced.compiled), width, 0)
+            return error_lines(reworded(known.traced.compiled), width, 0)
         if known.traced is not None:
             return sentence("The compiler left nothing to follow: the program has one device.", width)
         return sentence(ONCE_MORE, width, style="dim")

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from shardviz.render.lines import sentence
 from shardviz.render.programs.target_status import wait_lines
-from shardviz.tui.target_answers import spoken, wait_of
+from shardviz.tui.target_answers import reworded, wait_of
 
 if TYPE_CHECKING:
     from shardviz.planner import Problem
@@ -52,5 +52,5 @@ def _here(
     # Loaded with the first answer: until then the screen needs none of it.
     from shardviz.render.programs.targets_table import answers_view
 
-    given = [(spoken(each.compiled), each.differences) for each in answers if each.compiled is not None]
+    given = [(reworded(each.compiled), each.differences) for each in answers if each.compiled is not None]
     return answers_view(given, problem, width, palette, asked)[1:]
