@@ -11,7 +11,8 @@ from pathlib import Path
 
 from rich.text import Text
 
-from shardviz.render.svg import recorder, svg
+from shardviz.render.exports.svg import recorded_svg
+from shardviz.render.page import recorder
 
 HERE = Path(__file__).parent
 MATMUL = "shardviz explain 'bd,df->bf' --mesh X=2,Y=4"
@@ -95,7 +96,7 @@ def make(name: str) -> None:
         if number:
             console.print()
         console.print(run(line, width))
-    (HERE / f"{name}.svg").write_text(svg(console, name), encoding="utf-8")
+    (HERE / f"{name}.svg").write_text(recorded_svg(console, name), encoding="utf-8")
 
 
 def make_all(names: Sequence[str]) -> None:

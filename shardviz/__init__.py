@@ -23,8 +23,7 @@ if TYPE_CHECKING:
         explain as explain,
         rank as rank,
     )
-    from shardviz.api.inspecting import inspect as inspect
-    from shardviz.api.report import Report as Report, read_hlo as read_hlo
+    from shardviz.api.inspecting import Report as Report, inspect as inspect, read_hlo as read_hlo
     from shardviz.errors import ShardvizError as ShardvizError
     from shardviz.sharding import Mesh as Mesh
 else:
@@ -33,8 +32,7 @@ else:
         __name__,
         {
             "api.explaining": "Explanation Ranking explain rank",
-            "api.inspecting": "inspect",
-            "api.report": "Report read_hlo",
+            "api.inspecting": "Report inspect read_hlo",
             "errors": "ShardvizError",
             "sharding": "Mesh",
             "testing": "",

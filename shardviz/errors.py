@@ -1,7 +1,7 @@
-"""What shardviz says when it cannot answer: one sentence, then a hint.
+"""Errors that a user can cause or meet: one sentence, then a hint.
 
-Every error a user can cause or meet is a `ShardvizError`. The command line prints it as
-``shardviz: error: …`` and ``hint: …`` and leaves with its `exit_code`; a traceback is always a bug.
+The command line prints a `ShardvizError` as ``shardviz: error: …`` and ``hint: …`` and exits with its
+`exit_code`; a traceback is always a bug.
 """
 
 from __future__ import annotations

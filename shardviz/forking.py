@@ -1,5 +1,5 @@
-"""What a fork may not leave locked: it has one of the process's threads, and what the others were importing
-could be imported there no more."""
+"""Imports that a fork waits for: it has only one of the process's threads, so the lock of an import that
+another thread had begun would stay locked in it."""
 
 from __future__ import annotations
 

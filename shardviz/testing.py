@@ -51,9 +51,8 @@ def assert_collectives(
     `QuestionError` for a check of nothing, and what `shardviz.inspect` raises.
     """
     __tracebackhide__ = True
-    from shardviz.api.inspecting import inspect
-    from shardviz.api.report import Report
-    from shardviz.hlo.expectation import tallies, unmet
+    from shardviz.api.inspecting import Report, inspect
+    from shardviz.hlo.totals import tallies, unmet
 
     expected = {
         "all-gather": all_gather,
@@ -74,7 +73,7 @@ def assert_collectives(
     report = program if isinstance(program, Report) else inspect(program, *args, **(kwargs or {}))
     found = tallies(report.collectives, named, rest)
     if unmet(found) or report.module.unread:
-        from shardviz.render.programs.expectation_view import expectation_text
+        from shardviz.render.programs.hlo_view import expectation_text
 
         raise AssertionError(expectation_text(report.module, report.mesh, found))
 

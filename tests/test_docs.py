@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from shardviz.cli.entry import run
-from shardviz.cli.group import COMMANDS
+from shardviz.cli.group import COMMANDS, run
 from shardviz.drafts.resolve import resolve
 from shardviz.drafts.share import from_string
 from shardviz.notation import NOTATIONS

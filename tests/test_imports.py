@@ -96,7 +96,7 @@ def test_showing_an_answer_loads_rich_and_no_compiler() -> None:
 
 
 def run(*words: str) -> str:
-    return f"from shardviz.cli.entry import run; assert run({list(words)!r}) == 0"
+    return f"from shardviz.cli.group import run; assert run({list(words)!r}) == 0"
 
 
 PROGRAM = str(Path(__file__).parent / "render" / "program.txt")

@@ -71,7 +71,7 @@ def as_mesh(mesh: MeshLike, device_order: str | Sequence[int] | None = None) -> 
     """The mesh, with its devices in `device_order` if one is given: ids by row-major position.
 
     A jax Mesh brings its own order; its devices are numbered from 0 in the order of their ids. Raises
-    `QuestionError` for what is no mesh, and for an order that does not fit it.
+    `QuestionError` for what is not a mesh, and for an order that does not fit it.
     """
     from shardviz.notation import parse_mesh
     from shardviz.notation.mesh import with_device_order

@@ -45,8 +45,8 @@ class Explanation(Shown):
         raise QuestionError(f"{name} was not asked", f"the targets that were asked: {asked}")
 
     def lines(self, width: int, palette: Palette) -> list[Text]:
-        from shardviz.render.plans.plan_view import explain_view
-        from shardviz.render.programs.targets_table import answers_view
+        from shardviz.render.plan_view import explain_view
+        from shardviz.render.programs.target_answers import answers_view
 
         answers = [
             (each, [difference for difference in self.differences if difference.target == each.target])
@@ -109,7 +109,7 @@ def explain(
 
 
 def target_text(target: str | Sequence[str]) -> str:
-    """The targets as after ``--target``. Raises `QuestionError` for what is no text and no list of texts."""
+    """The targets as after ``--target``. Raises `QuestionError` for neither text nor a list of texts."""
     if isinstance(target, str):
         return target
     if isinstance(target, Sequence) and all(isinstance(name, str) for name in target):
@@ -174,7 +174,7 @@ class Ranking(Shown):
     candidates: tuple[Candidate, ...]
 
     def lines(self, width: int, palette: Palette) -> list[Text]:
-        from shardviz.render.plans.ranking_view import ranking_view
+        from shardviz.render.plan_view import ranking_view
 
         return ranking_view(self.problem, self.candidates, width, palette, SHOWN)
 

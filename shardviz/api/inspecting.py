@@ -8,12 +8,74 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from shardviz.api.arguments import JaxMesh
-from shardviz.api.report import Report
+from shardviz.api.arguments import JaxMesh, MeshLike, as_mesh
+from shardviz.api.shown import Shown
 from shardviz.errors import QuestionError, quote
 
 if TYPE_CHECKING:
-    from shardviz.hlo import Collective
+    from rich.text import Text
+
+    from shardviz.hlo import Collective, HloModule, ShardyModule
+    from shardviz.render.palette import Palette
+    from shardviz.sharding import Mesh
+
+
+@dataclass(frozen=True, repr=False)
+class Report(Shown):
+    """The answer of `shardviz hlo`: a module and its collectives.
+
+    `given` is the mesh that the user, or the user's program, named; None where there is none. `notes` are
+    sentences on how `text` was read.
+    """
+
+    module: HloModule | ShardyModule
+    given: Mesh | None
+    text: str
+    notes: tuple[str, ...] = ()
+
+    @property
+    def collectives(self) -> tuple[Collective, ...]:
+        """In program order, each with how often it runs."""
+        return self.module.collectives
+
+    @property
+    def mesh(self) -> Mesh | None:
+        """The mesh whose axes the collectives name: given, or inferred; None where nobody knows one."""
+        return self.module.mesh
+
+    def lines(self, width: int, palette: Palette) -> list[Text]:
+        from shardviz.render.lines import sentence
+        from shardviz.render.programs.hlo_view import hlo_view
+
+        lines = hlo_view(self.module, self.given, width, palette)
+        for note in (*self.notes, *self.module.unread):
+            lines += sentence(note, width, lead="note: ")
+        return lines
+
+    def document(self) -> dict[str, Any]:
+        from shardviz.documents.programs import hlo_document
+
+        return hlo_document(self.module, self.given)
+
+
+def read_hlo(text: str, mesh: MeshLike | None = None) -> Report:
+    """The collectives in a text of HLO, StableHLO or Shardy, such as `compiled.as_text()`.
+
+    `mesh` is text, a shardviz Mesh or a jax Mesh; without one, axes are inferred from the devices that take
+    part in each collective. Damaged text gives what can be read, and `module.unread` tells the rest.
+
+    Raises `NotationError` for a text that is none of these, `QuestionError` for a mesh that is not the
+    module's.
+    """
+    from shardviz.hlo import read
+
+    if not isinstance(text, str):
+        raise QuestionError(
+            f"a {type(text).__name__} is not text",
+            "give compiled.as_text() or a file's read_text(); shardviz.inspect(…) takes programs",
+        )
+    given = None if mesh is None else as_mesh(mesh)
+    return Report(read(text, given, infer=True), given, text)
 
 
 _FLOAT = re.compile(r"\b(bf16|f\d\w*)\[")
@@ -27,9 +89,8 @@ def inspect(program: Any, /, *args: Any, **kwargs: Any) -> Report:
     returned. The mesh is that of the arguments' and results' shardings; without one, axes are inferred from
     the devices that take part in each collective.
 
-    Raises `QuestionError` for what is no program; what JAX raises comes through.
+    Raises `QuestionError` for what is not a program; what JAX raises comes through.
     """
-    from shardviz.hlo import HloModule
     from shardviz.hlo import read_hlo as read
 
     compiled = compiled_program(program, args, kwargs)
@@ -103,8 +164,8 @@ class CompiledProgram:
 def compiled_program(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> CompiledProgram:
     """Compile what is not compiled yet; nothing runs, and no argument is donated.
 
-    A plain function is jitted as it stands. Raises `QuestionError` for what is no program, for arguments to
-    one that has its own, and where the compiler keeps no text. What JAX raises comes through.
+    A plain function is jitted as it stands. Raises `QuestionError` for what is not a program, for arguments
+    to one that has its own, and where the compiler keeps no text. What JAX raises comes through.
     """
     compiled = _unwrapped(_compiled(_unwrapped(program), args, kwargs))
     text = compiled.as_text()

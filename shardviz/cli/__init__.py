@@ -30,7 +30,7 @@ def _open_or_run(args: Sequence[str]) -> int:
     from shardviz.cli.process import COMPLETION, LEAST_DESCRIPTORS, ExitCode, allow_descriptors
 
     if (allowed := allow_descriptors()) < LEAST_DESCRIPTORS:
-        from shardviz.cli.messages import print_error
+        from shardviz.cli.output import print_error
 
         print_error(
             f"shardviz needs {LEAST_DESCRIPTORS} file descriptors, and the limit here is {allowed}",
@@ -38,10 +38,12 @@ def _open_or_run(args: Sequence[str]) -> int:
         )
         return ExitCode.QUESTION
     if not args and not os.environ.get(COMPLETION):
-        from shardviz.cli.launch import no_terminal, open_app
+        from shardviz.cli.streams import no_terminal
 
         if not no_terminal():
+            from shardviz.cli.launch import open_app
+
             open_app()
-    from shardviz.cli.entry import run
+    from shardviz.cli.group import run
 
     return run(args)

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
-from shardviz.cli.messages import print_note
+from shardviz.cli.output import CommandOutput, print_json, print_note
 from shardviz.cli.process import ExitCode
+from shardviz.cli.step import StepOptions, Verifier, print_step
+from shardviz.cli.target_session import TargetSession
+from shardviz.compiler import parse_targets
 from shardviz.drafts.form import SPECS
 from shardviz.errors import QuestionError
+from shardviz.hardware.chips import Gpu
+from shardviz.hardware.links import links_from_text
+from shardviz.planner import plan, search
+from shardviz.stepping.plan_step import question_of_step
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from shardviz.cli.screen import Screen
-    from shardviz.cli.step_output import StepOptions
-    from shardviz.cli.target_session import TargetSession
-    from shardviz.compiler import TargetResult
     from shardviz.planner import Problem
-
 
 RANKED = "\0"
 """The value of `--specs` without one: no argument of a process can be this."""
@@ -74,10 +75,9 @@ EXAMPLES = (
 @click.option("--no-layout", is_flag=True, help="Leave out the pictures of the arrays.")
 @click.option("--hlo", "with_hlo", is_flag=True, help="Show each target's final program as well.")
 @options.algorithm
-@options.answers
+@options.rounds
 @options.timeout
-@options.as_json
-@options.page
+@options.output
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -93,22 +93,17 @@ def command(
     with_hlo: bool,
     algorithm: str | None,
     number: int | None,
-    animate: bool,
+    play: bool,
     speed: float | None,
     compare: bool,
     timeout: float,
-    as_json: bool,
-    width: int | None,
-    color: str,
+    output: CommandOutput,
     **problem: Any,
 ) -> int:
     """Explain which collectives EINSUM needs on a mesh, and which ones the compilers insert.
 
     EINSUM is an einsum, a chain of them with semicolons, or a product as the scaling book writes it.
     """
-    from shardviz.cli.target_session import TargetSession
-    from shardviz.compiler import parse_targets
-
     ranked = is_ranking(einsum, specs)
     chosen = options.is_given(ctx, "target")
     if ranked and chosen and parse_targets(target):
@@ -117,7 +112,6 @@ def command(
         raise QuestionError(
             "--step is a step of one plan, and a ranking has many", "give --specs 'XY,Y_->X_'"
         )
-
     if with_hlo and (ranked or step is not None or target == "none"):
         lacking = {
             "give --specs 'XY,Y_->X_'": ranked,
@@ -126,37 +120,28 @@ def command(
         }
         hint = " and ".join(what for what, is_lacking in lacking.items() if is_lacking)
         raise QuestionError("--hlo shows what compilers make of one plan", hint)
-
-    if no_layout and (ranked or step is not None or as_json):
+    if no_layout and (ranked or step is not None or output.as_json):
         raise QuestionError(
             "--no-layout leaves out the pictures of one plan's arrays, and there are none here",
             "leave out --no-layout",
         )
-
-    if step is None:
-        refuse_stepping(ctx.params)
 
     def stated() -> Problem:
         given = None if specs == RANKED else specs
         return options.problem_from_options(einsum, given, ranked=ranked, **problem)
 
     if step is not None:
-        from shardviz.cli.step_output import StepOptions
-
-        shown = StepOptions(number, animate, speed, compare, as_json, width, color)
-        return _print_step(
-            stated, step, algorithm, latency, bandwidth, target if chosen else None, timeout, shown
-        )
+        shown = StepOptions(output, number, play, speed, compare)
+        targets = target if chosen else None
+        return _print_step(stated, step, algorithm, latency, bandwidth, targets, timeout, shown)
+    refuse_stepping(ctx.params)
     # The compilers' process loads JAX while this one reads the question and draws.
     with TargetSession("none" if ranked else target, timeout, may_drop=not chosen) as session:
-        from shardviz.cli.screen import screen
-
         found = stated()
-        page = screen(width, color)
         if ranked:
-            _rank(found, page, limit, as_json)
+            _rank(found, output, limit)
             return ExitCode.FINE
-        return _print_plan(found, session, page, as_json, with_hlo, not no_layout)
+        return _print_plan(found, session, output, with_hlo, not no_layout)
 
 
 def is_ranking(einsum: str, specs: str | None) -> bool:
@@ -187,7 +172,7 @@ def refuse_stepping(given: Mapping[str, object]) -> None:
         "--latency": given["latency"] is not None,
         "--bandwidth": given["bandwidth"] is not None,
         "--round": given["number"] is not None,
-        "--play": given["animate"],
+        "--play": given["play"],
         "--speed": given["speed"] is not None,
         "--compare": given["compare"],
     }
@@ -198,36 +183,25 @@ def refuse_stepping(given: Mapping[str, object]) -> None:
             )
 
 
-def _rank(problem: Problem, page: Screen, limit: int, as_json: bool) -> None:
-    from shardviz.planner import search
-
+def _rank(problem: Problem, output: CommandOutput, limit: int) -> None:
     candidates = search(problem)
-    if as_json:
-        from shardviz.cli.screen import print_json
+    if output.as_json:
         from shardviz.documents.plans import ranking_document
 
         print_json(ranking_document(candidates))
         return
-    from shardviz.render.plans.ranking_view import ranking_view
+    from shardviz.render.plan_view import ranking_view
 
-    page.show(ranking_view(problem, candidates, page.width, page.palette, limit))
+    output.show(ranking_view(problem, candidates, output.width, output.palette, limit))
 
 
 def _print_plan(
-    problem: Problem,
-    session: TargetSession,
-    page: Screen,
-    as_json: bool,
-    with_hlo: bool,
-    with_pictures: bool,
+    problem: Problem, session: TargetSession, output: CommandOutput, with_hlo: bool, with_pictures: bool
 ) -> int:
     """Ask the targets and show the plan and their answers; the exit code."""
-    from shardviz.planner import plan
-
     session.ask(problem)
     planned = plan(problem)
-    if as_json:
-        from shardviz.cli.screen import print_json
+    if output.as_json:
         from shardviz.compare import differences
         from shardviz.documents.programs import explain_document
 
@@ -235,32 +209,24 @@ def _print_plan(
         found = [difference for each in compiled for difference in differences(planned, each)]
         print_json(explain_document(planned, compiled, found, with_hlo))
         return session.exit_code
-    from shardviz.render.plans.plan_view import explain_view
+    from shardviz.render.plan_view import explain_view
 
-    page.show(explain_view(planned, page.width, page.palette, with_pictures))
+    output.show(explain_view(planned, output.width, output.palette, with_pictures))
     if not session.requested:
         return session.exit_code
     # Loaded while the compilers work, and not at all when none is asked.
     from shardviz.compare import differences
-    from shardviz.render.programs.targets_table import answers_view, side_by_side
+    from shardviz.render.programs.hlo_picture import program_view
+    from shardviz.render.programs.target_answers import answers_view, side_by_side
 
-    if side_by_side(session.requested):
-        answers = [(each, differences(planned, each)) for each in session.answers()]
-        page.show(answers_view(answers, problem, page.width, page.palette))
-        for each, _ in answers:
-            _show_program(each, problem, page, with_hlo)
-        return session.exit_code
-    for each in session.answers():
-        page.show(answers_view([(each, differences(planned, each))], problem, page.width, page.palette))
-        _show_program(each, problem, page, with_hlo)
+    together = side_by_side(session.requested)
+    for group in [[*session.answers()]] if together else ([each] for each in session.answers()):
+        answers = [(each, differences(planned, each)) for each in group]
+        output.show(answers_view(answers, problem, output.width, output.palette))
+        for each in group:
+            if with_hlo and each.status == "ok":
+                output.show(program_view(each, problem.mesh, output.width, output.palette))
     return session.exit_code
-
-
-def _show_program(compiled: TargetResult, problem: Problem, page: Screen, with_hlo: bool) -> None:
-    if with_hlo and compiled.status == "ok":
-        from shardviz.render.programs.hlo_picture import program_view
-
-        page.show(program_view(compiled, problem.mesh, page.width, page.palette))
 
 
 def _print_step(
@@ -274,9 +240,6 @@ def _print_step(
     shown: StepOptions,
 ) -> int:
     """Step through one collective of the plan; JAX verifies it on the devices among the targets, if any."""
-    from shardviz.cli.step_output import Verifier, print_step
-    from shardviz.compiler import parse_targets
-
     asked, targets = None, () if target is None else parse_targets(target)
     if target is not None:
         names = [each.name for each in targets]
@@ -285,19 +248,15 @@ def _print_step(
     with Verifier("none" if shown.compare else asked, timeout, "--target") as verifier:
         from rich.text import Text
 
-        from shardviz.hardware.chips import Gpu
-        from shardviz.hardware.links import links_from_text
-        from shardviz.planner import plan
-        from shardviz.render.plans.plan_view import step_lines
+        from shardviz.render.plan_view import step_lines
         from shardviz.stepping.collective_run import linked_chip
-        from shardviz.stepping.plan_step import question_of_step
 
         planned = plan(stated())
         stepped = question_of_step(planned, number, algorithm)
         heading = []
-        if not shown.as_json:
-            page = shown.page
-            heading = [*step_lines(planned, number, page.width, page.palette), Text()]
+        if not shown.output.as_json:
+            output = shown.output
+            heading = [*step_lines(planned, number, output.width, output.palette), Text()]
         chip = linked_chip(targets, planned.problem.mesh)
         kind = "switch" if isinstance(chip, Gpu) else None
         links = links_from_text(stepped.schedule.pattern.dims, kind, latency, bandwidth, chip)

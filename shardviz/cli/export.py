@@ -11,29 +11,37 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from shardviz.cli.explain import is_ranking, refuse_stepping
 from shardviz.cli.group import ExampleCommand
-from shardviz.cli.options import is_given
+from shardviz.cli.options import is_given, problem_from_options
 from shardviz.cli.process import ExitCode
+from shardviz.cli.step import USUAL_SPEED
 from shardviz.collectives.operations import PARAMETERS
+from shardviz.compiler import Target, parse_targets
+from shardviz.drafts.command_line import to_command_line
 from shardviz.drafts.form import TABLE_KEYS
+from shardviz.drafts.resolve import ResolvedProblem, resolve
+from shardviz.drafts.share import from_string
 from shardviz.errors import QuestionError, quote
+from shardviz.hardware.links import links_from_text
+from shardviz.lessons.course import find
+from shardviz.lessons.lesson import Lesson
+from shardviz.lessons.sharing import attempt_of
+from shardviz.notation import parse_layout, parse_mesh
+from shardviz.planner import Plan, Problem, plan
+from shardviz.planner.plan import LOCAL_OPS
+from shardviz.render.exports.subject import JaxProgram, Subject, title_of
+from shardviz.render.exports.writing import target_path, write_file
+from shardviz.stepping.plan_step import question_of_step
+from shardviz.stepping.question import CollectiveQuestion, question_from_options
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from shardviz.compiler import Target
-    from shardviz.drafts.resolve import ResolvedProblem
-    from shardviz.lessons.lesson import Lesson
-    from shardviz.planner import Plan, Problem
-    from shardviz.render.exports.subject import Subject
     from shardviz.stepping.collective_run import CollectiveRun
-    from shardviz.stepping.question import CollectiveQuestion
-
 
 Form = Literal["python", "notebook", "svg", "html", "cast"]
 FORMS = ("python", "notebook", "svg", "html", "cast")
-USUAL_SPEED = 1.0
-"""Rounds a second."""
 EXAMPLES = (
     (
         "A program that prints the collectives of a matmul",
@@ -103,8 +111,6 @@ def command(
     if path is None:
         click.echo(text, nl=not text.endswith("\n"))
         return ExitCode.FINE
-    from shardviz.render.exports.writing import write_file
-
     write_file(path, text)
     click.echo(f"{path}: {len(text.encode()):,} bytes")
     return ExitCode.FINE
@@ -112,8 +118,6 @@ def command(
 
 def written(request: ExportRequest, form: Form) -> str:
     """The file's text. Raises `ShardvizError` where the subject has no such form."""
-    from shardviz.render.exports.subject import JaxProgram
-
     subject = request.subject
     if form == "python":
         from shardviz.render.exports.script import script
@@ -144,8 +148,6 @@ def written(request: ExportRequest, form: Form) -> str:
 
 def _free(output: str, force: bool) -> Path:
     """The file to write. Raises `QuestionError` for a name that no file can have, or that one has."""
-    from shardviz.render.exports.writing import target_path
-
     path = target_path(output)
     if os.path.lexists(path) and not force:
         raise QuestionError(f"there is a file {quote(str(path))} already", "use another name, or add --force")
@@ -157,7 +159,7 @@ EXPORTABLE = ("explain", "step", "layout", "lesson")
 """Those whose words can be exported."""
 PRINTED = {
     "number": "--round",
-    "animate": "--play",
+    "play": "--play",
     "compare": "--compare",
     "no_layout": "--no-layout",
     "with_hlo": "--hlo",
@@ -181,7 +183,7 @@ class ExportRequest:
 
 
 def request_of_words(ctx: click.Context, words: Sequence[str], part: Part | None) -> ExportRequest:
-    """The subject of ``shardviz`` with these words. Raises whatever that command would for them.
+    """The subject of ``shardviz`` with these words. Raises what that command would.
 
     `part` is what of a problem is meant; None is the problem itself, or the step that the words choose.
     """
@@ -209,28 +211,20 @@ def request_of_words(ctx: click.Context, words: Sequence[str], part: Part | None
 def request_of_string(text: str, part: Part | None) -> ExportRequest:
     """The subject of a share string. Raises `ShardvizError` for one that cannot be read, and for an unknown
     lesson."""
-    from shardviz.drafts.command_line import to_command_line
-    from shardviz.drafts.resolve import resolve
-    from shardviz.drafts.share import from_string
-
     if part == "start":
         raise QuestionError("a share string is of a lesson as it stands, not of its start", "name the lesson")
     shared = from_string(text)
     draft, title = shared.draft, ""
     if shared.lesson:
-        from shardviz.lessons.sharing import attempt_of
-
         attempt = attempt_of(shared)
         draft, title = attempt.shown, _title(attempt.lesson)
-    subject = _scene(resolve(draft), shared.screen, part, title)
+    subject = _subject_of(resolve(draft), shared.screen, part, title)
     alone = draft.collective is not None and part is None
     return ExportRequest(replace(subject, command=to_command_line(draft, "step" if alone else "explain")))
 
 
 def _only_collective(plan: Plan) -> int:
     """The number of the one collective of a plan. Raises `QuestionError` where it has none, or several."""
-    from shardviz.planner.plan import LOCAL_OPS
-
     places = [place for place, step in enumerate(plan.steps, 1) if step.op not in LOCAL_OPS]
     if len(places) != 1:
         named = ", ".join(f"{place} ({plan.steps[place - 1].op})" for place in places)
@@ -243,11 +237,6 @@ def _only_collective(plan: Plan) -> int:
 
 def _explained(ctx: click.Context, part: Part | None) -> Subject:
     """The problem of `shardviz explain`, its plan, or one step of it."""
-    from shardviz.cli.explain import is_ranking, refuse_stepping
-    from shardviz.cli.options import problem_from_options
-    from shardviz.planner import plan
-    from shardviz.render.exports.subject import Subject, title_of
-
     given = ctx.params
     if is_ranking(given["einsum"], given["specs"]):
         raise QuestionError("a ranking is many plans, and an export shows one", "give --specs 'XY,Y_->X_'")
@@ -259,8 +248,8 @@ def _explained(ctx: click.Context, part: Part | None) -> Subject:
             raise QuestionError(
                 f"--step is one step, and --as {part} is all of them", "leave out one of them"
             )
-        walk = _walk_of_step(plan(problem), given["step"], *stepping)
-        return Subject(walk, f"Step {given['step']} of {title_of(problem)}: {title_of(walk)}")
+        run = _run_of_step(plan(problem), given["step"], *stepping)
+        return Subject(run, f"Step {given['step']} of {title_of(problem)}: {title_of(run)}")
     if part != "rounds":
         refuse_stepping(given)
     shown: Problem | Plan | CollectiveRun = problem
@@ -268,15 +257,13 @@ def _explained(ctx: click.Context, part: Part | None) -> Subject:
         shown = plan(problem)
     elif part == "rounds":
         planned = plan(problem)
-        shown = _walk_of_step(planned, _only_collective(planned), *stepping)
+        shown = _run_of_step(planned, _only_collective(planned), *stepping)
     target = _target(given["target"]) if is_given(ctx, "target") else None
     return Subject(shown, title_of(shown), target=target)
 
 
 def _target(text: str) -> Target | None:
-    """Whose program is meant: the one target that is named."""
-    from shardviz.compiler import parse_targets
-
+    """The one target that is named, whose program is meant; None for none."""
     targets = parse_targets(text)
     if len(targets) > 1:
         names = ", ".join(target.name for target in targets)
@@ -286,10 +273,6 @@ def _target(text: str) -> Target | None:
 
 def _stepped(ctx: click.Context, part: Part | None) -> Subject:
     """The collective of `shardviz step`."""
-    from shardviz.notation import parse_mesh
-    from shardviz.render.exports.subject import Subject, title_of
-    from shardviz.stepping.question import question_from_options
-
     del part
     given = ctx.params
     names = ("axis", "data", "shape", "spec", "dtype", "algorithm", "pieces")
@@ -300,15 +283,12 @@ def _stepped(ctx: click.Context, part: Part | None) -> Subject:
         mesh=parse_mesh(given["mesh"]),
         **{name: given[name] for name in names},
     )
-    walk = _walk(question, given["topology"], given["latency"], given["bandwidth"])
-    return Subject(walk, title_of(walk))
+    run = _run(question, given["topology"], given["latency"], given["bandwidth"])
+    return Subject(run, title_of(run))
 
 
 def _laid_out(ctx: click.Context, part: Part | None) -> Subject:
     """The array of `shardviz layout`."""
-    from shardviz.notation import parse_layout, parse_mesh
-    from shardviz.render.exports.subject import Subject, title_of
-
     del part
     given = ctx.params
     mesh = parse_mesh(given["mesh"], given["device_order"])
@@ -319,10 +299,6 @@ def _laid_out(ctx: click.Context, part: Part | None) -> Subject:
 
 def _lesson(ctx: click.Context, part: Part | None) -> Subject:
     """A lesson's own program, or what its solution shows, or its start."""
-    from shardviz.drafts.resolve import resolve
-    from shardviz.lessons.course import find
-    from shardviz.render.exports.subject import JaxProgram, Subject
-
     lessons = ctx.params["lessons"]
     if len(lessons) != 1:
         raise QuestionError("an export shows one lesson", "give its number or its name: lesson 11")
@@ -330,48 +306,43 @@ def _lesson(ctx: click.Context, part: Part | None) -> Subject:
     if lesson.program and part is None:
         return Subject(JaxProgram(lesson.program), _title(lesson))
     if part == "start":
-        return _scene(resolve(lesson.setup), lesson.screen, None, _title(lesson))
-    return _scene(resolve(lesson.solution), lesson.screen, part, _title(lesson))
+        return _subject_of(resolve(lesson.setup), lesson.screen, None, _title(lesson))
+    return _subject_of(resolve(lesson.solution), lesson.screen, part, _title(lesson))
 
 
 def _title(lesson: Lesson) -> str:
     return f"Lesson {lesson.number}: {lesson.title}" if lesson.number else lesson.title
 
 
-def _scene(scene: ResolvedProblem, screen: str, part: Part | None, title: str = "") -> Subject:
+def _subject_of(resolved: ResolvedProblem, screen: str, part: Part | None, title: str = "") -> Subject:
     """The subject of a screen: its form's own collective, else its problem, or the plan; `title` goes before
     its own."""
-    from shardviz.render.exports.subject import Subject, title_of
-
-    shown: Problem | Plan | CollectiveRun = scene.problem
-    if scene.collective is not None and part in (None, "rounds"):
-        shown = _walk(scene.collective)
+    shown: Problem | Plan | CollectiveRun = resolved.problem
+    if resolved.collective is not None and part in (None, "rounds"):
+        shown = _run(resolved.collective)
     elif part == "rounds":
-        shown = _walk_of_step(scene.plan, _only_collective(scene.plan))
+        shown = _run_of_step(resolved.plan, _only_collective(resolved.plan))
     elif part == "plan" or (part is None and screen == "plan"):
-        shown = scene.plan
+        shown = resolved.plan
     return Subject(shown, f"{title}. {title_of(shown)}" if title else title_of(shown))
 
 
-def _walk_of_step(
+def _run_of_step(
     plan: Plan,
     number: int,
     algorithm: str | None = None,
     latency: str | None = None,
     bandwidth: str | None = None,
 ) -> CollectiveRun:
-    from shardviz.stepping.plan_step import question_of_step
-
-    return _walk(question_of_step(plan, number, algorithm), None, latency, bandwidth)
+    return _run(question_of_step(plan, number, algorithm), None, latency, bandwidth)
 
 
-def _walk(
+def _run(
     question: CollectiveQuestion,
     topology: str | None = None,
     latency: str | None = None,
     bandwidth: str | None = None,
 ) -> CollectiveRun:
-    from shardviz.hardware.links import links_from_text
     from shardviz.stepping.collective_run import CollectiveRun
 
     return CollectiveRun(

@@ -1,16 +1,22 @@
-"""The group of commands: each is imported when it is called, so that `--help` answers at once."""
+"""The group of commands, each imported when it is called, so that `--help` answers at once; and the run of
+one command line, whose failures become messages on stderr and an exit code."""
 
 from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import Any
 
 import click
 
-from shardviz.cli import options
+from shardviz import __version__
+from shardviz.cli.output import MIN_WIDTH, print_error
+from shardviz.cli.process import COMPLETION, ExitCode
+from shardviz.cli.streams import Unwritable
+from shardviz.errors import NotationError, QuestionError, ShardvizError, quote
 
 COMMANDS = {
     "tui": "The application: build a mesh, split the arrays, watch what happens.",
@@ -78,7 +84,7 @@ class HelpContext(click.Context):
             self.color = False
         if self.terminal_width is None:
             columns = shutil.get_terminal_size().columns
-            self.terminal_width = max(min(columns, MAX_WIDTH), options.MIN_WIDTH)
+            self.terminal_width = max(min(columns, MAX_WIDTH), MIN_WIDTH)
 
 
 class ExampleCommand(click.Command):
@@ -140,8 +146,6 @@ class LazyGroup(ExampleCommand, click.Group):
         if is_unknown and not ctx.resilient_parsing:
             from difflib import get_close_matches
 
-            from shardviz.errors import QuestionError, quote
-
             close = get_close_matches(args[0], (*COMMANDS, "--help", "--version"), n=1)
             raise QuestionError(
                 f"there is no command {quote(args[0])}",
@@ -158,30 +162,73 @@ def commands_with(option: str) -> list[str]:
     ]
 
 
-def _print_version(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None:
-    if wanted and not ctx.resilient_parsing:
-        from shardviz import __version__
-
-        click.echo(f"shardviz {__version__}")
-        ctx.exit()
-
-
 @click.group(
     cls=LazyGroup,
     examples=EXAMPLES,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-@click.option(
-    "--version",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_print_version,
-    help="Print the version.",
-)
+@click.version_option(__version__, message="shardviz %(version)s", help="Print the version.")
 @click.pass_context
 def shardviz(ctx: click.Context) -> None:
     """See where every shard lives and which collectives jit inserts, for any JAX mesh, in a terminal."""
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
+
+
+NEGATIVE_HINT = "write sizes of 0 or more: 16384x16384"
+
+
+def run(args: Sequence[str] | None = None) -> int:
+    """Run one command line (by default the process's own) and return its exit code."""
+    try:
+        if instruction := os.environ.get(COMPLETION):
+            from shardviz.cli.completion import answer_shell
+
+            result = answer_shell(instruction)
+        else:
+            result = shardviz.main(args, prog_name="shardviz", standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.Exit as exit_:
+        return exit_.exit_code
+    except click.ClickException as error:
+        print_error(*_reworded(error))
+        return ExitCode.QUESTION
+    except ShardvizError as error:
+        print_error(error.message, _hint(error))
+        return error.exit_code
+    except Unwritable as error:
+        if error.reader_left:
+            return ExitCode.FINE
+        print_error(
+            f"cannot write to standard output: {error.reason}",
+            "see where stdout goes, or print to a terminal",
+        )
+        return ExitCode.QUESTION
+    return result if isinstance(result, int) else ExitCode.FINE
+
+
+def _reworded(error: click.ClickException) -> tuple[str, str]:
+    """click's error as our message and hint."""
+    close = getattr(error, "possibilities", None)
+    message = " ".join((error.message if close else error.format_message()).split()).rstrip(".")
+    if isinstance(error, click.NoSuchOption) and error.option_name[1:2].isdigit():
+        return f"a number cannot be negative, and {error.option_name} is not an option", NEGATIVE_HINT
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else "shardviz"
+    hint = f"did you mean {close[0]}?" if close else f"{command} --help lists what it takes"
+    if message.startswith("Got unexpected extra") or getattr(error, "option_name", "")[:2] == "->":
+        hint = f"put a value with spaces or -> in quotes; {hint}"
+    elif isinstance(error, click.NoSuchOption):
+        name = error.option_name
+        is_near = any(each.startswith(name) or name.startswith(each) for each in (close or ())[:1])
+        if not is_near and (others := commands_with(name)):
+            hint = f"it is an option of {', '.join(others)}"
+    return message[:1].lower() + message[1:], hint
+
+
+def _hint(error: ShardvizError) -> str:
+    """The error's hint; for text whose ``->`` has lost its end to the shell, what keeps it together."""
+    if isinstance(error, NotationError) and error.text.endswith("-") and error.start == len(error.text) - 1:
+        return "put text with -> in quotes, as in 'bd,df->bf': without them the shell writes to a file"
+    return error.hint

@@ -1,22 +1,31 @@
-"""`shardviz hlo`: the collectives in any compiled program."""
+"""`shardviz hlo`: the collectives in any compiled program, from a file or standard input of any bytes."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import gzip
+import io
+import sys
+import zlib
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import click
 
 from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
-from shardviz.cli.messages import print_note
+from shardviz.cli.output import CommandOutput, print_json, print_note
 from shardviz.cli.process import ExitCode
-from shardviz.errors import QuestionError
+from shardviz.errors import QuestionError, plural, quote
+from shardviz.hlo import read
+from shardviz.hlo.listing import Listing, list_hlo
+from shardviz.hlo.mlir.shardy import is_mlir
+from shardviz.hlo.module import is_hlo
+from shardviz.notation import parse_mesh
 
 if TYPE_CHECKING:
-    from shardviz.cli.screen import Screen
     from shardviz.hlo import HloModule, ShardyModule
-    from shardviz.hlo.listing import Listing
     from shardviz.sharding import Mesh
+
 
 MAX_NOTES = 5
 """Notes on text that cannot be read; `--json` has all of them."""
@@ -36,38 +45,22 @@ EXAMPLES = (
 )
 @click.option("--device-order", metavar="ID,…", help="Device ids in the mesh's order, to show groups with.")
 @click.option("--picture", is_flag=True, help="Show the program in its order instead.")
-@options.as_json
-@options.page
+@options.output
 def command(
-    file: str,
-    mesh: str | None,
-    device_order: str | None,
-    picture: bool,
-    as_json: bool,
-    width: int | None,
-    color: str,
+    file: str, mesh: str | None, device_order: str | None, picture: bool, output: CommandOutput
 ) -> ExitCode:
     """Show which collectives the program in FILE has: how many, how large, along which axes, from which line.
 
     FILE holds HLO, StableHLO or Shardy text, as compiled.as_text() or XLA's dumps have it; - reads standard
     input, and gzip is unpacked. Counts go through loops. What cannot be read is told, and makes it exit 2.
     """
-    from shardviz.cli.program_text import read_text
-
-    if picture and as_json:
+    if picture and output.as_json:
         raise QuestionError("--picture and --json cannot be combined", "leave out one of them")
     if mesh is None and device_order is not None:
         raise QuestionError("--device-order is the order of a mesh's devices", "add --mesh X=2,Y=4")
-    from shardviz.cli.screen import screen
-    from shardviz.notation import parse_mesh
-
     given = None if mesh is None else parse_mesh(mesh, device_order)
     text = read_text(file)
     if picture:
-        from shardviz.hlo.listing import list_hlo
-        from shardviz.hlo.mlir.shardy import is_mlir
-        from shardviz.hlo.module import is_hlo
-
         if is_mlir(text) and not is_hlo(text):
             raise QuestionError(
                 "--picture draws a compiled program, and this is not compiled yet",
@@ -75,38 +68,34 @@ def command(
             )
         listing = list_hlo(text, given, infer=True)
         code = _note(listing.module)
-        _draw(listing, given, screen(width, color))
+        _draw(listing, given, output)
         return code
-    from shardviz.hlo import read
-
     module = read(text, given, infer=True)
     del text
     code = _note(module)
-    if as_json:
-        from shardviz.cli.screen import print_json
+    if output.as_json:
         from shardviz.documents.programs import hlo_document
 
         print_json(hlo_document(module, given))
         return code
     from shardviz.render.programs.hlo_view import hlo_view
 
-    page = screen(width, color)
-    page.show(hlo_view(module, given, page.width, page.palette))
+    output.show(hlo_view(module, given, output.width, output.palette))
     return code
 
 
-def _draw(listing: Listing, given: Mesh | None, page: Screen) -> None:
-    """The program, some lines after the other, so that a reader who has seen enough need not wait."""
+def _draw(listing: Listing, given: Mesh | None, output: CommandOutput) -> None:
+    """Print the program, some lines after the other: a reader who has seen enough need not wait."""
     from rich.text import Text
 
     from shardviz.render.programs.hlo_picture import HloPicture
     from shardviz.render.programs.hlo_view import module_lines
 
-    page.show([*module_lines(listing.module, given, page.width, page.palette), Text()])
-    picture = HloPicture(listing, page.width, page.palette)
+    output.show([*module_lines(listing.module, given, output.width, output.palette), Text()])
+    picture = HloPicture(listing, output.width, output.palette)
     count = len(listing.lines)
     for start in range(0, count, LINES_AT_ONCE):
-        page.show([picture.line(number) for number in range(start, min(start + LINES_AT_ONCE, count))])
+        output.show([picture.line(number) for number in range(start, min(start + LINES_AT_ONCE, count))])
 
 
 def _note(module: HloModule | ShardyModule) -> ExitCode:
@@ -115,10 +104,118 @@ def _note(module: HloModule | ShardyModule) -> ExitCode:
     if module.unread_collectives and not module.collectives:
         raise QuestionError(unread[0], HINT)
     for words in unread[:MAX_NOTES]:
-        print_note(f"{words}")
+        print_note(words)
     if len(unread) > MAX_NOTES:
         print_note(f"and {len(unread) - MAX_NOTES} more, which --json lists")
     if not unread:
         return ExitCode.FINE
     click.echo(f"hint: {HINT}", err=True)
     return ExitCode.QUESTION
+
+
+STDIN = "-"
+MAX_BYTES = 2**31
+"""No compiler writes more text about one program."""
+MAX_UNPACKED = 2**29
+"""Of gzip, a thousandth of a text may be its file: what is unpacked is bounded more closely."""
+CHUNK = 2**22
+HEAD = 2**13
+"""Bytes that are looked at before anything is read."""
+GZIP = b"\x1f\x8b"
+UTF16 = (b"\xff\xfe", b"\xfe\xff")
+UTF8_MARK = b"\xef\xbb\xbf"
+HOW = "save compiled.as_text(), or let XLA dump text: XLA_FLAGS='--xla_dump_to=DIR --xla_dump_hlo_as_text'"
+
+
+def read_text(name: str) -> str:
+    """The text of a file, ``-`` for standard input; gzip is unpacked, lines end in ``\\n``.
+
+    A note on stderr tells what was cut off or is not UTF-8; it is read as far as possible. Raises
+    `QuestionError` where there is no text.
+    """
+    if not name:
+        raise QuestionError("a file without a name", f"name a file, or {STDIN} for standard input")
+    where = "standard input" if name == STDIN else quote(name)
+    try:
+        if name == STDIN:
+            if sys.stdin is None:
+                raise QuestionError("standard input is closed", "name a file, or pipe a text in")
+            if sys.stdin.isatty():
+                print_note("reading the terminal; ctrl-D ends the text")
+            data = _contents(cast("io.BufferedReader", sys.stdin.buffer), where)
+        else:
+            with Path(name).open("rb") as file:
+                data = _contents(file, where)
+    except FileNotFoundError:
+        raise QuestionError(f"file {where} does not exist", HOW) from None
+    except IsADirectoryError:
+        raise QuestionError(f"{where} is a folder", _a_text_in(Path(name))) from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise QuestionError(f"cannot read {where}: {reason}", HOW) from None
+    if not data.strip():
+        raise QuestionError(f"{where} is empty", HOW)
+    return _decoded(data, where)
+
+
+def _contents(stream: io.BufferedReader, where: str) -> bytearray:
+    head = stream.peek(len(GZIP))
+    if not head:
+        # A terminal would wait for more after its end.
+        return bytearray()
+    packed = head.startswith(GZIP)
+    source = cast("io.BufferedReader", gzip.GzipFile(fileobj=stream)) if packed else stream
+    data = bytearray()
+    try:
+        _check(source.peek(HEAD), where)
+        while chunk := source.read1(CHUNK):
+            data += chunk
+            if packed and len(data) > MAX_UNPACKED:
+                raise QuestionError(
+                    f"{where} unpacks to more than {MAX_UNPACKED:,} bytes",
+                    "unpack it with gunzip, and cut out the module that matters",
+                )
+            if len(data) > MAX_BYTES:
+                raise QuestionError(
+                    f"{where} has more than {MAX_BYTES:,} bytes", "cut out the module that matters"
+                )
+    except (EOFError, zlib.error) as error:
+        if not data:
+            raise QuestionError(
+                f"{where} cannot be unpacked: {error}", "unpack it, or save it again"
+            ) from None
+        print_note(f"{where} breaks off: {error}")
+    return data
+
+
+def _check(head: bytes, where: str) -> None:
+    """Raise `QuestionError` where the first bytes are none of a text in ASCII or UTF-8."""
+    pairs = len(head) > 1 and not (any(head[::2]) and any(head[1::2]))
+    if head.startswith(UTF16) or (pairs and any(head)):
+        raise QuestionError(f"{where} is UTF-16", "turn it into UTF-8: iconv -f UTF-16 -t UTF-8")
+    if 0 in head:
+        raise QuestionError(f"{where} is binary, not text", HOW)
+
+
+def _decoded(data: bytearray, where: str) -> str:
+    if data.startswith(UTF8_MARK):
+        del data[: len(UTF8_MARK)]
+    if b"\r" in data:
+        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        text = data.decode(errors="replace")
+        bad = text.count(chr(0xFFFD))
+        print_note(f"not UTF-8 in {where}: {plural(bad, 'character')}")
+        return text
+
+
+def _a_text_in(folder: Path) -> str:
+    """Advice for a folder of dumps: its final program, if it has one."""
+    try:
+        names = sorted(path.name for path in folder.iterdir() if path.suffix in (".txt", ".mlir"))
+    except OSError:
+        names = []
+    final = [name for name in names if name.endswith("after_optimizations.txt")] or names
+    return f"name a file in it, such as {final[0]}" if final else "name a file"

@@ -6,7 +6,9 @@ import click
 
 from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
+from shardviz.cli.output import CommandOutput, print_json
 from shardviz.errors import QuestionError
+from shardviz.notation import parse_layout, parse_mesh
 
 MAX_LISTED = 2**20
 EXAMPLES = (
@@ -37,8 +39,7 @@ EXAMPLES = (
     help="With --style jax: what stands before the numbers.",
 )
 @click.option("--devices", is_flag=True, help="List every device with its slices, too.")
-@options.as_json
-@options.page
+@options.output
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -50,34 +51,25 @@ def command(
     style: str,
     device_kind: str,
     devices: bool,
-    as_json: bool,
-    width: int | None,
-    color: str,
+    output: CommandOutput,
 ) -> None:
     """Draw which slice of an array of SHAPE, such as 16384x16384, every device of a mesh holds."""
-    from shardviz.notation import parse_layout, parse_mesh
-
     chosen = options.is_given(ctx, "dtype")
     layout = parse_layout(shape, parse_mesh(mesh, device_order), spec, dtype if chosen else None)
-    if as_json:
+    if output.as_json:
         if layout.mesh.size > MAX_LISTED:
             raise QuestionError(
                 f"--json lists every device, and the mesh {layout.mesh} has {layout.mesh.size:,}",
                 f"use a mesh of up to {MAX_LISTED:,} devices, or leave out --json for a summary",
             )
-        from shardviz.cli.screen import print_json
         from shardviz.documents.plans import layout_document
 
         print_json(layout_document(layout))
-        return
-    from shardviz.cli.screen import screen
-
-    page = screen(width, color)
-    if style == "jax":
+    elif style == "jax":
         from shardviz.render.layouts.jax_style import MAX_WIDTH, jax_style
 
-        click.echo(jax_style(layout, device_kind, width or min(page.width, MAX_WIDTH)), nl=False)
-        return
-    from shardviz.render.layouts.layout_canvas import layout_view
+        click.echo(jax_style(layout, device_kind, output.columns or min(output.width, MAX_WIDTH)), nl=False)
+    else:
+        from shardviz.render.layouts.layout_canvas import layout_view
 
-    page.show(layout_view(layout, page.width, page.palette, devices))
+        output.show(layout_view(layout, output.width, output.palette, devices))

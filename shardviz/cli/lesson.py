@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
 
 import click
 
 from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
-from shardviz.cli.launch import no_terminal, open_app
-from shardviz.cli.messages import print_note
+from shardviz.cli.output import CommandOutput, print_json, print_note
 from shardviz.cli.process import ExitCode
+from shardviz.cli.streams import no_terminal
 from shardviz.errors import QuestionError, plural
-
-if TYPE_CHECKING:
-    from shardviz.lessons.progress import Progress
+from shardviz.lessons.course import course, faults, find
+from shardviz.lessons.progress import Progress, load
 
 EXAMPLES = (
     ("The course, and how far you are", "shardviz lesson"),
@@ -39,8 +37,7 @@ MODES = ("list", "check", "reset", "present")
 )
 @click.option("--reset", is_flag=True, help="Forget how far you are, in all lessons without LESSON.")
 @click.option("--yes", is_flag=True, help="With --reset: do not ask.")
-@options.as_json
-@options.page
+@options.output
 def command(
     lessons: tuple[str, ...],
     as_list: bool,
@@ -48,25 +45,23 @@ def command(
     check: bool,
     reset: bool,
     yes: bool,
-    as_json: bool,
-    width: int | None,
-    color: str,
+    output: CommandOutput,
 ) -> int:
     """Learn by predicting and changing: the course, or one LESSON of it.
 
     LESSON is a number, a name, or the path of a lesson file of your own.
     """
     given = dict(zip(MODES, (as_list, check, reset, present), strict=True))
-    mode = _mode(given, lessons, yes, as_json)
+    mode = _mode(given, lessons, yes, output.as_json)
     if mode == "check":
         from shardviz.cli.lesson_check import check_lessons
 
-        return check_lessons(lessons, as_json)
+        return check_lessons(lessons, output.as_json)
     if mode == "reset":
         return _reset_progress(lessons, yes)
     if not lessons:
-        return _list_lessons(as_json, width, color)
-    return _open_lesson(lessons[0], present, as_json, width, color)
+        return _list_lessons(output)
+    return _open_lesson(lessons[0], present, output)
 
 
 def _mode(given: dict[str, bool], lessons: tuple[str, ...], yes: bool, as_json: bool) -> str:
@@ -91,54 +86,44 @@ def _mode(given: dict[str, bool], lessons: tuple[str, ...], yes: bool, as_json: 
     return mode
 
 
-def _open_lesson(text: str, present: bool, as_json: bool, width: int | None, color: str) -> int:
+def _open_lesson(text: str, present: bool, output: CommandOutput) -> int:
     """Open the lesson that `text` names, at the stage where it was left; before a class from its start."""
-    from shardviz.lessons.course import find
-
     lesson = find(text)
-    if as_json:
-        from shardviz.cli.screen import print_json
+    if output.as_json:
         from shardviz.documents.course import LESSON
 
         print_json(LESSON.document(lesson=lesson))
         return ExitCode.FINE
     if reason := no_terminal():
-        from shardviz.cli.screen import screen
         from shardviz.render.lessons.course import lesson_page
 
-        print_note(f"{reason}")
-        page = screen(width, color)
-        page.show(lesson_page(lesson, page.width))
+        print_note(reason)
+        output.show(lesson_page(lesson, output.width))
         return ExitCode.FINE
+    from shardviz.cli.launch import open_app
+
     return open_app(lesson=lesson, present=present)
 
 
-def _list_lessons(as_json: bool, width: int | None, color: str) -> int:
+def _list_lessons(output: CommandOutput) -> int:
     """List the course, with the state of every lesson, and say what opens the next one."""
-    from shardviz.lessons.course import course, faults
-
     progress = _progress()
     for fault in faults():
-        print_note(f"{fault.message}")
+        print_note(fault.message)
     entries = [progress.entry(lesson) for lesson in course()]
-    if as_json:
-        from shardviz.cli.screen import print_json
+    if output.as_json:
         from shardviz.documents.course import LESSONS
 
         print_json(LESSONS.document(lessons=entries))
-        return ExitCode.FINE
-    from shardviz.cli.screen import screen
-    from shardviz.render.lessons.course import course_page
+    else:
+        from shardviz.render.lessons.course import course_page
 
-    page = screen(width, color)
-    page.show(course_page(entries, page.width))
+        output.show(course_page(entries, output.width))
     return ExitCode.FINE
 
 
 def _reset_progress(texts: tuple[str, ...], is_sure: bool) -> int:
     """Forget one lesson, or all; on a terminal only when that is wanted. Raises `StateError`."""
-    from shardviz.lessons.course import find
-
     lesson = find(texts[0]) if texts else None
     what = "the whole course" if lesson is None else f"“{lesson.title}”"
     if not is_sure and sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty():
@@ -159,9 +144,7 @@ def _reset_progress(texts: tuple[str, ...], is_sure: bool) -> int:
 
 def _progress() -> Progress:
     """The learner's progress; what is wrong with its file is told on stderr."""
-    from shardviz.lessons.progress import load
-
     progress = load()
     if progress.notice:
-        print_note(f"{progress.notice}")
+        print_note(progress.notice)
     return progress

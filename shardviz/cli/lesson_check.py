@@ -18,7 +18,7 @@ from pathlib import Path
 import click
 
 from shardviz.cli import lesson_runner as script
-from shardviz.cli.messages import print_note, working
+from shardviz.cli.output import print_note, working
 from shardviz.cli.process import ExitCode, on_signal
 from shardviz.cli.target_session import started_worker
 from shardviz.collectives import Frames
@@ -36,7 +36,7 @@ from shardviz.lessons.jax_questions import (
 )
 from shardviz.lessons.lesson import Lesson
 from shardviz.lessons.table import LessonError, quote_name
-from shardviz.render.lessons.fits import fits
+from shardviz.render.lessons.guide import fits
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 from shardviz.stepping.verdict import ask_jax, compare_with_jax
 
@@ -127,7 +127,7 @@ def check_lessons(texts: Sequence[str], as_json: bool) -> int:
                 click.echo("\n".join(each.lines))
     wrong = [each for each in checked if each.complaints]
     if as_json:
-        from shardviz.cli.screen import print_json
+        from shardviz.cli.output import print_json
         from shardviz.documents.course import LESSON_CHECK
 
         print_json(LESSON_CHECK.document(lessons=checked, note=silence))

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import reduce
+from functools import reduce, wraps
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
+from shardviz.cli.output import MIN_WIDTH, CommandOutput
+from shardviz.cli.streams import write_ascii
 from shardviz.drafts.form import COLLECTIVE_FIELDS, PROBLEM_FIELDS, TABLE_KEYS, Field
 from shardviz.errors import QuestionError
+from shardviz.notation import parse_mesh
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -19,9 +22,6 @@ if TYPE_CHECKING:
 
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-MIN_WIDTH = 40
-"""Columns below which pictures cannot be drawn."""
 
 
 class Count(click.IntRange):
@@ -119,9 +119,6 @@ timeout = click.option(
     show_default=True,
     help="Time limit of each target; inf for none.",
 )
-as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
-
-
 links = _all(
     click.option("--latency", metavar="TIME", help="Of one hop of a collective; 1us if none."),
     click.option(
@@ -131,11 +128,11 @@ links = _all(
     ),
 )
 """The links that a collective runs over."""
-answers = _all(
+rounds = _all(
     click.option(
         "--round", "number", type=Count(), metavar="N", help="Show one round; 0 is before the first."
     ),
-    click.option("--play", "animate", is_flag=True, help="Play the rounds in place; any key stops."),
+    click.option("--play", is_flag=True, help="Play the rounds in place; any key stops."),
     click.option(
         "--speed", type=Positive("speed"), metavar="N", help="With --play: rounds a second; 1 if none."
     ),
@@ -146,8 +143,6 @@ answers = _all(
 
 def _write_plainly(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:
     if wanted and not ctx.resilient_parsing:
-        from shardviz.cli.streams import write_ascii
-
         write_ascii()
 
 
@@ -161,22 +156,30 @@ plain = click.option(
 )
 
 
-page = _all(
-    click.option(
-        "--width",
-        type=Count(MIN_WIDTH, 1000),
-        metavar="COLUMNS",
-        help="Columns to use instead of the terminal's.",
-    ),
-    click.option(
-        "--color",
-        type=click.Choice(["auto", "always", "never"]),
-        default="auto",
-        help="Colour: auto, always or never.",
-    ),
-    plain,
-)
-"""The layout of the output."""
+def output(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of the output, which the command gets as an `CommandOutput` named ``output``."""
+
+    @wraps(command)
+    def shown(*given: Any, as_json: bool, width: int | None, color: str, **more: Any) -> Any:
+        return command(*given, output=CommandOutput(as_json, width, color), **more)
+
+    add = _all(
+        click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead."),
+        click.option(
+            "--width",
+            type=Count(MIN_WIDTH, 1000),
+            metavar="COLUMNS",
+            help="Columns to use instead of the terminal's.",
+        ),
+        click.option(
+            "--color",
+            type=click.Choice(["auto", "always", "never"]),
+            default="auto",
+            help="Colour: auto, always or never.",
+        ),
+        plain,
+    )
+    return add(shown)
 
 
 def problem_from_options(
@@ -194,7 +197,6 @@ def problem_from_options(
 
     Raises `QuestionError` for options that do not state one.
     """
-    from shardviz.notation import parse_mesh
     from shardviz.planner import problem_from_text
 
     if sizes is not None and not sizes.strip():

@@ -9,7 +9,10 @@ import click
 from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
 from shardviz.cli.options import of_field
+from shardviz.cli.output import CommandOutput, print_json, wait_for
 from shardviz.cli.process import ExitCode
+from shardviz.cli.target_session import started_worker
+from shardviz.compiler import parse_targets
 from shardviz.drafts.form import SPECS
 from shardviz.errors import CompilerError, QuestionError, TargetError
 
@@ -63,25 +66,20 @@ class StageNumber(click.ParamType):  # type: ignore[type-arg]
     help="Show what stage N changed in the program; without N every stage.",
 )
 @options.timeout
-@options.as_json
-@options.page
+@options.output
 def command(
     einsum: str,
     specs: str | None,
     target: str,
     diff: int | str | None,
     timeout: float,
-    as_json: bool,
-    width: int | None,
-    color: str,
+    output: CommandOutput,
     **problem: Any,
 ) -> int:
     """Follow EINSUM through a compiler: the passes that changed its shardings or its collectives.
 
     EINSUM is an einsum, a chain of them with semicolons, or a product as the scaling book writes it.
     """
-    from shardviz.cli.target_session import started_worker
-
     asked = _one_target(target)
     if not (specs or "").strip() and "[" not in einsum:
         raise QuestionError(
@@ -89,28 +87,22 @@ def command(
             "give --specs 'XY,Y_->X_'; shardviz explain ranks all of them",
         )
     with started_worker(timeout, asked) as worker:
-        from shardviz.cli.messages import wait_for
-        from shardviz.cli.screen import print_json, screen
-
         stated = options.problem_from_options(einsum, specs, **problem)
-        page = screen(width, color)
         traced = wait_for(worker.trace(stated, asked), asked.name)
     _check(traced)
     diffs = _chosen(diff, len(traced.stages))
-    if as_json:
+    if output.as_json:
         from shardviz.documents.programs import passes_document
 
         print_json(passes_document(traced, stated, diffs))
     else:
         from shardviz.render.programs.passes_view import passes_view
 
-        page.show(passes_view(traced, stated, page.width, page.palette, diffs))
+        output.show(passes_view(traced, stated, output.width, output.palette, diffs))
     return ExitCode.FINE
 
 
 def _one_target(text: str) -> Target:
-    from shardviz.compiler import parse_targets
-
     targets = parse_targets(text)
     if len(targets) != 1:
         asked = f"{len(targets)} targets are given" if targets else "none is given"

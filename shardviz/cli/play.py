@@ -1,7 +1,7 @@
 """Pictures one after another in the same place of a terminal, until the last one or a key.
 
-The terminal's second screen is used, so that a resize leaves nothing behind, and whatever happens the first
-one comes back as it was: cursor, echo and modes.
+The terminal's second screen is used, so that a resize leaves nothing behind. The first one always comes back
+as it was: cursor, echo and modes.
 """
 
 from __future__ import annotations

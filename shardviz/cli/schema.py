@@ -6,6 +6,7 @@ import click
 
 from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
+from shardviz.cli.output import print_json
 from shardviz.documents.kinds import KINDS, schema_of
 
 EXAMPLES = (
@@ -21,8 +22,6 @@ EXAMPLES = (
 def command(ctx: click.Context, kind: str | None) -> None:
     """Print the schema of a KIND of document, in JSON Schema 2020-12; without KIND list the kinds."""
     if kind is not None:
-        from shardviz.cli.screen import print_json
-
         print_json(schema_of(kind))
         return
     kinds = ctx.make_formatter()

@@ -11,7 +11,7 @@ import click
 
 from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
-from shardviz.cli.messages import print_note
+from shardviz.cli.output import print_note
 from shardviz.cli.process import ExitCode
 from shardviz.errors import QuestionError, plural
 

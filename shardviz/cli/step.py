@@ -1,15 +1,38 @@
-"""`shardviz step`: a collective, round by round, value by value."""
+"""`shardviz step`: a collective round by round, value by value: all rounds or one, played, compared or as
+JSON, and verified by JAX. `shardviz explain --step` shows a plan's collective in the same way."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
+from shardviz.cli.output import CommandOutput, print_json, print_note, wait_for, working
+from shardviz.cli.process import ExitCode
+from shardviz.cli.target_session import WorkerSession
 from shardviz.collectives.operations import PARAMETERS, check_operation, takers
+from shardviz.compiler import TARGETS
+from shardviz.errors import CompilerError, QuestionError, ShardvizError, TargetError, plural
+from shardviz.hardware.links import links_from_text
+from shardviz.notation import parse_mesh
+from shardviz.stepping.question import question_from_options
+from shardviz.stepping.verdict import ask_jax, compare_with_jax
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from shardviz.collectives import Schedule
+    from shardviz.compiler import CompilerRequest, ExecutionResult
+    from shardviz.hardware.links import Links
+    from shardviz.render.palette import Palette
+    from shardviz.stepping.collective_run import CollectiveRun
+    from shardviz.stepping.question import CollectiveQuestion
+    from shardviz.stepping.verdict import Verdict
 
 EXAMPLES = (
     ("Four numbers, gathered around a ring", "shardviz step all_gather --mesh i=4 --data 3,9,5,2"),
@@ -17,6 +40,8 @@ EXAMPLES = (
     ("Every algorithm for it, on eight devices", "shardviz step psum --mesh i=8 --compare"),
 )
 MAX_PIECES = 1024
+USUAL_SPEED = 1.0
+"""Rounds a second."""
 
 
 def _parameters(command: Callable[..., int]) -> Callable[..., int]:
@@ -41,7 +66,7 @@ def _parameters(command: Callable[..., int]) -> Callable[..., int]:
     "--pieces", type=options.Count(1, MAX_PIECES), metavar="N", help="How many pieces a pipeline sends."
 )
 @_parameters
-@options.answers
+@options.rounds
 @click.option(
     "--topology", metavar="NAME", help="Links: ring, line, torus, switch, 4x4; a ring or a torus if none."
 )
@@ -52,8 +77,7 @@ def _parameters(command: Callable[..., int]) -> Callable[..., int]:
     help="Devices on which JAX verifies: cpu, real or none; cpu if not given.",
 )
 @options.timeout
-@options.as_json
-@options.page
+@options.output
 def command(
     operation: str,
     mesh: str,
@@ -65,7 +89,7 @@ def command(
     algorithm: str | None,
     pieces: int | None,
     number: int | None,
-    animate: bool,
+    play: bool,
     speed: float | None,
     compare: bool,
     topology: str | None,
@@ -73,9 +97,7 @@ def command(
     bandwidth: str | None,
     on: str | None,
     timeout: float,
-    as_json: bool,
-    width: int | None,
-    color: str,
+    output: CommandOutput,
     **parameters: Any,
 ) -> int:
     """Step through a collective: which device sends what to which in every round, and what each then holds.
@@ -83,17 +105,11 @@ def command(
     OP is JAX's name: all_gather, psum, pmean, pmax, pmin, psum_scatter, all_to_all, ppermute, pbroadcast or
     ragged_all_to_all.
     """
-    from shardviz.cli.step_output import StepOptions, Verifier, print_step
-
     check_operation(operation, parameters)
-    shown = StepOptions(number, animate, speed, compare, as_json, width, color)
+    shown = StepOptions(output, number, play, speed, compare)
     shown.check(on)
     # JAX loads in a process of its own while this one computes and draws.
     with Verifier("none" if compare else on, timeout) as verifier:
-        from shardviz.hardware.links import links_from_text
-        from shardviz.notation import parse_mesh
-        from shardviz.stepping.question import question_from_options
-
         question = question_from_options(
             operation,
             parameters,
@@ -108,3 +124,216 @@ def command(
         )
         links = links_from_text(question.schedule.pattern.dims, topology, latency, bandwidth)
         return print_step(question, links, verifier, shown)
+
+
+@dataclass(frozen=True)
+class StepOptions:
+    """The options that say how a collective is shown.
+
+    `number` is the round to show, None for all. `speed` is in rounds a second, None for the usual one.
+    """
+
+    output: CommandOutput
+    number: int | None = None
+    play: bool = False
+    speed: float | None = None
+    compare: bool = False
+
+    def check(self, verifier: str | None, option: str = "--on") -> None:
+        """Raise `QuestionError` for options that cannot be combined, and for playing without a terminal.
+
+        `verifier` is the value of `option`, None where it is not given.
+        """
+        modes = {
+            "--round": self.number is not None,
+            "--play": self.play,
+            "--compare": self.compare,
+            "--json": self.output.as_json,
+        }
+        chosen = [mode for mode, wanted in modes.items() if wanted]
+        if len(chosen) > 1 and chosen != ["--compare", "--json"]:
+            raise QuestionError(
+                f"{chosen[0]} and {chosen[1]} cannot be combined",
+                f"leave out one: {chosen[1]} or {chosen[0]}",
+            )
+        if self.speed is not None and not self.play:
+            raise QuestionError("--speed is the speed of --play", "add --play, or leave out --speed")
+        if self.compare and verifier not in (None, "none"):
+            raise QuestionError(
+                f"--compare runs nothing that {option} {verifier} could verify",
+                f"leave out --compare or {option}",
+            )
+        if self.play:
+            from shardviz.cli.play import check_terminal
+
+            check_terminal()
+
+
+class Verifier(WorkerSession):
+    """JAX, which runs the same collective in a process of its own, so that its results stand beside ours.
+
+    `on` is cpu, real or none; None is cpu, and then nothing that goes wrong is an error. `timeout` is in
+    seconds, `option` is where the command line chooses the verifier.
+    """
+
+    def __init__(self, on: str | None, timeout: float, option: str = "--on") -> None:
+        self._target = None if on == "none" else TARGETS[on or "cpu"]
+        super().__init__(timeout, *([self._target] if self._target else []))
+        self.silence = ""
+        """The reason why JAX is not asked, where it would have been."""
+        self._chosen = on is not None
+        self._option = option
+        self._pending: CompilerRequest[ExecutionResult] | None = None
+
+    def ask(self, question: CollectiveQuestion) -> None:
+        """Send the collective and its numbers to JAX.
+
+        Raises `TargetError` where there are no numbers, or more devices than the target has, and the
+        target was chosen.
+        """
+        if self._worker is None or self._target is None:
+            return
+        try:
+            self._pending = ask_jax(self._worker, question, self._target)
+        except TargetError as error:
+            if self._chosen:
+                raise TargetError(error.message, self._reworded(error.hint)) from error
+            self.silence = f"not verified by JAX: {error.message}"
+
+    def verdict(self, run: CollectiveRun) -> Verdict | None:
+        """JAX's verdict on the run, as soon as it is ready; None where JAX was not asked or cannot say.
+
+        Raises `CompilerError` where it cannot say and was chosen.
+        """
+        if self._pending is None or self._target is None:
+            return None
+        try:
+            verdict = compare_with_jax(run.question, run.frames, wait_for(self._pending, self._target.name))
+        except ShardvizError as error:
+            if self._chosen:
+                hint = self._reworded(error.hint)
+                raise CompilerError(f"{self._target.name}: {error.message}", hint) from error
+            print_note(f"nothing is verified: {self._target.name}: {error.message}")
+            return None
+        if not verdict.agrees:
+            self.exit_code = ExitCode.CHECK_FAILED
+        return verdict
+
+    def _reworded(self, hint: str) -> str:
+        """A hint with the option that this command has."""
+        return hint.replace("--on ", f"{self._option} ")
+
+
+def print_step(
+    question: CollectiveQuestion,
+    links: Links,
+    verifier: Verifier,
+    shown: StepOptions,
+    heading: Sequence[Text] = (),
+) -> int:
+    """Answer on standard output, with a heading unless it is JSON, and return the exit code.
+
+    Raises `ShardvizError`.
+    """
+    if shown.compare:
+        _compare(question, links, shown, heading)
+        return verifier.exit_code
+    if shown.number is not None:
+        check_round(question.schedule, shown.number)
+    from shardviz.stepping.collective_run import CollectiveRun
+
+    run = CollectiveRun(question, links)
+    if shown.output.as_json:
+        check_listed(run)
+    verifier.ask(question)
+    if shown.output.as_json:
+        from shardviz.documents.rounds import step_document
+
+        with working("stepping"):
+            _ = run.frames.after
+        verdict = verifier.verdict(run)
+        with working("writing"):
+            document = step_document(run, verdict)
+        print_json(document)
+        return verifier.exit_code
+    from shardviz.render.lines import sentence
+    from shardviz.render.rounds.step_notes import verdict_lines
+    from shardviz.render.rounds.step_view import step_view
+
+    number = _played(run, shown) if shown.play else shown.number
+    output = shown.output
+    with working("stepping"):
+        lines = step_view(run, output.width, output.palette, number)
+    output.show([*heading, *lines])
+    # JAX works while the rounds are read.
+    verdict = verifier.verdict(run)
+    if verdict is not None:
+        output.show(verdict_lines(verdict, run.mesh, output.width))
+    elif verifier.silence:
+        output.show(sentence(verifier.silence, output.width, style="dim"))
+    return verifier.exit_code
+
+
+def _compare(question: CollectiveQuestion, links: Links, shown: StepOptions, heading: Sequence[Text]) -> None:
+    """Every algorithm for the question; none of them is run on values."""
+    from shardviz.hardware import crossovers, left_out
+    from shardviz.stepping.collective_run import CollectiveRun
+
+    run, pattern = CollectiveRun(question, links), question.schedule.pattern
+    with working("comparing"):
+        _ = run.rows  # refused before the crossovers are looked for
+        crossed: Sequence[tuple[int, str]] = ()
+        skipped: Sequence[tuple[str, str]] = ()
+        if question.operation.even:
+            crossed = crossovers(pattern, links.topology, links.wire, run.bytes)
+            skipped = left_out(pattern, links.topology)
+        # Times are worked out when they are first looked at.
+        if shown.output.as_json:
+            from shardviz.documents.rounds import comparison_document
+
+            document = comparison_document(run, crossed, skipped)
+        else:
+            from shardviz.render.rounds.costs import comparison_view
+
+            lines = comparison_view(run, crossed, skipped, shown.output.width, shown.output.palette)
+    if shown.output.as_json:
+        print_json(document)
+    else:
+        shown.output.show([*heading, *lines])
+
+
+def check_round(schedule: Schedule, number: int) -> None:
+    """Raise `QuestionError` for a round that does not exist; 0 is before the first."""
+    if not 0 <= number <= schedule.rounds:
+        raise QuestionError(
+            f"round {number} does not exist: {schedule.algorithm} has {plural(schedule.rounds, 'round')} "
+            f"here",
+            f"0 is before the first, then rounds go from 1 to {schedule.rounds}"
+            if schedule.rounds
+            else "nothing is sent here; 0 shows what every device holds",
+        )
+
+
+def check_listed(run: CollectiveRun) -> None:
+    """Raise `QuestionError` where a document would list more sends or numbers than anything reads."""
+    if run.unlisted:
+        raise QuestionError(
+            f"--json lists {run.unlisted}",
+            "take a smaller mesh or array, or leave out --json for a summary",
+        )
+
+
+def _played(run: CollectiveRun, shown: StepOptions) -> int:
+    """Play the frames, and return the number of the one at which the show ended."""
+    from shardviz.cli.play import play
+    from shardviz.render.rounds.player import PlayedTable
+
+    @lru_cache(maxsize=1)
+    def stage(width: int, height: int, palette: Palette) -> PlayedTable:
+        return PlayedTable(run, width, height, palette)
+
+    def picture(number: int, size: tuple[int, int]) -> str:
+        output = shown.output
+        return output.drawn(stage(output.width, size[1], output.palette).lines(number))
+
+    return play(picture, len(run.frames), USUAL_SPEED if shown.speed is None else shown.speed)

@@ -1,4 +1,5 @@
-"""The standard streams as commands find them: always there, and able to take every character.
+"""The standard streams as commands find them: always there, and able to take every character; and the reason
+why the application cannot open in them.
 
 A stream that closes or fills up, an encoding that lacks a character, and characters that a terminal obeys
 instead of showing them (they move the cursor, change colours and titles, turn the direction of writing) are
@@ -34,9 +35,7 @@ def escaped(text: str, control: re.Pattern[str]) -> str:
 
 def escaped_json(text: str) -> str:
     """A JSON text that says the same with ``\\u009b`` and the like for each control character."""
-    import json
-
-    return _IN_JSON.sub(lambda found: json.dumps(found[0])[1:-1], text)
+    return _IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 GREEK = "αβγδεζηθικλμνξοπρστυφχψω"
@@ -115,7 +114,7 @@ class Unwritable(Exception):
 
 
 class OutputStream:
-    """A text stream whose failure is `Unwritable`, whoever writes: `print`, click or Rich.
+    """A text stream whose failure is `Unwritable` for all that write: `print`, click and Rich.
 
     Control characters that are not those of our own pictures are written as escapes.
     It has no `buffer`, through which click would write UTF-8 to a terminal that cannot show it.
@@ -203,7 +202,7 @@ def open_standard_streams() -> None:
 
 
 def write_ascii() -> None:
-    """From now on stdout and stderr write ASCII alone, whatever else the terminal shows."""
+    """From now on stdout and stderr write ASCII alone."""
     for stream in (sys.stdout, sys.stderr):
         cast("io.TextIOWrapper", stream).reconfigure(encoding="ascii", errors=ERRORS)
 
@@ -214,3 +213,14 @@ def _text(stream: TextIO | None, number: int) -> TextIO:
     if hasattr(stream, "reconfigure"):
         stream.reconfigure(errors=ERRORS)
     return stream
+
+
+def no_terminal() -> str:
+    """The reason why the application cannot be opened here; empty where it can."""
+    term = os.environ.get("TERM", "")
+    if term in ("", "dumb"):
+        said = "TERM is dumb" if term else "TERM is not set"
+        return f"the application needs a terminal that can place its letters; {said}"
+    streams = (("input", sys.stdin), ("output", sys.stdout), ("error", sys.stderr))
+    missing = [name for name, stream in streams if stream is None or not stream.isatty()]
+    return f"the application needs a terminal, and standard {missing[0]} is not one" if missing else ""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from shardviz.cli.messages import print_error, print_note, wait_for
+from shardviz.cli.output import print_error, print_note, wait_for
 from shardviz.cli.process import ExitCode, on_signal
 from shardviz.compiler import Target, check_axis_types, check_mesh, parse_targets
 from shardviz.errors import CompilerError, TargetError

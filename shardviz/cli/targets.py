@@ -6,6 +6,8 @@ import click
 
 from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
+from shardviz.cli.output import CommandOutput, print_json
+from shardviz.compiler.groups import target_groups
 
 EXAMPLES = (
     ("Every target, and the command that installs what is missing", "shardviz targets"),
@@ -14,21 +16,15 @@ EXAMPLES = (
 
 
 @click.command(cls=ExampleCommand, examples=EXAMPLES)
-@options.as_json
-@options.page
-def command(as_json: bool, width: int | None, color: str) -> None:
+@options.output
+def command(output: CommandOutput) -> None:
     """List what --target takes: JAX alone, TPUs and GPUs that need not be here, and what each needs."""
-    from shardviz.compiler.groups import target_groups
-
     groups = target_groups()
-    if as_json:
-        from shardviz.cli.screen import print_json
+    if output.as_json:
         from shardviz.documents.plans import TARGETS
 
         print_json(TARGETS.document(groups=groups))
         return
-    from shardviz.cli.screen import screen
-    from shardviz.render.installed_view import targets_view
+    from shardviz.render.programs.target_status import targets_view
 
-    page = screen(width, color)
-    page.show(targets_view(groups, page.width))
+    output.show(targets_view(groups, output.width))

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
+from shardviz.cli.output import CommandOutput, print_json
 from shardviz.drafts.form import ProblemForm
-
-if TYPE_CHECKING:
-    from shardviz.errors import ShardvizError
-    from shardviz.notation import Context, Notation, Reading
+from shardviz.errors import NotationError, QuestionError, ShardvizError, quote
+from shardviz.notation import (
+    Context,
+    Notation,
+    Reading,
+    detect,
+    find_notation,
+    parse_mesh,
+    read_arrays,
+    write_all,
+)
+from shardviz.notation.mesh import mesh_in_text, spec_alone
+from shardviz.notation.notations import write_sharding
+from shardviz.notation.reading import refined
 
 EXAMPLES = (
     ("In every notation", "shardviz translate \"P('X', None)\""),
@@ -33,27 +42,19 @@ EXAMPLES = (
 @click.option(
     "--rank", type=options.Count(0), metavar="N", help="How many dimensions TEXT has, as for '{replicated}'."
 )
-@options.as_json
-@options.page
+@options.output
 def command(
     text: str,
     to: str | None,
     origin: str | None,
     mesh: str | None,
     rank: int | None,
-    as_json: bool,
-    width: int | None,
-    color: str,
+    output: CommandOutput,
 ) -> None:
     """Translate a sharding from any notation into one other, or into all of them.
 
     Of a product or of the specs of an einsum, every array is translated.
     """
-    from shardviz.errors import QuestionError, quote
-    from shardviz.notation import detect, find_notation, write_all
-    from shardviz.notation.mesh import spec_alone
-    from shardviz.notation.notations import write_sharding
-
     notation = find_notation(origin) if origin else detect(spec_alone(text))
     readings, context = _read(text, notation, mesh, rank)
     for reading in readings:
@@ -68,8 +69,7 @@ def command(
             written.append({to: write_sharding(find_notation(to), reading, context)})
         else:
             written.append(write_all(reading, context))
-    if as_json:
-        from shardviz.cli.screen import print_json
+    if output.as_json:
         from shardviz.documents.plans import translate_document
 
         print_json(translate_document(text, notation.key, readings, written, context.given_mesh))
@@ -77,11 +77,11 @@ def command(
         for one in written:
             click.echo(one[to])
     else:
-        from shardviz.cli.screen import screen
         from shardviz.render.translate_view import translate_view
 
-        page = screen(width, color)
-        page.show(translate_view(readings, notation, written, context.given_mesh, page.width, page.palette))
+        output.show(
+            translate_view(readings, notation, written, context.given_mesh, output.width, output.palette)
+        )
 
 
 def _read(
@@ -89,11 +89,6 @@ def _read(
 ) -> tuple[tuple[Reading, ...], Context]:
     """Read against the mesh, or that of the text; against the usual one if there is none and it fits, else
     against none. It is refined where the text names parts of axes."""
-    from shardviz.errors import NotationError, QuestionError, ShardvizError
-    from shardviz.notation import Context, parse_mesh, read_arrays
-    from shardviz.notation.axis_parts import refined
-    from shardviz.notation.mesh import mesh_in_text, spec_alone
-
     own = mesh_in_text(text)
     given = own if mesh is None else mesh
     asked = parse_mesh(ProblemForm.mesh if given is None else given)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
-from shardviz.cli.launch import no_terminal, open_app
-from shardviz.cli.messages import print_note
+from shardviz.cli.output import print_json, print_note
 from shardviz.cli.process import ExitCode
+from shardviz.cli.streams import no_terminal
+from shardviz.drafts.command_line import form_from_options
 from shardviz.drafts.form import SPECS
+from shardviz.drafts.saved import NAME, SavedSession, load_session
+from shardviz.drafts.share import from_string
+from shardviz.drafts.state_file import StateError, state_path
+from shardviz.drafts.wording import error_words
 from shardviz.errors import QuestionError
-
-if TYPE_CHECKING:
-    from shardviz.drafts.saved import SavedSession
 
 SCREENS = ("layout", "plan", "step", "compiler")
 EXAMPLES = (
@@ -61,6 +63,8 @@ def command(
         return _open_shared(ctx, shared, screen if "screen" in chosen else None, as_json)
     if reason := no_terminal():
         return _help(ctx, reason)
+    from shardviz.cli.launch import open_app
+
     if last:
         _check_alone("--last", chosen - {"last", "screen"})
         session, damage = _last_session()
@@ -69,13 +73,10 @@ def command(
         if session is None:
             return open_app(None, screen, warning=damage)
         return open_app(session.draft, screen if "screen" in chosen else session.screen)
-    from shardviz.drafts.command_line import form_from_options
-
     problem["targets"] = problem.pop("target")
     if "mesh" not in chosen:
         problem["mesh"] = None
-    draft = form_from_options(einsum, **problem)
-    return open_app(draft, screen)
+    return open_app(form_from_options(einsum, **problem), screen)
 
 
 def _last_session() -> tuple[SavedSession | None, str]:
@@ -83,10 +84,6 @@ def _last_session() -> tuple[SavedSession | None, str]:
 
     Raises `StateError` for a file that stays and cannot be read.
     """
-    from shardviz.drafts.saved import NAME, load_session
-    from shardviz.drafts.state_file import StateError, state_path
-    from shardviz.drafts.wording import error_words
-
     try:
         return load_session(), ""
     except StateError as error:
@@ -98,7 +95,7 @@ def _last_session() -> tuple[SavedSession | None, str]:
 def _help(ctx: click.Context, reason: str) -> int:
     """Help where there is no terminal to open the application in, and why."""
     click.echo(ctx.get_help())
-    print_note(f"{reason}")
+    print_note(reason)
     return ExitCode.FINE
 
 
@@ -111,11 +108,8 @@ def _check_alone(option: str, others: set[str]) -> None:
 
 def _open_shared(ctx: click.Context, string: str, screen: str | None, as_json: bool) -> int:
     """Open what a shared string says, on another screen where one is given, or print it."""
-    from shardviz.drafts.share import from_string
-
     shared = from_string(string)
     if as_json:
-        from shardviz.cli.screen import print_json
         from shardviz.documents.course import SHARED
 
         print_json(SHARED.document(shared=shared))
@@ -127,4 +121,6 @@ def _open_shared(ctx: click.Context, string: str, screen: str | None, as_json: b
         attempt = attempt_of(shared)
     if reason := no_terminal():
         return _help(ctx, reason)
+    from shardviz.cli.launch import open_app
+
     return open_app(None if attempt else shared.draft, screen or shared.screen, lesson=attempt)

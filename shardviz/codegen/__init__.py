@@ -3,8 +3,6 @@
 problem        arrays placed, the einsums jitted and compiled for a target, its collectives printed
 plan           a plan by hand in `shard_map`, its result compared with that of one device
 layout         one array: what JAX says of who holds what
-collective     one collective in `shard_map`, its result printed
-rounds         the same by hand, one ppermute an exchange, printed round by round
-limits         what a laptop can hold and multiply, what JAX or a compiler refuses
+collective     one collective in `shard_map`, its result printed; the same by hand, round by round
 code_literals  names, specs, dtypes and meshes as JAX writes them
 """

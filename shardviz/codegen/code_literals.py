@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from shardviz.errors import plural
 from shardviz.sharding import Mesh, PartitionSpec
 
+WIDTH = 92
+"""Columns of comments, and of lines that need not be longer."""
 WIDE = frozenset(("s64", "u64", "f64", "c128"))
 """Types that JAX has only with 64-bit types enabled."""
 _FAMILIES = {"bf": "bfloat", "s": "int", "u": "uint", "f": "float", "c": "complex"}
@@ -63,6 +66,27 @@ def tuple_code(items: Iterable[object]) -> str:
 def axes_code(axes: tuple[str, ...]) -> str:
     """``"X"``, ``("X", "Y")``: the axes of a collective."""
     return f'"{axes[0]}"' if len(axes) == 1 else tuple_code(axes)
+
+
+def parameters_code(parameters: Mapping[str, Any], rank: int) -> str:
+    """``, axis=0, tiled=True``: the parameters of a collective on an array of so many dimensions."""
+    written = []
+    for name, value in parameters.items():
+        if name in ("scatter_dimension", "split_axis", "concat_axis"):
+            # JAX before 0.12 takes no negative ones here.
+            value %= max(1, rank)
+        written.append(f", {name}={list(value) if isinstance(value, tuple) else value}")
+    return "".join(written)
+
+
+def shard_map_spec(spec: PartitionSpec) -> str:
+    """A spec for `shard_map`: the addends of a pending sum are a dimension of their own, in front."""
+    return spec_code(PartitionSpec((spec.unreduced, *spec.dims)) if spec.unreduced else spec)
+
+
+def stacked_shape(shape: tuple[int, ...], spec: PartitionSpec, mesh: Mesh) -> tuple[int, ...]:
+    """The shape of an array by its `shard_map_spec`."""
+    return (mesh.group_size(spec.unreduced), *shape) if spec.unreduced else shape
 
 
 def wide_code(dtype: str) -> list[str]:

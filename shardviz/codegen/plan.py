@@ -9,16 +9,19 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from shardviz.codegen.code_literals import (
+    WIDTH,
     axes_code,
     devices_code,
     dtype_code,
     mesh_code,
     names_code,
+    parameters_code,
     printed_code,
     program_text,
-    spec_code,
+    shard_map_spec,
+    stacked_shape,
 )
-from shardviz.codegen.limits import MAX_BYTES, SURE, is_small, is_uneven
+from shardviz.codegen.problem import MAX_BYTES, SURE, is_small, is_uneven
 from shardviz.compiler.question import subscripts
 from shardviz.compiler.targets import MAX_CPU_DEVICES
 from shardviz.errors import QuestionError
@@ -28,8 +31,6 @@ if TYPE_CHECKING:
     from shardviz.planner import Plan, Step
 
 
-WIDTH = 92
-"""Of comments, and of lines that need not be longer."""
 EXACT = frozenset(SURE - {"f16", "bf16"})
 """Types in which sums of a few ones are exact in any order."""
 CLOSE = 0.05
@@ -98,7 +99,7 @@ class _Writer:
 
     @cached_property
     def runs(self) -> bool:
-        """True if a laptop can make the arrays."""
+        """True if the arrays are small enough to be made."""
         devices = self.plan.problem.mesh.size
         # On all devices, and on one.
         return is_small(self.plan.problem, times=2) and all(
@@ -161,15 +162,12 @@ class _Writer:
             return f"jax.lax.dynamic_slice_in_dim({name}, {start}, {size}, axis={step.dim})"
         from shardviz.stepping.plan_step import operation_of_step
 
-        parameters = operation_of_step(self.plan, number).parameters
-        given = "".join(
-            f", {key}={list(value) if isinstance(value, tuple) else value}"
-            for key, value in parameters.items()
-        )
+        rank = len(self.arrays[step.array].shape)
+        given = parameters_code(operation_of_step(self.plan, number).parameters, rank)
         return f"jax.lax.{step.op}({name}, {axes}{given})"
 
     def numbers(self) -> list[str]:
-        """The arguments: made where a laptop can, else their shapes."""
+        """The arguments: made where they are small, else their shapes."""
         dtype = dtype_code(self.plan.problem.arguments[0].dtype)
         if not self.runs:
             return [
@@ -179,7 +177,7 @@ class _Writer:
                 "",
                 "",
                 *(
-                    f"{name} = shape_of({self._stacked(array)}, {spec_code(_spread(array.decided_spec))})"
+                    f"{name} = shape_of({self._stacked(array)}, {shard_map_spec(array.decided_spec)})"
                     for name, array in self.arguments.items()
                 ),
             ]
@@ -199,10 +197,7 @@ class _Writer:
         ]
 
     def _stacked(self, array: ShardedArray) -> tuple[int, ...]:
-        """The shape of an argument, with the addends of a pending sum in front."""
-        pending = array.decided_spec.unreduced
-        addends = (self.plan.problem.mesh.group_size(pending),) if pending else ()
-        return (*addends, *array.shape)
+        return stacked_shape(array.shape, array.decided_spec, self.plan.problem.mesh)
 
     def _shares(self) -> list[str]:
         """The share of ones among each argument's numbers: about four meet in an element of the result."""
@@ -220,8 +215,8 @@ class _Writer:
 
     def compiled(self) -> list[str]:
         """The lines that compile the program for the mesh, and print its collectives."""
-        into = [spec_code(_spread(array.decided_spec)) for array in self.arguments.values()]
-        out = spec_code(_spread(self.plan.result_spec))
+        into = [shard_map_spec(array.decided_spec) for array in self.arguments.values()]
+        out = shard_map_spec(self.plan.result_spec)
         specs = f"({into[0]},)" if len(into) == 1 else f"({', '.join(into)})"
         lines = [
             "mapped = jax.shard_map(",
@@ -267,8 +262,3 @@ class _Writer:
             f"assert {same}",
             'print("the result is the same as on one device")',
         ]
-
-
-def _spread(spec: PartitionSpec) -> PartitionSpec:
-    """A spec for `shard_map`: the addends of a pending sum are a dimension of their own, in front."""
-    return PartitionSpec((spec.unreduced, *spec.dims)) if spec.unreduced else spec

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,6 @@ from shardviz.codegen.code_literals import (
     types_code,
     wide_code,
 )
-from shardviz.codegen.limits import may_be_refused, needs_explicit, runs_on_a_laptop
 from shardviz.compiler.machines import GpuNodes, Machines, TpuSlices, parts_by_slice, target_config
 from shardviz.compiler.question import subscripts
 from shardviz.compiler.targets import MAX_CPU_DEVICES, TARGETS, check_mesh
@@ -31,6 +31,12 @@ if TYPE_CHECKING:
     from shardviz.sharding import PartitionSpec, ShardedArray
 
 
+SURE = frozenset(("f16", "bf16", "f32", "f64", "s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64"))
+"""Types that XLA multiplies on CPUs."""
+MAX_BYTES = 2**28
+"""Bytes that the devices may hold together for arrays to be made and the program to be run."""
+MAX_MULTIPLICATIONS = 2**36
+"""Work of a second or so."""
 MAX_LISTED = 16
 """Devices whose part of the result is printed."""
 
@@ -39,19 +45,19 @@ def problem_code(problem: Problem, target: Target | None = None) -> str:
     """A complete program: mesh, arrays, the jitted einsums, their collectives, the result's layout.
 
     It compiles for the hardware of `target`; without one for simulated devices, or, where the mesh is too
-    large for them, with Shardy alone, which needs none. Where the arrays are too large for a laptop it
-    compiles without making them. Raises `TargetError` for a target of another size.
+    large for them, with Shardy alone, which needs none. Where the arrays are too large it compiles without
+    making them. Raises `TargetError` for a target of another size.
     """
     explained = []
-    if needs_explicit(problem):
+    if _needs_explicit(problem):
         problem = replace(problem, axis_types="explicit")
         explained = ["# JAX leaves sums unreduced under Explicit axes alone, so the axes are Explicit here."]
     if target is None:
         target = TARGETS["cpu" if problem.mesh.size <= MAX_CPU_DEVICES else "shardy"]
     check_mesh(target, problem.mesh)
     setting = _setting_for(target, problem)
-    run = setting.has_devices and runs_on_a_laptop(problem)
-    guarded = may_be_refused(problem, target)
+    run = setting.has_devices and _can_run(problem)
+    guarded = _may_be_refused(problem, target)
     mesh = ", ".join(f"{name}={size}" for name, size in problem.mesh.shape.items())
     title = f"{problem.text} on the mesh {mesh}{'' if target.name in TARGETS else f' of {target.name}'}."
     parts = [
@@ -64,6 +70,61 @@ def problem_code(problem: Problem, target: Target | None = None) -> str:
         ["", *_run(problem)] if run else [],
     ]
     return program_text(parts)
+
+
+def _can_run(problem: Problem) -> bool:
+    """True if the arrays, as they are split, are small enough to be made and multiplied."""
+    if any(array.decided_spec.unreduced for array in problem.arguments) or is_uneven(problem):
+        return False
+    return is_small(problem)
+
+
+def is_small(problem: Problem, times: int = 1) -> bool:
+    """True if all devices together hold little of the arrays, and multiply little, so many times over."""
+    arrays = [*problem.arguments, *(part.result for part in problem.parts)]
+    held = sum(
+        array.nbytes if array.spec is None else array.bytes_per_device(problem.mesh) * problem.mesh.size
+        for array in arrays
+    )
+    work = 0
+    for part in problem.parts:
+        sizes = dict(pair for array in part.operands for pair in zip(array.dims, array.shape, strict=True))
+        work += math.prod(sizes.values())
+    return held <= MAX_BYTES and times * work <= MAX_MULTIPLICATIONS
+
+
+def _needs_explicit(problem: Problem) -> bool:
+    """True if JAX takes the problem under Explicit axes only: where an array is left unreduced."""
+    return problem.axis_types == "auto" and any(
+        array.spec is not None and array.spec.unreduced for array in problem.arrays
+    )
+
+
+def _may_be_refused(problem: Problem, target: Target) -> bool:
+    """True if the target may refuse, and will say why: hardware that is not here, a type that not all have,
+    sums as operands, a result that Explicit axes leave open, or dimensions that do not divide."""
+    return (
+        target.machines is not None
+        or problem.arguments[0].dtype not in SURE
+        or is_uneven(problem)
+        or any(
+            operand.spec is not None and operand.spec.unreduced
+            for part in problem.parts
+            for operand in part.operands
+        )
+        or (problem.axis_types == "explicit" and any(part.result.spec is None for part in problem.parts))
+    )
+
+
+def is_uneven(problem: Problem) -> bool:
+    """True if devices along some axes do not divide a dimension, which JAX refuses."""
+    mesh = problem.mesh
+    return any(
+        size % count
+        for array in problem.arrays
+        if array.spec is not None
+        for size, count in zip(array.shape, array.spec.parts(mesh), strict=True)
+    )
 
 
 def _placed(problem: Problem, run: bool) -> list[str]:
@@ -147,8 +208,23 @@ def _compiled(problem: Problem, guarded: bool) -> list[str]:
 
 
 def _passes(problem: Problem, guarded: bool) -> list[str]:
+    """Lines that run Shardy's passes on the lowered program, and print the collectives."""
     lowered = f'lowered = jitted.trace({_arguments(problem)}).lower(lowering_platforms=("tpu",))'
-    return [f"jitted = {_jitted(problem)}", *_guarded(lowered, guarded), *_shardy_passes()]
+    return [
+        f"jitted = {_jitted(problem)}",
+        *_guarded(lowered, guarded),
+        'module = lowered.compiler_ir("stablehlo")',
+        "with module.context:",
+        "    for passes in (",
+        *(f'        "{each}",' for each in _PASSES),
+        "    ):",
+        '        PassManager.parse(f"builtin.module({passes})").run(module.operation)',
+        "",
+        'sent = [line for line in str(module).splitlines() if "= sdy." in line]',
+        'print("collectives:" if sent else "collectives: none, nothing is sent")',
+        "for line in sent:",
+        "    print(line.strip())",
+    ]
 
 
 def _guarded(line: str, guarded: bool) -> list[str]:
@@ -250,17 +326,13 @@ def _described_mesh(machines: Machines, mesh: Mesh, axis_types: str) -> tuple[li
 
 def _tpus(machines: TpuSlices) -> list[str]:
     machine = machines.machine
-    options = "".join(f", {name}={_quoted(value)}" for name, value in machine.options)
+    options = "".join(f", {name}={value!r}" for name, value in machine.options).replace("'", '"')
     key = "(device.slice_index, device.id)" if machines.slices > 1 else "device.id"
     return [
         f"# {machines.description.removeprefix(_XLA)}, which need not be here: libtpu compiles for them.",
         f'found = topologies.get_topology_desc("{machine.topology}", platform="tpu"{options})',
         f"devices = sorted(found.devices, key=lambda device: {key})",
     ]
-
-
-def _quoted(value: object) -> str:
-    return f'"{value}"' if isinstance(value, str) else str(value)
 
 
 def _gpus(machines: GpuNodes) -> list[str]:
@@ -304,21 +376,4 @@ def _shardy_mesh(mesh: Mesh, axis_types: str) -> list[str]:
         "",
         "# Shardy, the partitioner, decides on a mesh without devices.",
         f"mesh = AbstractMesh({sizes}, {names}, {types_code(mesh, axis_types)})",
-    ]
-
-
-def _shardy_passes() -> list[str]:
-    """Lines that run Shardy's passes on what was lowered, and print the collectives."""
-    return [
-        'module = lowered.compiler_ir("stablehlo")',
-        "with module.context:",
-        "    for passes in (",
-        *(f'        "{each}",' for each in _PASSES),
-        "    ):",
-        '        PassManager.parse(f"builtin.module({passes})").run(module.operation)',
-        "",
-        'sent = [line for line in str(module).splitlines() if "= sdy." in line]',
-        'print("collectives:" if sent else "collectives: none, nothing is sent")',
-        "for line in sent:",
-        "    print(line.strip())",
     ]

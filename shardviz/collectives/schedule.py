@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from shardviz.collectives.pattern import Pattern
 from shardviz.errors import QuestionError, plural
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    Ints = NDArray[np.int64]
-    Small = NDArray[np.int32]
-    Bools = NDArray[np.bool_]
-    Values = NDArray[Any]
+Ints: TypeAlias = "NDArray[np.int64]"
+Small: TypeAlias = "NDArray[np.int32]"
+Bools: TypeAlias = "NDArray[np.bool_]"
+Values: TypeAlias = "NDArray[Any]"
 
 
 @dataclass(frozen=True)

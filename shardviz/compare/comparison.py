@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from shardviz.compare.difference import Difference
-from shardviz.compare.summed_operands import summed_operands
-from shardviz.compare.transfer import Transfer
+from shardviz.compare.moved_arrays import summed_operands
+from shardviz.compare.transfer import ArrayTransfer
 from shardviz.hlo import Collective
 from shardviz.planner import Contraction, Plan
 from shardviz.sharding import PartitionSpec
+
+AS_PLANNED = frozenset({"overlapped", "fused_reduce_scatter", "combined_collectives", "packed_dtype"})
+"""Codes of differences after which every byte still moves as planned, only at another time or together."""
+SAME_TRAFFIC = AS_PLANNED | {"moved_elsewhere", "only_other_result"}
+"""Those, and codes of differences with as many bytes by the same collectives, but of other arrays."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One difference between the plan and a target: a stable code and one sentence with the numbers."""
+
+    target: str
+    code: str
+    message: str
+
+    def message_about(self, subject: str) -> str:
+        """The sentence about another subject than the target's name: "it", or "each" of several targets."""
+        name = rf"(?<![\w:*]){re.escape(self.target)}(?![\w:*])"
+        return re.sub(name, lambda _: subject, self.message)
 
 
 @dataclass
@@ -24,21 +43,25 @@ class Comparison:
 
     plan: Plan
     target: str
-    ours: list[Transfer]
-    theirs: list[Transfer]
-    slices: list[Transfer]
+    ours: list[ArrayTransfer]
+    theirs: list[ArrayTransfer]
+    slices: list[ArrayTransfer]
     result_spec: PartitionSpec | None
     scheduled: Sequence[Collective] = ()
     partitioned: Sequence[Collective] | None = None
     found: list[Difference] = field(default_factory=list)
-    equal: list[tuple[Transfer, Transfer]] = field(default_factory=list)
+    equal: list[tuple[ArrayTransfer, ArrayTransfer]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._answered = [*self.theirs]
         self._sums = [one for one in self.ours if one.is_sum], [one for one in self.theirs if one.is_sum]
 
-    def say(
-        self, code: str, message: str, ours: Iterable[Transfer] = (), theirs: Iterable[Transfer] = ()
+    def add(
+        self,
+        code: str,
+        message: str,
+        ours: Iterable[ArrayTransfer] = (),
+        theirs: Iterable[ArrayTransfer] = (),
     ) -> None:
         """Note a difference, and strike out what it explains."""
         self.found.append(Difference(self.target, code, message))
@@ -48,13 +71,14 @@ class Comparison:
             self.theirs.remove(one)
 
     @property
-    def sides(self) -> tuple[list[Transfer], list[Transfer]]:
+    def sides(self) -> tuple[list[ArrayTransfer], list[ArrayTransfer]]:
         """Ours and theirs."""
         return self.ours, self.theirs
 
-    def of_einsum(self, part: Contraction) -> tuple[list[Transfer], list[Transfer]]:
-        """What is left on either side of an einsum's arrays: what moves its operands, or adds or moves what
-        it makes of them. Sums of an operand are those of the einsum before."""
+    def of_einsum(self, part: Contraction) -> tuple[list[ArrayTransfer], list[ArrayTransfer]]:
+        """The transfers left on either side that move an einsum's operands, or that add or move its results.
+
+        Sums of an operand are those of the einsum before."""
         made = {array.name for array in (part.result, *summed_operands(part).values())}
         used = {operand.name for operand in part.operands}
         ours, theirs = (
@@ -64,11 +88,11 @@ class Comparison:
         return ours, theirs
 
     def plans(self, names: Iterable[str]) -> bool:
-        """Whether the plan sends anything of some arrays."""
+        """The plan sends something of some arrays."""
         return bool({step.array for step in self.plan.collectives if step.wire_bytes} & {*names})
 
     def stays(self, name: str) -> bool:
-        """Whether none of the target's collectives can be of an array, nor of its sums."""
+        """None of the target's collectives can be of an array, nor of its sums."""
         parts = self.plan.problem.parts
         others = {array.name for part in parts for array in (*part.operands, part.result)} - {name}
         return all(one.arrays and {*one.arrays} <= others for one in self._answered)
@@ -82,7 +106,7 @@ class Comparison:
         ours, theirs = (frozenset(axis for one in side for axis in one.base_axes) for side in sums)
         return ours, theirs
 
-    def whole_route(self, names: Iterable[str]) -> tuple[list[Transfer], list[Transfer]]:
+    def whole_route(self, names: Iterable[str]) -> tuple[list[ArrayTransfer], list[ArrayTransfer]]:
         """All that either side does with some arrays, what agrees included, in its order."""
         wanted = frozenset(names)
         ours, theirs = ([one for one in side if wanted & {*one.arrays}] for side in self.sides)

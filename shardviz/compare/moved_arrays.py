@@ -1,4 +1,7 @@
-"""Which array a compiler's collective moves: what its operand comes from, where the text leads there.
+"""The arrays that a compiler's collectives move: those that the operand comes from, as the text shows.
+
+Every einsum of a chain takes an argument that none before it took, or only works on what stands there: so the
+arguments that went into a value tell which part of the chain made it.
 
 Else shapes and program order must tell. Each argument begins with the shape and the axes that its spec gives
 it. A collective that starts from just that shape, and gathers only axes that the array has, moves that array
@@ -8,21 +11,20 @@ named.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from math import prod
 
-from shardviz.compare.origin_names import names_of
-from shardviz.compare.summed_operands import summed_operands
 from shardviz.hlo import Collective, Origin
-from shardviz.planner import Problem
+from shardviz.planner import Contraction, Problem
 from shardviz.sharding import ShardedArray
 
 Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class _Held:
-    """What a device holds of an array: a shape, and the axes that split it (None: no longer known)."""
+class _LocalPiece:
+    """A device's piece of an array: its shape, and the axes that split it (None: no longer known)."""
 
     shape: Shape
     axes: frozenset[str] | None
@@ -33,13 +35,13 @@ class MovedArrays:
     """Follows a target's collectives in program order."""
 
     problem: Problem
-    _held: dict[str, _Held] = field(init=False)
+    _pieces: dict[str, _LocalPiece] = field(init=False)
     _arrays: list[ShardedArray] = field(init=False)
 
     def __post_init__(self) -> None:
         mesh = self.problem.mesh
-        self._held = {
-            array.name: _Held(array.shard_shape(mesh), frozenset(array.decided_spec.axes))
+        self._pieces = {
+            array.name: _LocalPiece(array.shard_shape(mesh), frozenset(array.decided_spec.axes))
             for array in self.problem.arguments
         }
         self._arrays = [*self.problem.arguments, *(part.result for part in self.problem.parts)]
@@ -48,13 +50,12 @@ class MovedArrays:
         """The names of the arrays that the next collective may move; only results hold partial sums."""
         origin = self._as_moved(one)
         if origin is not None and (known := names_of(origin, self.problem)):
-            return self._told(known, one)
-        devices = self.problem.mesh.size
+            return self._fitting_names(known, one)
         results = {part.result.name for part in self.problem.parts}
         fitting = [
             array
             for array in self._arrays
-            if all(_could_be(shape, array, devices) for shape in (one.operand_shape, one.result_shape))
+            if self._fits(array, one)
             and (array.name in results or one.op not in ("all-reduce", "reduce-scatter"))
         ]
         exact = [array for array in fitting if self._starts_from(array, one)]
@@ -67,11 +68,11 @@ class MovedArrays:
         if len(names) == 1:
             self._moved(names[0], one)
         elif one.op == "collective-permute":
-            self._held.update({array.name: _Held(one.result_shape, None) for array in exact})
+            self._pieces.update({array.name: _LocalPiece(one.result_shape, None) for array in exact})
         return names
 
     def _as_moved(self, one: Collective) -> Origin | None:
-        """The origin. What was made of one argument and has a shape that its pieces have is that argument:
+        """The origin. A value made of one argument, with a shape that its pieces have, is that argument:
         compilers put pieces together by arithmetic too, as a TPU's does by the maximum of padded ones."""
         origin = one.origin
         if origin is None or not origin.computed or one.op in ("all-reduce", "reduce-scatter"):
@@ -79,58 +80,58 @@ class MovedArrays:
         number, *others = origin.arguments
         if others or number >= len(self.problem.arguments):
             return origin
-        array, devices = self.problem.arguments[number], self.problem.mesh.size
-        shapes = (one.operand_shape, one.result_shape)
-        fits = all(_could_be(shape, array, devices) for shape in shapes)
-        return replace(origin, computed=False) if fits and len(one.operand_shape) >= array.rank else origin
+        array = self.problem.arguments[number]
+        is_same = self._fits(array, one) and len(one.operand_shape) >= array.rank
+        return replace(origin, computed=False) if is_same else origin
 
-    def _told(self, names: tuple[str, ...], one: Collective) -> tuple[str, ...]:
+    def _fitting_names(self, names: tuple[str, ...], one: Collective) -> tuple[str, ...]:
         """Of the arrays that the origin allows, those that the shapes allow too."""
-        devices = self.problem.mesh.size
-        shapes = (one.operand_shape, one.result_shape)
         sums = [array for part in self.problem.parts for array in summed_operands(part).values()]
-        arrays = [*self._arrays, *sums]
-        fitting = [array for array in arrays if all(_could_be(each, array, devices) for each in shapes)]
+        fitting = [array for array in (*self._arrays, *sums) if self._fits(array, one)]
         likely = {array.name for array in fitting if array.rank == len(one.operand_shape)}
         possible = {array.name for array in fitting}
         for some in (likely, possible):
-            if told := tuple(name for name in names if name in some):
-                if len(told) == 1:
-                    self._moved(told[0], one)
-                return told
+            if found := tuple(name for name in names if name in some):
+                if len(found) == 1:
+                    self._moved(found[0], one)
+                return found
         return names
 
+    def _fits(self, array: ShardedArray, one: Collective) -> bool:
+        shapes = (one.operand_shape, one.result_shape)
+        return all(_could_be(shape, array, self.problem.mesh.size) for shape in shapes)
+
     def _starts_from(self, array: ShardedArray, one: Collective) -> bool:
-        held = self._held.get(array.name)
-        if held is None or held.shape != one.operand_shape:
+        piece = self._pieces.get(array.name)
+        if piece is None or piece.shape != one.operand_shape:
             return False
-        if held.axes == frozenset() and one.op == "collective-permute":
+        if piece.axes == frozenset() and one.op == "collective-permute":
             return False
         gathers = one.op in ("all-gather", "all-to-all")
-        return not gathers or held.axes is None or _mesh_axes(one) <= held.axes
+        return not gathers or piece.axes is None or _mesh_axes(one) <= piece.axes
 
     def _may_start_from(self, array: ShardedArray, one: Collective) -> bool:
-        """Whether the array, cut further by slices that the text does not show, could be the operand.
+        """The array, cut further by slices that the text does not show, could be the operand.
 
         An array that every device has whole has nothing to send.
         """
-        held = self._held.get(array.name)
-        if held is None or len(held.shape) != len(one.operand_shape):
+        piece = self._pieces.get(array.name)
+        if piece is None or len(piece.shape) != len(one.operand_shape):
             return True
-        if held.axes == frozenset() and one.op != "slice":
+        if piece.axes == frozenset() and one.op != "slice":
             return False
-        pairs = zip(sorted(held.shape), sorted(one.operand_shape), strict=True)
+        pairs = zip(sorted(piece.shape), sorted(one.operand_shape), strict=True)
         return all(size and whole % size == 0 for whole, size in pairs)
 
     def _moved(self, name: str, one: Collective) -> None:
-        before, axes = self._held.get(name), _mesh_axes(one)
+        before, axes = self._pieces.get(name), _mesh_axes(one)
         after: frozenset[str] | None = None
         if before is not None and before.axes is not None and one.op != "collective-permute":
             after = before.axes - axes if one.op == "all-gather" else before.axes | axes
-        self._held[name] = _Held(one.result_shape, after)
+        self._pieces[name] = _LocalPiece(one.result_shape, after)
         for index, part in enumerate(self.problem.parts):
             if part.result.name == name:
-                # What the result was made of has been multiplied, so nothing moves it any more.
+                # The result's operands have been multiplied, so nothing moves it any more.
                 used = {operand.name for made in self.problem.parts[: index + 1] for operand in made.operands}
                 self._arrays = [array for array in self._arrays if array.name not in used]
 
@@ -141,7 +142,7 @@ def _mesh_axes(one: Collective) -> frozenset[str]:
 
 
 def _could_be(shape: Shape, array: ShardedArray, devices: int) -> bool:
-    """Whether a device's piece of `array` may have that shape: each dimension cut by a divisor of the mesh.
+    """A device's piece of `array` may have that shape: each dimension cut by a divisor of the mesh.
 
     Compilers may fold dimensions together; then only the number of elements is judged.
     """
@@ -152,3 +153,76 @@ def _could_be(shape: Shape, array: ShardedArray, devices: int) -> bool:
         size == full or (size and full % size == 0 and devices % (full // size) == 0)
         for size, full in zip(shape, whole, strict=True)
     )
+
+
+def names_of(origin: Origin, problem: Problem) -> tuple[str, ...]:
+    """The arrays that an origin may be; "a value computed from A" for one that the problem has no name for.
+
+    () when the origin is not a part of the problem.
+    """
+    arguments = problem.arguments
+    if not origin.arguments or origin.arguments[-1] >= len(arguments):
+        return ()
+    made_from = frozenset(origin.arguments)
+    names = [] if origin.computed else [arguments[number].name for number in origin.arguments]
+    names += [
+        result.name
+        for result, needed, computed in _results(problem)
+        if needed == made_from and origin.computed in computed
+    ]
+    if origin.computed:
+        names += [array.name for array, needed in _sums(problem) if needed == made_from]
+    if names:
+        return tuple(names)
+    return (f"a value computed from {' and '.join(arguments[number].name for number in origin.arguments)}",)
+
+
+def _results(problem: Problem) -> Iterator[tuple[ShardedArray, frozenset[int], frozenset[bool]]]:
+    """Each result, the arguments that it is made of, and whether making it may, or may not, compute."""
+    first, *_ = problem.parts
+    count = 0
+    computed = frozenset({False})
+    for part in problem.parts:
+        count += len(part.operands) - (part is not first)
+        computed = _computes(part, computed)
+        yield part.result, frozenset(range(count)), computed
+
+
+def _sums(problem: Problem) -> Iterator[tuple[ShardedArray, frozenset[int]]]:
+    """The sums that an einsum may make of an operand, and the arguments that they are made of."""
+    numbers = {array.name: frozenset({number}) for number, array in enumerate(problem.arguments)}
+    made_of = numbers | {result.name: needed for result, needed, _ in _results(problem)}
+    for part in problem.parts:
+        for name, array in summed_operands(part).items():
+            yield array, made_of[name]
+
+
+def _computes(part: Contraction, before: frozenset[bool]) -> frozenset[bool]:
+    (operand, *others), result = part.operands, part.result
+    if others or operand.elements != result.elements:
+        return frozenset({True})
+    # A transpose only moves. Where dimensions of one element are added up, a compiler may see that or not.
+    return before if sorted(operand.dims) == sorted(result.dims) else before | {True}
+
+
+def summed_operands(part: Contraction) -> dict[str, ShardedArray]:
+    """The sums of operands over the dimensions that they alone have, by the operand's name.
+
+    A program may add these up before it multiplies, as `jax.numpy.einsum` does: of ``a,dg->ad`` it multiplies
+    A by the sums of W over g. A single operand has no such sums, as they are the result.
+    """
+    summed = {}
+    for place, operand in enumerate(part.operands):
+        others = [each.dims for number, each in enumerate(part.operands) if number != place]
+        elsewhere = {dim for dims in (*others, part.result.dims) for dim in dims}
+        alone = [dim for dim in dict.fromkeys(operand.dims) if dim not in elsewhere]
+        if others and alone:
+            kept = [place for place, dim in enumerate(operand.dims) if dim in elsewhere]
+            summed[operand.name] = replace(
+                operand,
+                name=f"the sums of {operand.name} over {', '.join(alone)}",
+                dims=tuple(operand.dims[place] for place in kept),
+                shape=tuple(operand.shape[place] for place in kept),
+                spec=None,
+            )
+    return summed

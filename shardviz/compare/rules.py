@@ -1,51 +1,84 @@
-"""The rules in the order in which they are tried: from the most specific to the plainest."""
+"""The causes of differences, and the rules that find them.
+
+Both sides become lists of transfers, each of one array: its operand is followed back to the arguments. Equal
+ones are struck out; what is left is explained by one rule after another, each striking out what it explains,
+from the most specific to the plainest:
+
+    packed_dtype              the same collective, several elements in one of a wider dtype
+    promoted_dtype            the same collective on a wider dtype
+    narrowed_dtype            the same collective on a narrower dtype
+    collective_matmul         a gather or a scatter as permutes between partial matmuls
+    between_slices            a collective that leaves the TPU slice, as a send and a recv
+    combined_collectives      several collectives of the plan as one with several arrays
+    fused_reduce_scatter      a reduce-scatter made of the partitioner's all-reduce and slice
+    overlapped                other work runs while collectives are under way
+    idle_axis                 data moved over a mesh axis that no spec mentions
+    other_result              free to choose the result's sharding, the compiler chose another
+    only_other_result         that alone: the same collectives, and as many bytes
+    moved_elsewhere           the same collectives, and as many bytes, of another array
+    scatter_and_gather        a reduce-scatter and an all-gather where the plan has a psum, or the reverse
+    all_reduce_and_slice      an all-reduce where the plan has a psum_scatter
+    scattered_less            a sum scattered over fewer axes than in the plan
+    split_collective          one collective of the plan as several
+    merged_collectives        several collectives of the plan as one
+    padded                    the same collective on a padded array
+    gathered_more             the compiler gathers more of an array than the plan
+    summed_first              an operand's own dimensions added up before multiplying, not while multiplying
+    gathered_not_reduced      an operand gathered or moved, where the plan adds partial sums
+    reduced_not_gathered      the reverse
+    other_sums                partial sums over other axes than the plan's
+    gathered_other_operand    the plan gathers one operand, the compiler another
+    other_operand             the plan moves one operand, the compiler another
+    operand_not_result        the plan moves a result, the compiler an operand before
+    result_not_operand        the plan moves an operand, the compiler the result after
+    other_split               the compiler leaves an array in place that the plan moves, or the reverse, and
+                              moves others otherwise
+    sub_axes                  data moved over parts of a mesh axis, or over all its parts in another order
+    fewer_bytes               the same array moved with fewer bytes than in the plan
+    summed_more               the partial sums of more of an array added up than in the plan
+    other_route               the same array moved by other collectives
+    extra_collective          a collective that the plan does not have
+    avoided_collective        one that the plan has and the compiler does not
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from shardviz.compare import (
-    axes_taken,
-    extra_elements,
-    remainder,
-    schedule,
-    sums_and_gathers,
-    whole_answer,
-    work_split,
-)
+from shardviz.compare import answer_rules, array_rules, einsum_rules, execution_rules
 from shardviz.compare.comparison import Comparison
 
 ALWAYS: tuple[Callable[[Comparison], None], ...] = (
-    whole_answer.packed,
-    whole_answer.promoted,
-    whole_answer.narrowed,
-    schedule.collective_matmul,
-    schedule.between_slices,
-    schedule.combined,
-    schedule.fused_reduce_scatter,
-    schedule.overlapped,
-    whole_answer.strike_equal,
-    whole_answer.idle_axis,
-    whole_answer.other_result,
+    answer_rules.packed,
+    answer_rules.promoted,
+    answer_rules.narrowed,
+    execution_rules.collective_matmul,
+    execution_rules.between_slices,
+    execution_rules.combined,
+    execution_rules.fused_reduce_scatter,
+    execution_rules.overlapped,
+    answer_rules.strike_equal,
+    answer_rules.idle_axis,
+    answer_rules.other_result,
 )
 WHILE_SOMETHING_IS_LEFT: tuple[Callable[[Comparison], None], ...] = (
-    work_split.moved_elsewhere,
-    axes_taken.reordered,
-    extra_elements.padded,
-    sums_and_gathers.scatter_and_gather,
-    sums_and_gathers.all_reduce_and_slice,
-    axes_taken.split,
-    axes_taken.merged,
-    sums_and_gathers.scattered_less,
-    extra_elements.gathered_more,
-    work_split.summed_first,
-    work_split.other_sums,
-    work_split.other_array,
-    work_split.other_split,
-    extra_elements.gathered_all,
-    remainder.other_route,
-    remainder.extra,
-    remainder.avoided,
+    einsum_rules.moved_elsewhere,
+    array_rules.reordered,
+    array_rules.padded,
+    array_rules.scatter_and_gather,
+    array_rules.all_reduce_and_slice,
+    array_rules.split,
+    array_rules.merged,
+    array_rules.scattered_less,
+    array_rules.gathered_more,
+    einsum_rules.summed_first,
+    einsum_rules.other_sums,
+    einsum_rules.other_array,
+    einsum_rules.other_split,
+    array_rules.gathered_all,
+    array_rules.other_route,
+    array_rules.extra,
+    array_rules.avoided,
 )
 
 

@@ -1,14 +1,15 @@
-"""What the planner's steps and a compiler's collectives have in common, so that they can be compared."""
+"""The planner's steps and a compiler's collectives as transfers, which can be compared."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
 from shardviz.compare.moved_arrays import MovedArrays
 from shardviz.hlo import Collective, CollectiveMatmul, wire_bytes
-from shardviz.hlo.collective_matmul import by_permute
+from shardviz.hlo.collective import by_permute
 from shardviz.planner import Plan, Problem
 from shardviz.sharding import Mesh
 from shardviz.sharding.array import BITS
@@ -24,7 +25,7 @@ HLO_OPS = {
 
 
 @dataclass(frozen=True)
-class Transfer:
+class ArrayTransfer:
     """A collective of either side in the same terms; `elements` of the larger of operand and result.
 
     `arrays` are the names of the arrays it may move, `pieces` how many arrays it carries at once. With
@@ -55,7 +56,7 @@ class Transfer:
 
     @property
     def is_sum(self) -> bool:
-        """Whether it adds up parts, and so does more than move them."""
+        """It adds up parts, and so does more than move them."""
         return self.op in ("all-reduce", "reduce-scatter")
 
     @property
@@ -68,6 +69,18 @@ class Transfer:
         """The mesh axes, sub-axes counted as the axis that they are part of."""
         return frozenset(axis.partition(":")[0] for axis in self.axes)
 
+    def may_share_array(self, other: ArrayTransfer) -> bool:
+        """Both may move the same array; one of which nothing is known may be any."""
+        return not self.arrays or not other.arrays or self.shares_array(other)
+
+    def shares_array(self, other: ArrayTransfer) -> bool:
+        """Both are known to move one of the same arrays."""
+        return not {*self.arrays}.isdisjoint(other.arrays)
+
+    def is_like(self, other: ArrayTransfer) -> bool:
+        """Both are the same collective of the same array."""
+        return self.kind == other.kind and self.may_share_array(other)
+
     @property
     def over(self) -> str:
         """The axes for a sentence, as in ` over X, Y`; nothing where it follows none."""
@@ -79,10 +92,15 @@ class Transfer:
         return f"{self.op}{self.over}{between} ({self.bytes:,} bytes){often}"
 
 
-def planned(plan: Plan) -> list[Transfer]:
+def kinds(several: Iterable[ArrayTransfer]) -> Counter[object]:
+    """The number of transfers of each kind, of any array."""
+    return Counter(one.kind for one in several)
+
+
+def planned(plan: Plan) -> list[ArrayTransfer]:
     """The collectives of the plan that send something."""
     return [
-        Transfer(
+        ArrayTransfer(
             HLO_OPS[step.op],
             step.axes,
             prod(step.shape),
@@ -99,7 +117,7 @@ def planned(plan: Plan) -> list[Transfer]:
 
 def compiled(
     collectives: Sequence[Collective], problem: Problem, matmuls: Sequence[CollectiveMatmul] = ()
-) -> list[Transfer]:
+) -> list[ArrayTransfer]:
     """The collectives of a target's answer to `problem` in program order, and its local slices.
 
     One of `matmuls` stands as the gather or scatter that its permutes replace. Others that move nothing are
@@ -115,12 +133,12 @@ def compiled(
             sizes = (elements, one.bytes, sent)
             kind = (one.arrays, one.between_slices, matmul)
             often = (one.count, _runs(matmul, collectives))
-            transfers.append(Transfer(one.op, one.axes, *sizes, one.dtype, arrays, *kind, *often, place))
+            transfers.append(ArrayTransfer(one.op, one.axes, *sizes, one.dtype, arrays, *kind, *often, place))
     return transfers
 
 
 def _runs(matmul: CollectiveMatmul | None, collectives: Sequence[Collective]) -> int | None:
-    """How often all permutes of a collective matmul run together; None where nobody can say."""
+    """The runs of all permutes of a collective matmul together; None where that is unknown."""
     if matmul is None:
         return None
     counts = [one.count for one in collectives if one.name in matmul.permutes]

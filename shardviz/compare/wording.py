@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from shardviz.compare.transfer import Transfer
+from shardviz.compare.transfer import ArrayTransfer
 from shardviz.errors import plural
 from shardviz.hlo import Work
 from shardviz.sharding import Mesh
 
 
-def in_dtype(other: Transfer, mine: Transfer) -> str:
+def in_dtype(other: ArrayTransfer, mine: ArrayTransfer) -> str:
     return f" in {other.dtype}" if other.dtype != mine.dtype else ""
 
 
-def done_too(partner: Sequence[Transfer]) -> str:
+def done_too(partner: Sequence[ArrayTransfer]) -> str:
     return f", besides {listed(partner)}" if partner else ""
 
 
@@ -27,36 +27,36 @@ def against(theirs: int, ours: int) -> str:
     return f"both send {ours:,} bytes" if theirs == ours else f"it sends {theirs:,} bytes instead of {ours:,}"
 
 
-def wire(several: Iterable[Transfer]) -> int:
+def wire(several: Iterable[ArrayTransfer]) -> int:
     return sum(one.wire_bytes for one in several)
 
 
-def listed(several: Sequence[Transfer]) -> str:
+def listed(several: Sequence[ArrayTransfer]) -> str:
     """All in turn; equal ones in a row once, with how many they are."""
     runs = [(text, len([*run])) for text, run in groupby(map(str, several))]
     return ", then ".join(text if count == 1 else f"{count} times {text}" for text, count in runs)
 
 
-def arrays(several: Sequence[Transfer]) -> str:
+def arrays(several: Sequence[ArrayTransfer]) -> str:
     """The arrays of some transfers; where one of them may move several arrays, "A or W"."""
     names = dict.fromkeys(" or ".join(one.arrays) for one in several if one.arrays)
     *most, last = names or ["other data"]
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def does(several: Sequence[Transfer]) -> str:
+def does(several: Sequence[ArrayTransfer]) -> str:
     """All in turn, and what they send; by array where there are several."""
     if len({one.arrays for one in several}) > 1:
         return acts(several)
     return f"does {listed(several)}, sending {wire(several):,} bytes" if several else "needs nothing"
 
 
-def acts(several: Sequence[Transfer]) -> str:
-    """What is done with which array, in turn, and what all that sends."""
+def acts(several: Sequence[ArrayTransfer]) -> str:
+    """The work on each array in turn, and the bytes that all of it sends."""
     return f"{acts_on(several)}, sending {wire(several):,} bytes" if several else "sends nothing else"
 
 
-def acts_on(several: Sequence[Transfer]) -> str:
+def acts_on(several: Sequence[ArrayTransfer]) -> str:
     """Such as "moves A by all-gather over X (64 bytes), then adds up Out by all-reduce over Y (8 bytes)"."""
     runs = groupby(several, key=lambda one: (one.arrays, one.is_sum))
     turns = ((is_sum, [*run]) for (_, is_sum), run in runs)
@@ -65,13 +65,13 @@ def acts_on(several: Sequence[Transfer]) -> str:
     )
 
 
-def verb(several: Sequence[Transfer]) -> str:
-    """What some transfers do with an array: a sum does more than move it."""
+def verb(several: Sequence[ArrayTransfer]) -> str:
+    """The verb for some transfers of an array: a sum does more than move it."""
     sums = {one.is_sum for one in several}
     return "adds up and moves" if len(sums) > 1 else "adds up" if sums == {True} else "moves"
 
 
-def cheaper(theirs: Sequence[Transfer], ours: Sequence[Transfer]) -> str:
+def cheaper(theirs: Sequence[ArrayTransfer], ours: Sequence[ArrayTransfer]) -> str:
     """The end of a sentence about two ways of which the target's sends less; "" where it does not."""
     return ", which is more" if wire(theirs) < wire(ours) else ""
 
@@ -81,7 +81,7 @@ def listed_axes(axes: frozenset[str], mesh: Mesh) -> str:
     return ", ".join(axis for axis in mesh.axis_names if axis in axes)
 
 
-def instead(several: Sequence[Transfer]) -> str:
+def instead(several: Sequence[ArrayTransfer]) -> str:
     return f" and does {listed(several)} instead, sending {wire(several):,} bytes" if several else ""
 
 
@@ -90,7 +90,7 @@ def factor(ratio: float) -> str:
 
 
 def under_way(overlapped: Sequence[Work]) -> str:
-    """What runs while a collective is under way: "2 matmuls, ~52,626 cycles"; "" where nothing does."""
+    """The work during a collective: "2 matmuls, ~52,626 cycles"; "" where there is none."""
     if not overlapped:
         return ""
     matmuls = sum(work.op == "matmul" for work in overlapped)

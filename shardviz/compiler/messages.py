@@ -37,7 +37,7 @@ class Array:
 
 
 @dataclass(frozen=True)
-class Part:
+class EinsumPart:
     """One einsum; `subscripts` as `jnp.einsum` takes them. See `shardviz.planner.problem.Contraction`."""
 
     subscripts: str
@@ -78,7 +78,7 @@ class Question:
 
     target: str
     mesh: DeviceMesh
-    parts: tuple[Part, ...]
+    parts: tuple[EinsumPart, ...]
     machine: Machine | None = None
     dump_to: str = ""
 

@@ -17,7 +17,7 @@ from shardviz.errors import CompilerError
 
 if TYPE_CHECKING:
     from shardviz.compiler.target_result import TargetResult
-    from shardviz.hlo.passes.stage import Stage
+    from shardviz.hlo.passes.stages import PassStage
     from shardviz.planner.problem import Problem
 
 
@@ -31,7 +31,7 @@ class PassTrace:
     """One target's answer to one problem, and the stages of its compilation; none where it gave no answer."""
 
     compiled: TargetResult
-    stages: tuple[Stage, ...] = ()
+    stages: tuple[PassStage, ...] = ()
 
 
 class DumpFolders:
@@ -102,8 +102,7 @@ def _remove_unheld() -> None:
 def read_traced(compiled: TargetResult, folder: str, problem: Problem) -> PassTrace:
     """The stages of the compilation whose dumps stand in `folder`. Raises `CompilerError` when none do."""
     from shardviz.hlo.passes.dump_files import dump_files
-    from shardviz.hlo.passes.stage import Dump
-    from shardviz.hlo.passes.stages import read_passes
+    from shardviz.hlo.passes.stages import Dump, read_passes
 
     module = _MODULE.search(compiled.text)
     if compiled.status != "ok" or module is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from string import ascii_letters
 from typing import TYPE_CHECKING, Any
 
-from shardviz.compiler.messages import Array, AskLayout, DeviceMesh, Part, Question, RunCollective, Spec
+from shardviz.compiler.messages import Array, AskLayout, DeviceMesh, EinsumPart, Question, RunCollective, Spec
 from shardviz.errors import QuestionError, TargetError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ UNSAFE = ("s2", "u2")
 def question_for(problem: Problem, target: Target) -> Question:
     """What the child must know to compile the problem for a target."""
     parts = tuple(
-        Part(subscripts(part.einsum), tuple(map(_array, part.operands)), _array(part.result))
+        EinsumPart(subscripts(part.einsum), tuple(map(_array, part.operands)), _array(part.result))
         for part in problem.parts
     )
     mesh = _mesh(problem.mesh, is_explicit=problem.axis_types == "explicit")

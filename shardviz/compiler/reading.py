@@ -10,7 +10,7 @@ from shardviz.compiler.machines import GpuNodes
 from shardviz.compiler.target_result import ExecutionResult, TargetResult
 from shardviz.hardware.placement import DeviceCoords, Placement
 from shardviz.hlo import read_hlo, read_shardy
-from shardviz.hlo.schedule.standing import with_standing
+from shardviz.hlo.schedule.matmul_order import with_matmul_order
 from shardviz.notation import write_spec
 from shardviz.sharding import PartitionSpec
 
@@ -56,7 +56,7 @@ def read_output(output: Output, problem: Problem, target: Target, versions: Vers
         partitioned = read_hlo(output.partitioned, mesh, origins=True).collectives
     return replace(
         answer,
-        collectives=with_standing(output.text, module.collectives, module.collective_matmuls),
+        collectives=with_matmul_order(output.text, module.collectives, module.collective_matmuls),
         # Without partitions there is no module after partitioning, and nothing that moves.
         partitioned=partitioned,
         collective_matmuls=module.collective_matmuls,

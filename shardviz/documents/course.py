@@ -47,7 +47,7 @@ DRAFT = shared(
                 axis=text("Mesh axes, the major one first; empty: all."),
                 data=text("The whole array's numbers; empty: 0, 1, 2, …"),
                 shape=text("The whole array's shape; empty: the usual one."),
-                spec=text("How it is split; empty: dimension 0 over all axes."),
+                spec=text("Its sharding; empty: dimension 0 over all axes."),
                 dtype=text("The element type; empty: the usual one."),
                 algorithm=text("The algorithm; empty: the usual one."),
                 parameters=by_name(STRING, "Other options of step, by name."),
@@ -60,14 +60,14 @@ _SCREEN = one_of("The application's screen.", "layout", "plan", "step", "compile
 LESSONS = DocumentKind(
     "lessons",
     "lesson --list",
-    "The course, and how far the learner is.",
+    "The course, and the learner's progress.",
     lessons=array_of(
         closed(
             "A lesson of the course.",
             number=count("Its number, from 1."),
             name=text("Its name."),
             title=text("Its title."),
-            state=one_of("How far the learner is.", "new", "begun", "solved"),
+            state=one_of("The learner's progress.", "new", "begun", "solved"),
             stage=null_if_empty(text("The stage at which it was left; null: at none.")),
         ),
         "All lessons, in order.",
@@ -95,23 +95,23 @@ LESSON = DocumentKind(
         number=count("Its number, from 1; 0 for one that is not of the course."),
         name=text("Its name."),
         title=text("Its title."),
-        see=text("What it shows first."),
+        see=text("The first thing that it shows."),
         screen=_SCREEN,
         setup=DRAFT("The problem that it begins with."),
         predictions=array_of(
             closed(
-                "A question, and what follows on each answer.",
+                "A question, and the reply to each answer.",
                 question=text("The question."),
-                ask=text("What is computed for the answer, in the words of lesson files."),
+                ask=text("The measure that computes the answer, as lesson files write it."),
                 choices=texts("The answers to choose from; empty where one is typed or pointed at."),
                 answer=text("The right answer."),
-                wrong=by_name(STRING, "What is said on likely wrong answers, by answer."),
+                wrong=by_name(STRING, "The replies to likely wrong answers, by answer."),
                 problem=DRAFT("The problem that the question is about.").of("draft"),
             ),
             "The questions, in order.",
         ).of(lambda lesson: map(_answered, lesson.predictions)),
         explain=text("The explanation."),
-        goal=text("What the learner is to reach.").of("goal.text"),
+        goal=text("The learner's goal.").of("goal.text"),
         hints=texts("Hints, in order."),
         solution=DRAFT("A problem that meets the goal."),
         program=null_if_empty(text("The lesson's own program; null: it has none.")),
@@ -122,7 +122,7 @@ LESSON = DocumentKind(
 LESSON_CHECK = DocumentKind(
     "lesson_check",
     "lesson --check",
-    "What is wrong with lesson files.",
+    "The faults of lesson files.",
     lessons=array_of(
         closed(
             "A lesson file that was checked.",
@@ -133,22 +133,22 @@ LESSON_CHECK = DocumentKind(
                     key=text("The key of the file; empty: the file itself."),
                     reason=text("The fault."),
                 ),
-                "What is wrong with it.",
+                "Its faults.",
             ),
             asked_of_jax=texts("Keys whose answers JAX was asked for."),
         ),
         "The lessons that were checked.",
     ),
-    note=text("Why JAX was not asked; empty where it was."),
+    note=text("The reason why JAX was not asked; empty where it was."),
 )
 
 
 SHARED = DocumentKind(
     "shared",
     "tui --from",
-    "What a shared string says.",
+    "The content of a shared string.",
     shared=closed(
-        "What a shared string says.",
+        "The content of a shared string.",
         screen=_SCREEN,
         lesson=text("The lesson's name; empty for a problem of its own."),
         stage=count("The number of the lesson's stage, from 0."),

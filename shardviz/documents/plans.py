@@ -61,7 +61,7 @@ def _array(role: Field) -> dict[str, Field]:
         "dims": texts("The name of each dimension; empty where they have none."),
         "shape": counts("Elements along each dimension of the whole array."),
         "dtype": text("The element type, such as bf16."),
-        "spec": SPEC("How it is split.").of("decided_spec"),
+        "spec": SPEC("Its sharding.").of("decided_spec"),
         "unreduced": texts("Mesh axes over which its partial sums are not added up yet.").of(
             "decided_spec.unreduced"
         ),
@@ -90,16 +90,16 @@ _ARRAY = shared(
     "array",
     closed(
         "An array of a problem, and how the plan splits it.",
-        **_array(one_of("What the array is in the problem.", "operand", "intermediate", "result")),
+        **_array(one_of("The role of the array in the problem.", "operand", "intermediate", "result")),
         asked_spec=nullable(
-            SPEC("How it is split by request; null: the compiler may choose, and spec is the plan's.")
+            SPEC("The sharding that is asked for; null: the compiler may choose, and spec is the plan's.")
         ),
     ),
 )
 PROBLEM = shared(
     "problem",
     closed(
-        "What is asked.",
+        "The problem.",
         einsum=text("The einsum, or a chain of them with semicolons.").of("problem.text"),
         mesh=MESH("The mesh.").of("problem.mesh"),
         axis_types=AXIS_TYPES.of("problem.axis_types"),
@@ -109,7 +109,7 @@ PROBLEM = shared(
 PLAN = shared(
     "plan",
     closed(
-        "What should happen, by the rules of the textbook.",
+        "The operations that should happen, by the rules of the textbook.",
         cases=texts("For each einsum of the chain the case of a sharded matmul that it is."),
         steps=array_of(
             closed(
@@ -124,19 +124,19 @@ PLAN = shared(
                 dim=nullable(
                     count("The dimension that is gathered, scattered or sliced, from 0; null: none is.")
                 ),
-                from_spec=SPEC("How the array is split before."),
+                from_spec=SPEC("The array's sharding before."),
                 from_unreduced=texts("Mesh axes of the pending sum before.").of("from_spec.unreduced"),
-                to_spec=SPEC("How the array is split after."),
+                to_spec=SPEC("The array's sharding after."),
                 to_unreduced=texts("Mesh axes of the pending sum after.").of("to_spec.unreduced"),
                 shape=counts("Elements of the larger of a device's operand and result."),
                 dtype=text("The element type."),
                 bytes=count("Bytes of the larger of a device's operand and result."),
                 wire_bytes=count("Bytes that one device must send at least."),
-                reason=text("Why the step is needed, in a sentence with the numbers."),
+                reason=text("The reason for the step, in a sentence with the numbers."),
             ),
             "The steps, in order.",
         ),
-        result_spec=SPEC("How the result is split."),
+        result_spec=SPEC("The sharding of the result."),
         result_unreduced=texts("Mesh axes of the result's pending sum.").of("result_spec.unreduced"),
         wire_bytes=count("Bytes that one device must send at least, in all steps together."),
     ),
@@ -177,14 +177,14 @@ def ranking_document(candidates: Sequence[Candidate]) -> Document:
 LAYOUT = DocumentKind(
     "layout",
     "layout",
-    "Which slice of an array every device holds.",
+    "The slice of an array that every device holds.",
     mesh=MESH("The mesh."),
     array=closed("The array.", **_array(exactly("array", "The array stands alone."))).of(
         lambda layout: Beside(layout.array, mesh=layout.mesh)
     ),
     devices=array_of(
         closed(
-            "A device, and what it holds.",
+            "A device, and the slice that it holds.",
             id=count("The device's id."),
             coords=counts("Its place along each mesh axis."),
             slices=array_of(
@@ -217,7 +217,7 @@ TRANSLATE = DocumentKind(
             translations=by_name(STRING, "Its text in each notation, by the notation's name.").of(
                 lambda array: {key: said for key, said in array.written if isinstance(said, str)}
             ),
-            untranslatable=by_name(STRING, "Why it has no text in a notation, by name.").of(
+            untranslatable=by_name(STRING, "The reason why it has no text in a notation, by name.").of(
                 lambda array: {key: said.message for key, said in array.written if not isinstance(said, str)}
             ),
         ),
@@ -243,27 +243,27 @@ def translate_document(
 TARGETS = DocumentKind(
     "targets",
     "targets",
-    "What can be asked, and what installs it.",
+    "The targets, and how to install them.",
     groups=array_of(
         closed(
             "Targets that need the same packages.",
             group=text("The group's name, and that of the extra of this package.").of("name"),
-            title=text("What these targets are."),
+            title=text("A description of these targets."),
             available=flag("They can answer here.").of(lambda group: not group.missing),
-            missing=null_if_empty(text("What is not here; null where all is.")),
-            install=null_if_empty(text("The command that installs it; null where nothing does here.")).of(
-                "command"
-            ),
+            missing=null_if_empty(text("The packages that are missing; null: none.")),
+            install=null_if_empty(
+                text("The command that installs them; null: there is none for this machine.")
+            ).of("command"),
             versions=by_name(STRING, "Versions of the packages that are here, by package."),
             targets=array_of(
                 closed(
                     "A target, or one of many.",
                     target=text("A name that --target takes.").of("name"),
-                    description=text("What answers under that name.").of("what"),
+                    description=text("The compiler or hardware of that name.").of("what"),
                 ),
                 "Targets of the group.",
             ).of("choices"),
-            takes=null_if_empty(text("Which other names the group takes; null: no others.")),
+            takes=null_if_empty(text("Other names that the group takes; null: no others.")),
         ),
         "All groups.",
     ),
@@ -275,5 +275,5 @@ INFO = DocumentKind(
     "info",
     "Versions of all that an answer can depend on.",
     versions=by_name(STRING, "Versions of all that an answer can depend on, by name."),
-    warning=null_if_empty(text("Why these versions do not fit together; null where they do.")),
+    warning=null_if_empty(text("The reason why these versions do not fit together; null where they do.")),
 )

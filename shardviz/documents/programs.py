@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from shardviz.compare import Difference
     from shardviz.compiler import PassTrace, TargetResult
     from shardviz.hlo import ShardyModule
-    from shardviz.hlo.mlir.tensor_splits import Axes
+    from shardviz.hlo.mlir.tensor_shardings import Axes
     from shardviz.planner.plan import Plan
     from shardviz.planner.problem import Problem
     from shardviz.sharding import Mesh
@@ -47,12 +47,12 @@ _OVERLAPPED = closed(
     op=text("Its opcode, or matmul where it multiplies matrices."),
     cycles=nullable(count("Clock cycles by the compiler's estimate; null: it gives none.")),
 )
-_STANDING = closed(
-    "Where it begins among the program's matmuls; null: not known.",
+_MATMUL_ORDER = closed(
+    "Its place among the program's matmuls; null: not known.",
     matmuls_before=count("Matmuls before it.").of("before"),
     matmuls=count("Matmuls in all."),
 )
-_SOURCE = text("Where in the user's program it comes from; empty where the text does not say.")
+_SOURCE = text("The line of the user's program that it comes from; empty where the text does not say.")
 COLLECTIVE = shared(
     "collective",
     closed(
@@ -74,13 +74,13 @@ COLLECTIVE = shared(
         arrays=count("Arrays that it combines; the shapes are those of the first."),
         bytes=count("Bytes of the larger of a device's operand and result, all arrays together."),
         wire_bytes=count("Bytes that one device must send at least."),
-        count=nullable(count("How often it runs; null: in a loop of unknown length.")),
+        count=nullable(count("The number of times that it runs; null: in a loop of unknown length.")),
         in_branch=flag("It runs only where a branch of a conditional is taken."),
         source=_SOURCE,
         is_async=flag("It starts and ends in different places of the program."),
-        overlapped=array_of(_OVERLAPPED, "What runs while it is under way, in program order."),
-        algorithm=null_if_empty(text("How the compiler carries it out; null: it does not say.")),
-        standing=nullable(_STANDING),
+        overlapped=array_of(_OVERLAPPED, "Instructions that run while it is under way, in program order."),
+        algorithm=null_if_empty(text("The algorithm of the compiler; null: it does not say.")),
+        standing=nullable(_MATMUL_ORDER).of("matmul_order"),
         between_slices=flag("It crosses the data-center network between TPU slices."),
         is_host_transfer=flag("It goes between a device and its host, not between devices."),
     ),
@@ -105,16 +105,14 @@ COLLECTIVE_MATMUL = shared(
 PLACEMENT = shared(
     "placement",
     closed(
-        "Where the mesh lies on the chips.",
+        "The placement of the mesh on the chips.",
         torus=counts("Chips along each axis of a slice's torus; empty for GPUs, whose nodes are switches."),
         wrap=array_of(Field({"type": "boolean"}), "For each axis of the torus whether it closes to a ring."),
         axes=array_of(
             closed(
                 "A mesh axis on the machine.",
                 axis=text("The mesh axis."),
-                along=texts(
-                    "What it runs along, the fastest last: x, y, z, core and slice, or gpu and node."
-                ),
+                along=texts("Its directions, the fastest last: x, y, z, core and slice, or gpu and node."),
                 hops=nullable(
                     count("Links between neighbours at most; null: they are on several slices or nodes.")
                 ),
@@ -154,10 +152,10 @@ TARGET = shared(
     closed(
         "A target's answer.",
         target=text("The target's name."),
-        status=one_of("Whether it answered.", "ok", "error", "unavailable"),
-        error=null_if_empty(text("Why it did not; null where it did.")),
-        hint=null_if_empty(text("What would help; null: nothing is known to.")),
-        result_spec=nullable(SPEC("How the result is split; null: not known.")),
+        status=one_of("The outcome.", "ok", "error", "unavailable"),
+        error=null_if_empty(text("The error; null where the target answered.")),
+        hint=null_if_empty(text("A hint on the error; null: there is none.")),
+        result_spec=nullable(SPEC("The sharding of the result; null: not known.")),
         result_unreduced=texts("Mesh axes of the result's pending sum.").of(
             lambda answer: () if answer.result_spec is None else answer.result_spec.unreduced
         ),
@@ -170,10 +168,10 @@ TARGET = shared(
                 "Collectives right after partitioning, before the backend rewrote them; null: not known.",
             )
         ),
-        placement=nullable(PLACEMENT("Where the mesh lies on a TPU or GPU target; null elsewhere.")),
+        placement=nullable(PLACEMENT("The placement of the mesh on a TPU or GPU target; null elsewhere.")),
         elapsed_s=number("Seconds from the request to the answer.").by(lambda taken: round(taken, 6)),
         versions=by_name(STRING, "Versions of what answered, by package."),
-        typeof=optional(by_name(STRING, "What jax.typeof says of each array under Explicit axes.")).of(
+        typeof=optional(by_name(STRING, "The type that jax.typeof gives each array under Explicit axes.")).of(
             lambda answer: answer.typeof or None
         ),
         text=optional(text("The program that was read, with --hlo.")),
@@ -191,10 +189,10 @@ def _answer(compiled: TargetResult, mesh: Mesh, with_text: bool = False) -> Besi
 EXPLAIN = DocumentKind(
     "explain",
     "explain",
-    "The plan of an einsum, and what the compilers make of it.",
-    problem=PROBLEM("What is asked.").of("plan"),
-    plan=PLAN("What should happen, and why."),
-    targets=array_of(TARGET("A target's answer."), "What the compilers make of it."),
+    "The plan of an einsum, and the answers of the compilers.",
+    problem=PROBLEM("The problem.").of("plan"),
+    plan=PLAN("The operations that should happen, and their reasons."),
+    targets=array_of(TARGET("A target's answer."), "The answers of the compilers."),
     differences=array_of(
         closed(
             "A difference between the plan and a target.",
@@ -202,7 +200,7 @@ EXPLAIN = DocumentKind(
             code=text("A stable name of the kind of difference, such as promoted_dtype."),
             message=text("The cause, in a sentence with the numbers."),
         ),
-        "Where targets depart from the plan.",
+        "The differences between targets and the plan.",
     ),
 )
 
@@ -228,7 +226,7 @@ def _axes(dims: Axes) -> list[list[str]]:
 PASSES = DocumentKind(
     "passes",
     "passes",
-    "What a compiler does to a program, pass by pass.",
+    "The changes that a compiler makes to a program, pass by pass.",
     einsum=text("The einsum, or a chain of them with semicolons.").of("text"),
     mesh=MESH("The mesh."),
     axis_types=AXIS_TYPES,
@@ -237,10 +235,10 @@ PASSES = DocumentKind(
         closed(
             "A stage of the compiler that changed shardings or collectives.",
             stage=count("Its number, from 1."),
-            kind=one_of("What it is.", "input", "propagation", "partitioner", "rewrite", "schedule"),
-            title=text("What it did, in a few words."),
+            kind=one_of("The kind of stage.", "input", "propagation", "partitioner", "rewrite", "schedule"),
+            title=text("Its change in a few words."),
             **{"pass": text("The compiler's name of the pass.").of("pass_name")},
-            changes=texts("What it changed, a sentence each."),
+            changes=texts("Its changes, a sentence each."),
             splits=array_of(
                 closed(
                     "A tensor that it split.",
@@ -248,8 +246,8 @@ PASSES = DocumentKind(
                     op=text("The operation that makes it."),
                     shape=counts("Elements along each dimension."),
                     dtype=text("The element type."),
-                    before=nullable(SPEC("How it was split; null: it was left open.").by(_axes)),
-                    spec=nullable(SPEC("How it is split; null: it is left open.").by(_axes)).of("dims"),
+                    before=nullable(SPEC("Its sharding before; null: it was left open.").by(_axes)),
+                    spec=nullable(SPEC("Its sharding; null: it is left open.").by(_axes)).of("dims"),
                     unreduced=texts("Mesh axes of its pending sum."),
                 ),
                 "The shardings that it decided; at the input those that were given.",
@@ -297,7 +295,7 @@ HLO = DocumentKind(
     totals_of_host_transfers=by_name(_TOTALS, "Totals by HLO's name, between devices and their hosts."),
     collectives=_COLLECTIVES,
     slices=_SLICES,
-    unread=texts("What could not be read, a sentence each."),
+    unread=texts("The parts that could not be read, a sentence each."),
     unread_collectives=count("Collectives that could not be read."),
     awaits_partitioner=flag("The program is not partitioned yet: the compiler will insert collectives."),
 )
@@ -308,7 +306,7 @@ _MLIR = {"num_partitions": None, "replica_count": None, "num_slices": None}
 def hlo_document(module: HloModule | ShardyModule, given: Mesh | None = None) -> Document:
     """The module's facts, its `mesh`, `totals` and `collectives`; `given` is the mesh that the user named.
 
-    `mesh` is null where nobody knows it; `is_mesh_inferred` where only the groups tell that there is one.
+    `mesh` is null where it is not known; `is_mesh_inferred` where only the groups tell that there is one.
 
     `totals` are by op, those between TPU slices under `totals_between_slices`, and `send` and `recv` of hosts
     under `totals_of_host_transfers`. In each, `count`, `bytes` and

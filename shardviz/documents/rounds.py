@@ -50,10 +50,10 @@ def plain(value: Any) -> Any:
     return value
 
 
-def _link(walk: CollectiveRun, link: tuple[int, int]) -> list[int | str]:
+def _link(run: CollectiveRun, link: tuple[int, int]) -> list[int | str]:
     """A link of the first group by device ids; ``switch`` is the node in the middle."""
-    group = walk.groups[0]
-    return [walk.mesh.device_id(group[node]) if node < len(group) else "switch" for node in link]
+    group = run.groups[0]
+    return [run.mesh.device_id(group[node]) if node < len(group) else "switch" for node in link]
 
 
 _LINK = Field(
@@ -95,7 +95,7 @@ _COMPARED = closed(
 _NOT_COMPARED = closed(
     "An algorithm without numbers.",
     algorithm=text("The algorithm's name."),
-    reason=text("Why it has none."),
+    reason=text("The reason why it has none."),
 )
 
 
@@ -107,7 +107,7 @@ ALGORITHM = shared(
     "algorithm",
     Field(
         {
-            "description": "An algorithm, or why it cannot be compared.",
+            "description": "An algorithm, or the reason why it cannot be compared.",
             "oneOf": [_COMPARED.schema, _NOT_COMPARED.schema],
         },
         _row,
@@ -123,12 +123,12 @@ _QUESTION = {
     "mesh": MESH("The mesh."),
     "shape": counts("Elements along each dimension of the whole array.").of("question.layout.array.shape"),
     "dtype": text("The element type.").of("question.layout.array.dtype"),
-    "spec": text("How the array is split, as text.").of("question.spec"),
+    "spec": text("The array's sharding, as text.").of("question.spec"),
     "shard_shape": counts("Elements along each dimension of one device's shard.").of(
         "question.layout.shard_shape"
     ),
     "bytes": count("Bytes of the larger of a device's operand and result."),
-    "topology": text("How the devices of a group are joined.").by(str).of("links.topology"),
+    "topology": text("The links that join the devices of a group.").by(str).of("links.topology"),
     "latency_s": number("Seconds of one hop.").of("links.wire.latency"),
     "bandwidth_bytes_per_s": Field(
         {
@@ -155,17 +155,19 @@ STEP = DocumentKind(
     **_QUESTION,
     algorithm=text("The algorithm that is followed.").of("schedule.algorithm"),
     groups=array_of(_GROUP, "Device ids of each group; all groups run at the same time.").of(
-        lambda walk: [[walk.mesh.device_id(position) for position in group] for group in walk.groups]
+        lambda run: [[run.mesh.device_id(position) for position in group] for group in run.groups]
     ),
     chunks=count("Chunks that a device's data is cut into.").of("schedule.chunks"),
     before=nullable(
-        array_of(DEVICE_VALUES("A device."), "What every device holds before; null: no numbers.")
-    ).of(lambda walk: _devices(walk, walk.frames.before)),
+        array_of(
+            DEVICE_VALUES("A device."), "The numbers of every device before; null: they are not followed."
+        )
+    ).of(lambda run: _devices(run, run.frames.before)),
     rounds=array_of(
         closed(
             "A round.",
             round=count("Its number, from 1."),
-            phase=text("What the rounds of its part of the algorithm do together."),
+            phase=text("The work that the rounds of its part of the algorithm do together."),
             sends=array_of(
                 closed(
                     "A chunk on its way from one device to another.",
@@ -193,55 +195,57 @@ STEP = DocumentKind(
             seconds=_SECONDS,
         ),
         "The rounds, in order.",
-    ).of(lambda walk: [_round(walk, number) for number in range(1, walk.schedule.rounds + 1)]),
+    ).of(lambda run: [_round(run, number) for number in range(1, run.schedule.rounds + 1)]),
     after=nullable(
-        array_of(DEVICE_VALUES("A device."), "What every device holds after; null: no numbers.")
-    ).of(lambda walk: _devices(walk, walk.frames.after)),
+        array_of(
+            DEVICE_VALUES("A device."), "The numbers of every device after; null: they are not followed."
+        )
+    ).of(lambda run: _devices(run, run.frames.after)),
     result=nullable(
         closed(
-            "What shard_map returns; null: no numbers, or scalars that cannot be joined.",
+            "The result of shard_map; null: no numbers, or scalars that cannot be joined.",
             dtype=text("The element type.").of("result_dtype"),
             shape=counts("Elements along each dimension.").of("final.shape"),
-            spec=text("How it is split, as text.").of("question.final_spec"),
-            values=_VALUES.of(lambda walk: plain_values(walk.final)),
+            spec=text("Its sharding, as text.").of("question.final_spec"),
+            values=_VALUES.of(lambda run: plain_values(run.final)),
         )
-    ).of(lambda walk: None if walk.final is None else walk),
+    ).of(lambda run: None if run.final is None else run),
     wire_bytes=count("Bytes that one device sends at most, over all rounds.").of("timeline.device_bytes"),
     busiest_bytes=count("Bytes that the busiest link carries, over all rounds.").of("timeline.busiest_bytes"),
     waiting_messages=_WAITING.of("timeline.waiting"),
     seconds=_SECONDS.of("timeline.seconds"),
     algorithms=_ALGORITHMS,
     verified_against=nullable(
-        one_of("Whose result agrees; null: nobody was asked, or the results differ.", "cpu", "real")
+        one_of("The target whose result agrees; null: none was asked, or the results differ.", "cpu", "real")
     ),
     verdict=nullable(
         one_of(
-            "How JAX's result compares, bit for bit or within rounding; null: nobody was asked.",
+            "The comparison with JAX's result, bit for bit or within rounding; null: JAX was not asked.",
             *("equal", "rounding", "different"),
         )
     ),
-    program=nullable(text("What JAX ran; null: nothing.")),
+    program=nullable(text("The program that JAX ran; null: none.")),
 )
 
 
-def step_document(walk: CollectiveRun, verdict: Verdict | None) -> Document:
-    """Everything that `shardviz step` knows; with numbers, devices' values as nested lists.
+def step_document(run: CollectiveRun, verdict: Verdict | None) -> Document:
+    """The document of `shardviz step --json`; with numbers, devices' values as nested lists.
 
     Lists one entry a send: ask for it only where that many fit (`Schedule` says how many there are).
     """
     return STEP.document(
-        walk,
+        run,
         verified_against=verdict.ran.target if verdict and verdict.agrees else None,
         verdict=verdict.verification.verdict if verdict else None,
         program=verdict.ran.program if verdict else None,
     )
 
 
-def _devices(walk: CollectiveRun, values: NDArray[Any] | None) -> list[Beside] | None:
+def _devices(run: CollectiveRun, values: NDArray[Any] | None) -> list[Beside] | None:
     """Every device with its coordinates and its numbers, in the mesh's order."""
     if values is None:
         return None
-    mesh = walk.mesh
+    mesh = run.mesh
     return [
         Beside(id=mesh.device_id(position), coords=mesh.coords(position), values=listed)
         for position, listed in enumerate(plain_values(values))
@@ -256,30 +260,30 @@ class _Send(NamedTuple):
     reduce: bool
 
 
-def _round(walk: CollectiveRun, number: int) -> Beside:
+def _round(run: CollectiveRun, number: int) -> Beside:
     """The load of a round, and beside that every send of it in every group."""
-    load, link_bytes = walk.timeline[number - 1], walk.timeline.link_bytes(number)
-    ends = walk.links.topology.ends
+    load, link_bytes = run.timeline[number - 1], run.timeline.link_bytes(number)
+    ends = run.links.topology.ends
     return Beside(
         load,
         round=number,
-        phase=walk.phase_name(walk.schedule.phase(number)[0]),
-        sends=_sends(walk, number),
-        busiest_link=None if load.busiest_link is None else _link(walk, load.busiest_link),
+        phase=run.phase_name(run.schedule.phase(number)[0]),
+        sends=_sends(run, number),
+        busiest_link=None if load.busiest_link is None else _link(run, load.busiest_link),
         links=[
-            Beside(ends=_link(walk, ends(link)), bytes=int(link_bytes[link]))
+            Beside(ends=_link(run, ends(link)), bytes=int(link_bytes[link]))
             for link in link_bytes.nonzero()[0].tolist()
         ],
     )
 
 
-def _sends(walk: CollectiveRun, number: int) -> Iterator[_Send]:
+def _sends(run: CollectiveRun, number: int) -> Iterator[_Send]:
     """Every send of a round, by device ids, one group after the other."""
-    sends = walk.schedule.round(number).expanded(walk.schedule.chunks)
+    sends = run.schedule.round(number).expanded(run.schedule.chunks)
     columns = [column.tolist() for column in (sends.src, sends.dst, sends.chunk, sends.reduce)]
-    sizes = walk.chunk_bytes
-    for group in walk.groups:
-        ids = [walk.mesh.device_id(position) for position in group]
+    sizes = run.chunk_bytes
+    for group in run.groups:
+        ids = [run.mesh.device_id(position) for position in group]
         for src, dst, chunk, reduce in zip(*columns, strict=True):
             size = sizes if isinstance(sizes, int) else int(sizes[chunk])
             yield _Send(ids[src], ids[dst], chunk, size, reduce)
@@ -297,13 +301,13 @@ COMPARISON = DocumentKind(
             from_bytes=count("Bytes of the payload.").of(itemgetter(0)),
             algorithm=text("The algorithm's name.").of(itemgetter(1)),
         ),
-        "Which algorithm is fastest, from small payloads to large ones.",
+        "The fastest algorithms, from small payloads to large ones.",
     ),
     left_out=array_of(
         closed(
             "An algorithm that was not compared over payloads.",
             algorithm=text("The algorithm's name.").of(itemgetter(0)),
-            reason=text("Why it was not.").of(itemgetter(1)),
+            reason=text("The reason why it was not.").of(itemgetter(1)),
         ),
         "Algorithms that the crossovers leave out.",
     ),
@@ -311,7 +315,7 @@ COMPARISON = DocumentKind(
 
 
 def comparison_document(
-    walk: CollectiveRun, crossovers: Sequence[tuple[int, str]], left_out: Sequence[tuple[str, str]]
+    run: CollectiveRun, crossovers: Sequence[tuple[int, str]], left_out: Sequence[tuple[str, str]]
 ) -> Document:
-    """Every algorithm for the question of a walk, and which is fastest from which payload on."""
-    return COMPARISON.document(walk, crossovers=crossovers, left_out=left_out)
+    """Every algorithm for the question of a run, and the fastest one from each payload on."""
+    return COMPARISON.document(run, crossovers=crossovers, left_out=left_out)

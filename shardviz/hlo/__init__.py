@@ -1,11 +1,16 @@
-"""Reads collectives out of HLO and Shardy text. Standard library only."""
+"""Collectives out of HLO, StableHLO and Shardy text."""
 
-from shardviz.hlo.collective import Collective, Work, wire_bytes
-from shardviz.hlo.collective_matmul import CollectiveMatmul
-from shardviz.hlo.dialect import read
+from __future__ import annotations
+
+import re
+
+from shardviz.errors import NotationError
+from shardviz.hlo.collective import Collective, CollectiveMatmul, Origin, Work, wire_bytes
+from shardviz.hlo.groups.mesh_inference import mesh_of_collectives
 from shardviz.hlo.mlir.shardy import ShardyModule, read_shardy
-from shardviz.hlo.module import HloModule, read_hlo
-from shardviz.hlo.origin import Origin
+from shardviz.hlo.module import HloModule, is_hlo, read_hlo
+from shardviz.hlo.text.normal_form import without_comments
+from shardviz.sharding import Mesh
 
 __all__ = [
     "Collective",
@@ -19,3 +24,42 @@ __all__ = [
     "read_shardy",
     "wire_bytes",
 ]
+
+_FIRST = re.compile(
+    r'"(?:[^"\\]|\\.)*+"|(?P<hlo>^[ \t]*+HloModule\s+[^\s,])'
+    r"|(?P<mlir>(?<![%.\w-])(?:func\.func|(?:stablehlo|sdy|mhlo)\.\w))",
+    re.MULTILINE,
+)
+"""What stands outside of strings tells the language; an HLO module's header may quote the other."""
+
+
+def read(text: str, mesh: Mesh | None = None, *, infer: bool = False) -> HloModule | ShardyModule:
+    """HLO, StableHLO or Shardy text → its collectives; see `read_hlo` and `read_shardy`.
+
+    `infer` asks for the mesh that the groups seem to be made for where neither the caller nor the text has
+    one. The module's `mesh` is the one whose axes its collectives name, None where there is none.
+    Raises `NotationError` for a text that is none of them.
+    """
+    text_alone = without_comments(text)
+    # What a log says before an HLO module may name operations of MLIR; no MLIR has that module's header.
+    languages = (each.lastgroup for each in _FIRST.finditer(text_alone) if each.lastgroup)
+    language = next(languages, None)
+    if language == "mlir" and "HloModule" in text_alone and "hlo" in languages:
+        language = "hlo"
+    if language == "mlir":
+        module = read_shardy(text, mesh)
+        if (
+            infer
+            and module.mesh is None
+            and (inferred := mesh_of_collectives(module.collectives, module.num_devices)) is not None
+        ):
+            return read_shardy(text, inferred)
+        return module
+    if language == "hlo" or is_hlo(text):
+        return read_hlo(text, mesh, infer=infer)
+    raise NotationError(
+        "this is neither HLO nor StableHLO nor Shardy text",
+        text,
+        0,
+        hint="HLO begins with HloModule, StableHLO with module; try compiled.as_text()",
+    )

@@ -1,11 +1,9 @@
-"""One collective as a compiler wrote it: what moves, how much, between whom."""
+"""Collectives, and collective matmuls, as a compiler wrote them: what moves between which devices."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-
-from shardviz.hlo.origin import Origin
 
 RAGGED = "ragged-all-to-all"
 OPS = (
@@ -24,6 +22,17 @@ OPS = (
 
 
 @dataclass(frozen=True)
+class Origin:
+    """The arguments of the program that a value comes from, numbered from 0.
+
+    With `computed` it was computed from them, else it is made of their own elements.
+    """
+
+    arguments: tuple[int, ...]
+    computed: bool = False
+
+
+@dataclass(frozen=True)
 class Work:
     """An instruction that runs while a collective is under way.
 
@@ -37,7 +46,7 @@ class Work:
 
 
 @dataclass(frozen=True)
-class Standing:
+class MatmulOrder:
     """Where a collective begins: after `before` of the program's `matmuls`."""
 
     before: int
@@ -70,9 +79,10 @@ class Collective:
     program order (1,000 instructions at most), and is empty where nothing does: what only names, indexes or
     fetches data is no work. `algorithm` is how the compiler carries it out, in its own words, where it says
     so. With `between_slices` it crosses the data-center network: the text has a `send` and a `recv` of TPU
-    slices, `op` is what they carry, and a group has devices of several slices. `standing` is where it begins
-    among the matmuls, None where nobody asked (`schedule/standing.py`) or can say. With `is_host_transfer` a
-    `send` goes to the device's host, and a `recv` comes from there: nothing is sent to another device.
+    slices, `op` is what they carry, and a group has devices of several slices. `matmul_order` is where it
+    begins among the matmuls, None where nobody asked (`schedule/matmul_order.py`) or the text does not tell.
+    With `is_host_transfer` a `send` goes to the device's host, and a `recv` comes from there: nothing is sent
+    to another device.
     """
 
     op: str
@@ -96,7 +106,7 @@ class Collective:
     algorithm: str = ""
     between_slices: bool = False
     in_branch: bool = False
-    standing: Standing | None = None
+    matmul_order: MatmulOrder | None = None
     is_host_transfer: bool = False
     group_count: int = 0
 
@@ -125,3 +135,38 @@ def wire_bytes(op: str, group_size: int, larger: int, operand: int) -> int:
     if op == "all-reduce":
         return -(-2 * larger * (group_size - 1) // group_size)
     return -(-larger * (group_size - 1) // group_size)
+
+
+@dataclass(frozen=True)
+class CollectiveMatmul:
+    """What stands for one all-gather before a matmul, or one reduce-scatter after it.
+
+    `op` is HLO's name of the collective that was taken apart ("all-gather" or "reduce-scatter"). `permutes`
+    and `matmuls` name instructions of the module in program order; `directions` is 1 where all permutes go
+    the same way around the ring, 2 where they go both ways. `group_size` is the devices of the ring. `bytes`
+    is the larger of the operand and the result of the collective that it replaces, on one device;
+    `wire_bytes` what one device sends in all the permutes, loops included (None: a loop of unknown length).
+    The zeros that sums begin with may be sent once for several reduce-scatters of one shape: such a permute
+    is one of each of them.
+
+    Wang et al., "Overlap communication with dependent computation via decomposition" (2023).
+    """
+
+    op: str
+    axes: tuple[str, ...]
+    directions: int
+    group_size: int
+    permutes: tuple[str, ...]
+    matmuls: tuple[str, ...]
+    bytes: int
+    wire_bytes: int | None
+    source: str = ""
+
+
+def by_permute(matmuls: Iterable[CollectiveMatmul]) -> dict[str, CollectiveMatmul]:
+    """The collective matmul that each permute belongs to, by its name; the first of several."""
+    found: dict[str, CollectiveMatmul] = {}
+    for matmul in matmuls:
+        for name in matmul.permutes:
+            found.setdefault(name, matmul)
+    return found

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-from shardviz.hlo.collective import Collective
-from shardviz.hlo.listed_line import ListedLine, listed_line
+from shardviz.hlo.collective import OPS, Collective
 from shardviz.hlo.module import HloModule, Reader
-from shardviz.hlo.text.bodies import RENDEZVOUS, Bodies, lines_of
 from shardviz.hlo.text.computation import Computation, Computations
+from shardviz.hlo.text.instruction import closing, open_instruction
+from shardviz.hlo.text.strip_metadata import strip_metadata
 from shardviz.sharding import Mesh
 
 _INLINED = {
@@ -26,6 +27,112 @@ _WRAPPERS = ("fusion", "async-start")
 _CALLS = re.compile(r", calls=%?([^\s,{}()=]++)")
 _NAME = re.compile(r"%?([^\s,{}()=]++)")
 _STARTS, _ENDS = 'custom_call_target="AsyncCollectiveStart"', 'custom_call_target="AsyncCollectiveDone"'
+MAX_LITERAL = 40
+"""Characters of a constant that are kept."""
+_LEFT_OUT = frozenset(
+    (
+        "sharding",
+        "channel_id",
+        "use_global_device_ids",
+        "output_to_operand_aliasing",
+        "operand_layout_constraints",
+        "control-predecessors",
+        "cross_program_prefetch_index",
+        "is_host_transfer",
+        "calls",
+        "origin",
+        "statistics",
+    )
+)
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"?|[{}()\[\]]|, ')
+_OPERAND = re.compile(r"%([^\s,{}()=]++)")
+_PLAIN_OPERAND = re.compile(r"[^\s,{}()=]++")
+_COMMENT = re.compile(r"/\*[^*]{0,40}\*/ ?")
+MAX_MEMBERS = 64
+"""A fusion is told by no more computations than this, its own and those nested in it."""
+RENDEZVOUS = re.compile(r'_xla_host_transfer_rendezvous="([^"\\\n]{0,200})"')
+"""What a send and a recv of one transfer between slices have in common."""
+_MOVE = re.compile(
+    r" ((?:all-(?:gather|reduce|to-all)|reduce-scatter|collective-(?:permute|broadcast)|ragged-all-to-all"
+    r"|send|recv)(?:-start|-done)?)\("
+)
+_INSTRUCTION = re.compile(r"^[ \t]*+(?:ROOT )?%?([^\s=,(){}]++) = ", re.MULTILINE)
+_OPCODE = re.compile(
+    r"^[ \t]*+(?:ROOT )?%?[^\s=]++ = (?:\([^\n]*?\)|[^\s(]\S*+) ([a-z][a-z0-9-]*+)\(", re.MULTILINE
+)
+_CHANNEL = re.compile(r"channel_id=(\d{1,12})")
+_SILENT = {
+    "parameter",
+    "constant",
+    "tuple",
+    "get-tuple-element",
+    "bitcast",
+    "broadcast",
+    "iota",
+    "fusion",
+    "copy",
+}
+_SILENT |= {f"{op}{end}" for op in OPS if op != "slice" for end in ("", "-start", "-done")}
+"""What says nothing about a fusion's work: collectives are told apart."""
+_TELLING = (
+    "convolution",
+    "dot",
+    "custom-call",
+    "sort",
+    "scatter",
+    "gather",
+    "reduce",
+    "reduce-window",
+    "select-and-scatter",
+    "dynamic-update-slice",
+    "dynamic-slice",
+    "concatenate",
+    "transpose",
+)
+"""What makes a fusion's work, the heaviest first; where it has none of these, its commonest opcodes do."""
+MAX_TOLD = 3
+
+
+@dataclass(frozen=True)
+class ListedLine:
+    """One instruction, layouts, metadata and backend_config folded away, or the head of a computation.
+
+    A head has an even `depth`, its instructions one more; what a loop, a call or a branch runs comes right
+    after the line that does, one deeper. A head's `opcode` is "ENTRY" or how it is called ("body"), and its
+    `operands` name the caller. Of a fusion, `holds` tells what it does, as opcodes. `folded` tells how many
+    characters were left out. `collective` is the record of the collective that this line is, or begins.
+    `ends` is the number of the line that begins what this one ends (a done), None elsewhere. `repeats`
+    counts the lines in a row that take elements of one tuple, where they share this one.
+    """
+
+    depth: int
+    name: str
+    shape: str
+    opcode: str
+    operands: str
+    attributes: tuple[str, ...]
+    folded: int
+    holds: tuple[str, ...] = ()
+    collective: Collective | None = None
+    ends: int | None = None
+    repeats: int = 1
+
+    @property
+    def is_head(self) -> bool:
+        return self.depth % 2 == 0
+
+    def continues(self, other: ListedLine) -> bool:
+        """Whether this line takes an element of the same tuple as `other` does."""
+        return (
+            self.opcode == other.opcode == "get-tuple-element"
+            and self.operands == other.operands
+            and self.depth == other.depth
+        )
+
+    @property
+    def operand_names(self) -> list[str]:
+        """The instructions that this one reads."""
+        return _PLAIN_OPERAND.findall(self.operands)
 
 
 @dataclass(frozen=True)
@@ -65,7 +172,7 @@ class _Lister:
     def __init__(self, computations: Computations, collectives: Iterable[Collective]) -> None:
         self._text = computations.text
         self._computations = computations
-        self._bodies = Bodies(computations)
+        self._bodies = CallIndex(computations)
         self._records: dict[str, deque[Collective]] = defaultdict(deque)
         for each in collectives:
             self._records[each.name].append(each)
@@ -186,3 +293,166 @@ def _called(attributes: Iterable[str], key: str) -> list[str]:
     """The computations that an attribute names: one, or several in braces."""
     value = next((each for each in attributes if each.startswith(f"{key}=")), "")
     return _NAME.findall(value, len(key) + 1)
+
+
+def listed_line(text: str, depth: int) -> ListedLine | None:
+    """An instruction as a line, its operands without their shapes; None when the text is none."""
+    short = strip_metadata(text)
+    opened = open_instruction(short)
+    if opened is None:
+        return None
+    name, shape, opcode, start = opened
+    stop = closing(short, start)
+    operands = _operands(opcode, short[start : stop - short.endswith(")", start, stop)])
+    attributes = _attributes(short[stop:])
+    kept = len(name) + len(shape) + len(opcode) + len(operands) + sum(map(len, attributes))
+    return ListedLine(depth, name, _COMMENT.sub("", shape), opcode, operands, attributes, len(text) - kept)
+
+
+def _operands(opcode: str, text: str) -> str:
+    if opcode in ("constant", "parameter"):
+        return text if len(text) <= MAX_LITERAL else f"{text[:MAX_LITERAL]}…"
+    return ", ".join(_OPERAND.findall(text)) if "%" in text else _COMMENT.sub("", text)
+
+
+def _attributes(text: str) -> tuple[str, ...]:
+    """The attributes that a reader may want, each as ``key=value``."""
+    depth, start, kept = 0, 0, []
+    for token in _TOKEN.finditer(text):
+        piece = token[0]
+        if piece in "{([":
+            depth += 1
+        elif piece in "})]":
+            depth -= 1
+        elif piece == ", " and depth <= 0:
+            kept.append(text[start : token.start()])
+            start = token.end()
+    kept.append(text[start:])
+    return tuple(part for part in kept if part and part.partition("=")[0] not in _LEFT_OUT)
+
+
+class Move(NamedTuple):
+    """A line inside a fusion whose opcode is a collective's: its name, opcode and channel, "" without one."""
+
+    name: str
+    opcode: str
+    channel: str
+
+
+class Fusion(NamedTuple):
+    """The opcodes that tell what a fusion does, at most three, and the collectives inside it."""
+
+    work: tuple[str, ...]
+    moves: tuple[Move, ...]
+
+
+class CallIndex:
+    """What the computations of one text are made of, and who calls whom."""
+
+    def __init__(self, computations: Computations) -> None:
+        self.text = computations.text
+        self.computations = computations
+        self._fused: dict[Computation, list[Computation]] = defaultdict(list)
+        self._callers: dict[Computation, set[Computation]] = defaultdict(set)
+        self._fusions: dict[int, Fusion] = {}
+        self._twins: dict[tuple[str, str], list[str]] = defaultdict(list)
+        self._partners: dict[str, list[str]] = defaultdict(list)
+        for name, sites in computations.sites.items():
+            for site in sites:
+                callee = computations.named(name, site)
+                if callee is not None:
+                    caller = computations.around(site)
+                    self._callers[callee].add(caller)
+                    if self.text.startswith(" calls=", site):
+                        self._fused[caller].append(callee)
+
+    def roots(self) -> list[Computation]:
+        """The entries, then what communicates and is called by nothing, as in a text that is cut off.
+
+        In a text without an entry, all that nothing calls.
+        """
+        every = self.computations.all
+        entries = [body for body in every if body.is_entry or not body.name]
+        uncalled = [body for body in every if not self._callers[body]]
+        if not entries:
+            return uncalled
+        found = self.that_communicate().difference(entries)
+        return entries + [body for body in uncalled if body in found]
+
+    def that_communicate(self) -> set[Computation]:
+        """The computations that hold a collective, or call one that does."""
+        found = {self.computations.around(match.start()) for match in _MOVE.finditer(self.text)}
+        pending = [*found]
+        while pending:
+            for caller in self._callers[pending.pop()] - found:
+                found.add(caller)
+                pending.append(caller)
+        return found
+
+    def fusion(self, body: Computation) -> Fusion:
+        """What a fusion does whose computation is `body`, nested ones included."""
+        if body.start not in self._fusions:
+            members = self._members(body)
+            self._fusions[body.start] = Fusion(
+                self._work(members), tuple(move for member in members for move in self._moves(member))
+            )
+        return self._fusions[body.start]
+
+    def twins(self, move: Move) -> list[str]:
+        """The names of all collectives of the text with the opcode and the channel of this one."""
+        if not self._twins:
+            for body in self.computations.all:
+                for each in self._moves(body):
+                    self._twins[each.opcode, each.channel].append(each.name)
+        return self._twins[move.opcode, move.channel] if move.channel else []
+
+    def partners(self, rendezvous: str) -> list[str]:
+        """The names of the sends and recvs of one transfer between slices."""
+        if not self._partners:
+            for match in RENDEZVOUS.finditer(self.text):
+                head = _INSTRUCTION.match(self.text, self.text.rfind("\n", 0, match.start()) + 1)
+                if head is not None:
+                    self._partners[match[1]].append(head[1])
+        return self._partners[rendezvous]
+
+    def mentions(self, body: Computation, words: str) -> bool:
+        """Whether a computation's text has these words."""
+        return self.text.find(words, body.start, body.stop) >= 0
+
+    def _members(self, body: Computation) -> list[Computation]:
+        """A fusion's computation and those of the fusions nested in it."""
+        found = {body: None}
+        pending = [body]
+        while pending:
+            for inner in self._fused[pending.pop()]:
+                if inner not in found and len(found) < MAX_MEMBERS:
+                    found[inner] = None
+                    pending.append(inner)
+        return [*found]
+
+    def _moves(self, body: Computation) -> Iterator[Move]:
+        text = self.text
+        for match in _MOVE.finditer(text, body.start, body.stop):
+            head = _INSTRUCTION.match(text, text.rfind("\n", 0, match.start()) + 1)
+            end = text.find("\n", match.end())
+            channel = _CHANNEL.search(text, match.end(), len(text) if end < 0 else end)
+            if head is not None and text.find('"', head.end(), match.start()) < 0:
+                yield Move(head[1], match[1], channel[1] if channel else "")
+
+    def _work(self, members: Iterable[Computation]) -> tuple[str, ...]:
+        counts: Counter[str] = Counter()
+        for member in members:
+            counts.update(match[1] for match in _OPCODE.finditer(self.text, member.start, member.stop))
+        telling = [opcode for opcode in _TELLING if opcode in counts]
+        others = [opcode for opcode, _ in counts.most_common() if opcode not in _SILENT]
+        return tuple((telling or others)[:MAX_TOLD])
+
+
+def lines_of(text: str, body: Computation) -> Iterable[tuple[int, str]]:
+    """The lines of a computation, each with its position."""
+    position = body.start
+    while position < body.stop:
+        end = text.find("\n", position, body.stop)
+        end = body.stop if end < 0 else end
+        yield position, text[position:end]
+        position = end + 1

@@ -8,23 +8,19 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from shardviz.errors import NotationError, QuestionError, plural, quote
-from shardviz.hlo.collective import OPS, Collective
-from shardviz.hlo.collective_matmul import CollectiveMatmul
+from shardviz.hlo.collective import OPS, Collective, CollectiveMatmul
+from shardviz.hlo.groups.device_numbers import DeviceNumbers, slice_positions
 from shardviz.hlo.groups.mesh_inference import program_mesh, written_meshes
-from shardviz.hlo.groups.slice_positions import slice_positions
-from shardviz.hlo.records import DeviceNumbers, Records
+from shardviz.hlo.origins import InstructionOrigins
+from shardviz.hlo.records import Records
+from shardviz.hlo.schedule.collective_matmuls import Permute, collective_matmuls
 from shardviz.hlo.schedule.overlap import Schedules
-from shardviz.hlo.schedule.ring_matmuls import collective_matmuls
-from shardviz.hlo.schedule.rings import Permute
-from shardviz.hlo.schedule.slices import Crossings, slices_named
 from shardviz.hlo.text.call_graph import CallGraph, in_branches, program_order, run_counts
-from shardviz.hlo.text.computation import Computation, Computations, line_at
-from shardviz.hlo.text.elements import with_elements
-from shardviz.hlo.text.instruction import Form, Instruction, parse_instruction
-from shardviz.hlo.text.instruction_origin import InstructionOrigins
+from shardviz.hlo.text.computation import Computation, line_at
+from shardviz.hlo.text.cross_slice import CrossSliceTransfers, slices_named
+from shardviz.hlo.text.instruction import Instruction, InstructionForm, parse_instruction
+from shardviz.hlo.text.instruction_lines import InstructionLines
 from shardviz.hlo.text.normal_form import normal_form
-from shardviz.hlo.text.source import StackFrames, source_of
-from shardviz.hlo.text.steps import Steps
 from shardviz.sharding import Mesh
 
 MAX_UNREAD = 100
@@ -53,6 +49,9 @@ _RUNNING = {
 }
 """What runs other computations, and the attributes that name them."""
 _NAME = re.compile(r"[^\s,{}()=%]+")
+_FILE = re.compile(r'^(\d{1,9}) "((?:[^"\\]|\\.)*+)"?', re.MULTILINE)
+_LOCATION = re.compile(r"^(\d{1,9}) \{file_name_id=(\d{1,9}).{0,200}? line=(\d{1,9})", re.MULTILINE)
+_FRAME = re.compile(r"^(\d{1,9}) \{file_location_id=(\d{1,9})", re.MULTILINE)
 _SHARDED = re.compile(r"[ ]sharding=\{(?:devices=|mesh\[)")
 
 
@@ -125,10 +124,9 @@ class Reader:
                 0,
                 hint="HLO begins with HloModule; print one with compiled.as_text()",
             )
-        normal = normal_form(text)
-        self.text = text = with_elements(normal.text)
-        self.normal = normal if text is normal.text else normal._replace(computations=Computations(text))
+        self.normal = normal_form(text)
         self.computations = self.normal.computations
+        self.text = text = self.normal.text
         self.mesh = mesh
         self.unread: list[str] = []
         self.unread_collectives = 0
@@ -157,7 +155,6 @@ class Reader:
                 slices = [device // (partitions * replicas) for device in mesh.device_order]
             positions = slice_positions(self.num_slices, partitions * replicas, slices)
         self.numbers = DeviceNumbers(partitions, replicas, positions, any(written))
-        self.frames = StackFrames(self.computations.head)
         if self.computations.entry is None and _ANY_INSTRUCTION.search(text) is None:
             raise NotationError(
                 "this HLO has no instruction on a line of its own",
@@ -187,11 +184,11 @@ class Reader:
                 roots[home.start] = 1 if not self.header and computations.entry is None else None
         counts, chosen = run_counts(roots, calls), in_branches(calls)
         records = Records(self.text, self.numbers, self.mesh)
-        steps = Steps(self.text, computations)
-        schedules = Schedules(steps, found, calls)
-        crossings = Crossings(self.text, found)
-        repeated = schedules.repeated | crossings.repeated
-        followed = InstructionOrigins(self.text, computations) if origins else None
+        lines = InstructionLines(self.text, computations)
+        schedules = Schedules(lines, found, calls)
+        transfers = CrossSliceTransfers(self.text, found)
+        repeated = schedules.repeated | transfers.repeated
+        followed = InstructionOrigins(lines) if origins else None
         collectives, permutes = [], []
         alike: dict[tuple[object, ...], Collective] = {}
         homes = {home.start: home for home in found}
@@ -201,24 +198,24 @@ class Reader:
                 if position in repeated:
                     continue
                 instruction = found[home][position]
-                crossing = crossings.at(position)
-                key = start, instruction.kind, crossing
+                transfer = transfers.at(position)
+                key = start, instruction.kind, transfer
                 shared = alike.get(key)
                 if shared is None:
                     try:
-                        shared = records.of(instruction, home, crossing)
+                        shared = records.of(instruction, home, transfer)
                     except NotationError as error:
                         self._complain(position, f"{quote(instruction.name)} cannot be read: {error.message}")
                         continue
                     shared = alike[key] = shared.having(
-                        **schedules.of(instruction, home, position, crossing)._asdict(),
+                        **schedules.of(instruction, home, position, transfer)._asdict(),
                         count=counts.get(start, 0),
                         in_branch=start in chosen,
                         source=self._source(instruction.form, home, sites),
                     )
                 record = shared.having(
                     name=instruction.name,
-                    overlapped=schedules.beside(instruction, home, position, crossing)
+                    overlapped=schedules.beside(instruction, home, position, transfer)
                     if shared.is_async
                     else (),
                     origin=followed.of(instruction, home) if followed else None,
@@ -236,7 +233,7 @@ class Reader:
             tuple(self.unread[:MAX_UNREAD]),
             unread_collectives=self.unread_collectives,
             awaits_partitioner=self._awaits_partitioner(),
-            collective_matmuls=collective_matmuls(permutes, steps, calls),
+            collective_matmuls=collective_matmuls(permutes, lines, calls),
             num_slices=self.num_slices,
             mesh=self.mesh,
             mesh_orders=self.numbers.orders,
@@ -279,8 +276,8 @@ class Reader:
         every = (each for lines in self.collectives.values() for each in lines.values())
         return {(each.form, not each.channel): each for each in every}.values()
 
-    def _source(self, form: Form, home: Computation, sites: Mapping[int, int]) -> str:
-        """The line of a collective, else that of the fusion or the wrapper around it.
+    def _source(self, form: InstructionForm, home: Computation, sites: Mapping[int, int]) -> str:
+        """The ``file:line`` of a collective or of the fusion or wrapper around it, else its op name.
 
         `sites` has where each computation is called.
         """
@@ -294,7 +291,26 @@ class Reader:
                 break
             attributes = {**caller.attributes, **attributes}
             home = self.computations.around(place)
-        return source_of(attributes, self.frames)
+        if location := self._locations.get(attributes.get("stack_frame_id", "")):
+            return location
+        if (file := attributes.get("source_file")) and (line := attributes.get("source_line")):
+            return f"{file}:{line}"
+        return attributes.get("op_name", "")
+
+    @cached_property
+    def _locations(self) -> dict[str, str]:
+        """``file:line`` of each stack frame's innermost location, from the tables in front of the text.
+
+        Older XLA writes the file and the line into the metadata of each instruction instead.
+        """
+        head = self.computations.head
+        files = {m[1]: m[2] for m in _FILE.finditer(_table(head, "FileNames"))}
+        places = {
+            m[1]: f"{files[m[2]]}:{m[3]}"
+            for m in _LOCATION.finditer(_table(head, "FileLocations"))
+            if m[2] in files
+        }
+        return {m[1]: places.get(m[2], "") for m in _FRAME.finditer(_table(head, "StackFrames"))}
 
     def _lacks_callers(self) -> bool:
         """Whether the text may be without what calls a computation."""
@@ -370,3 +386,9 @@ def _header_number(line: str, key: str) -> int:
     """A number in the module's header, 0 where it is not there."""
     match = _HEADER_NUMBER[key].search(line)
     return int(match[1]) if match else 0
+
+
+def _table(head: str, name: str) -> str:
+    start = head.find(f"\n{name}\n")
+    stop = head.find("\n\n", start)
+    return "" if start < 0 else head[start : stop if stop >= 0 else len(head)]

@@ -1,4 +1,4 @@
-"""An instruction → its `Collective`: who takes part, what moves, along which axes."""
+"""An instruction → its `Collective`: the devices that take part, what moves, along which axes."""
 
 from __future__ import annotations
 
@@ -6,72 +6,70 @@ import re
 from dataclasses import dataclass, replace
 
 from shardviz.errors import NotationError
-from shardviz.hlo.collective import RAGGED, Collective
-from shardviz.hlo.groups.group_text import axes_by_name, check_ids, parse_pairs, parse_replica_groups
-from shardviz.hlo.groups.members import Members, members_of_groups, members_of_pairs
-from shardviz.hlo.groups.replica_groups import Lists, ReplicaGroups
-from shardviz.hlo.groups.slice_positions import SlicePositions
-from shardviz.hlo.schedule.slices import Crossing, record_between
+from shardviz.hlo.collective import RAGGED, Collective, wire_bytes
+from shardviz.hlo.groups.device_numbers import DeviceNumbers
+from shardviz.hlo.groups.group_text import axes_by_name
+from shardviz.hlo.groups.replica_groups import (
+    MAX_LISTED_IDS,
+    Lists,
+    ReplicaGroups,
+    device_ids,
+    group_axes,
+    pair_axes,
+)
 from shardviz.hlo.text.computation import Computation, line_at
+from shardviz.hlo.text.cross_slice import CrossSliceTransfer, device_numbers
 from shardviz.hlo.text.instruction import Instruction, open_instruction, operand_names
-from shardviz.hlo.text.shape import arrays, parse_shape
-from shardviz.hlo.text.transfer import Transfer, base_op, transfer_of
+from shardviz.hlo.text.shapes import CollectiveShapes, arrays, base_op, collective_shapes, parse_shape
 from shardviz.sharding import Mesh
 
 _FUSED_SCATTER = re.compile(r"all-reduce-scatter(?:\.(?:\d+|clone))*+")
-_WITHOUT_GLOBAL_IDS = ("all-to-all", RAGGED, "collective-broadcast")
 
 
 @dataclass(frozen=True)
-class DeviceNumbers:
-    """How a module numbers its devices: within a slice by replica and partition, then slice by slice.
+class Members:
+    """The devices that take part: how many in a group, the axes that the groups follow, and the groups' ids.
 
-    Without `is_known`, where no header says how many there are, the groups say what there is to know.
-    `orders` counts those in which the text has the devices of its mesh: with several, only the axes that
-    groups name themselves are known.
+    `groups` is None where there are too many ids to list; `count` of the groups is 0 where nobody knows.
     """
 
-    partitions: int
-    replicas: int
-    slices: SlicePositions | None = None
-    is_known: bool = True
-    orders: int = 1
+    size: int
+    axes: tuple[str, ...] = ()
+    groups: Lists | None = None
+    count: int = 0
 
-    @property
-    def per_slice(self) -> int:
-        return self.partitions * self.replicas
+    def record(self, op: str, name: str, shapes: CollectiveShapes) -> Collective:
+        """The collective `op` of these members, by the name of its instruction."""
+        larger = shapes.operand_bytes if op == RAGGED else shapes.larger_bytes
+        return Collective(
+            op=op,
+            name=name,
+            axes=self.axes,
+            groups=self.groups,
+            operand_shape=shapes.operands[0].sizes,
+            result_shape=shapes.results[0].sizes,
+            dtype=shapes.results[0].dtype,
+            bytes=larger,
+            wire_bytes=wire_bytes(op, self.size, larger, shapes.operand_bytes),
+            arrays=len(shapes.results),
+            dim=shapes.dim,
+            split_dim=shapes.split_dim,
+            group_size=self.size,
+            group_count=self.count,
+        )
 
-    @property
-    def total(self) -> int:
-        return self.per_slice * (self.slices.num_slices if self.slices else 1)
 
-    def groups(self, instruction: Instruction) -> ReplicaGroups:
-        """The groups of a collective, as positions. Raises `NotationError` when they cannot be read."""
-        attributes = instruction.attributes
-        channel = bool(instruction.channel)
-        use_global = attributes.get("use_global_device_ids") == "true"
-        partitions, replicas = self.partitions, self.replicas
-        has_no_global = base_op(instruction.opcode) in _WITHOUT_GLOBAL_IDS
-        if use_global and channel and not has_no_global:
-            everyone = partitions * replicas
-        else:
-            everyone = partitions if channel and has_no_global else replicas
-        text = attributes.get("replica_groups", "{}")
-        groups = parse_replica_groups(text, everyone)
-        if self.is_known:
-            if groups.total <= everyone:
-                mode = None if has_no_global else use_global
-                groups = groups.on_devices(replicas, partitions, channel=channel, use_global=mode)
-            check_ids(text, groups.highest, self.per_slice)
-        return self.slices.within(groups) if self.slices else groups
+def members_of_pairs(pairs: Lists, mesh: Mesh | None) -> Members:
+    """The members of a permute, whose groups are (source, target) positions."""
+    size = 2 if any(source != target for source, target in pairs) else 1
+    listed = device_ids(pairs, mesh) if 2 * len(pairs) <= MAX_LISTED_IDS else None
+    return Members(size, pair_axes(pairs, mesh) if mesh else (), listed, len(pairs))
 
-    def pairs(self, instruction: Instruction) -> Lists:
-        """The pairs of a permute, as positions. Raises `NotationError` when they cannot be read."""
-        text = instruction.attributes.get("source_target_pairs", "{}")
-        pairs = parse_pairs(text)
-        if self.is_known:
-            check_ids(text, max((i for pair in pairs for i in pair), default=-1), self.per_slice)
-        return self.slices.pairs_within(pairs) if self.slices else pairs
+
+def members_of_groups(groups: ReplicaGroups, mesh: Mesh | None) -> Members:
+    """The members of any other collective."""
+    listed = device_ids(groups.expand(), mesh) if groups.total <= MAX_LISTED_IDS else None
+    return Members(groups.size, group_axes(groups, mesh) if mesh else (), listed, groups.count)
 
 
 class Records:
@@ -87,11 +85,11 @@ class Records:
         self,
         instruction: Instruction,
         home: Computation,
-        crossing: Crossing | None,
+        transfer: CrossSliceTransfer | None,
     ) -> Collective:
         """The record that instructions of one kind in the computation `home` share, but for their names.
 
-        Of a send that is a `crossing` it is that of the collective between slices.
+        Of a send that is a `transfer` it is that of the collective between slices.
 
         Raises `NotationError` when the instruction cannot be read.
         """
@@ -101,14 +99,12 @@ class Records:
         key = (
             instruction.kind,
             fused and fused.name,
-            crossing and (crossing.op, crossing.recv.shape, crossing.target),
+            transfer and (transfer.op, transfer.recv.shape, transfer.target),
         )
         record = self._known.get(key)
         if record is None:
             record = self._known[key] = (
-                record_between(crossing, self._numbers.per_slice, self._numbers.slices, self._mesh)
-                if crossing
-                else self._record(instruction, fused)
+                self._between_slices(transfer) if transfer else self._record(instruction, fused)
             )
         return record
 
@@ -124,10 +120,10 @@ class Records:
             # Where the others' devices stand, nobody says.
             groups = instruction.attributes.get("replica_groups", "")
             members = replace(members, axes=axes_by_name(groups, tuple(self._mesh.shape.items())))
-        transfer = transfer_of(instruction, members.size)
+        shapes = collective_shapes(instruction, members.size)
         if op == "all-reduce" and home and _FUSED_SCATTER.fullmatch(home.name):
-            op, transfer = "reduce-scatter", self._fused_scatter(transfer, home)
-        record = members.record(op, instruction.name, transfer)
+            op, shapes = "reduce-scatter", self._fused_scatter(shapes, home)
+        record = members.record(op, instruction.name, shapes)
         is_to_host = instruction.attributes.get("is_host_transfer") == "true"
         return record.with_host() if is_to_host else record
 
@@ -149,7 +145,7 @@ class Records:
             )
         return instruction._replace(operands=f"{opened[1]} {instruction.operands}")
 
-    def _fused_scatter(self, reduced: Transfer, home: Computation) -> Transfer:
+    def _fused_scatter(self, reduced: CollectiveShapes, home: Computation) -> CollectiveShapes:
         """A TPU's fused reduce-scatter: an all-reduce whose computation returns only this device's part."""
         root = self._text.find("ROOT ", home.start, home.stop)
         start, stop = line_at(self._text, max(root, 0))
@@ -157,6 +153,19 @@ class Records:
         results = tuple(arrays(parse_shape(opened[1]))) if opened and root >= 0 else ()
         if not results:
             return reduced
-        before, after = reduced.operands[0].sizes, results[0].sizes
-        differing = [dim for dim, (a, b) in enumerate(zip(before, after, strict=False)) if a != b]
-        return Transfer(reduced.operands, results, differing[0] if len(differing) == 1 else None)
+        return CollectiveShapes.resized(reduced.operands, results)
+
+    def _between_slices(self, transfer: CrossSliceTransfer) -> Collective:
+        """The collective that a send and a recv are; its groups are device ids, or numbers without a mesh."""
+        lists = device_numbers(transfer.target, self._numbers.per_slice)
+        if self._mesh is not None:
+            lists = self._numbers.positions(lists, self._mesh)
+        if transfer.op == "collective-permute":
+            members = members_of_pairs(lists, self._mesh)
+        else:
+            members = members_of_groups(ReplicaGroups(lists=lists), self._mesh)
+        shapes = CollectiveShapes.resized(
+            collective_shapes(transfer.send, members.size).results,
+            collective_shapes(transfer.recv, members.size).results,
+        )
+        return replace(members.record(transfer.op, transfer.send.name, shapes), between_slices=True)

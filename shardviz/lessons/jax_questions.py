@@ -54,7 +54,7 @@ SAME_MOVES = {"promoted_dtype", "narrowed_dtype", "padded", *compare.SAME_TRAFFI
 """Codes of differences with which the same collectives run over the same axes, to the same result."""
 
 
-class Partitioned(compare.Answer, Protocol):
+class Partitioned(compare.TargetAnswer, Protocol):
     """A partitioner's answer; `error` says why there is none."""
 
     @property

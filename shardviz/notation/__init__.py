@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING
 from shardviz.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from shardviz.notation.book import BookArray as BookArray, write_book as write_book
+    from shardviz.notation.book import (
+        BookArray as BookArray,
+        Product as Product,
+        parse_product as parse_product,
+        write_book as write_book,
+    )
     from shardviz.notation.einsum import (
         Einsum as Einsum,
         parse_chain as parse_chain,
@@ -29,14 +34,15 @@ if TYPE_CHECKING:
         translate as translate,
         write_all as write_all,
     )
-    from shardviz.notation.numbers import Numbers as Numbers, parse_numbers as parse_numbers
-    from shardviz.notation.product import Product as Product, parse_product as parse_product
-    from shardviz.notation.reading import Context as Context, Reading as Reading
-    from shardviz.notation.sends import (
+    from shardviz.notation.numbers import (
+        Numbers as Numbers,
+        parse_numbers as parse_numbers,
         parse_permutation as parse_permutation,
         parse_send_sizes as parse_send_sizes,
+        parse_shape as parse_shape,
+        parse_sizes as parse_sizes,
     )
-    from shardviz.notation.sizes import parse_shape as parse_shape, parse_sizes as parse_sizes
+    from shardviz.notation.reading import Context as Context, Reading as Reading
     from shardviz.notation.spec_string import (
         SpecPart as SpecPart,
         parse_specs as parse_specs,
@@ -47,16 +53,13 @@ else:
     __getattr__, __dir__, __all__ = lazy_names(
         __name__,
         {
-            "book": "BookArray write_book",
+            "book": "BookArray Product parse_product write_book",
             "einsum": "Einsum parse_chain parse_einsum",
             "mesh": "parse_axes parse_mesh",
             "notations": "NOTATIONS Notation detect find_notation layout_as_read parse_layout read_arrays "
             "read_sharding translate write_all",
-            "numbers": "Numbers parse_numbers",
-            "product": "Product parse_product",
+            "numbers": "Numbers parse_numbers parse_permutation parse_send_sizes parse_shape parse_sizes",
             "reading": "Context Reading",
-            "sends": "parse_permutation parse_send_sizes",
-            "sizes": "parse_shape parse_sizes",
             "spec_string": "SpecPart parse_specs write_spec write_specs",
         },
     )

@@ -9,8 +9,8 @@ import re
 from dataclasses import replace
 
 from shardviz.errors import QuestionError, quote
+from shardviz.notation.numbers import count_at
 from shardviz.notation.scanner import MAX_RANK, Scanner, Word
-from shardviz.notation.sizes import count_at
 from shardviz.sharding import Mesh
 from shardviz.sharding.mesh import is_axis_name
 
@@ -90,7 +90,7 @@ _ORDER_HINT = f"write the ids with commas, as in 0,1,3,2, or {ROW_MAJOR}"
 def with_device_order(mesh: Mesh, text: str) -> Mesh:
     """The mesh, its devices in the order of the ids in the text.
 
-    Raises `NotationError` for what is no id, `QuestionError` for ids that are not each device's once.
+    Raises `NotationError` for what is not an id, `QuestionError` for ids that are not each device's once.
     """
     if mesh.size > MAX_DEVICES:
         raise QuestionError(

@@ -9,15 +9,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from shardviz.errors import QuestionError, ShardvizError, quote
-from shardviz.notation.book import read_book, write_book_reading
+from shardviz.notation.book import parse_product, read_book, write_book_reading
 from shardviz.notation.einshard import read_einshard, write_einshard
 from shardviz.notation.gspmd import read_gspmd, write_gspmd
 from shardviz.notation.jax_spec import read_jax, write_jax
-from shardviz.notation.product import parse_product
+from shardviz.notation.numbers import parse_shape
 from shardviz.notation.reading import Context, Reading
 from shardviz.notation.shardlib import read_shardlib, write_shardlib
 from shardviz.notation.shardy import read_shardy, write_shardy
-from shardviz.notation.sizes import parse_shape
 from shardviz.notation.spec_string import parse_specs, read_spec_string, write_spec_string
 from shardviz.notation.typeof import read_typeof, write_typeof
 from shardviz.sharding import Layout, PartitionSpec, ShardedArray, canonical_dtype
@@ -65,7 +64,7 @@ NOTATIONS = (
         "einshard", "einshard", re.compile(r"[^\[\]{}<>@/(),;?]*->"), read_einshard, write_einshard, True
     ),
     Notation("gspmd", "GSPMD in HLO", re.compile(r"\{"), read_gspmd, write_gspmd, True),
-    Notation("shardy", "Shardy", re.compile(r"#?sdy\.sharding|<"), read_shardy, write_shardy, True),
+    Notation("shardy", "Shardy", re.compile(r"#?sdy\.sharding|<|\[\s*\{"), read_shardy, write_shardy, True),
 )
 """In the order in which they are shown. A text is taken for the last one that it looks like."""
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from shardviz.errors import quote
-from shardviz.notation.scanner import Scanner, Word
+from shardviz.errors import NotationError, quote
+from shardviz.notation.einsum import ellipsis_dims
+from shardviz.notation.scanner import MAX_RANK, Scanner, Word
 
 MAX_NUMBERS = 2**20
 """More numbers than anybody reads; bounds what a hostile text can take."""
@@ -14,7 +15,7 @@ MAX_NUMBERS = 2**20
 MAX_DIGITS = 400
 """The longest finite number of 64 bits, written out, has 309 digits."""
 
-_HINT = "write numbers with commas between them: 3,9,5,2"
+_NUMBERS_HINT = "write numbers with commas between them: 3,9,5,2"
 _REAL = r"[+-]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?|inf|nan)"
 _WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
 _COMPLEX = re.compile(rf"(?:{_REAL}(?=[+-]))?{_REAL}j", re.ASCII | re.IGNORECASE)
@@ -43,7 +44,7 @@ class Numbers:
 def parse_numbers(text: str) -> Numbers:
     """Read numbers, apart by commas, spaces or both, in one pair of brackets or none.
 
-    Raises `NotationError` for what is no number, for none at all, for brackets within brackets, and for
+    Raises `NotationError` for what is not a number, for none at all, for brackets within brackets, and for
     truth values among numbers.
     """
     scanner = Scanner(text)
@@ -64,18 +65,18 @@ def parse_numbers(text: str) -> Numbers:
         if len(texts) > MAX_NUMBERS:
             scanner.fail(f"more than {MAX_NUMBERS:,} numbers", word.start, word.stop, "use a smaller array")
         if not (closing and scanner.peek(closing)):
-            scanner.separate("another number", _HINT)
+            scanner.separate("another number", _NUMBERS_HINT)
     if closing:
-        scanner.expect(closing, _HINT)
-        scanner.expect_end(_HINT)
+        scanner.expect(closing, _NUMBERS_HINT)
+        scanner.expect_end(_NUMBERS_HINT)
     if not texts:
-        scanner.fail("there is no number", 0, len(text), _HINT)
+        scanner.fail("there is no number", 0, len(text), _NUMBERS_HINT)
     return Numbers(tuple(texts), max(kinds, key=KINDS.index))
 
 
 def _number(scanner: Scanner) -> tuple[Word, str]:
     scanner.skip()
-    piece = scanner.match(_PIECE) or scanner.fail_here("a number", _HINT)
+    piece = scanner.match(_PIECE) or scanner.fail_here("a number", _NUMBERS_HINT)
     if piece.text in "[]":
         hint = "write the numbers in one row; --shape says the array's shape"
         scanner.fail("a bracket stands among the numbers", piece.start, piece.stop, hint)
@@ -85,4 +86,181 @@ def _number(scanner: Scanner) -> tuple[Word, str]:
     for pattern, kind in ((_TRUTH, "bool"), (_WHOLE, "int"), (_NUMBER, "float"), (_COMPLEX, "complex")):
         if pattern.fullmatch(piece.text):
             return piece, kind
-    return scanner.fail(f"{quote(piece.text, 30)} is not a number", piece.start, piece.stop, _HINT)
+    return scanner.fail(f"{quote(piece.text, 30)} is not a number", piece.start, piece.stop, _NUMBERS_HINT)
+
+
+_SIZES_HINT = "write each dimension and its size: b=8,d=2048,f=8192"
+_PREFIXES = {"k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
+_PREFIX = re.compile(r"(?:[KMG]i|[kKMG])(?![A-Za-wyz0-9_])")
+
+
+def parse_sizes(text: str) -> dict[str, int]:
+    """Read sizes, apart by commas, spaces or both: dimension → elements.
+
+    The dimensions of an ellipsis are named ``...0``, ``...1``, … as in `Einsum`. Empty text gives no
+    sizes. Raises `NotationError` for text of another form and a dimension given twice.
+    """
+    scanner = Scanner(text)
+    sizes: dict[str, int] = {}
+    while not scanner.at_end:
+        start = scanner.pos
+        if scanner.take("..."):
+            scanner.expect("=", _SIZES_HINT)
+            found = [_size(scanner, "...")]
+            while scanner.take("x", "×"):
+                found.append(_size(scanner, "..."))
+            if len(found) > MAX_RANK:
+                scanner.fail(f"more than {MAX_RANK} dimensions", start, scanner.pos, "use fewer dimensions")
+            given = dict(zip(ellipsis_dims(len(found)), found, strict=True))
+        else:
+            name = scanner.name("a dimension", _SIZES_HINT).text
+            scanner.expect("=", _SIZES_HINT)
+            given = {name: _size(scanner, name)}
+        repeated = next((name for name in given if name in sizes), None)
+        if repeated is not None:
+            problem = f"dimension {quote(repeated, 30)} is given twice, again"
+            scanner.fail(problem, start, scanner.pos, "give every dimension one size")
+        sizes |= given
+        scanner.separate("another dimension", _SIZES_HINT)
+    return sizes
+
+
+def _size(scanner: Scanner, name: str) -> int:
+    scanner.skip()
+    start = scanner.pos
+    negative = scanner.take("-")
+    size = scanner.integer(f"the size of {quote(name, 30)}", _SIZES_HINT)
+    if prefix := scanner.match(_PREFIX):
+        size *= _PREFIXES[prefix.text]
+    if negative:
+        problem = f"dimension {quote(name, 30)} has the size -{size}"
+        scanner.fail(problem, start, scanner.pos, "sizes are 0 or more")
+    return size
+
+
+SHAPE_HINT = "write sizes with x between them: 16384x16384; () is a scalar"
+MAX_COUNT_DIGITS = 19
+
+
+def parse_shape(text: str) -> tuple[int, ...]:
+    """Read ``8x2048`` (also with ``×``, commas, blanks or brackets). Raises `NotationError`."""
+    body = text.strip()
+    if body in ("()", "[]", "scalar"):
+        return ()
+    sizes = []
+    for match in re.finditer(r"[^x×X*,\s()\[\]]+|[x×X*,]", text):
+        piece = match.group()
+        if piece in "x×X*,":
+            continue
+        sizes.append(count_at(match, text, "size", SHAPE_HINT))
+    if not sizes:
+        raise NotationError("there is no size", text, len(text), hint=SHAPE_HINT)
+    return tuple(sizes)
+
+
+def count_at(match: re.Match[str], text: str, what: str, hint: str) -> int:
+    """The number that a match in `text` is; `NotationError` where it is none, calling it `what`."""
+    digits = match.group()
+    if not (digits.isascii() and digits.isdigit()) or len(digits) > MAX_COUNT_DIGITS:
+        raise NotationError(f"{quote(digits, 30)} is not a {what}", text, *match.span(), hint=hint)
+    return int(digits)
+
+
+_PERMUTATION_HINT = "write pairs of source and destination: (0,1),(1,2)"
+
+
+def parse_permutation(text: str, group_size: int) -> tuple[tuple[int, int], ...]:
+    """Read pairs of members of a group; ``[]`` is nobody sends.
+
+    Raises `NotationError` for text of another form, a member that the group does not have, and one that
+    sends or receives twice.
+    """
+    scanner = Scanner(text)
+    closing = "]" if scanner.take("[") else ""
+    pairs: list[tuple[int, int]] = []
+    seen: tuple[set[int], set[int]] = (set(), set())
+    while not scanner.at_end and not (closing and scanner.peek(closing)):
+        pair = _pair(scanner)
+        for members, word, does in zip(seen, pair, ("sends", "receives"), strict=True):
+            member = scanner.to_int(word)
+            if member >= group_size:
+                problem = f"there is no device {member} in a group of {group_size:,}"
+                hint = f"devices of a group count from 0 to {group_size - 1}"
+                scanner.fail(problem, word.start, word.stop, hint)
+            if member in members:
+                problem = f"device {member} {does} twice, again"
+                hint = "in a ppermute a device sends to one device at most, and receives from one"
+                scanner.fail(problem, word.start, word.stop, hint)
+            members.add(member)
+        pairs.append((int(pair[0].text), int(pair[1].text)))
+        if not (closing and scanner.peek(closing)):
+            scanner.separate("another pair", _PERMUTATION_HINT)
+    if closing:
+        scanner.expect(closing, _PERMUTATION_HINT)
+        scanner.expect_end(_PERMUTATION_HINT)
+    elif not pairs:
+        scanner.fail("there is no pair", 0, len(text), f"{_PERMUTATION_HINT}; [] sends nothing")
+    return tuple(pairs)
+
+
+def _pair(scanner: Scanner) -> tuple[Word, Word]:
+    if scanner.take("("):
+        source = scanner.whole("a source", _PERMUTATION_HINT)
+        scanner.expect(",", _PERMUTATION_HINT)
+        target = scanner.whole("a destination", _PERMUTATION_HINT)
+        scanner.take(",")
+        scanner.expect(")", _PERMUTATION_HINT)
+        return source, target
+    source = scanner.whole("a pair", _PERMUTATION_HINT)
+    if not scanner.take("->", "→"):
+        scanner.fail_here(f"{quote('->')} after {quote(source.text, 20)}", _PERMUTATION_HINT)
+    return source, scanner.whole("a destination", _PERMUTATION_HINT)
+
+
+_ROWS_HINT = "write a line for each sender with ; between them: 1,2;0,3"
+
+
+def parse_send_sizes(text: str, group_size: int) -> tuple[tuple[int, ...], ...]:
+    """Read one row of `group_size` numbers for each of as many senders.
+
+    Raises `NotationError` for text of another form and for another number of rows or of numbers in one.
+    """
+    scanner = Scanner(text)
+    if scanner.at_end:
+        scanner.fail("there is no line of numbers", 0, len(text), _ROWS_HINT)
+    rows: list[tuple[int, ...]] = []
+    while True:
+        scanner.skip()
+        start = scanner.pos
+        rows.append(_line(scanner, group_size))
+        if len(rows) > group_size:
+            problem = f"a line too many for a group of {group_size:,}"
+            scanner.fail(problem, start, scanner.pos, "write as many lines as there are devices")
+        if not scanner.take(";"):
+            break
+    scanner.expect_end(_ROWS_HINT)
+    if len(rows) < group_size:
+        problem = f"only {len(rows):,} of {group_size:,} lines"
+        scanner.fail(problem, 0, len(text), _ROWS_HINT)
+    return tuple(rows)
+
+
+def _line(scanner: Scanner, group_size: int) -> tuple[int, ...]:
+    scanner.skip()
+    start = scanner.pos
+    sizes: list[int] = []
+    while not scanner.at_end and not scanner.peek(";"):
+        if scanner.peek("-"):
+            scanner.fail("a negative number of rows", scanner.pos, scanner.pos + 1, "send 0 rows or more")
+        sizes.append(scanner.integer("a number of rows", _ROWS_HINT))
+        if not scanner.peek(";"):
+            scanner.separate("another number", _ROWS_HINT)
+        if len(sizes) > group_size:
+            break
+    if len(sizes) != group_size:
+        shown = quote(scanner.text[start : scanner.pos].strip(), 30)
+        plural = "" if len(sizes) == 1 else "s"
+        count = "a number too many" if len(sizes) > group_size else f"{len(sizes)} number{plural}"
+        problem = f"the line {shown} has {count} for a group of {group_size:,},"
+        scanner.fail(problem, start, scanner.pos, "write how many rows go to each device, its own among them")
+    return tuple(sizes)

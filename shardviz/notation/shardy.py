@@ -3,7 +3,7 @@
 The grammar is that of the ``sdy`` dialect's ``TensorShardingAttr``. ``?`` (the compiler may
 split the dimension further), priorities (``p1``) and ``replicated={…}`` steer propagation and do not
 change the layout: they are left to notes. A part of an axis (``"Y":(1)2``) is read against a mesh that is
-refined for it (`shardviz.notation.axis_parts`), and refused against any other.
+refined for it (`shardviz.notation.reading`), and refused against any other.
 """
 
 from __future__ import annotations

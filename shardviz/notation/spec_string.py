@@ -36,7 +36,7 @@ _RESULT_HINT = "write -> before the spec of the result, as in XY,Y_->X_"
 _UNREDUCED_HINT = "write partial sums over Y as {U_Y}"
 _BODY = re.compile(r"(?:[\w\s]|\([\w(\s]*\)?)*")
 _PYTHON = re.compile(
-    r"(?:\w++\.)++\w|(?:NamedSharding|PartitionSpec)\s*\(|\(\s*['\"‘“]"
+    r"(?:\w++\.)++\w|(?:NamedSharding|PartitionSpec)\s*\(|\(\s*(?:\(?\s*['\"‘“]|None\s*[,)])"
     r"|P\s*\(\s*(?:['\"‘“()]|None\b|(?:un)?reduced\b|P\.)"
 )
 """The beginning of a text that Python reads; a spec string has no quotes and no points."""

@@ -1,4 +1,4 @@
-"""Pictures in lines as a whole page: plain text, and HTML for notebooks."""
+"""Pictures in lines as a whole page: plain text, HTML for notebooks, and a console that records."""
 
 from __future__ import annotations
 
@@ -31,14 +31,21 @@ def plain_text(lines: Lines, width: int) -> str:
 
 def html(lines: Lines, width: int) -> str:
     """The picture as one ``<pre>`` with its styles inline; text and page keep the colours around them."""
-    console = Console(
-        file=io.StringIO(),
-        record=True,
-        width=width,
-        color_system="truecolor",
-        force_terminal=True,
-        # In a notebook a console displays what it prints, which the notebook does with the page itself.
-        force_jupyter=False,
-    )
+    console = recorder(width)
     console.print(Text("\n").join(lines(width, TRUECOLOR)), soft_wrap=True, end="")
     return console.export_html(theme=_THEME, code_format=_PAGE, inline_styles=True)
+
+
+def recorder(width: int) -> Console:
+    """A console of so many columns that prints nowhere and keeps what is printed, in all colours."""
+    return Console(
+        width=width,
+        file=io.StringIO(),
+        force_terminal=True,
+        color_system="truecolor",
+        # In a notebook a console displays what it prints, which the notebook does with the page itself.
+        force_jupyter=False,
+        record=True,
+        legacy_windows=False,
+        _environ={},
+    )

@@ -57,12 +57,11 @@ class VisitorApp(ShardvizApp):
     """The application without files, with compilers that start when something shows their answers."""
 
     def ask(self) -> None:
-        if self._shown != "layout" or OPEN in self.scene.draft.specs:
+        if self.state.area != "layout" or OPEN in self.state.resolved.draft.specs:
             super().ask()
 
-    async def put_on(self, name: str) -> None:
-        await super().put_on(name)
-        self.ask()
+    def on_workspace_pane_shown(self) -> None:
+        self.ask()  # Textual runs the application's own handler too.
 
 
 def limit_memory() -> None:

@@ -19,8 +19,11 @@ from shardviz.stepping.question import (
 
 if TYPE_CHECKING:
     from shardviz.collectives import Operation
-    from shardviz.planner import Plan
-    from shardviz.planner.plan import Step
+
+
+def collective_steps(plan: Plan) -> list[int]:
+    """The numbers, from 1, of the steps that send anything."""
+    return [number for number, step in enumerate(plan.steps, 1) if step.op not in LOCAL_OPS]
 
 
 def question_of_step(plan: Plan, number: int, algorithm: str | None = None) -> CollectiveQuestion:
@@ -82,7 +85,7 @@ def step_cost(plan: Plan, number: int) -> StepCost:
 
 def _collective(plan: Plan, number: int) -> Step:
     """The step with that number, which sends something."""
-    collectives = [place for place, step in enumerate(plan.steps, 1) if step.op not in LOCAL_OPS]
+    collectives = collective_steps(plan)
     if not 1 <= number <= len(plan.steps):
         raise QuestionError(
             f"the plan has no step {number}: it has {len(plan.steps)}", _which(plan, collectives)

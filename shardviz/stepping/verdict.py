@@ -1,4 +1,4 @@
-"""The verdict of JAX: it runs the same collective, and its results are compared with ours."""
+"""The same collective run by JAX, and its results compared with ours."""
 
 from __future__ import annotations
 
@@ -45,9 +45,8 @@ def ask_jax(
             f"the {question.layout.array.elements:,} elements are followed without numbers",
             f"take an array of up to {MAX_COUNTED:,}, or --on none",
         )
-    return worker.run(
-        question.operation, question.layout.mesh, question.shards, target, on_progress, due, rank
-    )
+    mesh = question.layout.mesh
+    return worker.run(question.operation, mesh, question.shards, target, on_progress, due, rank)
 
 
 def compare_with_jax(question: CollectiveQuestion, frames: Frames, ran: ExecutionResult) -> Verdict:

@@ -10,15 +10,13 @@ from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 from textual.markup import escape
 
-from shardviz.tui.command import Command
-from shardviz.tui.editor import as_editor
-from shardviz.tui.registry import AREAS, COMMANDS
+from shardviz.tui.registry import AREAS, COMMANDS, Command
 
 FOUND = [command for command in COMMANDS if command.name != "command_palette"]
 """All but the one that opens the palette itself."""
 
 
-class Palette(CommandPalette):
+class CommandMenu(CommandPalette):
     """Textual's palette, of these commands alone, which is left once."""
 
     def __init__(self) -> None:
@@ -44,7 +42,7 @@ class CommandSearch(Provider):
                 yield Hit(score, title, self._run(command), _name(command), escape(command.help))
 
     def _run(self, command: Command) -> partial[Any]:
-        return partial(as_editor(self.app).run_command, command)
+        return partial(self.app.run_action, ("app", "run_command", (command,)))
 
 
 def _name(command: Command) -> str:

@@ -12,7 +12,7 @@ from shardviz.compiler.requests import Cancelled
 from shardviz.compiler.target_result import without_answer
 from shardviz.compiler.targets import TARGETS, parse_targets
 from shardviz.errors import CompilerError, ShardvizError
-from shardviz.tui.target_answers import PassesAnswer, TargetAnswer, Verification
+from shardviz.tui.target_answers import ShownAnswer, ShownPasses, Verification
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -30,7 +30,7 @@ KEPT = {"answer": 256, "passes": 8, "verdict": 16}
 Key = tuple[str, Hashable, str]
 """What is asked ("answer", "passes" or "verdict"), about which subject, and the target's name."""
 
-Known = TypeVar("Known", TargetAnswer, PassesAnswer, Verification)
+Known = TypeVar("Known", ShownAnswer, ShownPasses, Verification)
 
 
 class _Query(Generic[Known]):
@@ -120,7 +120,7 @@ class CompilerQueries:
         return self._worker
 
     @property
-    def answers(self) -> Mapping[str, TargetAnswer]:
+    def answers(self) -> Mapping[str, ShownAnswer]:
         """The answers to the problem on screen, by target name, in the order of the draft."""
         scene = self._scene
         if scene is None:
@@ -161,7 +161,7 @@ class CompilerQueries:
         # Who shows passes or a verdict asks for them again.
         self._notify()
 
-    def traced(self, target: str) -> PassesAnswer:
+    def traced(self, target: str) -> ShownPasses:
         """The passes of one of the scene's targets; they are asked for where nobody has.
 
         What was cancelled or has failed is asked again after `ask_now`.
@@ -169,14 +169,14 @@ class CompilerQueries:
         scene = self._scene
         found = next((each for each in scene.targets if each.name == target), None) if scene else None
         if scene is None or found is None:
-            return PassesAnswer(parse_targets(target)[0])
+            return ShownPasses(parse_targets(target)[0])
         problem, asked = scene.problem, found
         return self._want(
             ("passes", problem, target),
-            PassesAnswer(asked),
+            ShownPasses(asked),
             lambda on_progress: self.worker.trace(problem, asked, on_progress, self._due(target), rank=2),
-            lambda traced: PassesAnswer(asked, "answered", traced=traced),
-            lambda error: PassesAnswer(asked, "failed", error=error),
+            lambda traced: ShownPasses(asked, "answered", traced=traced),
+            lambda error: ShownPasses(asked, "failed", error=error),
         )
 
     def verified(self, question: CollectiveQuestion) -> Verification:
@@ -231,16 +231,16 @@ class CompilerQueries:
             rank = int(target.name != "shardy")
             return self.worker.submit(scene.problem, target, on_progress, self._due(target.name), rank)
 
-        def read(compiled: TargetResult) -> TargetAnswer:
+        def read(compiled: TargetResult) -> ShownAnswer:
             from shardviz.compare import differences
 
             found = differences(scene.plan, compiled)
-            return TargetAnswer(target, "answered", compiled=compiled, differences=found)
+            return ShownAnswer(target, "answered", compiled=compiled, differences=found)
 
-        def failed(error: ShardvizError) -> TargetAnswer:
-            return TargetAnswer(target, "answered", compiled=without_answer(target.name, error))
+        def failed(error: ShardvizError) -> ShownAnswer:
+            return ShownAnswer(target, "answered", compiled=without_answer(target.name, error))
 
-        self._want(("answer", scene.problem, target.name), TargetAnswer(target), send, read, failed)
+        self._want(("answer", scene.problem, target.name), ShownAnswer(target), send, read, failed)
 
     def _want(
         self,

@@ -8,7 +8,7 @@ from rich.text import Text
 from textual.widget import Widget
 
 from shardviz.render.palette import PLAIN, Palette
-from shardviz.render.problems.headline import headline
+from shardviz.render.problem_picture import headline
 
 if TYPE_CHECKING:
     from shardviz.drafts.resolve import ResolvedProblem
@@ -23,16 +23,16 @@ class Headline(Widget):
 
     def __init__(self) -> None:
         super().__init__()
-        self._scene: ResolvedProblem | None = None
+        self._resolved: ResolvedProblem | None = None
         self._palette: Palette = PLAIN
         self._of_collective = False
 
-    def show_scene(self, scene: ResolvedProblem, palette: Palette, of_collective: bool) -> None:
-        """Draw another scene: its problem, or its collective if that is what the screen shows."""
-        self._scene, self._palette, self._of_collective = scene, palette, of_collective
+    def show_problem(self, resolved: ResolvedProblem, palette: Palette, of_collective: bool) -> None:
+        """Show another problem, or its collective if that is what the screen shows."""
+        self._resolved, self._palette, self._of_collective = resolved, palette, of_collective
         self.refresh()
 
     def render(self) -> Text:
-        if self._scene is None:
+        if self._resolved is None:
             return Text()
-        return headline(self._scene, self.content_size.width, self._palette, self._of_collective)
+        return headline(self._resolved, self.content_size.width, self._palette, self._of_collective)

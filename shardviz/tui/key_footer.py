@@ -10,7 +10,7 @@ from textual.content import Content
 from textual.style import Style
 from textual.widget import Widget
 
-from shardviz.tui.command import Command
+from shardviz.tui.registry import Command
 
 GAP = 2
 

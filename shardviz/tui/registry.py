@@ -2,14 +2,270 @@
 
 from __future__ import annotations
 
-from shardviz.tui.app_commands import APP
-from shardviz.tui.command import Command
-from shardviz.tui.compiler.commands import COMPILER
-from shardviz.tui.layout.commands import LAYOUT
-from shardviz.tui.lesson.commands import LESSON
-from shardviz.tui.plan.commands import PLAN
-from shardviz.tui.problem.commands import PROBLEM
-from shardviz.tui.step.commands import STEP
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+
+from textual.binding import Binding, BindingType
+from textual.message import Message
+
+EVERYWHERE = ("ctrl+q", "ctrl+z")
+"""Keys that mean their command in fields and dialogs as well."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """Something that a person can do, with a key or from the palette.
+
+    `name` is the action: ``action_<name>`` of the widget of `area` ("problem", "layout", "plan", "step" or
+    "compiler"), or of the application ("app", "lesson"). `keys` are Textual's names of keys, the first the
+    one that is shown, as `shown` where that is clearer. `title` names it in palette and help, `help` is a
+    sentence. `footer` is its word in the footer; empty where it does not appear there.
+    """
+
+    area: str
+    name: str
+    keys: tuple[str, ...]
+    title: str
+    help: str
+    footer: str = ""
+    shown: str = ""
+
+    @property
+    def key_text(self) -> str:
+        """The key as people know it."""
+        return self.shown or (self.keys[0] if self.keys else "")
+
+    def without(self, taken: Collection[str]) -> Command | None:
+        """The command where some keys mean something else; None where it has no other."""
+        keys = tuple(key for key in self.keys if key not in taken)
+        if keys == self.keys:
+            return self
+        return replace(self, keys=keys, shown="") if keys else None
+
+
+class CommandsChanged(Message):
+    """Other commands of a part work now than before: sent by the part."""
+
+
+def bindings(commands: Iterable[Command]) -> list[BindingType]:
+    """Textual's bindings for the commands of one widget."""
+    return [
+        Binding(key, command.name, command.title, show=False, priority=key in EVERYWHERE)
+        for command in commands
+        for key in command.keys
+    ]
+
+
+def _commands(area: str, *rows: tuple[str, ...]) -> tuple[Command, ...]:
+    """The commands of a part: name, keys, title and help of each, then its footer word and shown key."""
+    return tuple(Command(area, name, tuple(keys.split()), *words) for name, keys, *words in rows)
+
+
+APP = _commands(
+    "app",
+    ("help", "question_mark f1", "Help", "The keys of this screen.", "help", "?"),
+    ("show('layout')", "1", "Layout", "Which device holds what."),
+    ("show('plan')", "2", "Plan", "The steps and their reasons."),
+    ("show('step')", "3", "Step", "A collective, round by round."),
+    ("show('compiler')", "4", "Compiler", "What the compilers make of it."),
+    ("problem", "p", "Problem", "To the problem and back."),
+    ("examples", "x", "Examples", "Problems to begin with.", "examples"),
+    ("lessons", "L", "Lessons", "The course, and how far you are.", "lessons"),
+    ("undo", "u", "Undo", "Take the last edit back.", "undo"),
+    ("redo", "U ctrl+y", "Redo", "Do again what was undone."),
+    ("code", "c", "Code", "The JAX code that builds what is on screen.", "code"),
+    ("export", "e", "Export", "The screen as a picture, page, data or code.", "export"),
+    ("command_line", "y", "Command line", "The same as a command line, copied.", "copy"),
+    ("cancel", "escape", "Cancel", "Stop asking the compilers.", "", "esc"),
+    ("restore", "", "Last session", "Open what was on screen when shardviz was last left."),
+    ("next_theme", "t", "Theme", "Dark, light, for a projector, or the terminal's own."),
+    ("focus_next", "tab", "Next part", "To the next part, which the arrows scroll, or next field."),
+    ("suspend_process", "ctrl+z", "Suspend", "To the shell; `fg` comes back.", "", "ctrl+z"),
+    ("command_palette", "ctrl+p", "Palette", "Find any command by name.", "", "ctrl+p"),
+    ("quit", "q ctrl+q", "Quit", "Leave shardviz.", "quit"),
+)
+
+TYPING = _commands(
+    "problem",
+    ("keep", "enter up down", "Keep", "Keep the text.", "keep"),
+    ("leave", "escape ctrl+y", "Leave", "As it was.", "leave it as it was", "esc"),
+)
+"""What works while text is typed, when every other key is text."""
+
+PROBLEM = _commands(
+    "problem",
+    (
+        "edit",
+        "enter",
+        "Type",
+        "Type what is under the cursor, in any notation. enter keeps it, esc leaves it as it was.",
+        "type",
+    ),
+    (
+        "assign",
+        "",
+        "Split over an axis",
+        "The letter of an axis splits the dimension under the cursor over it: X, then Y, gives XY."
+        " An axis that splits another dimension of the array moves here.",
+        "split",
+        "X Y …",
+    ),
+    (
+        "cycle",
+        "space",
+        "Next choice",
+        "The next free axis for a dimension, the next dtype or axis type; on the name of a result: yours or"
+        " the compiler's choice.",
+        "next",
+    ),
+    (
+        "sum",
+        "s",
+        "Pending sum",
+        "On the name of an array: its devices hold partial sums over the next free axis, {U_X}; then none.",
+        "pending sum",
+    ),
+    ("clear", "backspace", "Leave whole", "No axis splits the dimension.", "whole", "⌫"),
+    ("double", "plus equals_sign", "Double", "Twice the devices along an axis.", "size", "+-"),
+    ("halve", "minus", "Halve", "Half the devices along an axis.", "", "-"),
+    ("add_axis", "a", "Add an axis", "Another axis for the mesh, of 2 devices.", "axis"),
+    ("remove_axis", "d delete", "Remove the axis", "Take an axis out of the mesh.", "remove"),
+    (
+        "move_axis(-1)",
+        "less_than_sign",
+        "Axis to the left",
+        "Before its neighbour: more major, its devices lie further apart.",
+        "order",
+        "<>",
+    ),
+    (
+        "move_axis(1)",
+        "greater_than_sign",
+        "Axis to the right",
+        "After its neighbour: more minor, its devices lie closer together.",
+        "",
+        ">",
+    ),
+    ("move('up')", "up", "Up", "To the field above.", "", "↑"),
+    ("move('down')", "down", "Down", "To the field below.", "", "↓"),
+    ("move('left')", "left", "Left", "To the cell before.", "", "←"),
+    ("move('right')", "right", "Right", "To the cell after.", "", "→"),
+)
+
+LAYOUT = _commands(
+    "layout",
+    ("view", "v", "By array, by device", "Cells are blocks of the arrays, or devices.", "view"),
+    (
+        "moment",
+        "m",
+        "At the einsum",
+        "The arrays as each device multiplies them: gathered operands, partial sums; or as given and wanted.",
+        "einsum",
+    ),
+    ("next_array(1)", "n", "Next array", "To the next array.", "array"),
+    ("next_array(-1)", "N", "Previous array", "To the array before."),
+    ("move(-1, 0)", "left", "Left", "One cell to the left, or to the array there.", "", "←"),
+    ("move(1, 0)", "right", "Right", "One cell to the right, or to the array there.", "", "→"),
+    ("move(0, -1)", "up", "Up", "One cell up, or to the array above.", "", "↑"),
+    ("move(0, 1)", "down", "Down", "One cell down, or to the array below.", "", "↓"),
+    ("row_end(-1)", "home", "First cell", "To the first cell of the row."),
+    ("row_end(1)", "end", "Last cell", "To the last cell of the row."),
+    ("page(-1)", "pageup", "Page up", "As many lines up as are seen."),
+    ("page(1)", "pagedown", "Page down", "As many lines down as are seen."),
+)
+
+PLAN = _commands(
+    "plan",
+    ("next_step", "down j", "Next step", "The step after; below, scroll.", "step", "↑↓"),
+    ("previous_step", "up k", "Previous step", "The step before; above, scroll.", "", "↑"),
+    ("open_step", "enter", "Play", "Step through this collective, round by round.", "play"),
+    ("ask_now", "r", "Ask now", "Recompile for all targets.", "ask now"),
+)
+
+STEP = _commands(
+    "step",
+    ("play", "space", "Play", "Play the rounds, or pause.", "play", "space"),
+    ("round(1)", "right", "Next round", "One round forward.", "round", "→"),
+    ("round(-1)", "left", "Round before", "One round back.", "", "←"),
+    ("first", "home", "First", "Before the first round."),
+    ("last", "end", "Last", "After the last round."),
+    ("speed(1)", "plus equals_sign", "Faster", "Twice as many rounds a second.", "", "+"),
+    ("speed(-1)", "minus", "Slower", "Half as many rounds a second.", "", "-"),
+    ("algorithm(1)", "a", "Next algorithm", "The same with the next algorithm.", "algorithm"),
+    ("algorithm(-1)", "A", "Algorithm before", "The same with the algorithm before."),
+    ("view", "v", "View", "The devices with their links, or a table of all chunks.", "view"),
+    ("collective(1)", "n", "Next collective", "The next collective of the plan.", "collective"),
+    ("collective(-1)", "N", "Collective before", "The collective of the plan before."),
+    ("other", "o", "Other", "Play any other collective.", "any"),
+    ("back_to_plan", "O", "Plan's", "Back from another collective to those of the plan."),
+    ("links", "l", "Links", "Join the devices by a ring or a torus, a line, a switch."),
+    ("ask_now", "r", "Ask now", "Recompile for all targets, and verify with JAX again."),
+    ("group(1)", "g", "Next group", "Show the next of the groups that do this together."),
+    ("group(-1)", "G", "Group before", "Show the group before."),
+    ("pan(1)", "greater_than_sign shift+right", "Right", "What is to the right.", "", ">"),
+    ("pan(-1)", "less_than_sign shift+left", "Left", "What is to the left.", "", "<"),
+)
+
+FORM = _commands(
+    "step",
+    ("play_it", "enter", "Play it", "Play what stands in the form.", "play it", "enter"),
+    ("leave", "escape", "Back", "Back to what was played before.", "back", "esc"),
+    ("next_choice", "space", "Next", "The next operation or algorithm.", "next", "space"),
+    ("focus", "down", "Fields", "From field to field.", "fields", "↑↓"),
+)
+"""While the form for another collective is open; its fields have the keys."""
+
+COMPILER = _commands(
+    "compiler",
+    ("next_target", "n", "Next target", "The next target's answer.", "target"),
+    ("previous_target", "N", "Previous target", "The answer of the target before."),
+    (
+        "earlier",
+        "left",
+        "Earlier pass",
+        "One stage back: from the program to what the compiler's passes made of it, down to Shardy's.",
+        "passes",
+        "←→",
+    ),
+    ("later", "right", "Later pass", "One stage on, up to the program.", "", "→"),
+    ("diff", "d", "Diff", "What the stage changed in the program's text, or not."),
+    ("next_collective", "j", "Next collective", "To the next collective.", "next"),
+    ("previous_collective", "k", "Previous collective", "To the collective before."),
+    ("search", "slash", "Search", "Find text in the program, while you type.", "search", "/"),
+    ("fold", "f", "All of the text", "The text as the compiler wrote it, or folded."),
+    ("table", "w", "Side by side", "All targets in one table, with reasons, or one.", "table"),
+    ("ask", "r", "Ask now", "Recompile for this target, also where it was cancelled."),
+    ("move(-1)", "up", "Line up", "To the line above.", "", "↑"),
+    ("move(1)", "down", "Line down", "To the line below.", "", "↓"),
+    ("page(-1)", "pageup", "Page up", "A page up."),
+    ("page(1)", "pagedown", "Page down", "A page down."),
+    ("first_line", "home", "First line", "To the first line."),
+    ("last_line", "end", "Last line", "To the last line."),
+    ("sideways(-1)", "less_than_sign", "To the left", "Scroll long lines to the left.", "", "<"),
+    ("sideways(1)", "greater_than_sign", "To the right", "Scroll long lines to the right.", "", ">"),
+)
+
+SEARCHING = _commands(
+    "compiler",
+    ("next(1)", "enter down", "Next match", "To the next line that has it.", "next"),
+    ("next(-1)", "up shift+enter", "Match before", "To the match before.", "previous", "↑"),
+    ("leave", "escape", "Close", "End the search where it is.", "close", "esc"),
+)
+"""What works while text is searched, when every other key is text."""
+
+LESSON = _commands(
+    "lesson",
+    ("lesson('answer')", "enter", "Answer", "Predict what the cursor is on, and see the answer.", "answer"),
+    ("lesson('down')", "down", "Choose", "To the next choice; “I don't know” is the last.", "choose", "↑↓"),
+    ("lesson('up')", "up", "Choose", "To the choice before.", "", "↑"),
+    ("lesson('reveal')", "space", "Reveal", "The answer, where the lesson is shown to a class.", "reveal"),
+    ("lesson('next')", "n", "Next", "On to what comes next; after the code, to the next lesson.", "next"),
+    ("lesson('hint')", "h", "Hint", "The next hint; after the last, the goal alone.", "hint"),
+    ("lesson('reset')", "R", "Reset", "The sandbox as it was in the beginning; undo takes it back.", "reset"),
+    ("lesson('back')", "B", "Back", "To what came before.", "back"),
+    ("lesson('leave')", "Q", "Leave the lesson", "Back to the problem of your own, as it was.", "leave"),
+)
+"""In the order of the footer, which shows those that do something now."""
 
 COMMANDS: tuple[Command, ...] = (*APP, *PROBLEM, *LAYOUT, *PLAN, *STEP, *COMPILER, *LESSON)
 

@@ -6,7 +6,7 @@ from rich.text import Text
 from textual import events
 from textual.widget import Widget
 
-from shardviz.tui.app_commands import APP
+from shardviz.tui.registry import APP
 
 PROBLEM = "problem"
 SCREENS = ("layout", "plan", "step", "compiler")

@@ -24,7 +24,7 @@ LATER = "waits for a pause in typing; r asks now"
 
 
 @dataclass(frozen=True)
-class TargetAnswer:
+class ShownAnswer:
     """What is known of a target's answer to the problem on screen.
 
     `state`: "waiting" until asked (a pause in typing, or a key), "asked" since `since` (`time.monotonic`),
@@ -41,8 +41,8 @@ class TargetAnswer:
 
 
 @dataclass(frozen=True)
-class PassesAnswer:
-    """What is known of a target's passes for the problem on screen; as `TargetAnswer`.
+class ShownPasses:
+    """What is known of a target's passes for the problem on screen; as `ShownAnswer`.
 
     "answered" with `traced`, whose `compiled` may have status "error" or "unavailable"; "failed" with an
     `error`.
@@ -58,7 +58,7 @@ class PassesAnswer:
 
 @dataclass(frozen=True)
 class Verification:
-    """What is known of JAX's verdict on a collective; as `TargetAnswer`.
+    """What is known of JAX's verdict on a collective; as `ShownAnswer`.
 
     "answered" with `verdict`; "failed" where JAX says nothing, and `silence` is a sentence that tells why.
     """
@@ -70,7 +70,7 @@ class Verification:
     silence: str = ""
 
 
-def wait_of(answer: TargetAnswer | PassesAnswer) -> Wait:
+def wait_of(answer: ShownAnswer | ShownPasses) -> Wait:
     """An answer that is not here, as it stands now."""
     name = answer.target.name
     if answer.state == "asked":

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import shardviz
-from shardviz.cli.entry import run
+from shardviz.cli.group import run
 from shardviz.errors import QuestionError, TargetError
 
 EINSUM = "bd,df->bf"
@@ -64,7 +64,7 @@ def test_it_holds_the_objects(explanation):
 
 def test_three_targets_stand_side_by_side(explanation):
     from shardviz.render.palette import PLAIN
-    from shardviz.render.programs.targets_table import answers_view
+    from shardviz.render.programs.target_answers import answers_view
 
     answers = [(each, ()) for each in (*explanation.compiled, explanation.compiled[0])]
     lines = answers_view(answers, explanation.problem, 120, PLAIN)

@@ -14,7 +14,7 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 import shardviz
-from shardviz.cli.entry import run
+from shardviz.cli.group import run
 from shardviz.errors import NotationError, QuestionError
 
 MESH = jax.sharding.Mesh(np.array(jax.devices()).reshape(2, 4), ("X", "Y"))

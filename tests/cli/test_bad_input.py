@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from shardviz.cli.entry import run
+from shardviz.cli.group import run
 
 EXPLAIN = ("explain", "bd,df->bf", "--target", "none")
 LAYOUT = ("layout", "8x8")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from shardviz.cli.entry import run
+from shardviz.cli.group import run
 from shardviz.compiler import parse_targets
 
 Capture = pytest.CaptureFixture[str]
@@ -205,7 +205,7 @@ def test_translate_axes_of_an_unknown_mesh(capsys: Capture) -> None:
 
 def test_info(capsys: Capture) -> None:
     out = printed(capsys, "info")
-    assert "shardviz targets lists who can be asked" in out
+    assert "shardviz targets lists the targets" in out
     found = document(capsys, "info")
     assert {"python", "shardviz", "jax", "jaxlib"} <= set(found["versions"])
 

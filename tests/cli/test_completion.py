@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from shardviz.cli.entry import run
-from shardviz.cli.group import COMMANDS
+from shardviz.cli.group import COMMANDS, run
 from shardviz.cli.process import COMPLETION
 
 SHELLS = ("bash", "zsh", "fish")

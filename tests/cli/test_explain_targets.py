@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shardviz.cli.entry import run
+from shardviz.cli.group import run
 
 BOOK = ("explain", "bd,df->bf", "--specs", "XY,_Y->XY", "--sizes", "b=1024,d=2048,f=8192")
 

@@ -10,8 +10,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from shardviz.cli.entry import run
 from shardviz.cli.export import FORMS, ExportRequest, written
+from shardviz.cli.group import run
 from shardviz.drafts.command_line import form_from_options
 from shardviz.drafts.form import CollectiveFields, ProblemForm
 from shardviz.drafts.resolve import resolve

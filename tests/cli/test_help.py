@@ -11,9 +11,8 @@ import pytest
 
 import shardviz
 from shardviz.cli import group
-from shardviz.cli.entry import run
-from shardviz.cli.group import COMMANDS, ExampleCommand
-from shardviz.cli.launch import no_terminal
+from shardviz.cli.group import COMMANDS, ExampleCommand, run
+from shardviz.cli.streams import no_terminal
 from shardviz.lessons.course import file_names
 
 

@@ -7,8 +7,8 @@ import shlex
 
 import pytest
 
-from shardviz.cli.entry import run
-from shardviz.cli.launch import no_terminal
+from shardviz.cli.group import run
+from shardviz.cli.streams import no_terminal
 from shardviz.lessons import course as lessons_read
 from shardviz.lessons.attempt import begin
 from shardviz.lessons.course import course

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from shardviz.cli.entry import run
+from shardviz.cli.group import run
 from shardviz.cli.lesson_check import LessonVerifier, Programs
 from shardviz.lessons import jax_questions
 from shardviz.lessons.course import file_names

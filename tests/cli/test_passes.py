@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from shardviz.cli.entry import run
+from shardviz.cli.group import run
 
 QUESTION = ("passes", "bd,df->bf", "--mesh", "X=2,Y=4", "--sizes", "b=8,d=2048,f=8192")
 SPECS = ("--specs", "XY,Y_->X_")

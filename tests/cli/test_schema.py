@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator, ValidationError
 
-from shardviz.cli.entry import run
+from shardviz.cli.group import run
 from shardviz.documents.kinds import KINDS, schema_of
 from shardviz.documents.plans import INFO
 from shardviz.drafts.form import CollectiveFields, ProblemForm

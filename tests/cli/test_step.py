@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import shardviz.collectives.verification
-from shardviz.cli.entry import run
+from shardviz.cli.group import run
 from shardviz.collectives.verification import VerificationResult
 
 Capture = pytest.CaptureFixture[str]

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from shardviz.cli.entry import run
+from shardviz.cli.group import run
 
 GATHER = ("step", "all_gather", "--mesh", "i=4", "--on", "none")
 SUM = ("step", "psum", "--mesh", "i=4", "--on", "none")

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import shardviz
-from shardviz.cli.entry import run
+from shardviz.cli.group import run
 from shardviz.cli.process import CLEAR_LINE
 from shardviz.cli.streams import GREEK, STAND_INS, MessageStream, OutputStream, replaced
 from shardviz.render.palette import GLYPHS

@@ -15,8 +15,8 @@ from typing import ClassVar
 
 import pytest
 
-from shardviz.cli.entry import run
-from shardviz.cli.launch import no_terminal
+from shardviz.cli.group import run
+from shardviz.cli.streams import no_terminal
 from shardviz.lessons.course import course
 
 SHARDVIZ = [sys.executable, "-m", "shardviz"]
@@ -95,7 +95,9 @@ def test_in_place_of_a_damaged_last_session_another_begins(content, capsys, monk
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setattr("shardviz.cli.tui.no_terminal", lambda: "")
     opened = []
-    monkeypatch.setattr("shardviz.cli.tui.open_app", lambda *words, **more: opened.append((words, more)) or 0)
+    monkeypatch.setattr(
+        "shardviz.cli.launch.open_app", lambda *words, **more: opened.append((words, more)) or 0
+    )
     file = tmp_path / "shardviz" / "session.json"
     file.parent.mkdir()
     file.write_text(content)

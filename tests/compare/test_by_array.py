@@ -195,7 +195,7 @@ def test_a_result_left_elsewhere_is_told_with_what_moved_for_it():
     )
     assert found == (
         "only_other_result",
-        "with the result its choice, shardy leaves Out as P('X', None) (2,304 bytes a device), the plan as "
-        "P(None, 'X'); it moves A by all-gather over X (4,608 bytes), the plan moves W by all-gather over X "
-        "(4,608 bytes); both move the same bytes.",
+        "free to choose the result's sharding, shardy leaves Out as P('X', None) (2,304 bytes a device), "
+        "the plan as P(None, 'X'); it moves A by all-gather over X (4,608 bytes), the plan moves W by "
+        "all-gather over X (4,608 bytes); both move the same bytes.",
     )

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-import shardviz.compare
+import shardviz.compare.rules
 from shardviz.compare import compare
 from shardviz.hlo import Collective, Origin, wire_bytes
 from shardviz.notation import parse_mesh, parse_specs
 from shardviz.planner import plan, problem_from_text
 from shardviz.sharding import array_bytes
 
-CODES = tuple(re.findall(r"^    (\w+)  ", shardviz.compare.__doc__, re.MULTILINE))
+CODES = tuple(re.findall(r"^    (\w+)  ", shardviz.compare.rules.__doc__, re.MULTILINE))
 
 
 def of(specs, mesh="X=2,Y=4", text="bd,df->bf", sizes="b=8,d=2048,f=8192"):
@@ -249,24 +249,22 @@ def test_code_and_sentence(code):
 
 
 def test_other_result():
-    """with the result its choice, a target may leave it split otherwise; nothing else needs to differ."""
+    """a target that may choose the result's sharding can leave it split otherwise; nothing else differs."""
     gathered = collective("all-gather", "X", (4, 2048), (8, 2048))
     assert said("X_,_X", gathered, result="_X", target="shardy") == []
     assert said("X_,_X", result="X_", target="shardy") == [
         (
             "other_result",
-            "with the result its choice, shardy leaves Out as P('X', None) (65,536 bytes a device), the "
-            "plan as "
-            "P(None, 'X'); for that it needs nothing where the plan does all-gather over X (32,768 bytes), "
-            "sending 16,384 bytes.",
+            "free to choose the result's sharding, shardy leaves Out as P('X', None) (65,536 bytes a "
+            "device), the plan as P(None, 'X'); for that it needs nothing where the plan does all-gather "
+            "over X (32,768 bytes), sending 16,384 bytes.",
         )
     ]
     assert said("X_,_X", gathered, result="__", target="shardy") == [
         (
             "only_other_result",
-            "with the result its choice, shardy leaves Out as P(None, None) (131,072 bytes a device), the "
-            "plan "
-            "as P(None, 'X'); both move the same bytes.",
+            "free to choose the result's sharding, shardy leaves Out as P(None, None) (131,072 bytes a "
+            "device), the plan as P(None, 'X'); both move the same bytes.",
         )
     ]
 

@@ -186,7 +186,7 @@ def test_a_sum_that_only_crosses_slices():
     ],
 )
 def test_a_sentence_said_of_several_targets(message, subject, expected):
-    assert Difference("cpu", "padded", message).said_of(subject) == expected
+    assert Difference("cpu", "padded", message).message_about(subject) == expected
 
 
 def test_what_leaves_the_traffic_as_planned():

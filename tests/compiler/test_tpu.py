@@ -12,7 +12,7 @@ from shardviz.compiler.reading import read_output
 from shardviz.drafts.examples import examples
 from shardviz.drafts.resolve import resolve
 from shardviz.hardware import AxisRun, axis_runs
-from shardviz.hlo.collective import Standing
+from shardviz.hlo.collective import MatmulOrder
 from shardviz.notation import parse_mesh
 from shardviz.planner import plan, problem_from_text
 
@@ -87,7 +87,9 @@ def test_the_layer_stack_of_the_multi_chip_document(answer):
     gathers = [(each.op, each.bytes, each.axes) for each in found.collectives]
     assert gathers == [("all-gather", 1024 * 1024 * 2, ("X",))] * 4
     # Two layers are one instruction, which begins when the weights of both are there.
-    assert [each.standing for each in found.collectives] == [Standing(before, 4) for before in (0, 0, 2, 2)]
+    assert [each.matmul_order for each in found.collectives] == [
+        MatmulOrder(before, 4) for before in (0, 0, 2, 2)
+    ]
     assert sorted(found.placement.ids) == [0, 1, 2, 3]
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from shardviz.cli.entry import run
+from shardviz.cli.group import run
 from shardviz.compiler import TARGETS, Worker, parse_targets
 from shardviz.compiler.messages import Machine
 from shardviz.compiler.question import question_for

@@ -115,6 +115,15 @@ def test_an_operation_may_go_on_in_the_next_line(lowered, share):
                 assert facts(read_shardy(broken)) == expected
 
 
+def test_a_break_that_keeps_a_space_is_one_like_the_others(lowered):
+    own = lowered.operation.get_asm()
+    broken, breaks = re.subn(r"compare +(LT,) (%\w+), ", r"compare \n\1\n\2,\n", own)
+    assert breaks == 3
+    with lowered.context:
+        assert ir.Module.parse(broken).operation.get_asm() == own
+    assert facts(read_shardy(broken)) == facts(read_shardy(own))
+
+
 SHARDY = """module @m attributes {mhlo.num_partitions = 8 : i32, mhlo.num_replicas = 1 : i32} {
   sdy.mesh @mesh = <["X"=2, "Y"=4]>
   func.func public @main(%arg0: tensor<8x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"X"}, {"Y"}]>}) -> tensor<8x64xf32> {

@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardviz.hlo import read, read_hlo
-from shardviz.hlo.groups.axes import axis_groups
 from shardviz.hlo.groups.mesh_inference import mesh_of_groups
 from shardviz.hlo.groups.replica_groups import ReplicaGroups
-from shardviz.hlo.mlir.tensor_sharding import AxisRef
+from shardviz.hlo.mlir.attributes import AxisRef, axis_groups
 from shardviz.render.palette import PLAIN
 from shardviz.render.programs.hlo_view import hlo_view
 from shardviz.sharding import Mesh

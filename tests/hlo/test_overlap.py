@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shardviz.hlo import read_hlo
+from shardviz.hlo.schedule.overlap import algorithm_of
 
 GROUPS = "channel_id=1, replica_groups={{0,1,2,3}}, use_global_device_ids=true"
 GATHERED = "(f32[8], f32[32]) all-gather-start(%p), dimensions={0}, " + GROUPS
@@ -137,3 +138,31 @@ def test_a_loop_that_ends_what_its_iteration_before_began():
         '%w = (f32[8,8]) while(%t), condition=%c, body=%body, backend_config={"known_trip_count":{"n":"3"}}'
     )
     assert overlapped(line, helpers=loop) == [(True, [("after", "add"), ("before", "add")])]
+
+
+TPU = '"collective_algorithm_config":{%s,"debug":"\\nType: 1D {colors:2} \\"x\\""}'
+GPU = '"collective_backend_config":{"is_sync":true,"backend":"%s","kernel_strategy":"KERNEL_STRATEGY_%s"}'
+
+
+@pytest.mark.parametrize(
+    ("config", "algorithm"),
+    [
+        (
+            TPU % '"emitter":"RotatedPincerEmitter","strategy":"UniDirection1DRingStrategy"',
+            "rotated pincer, uni direction 1D ring",
+        ),
+        (
+            TPU % '"emitter":"RotatedPincerEmitter","strategy":"UniDirectionNDRingStrategy"',
+            "rotated pincer, uni direction ND ring",
+        ),
+        (TPU % '"emitter":"2DAllGatherNonMajorDim"', "2D all gather non major dim"),
+        (GPU % ("DEFAULT", "DEFAULT"), ""),
+        (GPU % ("NVSHMEM", "TRITON_TWO_SHOT"), "nvshmem, triton two shot"),
+        ('"flag_configs":[]', ""),
+        ('"collective_algorithm_config":{"emitter":"Cut', ""),
+    ],
+)
+def test_compilers_words(config, algorithm):
+    line = f"%a = f32[8] all-reduce(%p), backend_config={{{config}}}"
+    assert algorithm_of(line) == algorithm
+    assert algorithm_of(line[:10]) == ""

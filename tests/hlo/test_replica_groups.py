@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 
 from shardviz.errors import NotationError
 from shardviz.hlo.groups.group_text import parse_pairs, parse_replica_groups
-from shardviz.hlo.groups.replica_groups import ReplicaGroups
+from shardviz.hlo.groups.replica_groups import ReplicaGroups, device_ids, group_axes, pair_axes
+from shardviz.hlo.mlir.attributes import AxisRef, axis_groups
 from shardviz.hlo.text.instruction import parse_instruction
+from shardviz.sharding import Mesh
 
 
 def expand(text: str, devices: int = 8) -> list[list[int]]:
@@ -158,3 +160,73 @@ def test_what_the_ids_mean(listed, channel, use_global, text, expected):
         groups = ReplicaGroups(lists=groups.expand())
     found = groups.on_devices(2, 3, channel=channel, use_global=use_global).expand()
     assert sorted(map(list, found)) == expected
+
+
+XY = Mesh(("X", "Y"), (2, 4))
+
+
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=4), st.randoms(), st.booleans())
+def test_axes_are_found_in_the_order_of_the_ids(sizes, random, listed):
+    mesh = Mesh(tuple("ABCD"[: len(sizes)]), tuple(sizes))
+    axes = tuple(random.sample(mesh.axis_names, random.randint(0, len(sizes))))
+    groups = axis_groups([AxisRef(name, 1, mesh.axis_size(name), True) for name in axes], mesh.shape)
+    lists = mesh.replica_groups(axes)
+    assert set(groups.expand()) == set(lists)
+    found = group_axes(ReplicaGroups(lists=lists) if listed else groups, mesh)
+    assert found == tuple(name for name in axes if mesh.axis_size(name) > 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "axes"),
+    [
+        ("{{0,1,2,3},{4,5,6,7}}", ("Y",)),
+        ("{{4,5,6,7},{0,1,2,3}}", ("Y",)),
+        ("{{0,4},{1,5},{2,6},{3,7}}", ("X",)),
+        ("{{0,1,2,3,4,5,6,7}}", ("X", "Y")),
+        ("{{0,4,1,5,2,6,3,7}}", ("Y", "X")),
+        ("{{0,1},{2,3},{4,5},{6,7}}", ("Y:(2)2",)),
+        ("{{0,2},{1,3},{4,6},{5,7}}", ("Y:(1)2",)),
+        ("{{0,2,4,6},{1,3,5,7}}", ("X", "Y:(1)2")),
+        ("{{0,1,3,2},{4,5,7,6}}", ("Y",)),
+        ("{{0},{1},{2},{3},{4},{5},{6},{7}}", ()),
+        ("{{0,1,2},{3,4,5},{6,7}}", ()),
+        ("{{0,3},{1,2},{4,7},{5,6}}", ()),
+        ("{{0,1},{2,3}}", ()),
+        ("{{0,1,2,3},{4,5,6,8}}", ()),
+        ("[2,4]<=[8]", ("Y",)),
+        ("mesh['Y'=2,'X'=4] {'X'}", ("Y",)),
+        ("mesh['axis_0'=1,'axis_1'=2,'axis_2'=4] {'axis_1'}", ("X",)),
+    ],
+)
+def test_text_to_axes(text, axes):
+    assert group_axes(parse_replica_groups(text, 8), XY) == axes
+
+
+def test_axes_of_size_one_do_not_show():
+    mesh = Mesh(("A", "one", "B"), (2, 1, 4))
+    assert group_axes(parse_replica_groups("[1,8]<=[8]", 8), mesh) == ("A", "B")
+
+
+def test_sizes_that_cross_axes_follow_none():
+    assert group_axes(parse_replica_groups("[6,2]<=[12]", 12), Mesh(("A", "B"), (4, 3))) == ()
+
+
+@pytest.mark.parametrize(
+    ("pairs", "axes"),
+    [
+        (((0, 1), (1, 2), (2, 3), (3, 0)), ("Y",)),
+        (((0, 4), (4, 0)), ("X",)),
+        (((0, 5), (1, 1)), ("X", "Y")),
+        (((0, 0), (3, 3)), ()),
+        (((0, 8),), ()),
+        ((), ()),
+    ],
+)
+def test_pairs_to_axes(pairs, axes):
+    assert pair_axes(pairs, XY) == axes
+
+
+def test_positions_become_device_ids():
+    mesh = Mesh(("X",), (4,), (2, 0, 3, 1))
+    assert device_ids(((0, 1), (2, 3)), mesh) == ((2, 0), (3, 1))
+    assert device_ids(((0, 1), (2, 3)), None) == ((0, 1), (2, 3))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from shardviz.cli.entry import run
+from shardviz.cli.group import run
 from shardviz.drafts.command_line import to_arguments
 from shardviz.drafts.examples import examples
 from shardviz.lessons.course import course

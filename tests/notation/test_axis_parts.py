@@ -7,8 +7,8 @@ from jax.sharding import PartitionSpec as P
 
 from shardviz.errors import QuestionError
 from shardviz.notation import Context, find_notation, parse_mesh, read_sharding, translate, write_all
-from shardviz.notation.axis_parts import refined
 from shardviz.notation.mesh import mesh_in_text, spec_alone
+from shardviz.notation.reading import refined
 
 MESH = parse_mesh("X=2,Y=8")
 

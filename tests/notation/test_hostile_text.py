@@ -22,8 +22,8 @@ from shardviz.notation import (
     read_sharding,
     write_all,
 )
-from shardviz.notation.axis_parts import refined
 from shardviz.notation.mesh import mesh_in_text
+from shardviz.notation.reading import refined
 
 MESH = parse_mesh("X=2,Y=4,data=2")
 CONTEXT = Context(MESH)

@@ -35,6 +35,7 @@ def spec(*dims, unreduced=()):
             for text in (
                 "(P('X','Y'),P('Y',None))->P('X',None)",
                 "[P('X', 'Y'), P('Y', None),] -> P('X', None)",
+                "('X','Y'),('Y',None)->(('X',),None)",
                 "(XY,Y_)->X_",
                 "[X Y, Y _]->X_",
                 "jax.P('X','Y'),jax.P('Y',None)->jax.P('X',None)",
@@ -45,6 +46,7 @@ def spec(*dims, unreduced=()):
                 "(('X','Y'),('Y',None))->X_",
             )
         ),
+        ("(None,'X'),(None,)->(None,('Y','X'))", [SpecPart((spec("", "X"), spec("")), spec("", "YX"))]),
         ("[?, P('Y')]; [, (XY)]", [SpecPart((None, spec("Y"))), SpecPart((None, spec("XY")))]),
     ],
 )

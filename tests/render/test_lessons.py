@@ -10,8 +10,7 @@ from shardviz.lessons.attempt import UNKNOWN, begin, stages
 from shardviz.lessons.progress import CourseEntry
 from shardviz.lessons.reading import read_lesson
 from shardviz.render.lessons.course import course_line
-from shardviz.render.lessons.fits import fits
-from shardviz.render.lessons.guide import PLAIN, bar, guide_page, strip_lines, told_of
+from shardviz.render.lessons.guide import PLAIN, bar, fits, guide_page, strip_lines, told_of
 from tests.lessons.conftest import TEXT
 
 LESSON = read_lesson(TEXT, "07-rows.toml", 7)

@@ -9,8 +9,8 @@ import pytest
 from shardviz.compiler import PassTrace, TargetResult
 from shardviz.documents.programs import passes_document
 from shardviz.hlo import Collective
-from shardviz.hlo.mlir.tensor_splits import TensorSplit
-from shardviz.hlo.passes.stage import Stage
+from shardviz.hlo.mlir.tensor_shardings import ShardedTensor
+from shardviz.hlo.passes.stages import PassStage
 from shardviz.notation import parse_mesh
 from shardviz.planner import problem_from_text
 from shardviz.render.palette import PLAIN, TRUECOLOR
@@ -24,10 +24,10 @@ EARLY = Collective(
     "all-reduce", "all-reduce", ("Y",), ROWS, (4, 8192), (4, 8192), "bf16", 65536, 98304, group_size=4
 )
 LATE = replace(EARLY, dtype="f32", bytes=131072, wire_bytes=196608)
-A = TensorSplit("0", "argument", (8, 2048), "bf16", None, (("X",), ("Y",)))
-DOT = TensorSplit("%0", "dot", (8, 8192), "bf16", None, (("X",), ()))
-PART = TensorSplit("%1", "reshard", (8, 8192), "bf16", (("X",), ()), ((), ("Y:(1)2",)), ("X",))
-REWRITE = Stage(
+A = ShardedTensor("0", "argument", (8, 2048), "bf16", None, (("X",), ("Y",)))
+DOT = ShardedTensor("%0", "dot", (8, 8192), "bf16", None, (("X",), ()))
+PART = ShardedTensor("%1", "reshard", (8, 8192), "bf16", (("X",), ()), ((), ("Y:(1)2",)), ("X",))
+REWRITE = PassStage(
     "rewrite",
     "all-reduce over Y: bf16 became f32, 65,536 bytes became 131,072",
     "all-reduce-promotion (HLO_passes_through_layout_assignment)",
@@ -38,8 +38,8 @@ REWRITE = Stage(
     changes=("all-reduce over Y: bf16 became f32, 65,536 bytes became 131,072",),
 )
 STAGES = (
-    Stage("input", "the program as it was written", "shardy before_propagation", (), (), (A,)),
-    Stage(
+    PassStage("input", "the program as it was written", "shardy before_propagation", (), (), (A,)),
+    PassStage(
         "propagation",
         "Shardy decides how 2 tensors are split",
         "shardy after_propagation",
@@ -47,9 +47,9 @@ STAGES = (
         (),
         (DOT, PART),
     ),
-    Stage("partitioner", "the partitioner inserts an all-reduce", "spmd-partitioning", (), (EARLY,)),
+    PassStage("partitioner", "the partitioner inserts an all-reduce", "spmd-partitioning", (), (EARLY,)),
     REWRITE,
-    Stage("schedule", "the final schedule: an all-reduce", "cpu_after_optimizations", (LATE,), (LATE,)),
+    PassStage("schedule", "the final schedule: an all-reduce", "cpu_after_optimizations", (LATE,), (LATE,)),
 )
 TRACED = PassTrace(TargetResult("cpu", "ok", elapsed_s=0.24), STAGES)
 

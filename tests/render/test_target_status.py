@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shardviz.hlo.passes.stage import Stage
+from shardviz.hlo.passes.stages import PassStage
 from shardviz.notation import parse_mesh
 from shardviz.planner import problem_from_text
 from shardviz.render.palette import PLAIN
@@ -50,7 +50,7 @@ def test_the_slider_says_where_it_stands(position, width, shown):
 
 def test_one_stage_is_shown_in_full():
     problem = problem_from_text("bd,df->bf", mesh=parse_mesh("X=2,Y=4"), specs="XY,Y_->X_")
-    stages = [Stage(kind, f"{kind} of [{{U_Y}}] {'x' * 60}", f"pass of {kind}", (), ()) for kind in KINDS]
+    stages = [PassStage(kind, f"{kind} of [{{U_Y}}] {'x' * 60}", f"pass of {kind}", (), ()) for kind in KINDS]
     lines, chosen = stage_list(stages, 2, problem, 50, PLAIN)
     shown = [line.plain for line in lines]
     assert max(map(len, shown)) <= 50

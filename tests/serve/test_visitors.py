@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from shardviz.cli.entry import run
+from shardviz.cli.group import run
 from shardviz.compiler.targets import parse_targets
 from shardviz.drafts.form import ProblemForm
 from shardviz.drafts.share import Shared, to_string

@@ -8,8 +8,8 @@ from pathlib import Path
 from shardviz.compiler import PassTrace, TargetResult
 from shardviz.compiler.requests import settled
 from shardviz.hlo import Collective, read_hlo, read_shardy
-from shardviz.hlo.mlir.tensor_splits import TensorSplit
-from shardviz.hlo.passes.stage import Stage
+from shardviz.hlo.mlir.tensor_shardings import ShardedTensor
+from shardviz.hlo.passes.stages import PassStage
 from shardviz.notation import parse_mesh
 from tests.tui.conftest import Mute
 
@@ -36,24 +36,24 @@ EARLY = Collective(
 LATE = replace(EARLY, dtype="f32", bytes=131072, wire_bytes=196608)
 PROMOTED = "all-reduce over Y: bf16 became f32, 65,536 bytes became 131,072"
 STAGES = (
-    Stage(
+    PassStage(
         "input",
         "the program as it was written",
         "shardy before_propagation",
         (),
         (),
-        (TensorSplit("0", "argument", (8, 2048), "bf16", None, (("X",), ("Y",))),),
+        (ShardedTensor("0", "argument", (8, 2048), "bf16", None, (("X",), ("Y",))),),
     ),
-    Stage(
+    PassStage(
         "propagation",
         "Shardy decides how 1 tensor is split",
         "shardy after_propagation",
         (),
         (),
-        (TensorSplit("%0", "dot", (8, 8192), "bf16", None, (("X",), ())),),
+        (ShardedTensor("%0", "dot", (8, 8192), "bf16", None, (("X",), ())),),
     ),
-    Stage("partitioner", "the partitioner inserts an all-reduce", "spmd-partitioning", (), (EARLY,)),
-    Stage(
+    PassStage("partitioner", "the partitioner inserts an all-reduce", "spmd-partitioning", (), (EARLY,)),
+    PassStage(
         "rewrite",
         PROMOTED,
         "all-reduce-promotion",
@@ -63,7 +63,7 @@ STAGES = (
         after_text="HloModule a\n%x = f32[4]{0} all-reduce(%y)\n",
         changes=(PROMOTED,),
     ),
-    Stage("schedule", "the final schedule: an all-reduce", "cpu_after_optimizations", (LATE,), (LATE,)),
+    PassStage("schedule", "the final schedule: an all-reduce", "cpu_after_optimizations", (LATE,), (LATE,)),
 )
 
 

@@ -37,7 +37,7 @@ class Timeless:
 
 
 def all_here(app):
-    answers = app.queries.answers
+    answers = app.state.queries.answers
     return answers and all(each.state == "answered" for each in answers.values()) and app.pane._costs
 
 
@@ -101,11 +101,11 @@ def test_the_first_collective_is_chosen_and_stays_so_while_its_plan_does():
     async def script(pilot):
         app = pilot.app
         pane = app.pane
-        assert (pane.chosen, app.scene.plan.steps[1].op) == (2, "psum")
-        app.edit(enter(app.history.draft, "sizes", "b=64,d=64,f=64"))
+        assert (pane.chosen, app.state.resolved.plan.steps[1].op) == (2, "psum")
+        app.state.edit(enter(app.state.history.draft, "sizes", "b=64,d=64,f=64"))
         assert pane.chosen == 2
-        app.edit(replace(app.history.draft, specs=("_X", "__", "__")))
-        assert (pane.chosen, app.scene.plan.steps[0].op) == (1, "all_gather")
+        app.state.edit(replace(app.state.history.draft, specs=("_X", "__", "__")))
+        assert (pane.chosen, app.state.resolved.plan.steps[0].op) == (1, "all_gather")
 
     drive(script, draft=ProblemForm(), screen="plan")
 
@@ -132,7 +132,7 @@ def test_r_asks_what_waits_and_what_was_cancelled():
     async def script(pilot):
         app = pilot.app
         app.pane.query_one("#steps").focus()
-        states = lambda: [each.state for each in app.queries.answers.values()]  # noqa: E731
+        states = lambda: [each.state for each in app.state.queries.answers.values()]  # noqa: E731
         await until(pilot, lambda: "v5e:2x4  waits for a pause in typing; r asks now" in text_of(app))
         await pilot.press("r")
         await until(pilot, lambda: states() == ["asked"])
@@ -149,7 +149,7 @@ def test_who_waits_sees_for_how_long_and_nothing_turns_where_nothing_may(monkeyp
         app = pilot.app
         app.animation_level = "none"
         await until(pilot, lambda: "… shardy  asked" in text_of(app))
-        since = app.queries.answers["shardy"].since
+        since = app.state.queries.answers["shardy"].since
         monkeypatch.setattr(target_answers, "time", SimpleNamespace(monotonic=lambda: since + 65.04))
         await until(pilot, lambda: "… shardy  asked  65.0 s" in text_of(app))
         assert not set(SPINNER) & set(text_of(app))

@@ -10,7 +10,7 @@ from shardviz.drafts.enter import enter
 from shardviz.drafts.form import OPEN, ProblemForm
 from shardviz.drafts.resolve import resolve
 from shardviz.drafts.spec_edits import cycle_unreduced
-from shardviz.render.problems.fields_picture import FieldCell, FieldPlace, field_rows
+from shardviz.render.problem_picture import FieldCell, FieldPlace, field_rows
 from shardviz.tui.problem import changes
 from shardviz.tui.problem.cursor import Cursor, cell_at, cursor_on, moved, place_at
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from shardviz.compiler import TargetResult, parse_targets
 from shardviz.drafts.enter import enter
 from shardviz.hardware.placement import DeviceCoords, Placement
-from shardviz.tui.target_answers import TargetAnswer
+from shardviz.tui.target_answers import ShownAnswer
 from tests.tui.test_step_pane import SMALL, play
 
 
@@ -20,12 +20,12 @@ def test_the_links_of_a_target_stay_while_it_is_asked_again():
 
     def check(pane):
         assert pane.chosen.links_of == ""
-        pane.show_answers({target.name: TargetAnswer(target, "answered", compiled=compiled)})
+        pane.show_answers({target.name: ShownAnswer(target, "answered", compiled=compiled)})
         assert (pane.chosen.links_of, str(pane.chosen.links.topology)) == (target.name, "line of 4")
-        pane.editor.edit(enter(draft, "dtype", "f32"))
-        pane.show_answers({target.name: TargetAnswer(target, "asked")})
+        pane.state.edit(enter(draft, "dtype", "f32"))
+        pane.show_answers({target.name: ShownAnswer(target, "asked")})
         assert pane.chosen.links_of == target.name
-        pane.editor.edit(enter(draft, "mesh", "X=4,Y=2"))
+        pane.state.edit(enter(draft, "mesh", "X=4,Y=2"))
         assert pane.chosen.links_of == ""
 
     draft = replace(SMALL, targets=target.name)

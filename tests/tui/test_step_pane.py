@@ -13,8 +13,8 @@ from shardviz.hardware.topology import Switch
 from shardviz.stepping import verdict
 from shardviz.stepping.collective_run import prepare_run
 from shardviz.stepping.verdict import compare_with_jax
+from shardviz.tui.registry import STEP
 from shardviz.tui.step.chosen import worked_out
-from shardviz.tui.step.commands import STEP
 from shardviz.tui.step.pane import StepPane
 from shardviz.tui.step.round_view import RoundView
 from tests.tui.conftest import PATIENCE, SIZES, check_snapshot, drive, text_of, until
@@ -116,7 +116,7 @@ def test_another_algorithm_is_at_the_same_part_of_the_way():
     def check(pane):
         assert pane.stepped.run.schedule.algorithm == "bidirectional-ring"
         assert (pane.player.number, pane.player.rounds) == (2, 4)
-        assert pane.command_words().endswith("--step 2 --algorithm bidirectional-ring")
+        assert pane.command_line().endswith("--step 2 --algorithm bidirectional-ring")
         pane.action_algorithm(-1)
         assert pane.stepped.run.schedule.algorithm == "ring"
 
@@ -125,10 +125,10 @@ def test_another_algorithm_is_at_the_same_part_of_the_way():
 
 def test_the_algorithm_of_a_collective_of_its_own_belongs_to_the_problem():
     def check(pane):
-        assert pane.editor.history.draft.collective.algorithm == "bidirectional-ring"
+        assert pane.state.history.draft.collective.algorithm == "bidirectional-ring"
         assert (pane.player.number, pane.player.rounds) == (1, 2)
         pane.app.action_undo()
-        assert pane.editor.history.draft.collective.algorithm == ""
+        assert pane.state.history.draft.collective.algorithm == ""
         assert pane.stepped.run.schedule.algorithm == "ring"
 
     draft = ProblemForm(
@@ -148,14 +148,19 @@ def test_collectives_of_the_plan_follow_one_another():
     play(["n"], check, TWO_STEPS)
 
 
+async def open_step(pilot, number):
+    pilot.app.pane.post_message(StepPane.StepOpened(number))
+    await pilot.pause()
+
+
 def test_a_step_that_was_chosen_elsewhere_is_opened():
     async def script(pilot):
         app = pilot.app
         number = app.pane.chosen.collectives[-1]
-        await app.show_step(number)
+        await open_step(pilot, number)
         assert app.pane.chosen.step == number
         app.pane.action_collective(1)
-        await app.show_step(number)
+        await open_step(pilot, number)
         assert app.pane.chosen.step == number
 
     drive(script, draft=TWO_STEPS, screen="step")
@@ -163,9 +168,9 @@ def test_a_step_that_was_chosen_elsewhere_is_opened():
 
 def test_the_round_stays_when_sizes_change_and_goes_with_the_collective():
     def check(pane):
-        pane.editor.edit(replace(SMALL, sizes="b=16,d=16,f=16"))
+        pane.state.edit(replace(SMALL, sizes="b=16,d=16,f=16"))
         assert pane.player.number == 3
-        pane.editor.edit(replace(SMALL, specs=("XY", "Y_", "XY")))
+        pane.state.edit(replace(SMALL, specs=("XY", "Y_", "XY")))
         assert pane.stepped.run.operation.name == "psum_scatter"
         assert pane.player.number == 0
 
@@ -177,7 +182,7 @@ def test_a_plan_without_collectives_says_so():
         text = text_of(pane.app)
         assert "No collective: nothing is sent." in text
         assert "o plays any other." in text
-        assert pane.command_words() == ""
+        assert pane.command_line().startswith("shardviz explain ")
 
     play(["space", "right", "a", "n", "l", "g", "v", "end"], check, ProblemForm(specs=("X_", "__", "X_")))
 
@@ -214,7 +219,7 @@ def test_another_target_brings_other_links():
         app = pilot.app
         await until(pilot, lambda: is_ready(app.pane))
         assert "at 45 GB/s a v5e link" in text_of(app)
-        app.pane.editor.edit(replace(SMALL, targets="v5p:2x2x2"))
+        app.pane.state.edit(replace(SMALL, targets="v5p:2x2x2"))
         await until(pilot, lambda: "at 90 GB/s a v5p link" in text_of(app))
 
     drive(script, SIZES["wide"], SMALL, "step")
@@ -227,7 +232,7 @@ def test_links_that_were_chosen_stay_for_other_collectives():
             if way == "n":
                 pane.action_collective(1)
             if way == "o":
-                pane.editor.edit(replace(TWO_STEPS, collective=CollectiveFields("psum", axis="X")))
+                pane.state.edit(replace(TWO_STEPS, collective=CollectiveFields("psum", axis="X")))
             found.append((pane.stepped.run.operation.name, pane.stepped.run.links.topology.__class__))
         assert [kind for _, kind in found] == [Switch] * 3
         assert len({name for name, _ in found}) > 1
@@ -326,7 +331,7 @@ def test_any_other_collective_is_played():
         assert field.value
         await pilot.press(*"psum", "space", "home", "shift+end", *"all_t", "space", "tab", "Y", "enter")
         assert pane.stepped.run.operation.name == "all_to_all"
-        assert pane.command_words() == "shardviz step all_to_all --axis Y"
+        assert pane.command_line() == "shardviz step all_to_all --axis Y"
         assert "columns: the device it goes to" in text_of(app)
         await pilot.press("n", "O")
         assert pane.stepped.run.operation.name == "psum"
@@ -366,7 +371,7 @@ def test_nonsense_is_said_at_its_field_and_the_picture_stays():
             assert entry.value == text
             entry.value = usual
         assert pane.stepped is before
-        assert app.history.draft == SMALL
+        assert app.state.history.draft == SMALL
         await pilot.press("escape")
         assert not form.display
         assert "round 0 of 6" in text_of(app)

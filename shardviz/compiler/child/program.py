@@ -15,7 +15,7 @@ from jax.errors import JaxRuntimeError
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from shardviz.compiler.messages import Array, DeviceMesh, Part, Question, Spec
+from shardviz.compiler.messages import Array, DeviceMesh, EinsumPart, Question, Spec
 from shardviz.errors import CompilerError
 
 WIDE = frozenset(("s64", "u64", "f64", "c128"))
@@ -91,7 +91,7 @@ class Program:
             self.reached += 1
         return value
 
-    def _contracted(self, part: Part, operands: Sequence[Any]) -> Any:
+    def _contracted(self, part: EinsumPart, operands: Sequence[Any]) -> Any:
         spec = part.result.spec
         if not self.question.mesh.is_explicit:
             value = jnp.einsum(part.subscripts, *operands)
@@ -176,7 +176,7 @@ def settling_spec(program: Program) -> Spec | None:
     return next((spec for spec in candidates if _accepts(program, spec)), None)
 
 
-def _candidates(part: Part, operand_specs: Sequence[Spec | None]) -> Iterator[Spec]:
+def _candidates(part: EinsumPart, operand_specs: Sequence[Spec | None]) -> Iterator[Spec]:
     """Each dimension split as an operand splits it, or whole; the most natural first."""
     inputs, result = part.subscripts.split("->")
     operands = [(names, spec) for names, spec in zip(inputs.split(","), operand_specs, strict=True) if spec]

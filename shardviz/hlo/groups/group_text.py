@@ -17,8 +17,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from shardviz.errors import NotationError
-from shardviz.hlo.groups.loops import Loop, cut, ids, length, merge, nest_of, row_major, through
 from shardviz.hlo.groups.replica_groups import Lists, ReplicaGroups, check_listable, groups_over, one_group
+from shardviz.hlo.groups.strided_ids import Loop, cut, ids, length, merge, nest_of, row_major, through
 
 MAX_IDS = 2**40
 """More ids than any program has; larger numbers in a text are nonsense."""
@@ -40,7 +40,7 @@ _QUOTED = r"'[^'\n]*+'|\"[^\"\n]*+\""
 _AXES = rf"mesh\w*+\[(?:{_QUOTED}|[^'\"\]])*+\]"
 _ORDER = r"device_ids=\(?(?:\[[\d, ]*+\](?:T\([\d, ]*+\))?|[\d, ]*+)\)?"
 _USED = rf"\{{(?:{_QUOTED}|[^'\"}}])*+\}}"
-GROUPS = (
+GROUPS: str = (
     r"\[[\d, ]*+\]<=\[[\d, ]*+\](?:T\([\d, ]*+\))?"
     rf"|{_AXES},?\s*+(?:{_ORDER},?\s*+)?{_USED}"
 )

@@ -16,12 +16,11 @@ from itertools import pairwise
 
 from shardviz.errors import NotationError
 from shardviz.hlo.collective import Collective
+from shardviz.hlo.groups.device_numbers import DeviceNumbers, reordered
 from shardviz.hlo.groups.group_text import Axes, WrittenMesh, mesh_of_sharding, written_mesh
-from shardviz.hlo.groups.loops import Loop, pieces, row_major
 from shardviz.hlo.groups.replica_groups import Lists, ReplicaGroups
-from shardviz.hlo.groups.slice_positions import reordered
-from shardviz.hlo.mlir.tensor_sharding import mesh_literals
-from shardviz.hlo.records import DeviceNumbers
+from shardviz.hlo.groups.strided_ids import Loop, pieces, row_major
+from shardviz.hlo.mlir.attributes import mesh_literals
 from shardviz.hlo.text.instruction import Instruction
 from shardviz.sharding import Mesh
 from shardviz.sharding.mesh import MAX_DEVICES, is_axis_name

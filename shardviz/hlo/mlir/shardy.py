@@ -8,14 +8,12 @@ from dataclasses import dataclass, replace
 
 from shardviz.errors import NotationError, QuestionError, plural
 from shardviz.hlo.collective import Collective
-from shardviz.hlo.mlir.generic_form import with_own_form
-from shardviz.hlo.mlir.mlir_regions import Function, Loop, Operation, Walk
-from shardviz.hlo.mlir.operation_origin import OperationOrigins
-from shardviz.hlo.mlir.operations import parse_tensor
-from shardviz.hlo.mlir.shardy_op import sdy_collective
+from shardviz.hlo.mlir.attributes import AxisSizes, Meshes, parse_sharding, parse_tensor
+from shardviz.hlo.mlir.normal_form import unwrapped, with_own_form
+from shardviz.hlo.mlir.regions import Function, Loop, MlirOperation, Walk
+from shardviz.hlo.mlir.sdy_op import sdy_collective
 from shardviz.hlo.mlir.stablehlo import stablehlo_collective
-from shardviz.hlo.mlir.tensor_sharding import AxisSizes, Meshes, parse_sharding
-from shardviz.hlo.mlir.wrapped_lines import unwrapped
+from shardviz.hlo.origins import OperationOrigins
 from shardviz.hlo.text.call_graph import Call, in_branches, program_order, run_counts, times
 from shardviz.sharding import Mesh, PartitionSpec
 
@@ -101,8 +99,8 @@ class _Reader:
 
     def read(self) -> ShardyModule:
         walk = Walk(self.text)
-        found: dict[tuple[int, int], tuple[Collective, Operation]] = {}
-        called: list[tuple[int, Operation, str]] = []
+        found: dict[tuple[int, int], tuple[Collective, MlirOperation]] = {}
+        called: list[tuple[int, MlirOperation, str]] = []
         origins: dict[int, OperationOrigins] = {}
         for operation in walk.operations():
             home = operation.function.index
@@ -168,7 +166,7 @@ class _Reader:
             self.partitions * self.replicas,
         )
 
-    def _collective(self, operation: Operation) -> Collective | None:
+    def _collective(self, operation: MlirOperation) -> Collective | None:
         try:
             if operation.text.startswith(('"', "stablehlo.")):
                 return stablehlo_collective(operation, self.meshes, self.mesh, self.replicas, self.partitions)

@@ -10,14 +10,19 @@ import re
 
 from shardviz.errors import NotationError
 from shardviz.hlo.collective import RAGGED, Collective
-from shardviz.hlo.groups.axes import axis_groups
-from shardviz.hlo.groups.members import Members, members_of_groups, members_of_pairs
 from shardviz.hlo.groups.replica_groups import ReplicaGroups, one_group
-from shardviz.hlo.mlir.mlir_regions import Operation
-from shardviz.hlo.mlir.operations import parse_dense_rows, parse_tensors
-from shardviz.hlo.mlir.tensor_sharding import AxisRef, Meshes, parse_sharding_list, parts
-from shardviz.hlo.text.shape import ArrayShape
-from shardviz.hlo.text.transfer import Transfer
+from shardviz.hlo.mlir.attributes import (
+    AxisRef,
+    Meshes,
+    axis_groups,
+    parse_dense_rows,
+    parse_sharding_list,
+    parse_tensors,
+    parts,
+)
+from shardviz.hlo.mlir.regions import MlirOperation
+from shardviz.hlo.records import Members, members_of_groups, members_of_pairs
+from shardviz.hlo.text.shapes import ArrayShape, CollectiveShapes
 from shardviz.sharding import Mesh
 
 STABLEHLO_OPS = {
@@ -49,7 +54,7 @@ _PER_VALUE = "sdy.sharding_per_value<"
 
 
 def stablehlo_collective(
-    operation: Operation, meshes: Meshes, mesh: Mesh | None, replicas: int, partitions: int
+    operation: MlirOperation, meshes: Meshes, mesh: Mesh | None, replicas: int, partitions: int
 ) -> Collective | None:
     """The collective that an operation is; None when it is another operation.
 
@@ -117,7 +122,7 @@ def _list_end(text: str, start: int) -> int:
     return len(text) if end < 0 else end
 
 
-def _transfer(text: str, op: str, meshes: Meshes) -> Transfer:
+def _transfer(text: str, op: str, meshes: Meshes) -> CollectiveShapes:
     arrow = text.rfind(") -> ")
     signature = text.rfind(" : (", 0, arrow + 1)
     operands = tuple(parse_tensors(text[signature:arrow])) if arrow > 0 and signature >= 0 else ()
@@ -136,9 +141,9 @@ def _transfer(text: str, op: str, meshes: Meshes) -> Transfer:
         results = tuple(_local(array, cuts, i) for i, array in enumerate(results))
     number = {key: int(match[1]) if (match := find.search(text)) else None for key, find in _NUMBER.items()}
     if op == "all-to-all":
-        return Transfer(operands, results, number["concat_dimension"], number["split_dimension"])
+        return CollectiveShapes(operands, results, number["concat_dimension"], number["split_dimension"])
     dim = {"all-gather": number["all_gather_dim"], "reduce-scatter": number["scatter_dimension"]}.get(op)
-    return Transfer(operands, results, dim)
+    return CollectiveShapes(operands, results, dim)
 
 
 def _local(array: ArrayShape, cuts: list[tuple[int, ...]], index: int) -> ArrayShape:

@@ -9,15 +9,19 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from shardviz.errors import NotationError, QuestionError, plural
-from shardviz.hlo.collective import OPS, Collective
-from shardviz.hlo.collective_matmul import CollectiveMatmul
+from shardviz.hlo.collective import OPS, Collective, CollectiveMatmul
 from shardviz.hlo.mlir.shardy import read_shardy
-from shardviz.hlo.mlir.tensor_splits import ARGUMENT, RESULT, TensorSplit, changed_splits, tensor_splits
+from shardviz.hlo.mlir.tensor_shardings import (
+    ARGUMENT,
+    RESULT,
+    ShardedTensor,
+    changed_shardings,
+    tensor_shardings,
+)
 from shardviz.hlo.module import read_hlo
-from shardviz.hlo.passes.collective_changes import INSERTED, collective_changes
-from shardviz.hlo.passes.collective_words import described, one
+from shardviz.hlo.passes.collective_changes import INSERTED, collective_changes, described, one
 from shardviz.hlo.passes.dump_files import pass_name
-from shardviz.hlo.passes.stage import Dump, Stage
+from shardviz.hlo.text.strip_metadata import stripped_lines
 from shardviz.sharding import Mesh
 
 _IS_HLO = re.compile(r"\s*HloModule\s")
@@ -25,11 +29,57 @@ _IS_SHARDY = re.compile(r"^\s*module\b", re.MULTILINE)
 _PARTITIONED = re.compile(r"\.after_(?:tpu-)?spmd-partitioning\b")
 _BEFORE_PARTITIONING = ".after_shardy-xla."
 PROGRAM = "the program as it was written"
+CONTEXT_LINES = 2
+
+
+@dataclass(frozen=True)
+class Dump:
+    """One module as a compiler wrote it: the name of its file, which says after which pass, and the text."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class PassStage:
+    """One step of the compiler that changed shardings or collectives.
+
+    `kind` is "input", "propagation" (Shardy), "partitioner" (the first collectives), "rewrite" (a later
+    pass) or "schedule" (the final module). `title` says in a few words what it did, `changes` in a sentence
+    each, `pass_name` is the compiler's name. `splits` are those that the stage decided; at the input those
+    that were given. Collectives are those before and after, in program order, and `collective_matmuls` what
+    permutes after it make up. Of the texts, `before_text` is that right before the pass, and for the
+    schedule that after the stage before.
+    """
+
+    kind: str
+    title: str
+    pass_name: str
+    before: tuple[Collective, ...]
+    after: tuple[Collective, ...]
+    splits: tuple[ShardedTensor, ...] = ()
+    before_text: str = ""
+    after_text: str = ""
+    changes: tuple[str, ...] = ()
+    collective_matmuls: tuple[CollectiveMatmul, ...] = ()
+
+    def diff(self) -> tuple[str, ...]:
+        """A unified diff of the two modules, layouts, metadata and backend_config folded away.
+
+        Empty for the input, which has nothing before it.
+        """
+        from difflib import unified_diff
+
+        if not self.before_text:
+            return ()
+        before, after = [*stripped_lines(self.before_text)], [*stripped_lines(self.after_text)]
+        lines = unified_diff(before, after, "before", self.pass_name, n=CONTEXT_LINES, lineterm="")
+        return tuple(lines)
 
 
 def read_passes(
     dumps: Sequence[Dump], mesh: Mesh | None = None, slices: Sequence[int] | None = None
-) -> tuple[Stage, ...]:
+) -> tuple[PassStage, ...]:
     """The stages of one program's compilation, from its dumps in the order in which they were written.
 
     Dumps that are no module, or cannot be read as one, are passed over. With a `mesh` collectives have its
@@ -48,17 +98,17 @@ class _State:
 
     dump: Dump
     collectives: tuple[Collective, ...]
-    splits: tuple[TensorSplit, ...] = ()
+    splits: tuple[ShardedTensor, ...] = ()
     matmuls: tuple[CollectiveMatmul, ...] = ()
     is_scheduled: bool = False
 
-    def stage(self, kind: str, title: str, before: _State | None, changes: Sequence[str] = ()) -> Stage:
+    def stage(self, kind: str, title: str, before: _State | None, changes: Sequence[str] = ()) -> PassStage:
         splits = self.splits
         if before is not None:
-            splits = changed_splits(before.splits, splits)
+            splits = changed_shardings(before.splits, splits)
         elif kind == "input":
             splits = tuple(split for split in splits if split.op in (ARGUMENT, RESULT))
-        return Stage(
+        return PassStage(
             kind,
             title,
             pass_name(self.dump.name),
@@ -79,7 +129,7 @@ def _shardy_states(dumps: Sequence[Dump], mesh: Mesh | None) -> list[_State]:
         if "sdy.mesh @" not in dump.text or not _IS_SHARDY.search(dump.text):
             continue
         with suppress(NotationError):
-            found.append(_State(dump, _shardy_collectives(dump.text, mesh), tensor_splits(dump.text)))
+            found.append(_State(dump, _shardy_collectives(dump.text, mesh), tensor_shardings(dump.text)))
     return found
 
 
@@ -93,14 +143,14 @@ def _shardy_collectives(text: str, mesh: Mesh | None) -> tuple[Collective, ...]:
         return read_shardy(text).collectives
 
 
-def _shardy_stages(states: Sequence[_State]) -> Iterator[Stage]:
+def _shardy_stages(states: Sequence[_State]) -> Iterator[PassStage]:
     if not states:
         return
     yield states[0].stage("input", PROGRAM, None)
     partitioned = bool(states[0].collectives)
     for before, after in pairwise(states):
         changes = collective_changes(before.collectives, after.collectives)
-        splits = changed_splits(before.splits, after.splits)
+        splits = changed_shardings(before.splits, after.splits)
         if "propagation" in after.dump.name:
             decided = plural(len(splits), "tensor")
             title = f"Shardy decides how {decided} {'is' if len(splits) == 1 else 'are'} split"
@@ -118,7 +168,7 @@ def _shardy_stages(states: Sequence[_State]) -> Iterator[Stage]:
 
 def _hlo_stages(
     dumps: Sequence[Dump], mesh: Mesh | None, slices: Sequence[int] | None, has_input: bool
-) -> Iterator[Stage]:
+) -> Iterator[PassStage]:
     states = [*_states(dumps, mesh, slices)]
     if not states:
         return
@@ -142,7 +192,7 @@ def _hlo_stages(
         yield previous.stage("schedule", _schedule_title(previous), shown, _changes(shown, previous))
 
 
-def _partitioning(earlier: Sequence[_State], after: _State) -> Stage:
+def _partitioning(earlier: Sequence[_State], after: _State) -> PassStage:
     """What the partitioner did, from the modules before its own dump.
 
     The passes within it leave dumps too, of half of its work: `tried` is what it put in first, of which
@@ -156,7 +206,7 @@ def _partitioning(earlier: Sequence[_State], after: _State) -> Stage:
     return _partitioner(earlier[max(0, end - 1)], after, tried)
 
 
-def _partitioner(before: _State, after: _State, tried: Sequence[Collective] = ()) -> Stage:
+def _partitioner(before: _State, after: _State, tried: Sequence[Collective] = ()) -> PassStage:
     changes = _changes(before, after)
     inserted = described(after.collectives) or "no collective"
     if before.collectives:

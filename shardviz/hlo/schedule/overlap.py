@@ -13,19 +13,17 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property, lru_cache
+from typing import NamedTuple, overload
 
 from shardviz.hlo.collective import OPS, Work
-from shardviz.hlo.schedule.algorithm import algorithm_of
-from shardviz.hlo.schedule.meanwhile import Meanwhile
-from shardviz.hlo.schedule.slices import Crossing
 from shardviz.hlo.text.call_graph import Call
 from shardviz.hlo.text.computation import Computation, line_at
+from shardviz.hlo.text.cross_slice import CrossSliceTransfer
 from shardviz.hlo.text.instruction import Instruction
-from shardviz.hlo.text.steps import Step, Steps
-from shardviz.hlo.text.transfer import base_op
+from shardviz.hlo.text.instruction_lines import InstructionLine, InstructionLines
+from shardviz.hlo.text.shapes import base_op
 
 MAX_WORK = 1000
 """No more instructions than this are listed beside one collective."""
@@ -33,7 +31,6 @@ MAX_WORK = 1000
 _DONE = re.compile(r"-(?:done|update)\(")
 _CYCLES = re.compile(r'"estimated_cycles":"(\d{1,15})"')
 _ONE_ELEMENT = re.compile(r"[a-z][a-z0-9]*\[(?:1(?:,1)*)?\](?:\{[^{}]*\})?")
-_INDEX = re.compile(r" index=(\d{1,6})")
 _FUSED = '"async_collective_fusion_config"'
 _STARTS = 'custom_call_target="AsyncCollectiveStart"'
 _ENDS = 'custom_call_target="AsyncCollectiveDone"'
@@ -62,14 +59,54 @@ _BEGUN = frozenset(("async", *OPS)) - {"slice"}
 _ALWAYS_WORK = _BEGUN | {"fusion", "call", "while", "conditional", "custom-call", "sort", "reduce", "scatter"}
 _RESERVES = re.compile(r'custom_call_target="(?:AllocateBuffer|ConcatBitcast)"')
 """Custom calls that name memory."""
+_TPU = '"collective_algorithm_config":{'
+_GPU = '"collective_backend_config":{'
+_CHOICE = re.compile(r'"(emitter|strategy|backend|collectives_mode|kernel_strategy)":"([A-Za-z0-9_]{1,100})"')
+_WORD = re.compile(r"(?:\d+|N)D(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_USUAL = ("default", "invalid", "unspecified")
+_KINDS = ("collectives_mode", "kernel_strategy")
 _says = lru_cache(maxsize=4096)(str.__contains__)
 
 
-class Schedule(NamedTuple):
+class CollectiveSchedule(NamedTuple):
     """How the collectives of one form in one computation run: fields of `Collective`."""
 
     is_async: bool
     algorithm: str = ""
+
+
+class OverlappedOps(Sequence[Work]):
+    """What `find` gives of its arguments, as a sequence that equals the tuple of it."""
+
+    def __init__(self, find: Callable[..., tuple[Work, ...]], *arguments: object) -> None:
+        self._find = find
+        self._arguments = arguments
+
+    @cached_property
+    def _works(self) -> tuple[Work, ...]:
+        return self._find(*self._arguments)
+
+    @overload
+    def __getitem__(self, index: int) -> Work: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Work, ...]: ...
+    def __getitem__(self, index: int | slice) -> Work | tuple[Work, ...]:
+        return self._works[index]
+
+    def __len__(self) -> int:
+        return len(self._works)
+
+    def __eq__(self, other: object) -> bool:
+        return self._works == (other._works if isinstance(other, OverlappedOps) else other)
+
+    def __hash__(self) -> int:
+        return hash(self._works)
+
+    def __repr__(self) -> str:
+        return repr(self._works)
+
+    def __reduce__(self) -> tuple[type[tuple[Work, ...]], tuple[tuple[Work, ...]]]:
+        return tuple, (self._works,)
 
 
 class Schedules:
@@ -81,14 +118,14 @@ class Schedules:
 
     def __init__(
         self,
-        steps: Steps,
+        lines: InstructionLines,
         collectives: Mapping[Computation, Mapping[int, Instruction]],
         calls: Iterable[Call],
     ) -> None:
-        self._text = steps.text
-        self._steps = steps
+        self._text = lines.text
+        self._lines = lines
         self._inside = {
-            home.start: base_op(next(iter(lines.values())).opcode) for home, lines in collectives.items()
+            home.start: base_op(next(iter(found.values())).opcode) for home, found in collectives.items()
         }
         self._sites: dict[int, list[Call]] = defaultdict(list)
         for call in calls:
@@ -101,11 +138,15 @@ class Schedules:
         """Positions of lines that repeat a collective: the middle and the end of one that is in fusions."""
 
     def of(
-        self, instruction: Instruction, home: Computation, position: int, crossing: Crossing | None = None
-    ) -> Schedule:
+        self,
+        instruction: Instruction,
+        home: Computation,
+        position: int,
+        transfer: CrossSliceTransfer | None = None,
+    ) -> CollectiveSchedule:
         """How the collective runs whose line begins at `position`, and all of its form in `home`."""
-        if crossing is not None:
-            return Schedule(True)
+        if transfer is not None:
+            return CollectiveSchedule(True)
         words = instruction.form.text
         algorithm = algorithm_of(words)
         site = next(iter(self._sites.get(home.start, ())), None)
@@ -115,33 +156,39 @@ class Schedules:
             site_words = self._text[site.position : line_at(self._text, site.position)[1]]
             algorithm = algorithm or algorithm_of(site_words)
         if position in self._dones:
-            return Schedule(True, algorithm)
+            return CollectiveSchedule(True, algorithm)
         if instruction.form.begins:
-            return Schedule(_BLOCKING not in words, algorithm)
-        return Schedule(is_wrapped and _BLOCKING not in site_words, algorithm)
+            return CollectiveSchedule(_BLOCKING not in words, algorithm)
+        return CollectiveSchedule(is_wrapped and _BLOCKING not in site_words, algorithm)
 
     def beside(
-        self, instruction: Instruction, home: Computation, position: int, crossing: Crossing | None = None
+        self,
+        instruction: Instruction,
+        home: Computation,
+        position: int,
+        transfer: CrossSliceTransfer | None = None,
     ) -> Sequence[Work]:
         """What runs while the collective in the line at `position` is under way, which is asynchronous.
 
-        A `crossing` is under way from its send, with which the data leaves, until its recv is done.
+        A `transfer` is under way from its send, with which the data leaves, until its recv is done.
         """
         if position in self._dones:
-            return Meanwhile(self._of_fused, self._site(home), self._dones[position])
-        if crossing is not None or instruction.form.begins:
-            begun = instruction if crossing is None else crossing.recv
-            return Meanwhile(self._between, begun.name, home, position)
+            return OverlappedOps(self._of_fused, self._site(home), self._dones[position])
+        if transfer is not None or instruction.form.begins:
+            begun = instruction if transfer is None else transfer.recv
+            return OverlappedOps(self._between, begun.name, home, position)
         site = self._site(home)
         if site is None:
             return ()
-        return Meanwhile(self._between, site.name, self._steps.computations.around(site.start), site.start)
+        return OverlappedOps(
+            self._between, site.name, self._lines.computations.around(site.start), site.start
+        )
 
-    def _site(self, home: Computation) -> Step | None:
+    def _site(self, home: Computation) -> InstructionLine | None:
         """The fusion or the wrapper that runs a computation."""
         sites = self._sites.get(home.start)
-        step = self._steps.at(sites[0].position) if sites else None
-        return step if step and step.opcode in ("fusion", "async-start") else None
+        line = self._lines.at(sites[0].position) if sites else None
+        return line if line and line.opcode in ("fusion", "async-start") else None
 
     def _between(self, name: str, home: Computation, position: int) -> tuple[Work, ...]:
         """What runs until that is done which the instruction `name` in the line at a position begins."""
@@ -165,33 +212,32 @@ class Schedules:
         if home.start not in self._ends:
             found: dict[str, tuple[int, str]] = {}
             for match in _DONE.finditer(self._text, home.start, home.stop):
-                step = self._steps.at(match.start())
-                if step is not None and step.inside == match.end():
-                    operands = self._steps.operands(step)
+                line = self._lines.at(match.start())
+                if line is not None and line.inside == match.end():
+                    operands = self._lines.operands(line)
                     if operands:
-                        found.setdefault(operands[0], (step.start, step.name))
+                        found.setdefault(operands[0], (line.start, line.name))
             self._ends[home.start] = found
         return self._ends[home.start]
 
     def _in_the_next_iteration(self, name: str, home: Computation) -> int | None:
         """Where a loop's body ends what its iteration before has begun, and passed on in its result."""
-        root = None if home.is_entry else self._steps.root(home)
-        passed = self._steps.operands(root) if root and root.opcode == "tuple" else []
+        root = None if home.is_entry else self._lines.root(home)
+        passed = self._lines.operands(root) if root and root.opcode == "tuple" else []
         if name not in passed:
             return None
         index = passed.index(name)
-        for step in self._steps.of(home):
-            if step.opcode == "get-tuple-element":
-                found = _INDEX.search(self._text, step.inside, step.stop)
-                end = self._ends_of(home).get(step.name)
-                if end is not None and found is not None and int(found[1]) == index:
+        for line in self._lines.of(home):
+            if line.opcode == "get-tuple-element":
+                end = self._ends_of(home).get(line.name)
+                if end is not None and self._lines.element_index(line) == index:
                     return end[0]
         return None
 
-    def _of_fused(self, start: Step | None, dones: list[int]) -> tuple[Work, ...]:
+    def _of_fused(self, start: InstructionLine | None, dones: list[int]) -> tuple[Work, ...]:
         if start is None:
             return ()
-        around = self._steps.computations.around(start.start)
+        around = self._lines.computations.around(start.start)
         ends = (site.position for done in dones for site in self._sites.get(done, ()))
         end = min((site for site in ends if start.stop < site < around.stop), default=start.stop)
         return self._work(around, start.stop, line_at(self._text, end)[0])
@@ -204,8 +250,8 @@ class Schedules:
         others: list[tuple[tuple[str, str], int]] = []
         fused = (
             (home, position, instruction)
-            for home, lines in collectives.items()
-            for position, instruction in lines.items()
+            for home, found in collectives.items()
+            for position, instruction in found.items()
             if _says(instruction.form.text, _FUSED)
         )
         for home, position, instruction in fused:
@@ -227,29 +273,53 @@ class Schedules:
         if stop - start <= 1:
             return ()
         if home.start not in self._works:
-            found = [(step.start, work) for step in self._steps.of(home) if (work := self._as_work(step))]
+            found = [(line.start, work) for line in self._lines.of(home) if (work := self._as_work(line))]
             self._works[home.start] = [each[0] for each in found], [each[1] for each in found]
         places, works = self._works[home.start]
         first = bisect_left(places, start)
         return tuple(works[first : min(bisect_left(places, stop), first + MAX_WORK)])
 
-    def _as_work(self, step: Step) -> Work | None:
+    def _as_work(self, line: InstructionLine) -> Work | None:
         """None where an instruction computes nothing: names, indices, memory that is fetched, dones."""
-        op = base_op(step.opcode)
-        if op in _NO_WORK or op.endswith("-done") or (op != step.opcode and op not in _BEGUN):
+        op = base_op(line.opcode)
+        if op in _NO_WORK or op.endswith("-done") or (op != line.opcode and op not in _BEGUN):
             return None
-        if op not in _ALWAYS_WORK and _ONE_ELEMENT.fullmatch(step.shape):
+        if op not in _ALWAYS_WORK and _ONE_ELEMENT.fullmatch(line.shape):
             return None
-        if op == "custom-call" and _RESERVES.search(self._text, step.inside, step.stop):
+        if op == "custom-call" and _RESERVES.search(self._text, line.inside, line.stop):
             return None
-        if self._steps.is_matmul(step):
+        if self._lines.is_matmul(line):
             op = "matmul"
         elif op in ("fusion", "call", "async"):
-            callee = self._steps.callee(step)
+            callee = self._lines.callee(line)
             inside = self._inside.get(callee.start) if callee else None
             if callee is not None and inside is not None:
                 if self._text.find(_ENDS, callee.start, callee.stop) >= 0:
                     return None
                 op = "reduce-scatter" if callee.name.startswith("all-reduce-scatter") else inside
-        cycles = _CYCLES.search(self._text, step.inside, step.stop)
-        return Work(step.name, op, int(cycles[1]) if cycles else None)
+        cycles = _CYCLES.search(self._text, line.inside, line.stop)
+        return Work(line.name, op, int(cycles[1]) if cycles else None)
+
+
+@lru_cache(maxsize=4096)
+def algorithm_of(attributes: str) -> str:
+    """The algorithm that the attributes of an instruction name, "" where they name none or only a default.
+
+    The compiler's own words are made readable: ``RotatedPincerEmitter`` and ``UniDirection1DRingStrategy``
+    are "rotated pincer, uni direction 1D ring", ``KERNEL_STRATEGY_TRITON_TWO_SHOT`` "triton two shot".
+    """
+    for marker in (_TPU, _GPU):
+        place = attributes.find(marker)
+        if place >= 0:
+            end = attributes.find("}", place)
+            chosen = _CHOICE.findall(attributes, place, len(attributes) if end < 0 else end)
+            return ", ".join(filter(None, (_words(key, value) for key, value in chosen)))
+    return ""
+
+
+def _words(key: str, value: str) -> str:
+    if key in _KINDS:
+        value = value.removeprefix(f"{key}_".upper())
+    words = [word if word == "ND" or word[:-1].isdigit() else word.lower() for word in _WORD.findall(value)]
+    kept = [word for word in words if word not in ("emitter", "strategy")]
+    return "" if not kept or kept[0] in _USUAL else " ".join(kept)

@@ -41,7 +41,7 @@ MAX_DEPTH = 10_000
 """Parentheses nested deeper than this are in no program."""
 
 
-class Form:
+class InstructionForm:
     """What lines have in common that differ only in their names, operands, channels and reductions.
 
     The layers of a model share it; it is taken apart once. `text` are the attributes as they stand there.
@@ -82,7 +82,7 @@ class Form:
         return " = " not in self.text
 
 
-_form = lru_cache(maxsize=4096)(Form)
+_form = lru_cache(maxsize=4096)(InstructionForm)
 
 
 class Instruction(NamedTuple):
@@ -91,7 +91,7 @@ class Instruction(NamedTuple):
     name: str
     operands: str
     channel: str
-    form: Form
+    form: InstructionForm
 
     @property
     def shape(self) -> str:
@@ -106,7 +106,7 @@ class Instruction(NamedTuple):
         return self.form.attributes
 
     @property
-    def kind(self) -> tuple[Form, bool, str]:
+    def kind(self) -> tuple[InstructionForm, bool, str]:
         """What collectives have in common whose records differ in name only.
 
         Operands may have their shapes; of a ragged one the line that makes the operand tells what is sent.

@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
 from shardviz.hlo.text.computation import Computations
+from shardviz.hlo.text.instruction import open_instruction
 
 _COMMENT_BEGINS = re.compile(r"/\*(?!index=\d)|//(?<![^\s,(){}]//)")
 """Any but XLA's own ``/*index=5*/``; the same may stand in a string."""
@@ -72,6 +75,11 @@ _TOKEN = re.compile(
     rf'"(?:[^"\\\n]|\\.|\n(?!{_BOUNDARY}))*+"?|(?P<opens>[({{\[])|(?P<closes>[)}}\]])|(?P<breaks>\n)',
     re.MULTILINE,
 )
+_ELEMENT = re.compile(r"%([^\s,(){}=%#]+)#(\d{1,6})(?=[,)])")
+_TAKEN = re.compile(r"#\d{1,6}[,)]")
+"""What every text with such an element has, and few others; found at once."""
+_DEFINITION = re.compile(r"\s*(?:ROOT\s+)?%([^\s=,(){}]+) = \(")
+_PIECE = re.compile(r"/\*[^*]*\*/|[(){}\[\],]|[^(){}\[\],/]+|/")
 
 
 class NormalForm(NamedTuple):
@@ -108,7 +116,14 @@ def _lines(found: re.Match[str]) -> str:
 
 def normal_form(text: str) -> NormalForm:
     """The normal form of a text. In one that is damaged no line is joined with a later instruction."""
-    text = without_comments(text)
+    normal = _on_lines_of_their_own(without_comments(text))
+    spelled_out = _with_elements(normal.text)
+    if spelled_out is normal.text:
+        return normal
+    return normal._replace(computations=Computations(spelled_out))
+
+
+def _on_lines_of_their_own(text: str) -> NormalForm:
     has_other_spaces = _has_other_spaces(text)
     if not has_other_spaces and _ORDINARY_LINE.match(text):
         computations = Computations(text)
@@ -234,3 +249,45 @@ def _respaced(instruction: str) -> str:
         return piece
 
     return f"{' '.join(name.split())} = {_SPACE.sub(spaced, rest.strip())}"
+
+
+def _with_elements(text: str) -> str:
+    """The same text with a ``get-tuple-element`` after the tuple for each such element, by the same name."""
+    if "#" not in text or _TAKEN.search(text) is None:
+        return text
+    return "\n}".join(map(_spelled_out, text.split("\n}")))
+
+
+def _spelled_out(computation: str) -> str:
+    wanted: dict[str, set[int]] = defaultdict(set)
+    for name, index in _ELEMENT.findall(computation):
+        wanted[name].add(int(index))
+    if not wanted:
+        return computation
+    lines = []
+    for line in computation.split("\n"):
+        lines.append(line)
+        found = _DEFINITION.match(line)
+        opened = open_instruction(line) if found is not None and found[1] in wanted else None
+        if opened is not None:
+            name = opened[0]
+            lines += (
+                f"  %{name}#{index} = {shape} get-tuple-element(%{name}), index={index}"
+                for index, shape in enumerate(_elements(opened[1]))
+                if index in wanted[name]
+            )
+    return "\n".join(lines)
+
+
+def _elements(shape: str) -> Iterator[str]:
+    """The elements of a tuple's shape, as text."""
+    depth, piece = 0, ""
+    for match in _PIECE.finditer(shape.strip()[1:-1]):
+        part = match[0]
+        if part == "," and depth == 0:
+            yield piece.strip()
+            piece = ""
+        elif not part.startswith("/*"):
+            depth += (part in "([{") - (part in ")]}")
+            piece += part
+    yield piece.strip()

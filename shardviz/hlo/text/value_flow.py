@@ -9,7 +9,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from shardviz.hlo.text.computation import Computation, line_at
-from shardviz.hlo.text.steps import Step, Steps
+from shardviz.hlo.text.instruction_lines import InstructionLine, InstructionLines
 
 MAX_FOLLOWED = 64
 """No more values than this are looked at to follow one of them."""
@@ -30,7 +30,6 @@ MOVES = frozenset(
     )
 )
 """Opcodes whose result is their operand, in another place or form."""
-_INDEX = re.compile(r" index=(\d{1,6})")
 _BODY = re.compile(r" body=%?([^\s,(){}]+)")
 _SIZES = re.compile(r"\(?[a-z][a-z0-9]*\[(\d{1,18}(?:,\d{1,18}){0,20})\]")
 _ONE_ELEMENT = re.compile(r"[a-z][a-z0-9]*\[(?:1(?:,1)*)?\]")
@@ -39,9 +38,9 @@ _MENTION_WITHOUT_SIGN = re.compile(r"(?<![^\s(,%])([^\s,(){}\[\]=%]++)(?=\s*+[,)
 _DEFINED_WITHOUT_SIGN = re.compile(r"\n[ \t]*+(?:ROOT )?[^\s=,(){}%][^\s=,(){}]*+ = ")
 
 
-def sizes(step: Step) -> tuple[int, ...]:
+def sizes(line: InstructionLine) -> tuple[int, ...]:
     """The dimensions of the first array that an instruction makes; none where its shape is not to be read."""
-    found = _SIZES.match(step.shape)
+    found = _SIZES.match(line.shape)
     return tuple(map(int, found[1].split(","))) if found else ()
 
 
@@ -59,12 +58,12 @@ class ValueFlow:
     Only where their names stand is known of all of them; a line is read when its value is first followed.
     """
 
-    def __init__(self, steps: Steps, homes: Iterable[Computation]) -> None:
-        self.steps = steps
+    def __init__(self, lines: InstructionLines, homes: Iterable[Computation]) -> None:
+        self.lines = lines
         self._homes = {home.start: home for home in homes}
         self._mentions = {start: self._read(home) for start, home in self._homes.items()}
-        self._lines: dict[int, Step | None] = {}
-        self._made: dict[tuple[int, str], Step | None] = {}
+        self._at: dict[int, InstructionLine | None] = {}
+        self._made: dict[tuple[int, str], InstructionLine | None] = {}
         self._loops: dict[int, Value] = {}
         self._bodies: dict[Value, int] = {}
         self._states: dict[Value, list[Value]] = defaultdict(list)
@@ -81,14 +80,14 @@ class ValueFlow:
 
     def __contains__(self, value: Value) -> bool:
         """Whether the line that makes a value was found; a damaged name is not."""
-        return self._step(value.home, value.name) is not None
+        return self._line(value.home, value.name) is not None
 
-    def step(self, value: Value) -> Step:
+    def line(self, value: Value) -> InstructionLine:
         """The instruction that makes a value."""
-        step = self._step(value.home, value.name)
-        if step is None:
+        line = self._line(value.home, value.name)
+        if line is None:
             raise KeyError(value)
-        return step
+        return line
 
     def sources(self, value: Value) -> list[Value]:
         """The values that it is made of; of a loop's state what it starts with and what the body makes."""
@@ -111,23 +110,23 @@ class ValueFlow:
     def is_matmul(self, value: Value) -> bool:
         """Whether the instruction that makes it multiplies matrices."""
         if value not in self._multiplies:
-            self._multiplies[value] = self.steps.is_matmul(self.step(value))
+            self._multiplies[value] = self.lines.is_matmul(self.line(value))
         return self._multiplies[value]
 
     def is_move(self, value: Value) -> bool:
         """Whether a value is nothing but its source, in another place or form."""
-        step = self.step(value)
-        if step.opcode in MOVES or value.element is not None or step.opcode == "get-tuple-element":
+        line = self.line(value)
+        if line.opcode in MOVES or value.element is not None or line.opcode == "get-tuple-element":
             return True
-        if step.opcode != "fusion" or self.is_matmul(value):
+        if line.opcode != "fusion" or self.is_matmul(value):
             return False
-        names = self.steps.operands(step)
-        taken = [self._step(value.home, name) for name in names]
+        names = self.lines.operands(line)
+        taken = [self._line(value.home, name) for name in names]
         arrays = [each for each in taken if each is None or not _ONE_ELEMENT.match(each.shape)]
         if len(arrays) != 1:
             return False
         # With a number beside the array it may be a part of it, or, in a loop's first round, zeros.
-        return len(names) == 1 or (arrays[0] is not None and sizes(arrays[0]) == sizes(step))
+        return len(names) == 1 or (arrays[0] is not None and sizes(arrays[0]) == sizes(line))
 
     def back(self, value: Value, passes: Callable[[Value], bool]) -> dict[Value, bool]:
         """The values that one is made of, itself included, through those that `passes` lets through.
@@ -157,31 +156,31 @@ class ValueFlow:
 
     def _read(self, home: Computation) -> dict[str, list[int]]:
         """Where each name stands in a computation, as an operand or defined."""
-        text = self.steps.text
+        text = self.lines.text
         found: dict[str, list[int]] = defaultdict(list)
         is_signed = home.start and not _DEFINED_WITHOUT_SIGN.search(text, home.start, home.stop)
         for match in (_MENTION if is_signed else _MENTION_WITHOUT_SIGN).finditer(text, home.start, home.stop):
             found[match[1]].append(match.start())
         return found
 
-    def _lines_with(self, home: int, name: str) -> Iterator[Step]:
+    def _lines_with(self, home: int, name: str) -> Iterator[InstructionLine]:
         """The instructions of a computation in whose lines a name stands, each once."""
         last = None
         for position in self._mentions.get(home, {}).get(name, ()):
-            line = line_at(self.steps.text, position)
-            if line != last:
-                last = line
-                if line[0] not in self._lines:
-                    self._lines[line[0]] = self.steps.at(position)
-                step = self._lines[line[0]]
-                if step is not None:
-                    yield step
+            span = line_at(self.lines.text, position)
+            if span != last:
+                last = span
+                if span[0] not in self._at:
+                    self._at[span[0]] = self.lines.at(position)
+                line = self._at[span[0]]
+                if line is not None:
+                    yield line
 
-    def _step(self, home: int, name: str) -> Step | None:
+    def _line(self, home: int, name: str) -> InstructionLine | None:
         """The instruction of a computation by its name; the last one where it is used again."""
         key = home, name
         if key not in self._made:
-            own = [step for step in self._lines_with(home, name) if step.name == name]
+            own = [line for line in self._lines_with(home, name) if line.name == name]
             self._made[key] = own[-1] if own else None
         return self._made[key]
 
@@ -189,10 +188,10 @@ class ValueFlow:
         """The values of its computation that it is an operand of, numbers left out."""
         if value not in self._users:
             self._users[value] = [
-                Value(value.home, step.name)
-                for step in self._lines_with(value.home, value.name)
-                if step.opcode not in ("constant", "parameter") and not _ONE_ELEMENT.match(step.shape)
-                for name in self.steps.operands(step)
+                Value(value.home, line.name)
+                for line in self._lines_with(value.home, value.name)
+                if line.opcode not in ("constant", "parameter") and not _ONE_ELEMENT.match(line.shape)
+                for name in self.lines.operands(line)
                 if name == value.name
             ]
         return self._users[value]
@@ -203,11 +202,10 @@ class ValueFlow:
             found: dict[int, list[Value]] = defaultdict(list)
             self._elements[value] = found
             for user in self._users_of(value):
-                step = self.step(user)
-                if step.opcode == "get-tuple-element":
-                    index = _INDEX.search(self.steps.text, step.inside, step.stop)
-                    if index is not None:
-                        found[int(index[1])].append(user)
+                line = self.line(user)
+                index = self.lines.element_index(line) if line.opcode == "get-tuple-element" else None
+                if index is not None:
+                    found[index].append(user)
         return self._elements[value]
 
     def _taken_of(self, tuple_: Value) -> dict[str, list[Value]]:
@@ -218,61 +216,58 @@ class ValueFlow:
         if tuple_ not in self._taken:
             found: dict[str, list[Value]] = defaultdict(list)
             self._taken[tuple_] = found
-            step = self.step(tuple_)
-            states = [tuple_, *self._states.get(tuple_, ())] if step.opcode == "tuple" else []
+            line = self.line(tuple_)
+            states = [tuple_, *self._states.get(tuple_, ())] if line.opcode == "tuple" else []
             followed = [each for each in map(self._elements_of, states) if each]
             if followed or len(states) > 1:
-                for index, name in enumerate(self.steps.operands(step)):
+                for index, name in enumerate(self.lines.operands(line)):
                     found[name] += (value for elements in followed for value in elements.get(index, ()))
         return self._taken[tuple_]
 
     def _find_loops(self, home: Computation) -> None:
         position = home.start
-        while (position := self.steps.text.find(" while(", position, home.stop)) >= 0:
-            step = self.steps.at(position)
+        while (position := self.lines.text.find(" while(", position, home.stop)) >= 0:
+            line = self.lines.at(position)
             position += 1
-            if step is None or step.opcode != "while" or _ONE_ELEMENT.match(step.shape):
+            if line is None or line.opcode != "while" or _ONE_ELEMENT.match(line.shape):
                 continue
-            body = _BODY.search(self.steps.text, step.inside, step.stop)
-            called = self.steps.computations.named(body[1], step.start) if body else None
+            body = _BODY.search(self.lines.text, line.inside, line.stop)
+            called = self.lines.computations.named(body[1], line.start) if body else None
             if called is not None:
-                self._loops[called.start] = Value(home.start, step.name)
-                self._bodies[Value(home.start, step.name)] = called.start
+                self._loops[called.start] = Value(home.start, line.name)
+                self._bodies[Value(home.start, line.name)] = called.start
 
     def _join(self, body: int, loop: Value) -> None:
         """Leads from what goes into a loop's state to what is taken of it, in the body and afterwards."""
         inside = Value(body, self._last(body, " parameter("))
-        for name in self.steps.operands(self.step(loop))[:1]:
+        for name in self.lines.operands(self.line(loop))[:1]:
             self._states[Value(loop.home, name)].append(inside)
         self._states[Value(body, self._last(body, "ROOT "))] += inside, loop
 
     def _last(self, home: int, word: str) -> str:
         """The name of the last instruction in whose line a word stands in front of its operands, else ""."""
         start, stop = home, self._homes[home].stop
-        while (stop := self.steps.text.rfind(word, start, stop)) >= 0:
-            step = self.steps.at(stop)
-            if step is not None and stop < step.inside:
-                return step.name
+        while (stop := self.lines.text.rfind(word, start, stop)) >= 0:
+            line = self.lines.at(stop)
+            if line is not None and stop < line.inside:
+                return line.name
         return ""
 
     def _made_of(self, value: Value) -> Iterator[Value]:
         home, element = value.home, value.element
-        step = self.step(value)
-        if element is not None and step.opcode == "while":
+        line = self.line(value)
+        if element is not None and line.opcode == "while":
             yield from self._result(self._bodies.get(value._replace(element=None), -1), element)
-        elif element is not None and step.opcode == "parameter":
+        elif element is not None and line.opcode == "parameter":
             loop = self._loops.get(home)
             if loop is not None:
-                yield from self._values(loop.home, self.steps.operands(self.step(loop))[:1], element)
+                yield from self._values(loop.home, self.lines.operands(self.line(loop))[:1], element)
                 yield from self._result(home, element)
-        elif element is not None and step.opcode != "tuple":
+        elif element is not None and line.opcode != "tuple":
             yield value._replace(element=None)
         else:
-            names = self.steps.operands(step)
-            index = None
-            if step.opcode == "get-tuple-element":
-                found = _INDEX.search(self.steps.text, step.inside, step.stop)
-                index = int(found[1]) if found else None
+            names = self.lines.operands(line)
+            index = self.lines.element_index(line) if line.opcode == "get-tuple-element" else None
             yield from self._values(home, names if element is None else names[element : element + 1], index)
 
     def _result(self, home: int, element: int) -> Iterator[Value]:
@@ -280,4 +275,4 @@ class ValueFlow:
         return self._values(home, [root] if root else [], element)
 
     def _values(self, home: int, names: Iterable[str], element: int | None) -> Iterator[Value]:
-        return (Value(home, name, element) for name in names if self._step(home, name) is not None)
+        return (Value(home, name, element) for name in names if self._line(home, name) is not None)

@@ -9,16 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 
-from rich.console import Console
 from rich.text import Text
 
 from shardviz.drafts.form import one_line
 from shardviz.errors import QuestionError
-from shardviz.render.exports.sections import film, sections
+from shardviz.render.exports.sections import WIDTH, film, sections
 from shardviz.render.exports.subject import Subject
-from shardviz.render.exports.svg import WIDTH
+from shardviz.render.page import recorder
 from shardviz.render.palette import TRUECOLOR
-from shardviz.stepping.collective_run import CollectiveRun
 
 HEIGHT = 30
 LEAST = (40, 15)
@@ -56,9 +54,8 @@ def cast(subject: Subject, width: int = WIDTH, height: int = HEIGHT, speed: floa
         "title": one_line(subject.title),
         "env": {"TERM": "xterm-256color"},
     }
-    walk = subject.shown
-    if isinstance(walk, CollectiveRun):
-        frames, stay = film(walk, width, height, TRUECOLOR), 1 / speed
+    if subject.run is not None:
+        frames, stay = film(subject.run, width, height, TRUECOLOR), 1 / speed
     else:
         parts = [part.lines for part in sections(subject, width, TRUECOLOR)]
         frames, stay = [*_screens(parts, height)], READING_S / speed
@@ -92,14 +89,7 @@ def _pieces(part: Sequence[Text], height: int) -> Iterator[Sequence[Text]]:
 
 def _drawn(lines: Sequence[Text], width: int) -> str:
     """The characters that show lines in place of those before."""
-    console = Console(
-        width=width,
-        color_system="truecolor",
-        force_terminal=True,
-        force_jupyter=False,
-        legacy_windows=False,
-        _environ={},
-    )
+    console = recorder(width)
     with console.capture() as captured:
         console.print(Text("\n").join(lines), soft_wrap=True, end="")
     body = captured.get().replace("\n", f"{CLEAR_REST_OF_LINE}\r\n")

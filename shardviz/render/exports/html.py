@@ -17,11 +17,9 @@ from rich.text import Text
 
 from shardviz.drafts.form import one_line
 from shardviz.errors import QuestionError
-from shardviz.render.exports.sections import Section, sections
+from shardviz.render.exports.sections import WIDTH, Section, sections
 from shardviz.render.exports.subject import Subject
-from shardviz.render.exports.svg import WIDTH
 from shardviz.render.palette import ON_LIGHT, TRUECOLOR
-from shardviz.stepping.collective_run import CollectiveRun
 
 MAX_CHARACTERS = 8_000_000
 """Of a page that browsers open at once."""
@@ -34,7 +32,7 @@ def html(subject: Subject, width: int = WIDTH) -> str:
     """
     styles = Styles()
     parts = sections(subject, width, TRUECOLOR)
-    is_played = isinstance(subject.shown, CollectiveRun)
+    is_played = subject.run is not None
     body = []
     for number, part in enumerate(parts):
         body.append(_section(part, number, styles, "round" if is_played and number else ""))

@@ -12,10 +12,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from shardviz.codegen.collective import rounds_code
 from shardviz.codegen.layout import layout_code
 from shardviz.codegen.plan import plan_code
 from shardviz.codegen.problem import problem_code
-from shardviz.codegen.rounds import rounds_code
 from shardviz.drafts.form import one_line
 from shardviz.errors import plural
 from shardviz.planner import Plan, Problem

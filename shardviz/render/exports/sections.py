@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
@@ -14,17 +15,31 @@ from shardviz.render.exports.subject import Subject
 from shardviz.render.layouts.layout_canvas import array_lines, layout_view
 from shardviz.render.lines import sentence, trimmed
 from shardviz.render.palette import Palette
-from shardviz.render.plans.plan_arrays import count_of, numbered_parts
-from shardviz.render.plans.plan_view import case_lines, headline, plan_view, question_view, step_lines, totals
-from shardviz.render.rounds.player import LOW, PlayedTable, PlayerPage
+from shardviz.render.plan_view import (
+    case_lines,
+    count_of,
+    headline,
+    numbered_parts,
+    plan_view,
+    question_view,
+    step_lines,
+    totals,
+)
 from shardviz.sharding import Layout, ShardedArray
-from shardviz.stepping.collective_run import CollectiveRun, prepare_run
 
+if TYPE_CHECKING:
+    from shardviz.render.rounds.player import PlayerPage
+    from shardviz.stepping.collective_run import CollectiveRun
+
+WIDTH = 100
+"""Columns of a page, unless another width is asked for."""
 Blocks = tuple[str, tuple[tuple[str, ...], ...]]
 """An array, and how each of its dimensions is cut."""
 
 TALL = 36
 """Lines of a round's picture at most, where nothing else bounds them."""
+MAX_ROUNDS = 256
+"""Rounds of which anybody looks at pictures."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +55,9 @@ def sections(subject: Subject, width: int, palette: Palette) -> list[Section]:
 
     Raises `QuestionError` for too many rounds, and for a program, which has no picture.
     """
+    if subject.run is not None:
+        return _rounds(subject.run, width, palette)
     shown = subject.shown
-    if isinstance(shown, CollectiveRun):
-        return _rounds(shown, width, palette)
     if isinstance(shown, Layout):
         return [Section("Layout", layout_view(shown, width, palette))]
     if isinstance(shown, Plan):
@@ -127,26 +142,31 @@ def _blocks(layout: Layout) -> Blocks:
     return layout.array.name, layout.spec.dims
 
 
-MAX_ROUNDS = 256
-"""Rounds of which anybody looks at pictures."""
-
-
 def film(walk: CollectiveRun, width: int, height: int, palette: Palette) -> list[list[Text]]:
     """A frame before any round and one after each, of at most `height` lines of `width` columns.
 
     The devices stand where their links put them; where the page has no room for that, each has a line of a
     table. Raises `QuestionError` for more than `MAX_ROUNDS` rounds.
     """
+    # Only rounds need numpy, which takes long to load.
+    from shardviz.render.rounds.player import PlayedTable, PlayerPage
+    from shardviz.stepping.collective_run import prepare_run
+
     rounds = walk.schedule.rounds
     if rounds > MAX_ROUNDS:
         raise QuestionError(
             f"{walk.schedule.algorithm} has {rounds:,} rounds here, and {MAX_ROUNDS} can be drawn at most",
             "take a smaller mesh, or an algorithm with fewer rounds",
         )
-    frames = _devices(walk, width, height, palette)
-    if frames is None:
-        stage = PlayedTable(walk, width, height, palette, "")
-        frames = [stage.lines(number) for number in range(rounds + 1)]
+    prepared = prepare_run(walk.question, walk.links)
+    page = PlayerPage(prepared, "devices", 0, width, height, palette, "", verdict=0)
+    frames = []
+    for number in range(rounds + 1):
+        frame = _frame(page, number, width, height)
+        if frame is None:
+            table = PlayedTable(walk, width, height, palette, "")
+            return [table.lines(number) for number in range(rounds + 1)]
+        frames.append(frame)
     return frames
 
 
@@ -155,18 +175,12 @@ def frame_names(rounds: int) -> list[str]:
     return ["before any round", *(f"round {number} of {rounds}" for number in range(1, rounds + 1))]
 
 
-def _devices(walk: CollectiveRun, width: int, height: int, palette: Palette) -> list[list[Text]] | None:
-    """The frames with a box for every device; None where one does not fit."""
-    page = PlayerPage(
-        prepare_run(walk.question, walk.links), "devices", 0, width, height, palette, "", verdict=0
-    )
-    frames = []
-    for number in range(walk.schedule.rounds + 1):
-        drawn = page.canvas(number)
-        head, foot = page.head(number, ""), page.foot(number, ())
-        blank = [Text()] * (height >= LOW)
-        if drawn.width > width or sum(map(len, (head, blank, foot))) + drawn.height > height:
-            return None
-        picture = [drawn.line(y, 0, drawn.width) for y in range(drawn.height)]
-        frames.append([trimmed(line, palette) for line in [*head, *picture, *blank, *foot]])
-    return frames
+def _frame(page: PlayerPage, number: int, width: int, height: int) -> list[Text] | None:
+    """The frame with a box for every device; None where they do not fit."""
+    drawn = page.canvas(number)
+    head, foot = page.head(number, ""), page.foot(number, ())
+    blank = [] if page.is_low else [Text()]
+    if drawn.width > width or sum(map(len, (head, blank, foot))) + drawn.height > height:
+        return None
+    picture = [drawn.line(y, 0, drawn.width) for y in range(drawn.height)]
+    return [trimmed(line, page.palette) for line in [*head, *picture, *blank, *foot]]

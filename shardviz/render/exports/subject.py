@@ -37,6 +37,11 @@ class Subject:
     command: str = ""
     target: Target | None = None
 
+    @property
+    def run(self) -> CollectiveRun | None:
+        """The collective, if it is one; its class need not be loaded for the others."""
+        return None if isinstance(self.shown, Problem | Plan | Layout | JaxProgram) else self.shown
+
 
 def title_of(shown: Problem | Plan | CollectiveRun | Layout) -> str:
     """One line that says what is shown: ``bd,df->bf on the mesh X=2,Y=4``."""

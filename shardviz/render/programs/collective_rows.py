@@ -1,7 +1,8 @@
-"""A target's collectives as rows: what moves, how much, when, and by which algorithm."""
+"""Collectives as rows: what moves, how much, over which axes, when, and by which algorithm."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,8 +14,7 @@ from shardviz.compare.wording import under_way
 from shardviz.compiler.target_result import TargetResult
 from shardviz.errors import plural
 from shardviz.hlo import Collective, CollectiveMatmul
-from shardviz.hlo.collective import Standing
-from shardviz.hlo.collective_matmul import by_permute
+from shardviz.hlo.collective import MatmulOrder, by_permute
 from shardviz.hlo.totals import Total
 from shardviz.render.caption import axes_text
 from shardviz.render.lines import columns, records, sentence
@@ -111,7 +111,7 @@ def shapes(collective: Collective) -> str:
 def when(collective: Collective) -> str:
     """``synchronous``, ``under 2 matmuls, ~52,626 cycles``, or that it is asynchronous for nothing; then
     where it stands among the matmuls."""
-    where = _where(collective.standing)
+    where = _where(collective.matmul_order)
     if not collective.is_async:
         return f"synchronous, {where}" if where else "synchronous"
     busy = under_way(collective.overlapped)
@@ -119,10 +119,10 @@ def when(collective: Collective) -> str:
     return f"{words}, begun {where}" if where else words
 
 
-def _where(standing: Standing | None) -> str:
-    if standing is None or not standing.matmuls:
+def _where(matmul_order: MatmulOrder | None) -> str:
+    if matmul_order is None or not matmul_order.matmuls:
         return ""
-    before, matmuls = standing.before, standing.matmuls
+    before, matmuls = matmul_order.before, matmul_order.matmuls
     if matmuls == 1:
         return f"{'after' if before else 'before'} the matmul"
     if not before:
@@ -218,3 +218,26 @@ def _group(ids: tuple[int, ...], separator: str) -> str:
     """``{0,1}``, ``{0→1}``, ``{0,4,…,60}``."""
     shown = [*map(str, ids)] if len(ids) <= MAX_MEMBERS else [str(ids[0]), str(ids[1]), "…", str(ids[-1])]
     return f"{{{separator.join(shown)}}}"
+
+
+_PART = re.compile(r"(.+):\((\d+)\)(\d+)")
+MAX_TOLD = 3
+
+
+def parts_of_axes(collectives: Iterable[Collective], mesh: Mesh | None) -> list[str]:
+    """A sentence on each part of an axis that collectives run along, as far as they are few."""
+    names = dict.fromkeys(axis for each in collectives for axis in each.axes)
+    return [words for name in names if mesh and (words := part_of_axis(name, mesh))][:MAX_TOLD]
+
+
+def part_of_axis(axis: str, mesh: Mesh) -> str:
+    """``X:(2)8 is a part of X: X=16 is 2×8, and 8 is its inner factor``; "" for a whole axis."""
+    part = _PART.fullmatch(axis)
+    if part is None or part[1] not in mesh.axis_names:
+        return ""
+    name, above, size = part[1], int(part[2]), int(part[3])
+    whole = mesh.axis_sizes[mesh.axis_names.index(name)]
+    below = whole // (above * size)
+    factors = "×".join(str(factor) for factor in (above, size, below) if factor > 1)
+    place = "outer" if above == 1 else "inner" if below == 1 else "middle"
+    return f"{axis} is a part of {name}: {name}={whole} is {factors}, and {size} its {place} factor"

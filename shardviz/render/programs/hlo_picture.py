@@ -17,8 +17,7 @@ from rich.text import Text
 
 from shardviz.compiler.target_result import TargetResult
 from shardviz.hlo import Collective
-from shardviz.hlo.listed_line import ListedLine
-from shardviz.hlo.listing import Listing, Span, list_hlo
+from shardviz.hlo.listing import ListedLine, Listing, Span, list_hlo
 from shardviz.render.caption import axes_text
 from shardviz.render.palette import Palette
 from shardviz.render.programs.collective_rows import way_out

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from shardviz.errors import plural
-from shardviz.hlo.mlir.tensor_splits import ARGUMENT, RESULT, Axes, TensorSplit
+from shardviz.hlo.mlir.tensor_shardings import ARGUMENT, RESULT, Axes, ShardedTensor
 from shardviz.hlo.passes.collective_changes import lacking
-from shardviz.hlo.passes.stage import Stage
+from shardviz.hlo.passes.stages import PassStage
 from shardviz.notation import write_spec
 from shardviz.render.lines import sentence, table
 from shardviz.render.palette import Palette
-from shardviz.render.plans.plan_view import headline
+from shardviz.render.plan_view import headline
 from shardviz.render.programs.collective_rows import RIGHT, rows_of
 from shardviz.render.sanitize import printable_line
 from shardviz.render.units import seconds, shaped
@@ -47,7 +47,7 @@ def passes_view(
     return lines
 
 
-def stage_view(stage: Stage, number: int, problem: Problem, width: int, palette: Palette) -> list[Text]:
+def stage_view(stage: PassStage, number: int, problem: Problem, width: int, palette: Palette) -> list[Text]:
     """One stage: its title, the compiler's name of the pass, splits that it decided, collectives − and +."""
     titled = sentence(stage.title, width - INDENT, 0)
     leads = [f"{number:>2}".ljust(INDENT), *[" " * INDENT] * len(titled)]
@@ -62,7 +62,7 @@ def stage_view(stage: Stage, number: int, problem: Problem, width: int, palette:
     return lines + _collectives_lines(stage, problem.mesh, width, palette)
 
 
-def _splits_lines(stage: Stage, problem: Problem, width: int, palette: Palette) -> list[Text]:
+def _splits_lines(stage: PassStage, problem: Problem, width: int, palette: Palette) -> list[Text]:
     shown = stage.splits[:MAX_SPLITS]
     rows = [_split_cells(split, problem, palette, stage.kind == "input") for split in shown]
     lines = table(rows, width, INDENT)
@@ -71,7 +71,7 @@ def _splits_lines(stage: Stage, problem: Problem, width: int, palette: Palette) 
     return lines
 
 
-def _split_cells(split: TensorSplit, problem: Problem, palette: Palette, given: bool) -> list[Text]:
+def _split_cells(split: ShardedTensor, problem: Problem, palette: Palette, given: bool) -> list[Text]:
     """``A  argument  bf16[8,2048]  XY`` as given, ``%0  dot  bf16[8,8192]  ? → X_`` as the stage decided."""
     name = split.name
     if split.op == ARGUMENT and int(name) < len(problem.arguments):
@@ -97,7 +97,7 @@ def _spec_text(dims: Axes | None, unreduced: tuple[str, ...], mesh: Mesh, palett
     return text
 
 
-def _collectives_lines(stage: Stage, mesh: Mesh, width: int, palette: Palette) -> list[Text]:
+def _collectives_lines(stage: PassStage, mesh: Mesh, width: int, palette: Palette) -> list[Text]:
     """Collectives that are gone after −, new ones after +; the rest counted, or listed for the schedule."""
     gone, new = lacking(stage.before, stage.after), lacking(stage.after, stage.before)
     kept = len(stage.after) - len(new)
@@ -133,7 +133,7 @@ def diff_lines(diff: Sequence[str], width: int) -> list[Text]:
 
 
 def stage_list(
-    stages: Sequence[Stage],
+    stages: Sequence[PassStage],
     chosen: int,
     problem: Problem,
     width: int,

@@ -4,13 +4,11 @@ pieces            names, colours, numbers and labels of chunks
 buffer_rows       what every device holds in a frame, and what frames have in common
 buffer_table      that as a table: scrolled in a window, printed whole
 device_map        places for devices, so that neighbours stand beside one another
-round_traffic     what moves in a round over every link
+round_traffic     what moves in a round over every link, and in words
 device_picture    devices as boxes joined by their links
 shards_picture    whole shards of numbers
-round_words       a round in words
 step_notes        headline, marks, verdict
 costs             rounds, bytes and times, and all algorithms compared
 step_view         the page that is printed
 player            the pages that are played
-step_document     all of it as JSON
 """

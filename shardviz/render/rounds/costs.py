@@ -11,7 +11,7 @@ from shardviz.errors import plural
 from shardviz.hardware import AlgorithmRow, Timeline, fastest
 from shardviz.render.lines import columns, records, sentence
 from shardviz.render.palette import Palette
-from shardviz.render.plans.ranking_view import BEST
+from shardviz.render.plan_view import BEST
 from shardviz.render.rounds.step_notes import headline
 from shardviz.render.units import exact_bytes, human_bytes, rate, seconds
 from shardviz.stepping.collective_run import CollectiveRun

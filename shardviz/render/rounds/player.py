@@ -31,7 +31,7 @@ from shardviz.render.rounds.device_picture import (
     GroupBoxes,
 )
 from shardviz.render.rounds.pieces import NOTHING
-from shardviz.render.rounds.round_words import round_words
+from shardviz.render.rounds.round_traffic import round_words
 from shardviz.render.rounds.step_notes import SEPARATOR, after_words, headline, legend, marks
 from shardviz.render.units import human_bytes, rate, shaped, times
 from shardviz.stepping.collective_run import CollectiveRun, PreparedRun
@@ -82,7 +82,7 @@ class PlayerPage:
         self._width, self._height, self.palette, self._lead = width, height, palette, lead
         self._summary = CostSummary(stepped.run, stepped.cost, links_of)
         self.verdict_lines = verdict
-        self._low = height < LOW
+        self.is_low = height < LOW
         self._said: dict[int, Text] = {}
         self._noted: dict[int, list[Text]] = {}
 
@@ -95,7 +95,7 @@ class PlayerPage:
             title_line(walk, width, self.palette, self._lead),
             progress_line(walk, number, width, f"{speed}" if speed else ""),
         ]
-        if self._low:
+        if self.is_low:
             return [*lines, state if state is not None else words]
         return [*lines, words, state if state is not None else Text()]
 
@@ -125,7 +125,7 @@ class PlayerPage:
 
     def _least(self, number: int, verdict: int) -> tuple[int, int, int]:
         """The lines of the account, the verdict and the marks that stand there in any case."""
-        if self._low:
+        if self.is_low:
             return 1, 0, 0
         account = len(self._summary.lines(number, self._width))
         return min(account, LEAST), verdict, min(len(self._notes(number)), LEAST)
@@ -141,7 +141,7 @@ class PlayerPage:
     @cached_property
     def _room(self) -> int:
         """Lines that are left for the picture: a blank one stands under it where there is room."""
-        beside = len(self.head(0, "")) + sum(self._least(0, self.verdict_lines)) + (not self._low)
+        beside = len(self.head(0, "")) + sum(self._least(0, self.verdict_lines)) + (not self.is_low)
         return self._height - beside
 
     @cached_property

@@ -15,7 +15,7 @@ from shardviz.render.palette import Palette
 from shardviz.render.rounds.buffer_rows import empty_note
 from shardviz.render.rounds.buffer_table import MAX_ROWS, BufferTable, shown_groups
 from shardviz.render.rounds.costs import cost_lines, duration
-from shardviz.render.rounds.round_words import round_words, sends_line
+from shardviz.render.rounds.round_traffic import round_words, sends_line
 from shardviz.render.rounds.shards_picture import final_picture, shards_picture
 from shardviz.render.rounds.step_notes import after_words, headline, legend_lines
 from shardviz.render.units import human_bytes, shaped

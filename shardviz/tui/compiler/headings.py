@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from shardviz.errors import plural
-from shardviz.render.listings.pages import ListedProgram
+from shardviz.render.programs.program_pages import ListedProgram
 from shardviz.render.units import human_bytes
 from shardviz.tui.compiler.status import state_words
 
 if TYPE_CHECKING:
     from shardviz.errors import ShardvizError
-    from shardviz.tui.target_answers import TargetAnswer
+    from shardviz.tui.target_answers import ShownAnswer
 
 
 def program_heading(
-    answer: TargetAnswer, program: ListedProgram | ShardvizError | None, folded: bool, width: int
+    answer: ShownAnswer, program: ListedProgram | ShardvizError | None, folded: bool, width: int
 ) -> Text:
     """``cpu  1 collective  192 KiB sent  on each device``; of the problem before, how it is now.
 

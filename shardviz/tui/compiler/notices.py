@@ -9,9 +9,8 @@ from rich.text import Text
 
 from shardviz.drafts.wording import as_sentence
 from shardviz.render.lines import sentence
+from shardviz.render.programs.target_answers import error_lines, targets_table
 from shardviz.render.programs.target_status import wait_lines
-from shardviz.render.programs.target_view import error_lines
-from shardviz.render.programs.targets_table import targets_table
 from shardviz.render.sanitize import printable_line
 from shardviz.tui.target_answers import reworded, wait_of
 
@@ -19,12 +18,12 @@ if TYPE_CHECKING:
     from shardviz.errors import ShardvizError
     from shardviz.planner import Problem
     from shardviz.render.palette import Palette
-    from shardviz.tui.target_answers import TargetAnswer
+    from shardviz.tui.target_answers import ShownAnswer
 
 NOBODY = "No compiler is asked: name targets in the problem, such as shardy,cpu."
 
 
-def notice(answer: TargetAnswer | None, width: int) -> list[Text]:
+def notice(answer: ShownAnswer | None, width: int) -> list[Text]:
     """Why a target shows no program."""
     if answer is None:
         return sentence(NOBODY, width)
@@ -41,7 +40,7 @@ def fault_lines(fault: ShardvizError, width: int) -> list[Text]:
 
 
 def all_answers(
-    answers: Mapping[str, TargetAnswer], problem: Problem, width: int, palette: Palette, moving: bool
+    answers: Mapping[str, ShownAnswer], problem: Problem, width: int, palette: Palette, moving: bool
 ) -> list[Text]:
     """The table of all answers that are here, with their reasons, and who is still at it."""
     here = [

@@ -15,26 +15,26 @@ from textual.message import Message
 from textual.widgets import Static
 
 from shardviz.errors import ShardvizError, TargetError
-from shardviz.render.listings.pages import ListedProgram, read_program
+from shardviz.render.programs.program_pages import ListedProgram, read_program
 from shardviz.render.programs.target_status import target_at, target_strip
-from shardviz.tui.command import Command, bindings
-from shardviz.tui.compiler.commands import COMPILER, SEARCHING
 from shardviz.tui.compiler.headings import program_heading
 from shardviz.tui.compiler.notices import all_answers, fault_lines, notice
 from shardviz.tui.compiler.passes import Passes
 from shardviz.tui.compiler.program_box import ProgramBox
 from shardviz.tui.compiler.status import TURNS_S, tab
 from shardviz.tui.pane import Pane
+from shardviz.tui.registry import COMPILER, SEARCHING, Command, bindings
 
 if TYPE_CHECKING:
     from textual.timer import Timer
 
     from shardviz.compiler import TargetResult
     from shardviz.drafts.resolve import ResolvedProblem
-    from shardviz.hlo.passes.stage import Stage
+    from shardviz.hlo.passes.stages import PassStage
     from shardviz.lessons.pointing import Place
     from shardviz.sharding import Mesh
-    from shardviz.tui.target_answers import TargetAnswer
+    from shardviz.tui.state import EditorState
+    from shardviz.tui.target_answers import ShownAnswer
 
 
 class CompilerPane(Pane):
@@ -59,14 +59,14 @@ class CompilerPane(Pane):
     class Compared(Message):
         """The texts of a stage were compared."""
 
-        def __init__(self, passes: Passes, stage: Stage, diff: tuple[str, ...]) -> None:
+        def __init__(self, passes: Passes, stage: PassStage, diff: tuple[str, ...]) -> None:
             super().__init__()
             self.passes, self.stage, self.diff = passes, stage, diff
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, state: EditorState) -> None:
+        super().__init__(state)
         self._scene: ResolvedProblem | None = None
-        self._answers: Mapping[str, TargetAnswer] = {}
+        self._answers: Mapping[str, ShownAnswer] = {}
         self._chosen = ""
         self._programs: dict[str, ListedProgram | ShardvizError] = {}
         self._reading: TargetResult | None = None
@@ -113,9 +113,9 @@ class CompilerPane(Pane):
         program = self._programs.get(self._chosen)
         return program.compiled.text if isinstance(program, ListedProgram) else ""
 
-    def command_words(self) -> str:
+    def command_line(self) -> str:
         if self._is_table or self._scene is None or not self._chosen:
-            return ""
+            return super().command_line()
         from shardviz.drafts.command_line import to_arguments
 
         _, *asked = to_arguments(replace(self._scene.shown, targets=self._chosen))
@@ -126,7 +126,7 @@ class CompilerPane(Pane):
     def jax_code(self) -> str:
         answer = self._answers.get(self._chosen)
         if self._is_table or self._scene is None or answer is None:
-            return ""
+            return super().jax_code()
         compiled = answer.compiled
         if compiled is not None and compiled.status == "unavailable":
             raise TargetError(compiled.error, compiled.hint)
@@ -137,16 +137,16 @@ class CompilerPane(Pane):
     def on_mount(self) -> None:
         self._clock = self.set_interval(TURNS_S if self._moving else 1.0, self._tick, pause=True)
 
-    def show_scene(self, scene: ResolvedProblem) -> None:
+    def show_problem(self, scene: ResolvedProblem) -> None:
         self._scene = scene
-        self.show_answers(self.editor.queries.answers)
+        self.show_answers(self.state.queries.answers)
 
     def begin(self, _place: Place) -> None:
         self._is_table = self._with_diff = False
         self._passes.clear()
         self._draw()
 
-    def show_answers(self, answers: Mapping[str, TargetAnswer]) -> None:
+    def show_answers(self, answers: Mapping[str, ShownAnswer]) -> None:
         self._answers = answers
         if self._chosen not in answers:
             compilers = [name for name in answers if name != "shardy"]
@@ -167,11 +167,11 @@ class CompilerPane(Pane):
         if self._scene is None or not self.size.width:
             return
         if answer is not None and self.passes.back:
-            self.passes.follow(self.editor.queries.traced(self._chosen), self._scene.problem)
+            self.passes.follow(self.state.queries.traced(self._chosen), self._scene.problem)
         self._read_what_is_new()
         self._draw_status()
         self._draw_box()
-        self.tell_commands()
+        self.update_commands()
         if self._clock is not None:
             under_way = self.passes.is_under_way or any(a.state == "asked" for a in self._answers.values())
             self._clock.resume() if under_way else self._clock.pause()
@@ -265,7 +265,7 @@ class CompilerPane(Pane):
             self._draw()
 
     @work(thread=True, exit_on_error=False, exclusive=True, group="compare")
-    def _compare(self, passes: Passes, stage: Stage) -> None:
+    def _compare(self, passes: Passes, stage: PassStage) -> None:
         self.post_message(self.Compared(passes, stage, stage.diff()))
 
     def on_compiler_pane_compared(self, event: Compared) -> None:
@@ -315,7 +315,7 @@ class CompilerPane(Pane):
         self._show(table=not self._is_table)
 
     def action_ask(self) -> None:
-        self.editor.queries.ask_now(self._chosen)
+        self.state.queries.ask_now(self._chosen)
 
     def _to_program(self) -> bool:
         """Show the program; False where there is none."""

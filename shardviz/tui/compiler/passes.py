@@ -10,16 +10,16 @@ from rich.text import Text
 from shardviz.compiler.target_result import without_answer
 from shardviz.render.lines import sentence
 from shardviz.render.programs.passes_view import AHEAD, NOW, PAST, diff_lines, pass_slider, stage_list
+from shardviz.render.programs.target_answers import error_lines
 from shardviz.render.programs.target_status import spinner
-from shardviz.render.programs.target_view import error_lines
 from shardviz.tui.compiler.status import state_words
 from shardviz.tui.target_answers import reworded
 
 if TYPE_CHECKING:
-    from shardviz.hlo.passes.stage import Stage
+    from shardviz.hlo.passes.stages import PassStage
     from shardviz.planner import Problem
     from shardviz.render.palette import Palette
-    from shardviz.tui.target_answers import PassesAnswer
+    from shardviz.tui.target_answers import ShownPasses
 
 ONCE_MORE = "The compiler is asked once more, to write down what each of its passes does."
 FROM_HERE = Text.assemble(("← its passes   ", "dim"), ("◉ program", "bold"))
@@ -35,11 +35,11 @@ class Passes:
     def __init__(self) -> None:
         self.back = 0
         self.diffs: dict[int, tuple[str, ...]] = {}
-        self._known: PassesAnswer | None = None
-        self._stages: tuple[Stage, ...] = ()
+        self._known: ShownPasses | None = None
+        self._stages: tuple[PassStage, ...] = ()
         self._problem: Problem | None = None
 
-    def follow(self, known: PassesAnswer, problem: Problem) -> None:
+    def follow(self, known: ShownPasses, problem: Problem) -> None:
         """More may be known of the passes for the problem on screen."""
         self._known = known
         if known.state in ("answered", "failed"):
@@ -61,7 +61,7 @@ class Passes:
         self.move(dots - 1 - position if self._stages or dots else -1)
 
     @property
-    def stage(self) -> Stage | None:
+    def stage(self) -> PassStage | None:
         """The stage at which the slider stands; None at the program, or while nothing is known."""
         return self._stages[-self.back] if self.back and self._stages else None
 

@@ -15,16 +15,15 @@ from textual.message import Message
 from textual.widgets import Static
 from textual.worker import get_current_worker
 
-from shardviz.render.listings.line_details import line_details, place_rule
-from shardviz.render.listings.pages import next_of
+from shardviz.render.programs.program_pages import line_details, next_of, place_rule
 from shardviz.tui.compiler.program_view import ProgramView
 from shardviz.tui.compiler.search import Search
 from shardviz.tui.compiler.search_line import SearchLine
 from shardviz.tui.lines_view import LinesView, TextLines
 
 if TYPE_CHECKING:
-    from shardviz.render.listings.pages import ListedProgram, ProgramPage
     from shardviz.render.palette import Palette
+    from shardviz.render.programs.program_pages import ListedProgram, ProgramPage
 
 Drawn = tuple["ListedProgram", bool, int, "Palette"]
 """What a page was made of: the program, whether folded, the width, and the colours."""

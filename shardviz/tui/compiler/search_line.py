@@ -8,8 +8,7 @@ from textual.containers import Horizontal
 from textual.message import Message
 from textual.widgets import Input, Static
 
-from shardviz.tui.command import bindings
-from shardviz.tui.compiler.commands import SEARCHING
+from shardviz.tui.registry import SEARCHING, bindings
 
 
 class SearchLine(Horizontal):

@@ -9,13 +9,13 @@ from shardviz.render.units import seconds
 from shardviz.tui.target_answers import wait_of
 
 if TYPE_CHECKING:
-    from shardviz.tui.target_answers import PassesAnswer, TargetAnswer
+    from shardviz.tui.target_answers import ShownAnswer, ShownPasses
 
 TURNS_S = 0.1
 """How long the sign of something under way stands still."""
 
 
-def tab(answer: TargetAnswer, moving: bool) -> TargetTab:
+def tab(answer: ShownAnswer, moving: bool) -> TargetTab:
     """A target with its state, for the strip."""
     name, compiled = answer.target.name, answer.compiled
     if compiled is not None:
@@ -28,7 +28,7 @@ def tab(answer: TargetAnswer, moving: bool) -> TargetTab:
     return TargetTab(name, "·", "cancelled" if answer.state == "cancelled" else "waits")
 
 
-def state_words(answer: TargetAnswer | PassesAnswer) -> str:
+def state_words(answer: ShownAnswer | ShownPasses) -> str:
     """``compiling, 3.2 s``, ``cancelled; r asks again``; empty where the answer is there."""
     if answer.state in ("answered", "failed"):
         return ""

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from textual.widget import Widget
 
 from shardviz.render.highlighted import highlighted
-from shardviz.tui.command import Command, bindings
 from shardviz.tui.dialogs.dialog import CLOSE, Dialog
 from shardviz.tui.lines_view import LinesView, TextLines
+from shardviz.tui.registry import Command, bindings
 from shardviz.tui.themes import code_style_of
 
 COPY = Command("dialog", "copy", ("y",), "Copy", "Copy the code.", "copy")

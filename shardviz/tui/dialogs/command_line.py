@@ -13,8 +13,8 @@ from textual.widgets import Static
 from shardviz.drafts.share import Shared, to_string
 from shardviz.drafts.wording import error_words
 from shardviz.errors import QuestionError
-from shardviz.tui.command import Command, bindings
 from shardviz.tui.dialogs.dialog import CLOSE, Dialog
+from shardviz.tui.registry import Command, bindings
 
 COPY = Command("dialog", "copy", ("y",), "Copy", "Copy the command line again.", "copy")
 STRING = Command(

@@ -13,9 +13,8 @@ from textual.widgets.option_list import Option
 
 from shardviz.drafts.examples import Example, examples
 from shardviz.drafts.form import ProblemForm
-from shardviz.tui.command import Command, bindings
 from shardviz.tui.dialogs.list_dialog import ListDialog
-from shardviz.tui.registry import AREAS
+from shardviz.tui.registry import AREAS, Command, bindings
 
 OPEN = Command("dialog", "open", ("enter",), "Open", "Put the example on screen.", "open")
 DOWN = Command("dialog", "list('cursor_down')", ("down",), "Down", "The next example.", "choose", "↑↓")
@@ -26,7 +25,7 @@ CLOSE = Command("dialog", "close", ("escape",), "Close", "Back to the screen.", 
 
 
 class ExamplesDialog(ListDialog):
-    """Letters narrow the list, arrows choose, `enter` puts the example on screen as one edit."""
+    """Letters narrow the list, arrows choose, `enter` leaves with the example."""
 
     title_text = "Examples"
     commands = (OPEN, DOWN, CLOSE)
@@ -106,11 +105,10 @@ class ExamplesDialog(ListDialog):
 
     @on(OptionList.OptionSelected)
     @on(Input.Submitted)
-    async def _open(self) -> None:
+    def _open(self) -> None:
         example = self._chosen()
         if example is not None:
-            self.dismiss()
-            await self.editor.open_example(example)
+            self.dismiss(example)
 
 
 def problem_line(draft: ProblemForm) -> str:

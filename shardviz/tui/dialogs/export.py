@@ -14,9 +14,9 @@ from textual.widgets import Input, Static
 from shardviz.drafts.wording import error_words
 from shardviz.errors import ShardvizError
 from shardviz.render.exports.writing import free_name, target_path, write_file
-from shardviz.tui.command import Command, bindings
 from shardviz.tui.dialogs.dialog import Dialog
 from shardviz.tui.dialogs.exports import Export
+from shardviz.tui.registry import Command, bindings
 
 NEXT = Command("dialog", "form(1)", ("down",), "Form", "The next form.", "form", "↑↓")
 PREVIOUS = Command("dialog", "form(-1)", ("up",), "Form", "The form before.")

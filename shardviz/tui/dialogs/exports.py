@@ -10,18 +10,17 @@ from typing import TYPE_CHECKING, Any
 from rich.segment import Segment, Segments
 from textual.strip import Strip
 
-from shardviz.documents.programs import explain_document
 from shardviz.render.exports.cast import cast
 from shardviz.render.exports.html import html
 from shardviz.render.exports.script import notebook
 from shardviz.render.exports.subject import JaxProgram, Subject, title_of
-from shardviz.render.svg import recorder, svg
+from shardviz.render.exports.svg import recorded_svg
+from shardviz.render.page import recorder
 from shardviz.stepping.collective_run import CollectiveRun
 
 if TYPE_CHECKING:
     from textual.screen import Screen
 
-    from shardviz.tui.editor import Editor
     from shardviz.tui.pane import Pane
 
 
@@ -38,9 +37,11 @@ class Export:
     text: Callable[[], str]
 
 
-def exports_of(app: Editor, pane: Pane) -> tuple[Export, ...]:
-    """All forms of the screen as it stands now, without what a dialog covers later, or is said in passing."""
-    screen = app.screen_stack[0]
+def exports_of(screen: Screen[Any], pane: Pane, jax_code: Callable[[], str]) -> tuple[Export, ...]:
+    """All forms of the screen as it stands now, without what a dialog covers later, or is said in passing.
+
+    `jax_code` is the program of what is on screen.
+    """
     said = screen.query("ToastRack").set(display=False)
     screen._compositor.reflow(screen, screen.size)
     strips = strips_of(screen)
@@ -48,13 +49,13 @@ def exports_of(app: Editor, pane: Pane) -> tuple[Export, ...]:
     forms = [
         Export("svg", "SVG", "the screen, in colour", lambda: screen_svg(strips, pane.area)),
         Export("txt", "Text", "the screen, as text", lambda: _plain(strips)),
-        Export("html", "HTML", "a page for browsers", lambda: html(_subject(app, pane))),
-        Export("json", "JSON", "what it shows, as data", lambda: _document(app, pane)),
-        Export("py", "Python", "its JAX code, to run", app.jax_code),
-        Export("ipynb", "Notebook", "its JAX code, for Jupyter", lambda: _notebook(app, pane)),
+        Export("html", "HTML", "a page for browsers", lambda: html(_subject(pane))),
+        Export("json", "JSON", "what it shows, as data", lambda: _document(pane)),
+        Export("py", "Python", "its JAX code, to run", jax_code),
+        Export("ipynb", "Notebook", "its JAX code, for Jupyter", lambda: _notebook(pane, jax_code())),
     ]
     if isinstance(pane.exported(), CollectiveRun):
-        record = Export("cast", "Cast", "a recording for asciinema", lambda: cast(_subject(app, pane)))
+        record = Export("cast", "Cast", "a recording for asciinema", lambda: cast(_subject(pane)))
         forms.insert(3, record)
     return tuple(forms)
 
@@ -69,32 +70,23 @@ def screen_svg(strips: Sequence[Strip], name: str) -> str:
     console = recorder(max(strip.cell_length for strip in strips))
     lines = (segment for strip in strips for segment in (*strip, Segment.line()))
     console.print(Segments(lines), end="")
-    return svg(console, name)
+    return recorded_svg(console, name)
 
 
 def _plain(strips: Sequence[Strip]) -> str:
     return "\n".join(strip.text.rstrip() for strip in strips).rstrip() + "\n"
 
 
-def _subject(app: Editor, pane: Pane) -> Subject:
-    """What the pane shows."""
-    shown = pane.exported() or app.scene.problem
-    return Subject(shown, title_of(shown), app.command_words())
+def _subject(pane: Pane) -> Subject:
+    """The subject of the pane's pages."""
+    shown = pane.exported()
+    return Subject(shown, title_of(shown), pane.command_line())
 
 
-def _notebook(app: Editor, pane: Pane) -> str:
-    """The program of the pane, cell by cell."""
-    subject = _subject(app, pane)
-    return notebook(replace(subject, shown=JaxProgram(app.jax_code())))
+def _notebook(pane: Pane, code: str) -> str:
+    """A program, cell by cell."""
+    return notebook(replace(_subject(pane), shown=JaxProgram(code)))
 
 
-def _document(app: Editor, pane: Pane) -> str:
-    document = pane.document()
-    if document is None:
-        answers = app.queries.answers.values()
-        document = explain_document(
-            app.scene.plan,
-            [answer.compiled for answer in answers if answer.compiled is not None],
-            [difference for answer in answers for difference in answer.differences],
-        )
-    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+def _document(pane: Pane) -> str:
+    return json.dumps(pane.document(), indent=2, ensure_ascii=False) + "\n"

@@ -9,10 +9,9 @@ from textual.widget import Widget
 
 from shardviz.render.key_list import Keys, key_list
 from shardviz.render.lines import sentence
-from shardviz.tui.command import Command, bindings
 from shardviz.tui.dialogs.dialog import CLOSE, Dialog
 from shardviz.tui.lines_view import LinesView, TextLines
-from shardviz.tui.registry import AREAS, COMMANDS
+from shardviz.tui.registry import AREAS, COMMANDS, Command, bindings
 
 READING = {
     "problem": (

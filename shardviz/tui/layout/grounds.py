@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from shardviz.compiler import Target
     from shardviz.hardware import Placement
     from shardviz.sharding import Mesh
-    from shardviz.tui.target_answers import TargetAnswer
+    from shardviz.tui.target_answers import ShownAnswer
 
 
 def grounds_of(
-    targets: Iterable[Target], answers: Mapping[str, TargetAnswer], mesh: Mesh
+    targets: Iterable[Target], answers: Mapping[str, ShownAnswer], mesh: Mesh
 ) -> list[DevicePlacement]:
     """As the compilers have placed the mesh; on GPUs, whose order JAX leaves as it is, before they answer."""
     found = []
@@ -33,7 +33,7 @@ def grounds_of(
 
 def awaited(
     targets: Iterable[Target],
-    answers: Mapping[str, TargetAnswer],
+    answers: Mapping[str, ShownAnswer],
     grounds: Iterable[DevicePlacement],
     mesh: Mesh,
 ) -> list[str]:
@@ -44,7 +44,7 @@ def awaited(
     return [name for name in open_ if name not in known]
 
 
-def _is_over(answer: TargetAnswer | None) -> bool:
+def _is_over(answer: ShownAnswer | None) -> bool:
     return answer is not None and answer.compiled is not None
 
 

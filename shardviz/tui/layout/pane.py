@@ -17,18 +17,18 @@ from shardviz.render.layouts.cell_details import DevicePlacement, cell_details, 
 from shardviz.render.layouts.cells import BlockCells, CellIndex, Cells, DeviceCells
 from shardviz.render.layouts.layout_canvas import CellCursor, LayoutCanvas, arrange
 from shardviz.render.lines import sentence, table
-from shardviz.render.plans.plan_arrays import Numbered, count_of, numbered_parts
-from shardviz.tui.command import bindings
+from shardviz.render.plan_view import Numbered, count_of, numbered_parts
 from shardviz.tui.layout.cells_view import CellsView
-from shardviz.tui.layout.commands import LAYOUT
 from shardviz.tui.layout.grounds import awaited, grounds_of
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import Pane
+from shardviz.tui.registry import LAYOUT, bindings
 
 if TYPE_CHECKING:
     from shardviz.drafts.resolve import ResolvedProblem
     from shardviz.lessons.pointing import Place
-    from shardviz.tui.target_answers import TargetAnswer
+    from shardviz.tui.state import EditorState
+    from shardviz.tui.target_answers import ShownAnswer
 
 BESIDE = 120
 """Columns from which on the words stand beside the picture, and how many they have there."""
@@ -50,11 +50,11 @@ class LayoutPane(Pane):
     LayoutPane.beside #words { width: 44; height: 100%; padding: 0 0 0 2; }
     """
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, state: EditorState) -> None:
+        super().__init__(state)
         self._scene: ResolvedProblem | None = None
         self._parts: list[list[Numbered]] = []
-        self._answers: Mapping[str, TargetAnswer] = {}
+        self._answers: Mapping[str, ShownAnswer] = {}
         self._grounds: Sequence[DevicePlacement] = ()
         self._awaited: Sequence[str] = ()
         self._shares: Sequence[Sequence[Text]] = ()
@@ -70,7 +70,7 @@ class LayoutPane(Pane):
         yield CellsView(id="cells")
         yield LinesView(id="words")
 
-    def show_scene(self, scene: ResolvedProblem) -> None:
+    def show_problem(self, scene: ResolvedProblem) -> None:
         self._scene = scene
         try:
             self._parts = numbered_parts(scene.plan, einsum_parts if self._at_einsum else decided_parts)
@@ -85,9 +85,9 @@ class LayoutPane(Pane):
         self._begins_at = place
         self._by_device = self._at_einsum = False
         if self._scene is not None:
-            self.show_scene(self._scene)
+            self.show_problem(self._scene)
 
-    def show_answers(self, answers: Mapping[str, TargetAnswer]) -> None:
+    def show_answers(self, answers: Mapping[str, ShownAnswer]) -> None:
         self._answers = answers
         self._find_grounds()
         self._show_words()
@@ -111,7 +111,7 @@ class LayoutPane(Pane):
         """The arrays as they are given and wanted, or as the einsum takes and leaves them."""
         if self._scene is not None:
             self._at_einsum = not self._at_einsum
-            self.show_scene(self._scene)
+            self.show_problem(self._scene)
 
     def action_next_array(self, step: int) -> None:
         """The cursor to the first cell of the next array, or the one before."""

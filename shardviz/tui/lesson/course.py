@@ -16,20 +16,21 @@ from shardviz.drafts.wording import error_words
 from shardviz.errors import ShardvizError
 from shardviz.lessons.course import course
 from shardviz.render.lessons.course import course_line
-from shardviz.tui.command import Command
 from shardviz.tui.dialogs.dialog import CLOSE
 from shardviz.tui.dialogs.list_dialog import ListDialog
+from shardviz.tui.registry import Command
 
 if TYPE_CHECKING:
     from shardviz.lessons.lesson import Lesson
     from shardviz.lessons.progress import CourseEntry
+    from shardviz.tui.lesson.progress import LessonProgress
 
 OPEN = Command("dialog", "open", ("enter",), "Open", "Go on with the lesson.", "open")
 CHOOSE = Command("dialog", "choose", (), "Choose", "From lesson to lesson.", "choose", "↑↓")
 
 
 class LessonsDialog(ListDialog):
-    """Arrows choose, `enter` goes on with a lesson where it was left."""
+    """Arrows choose, `enter` leaves with the lesson."""
 
     title_text = "Lessons"
     commands = (OPEN, CHOOSE, CLOSE)
@@ -40,8 +41,9 @@ class LessonsDialog(ListDialog):
     LessonsDialog.-broad.-high #about { max-height: 100%; }
     """
 
-    def __init__(self) -> None:
+    def __init__(self, progress: LessonProgress, open_now: Lesson | None) -> None:
         super().__init__()
+        self._progress, self._open_now = progress, open_now
         self._lessons: tuple[Lesson, ...] = ()
 
     def content(self) -> Sequence[Widget]:
@@ -57,13 +59,12 @@ class LessonsDialog(ListDialog):
         except ShardvizError as error:
             self.query_one("#about", Static).update(Text(error_words(error)))
             return
-        entries = await self.editor.record.entries(self._lessons)
+        entries = await self._progress.entries(self._lessons)
         choices.add_options([Option(_one_line(entry)) for entry in entries])
-        open_now = self.editor.lesson.classroom.lesson if self.editor.lesson is not None else None
         unsolved = (place for place, entry in enumerate(entries) if entry.state != "solved")
-        first = self._lessons.index(open_now) if open_now in self._lessons else next(unsolved, 0)
+        first = self._lessons.index(self._open_now) if self._open_now in self._lessons else next(unsolved, 0)
         choices.highlighted = first
-        self.editor.tell_record()
+        self._progress.report(self.app)
 
     @on(OptionList.OptionHighlighted)
     def _describe(self, event: OptionList.OptionHighlighted) -> None:
@@ -72,9 +73,8 @@ class LessonsDialog(ListDialog):
         self.query_one("#about", Static).update(text)
 
     @on(OptionList.OptionSelected)
-    async def _open(self, event: OptionList.OptionSelected) -> None:
-        self.dismiss()
-        await self.editor.open_lesson(self._lessons[event.option_index])
+    def _open(self, event: OptionList.OptionSelected) -> None:
+        self.dismiss(self._lessons[event.option_index])
 
 
 def _one_line(entry: CourseEntry) -> Text:

@@ -15,20 +15,20 @@ from textual.worker import get_current_worker
 
 from shardviz.errors import QuestionError, ShardvizError
 from shardviz.planner.plan import LOCAL_OPS
-from shardviz.render.plans.plan_view import StepsPicture
+from shardviz.render.plan_view import StepsPicture
 from shardviz.stepping.plan_step import StepCost, step_cost
-from shardviz.tui.command import Command, bindings
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import Pane
-from shardviz.tui.plan.commands import PLAN
 from shardviz.tui.plan.steps_view import StepsView
 from shardviz.tui.plan.target_lines import TargetLines
+from shardviz.tui.registry import PLAN, Command, bindings
 
 if TYPE_CHECKING:
     from shardviz.drafts.resolve import ResolvedProblem
     from shardviz.lessons.pointing import Place
     from shardviz.planner import Plan
-    from shardviz.tui.target_answers import TargetAnswer
+    from shardviz.tui.state import EditorState
+    from shardviz.tui.target_answers import ShownAnswer
 
 WIDE = 110
 """Columns from which on the targets stand beside the plan; on fewer they stand below it."""
@@ -55,12 +55,12 @@ class PlanPane(Pane):
             self.plan = plan
             self.costs = costs
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, state: EditorState) -> None:
+        super().__init__(state)
         self.chosen = 1
         """The number of the chosen step, from 1."""
         self._scene: ResolvedProblem | None = None
-        self._answers: Mapping[str, TargetAnswer] = {}
+        self._answers: Mapping[str, ShownAnswer] = {}
         self._targets = TargetLines()
         self._picture: tuple[tuple[object, ...], StepsPicture] | None = None
         self._costed: Plan | None = None
@@ -95,26 +95,24 @@ class PlanPane(Pane):
         self._draw()
 
     def jax_code(self) -> str:
-        if self._scene is None:
-            return ""
         from shardviz.codegen.plan import plan_code
 
         try:
-            return plan_code(self._scene.plan)
+            return plan_code(self.state.resolved.plan)
         except QuestionError as error:
             raise QuestionError(
                 error.message, f"{error.hint}, or press c on 1 or 4 for jit's program"
             ) from None
 
-    def exported(self) -> Plan | None:
-        return None if self._scene is None else self._scene.plan
+    def exported(self) -> Plan:
+        return self.state.resolved.plan
 
-    def show_scene(self, scene: ResolvedProblem) -> None:
+    def show_problem(self, scene: ResolvedProblem) -> None:
         if self._scene is None or not _same_step(self._scene.plan, scene.plan, self.chosen):
             self.chosen = _first_collective(scene.plan)
             self._steps.scroll_home(animate=False)
         self._scene = scene
-        self._answers = self.editor.queries.answers
+        self._answers = self.state.queries.answers
         if scene.plan is not self._costed:
             self._costed, self._costs = scene.plan, {}
             self._count(scene.plan)
@@ -125,7 +123,7 @@ class PlanPane(Pane):
             self._begins = not self.size.width
             self._choose(_first_about(self._scene.plan, place))
 
-    def show_answers(self, answers: Mapping[str, TargetAnswer]) -> None:
+    def show_answers(self, answers: Mapping[str, ShownAnswer]) -> None:
         self._answers = answers
         self._draw()
 
@@ -146,17 +144,17 @@ class PlanPane(Pane):
         else:
             self._steps.scroll_down(animate=False)
 
-    async def action_open_step(self) -> None:
+    def action_open_step(self) -> None:
         if self._scene is None:
             return
         step = self._scene.plan.steps[self.chosen - 1]
         if step.op in LOCAL_OPS:
             self.notify(f"Step {self.chosen}, {step.op}, sends nothing that could be played.", markup=False)
         else:
-            await self.editor.show_step(self.chosen)
+            self.post_message(self.StepOpened(self.chosen))
 
     def action_ask_now(self) -> None:
-        self.editor.queries.ask_now()
+        self.state.queries.ask_now()
 
     @property
     def _steps(self) -> StepsView:
@@ -196,7 +194,7 @@ class PlanPane(Pane):
         scene, (width, height) = self._scene, self.size
         if scene is None or not width:
             return
-        self.tell_commands()
+        self.update_commands()
         beside = self.has_class("beside")
         # The last columns are a gap and the scroll bar.
         room = (width - GAP) // 2 - 2 if beside else width - 2

@@ -14,7 +14,7 @@ from shardviz.tui.target_answers import reworded, wait_of
 if TYPE_CHECKING:
     from shardviz.planner import Problem
     from shardviz.render.palette import Palette
-    from shardviz.tui.target_answers import TargetAnswer
+    from shardviz.tui.target_answers import ShownAnswer
 
 
 class TargetLines:
@@ -26,7 +26,7 @@ class TargetLines:
 
     def lines(
         self,
-        answers: Mapping[str, TargetAnswer],
+        answers: Mapping[str, ShownAnswer],
         problem: Problem,
         width: int,
         palette: Palette,
@@ -45,12 +45,12 @@ class TargetLines:
 
 
 def _here(
-    answers: tuple[TargetAnswer, ...], asked: tuple[str, ...], problem: Problem, width: int, palette: Palette
+    answers: tuple[ShownAnswer, ...], asked: tuple[str, ...], problem: Problem, width: int, palette: Palette
 ) -> list[Text]:
     if not answers:
         return []
     # Loaded with the first answer: until then the screen needs none of it.
-    from shardviz.render.programs.targets_table import answers_view
+    from shardviz.render.programs.target_answers import answers_view
 
     given = [(reworded(each.compiled), each.differences) for each in answers if each.compiled is not None]
     return answers_view(given, problem, width, palette, asked)[1:]

@@ -11,7 +11,7 @@ from shardviz.drafts.command_line import looks_like_command
 from shardviz.drafts.enter import enter
 from shardviz.drafts.form import PROBLEM_FIELDS, ProblemForm
 from shardviz.planner.decided import decided_parts
-from shardviz.render.problems.fields_picture import FieldCell, FieldRow, Kind, default_sizes
+from shardviz.render.problem_picture import FieldCell, FieldRow, Kind, default_sizes
 
 if TYPE_CHECKING:
     from shardviz.drafts.resolve import ResolvedProblem
@@ -34,26 +34,26 @@ WORKS_ON: dict[str, tuple[Kind, ...]] = {
 """The kinds of cells on which a command does something; commands that are not here need no cell."""
 
 
-def works_on(command: str, cell: FieldCell, scene: ResolvedProblem) -> bool:
+def works_on(command: str, cell: FieldCell, resolved: ResolvedProblem) -> bool:
     """Whether a command does something to a cell."""
     if command in WORKS_ON and cell.kind not in WORKS_ON[command]:
         return False
     if command == "cycle" and cell.kind == "text":
         return cell.field in PROBLEM_FIELDS and bool(PROBLEM_FIELDS[cell.field].usual)
     if command == "cycle" and cell.kind == "array":
-        return cell.row < len(scene.rows) and scene.rows[cell.row].role != "operand"
+        return cell.row < len(resolved.rows) and resolved.rows[cell.row].role != "operand"
     return True
 
 
-def text_of(cell: FieldCell, scene: ResolvedProblem) -> str:
+def text_of(cell: FieldCell, resolved: ResolvedProblem) -> str:
     """The text that one edits: an axis with its size, or the whole field."""
-    draft = scene.draft
+    draft = resolved.draft
     if cell.kind == "axis":
         return f"{cell.axes[0]}{cell.after}"
     if cell.field.startswith("specs."):
         return draft.specs[cell.row]
     if cell.field == "sizes":
-        return draft.sizes or default_sizes(scene)
+        return draft.sizes or default_sizes(resolved)
     text: str = getattr(draft, cell.field)
     return text
 
@@ -67,22 +67,22 @@ def entered(draft: ProblemForm, cell: FieldCell, text: str) -> ProblemForm:
     return mesh_edits.enter_axis(draft, cell.axes[0], text)
 
 
-def cycled(draft: ProblemForm, cell: FieldCell, scene: ResolvedProblem) -> ProblemForm:
+def cycled(draft: ProblemForm, cell: FieldCell, resolved: ResolvedProblem) -> ProblemForm:
     """The next choice for a cell."""
     if cell.kind == "dim":
         return spec_edits.cycle(draft, cell.row, cell.number)
     if cell.kind in ("array", "choice"):
-        return spec_edits.toggle_open(draft, cell.row, planned_spec(cell.row, scene))
+        return spec_edits.toggle_open(draft, cell.row, planned_spec(cell.row, resolved))
     choices = PROBLEM_FIELDS[cell.field].usual
     place = choices.index(cell.text) + 1 if cell.text in choices else 0
     return enter(draft, cell.field, choices[place % len(choices)])
 
 
-def planned_spec(row: int, scene: ResolvedProblem) -> PartitionSpec | None:
+def planned_spec(row: int, resolved: ResolvedProblem) -> PartitionSpec | None:
     """How the plan splits an array; None where the plan is not that of the draft."""
-    if scene.faults:
+    if resolved.faults:
         return None
-    arrays = [array for operands, result in decided_parts(scene.plan) for array in (*operands, result)]
+    arrays = [array for operands, result in decided_parts(resolved.plan) for array in (*operands, result)]
     return arrays[row].spec
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from shardviz.render.problems.fields_picture import FieldCell, FieldPlace, FieldRow
+from shardviz.render.problem_picture import FieldCell, FieldPlace, FieldRow
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,12 @@ from shardviz.collectives.operations import OPERATIONS, PARAMETERS, takers
 from shardviz.drafts.form import COLLECTIVE_FIELDS, CollectiveFields
 from shardviz.drafts.wording import as_sentence
 from shardviz.errors import ShardvizError
-from shardviz.tui.editor import as_editor
 from shardviz.tui.step.choice_field import ChoiceField
 
 if TYPE_CHECKING:
     from shardviz.drafts.resolve import ResolvedProblem
     from shardviz.sharding import Mesh
+    from shardviz.tui.state import EditorState
 
 FIELDS = tuple(COLLECTIVE_FIELDS)
 PARTS = {"operation": "op"}
@@ -54,7 +54,10 @@ class CollectiveForm(VerticalScroll):
     class Done(Message):
         """The form may be closed."""
 
-    _filled: CollectiveFields | None = None
+    def __init__(self, state: EditorState) -> None:
+        super().__init__()
+        self._state = state
+        self._filled: CollectiveFields | None = None
 
     def compose(self) -> ComposeResult:
         yield Static(Text("Another collective", "bold"), id="form-title")
@@ -74,7 +77,7 @@ class CollectiveForm(VerticalScroll):
     def first_field(self) -> Input:
         return self.query_one("#field-op", Input)
 
-    def show_scene(self, scene: ResolvedProblem) -> None:
+    def show_problem(self, scene: ResolvedProblem) -> None:
         """The collective of a scene; what somebody is writing stays while that is the same."""
         if not self.display:
             return
@@ -98,9 +101,8 @@ class CollectiveForm(VerticalScroll):
         self._check()
 
     def on_input_submitted(self, _event: Input.Submitted) -> None:
-        app = as_editor(self.app)
         if self._check():
-            app.edit(replace(app.history.draft, collective=self.collective))
+            self._state.edit(replace(self._state.history.draft, collective=self.collective))
             self.post_message(self.Done())
 
     def action_leave(self) -> None:
@@ -115,13 +117,12 @@ class CollectiveForm(VerticalScroll):
 
     def _check(self) -> bool:
         """Say what is wrong, at its field; whether nothing is."""
-        app = as_editor(self.app)
         collective = self.collective
         for name, parameter in PARAMETERS.items():
             only, written = takers(parameter), bool(self.query_one(f"#field-{name}", Input).value)
             self.query_one(f"#row-{name}").display = len(only) > 1 or collective.op in only or written
         wrong = ""
-        mesh = app.scene.problem.mesh
+        mesh = self._state.resolved.problem.mesh
         self._offer("op", [*OPERATIONS])
         self._offer("algorithm", _algorithms(collective, mesh))
         error = _error(collective, mesh)

@@ -16,11 +16,10 @@ from textual.widgets import Static
 from shardviz.drafts.wording import as_sentence, error_words
 from shardviz.errors import ShardvizError
 from shardviz.render.lines import sentence
-from shardviz.tui.command import Command, CommandsChanged, bindings
 from shardviz.tui.lines_view import TextLines
 from shardviz.tui.pane import Pane
+from shardviz.tui.registry import FORM, STEP, Command, CommandsChanged, bindings
 from shardviz.tui.step.chosen import Chosen, is_large, worked_out
-from shardviz.tui.step.commands import FORM, STEP
 from shardviz.tui.step.form import CollectiveForm
 from shardviz.tui.step.head import StepHead
 from shardviz.tui.step.player import Player
@@ -31,10 +30,12 @@ if TYPE_CHECKING:
     from shardviz.drafts.resolve import ResolvedProblem
     from shardviz.hardware.links import Links
     from shardviz.lessons.pointing import Place
+    from shardviz.planner import Problem
     from shardviz.render.rounds.player import PlayerPage, View
     from shardviz.stepping.collective_run import CollectiveRun, PreparedRun
     from shardviz.stepping.question import CollectiveQuestion
-    from shardviz.tui.target_answers import TargetAnswer, Verification
+    from shardviz.tui.state import EditorState
+    from shardviz.tui.target_answers import ShownAnswer, Verification
 
 PAN = 16
 """Columns."""
@@ -62,14 +63,14 @@ class StepPane(Pane):
 
     is_loaded: ClassVar = False
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, state: EditorState) -> None:
+        super().__init__(state)
         self.player = Player()
         self.stepped: PreparedRun | None = None
         self.chosen = Chosen()
         self._beginning: Place | None = None
         self._scene: ResolvedProblem | None = None
-        self._answers: Mapping[str, TargetAnswer] = {}
+        self._answers: Mapping[str, ShownAnswer] = {}
         self._group = 0
         self._view: View = "devices"
         self._page: PlayerPage | None = None
@@ -82,20 +83,20 @@ class StepPane(Pane):
     def compose(self) -> ComposeResult:
         yield StepHead(id="step-head", markup=False)
         yield RoundView()
-        yield CollectiveForm()
+        yield CollectiveForm(self.state)
         yield Static(id="step-foot", markup=False)
 
     def on_mount(self) -> None:
         self._open_form(False)
 
-    def show_scene(self, scene: ResolvedProblem) -> None:
+    def show_problem(self, scene: ResolvedProblem) -> None:
         self._scene, self._page = scene, None
-        if self.editor.step_number:
+        if self.state.step_number:
             # It was chosen on another screen.
-            self.chosen.step, self.editor.step_number = self.editor.step_number, 0
+            self.chosen.step, self.state.step_number = self.state.step_number, 0
             if scene.collective is not None:
                 self.call_next(self.action_back_to_plan)
-        self.query_one(CollectiveForm).show_scene(scene)
+        self.query_one(CollectiveForm).show_problem(scene)
         self._choose()
 
     def begin(self, place: Place) -> None:
@@ -107,7 +108,7 @@ class StepPane(Pane):
             self._load(0.0)
         self._go(place.round)
 
-    def show_answers(self, answers: Mapping[str, TargetAnswer]) -> None:
+    def show_answers(self, answers: Mapping[str, ShownAnswer]) -> None:
         self._answers = answers
         if self._scene is not None and self.is_loaded:
             self._load(self.player.fraction) if self._stand_on(self._scene) else self._draw_foot()
@@ -134,27 +135,31 @@ class StepPane(Pane):
         self._lines.clear()  # as many as before may wrap otherwise on the way
         self.call_after_refresh(self._draw)
 
-    def command_words(self) -> str:
-        return self.chosen.command_line
+    def command_line(self) -> str:
+        from shardviz.drafts.command_line import to_command_line
+
+        shown = self.state.resolved.shown
+        played = to_command_line(shown, "explain" if shown.collective is None else "step")
+        return self.chosen.command_line or played
 
     def jax_code(self) -> str:
         if self.stepped is not None:
-            from shardviz.codegen.rounds import rounds_code
+            from shardviz.codegen.collective import rounds_code
 
             return rounds_code(self.stepped.drawn)
         # What is still worked out has its program already, where it is a collective of its own.
         from shardviz.codegen.collective import collective_code
 
-        question = self.editor.scene.collective
-        return "" if question is None else collective_code(question)
+        question = self.state.resolved.collective
+        return super().jax_code() if question is None else collective_code(question)
 
-    def exported(self) -> CollectiveRun | None:
-        return None if self.stepped is None else self.stepped.run
+    def exported(self) -> CollectiveRun | Problem:
+        return self.state.resolved.problem if self.stepped is None else self.stepped.run
 
-    def document(self) -> Document | None:
+    def document(self) -> Document:
         from shardviz.tui.step.document import whole_document
 
-        return None if self.stepped is None else whole_document(self.stepped.run)
+        return super().document() if self.stepped is None else whole_document(self.stepped.run)
 
     def action_play(self) -> None:
         self.player.toggle()
@@ -186,8 +191,8 @@ class StepPane(Pane):
         except ShardvizError as error:
             self.notify(error_words(error), markup=False)
             return
-        if (draft := self.chosen.settled(self.editor.history.draft)) is not None:
-            self.editor.edit(draft)
+        if (draft := self.chosen.settled(self.state.history.draft)) is not None:
+            self.state.edit(draft)
         else:
             self._load(self.player.fraction)
 
@@ -197,7 +202,7 @@ class StepPane(Pane):
             self._load(self.player.fraction)
 
     def action_ask_now(self) -> None:
-        self.editor.queries.ask_now()
+        self.state.queries.ask_now()
         self._draw()
 
     def action_group(self, steps: int) -> None:
@@ -219,7 +224,7 @@ class StepPane(Pane):
     def action_other(self) -> None:
         form = self.query_one(CollectiveForm)
         self._open_form(not form.display)
-        form.show_scene(self.editor.scene)
+        form.show_problem(self.state.resolved)
         (form.first_field if form.display else self.query_one(RoundView)).focus()
 
     def _open_form(self, is_open: bool) -> None:
@@ -229,7 +234,7 @@ class StepPane(Pane):
     def action_back_to_plan(self) -> None:
         from dataclasses import replace
 
-        self.editor.edit(replace(self.editor.history.draft, collective=None))
+        self.state.edit(replace(self.state.history.draft, collective=None))
 
     def on_collective_form_done(self) -> None:
         self.action_other()
@@ -388,7 +393,7 @@ class StepPane(Pane):
         """What JAX says of the numbers that are shown; None where there are none."""
         assert self.stepped is not None
         question = self.stepped.drawn.question
-        return None if question.shards is None else self.editor.queries.verified(question)
+        return None if question.shards is None else self.state.queries.verified(question)
 
     def _draw_words(self, width: int) -> None:
         """Why there is no picture."""

@@ -1,0 +1,196 @@
+"""The answers of commands: on stdout pages and JSON; on stderr errors with their hints, notes, and one line
+of progress, on a terminal only, which is gone when the work is over."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from shardviz.cli.process import CLEAR_LINE
+from shardviz.cli.streams import escaped_json
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from shardviz.compiler import CompilerRequest
+    from shardviz.render.palette import Palette
+
+T = TypeVar("T")
+
+MIN_WIDTH = 40
+"""Columns below which pictures cannot be drawn."""
+PIPE_WIDTH = 100
+"""Columns where there is no terminal to ask."""
+TICK_S = 0.1
+PATIENCE_S = 0.5
+"""Shorter work shows no progress."""
+_OURS = "…·"
+"""Marks of our own sentences, for which stand-ins do."""
+
+
+@dataclass(frozen=True)
+class CommandOutput:
+    """Standard output as a command's options ask for it: one JSON document if `as_json`, else a page.
+
+    `columns` is None for those of the terminal; `color` is auto, always or never.
+    """
+
+    as_json: bool = False
+    columns: int | None = None
+    color: str = "auto"
+
+    @property
+    def width(self) -> int:
+        """The columns of a page, as they are now: a terminal may change its size."""
+        return self.columns or max(shutil.get_terminal_size((PIPE_WIDTH, 24)).columns, MIN_WIDTH)
+
+    @property
+    def palette(self) -> Palette:
+        from shardviz.render.palette import palette_for
+
+        return palette_for(self._color_system)
+
+    @property
+    def _color_system(self) -> str | None:
+        return color_system(self.color, sys.stdout.isatty(), os.environ)
+
+    def show(self, lines: Sequence[Text]) -> None:
+        """Print lines as they are: no markup, no wrapping, no trailing blanks."""
+        sys.stdout.write(self.drawn(lines))
+        sys.stdout.flush()
+
+    def drawn(self, lines: Sequence[Text]) -> str:
+        """The lines as the characters that a terminal takes; none of theirs moves its cursor."""
+        from rich.console import Console
+        from rich.text import Text
+
+        from shardviz.render.sanitize import printable_line
+
+        console = Console(
+            width=self.width,
+            color_system=self._color_system,  # type: ignore[arg-type]
+            force_terminal=self._color_system is not None,
+            force_jupyter=False,
+            no_color=False,
+            legacy_windows=False,
+        )
+        with console.capture() as captured:
+            console.print(Text("\n").join(map(printable_line, lines)), soft_wrap=True)
+        return captured.get()
+
+
+def color_system(choice: str, is_terminal: bool, environ: Mapping[str, str]) -> str | None:
+    """Rich's name for the colours to use, or None for none.
+
+    `always` colours a pipe too; `auto` follows https://no-color.org, `FORCE_COLOR` and `TERM=dumb`.
+    """
+    term = environ.get("TERM", "")
+    if choice == "never":
+        return None
+    if choice == "auto":
+        if environ.get("NO_COLOR"):
+            return None
+        if not environ.get("FORCE_COLOR") and (not is_terminal or term == "dumb"):
+            return None
+    if environ.get("COLORTERM", "").lower() in ("truecolor", "24bit") or term.endswith("-direct"):
+        return "truecolor"
+    if "256color" in term or term in ("xterm-kitty", "xterm-ghostty", "alacritty"):
+        return "256"
+    return "standard" if term and term != "dumb" else "truecolor"
+
+
+def print_json(document: Mapping[str, Any]) -> None:
+    """A JSON document on stdout, one object, indented."""
+    ascii_only = not sys.stdout.encoding.lower().startswith("utf")
+    click.echo(escaped_json(json.dumps(document, indent=2, ensure_ascii=ascii_only)))
+
+
+def print_error(message: str, hint: str = "") -> None:
+    """``shardviz: error: …`` and, where there is one, ``hint: …``; an ``io.StringIO`` has no encoding."""
+    for line in (f"shardviz: error: {message}", *([f"hint: {hint}"] if hint else [])):
+        click.echo(_recognisable(line, sys.stderr.encoding or "utf-8"), err=True)
+
+
+def print_note(text: str) -> None:
+    """``shardviz: note: …``."""
+    click.echo(f"shardviz: note: {text}", err=True)
+
+
+def _recognisable(text: str, encoding: str) -> str:
+    """The text with ``\\u03b2`` and the like for what an encoding lacks: a stand-in would not be what was
+    typed."""
+    return "".join(
+        char if char in _OURS else char.encode(encoding, "backslashreplace").decode(encoding) for char in text
+    )
+
+
+def wait_for(
+    pending: CompilerRequest[T], name: str, others: Sequence[tuple[str, CompilerRequest[T]]] = ()
+) -> T:
+    """Wait for an answer; the line shows the target, the stage and the seconds.
+
+    `others` are waited for later: those without an answer are listed after it, as many as the line holds.
+    """
+    started = time.monotonic()
+    shows = sys.stderr.isatty()
+    try:
+        while True:
+            try:
+                answer = pending.result(TICK_S if shows else None)
+            except TimeoutError:
+                words = f"{name}: {pending.stage or 'waiting'} … {time.monotonic() - started:.1f} s"
+                later = [other for other, each in others if not each.done()]
+                while later and len(words) + len(_then(later)) >= shutil.get_terminal_size().columns:
+                    later.pop()
+                _rewrite(words + _then(later))
+            else:
+                return answer
+    finally:
+        if shows:
+            _rewrite("")
+
+
+def _then(names: Sequence[str]) -> str:
+    return f"; not ready: {', '.join(names)}" if names else ""
+
+
+@contextmanager
+def working(words: str) -> Iterator[None]:
+    """Show `words` and the seconds while the block runs."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    done = threading.Event()
+    started = time.monotonic()
+
+    def show() -> None:
+        wait = PATIENCE_S
+        while not done.wait(wait):
+            _rewrite(f"{words} … {time.monotonic() - started:.1f} s")
+            wait = TICK_S
+        if wait < PATIENCE_S:
+            _rewrite("")
+
+    thread = threading.Thread(target=show, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def _rewrite(line: str) -> None:
+    """Replace the line of progress."""
+    sys.stderr.write(f"{CLEAR_LINE}{line}")
+    sys.stderr.flush()

@@ -1,0 +1,183 @@
+"""The rules for one einsum whose arrays the two sides do not bring together in the same way.
+
+What is left of all its arrays is told in one sentence: an operand that is moved on one side only, or a sum
+that is added on one side only, follows from how the devices split the multiplication.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from shardviz.compare.comparison import Comparison
+from shardviz.compare.moved_arrays import summed_operands
+from shardviz.compare.transfer import ArrayTransfer, kinds
+from shardviz.compare.wording import acts, acts_on, against, arrays, cheaper, listed_axes, verb, wire
+from shardviz.planner import Contraction
+
+
+def moved_elsewhere(comparison: Comparison) -> None:
+    """The same collectives with as many bytes, of other arrays."""
+    chains = [comparison.of_einsum(part) for part in comparison.plan.problem.parts]
+    for ours, theirs in (
+        *(_on_one_side(*sides) for sides in chains),
+        *chains,
+        (comparison.ours, comparison.theirs),
+    ):
+        is_left = {*ours} <= {*comparison.ours} and {*theirs} <= {*comparison.theirs}
+        if ours and is_left and kinds(ours) == kinds(theirs):
+            comparison.add(
+                "moved_elsewhere",
+                f"{comparison.target} {acts_on(theirs)} where the plan {acts_on(ours)}: the same "
+                f"collectives; {against(wire(theirs), wire(ours))}.",
+                [*ours],
+                [*theirs],
+            )
+
+
+def summed_first(comparison: Comparison) -> None:
+    """An operand's own dimensions added up before anything else happens to it."""
+    for part in comparison.plan.problem.parts:
+        ours, theirs = comparison.of_einsum(part)
+        moved = {name for one in theirs for name in one.arrays}
+        sums = [array.name for array in summed_operands(part).values() if array.name in moved]
+        if sums:
+            comparison.add(
+                "summed_first",
+                f"{comparison.target} multiplies by {' and '.join(sums)}, where the plan adds up while it "
+                f"multiplies: {_both(theirs, ours)}.",
+                ours,
+                theirs,
+            )
+
+
+def other_sums(comparison: Comparison) -> None:
+    """Partial sums over other axes: an operand is gathered or moved instead, or otherwise split."""
+    mesh = comparison.plan.problem.mesh
+    for part in comparison.plan.problem.parts:
+        result = part.result.name
+        summed = comparison.summed_over(result)
+        ours, theirs = comparison.of_einsum(part)
+        if summed is None or summed[0] == summed[1]:
+            continue
+        planned, added = summed
+        here, there = _moved_before(ours, part), _moved_before(theirs, part)
+        here, there = _instead(here, there, added - planned), _instead(there, here, planned - added)
+        if here and added > planned:
+            code = "reduced_not_gathered"
+            lead = (
+                f"the plan {_prepares(here)} before {_work(part)}, {comparison.target} {_on_pieces(part)} "
+                f"and adds partial sums of {result} over {listed_axes(added - planned, mesh)}"
+            )
+        elif there and added < planned:
+            code = "gathered_not_reduced"
+            lead = (
+                f"{comparison.target} {_prepares(there)} before {_work(part)}, the plan {_on_pieces(part)} "
+                f"and adds partial sums of {result} over {listed_axes(planned - added, mesh)}"
+            )
+        elif not ours or not theirs:
+            continue
+        else:
+            code = "other_sums"
+            here_over, there_over = (listed_axes(axes, mesh) or "no axis" for axes in summed)
+            lead = (
+                f"{comparison.target} splits the {_name(part)} otherwise, with partial sums of {result} "
+                f"over {there_over}, the plan over {here_over}"
+            )
+        comparison.add(code, f"{lead}: {_both(theirs, ours)}.", ours, theirs)
+
+
+def other_array(comparison: Comparison) -> None:
+    """One side moves an operand and the other another one, or the result after multiplying."""
+    target = comparison.target
+    for part in comparison.plan.problem.parts:
+        ours, theirs = _on_one_side(*comparison.of_einsum(part))
+        if not ours or not theirs:
+            continue
+        here, there = _moved_before(ours, part), _moved_before(theirs, part)
+        if here and there:
+            is_gathered = {one.op for one in (*here, *there)} == {"all-gather"}
+            code = "gathered_other_operand" if is_gathered else "other_operand"
+            lead = f"the plan {_prepares(here)} before {_work(part)}, {target} {_prepares(there)}"
+        elif here:
+            code = "result_not_operand"
+            lead = f"the plan {_prepares(here)} before {_work(part)}, {target} {_prepares(theirs)} after it"
+        elif there:
+            code = "operand_not_result"
+            lead = f"{target} {_prepares(there)} before {_work(part)}, the plan {_prepares(ours)} after it"
+        else:
+            continue
+        comparison.add(code, f"{lead}: {_both(theirs, ours)}.", ours, theirs)
+
+
+def other_split(comparison: Comparison) -> None:
+    """Several arrays of an einsum, one of which only one side moves."""
+    for part in comparison.plan.problem.parts:
+        ours, theirs = comparison.of_einsum(part)
+        alone = _on_one_side(ours, theirs)
+        if any(alone) and len({one.arrays for one in (*ours, *theirs)}) > 1:
+            comparison.add(
+                "other_split",
+                f"{comparison.target} splits the {_name(part)} of {_product(part)} otherwise: "
+                f"{_both(theirs, ours)}.",
+                ours,
+                theirs,
+            )
+
+
+def _name(part: Contraction) -> str:
+    """The name of an einsum's work: one operand is not multiplied by anything."""
+    return "multiplication" if len(part.operands) > 1 else "einsum"
+
+
+def _work(part: Contraction) -> str:
+    return "multiplying" if len(part.operands) > 1 else "its einsum"
+
+
+def _on_pieces(part: Contraction) -> str:
+    return "multiplies the pieces" if len(part.operands) > 1 else "works on the pieces"
+
+
+def _product(part: Contraction) -> str:
+    return " and ".join(operand.name for operand in part.operands)
+
+
+def _both(theirs: Sequence[ArrayTransfer], ours: Sequence[ArrayTransfer]) -> str:
+    return f"it {acts(theirs)}; the plan {acts(ours)}{cheaper(theirs, ours)}"
+
+
+def _prepares(several: Sequence[ArrayTransfer]) -> str:
+    """Such as "gathers A", "moves A and W"."""
+    gathers = {one.op for one in several} == {"all-gather"}
+    return f"{'gathers' if gathers else verb(several)} {arrays(several)}"
+
+
+def _moved_before(several: Sequence[ArrayTransfer], part: Contraction) -> list[ArrayTransfer]:
+    """Those of an einsum's operands."""
+    names = {array.name for array in part.operands}
+    return [one for one in several if names.issuperset(one.arrays)]
+
+
+def _instead(
+    several: Sequence[ArrayTransfer], others: Sequence[ArrayTransfer], axes: frozenset[str]
+) -> list[ArrayTransfer]:
+    """Those of arrays that the others leave as they are, at least over the axes."""
+
+    def alike(one: ArrayTransfer) -> list[ArrayTransfer]:
+        return [other for other in others if one.shares_array(other)]
+
+    return [
+        one
+        for one in several
+        if not alike(one)
+        or (one.base_axes & axes and not any(other.base_axes & axes for other in alike(one)))
+    ]
+
+
+def _on_one_side(
+    ours: Sequence[ArrayTransfer], theirs: Sequence[ArrayTransfer]
+) -> tuple[list[ArrayTransfer], list[ArrayTransfer]]:
+    """The transfers of arrays of which the other side has nothing left."""
+    mine, others = ({name for one in side for name in one.arrays} for side in (ours, theirs))
+    return [one for one in ours if not others & {*one.arrays}], [
+        one for one in theirs if not mine & {*one.arrays}
+    ]

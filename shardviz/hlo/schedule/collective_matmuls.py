@@ -1,0 +1,440 @@
+"""Finds the collective matmuls of a module: what goes around a ring, one device at a time, beside matmuls.
+
+A permute belongs to one when it sends everybody's array to a neighbour on a ring, and
+
+- what arrives is an operand of a matmul, and so is the array with which the ring began: that is an
+  all-gather whose pieces are multiplied as they come; or
+- what arrives is added to the result of a matmul that owes it nothing: that is a reduce-scatter whose sums
+  grow on their way.
+
+What arrives from a device may be sent on by the next permute or by the next round of a loop. Ring attention
+is two of them: its keys and its values are gathered, and multiplied as they come.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Set
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from math import prod
+from typing import NamedTuple
+
+from shardviz.errors import NotationError
+from shardviz.hlo.collective import Collective, CollectiveMatmul
+from shardviz.hlo.groups.group_text import parse_pairs
+from shardviz.hlo.groups.replica_groups import Lists
+from shardviz.hlo.text.call_graph import Call
+from shardviz.hlo.text.computation import Computation
+from shardviz.hlo.text.instruction import Instruction
+from shardviz.hlo.text.instruction_lines import InstructionLines
+from shardviz.hlo.text.value_flow import Value, ValueFlow, sizes
+
+MAX_TERMS = 16
+"""No more operands of one instruction than this are asked whether they are products."""
+_JOINS = ("concatenate", "pad", "fusion")
+"""Opcodes that put pieces side by side; the result is larger than a piece."""
+_SUMS = ("add", "fusion")
+_FETCHES = ("slice-start", "slice-done")
+_PARTS = ("slice", "dynamic-slice", *_FETCHES)
+_JOINED = 'custom_call_target="ConcatBitcast"'
+"""The parts of an array, fetched one by one, as the array again."""
+MAX_ALONE = 8
+"""A chain is joined with one of the last few that go the other way."""
+
+
+class Permute(NamedTuple):
+    """A permute of a module: its record, its line, and the computation that it stands in."""
+
+    record: Collective
+    instruction: Instruction
+    home: Computation
+
+
+@dataclass
+class Ring:
+    """A permute around a ring, and what was found of it."""
+
+    value: Value
+    permute: Permute
+    pairs: Lists
+    op: str = ""
+    """The collective that it is a piece of, "" where it is a permute and no more."""
+    earlier: set[Value] = field(default_factory=set)
+    """The permutes whose result it sends on."""
+    met: set[Value] = field(default_factory=set)
+    """The permutes whose result is added to what it brings."""
+    origins: frozenset[Value] = frozenset()
+    """What it sends that no permute brought."""
+    sent: frozenset[Value] = frozenset()
+    """The values that it sends, under all their names."""
+    matmuls: set[Value] = field(default_factory=set)
+    sums: dict[Value, set[Value]] = field(default_factory=dict)
+    """What is made by adding to what arrives, and the matmuls whose products are added."""
+    rounds: int | None = 1
+    """How often it runs until what is sent is around; None where the loop's length is unknown."""
+
+    def added_before(self, rings: Iterable[Ring]) -> set[Value]:
+        """The matmuls whose products are added to what it brings, before one of `rings` sends the sum on."""
+        origins = (origin for ring in rings for origin in ring.origins)
+        return {matmul for origin in origins for matmul in self.sums.get(origin, ())}
+
+
+@dataclass
+class Chain:
+    """Permutes that send the same data on and on; or two such chains, one in each direction."""
+
+    rings: list[Ring]
+    pieces: int = 1
+    """How many parts of an array are on their way, each around the whole ring."""
+
+    @property
+    def directions(self) -> set[Lists]:
+        return {ring.pairs for ring in self.rings}
+
+    @property
+    def origins(self) -> set[Value]:
+        return {origin for ring in self.rings for origin in ring.origins}
+
+    @property
+    def group_size(self) -> int:
+        """The devices among which the data goes around."""
+        reached = {self.rings[0].pairs[0][0]}
+        targets = [_targets(pairs) for pairs in self.directions]
+        waiting = [*reached]
+        while waiting:
+            device = waiting.pop()
+            for each in {target.get(device, device) for target in targets} - reached:
+                reached.add(each)
+                waiting.append(each)
+        return len(reached)
+
+    @property
+    def hops(self) -> int | None:
+        """How many permutes run until what is sent is around, None where a loop's length is unknown."""
+        counts = [ring.rounds for ring in self.rings]
+        return None if None in counts else sum(count or 0 for count in counts)
+
+    @property
+    def goes_around(self) -> bool:
+        """Whether every device's array reaches all others."""
+        return self.hops is None or self.hops >= self.group_size - 1
+
+
+def collective_matmuls(
+    permutes: Iterable[Permute], lines: InstructionLines, calls: Iterable[Call]
+) -> tuple[CollectiveMatmul, ...]:
+    """The collective matmuls that the `permutes` of a module make up, in program order."""
+    rings = {}
+    for permute in permutes:
+        pairs = ring_pairs(permute.instruction.attributes.get("source_target_pairs", ""))
+        if pairs:
+            value = Value(permute.home.start, permute.instruction.name)
+            rings[value] = Ring(value, permute, pairs)
+    if not rings:
+        return ()
+    homes = {ring.permute.home for ring in rings.values()}
+    inner = {call.callee: call for call in calls if call.callee in {home.start for home in homes}}
+    homes |= {lines.computations.around(call.position) for call in inner.values()}
+    rounds = {start: call.times for start, call in inner.items()}
+    flow = ValueFlow(lines, homes)
+    rings = {value: ring for value, ring in rings.items() if value in flow}
+    return tuple(_Search(rings, flow, rounds).found())
+
+
+class _Search:
+    """Sorts the rings of one module into collective matmuls."""
+
+    def __init__(self, rings: dict[Value, Ring], flow: ValueFlow, rounds: dict[int, int | None]) -> None:
+        self._rings = rings
+        self._rounds = rounds
+        self._flow = flow
+        self._multiplied_by: dict[Value, frozenset[Value]] = {}
+        self._order = {value: number for number, value in enumerate(rings)}
+
+    def found(self) -> Iterator[CollectiveMatmul]:
+        """Every collective matmul, in the order of their first permutes."""
+        for ring in self._rings.values():
+            self._look_back(ring)
+            self._look_ahead(ring)
+        sums = {each for each, ring in self._rings.items() if ring.op == "reduce-scatter"}
+        for ring in self._rings.values():
+            if not ring.op and not sums.isdisjoint(self._linked(ring)) and self._meets(ring, sums):
+                ring.op = "reduce-scatter"
+        for chain in joined(self._chains()):
+            record = self._record(chain)
+            if record is not None:
+                yield record
+
+    def _look_back(self, ring: Ring) -> None:
+        """What it sends, and where that is from."""
+        sent = [self._flow.back(source, self._flow.is_move) for source in self._flow.sources(ring.value)]
+        found = {value for values in sent for value in values}
+        ring.earlier = {value for value in found if value in self._rings}
+        ring.sent = frozenset(found - ring.earlier)
+        ring.origins = frozenset(value for value in ring.sent if self._begins(value))
+
+    def _begins(self, value: Value) -> bool:
+        """Whether it is made here, or comes from a computation around that nobody looks into."""
+        return not self._flow.is_move(value) or not self._flow.sources(value)
+
+    def _look_ahead(self, ring: Ring) -> None:
+        """What is done with what arrives."""
+        arrived = self._flow.ahead(ring.value, self._flow.is_move)
+        for user in [value for value, passed in arrived.items() if not passed]:
+            if self._multiplies(user, arrived):
+                ring.matmuls.add(user)
+            elif added := self._added(user, {*arrived, *ring.sent}):
+                ring.op = "reduce-scatter"
+                ring.sums[user] = added
+                ring.matmuls |= added
+                ring.met.update(value for value in self._others(user, arrived) if value in self._rings)
+            else:
+                ring.matmuls |= self._multiplied_together(user, ring.value)
+        if ring.matmuls:
+            ring.op = ring.op or "all-gather"
+
+    def _meets(self, ring: Ring, sums: Collection[Value]) -> bool:
+        """Whether it is the last of a ring in two directions, which brings the sum of one to the other's."""
+        arrived = self._flow.ahead(ring.value, self._flow.is_move)
+        return any(
+            earlier in sums
+            for user, passed in arrived.items()
+            if not passed and self._flow.line(user).opcode in _SUMS and not self._is_larger(user, ring.value)
+            for other in self._others(user, arrived)
+            for source in self._flow.sources(other)[:MAX_TERMS]
+            for earlier in self._flow.back(source, self._flow.is_move)
+        )
+
+    def _multiplied_together(self, user: Value, piece: Value) -> frozenset[Value]:
+        """The matmuls of an array that an instruction makes of a piece and others beside it."""
+        is_join = self._flow.line(user).opcode in _JOINS and not self._flow.is_matmul(user)
+        if not is_join or not self._is_larger(user, piece):
+            return frozenset()
+        whole = self._flow.ahead(user, self._is_joined)
+        return frozenset(value for value in whole if self._multiplies(value, whole))
+
+    def _is_joined(self, value: Value) -> bool:
+        """Whether a value is its source, or that and what was padded to stand beside it."""
+        return self._flow.is_move(value) or self._flow.line(value).opcode == "maximum"
+
+    def _is_larger(self, one: Value, other: Value) -> bool:
+        """Whether the first array of one result has more elements than that of another."""
+        return prod(sizes(self._flow.line(one))) > prod(sizes(self._flow.line(other)))
+
+    def _multiplies(self, user: Value, values: Collection[Value]) -> bool:
+        """Whether a matmul multiplies one of the values."""
+        if not self._flow.is_matmul(user):
+            return False
+        line = self._flow.line(user)
+        names = self._flow.lines.operands(line)
+        return any(
+            Value(user.home, name) in values
+            for number in self._flow.lines.factors(line)
+            for name in names[number : number + 1]
+        )
+
+    def _added(self, user: Value, sums: Set[Value]) -> set[Value]:
+        """The matmuls to whose result an instruction adds one of the `sums`; none if they are made of it."""
+        found = {user} if self._flow.is_matmul(user) else set()
+        if not found and self._flow.line(user).opcode in _SUMS:
+            found = {value for value in self._others(user, sums) if self._flow.is_matmul(value)}
+        return set() if any(self._depends(value, sums) for value in found) else found
+
+    def _depends(self, matmul: Value, values: Set[Value]) -> bool:
+        """Whether what a matmul multiplies is made of one of the values, in the same round of a loop."""
+        line = self._flow.line(matmul)
+        names = self._flow.lines.operands(line)
+        factors = {name for number in self._flow.lines.factors(line) for name in names[number : number + 1]}
+        return any(
+            not values.isdisjoint(self._flow.back(source, self._is_made))
+            for source in self._flow.sources(matmul)
+            if source.name in factors
+        )
+
+    def _is_made(self, value: Value) -> bool:
+        """Whether a value comes from others of its own computation."""
+        return self._flow.line(value).opcode not in ("parameter", "while")
+
+    def _is_part(self, value: Value) -> bool:
+        """Whether a value is a part of its source, or all of it, or the parts of one that were fetched."""
+        return self._is_fetched(value) or self._flow.line(value).opcode in _PARTS
+
+    def _is_fetched(self, value: Value) -> bool:
+        """Whether a value is its source, at once or fetched in parts and put together again."""
+        if self._flow.is_move(value):
+            return True
+        line = self._flow.line(value)
+        return line.opcode in _FETCHES or self._flow.lines.text.find(_JOINED, line.inside, line.stop) >= 0
+
+    def _others(self, user: Value, values: Collection[Value]) -> set[Value]:
+        """What an instruction takes beside the values, back to where it, or what it is a part of, is made."""
+        return {
+            each
+            for source in self._flow.sources(user)[:MAX_TERMS]
+            if source not in values
+            for each in self._flow.back(source, self._is_part)
+        }
+
+    def _chains(self) -> list[Chain]:
+        """The permutes that hang together, in program order.
+
+        A sum may begin with zeros, which are sent on before anything is added to them. XLA sends them once
+        for all sums of one shape: such a permute begins several chains.
+        """
+        linked = {value: self._linked(ring) for value, ring in self._rings.items() if ring.op}
+        first = {
+            value: ring for value, ring in self._rings.items() if ring.sums and linked[value] <= ring.met
+        }
+        chain_of: dict[Value, Chain] = {}
+        for value in [value for value in linked if value not in first]:
+            ring = self._rings[value]
+            begun_by = [first[each] for each in linked[value] & first.keys()]
+            products = {matmul for each in begun_by for matmul in each.added_before([ring])}
+            others = [chain_of[each] for each in linked[value] - first.keys() | products if each in chain_of]
+            chains = {id(other): other for other in others if other.rings[0].op == ring.op}.values()
+            chain = max(chains, key=lambda other: len(other.rings), default=Chain([]))
+            for other in chains:
+                if other is not chain:
+                    chain.rings += other.rings
+                    chain_of.update((each, chain) for each, its in chain_of.items() if its is other)
+            chain.rings.append(ring)
+            chain_of.update((each, chain) for each in {value, *products})
+        found = [*{id(chain): chain for chain in chain_of.values()}.values()]
+        for value, ring in first.items():
+            begun = [chain for chain in found if any(value in linked[each.value] for each in chain.rings)]
+            for chain in begun:
+                chain.rings.append(replace(ring, matmuls=ring.added_before(chain.rings)))
+            if not begun:
+                found.append(Chain([ring]))
+        for chain in found:
+            self._count_rounds(chain)
+        return sorted(found, key=lambda chain: min(self._order[ring.value] for ring in chain.rings))
+
+    def _count_rounds(self, chain: Chain) -> None:
+        """How often each runs until the array is around: a loop counts that sends on what the round before it
+        has brought. One around all of it, over the layers of a model, has nothing to do with it."""
+        members = {ring.value for ring in chain.rings}
+        loops = {
+            ring.value.home
+            for ring in chain.rings
+            for value in (self._linked(ring) - ring.met) & members
+            if value.home == ring.value.home and self._order[value] >= self._order[ring.value]
+        }
+        for ring in chain.rings:
+            ring.rounds = self._rounds.get(ring.value.home, 1) if ring.value.home in loops else 1
+
+    def _linked(self, ring: Ring) -> set[Value]:
+        """The permutes whose data it sends on, or a sum with it, and those that it meets."""
+        if ring.op == "all-gather":
+            return ring.earlier
+        added_to = {
+            value
+            for origin in ring.origins
+            for source in self._flow.sources(origin)[:MAX_TERMS]
+            for value in self._flow.back(source, self._flow.is_move)
+            if value in self._rings
+        }
+        return ring.earlier | ring.met | added_to
+
+    def _record(self, chain: Chain) -> CollectiveMatmul | None:
+        rings = sorted(chain.rings, key=lambda ring: self._order[ring.value])
+        first = rings[0].permute.record
+        op = rings[0].op
+        matmuls = {matmul for ring in rings for matmul in ring.matmuls}
+        if op == "reduce-scatter":
+            matmuls |= {origin for origin in chain.origins if self._flow.is_matmul(origin)}
+        else:
+            sent = {value for ring in rings if ring.origins for value in ring.sent}
+            own = {matmul for value in sent for matmul in self._multiplied(value)}
+            if not own:
+                return None
+            matmuls |= own
+        is_interleaved = len(matmuls) > 1 or any(ring.rounds != 1 for ring in rings)
+        if not chain.goes_around or not is_interleaved:
+            return None
+        hops = [ring.permute.record for ring in rings]
+        carried = [None if each.count is None else each.count * each.wire_bytes for each in hops]
+        return CollectiveMatmul(
+            op=op,
+            axes=first.axes,
+            directions=min(len(chain.directions), 2),
+            group_size=chain.group_size,
+            permutes=tuple(each.name for each in hops),
+            matmuls=tuple(
+                value.name for value in sorted(matmuls, key=lambda value: self._flow.line(value).start)
+            ),
+            bytes=chain.group_size * first.bytes * chain.pieces,
+            wire_bytes=None if None in carried else sum(each or 0 for each in carried),
+            source=hops[-1].source,
+        )
+
+    def _multiplied(self, value: Value) -> frozenset[Value]:
+        """The matmuls that multiply a value, under whatever name, alone or beside others."""
+        if value not in self._multiplied_by:
+            names = self._flow.ahead(value, self._is_fetched)
+            found = {user for user in names if self._multiplies(user, names)}
+            found.update(*(self._multiplied_together(user, value) for user in names))
+            self._multiplied_by[value] = frozenset(found)
+        return self._multiplied_by[value]
+
+
+@lru_cache(maxsize=256)
+def ring_pairs(text: str) -> Lists:
+    """Pairs in which every device sends once and receives once, around rings of one size; else none."""
+    try:
+        pairs = parse_pairs(text)
+    except NotationError:
+        return ()
+    target = _targets(pairs)
+    if len(target) != len(pairs) or target.keys() != set(target.values()):
+        return ()
+    return pairs if len({*_ring_sizes(target), 1}) == 2 else ()
+
+
+def _targets(pairs: Lists) -> dict[int, int]:
+    return {pair[0]: pair[1] for pair in pairs}
+
+
+def _ring_sizes(target: dict[int, int]) -> set[int]:
+    sizes, seen = set(), set()
+    for device in target:
+        size = 0
+        while device not in seen:
+            seen.add(device)
+            device, size = target[device], size + 1
+        sizes.add(size or 1)
+    return sizes
+
+
+def joined(chains: Iterable[Chain]) -> list[Chain]:
+    """Chains in opposite directions that carry one array between them, as one."""
+    found: dict[int, Chain] = {}
+    alone: dict[tuple[object, ...], list[int]] = defaultdict(list)
+    for number, chain in enumerate(chains):
+        record = chain.rings[0].permute.record
+        waiting = alone[chain.rings[0].op, record.operand_shape, record.dtype]
+        others = [each for each in waiting if _are_opposite(found[each], chain)]
+        begun_alike = [each for each in others if not found[each].origins.isdisjoint(chain.origins)]
+        of_a_line = [each for each in others if found[each].rings[0].permute.record.source == record.source]
+        place = next(iter(begun_alike or of_a_line[-1:]), None)
+        if place is None:
+            found[number] = chain
+            waiting.append(number)
+            del waiting[:-MAX_ALONE]
+            continue
+        waiting.remove(place)
+        other = found[place]
+        whole = other.goes_around and chain.goes_around
+        if None in (other.hops, chain.hops):
+            whole = other.origins.isdisjoint(chain.origins)
+        # Each goes all the way around with a half, or each goes half the way with the whole.
+        found[place] = Chain(other.rings + chain.rings, 2 if whole else 1)
+    return list(found.values())
+
+
+def _are_opposite(one: Chain, other: Chain) -> bool:
+    turned = {tuple(sorted((target, source) for source, target in pairs)) for pairs in one.directions}
+    return one.directions.isdisjoint(other.directions) and turned == {
+        tuple(sorted(pairs)) for pairs in other.directions
+    }

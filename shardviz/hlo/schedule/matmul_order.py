@@ -1,0 +1,111 @@
+"""The place of collectives among a program's matmuls: after how many of them each begins.
+
+Counted are instructions that multiply matrices, fused ones too, in program order, each once however often it
+runs. The partial matmuls of a collective matmul count as the one that they are parts of.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from shardviz.hlo.collective import Collective, CollectiveMatmul, MatmulOrder
+from shardviz.hlo.text.computation import Computation, Computations
+from shardviz.hlo.text.instruction_lines import InstructionLine, InstructionLines
+from shardviz.hlo.text.normal_form import normal_form
+
+_ENTRY = re.compile(r"^ENTRY [^\n]*+\n", re.MULTILINE)
+_CONTROL = ("while", "call", "conditional")
+_WRAPPERS = ("fusion", "async-start")
+_BODIES = re.compile(
+    r" (?:body|to_apply|true_computation|false_computation)=%?([^\s,(){}]++)"
+    r"| branch_computations=\{([^{}]*+)\}"
+)
+
+
+def with_matmul_order(
+    text: str, collectives: Iterable[Collective], matmuls: Iterable[CollectiveMatmul]
+) -> tuple[Collective, ...]:
+    """The collectives that `read_hlo` found in a text, each with its `matmul_order`.
+
+    None where the text has no entry computation, or does not lead from there to the collective.
+    """
+    parts = {name: matmul for matmul in matmuls for name in matmul.matmuls}
+    order = _ProgramOrder(normal_form(text).computations, parts)
+    collectives = tuple(collectives)
+    before = order.matmuls_before({each.name for each in collectives})
+    return tuple(
+        replace(each, matmul_order=MatmulOrder(before[each.name], order.count))
+        if each.name in before
+        else each
+        for each in collectives
+    )
+
+
+class _ProgramOrder:
+    """The program from its entry on, as it runs: into loops, calls and branches, each once."""
+
+    def __init__(self, computations: Computations, parts: dict[str, CollectiveMatmul]) -> None:
+        self.count = 0
+        self._text = computations.text
+        self._computations = computations
+        self._lines = InstructionLines(self._text, computations)
+        self._parts = parts
+        self._counted: set[CollectiveMatmul] = set()
+        self._inside: dict[int, int] = {}
+
+    def matmuls_before(self, wanted: set[str]) -> dict[str, int]:
+        """How many matmuls come before each of some instructions, by name; `count` is then that of all."""
+        found: dict[str, int] = {}
+        for line in self._in_order():
+            names = [line.name]
+            callee = self._lines.callee(line) if line.opcode in _WRAPPERS else None
+            if callee is not None:
+                names += [inner.name for inner in self._lines.of(callee)]
+            for name in wanted.intersection(names):
+                found.setdefault(name, self.count)
+            if line.opcode not in _CONTROL:
+                whole = self._parts.get(line.name)
+                if whole is None:
+                    self.count += self._matmuls_of(line)
+                elif whole not in self._counted:
+                    self.count += 1
+                    self._counted.add(whole)
+        return found
+
+    def _matmuls_of(self, line: InstructionLine) -> int:
+        """How many matmuls an instruction is: a fusion may hold several."""
+        callee = self._lines.callee(line) if line.opcode in _WRAPPERS else None
+        if callee is None:
+            return int(self._lines.is_matmul(line))
+        if callee.start not in self._inside:
+            self._inside[callee.start] = 0  # for a text that goes in circles
+            if self._lines.multiplies(callee):
+                self._inside[callee.start] = sum(map(self._matmuls_of, self._lines.of(callee)))
+        return self._inside[callee.start]
+
+    def _in_order(self) -> Iterator[InstructionLine]:
+        entry = _ENTRY.search(self._text)
+        if entry is None:
+            return
+        home = self._computations.around(entry.end())
+        seen, running = {home.start}, [iter(self._lines.of(home))]
+        while running:
+            line = next(running[-1], None)
+            if line is None:
+                running.pop()
+                continue
+            yield line
+            bodies = [body for body in self._bodies(line) if body.start not in seen]
+            seen.update(body.start for body in bodies)
+            running += [iter(self._lines.of(body)) for body in reversed(bodies)]
+
+    def _bodies(self, line: InstructionLine) -> list[Computation]:
+        if line.opcode not in _CONTROL:
+            return []
+        names: list[str] = []
+        for one, several in _BODIES.findall(self._text[line.inside : line.stop]):
+            names += [one] if one else [name.strip().removeprefix("%") for name in several.split(",")]
+        found = (self._computations.named(name, line.start) for name in names)
+        return [body for body in found if body is not None]

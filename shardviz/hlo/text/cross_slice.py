@@ -1,0 +1,137 @@
+"""Collectives between TPU slices: a `send` and a `recv` to the data-center network that belong together.
+
+The text of a program on several slices is that of one slice. What crosses to the others is a pair with
+``_xla_megascale_transfer_type="ALL_REDUCE"`` (or another) and one ``_xla_host_transfer_rendezvous``. Its
+``_xla_megascale_target`` says who meets whom: ``"{1,2}x{0:15}"`` is devices 0 to 15 of slice 1, each with
+that of the same number of slice 2; ``{{100003,200003},...}`` and ``{{100003->200003},...}`` list them, slice
+s having the ids from s * 100000 on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from shardviz.errors import NotationError
+from shardviz.hlo.groups.replica_groups import Lists, check_listable
+from shardviz.hlo.text.computation import Computation, line_at
+from shardviz.hlo.text.instruction import Instruction
+
+OPS_BETWEEN = {
+    "ALL_REDUCE": "all-reduce",
+    "ALL_GATHER": "all-gather",
+    "REDUCE_SCATTER": "reduce-scatter",
+    "ALL_TO_ALL": "all-to-all",
+    "ONE_TO_ONE": "collective-permute",
+}
+MAX_TARGETS = 1000
+"""No more lines than this are asked how many slices there are."""
+
+_IDS_OF_A_SLICE = 100_000
+_KEY = "_xla_megascale_target="
+_TYPE = re.compile(r'_xla_megascale_transfer_type="([A-Z_]{1,40})"')
+_MEETING = re.compile(r'_xla_host_transfer_rendezvous="([^"]{1,400})"')
+_TARGET = re.compile(rf'{_KEY}("[^"]*+"|\{{(?:\{{[\d,>\- ]*+\}},? ?)*+\}})')
+_PRODUCT = re.compile(r'"\{([\d, ]++)\}x\{([\d,: ]++)\}"')
+_LIST = re.compile(r"\{([\d,>\- ]++)\}")
+_NUMBER = re.compile(r"\d{1,15}")
+_RANGE = re.compile(r" *(\d{1,9})(?::(\d{1,9}))? *")
+
+
+class CrossSliceTransfer(NamedTuple):
+    """What a send carries to other slices, and the recv that it is a pair with."""
+
+    op: str
+    target: str
+    send: Instruction
+    recv: Instruction
+
+
+class CrossSliceTransfers:
+    """The pairs of one text by the position of the send."""
+
+    def __init__(self, text: str, collectives: Mapping[Computation, Mapping[int, Instruction]]) -> None:
+        self._pairs: dict[int, CrossSliceTransfer] = {}
+        waiting: dict[tuple[int, str], int] = {}
+        repeated = set()
+        every = ((home, *each) for home, lines in collectives.items() for each in lines.items())
+        for home, position, instruction in every:
+            if instruction.opcode not in ("send", "recv"):
+                continue
+            line = line_at(text, position)
+            kind, meeting = _TYPE.search(text, *line), _MEETING.search(text, *line)
+            if kind is None or kind[1] not in OPS_BETWEEN:
+                continue
+            # The name of the meeting comes late; until then the two have one token.
+            token = instruction.operands.rstrip(")").rpartition(" ")[2]
+            key = home.start, meeting[1] if meeting else token
+            other = waiting.pop(key, None)
+            if other is None or collectives[home][other].opcode == instruction.opcode:
+                waiting[key] = position
+                continue
+            send, recv = (position, other) if instruction.opcode == "send" else (other, position)
+            target = _TARGET.search(text, *line)
+            self._pairs[send] = CrossSliceTransfer(
+                OPS_BETWEEN[kind[1]],
+                target[1] if target else "",
+                collectives[home][send],
+                collectives[home][recv],
+            )
+            repeated.add(recv)
+        self.repeated = frozenset(repeated)
+        """Positions of lines that are the other half of a pair."""
+
+    def at(self, position: int) -> CrossSliceTransfer | None:
+        """The pair whose send begins at a position."""
+        return self._pairs.get(position)
+
+
+def slices_named(text: str) -> int:
+    """How many slices the transfers of a text name; 1 where nothing crosses."""
+    most, position = 1, 0
+    for _ in range(MAX_TARGETS):
+        position = text.find(_KEY, position)
+        if position < 0:
+            break
+        target = _TARGET.match(text, position)
+        position += len(_KEY)
+        if target is None:
+            continue
+        product = _PRODUCT.fullmatch(target[1])
+        numbers = map(int, _NUMBER.findall(product[1] if product else target[1]))
+        most = max(most, *(number if product else number // _IDS_OF_A_SLICE for number in numbers), 1)
+    return min(most, _IDS_OF_A_SLICE)
+
+
+def device_numbers(target: str, devices_per_slice: int) -> Lists:
+    """Who meets whom, as device numbers that count slice by slice.
+
+    Raises `NotationError` for a target that cannot be read or names a device that a slice does not have.
+    """
+    product = _PRODUCT.fullmatch(target)
+    if product is None:
+        ids = [tuple(map(int, _NUMBER.findall(group))) for group in _LIST.findall(target)]
+        pairs = [tuple(divmod(each, _IDS_OF_A_SLICE) for each in group) for group in ids]
+    else:
+        slices = tuple(map(int, _NUMBER.findall(product[1])))
+        pairs = [tuple((number, device) for number in slices) for device in _devices(product[2])]
+    if not pairs or any(
+        number < 1 or device >= devices_per_slice for group in pairs for number, device in group
+    ):
+        raise NotationError("the devices of these slices cannot be told", target, 0, len(target))
+    return tuple(
+        tuple((number - 1) * devices_per_slice + device for number, device in group) for group in pairs
+    )
+
+
+def _devices(text: str) -> list[int]:
+    """``0:3,8`` is 0, 1, 2, 3, 8."""
+    found: list[int] = []
+    for part in text.split(","):
+        match = _RANGE.fullmatch(part)
+        if match is not None:
+            first, last = int(match[1]), int(match[2] or match[1])
+            check_listable(len(found) + last - first)
+            found.extend(range(first, last + 1))
+    return found

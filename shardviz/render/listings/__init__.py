@@ -1,1 +1,0 @@
-"""Programs of any length as pages of lines that are drawn one by one."""

@@ -1,0 +1,318 @@
+"""A plan: its arrays as pictures, its numbered steps with their reasons; and plans ranked by what they send.
+
+Every block of an array has a number, which gives it its colour and glyph in all views.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+
+from rich.style import Style
+from rich.text import Text
+
+from shardviz.errors import plural
+from shardviz.notation import SpecPart, write_specs
+from shardviz.planner.decided import Parts, decided_parts
+from shardviz.planner.plan import LOCAL_OPS, Plan, Step
+from shardviz.planner.problem import Problem
+from shardviz.planner.search import Candidate
+from shardviz.planner.work_split import CASES
+from shardviz.render.caption import axes_text, caption_cells, mesh_text, notes, repetition, spec_text
+from shardviz.render.layouts.layout_canvas import array_lines
+from shardviz.render.lines import columns, records, sentence, table
+from shardviz.render.palette import Palette
+from shardviz.render.units import exact_bytes, human_bytes
+from shardviz.sharding import Layout, Mesh
+from shardviz.stepping.plan_step import StepCost
+
+RIGHT = frozenset({3, 4})
+MARK = "▌"
+"""Stands before every line of the chosen step."""
+MORE = " …"
+INDENT, REASON_INDENT = 1, 4
+NO_COSTS: Mapping[int, StepCost] = {}
+
+
+def headline(problem: Problem, width: int, palette: Palette) -> list[Text]:
+    """The einsums and the mesh: ``bd,df->bf   mesh X=2, Y=4, 8 devices``."""
+    einsums = Text("; ".join(str(part.einsum) for part in problem.parts), "bold")
+    return table([[einsums, Text.assemble("mesh ", mesh_text(problem.mesh, palette))]], width)
+
+
+def question_view(plan: Plan, width: int, palette: Palette, with_pictures: bool = True) -> list[Text]:
+    """Every part of the chain: the pictures of its arrays, then a line of words for each."""
+    parts = numbered_parts(plan)
+    lines: list[Text] = []
+    if with_pictures:
+        lines = [*array_lines(parts, width, palette), *repetition(count_of(parts), palette), Text()]
+    arrays = {str(layout): layout for part in parts for layout, _ in part}
+    lines += table([caption_cells(layout, palette) for layout in arrays.values()], width)
+    for layout in arrays.values():
+        for note in notes(layout):
+            lines += sentence(note, width)
+    return lines
+
+
+def explain_view(plan: Plan, width: int, palette: Palette, with_pictures: bool = True) -> list[Text]:
+    """Headline, pictures unless they are left out, shares, and the plan, with blank lines between."""
+    return [
+        *headline(plan.problem, width, palette),
+        Text(),
+        *question_view(plan, width, palette, with_pictures),
+        Text(),
+        *plan_view(plan, width, palette),
+    ]
+
+
+def plan_view(plan: Plan, width: int, palette: Palette) -> list[Text]:
+    """The case, the steps with their reasons, and what a device sends in all."""
+    return StepsPicture(plan, width, palette).lines()[0]
+
+
+def case_lines(plan: Plan, width: int) -> list[Text]:
+    """The textbook's case of each part, with its meaning."""
+    lines = sentence("; ".join(plan.cases), width, lead="plan  ", style="bold")
+    for case, meaning in CASES.items():
+        if any(case in named for named in plan.cases):
+            lines += sentence(f"{case}: {meaning}", width, INDENT, style="dim")
+    return lines
+
+
+def step_lines(plan: Plan, number: int, width: int, palette: Palette) -> list[Text]:
+    """One step of the plan, numbered as there, with its reason."""
+    step = plan.steps[number - 1]
+    lines = records([step_cells(number, step, plan, palette)], width, INDENT)
+    return [*lines, *sentence(step.reason, width, REASON_INDENT)]
+
+
+def totals(plan: Plan) -> str:
+    """The cost of the plan: ``1 collective; each device sends 98,304 bytes (96 KiB)``.
+
+    Another way than the plan's may send less: so this is no bound for a target's answer.
+    """
+    count = len(plan.collectives)
+    if not count:
+        return "no collective: nothing is sent"
+    sent = exact_bytes(plan.wire_bytes)
+    if plan.wire_bytes >= 1024:
+        sent += f" ({human_bytes(plan.wire_bytes)})"
+    return f"{plural(count, 'collective')}; each device sends {sent}"
+
+
+def step_cells(number: int, step: Step, plan: Plan, palette: Palette) -> list[Text]:
+    """Number, op, the array as the step leaves it, and of a collective the bytes and those sent."""
+    mesh = plan.problem.mesh
+    cells = [Text(f"{number}"), _op(step, mesh, palette), _becomes(step, plan, palette)]
+    if step.op not in LOCAL_OPS:
+        cells += [Text(exact_bytes(step.bytes)), Text(f"{step.wire_bytes:,} sent", "dim")]
+    return cells
+
+
+def _op(step: Step, mesh: Mesh, palette: Palette) -> Text:
+    if step.einsum is not None:
+        return Text.assemble((step.op, "bold"), f" {step.einsum}")
+    text = Text.assemble((step.op, "bold"), f" {step.array}")
+    return text.append(" over ").append_text(axes_text(step.axes, mesh, palette)) if step.axes else text
+
+
+def _becomes(step: Step, plan: Plan, palette: Palette) -> Text:
+    """The array as the step leaves it."""
+    dims = next(
+        array.dims
+        for part in plan.problem.parts
+        for array in (*part.operands, part.result)
+        if array.name == step.array
+    )
+    return Text("→ ").append_text(spec_text(step.array, dims, step.to_spec, plan.problem.mesh, palette))
+
+
+class StepsPicture:
+    """A plan in lines of at most `width` columns; what does not change with the choice is made once."""
+
+    def __init__(self, plan: Plan, width: int, palette: Palette) -> None:
+        self._plan = plan
+        self._width = width
+        self._palette = palette
+
+    def lines(
+        self, chosen: int = 0, costs: Mapping[int, StepCost] = NO_COSTS, height: int | None = None
+    ) -> tuple[list[Text], range]:
+        """All lines, and which of them are those of step `chosen`, from 1; with 0 no step is.
+
+        The reason of that step is told in full. Where all lines are more than `height`, if there is a limit,
+        as many of the other reasons are cut to a line as that takes, the last ones first. `costs` are those
+        of the steps of which they are known.
+        """
+        lines, last = [*self._case], self._totals(costs)
+        blocks = [self._block(number, costs, bool(chosen)) for number in range(1, len(self._heads) + 1)]
+        excess = 0
+        if height is not None:
+            excess = len(lines) + len(last) + sum(len(whole) for whole, _ in blocks) - height
+        shown = []
+        for number, (whole, cut) in reversed([*enumerate(blocks, 1)]):
+            is_cut = excess > 0 and number != chosen
+            excess -= (len(whole) - len(cut)) * is_cut
+            shown.append(cut if is_cut else whole)
+        place = range(0)
+        for number, block in enumerate(reversed(shown), 1):
+            if number == chosen:
+                place = range(len(lines), len(lines) + len(block))
+            lines += map(_marked, block) if number == chosen else block
+        return [*lines, *last], place
+
+    def _block(
+        self, number: int, costs: Mapping[int, StepCost], is_dim: bool
+    ) -> tuple[list[Text], list[Text]]:
+        """The lines of a step with its reason and what it costs; and with the reason cut to a line."""
+        head, style = self._heads[number - 1], "dim" if is_dim else ""
+        reason = sentence(self._plan.steps[number - 1].reason, self._width, REASON_INDENT, style=style)
+        whole = [*head, *reason]
+        if number in costs:
+            whole += sentence(cost_words(costs[number]), self._width, REASON_INDENT, style="dim")
+        return whole, [*head, *_cut(reason, self._width)]
+
+    @cached_property
+    def _case(self) -> list[Text]:
+        return case_lines(self._plan, self._width)
+
+    @cached_property
+    def _heads(self) -> list[list[Text]]:
+        """The first line of every step, or more where it is wide: what it does to which array."""
+        rows = [
+            step_cells(number, step, self._plan, self._palette)
+            for number, step in enumerate(self._plan.steps, 1)
+        ]
+        aligned = columns(rows, self._width, INDENT, RIGHT)
+        if aligned is not None:
+            return [[line] for line in aligned]
+        return [records([row], self._width, INDENT) for row in rows]
+
+    def _totals(self, costs: Mapping[int, StepCost]) -> list[Text]:
+        """The bytes that a device sends in all, beside the least."""
+        lines = sentence(totals(self._plan), self._width, INDENT)
+        moving = [number for number, step in enumerate(self._plan.steps, 1) if step.op not in LOCAL_OPS]
+        if len(moving) > 1 and all(number in costs for number in moving):
+            known = [costs[number] for number in moving]
+            whole = StepCost(
+                ", ".join(dict.fromkeys(cost.algorithm for cost in known)),
+                sum(cost.rounds for cost in known),
+                sum(cost.wire_bytes for cost in known),
+                sum(cost.least_rounds for cost in known),
+                sum(cost.least_wire_bytes for cost in known),
+            )
+            lines += sentence(cost_words(whole), self._width, INDENT, style="dim")
+        return lines
+
+
+def cost_words(cost: StepCost) -> str:
+    """``by ring: 12 MiB sent in 6 rounds; the least: 12 MiB, 2 rounds``."""
+    return (
+        f"by {cost.algorithm}: {human_bytes(cost.wire_bytes)} sent in {plural(cost.rounds, 'round')}; "
+        f"the least: {human_bytes(cost.least_wire_bytes)}, {plural(cost.least_rounds, 'round')}"
+    )
+
+
+def _cut(reason: list[Text], width: int) -> list[Text]:
+    """The first line, with a sign where there are more."""
+    if len(reason) < 2:
+        return reason
+    first = reason[0].copy()
+    if first.cell_len + len(MORE) > width:
+        first = first[: first.plain.rstrip().rindex(" ")]
+    return [first.append(MORE, "dim")]
+
+
+def _marked(line: Text) -> Text:
+    """A line of the chosen step."""
+    rest = line[1:]
+    rest.stylize(Style(dim=False))
+    return Text.assemble((MARK, "bold")).append_text(rest)
+
+
+Numbered = tuple[Layout, int]
+"""A layout and the number of its first block."""
+
+
+def numbered_parts(plan: Plan, parts_of: Callable[[Plan], Parts] = decided_parts) -> list[list[Numbered]]:
+    """For every part of the chain the layouts of its operands and its result, each with its first number.
+
+    `parts_of` says how they are sharded: as the problem has them, or as the einsum does (`einsum_parts`).
+    An intermediate keeps its numbers where the next part uses it: it is the same data. The partial sums of
+    a block share its number.
+    """
+    first = 0
+    seen: dict[str, int] = {}
+    parts = []
+    for operands, result in parts_of(plan):
+        part = []
+        for array in (*operands, result):
+            layout = Layout(array, plan.problem.mesh)
+            key = f"{array.name} {layout.spec}"
+            if key not in seen:
+                seen[key] = first
+                first += layout.num_shards // plan.problem.mesh.group_size(layout.spec.unreduced)
+            part.append((layout, seen[key]))
+        parts.append(part)
+    return parts
+
+
+def count_of(parts: Iterable[Sequence[Numbered]]) -> int:
+    """The number of blocks that are numbered."""
+    return max(first + math.prod(layout.parts) for part in parts for layout, first in part)
+
+
+HEADINGS = ("", "", "specs", "sent", "memory", "collectives", "case")
+RANKING_RIGHT = frozenset({0, 3, 4})
+BEST = "★"
+
+
+def ranking_view(
+    problem: Problem, candidates: Sequence[Candidate], width: int, palette: Palette, limit: int
+) -> list[Text]:
+    """A table of the first `limit` candidates, and how many more there are."""
+    shown = candidates[:limit]
+    rows = [_cells(number, candidate, palette) for number, candidate in enumerate(shown, 1)]
+    head = [Text(heading, "bold") for heading in HEADINGS]
+    lines = columns([head, *rows], width, right=RANKING_RIGHT)
+    if lines is None:
+        # The cases follow from the collectives, so they go first.
+        lines = columns([row[:-1] for row in (head, *rows)], width, right=RANKING_RIGHT)
+    if lines is None:
+        lines = records(rows, width)
+    words = f"{BEST} no other sends less without holding or computing more. Sent and memory are per device."
+    more = len(candidates) - len(shown)
+    if more:
+        words += f" {plural(more, 'more sharding')}: --limit {len(candidates)} or --json shows all."
+    return [*headline(problem, width, palette), Text(), *lines, *sentence(words, width, style="dim")]
+
+
+def specs_text(plan: Plan) -> str:
+    """The specs of a plan's operands and result as `--specs` takes them: ``XY,Y_->X_``."""
+    parts = [
+        SpecPart(tuple(operand.spec for operand in part.operands), part.result.spec)
+        for part in plan.problem.parts
+    ]
+    parts[-1] = SpecPart(parts[-1].operands, plan.result_spec)
+    return write_specs(parts)
+
+
+def _cells(number: int, candidate: Candidate, palette: Palette) -> list[Text]:
+    plan = candidate.plan
+    mesh = plan.problem.mesh
+    moved = Text("none", "dim")
+    if plan.collectives:
+        moved = Text(", ").join(
+            Text.assemble((f"{step.op} {step.array} ", ""), axes_text(step.axes, mesh, palette, ","))
+            for step in plan.collectives
+        )
+    return [
+        Text(str(number), "dim"),
+        Text(BEST if candidate.best else "", "bold"),
+        Text(specs_text(plan), "bold"),
+        Text(human_bytes(plan.wire_bytes)),
+        Text(human_bytes(candidate.memory_per_device)),
+        moved,
+        Text("; ".join(plan.cases), "dim"),
+    ]

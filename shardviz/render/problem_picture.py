@@ -1,0 +1,421 @@
+"""A problem as it is edited: its fields as rows of cells for a cursor, and all of it on one line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import TYPE_CHECKING, Literal
+
+from rich.cells import chop_cells
+from rich.style import Style
+from rich.text import Text
+
+from shardviz.drafts.form import PROBLEM_FIELDS, ArrayRow, Field, FieldError, ProblemForm
+from shardviz.drafts.parsing import parsed
+from shardviz.drafts.resolve import ResolvedProblem
+from shardviz.drafts.retain_fields import sizes_text
+from shardviz.drafts.summary import SummaryPart, collective_summary, summary
+from shardviz.drafts.wording import as_sentence
+from shardviz.errors import plural
+from shardviz.notation import write_spec
+from shardviz.render.lines import GAP, sentence
+from shardviz.render.palette import DIM, Palette
+from shardviz.render.sanitize import printable
+from shardviz.render.units import human_bytes
+from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
+
+if TYPE_CHECKING:
+    from shardviz.drafts.parsing import Spec
+    from shardviz.drafts.resolve import ResolvedProblem
+
+
+GUTTER = 2
+"""Columns before the labels, in which the cursor's line has its mark."""
+MARK = "›"
+LABELS = 8
+MAX_LABELS = 14
+"""Columns of the labels and the blank after them: at least, and at most where arrays have long names."""
+MAX_LINES = 5
+"""Lines that one text takes at most; all of it is there when it is edited."""
+BREAKS = " ,;"
+"""A long text goes on below after one of these, if there is one in the second half of the line."""
+Kind = Literal["text", "axis", "array", "dim", "sums", "choice"]
+COMPILERS_CHOICE = "compiler's choice"
+BESIDE_THE_PROBLEM = ("targets", "collective")
+"""Fields that say nothing about the arrays."""
+
+
+@dataclass(frozen=True)
+class FieldPlace:
+    """The place of a cell: columns `left` to `right` of line `y`. A long text has a place on each line."""
+
+    cell: FieldCell
+    y: int
+    left: int
+    right: int
+
+
+@dataclass(frozen=True)
+class Typing:
+    """Typing into a field: its value is left blank, and notes on the text stand below.
+
+    They take at least `lines` lines, so that the fields below do not jump at each key.
+    """
+
+    field: str
+    faults: tuple[FieldError, ...] = ()
+    hint: str = ""
+    lines: int = 0
+
+
+class FieldsPicture:
+    """A canvas of rows of cells, `width` columns wide, with blank lines between groups if `height` allows.
+
+    `cursor` is the cell that stands out; changing it needs no new picture. What is being typed stands on line
+    `typing_line` from `value_column` on, with `typing_notes` lines of notes below.
+    """
+
+    def __init__(
+        self,
+        rows: Sequence[FieldRow],
+        width: int,
+        height: int,
+        mesh: Mesh,
+        palette: Palette,
+        typing: Typing | None = None,
+    ) -> None:
+        self.width = width
+        self.cursor: FieldCell | None = None
+        self.has_focus = True
+        self.value_column = GUTTER + _label_width(rows)
+        self._mesh, self._palette, self._typing = mesh, palette, typing
+        for has_gaps in (True, False):
+            self.places: list[FieldPlace] = []
+            self.typing_line = self.typing_notes = 0
+            self._lines: list[Text] = []
+            for number, row in enumerate(rows):
+                if has_gaps and number and row.group != rows[number - 1].group:
+                    self._lines.append(Text())
+                self._draw(row)
+            if len(self._lines) <= height:
+                break
+        self.height = len(self._lines)
+
+    def line(self, y: int, left: int, right: int) -> Text:
+        """Columns `left` to `right` of a line, with the cursor if it is there."""
+        line = self._lines[y]
+        here = [place for place in self.places if place.y == y and place.cell == self.cursor]
+        if here:
+            line = line.copy()
+            for place in here:
+                line.stylize("reverse not dim" if self.has_focus else "underline", place.left, place.right)
+            is_first = here[0] == next(place for place in self.places if place.cell == self.cursor)
+            line = Text(MARK if self.has_focus and is_first else " ") + line[1:]
+        return line[left:right] if left or line.cell_len > right else line
+
+    def _draw(self, row: FieldRow) -> None:
+        cells = list(row.cells)
+        if row.is_array:
+            name = self._text(cells[0])
+            name.truncate(self.value_column - GUTTER - 1, overflow="ellipsis")
+            line = self._begin(name, cells.pop(0))
+        else:
+            line = self._begin(Text(row.label, DIM))
+        if self._typing and self._typing.field == row.field:
+            self.typing_line = len(self._lines)
+            self._lines.append(line)
+            self._explain(self._typing.faults, self._typing.hint)
+            missing = self.typing_line + 1 + self._typing.lines - len(self._lines)
+            self._lines += [Text() for _ in range(missing)]
+            self.typing_notes = len(self._lines) - self.typing_line - 1
+            return
+        line = self._put(line, cells)
+        self._lines.append(self._at_the_end(line, row.remarks))
+        self._explain(row.faults)
+
+    def _begin(self, label: Text, cell: FieldCell | None = None) -> Text:
+        """A line with its label, as wide as the labels are."""
+        if cell:
+            self.places.append(FieldPlace(cell, len(self._lines), GUTTER, GUTTER + len(label)))
+        line = Text(" " * GUTTER).append_text(label)
+        line.pad_right(self.value_column - line.cell_len)
+        return line
+
+    def _put(self, line: Text, cells: Sequence[FieldCell]) -> Text:
+        """Cells side by side, on as many lines as they need; the last line is given back."""
+        is_first = True
+        for cell in cells:
+            for piece in self._pieces(cell):
+                if not is_first and line.cell_len + GAP + piece.cell_len > self.width:
+                    line = self._wrap(line)
+                elif not is_first:
+                    line.append(" " * GAP)
+                is_first = False
+                self.places.append(FieldPlace(cell, len(self._lines), len(line), len(line) + len(piece)))
+                line.append_text(piece)
+        return line
+
+    def _at_the_end(self, line: Text, remarks: Sequence[str]) -> Text:
+        """A line with the first remark that fits, or the last one below it."""
+        room = self.width - line.cell_len - GAP
+        remark = next((remark for remark in remarks if not remark or len(remark) <= room), None)
+        if remark is None and remarks:
+            remark, line = remarks[-1], self._wrap(line)
+        if not remark:
+            return line
+        line.append(" " * max(self.width - line.cell_len - len(remark), 0))
+        return line.append(remark, DIM)
+
+    def _wrap(self, line: Text) -> Text:
+        self._lines.append(line)
+        return Text(" " * self.value_column)
+
+    def _explain(self, faults: Sequence[FieldError], hint: str = "") -> None:
+        """Say below a field what is wrong with it, or what can be typed there."""
+        for fault in faults:
+            self._say(printable(as_sentence(fault.message)), GUTTER, "✗ ", "bold")
+            self._say(printable(as_sentence(fault.hint)), GUTTER + GAP, style=DIM)
+        if not faults:
+            self._say(hint, GUTTER + GAP, style=DIM)
+
+    def _say(self, text: str, indent: int, lead: str = "", style: str | Style = "") -> None:
+        """A sentence; letters of two columns may need a cut besides those between words."""
+        for line in sentence(text, self.width, indent, lead, style):
+            cuts = accumulate(map(len, chop_cells(line.plain, self.width)))
+            self._lines += line.divide([cut for cut in cuts if cut < len(line)])
+
+    def _pieces(self, cell: FieldCell) -> Iterator[Text]:
+        """The cell's text in pieces that fit on a line each."""
+        text, room = self._text(cell), self.width - self.value_column
+        for number in range(MAX_LINES):
+            if text.cell_len <= room:
+                yield text
+                return
+            stop = len(chop_cells(text.plain, room)[0])
+            if number == MAX_LINES - 1:
+                yield text[: stop - 1].append("…")
+                return
+            place = max(text.plain.rfind(char, stop // 2, stop) for char in BREAKS) + 1
+            yield text[: place or stop]
+            text = text[place or stop :]
+
+    def _text(self, cell: FieldCell) -> Text:
+        if cell.kind == "array":
+            return Text(printable(cell.text), "bold")
+        # An order of 65,536 devices is long: no more of it than can be shown.
+        shown = printable(cell.text[: MAX_LINES * self.width])
+        text = Text(shown, DIM if cell.is_default else "")
+        between = "," if any(len(axis) > 1 for axis in cell.axes) else ""
+        is_braced = between and cell.kind == "dim"
+        axes = (Text(axis, self._palette.axis(self._mesh, axis)) for axis in cell.axes)
+        text.append("{" if is_braced else "").append_text(Text(between).join(axes))
+        text.append("}" if is_braced else "")
+        style = self._palette.axis(self._mesh, cell.axes[0]) if cell.kind == "axis" else ""
+        return text.append(cell.after, style)
+
+
+def _label_width(rows: Sequence[FieldRow]) -> int:
+    names = [len(row.cells[0].text) for row in rows if row.is_array]
+    return min(max([LABELS, *(length + 1 for length in names)]), MAX_LABELS)
+
+
+@dataclass(frozen=True)
+class FieldCell:
+    """One place for the cursor.
+
+    `field` is named as in `FieldError.field`. A "text" is a whole field, an "axis" the mesh's axis
+    `number`; an "array" is the name of an array, a "dim" its dimension `number`, "sums" the axes over which
+    it is a pending sum, "choice" what the compiler may decide. It reads `text`, then the mesh axes `axes`,
+    then `after`; `is_default` where nobody has typed it.
+    """
+
+    kind: Kind
+    field: str
+    number: int
+    text: str
+    axes: tuple[str, ...] = ()
+    after: str = ""
+    is_default: bool = False
+
+    @property
+    def row(self) -> int:
+        """The number of the array, counted over all operands and results."""
+        return int(self.field.removeprefix("specs."))
+
+
+@dataclass(frozen=True)
+class FieldRow:
+    """A field with its cells, in the group of fields that belong together.
+
+    `label` says what it is; an array has none, its name is a cell. At the end of the row stands the first of
+    `remarks` that fits there, or below it the last.
+    """
+
+    field: str
+    group: int
+    label: str
+    cells: tuple[FieldCell, ...]
+    remarks: tuple[str, ...] = ()
+    faults: tuple[FieldError, ...] = ()
+
+    @property
+    def is_array(self) -> bool:
+        return self.field.startswith("specs.")
+
+
+def field_rows(scene: ResolvedProblem) -> list[FieldRow]:
+    """Every field of the draft of a scene, in the order in which they are shown."""
+    draft = scene.draft
+    fields = PROBLEM_FIELDS | {"sizes": replace(PROBLEM_FIELDS["sizes"], empty=default_sizes(scene))}
+    texts = [_text_row(each, getattr(draft, name)) for name, each in fields.items() if name != "mesh"]
+    rows = [_mesh_row(draft, parsed(draft).mesh), *texts, *_array_rows(scene)]
+    rows.sort(key=lambda row: row.group)
+    return [
+        replace(row, faults=tuple(fault for fault in scene.faults if fault.field == row.field))
+        for row in rows
+    ]
+
+
+def mesh_in(scene: ResolvedProblem) -> Mesh:
+    """The mesh of the draft, or the last valid one."""
+    return parsed(scene.draft).mesh or scene.problem.mesh
+
+
+def default_sizes(scene: ResolvedProblem) -> str:
+    """The sizes that the problem has, as one would type them."""
+    sizes: dict[str, int] = {}
+    for part in scene.problem.parts:
+        for array in (*part.operands, part.result):
+            sizes |= dict(zip(array.dims, array.shape, strict=True))
+    return sizes_text(sizes)
+
+
+def _mesh_row(draft: ProblemForm, mesh: Mesh | None) -> FieldRow:
+    if mesh is None:
+        return _text_row(PROBLEM_FIELDS["mesh"], draft.mesh)
+    axes = enumerate(mesh.shape.items())
+    cells = tuple(FieldCell("axis", "mesh", i, "", (name,), f"={size}") for i, (name, size) in axes)
+    # Without a line of its own: then no field moves when the mesh grows.
+    return FieldRow("mesh", 0, "mesh", cells, (plural(mesh.size, "device"), f"= {mesh.size:,}", ""))
+
+
+def _text_row(field: Field, text: str) -> FieldRow:
+    cell = FieldCell("text", field.name, 0, text or field.empty, is_default=not text)
+    return FieldRow(field.name, field.group, field.label, (cell,))
+
+
+def _array_rows(scene: ResolvedProblem) -> list[FieldRow]:
+    draft, problem = scene.draft, scene.problem
+    specs = parsed(draft).specs
+    remarks: list[tuple[str, ...]] = [()] * len(specs)
+    if not any(fault.field not in BESIDE_THE_PROBLEM for fault in scene.faults):
+        arrays = [array for part in problem.parts for array in (*part.operands, part.result)]
+        remarks = [_bytes(array, problem.mesh) for array in arrays]
+    return [
+        FieldRow(f"specs.{number}", 2, "", _array_cells(number, row, spec), remark)
+        for number, (row, spec, remark) in enumerate(zip(scene.rows, specs, remarks, strict=True))
+    ]
+
+
+def _bytes(array: ShardedArray, mesh: Mesh) -> tuple[str, ...]:
+    return () if array.spec is None else (human_bytes(array.bytes_per_device(mesh)),)
+
+
+def _array_cells(number: int, row: ArrayRow, spec: Spec) -> tuple[FieldCell, ...]:
+    field = f"specs.{number}"
+    name = FieldCell("array", field, 0, f"→ {row.name}" if row.role == "result" else row.name)
+    if spec is None:
+        return name, FieldCell("choice", field, 0, COMPILERS_CHOICE, is_default=True)
+    if isinstance(spec, str) or spec.rank != len(row.dims):
+        return name, FieldCell("text", field, 0, spec if isinstance(spec, str) else write_spec(spec))
+    return name, *_spec_cells(field, row.dims, spec)
+
+
+def _spec_cells(field: str, dims: Sequence[str], spec: PartitionSpec) -> list[FieldCell]:
+    """The dimensions as the scaling book writes them, ``b_XY d f_{data,model}``, then ``{U_Z}``."""
+    cells = [
+        FieldCell("dim", field, i, dim + ("_" if axes else ""), axes)
+        for i, (dim, axes) in enumerate(zip(dims, spec.dims, strict=True))
+    ]
+    if spec.unreduced:
+        cells.append(FieldCell("sums", field, 0, "{U_", spec.unreduced, "}"))
+    if not dims:
+        cells.append(FieldCell("text", field, 0, "scalar", is_default=True))
+    return cells
+
+
+WIDE = 80
+"""Columns from which on the parts stand further apart."""
+MORE = "…"
+LEAST = 12
+"""Columns that a part has at least."""
+
+
+def headline(scene: ResolvedProblem, width: int, palette: Palette, of_collective: bool = False) -> Text:
+    """``bd,df->bf   XY,Y_->X_   X=2 Y=4   bf16   shardy,cpu`` in at most `width` columns.
+
+    `of_collective`: ``all_gather   i=4   3,9,5,2   ring`` instead, where there is a collective of its own. A
+    draft with faults has the line of the last one without, and the fields that are wrong at the end.
+    """
+    said = _complaint(scene)
+    gap = " " * (3 if width >= WIDE else 2)
+    parts = (of_collective and collective_summary(scene)) or summary(scene)
+    line = _cut(parts, scene.problem.mesh, width - (said.cell_len + len(gap) if said else 0), gap, palette)
+    if said:
+        line.append(" " * max(width - line.cell_len - said.cell_len, 0)).append_text(said)
+        line.truncate(width, overflow="ellipsis")
+    return line
+
+
+def chain_lines(scene: ResolvedProblem, palette: Palette) -> list[Text]:
+    """A chain of einsums with its specs, one einsum a line, however long; no line for one alone."""
+    mesh = scene.problem.mesh
+    texts = {part.kind: _part_text(part, mesh, palette, len(part.text)) for part in summary(scene)}
+    written = [texts[kind].split("; ") for kind in ("einsum", "specs") if kind in texts]
+    if len(written[0]) < 2:
+        return []
+    widest = max(text.cell_len for text in written[0])
+    lines = []
+    for number, (einsum, *specs) in enumerate(zip(*written, strict=True), 1):
+        einsum.pad_right(widest - einsum.cell_len)
+        lines.append(Text("   ").join([Text(str(number)), einsum, *specs]))
+    return lines
+
+
+def _cut(parts: tuple[SummaryPart, ...], mesh: Mesh, width: int, gap: str, palette: Palette) -> Text:
+    """As many parts as fit, each cut to a third of the line if not all do."""
+    texts = [_part_text(part, mesh, palette, width) for part in parts]
+    if sum(text.cell_len + len(gap) for text in texts) - len(gap) > width:
+        for text in texts:
+            text.truncate(max(width // 3, LEAST), overflow="ellipsis")
+    line = Text()
+    for number, text in enumerate(texts):
+        rest = len(gap) + len(MORE) if number + 1 < len(texts) else 0
+        if number and line.cell_len + len(gap) + text.cell_len + rest > width:
+            return line.append(f"{gap}{MORE}")
+        line.append(gap * bool(number)).append_text(text)
+    return line
+
+
+def _part_text(part: SummaryPart, mesh: Mesh, palette: Palette, width: int) -> Text:
+    """A part in its colours; of a span that is longer than the line no more than can be shown."""
+    style = {"einsum": "bold", "collective": "bold", "mesh": "", "specs": ""}.get(part.kind, "dim")
+    text = Text(style=style)
+    for span in part.spans:
+        shown = printable(span.text[: max(width, LEAST) + 1])
+        text.append(shown, palette.axis(mesh, span.axis) if span.axis else "")
+    return text
+
+
+def _complaint(scene: ResolvedProblem) -> Text:
+    """``✗ spec of W`` where the field is wrong, ``✗ mesh +2`` where two others are, too."""
+    if not scene.faults:
+        return Text()
+    first, *others = scene.faults
+    return Text(f"✗ {_name(first, scene)}{f' +{len(others)}' if others else ''}", "bold")
+
+
+def _name(fault: FieldError, scene: ResolvedProblem) -> str:
+    name, _, number = fault.field.partition(".")
+    return f"spec of {scene.rows[int(number)].name}" if number else name.replace("_", " ")

@@ -1,0 +1,427 @@
+"""The pages of a target's program, folded for people or as the compiler wrote it, and the details of a line.
+
+A page draws any of its lines at constant cost, so that the application scrolls through the longest program.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, Protocol
+
+from rich.text import Text
+
+from shardviz.hlo.listing import Listing, list_hlo
+from shardviz.hlo.module import is_hlo
+from shardviz.hlo.text.strip_metadata import strip_metadata
+from shardviz.render.lines import records, sentence
+from shardviz.render.programs.collective_rows import has_schedule, members_text, rows_of, when
+from shardviz.render.programs.hlo_picture import MARK, HloPicture, collective_style, facts
+from shardviz.render.sanitize import printable, printable_line
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from shardviz.compiler import TargetResult
+    from shardviz.hlo import Collective
+    from shardviz.hlo.listing import ListedLine, Listing
+    from shardviz.render.palette import Palette
+    from shardviz.sharding import Mesh
+
+
+class ProgramPage(Protocol):
+    """The lines of a program: `width` columns, `height` lines, each drawn at constant cost.
+
+    `collectives` are the numbers of the lines that are a collective, or begin one, in order.
+    """
+
+    width: int
+    height: int
+    collectives: Sequence[int]
+
+    def line(self, number: int, left: int, right: int) -> Text:
+        """Columns `left` to `right` of a line."""
+
+    def collective(self, number: int) -> Collective | None:
+        """The collective that a line is, or begins."""
+
+    def words(self, number: int) -> str:
+        """The whole of a line."""
+
+    def place(self, number: int) -> int:
+        """The place in the program's text at which a line begins."""
+
+    def number_at(self, place: int) -> int:
+        """The line that has this place of the program's text, or the next one that is shown."""
+
+    @property
+    def searchable(self) -> LineIndex:
+        """The lines as a search sees them. Made when they are first asked for, which may take long."""
+
+
+def _marks(collective: Collective | None) -> str:
+    """The words of a collective that a search finds beyond its line: `` all-reduce over Y``."""
+    return f" {collective.op} over {', '.join(collective.axes)}" if collective is not None else ""
+
+
+MAX_NAME = 400
+"""Characters at a line's beginning among which the name of what it makes is looked for."""
+BEFORE_NAME = (" ", "%", "\n", "")
+AFTER_NAME = (" = ", " (", " {")
+
+
+class RawLines:
+    """The lines of a text, and which of them make a collective.
+
+    A name that several functions of MLIR use is that of the collectives that have it, in their order.
+    """
+
+    def __init__(self, index: LineIndex, collectives: Iterable[Collective]) -> None:
+        self.index = index
+        waiting: dict[str, list[Collective]] = {}
+        for each in collectives:
+            waiting.setdefault(each.name, []).append(each)
+        self.collectives: dict[int, Collective] = {}
+        for number in range(index.count) if waiting else ():
+            line = index.line(number, 0, MAX_NAME)
+            named = waiting.get(_name(line))
+            if named and _is(line, named[0]):
+                self.collectives[number] = named.pop(0) if len(named) > 1 else named[0]
+
+    def name_at(self, place: int) -> str:
+        """The name of what the line with this place of the text makes."""
+        if not self.index.count:
+            return ""
+        return _name(self.index.line(min(self.index.line_at(place), self.index.count - 1), 0, MAX_NAME))
+
+    def place_of(self, name: str) -> int:
+        """Where the line is that makes what has this name; the beginning of the text where none does."""
+        text = self.index.text
+        position = text.find(name)
+        while position >= 0:
+            stop = position + len(name)
+            if text[position - 1 : position] in BEFORE_NAME and text.startswith(AFTER_NAME, stop):
+                return position
+            position = text.find(name, stop)
+        return 0
+
+
+class RawPage:
+    """The text as it is; characters that are none to look at have a stand-in."""
+
+    def __init__(self, lines: RawLines, mesh: Mesh, palette: Palette) -> None:
+        self.width = lines.index.width
+        self.height = lines.index.count
+        self.collectives: Sequence[int] = (*lines.collectives,)
+        self._lines = lines
+        self._mesh = mesh
+        self._palette = palette
+
+    def line(self, number: int, left: int, right: int) -> Text:
+        text = Text(printable(self._lines.index.line(number, left, right)))
+        collective = self.collective(number)
+        if collective is not None:
+            text.stylize(collective_style(collective, self._mesh, self._palette))
+        return text
+
+    def collective(self, number: int) -> Collective | None:
+        return self._lines.collectives.get(number)
+
+    def words(self, number: int) -> str:
+        return printable(self._lines.index.line(number, 0, MAX_NAME).strip())
+
+    def place(self, number: int) -> int:
+        return self._lines.index.start(number)
+
+    def number_at(self, place: int) -> int:
+        return max(0, min(self._lines.index.line_at(place), self.height - 1))
+
+    @property
+    def searchable(self) -> LineIndex:
+        return self._lines.index
+
+
+def next_of(numbers: Sequence[int], number: int, step: int) -> int | None:
+    """The next of sorted numbers after one, or the one before it; None where there is none."""
+    place = bisect_left(numbers, number + 1 if step > 0 else number) - (step < 0)
+    return numbers[place] if 0 <= place < len(numbers) else None
+
+
+def _name(line: str) -> str:
+    """``add.1`` of ``ROOT %add.1 = …``, ``main`` of ``ENTRY %main (…``, ``%1`` of ``%1 = sdy.…``.
+
+    MLIR's names are numbers, and keep their sign.
+    """
+    words = line.split(maxsplit=2)
+    name = next((word for word in words if word not in ("ROOT", "ENTRY")), "")
+    short = name.removeprefix("%")
+    return name if short.isdigit() else short
+
+
+def _is(line: str, collective: Collective) -> bool:
+    """True if a line with the name of a collective is it: each function of MLIR counts its names anew."""
+    return not collective.name.startswith("%") or collective.op.replace("-", "_") in line
+
+
+class HloPage:
+    """A listing, each line cut at the page's edge. `collectives` are the lines that have one."""
+
+    def __init__(
+        self, listing: Listing, collectives: Sequence[int], raw: RawLines, width: int, palette: Palette
+    ) -> None:
+        self.width = width
+        self.collectives = collectives
+        self.height = len(listing.lines)
+        self._lines = listing.lines
+        self._raw = raw
+        self._picture = HloPicture(listing, width, palette)
+
+    def line(self, number: int, left: int, right: int) -> Text:
+        text = self._picture.line(number)
+        return text[left:right] if left else text
+
+    def collective(self, number: int) -> Collective | None:
+        return self._lines[number].collective
+
+    def words(self, number: int) -> str:
+        return printable(_words(self._lines[number]))
+
+    def place(self, number: int) -> int:
+        return self._raw.place_of(self._lines[number].name)
+
+    def number_at(self, place: int) -> int:
+        name = self._raw.name_at(place)
+        return next((number for number, line in enumerate(self._lines) if line.name == name), 0)
+
+    @cached_property
+    def searchable(self) -> LineIndex:
+        return LineIndex("\n".join(f"{_words(line)}{_marks(line.collective)}" for line in self._lines))
+
+
+def _words(line: ListedLine) -> str:
+    """``name = shape opcode(operands) attributes``, in full."""
+    if line.is_head:
+        return f"{line.opcode} {f'of {line.operands}: ' if line.operands else ''}{line.name}"
+    holds = f": {', '.join(line.holds)}" if line.holds else ""
+    attributes = f" {', '.join(line.attributes)}" if line.attributes else ""
+    return f"{line.name} = {line.shape} {line.opcode}{holds}({line.operands}){attributes}"
+
+
+QUOTED = re.compile(r'"([^"]*)"')
+
+
+class MlirLines:
+    """Those lines of a module that say something: blank ones and tables of source locations do not.
+
+    `collectives` has the collectives by the number of their line.
+    """
+
+    def __init__(self, index: LineIndex, collectives: Iterable[Collective]) -> None:
+        self.index = index
+        found = RawLines(index, collectives).collectives
+        self.raw: list[int] = []
+        self.collectives: dict[int, Collective] = {}
+        for number in range(index.count):
+            start = index.line(number, 0, 80).lstrip()
+            if not start or start.startswith("#loc"):
+                continue
+            if number in found:
+                self.collectives[len(self.raw)] = found[number]
+            self.raw.append(number)
+
+    def text(self, number: int) -> str:
+        """A line, without source locations and attributes that only a compiler wants to know."""
+        return strip_metadata(self.index.line(self.raw[number])).expandtabs(2)
+
+
+class MlirPage:
+    """The module, each line cut at the page's edge; axes in their colours."""
+
+    def __init__(self, lines: MlirLines, mesh: Mesh, width: int, palette: Palette) -> None:
+        self.width = width
+        self.height = len(lines.raw)
+        self.collectives: Sequence[int] = (*lines.collectives,)
+        self._lines = lines
+        self._mesh = mesh
+        self._palette = palette
+
+    def line(self, number: int, left: int, right: int) -> Text:
+        collective = self.collective(number)
+        text = Text(printable(self._lines.text(number)))
+        for axis in QUOTED.finditer(text.plain):
+            if axis[1] in self._mesh.axis_names:
+                text.stylize(self._palette.axis(self._mesh, axis[1]), axis.start(1), axis.end(1))
+        if collective is None:
+            text.truncate(self.width - 2, overflow="ellipsis")
+            return Text("  ").append_text(text)[left:right]
+        text.stylize("bold", len(text.plain) - len(text.plain.lstrip()))
+        tail = facts(collective, self._mesh, self._palette)
+        text.truncate(max(self.width - 2 - tail.cell_len, self.width // 2), overflow="ellipsis")
+        marked = Text.assemble((MARK, collective_style(collective, self._mesh, self._palette)), " ")
+        return marked.append_text(text).append_text(tail)[left:right]
+
+    def collective(self, number: int) -> Collective | None:
+        return self._lines.collectives.get(number)
+
+    def words(self, number: int) -> str:
+        return printable(self._lines.text(number).strip())
+
+    def place(self, number: int) -> int:
+        return self._lines.index.start(self._lines.raw[number])
+
+    def number_at(self, place: int) -> int:
+        line = self._lines.index.line_at(place)
+        return next((number for number, raw in enumerate(self._lines.raw) if raw >= line), 0)
+
+    @cached_property
+    def searchable(self) -> LineIndex:
+        return LineIndex(
+            "\n".join(f"{self._lines.text(n)}{_marks(self.collective(n))}" for n in range(self.height))
+        )
+
+
+@dataclass(frozen=True)
+class ListedProgram:
+    """An answer's program on a mesh, whose devices are in the order in which the target has them.
+
+    `lines` are what a person reads of it: a listing of HLO, or the lines of Shardy's MLIR; `collectives` are
+    the numbers of those that have one.
+    """
+
+    compiled: TargetResult
+    mesh: Mesh
+    lines: Listing | MlirLines
+    collectives: tuple[int, ...]
+    raw: RawLines
+
+    def page(self, folded: bool, width: int, palette: Palette) -> ProgramPage:
+        """The program on a page of that width; not `folded`, all of its text, however wide."""
+        if not folded:
+            return RawPage(self.raw, self.mesh, palette)
+        if isinstance(self.lines, Listing):
+            return HloPage(self.lines, self.collectives, self.raw, width, palette)
+        return MlirPage(self.lines, self.mesh, width, palette)
+
+    def record(self, collective: Collective) -> Collective:
+        """A collective of the text as the answer has it, which is more than the text alone tells."""
+        named = (each for each in self.compiled.collectives if each.name == collective.name)
+        return next((each for each in named if each.op == collective.op), collective)
+
+
+def read_program(compiled: TargetResult, mesh: Mesh) -> ListedProgram:
+    """The program of an answer that has one; takes a while for a long one. Raises what `list_hlo` raises."""
+    index = LineIndex(compiled.text)
+    placement = compiled.placement
+    placed = mesh if placement is None else placement.on(mesh)
+    lines: Listing | MlirLines
+    if is_hlo(compiled.text):
+        slices = None if placement is None else placement.slices
+        lines = list_hlo(compiled.text, placed, slices=slices)
+        collectives = lines.module.collectives
+        marked = tuple(number for number, line in enumerate(lines.lines) if line.collective is not None)
+    else:
+        lines = MlirLines(index, compiled.collectives)
+        collectives = compiled.collectives
+        marked = (*lines.collectives,)
+    return ListedProgram(compiled, placed, lines, marked, RawLines(index, collectives))
+
+
+LINES_AT_ONCE = 4096
+"""Lines that are searched before the searcher may be stopped."""
+
+
+class LineIndex:
+    """The lines of a text, without their ends. `width` are the characters of the longest."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        starts = array("q", [0])
+        position = text.find("\n")
+        while position >= 0:
+            starts.append(position + 1)
+            position = text.find("\n", position + 1)
+        if starts[-1] < len(text):
+            starts.append(len(text) + 1)
+        self._starts = starts
+        self.count = len(starts) - 1
+        self.width = max((stop - start - 1 for start, stop in pairwise(starts)), default=0)
+
+    def line(self, number: int, left: int = 0, right: int | None = None) -> str:
+        """Characters `left` to `right` of a line."""
+        start, stop = self._starts[number] + left, self._starts[number + 1] - 1
+        return self.text[start : stop if right is None else min(stop, start - left + right)]
+
+    def start(self, number: int) -> int:
+        """The place of a line's first character."""
+        return self._starts[number]
+
+    def line_at(self, position: int) -> int:
+        """The number of the line that has this character of the text."""
+        return bisect_right(self._starts, position) - 1
+
+    def searched(self, query: str) -> Iterator[list[int]]:
+        """The numbers of the lines that have `query` in them, however its letters are cased, a part of the
+        text after the other: whoever asks may stop in between."""
+        pattern = re.compile(re.escape(query), re.IGNORECASE)
+        for first in range(0, self.count, LINES_AT_ONCE):
+            last = min(first + LINES_AT_ONCE, self.count)
+            found = []
+            position, end = self._starts[first], self._starts[last] - 1
+            while match := pattern.search(self.text, position, end):
+                found.append(self.line_at(match.start()))
+                position = self._starts[found[-1] + 1]
+            yield found
+
+
+MAX_GROUPS = 8
+MAX_WORKS = 6
+NARROW = 60
+"""On fewer columns all numbers and words follow one another, so that they take fewer lines."""
+
+
+def line_details(
+    program: ListedProgram, page: ProgramPage, number: int, width: int, palette: Palette
+) -> list[Text]:
+    """Lines of at most `width` columns, the most telling first."""
+    collective = page.collective(number)
+    if collective is None:
+        return sentence(page.words(number), width, style="dim")
+    return collective_details(program, program.record(collective), width, palette)
+
+
+def collective_details(
+    program: ListedProgram, collective: Collective, width: int, palette: Palette
+) -> list[Text]:
+    """The data that moves, its size, when it runs and beside what, its devices and its source line."""
+    (row,) = rows_of([collective], program.mesh, palette)
+    op, shapes, *sizes = (cell for cell in row.cells if cell.plain)
+    said = [when(collective)] if has_schedule(program.compiled) else []
+    said += [collective.algorithm] * bool(collective.algorithm)
+    if width < NARROW:
+        lines = records([[op, *sizes, Text("; ".join(said)), shapes]], width)
+    else:
+        lines = [*records([[op, *sizes, shapes]], width), *sentence("; ".join(said), width)]
+    if collective.axes and (members := members_text(collective, MAX_GROUPS if width > 60 else 2)):
+        lines += sentence(members, width, lead="devices " if collective.groups else "")
+    lines += sentence(collective.source, width, lead="from " if collective.source else "")
+    names = [f"{work.name} ({work.op})" for work in collective.overlapped[:MAX_WORKS]]
+    if more := len(collective.overlapped) - len(names):
+        names.append(f"{more:,} more")
+    lines += sentence(", ".join(names), width, lead="meanwhile " if names else "")
+    return [printable_line(line) for line in lines]
+
+
+def place_rule(number: int, page: ProgramPage, width: int) -> Text:
+    """A rule that says where the cursor is: ``── line 7 of 33 ── collective 1 of 2 ───``."""
+    said = [f"line {number + 1:,} of {page.height:,}"]
+    if page.collective(number) is not None:
+        place = bisect_left(page.collectives, number)
+        said.append(f"collective {place + 1:,} of {len(page.collectives):,}")
+    rule = Text("".join(f"── {words} " for words in said), "dim")
+    rule.truncate(width)
+    return rule.append("─" * max(0, width - rule.cell_len), "dim")

@@ -1,0 +1,362 @@
+"""The answers of targets: one after another, or in one table with the reasons below it.
+
+An answer has the collectives, the place of the mesh on the hardware, and the differences from the plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+
+from rich.text import Text
+
+from shardviz.compare import AS_PLANNED, SAME_TRAFFIC, Difference
+from shardviz.compiler.target_result import TargetResult, bytes_sent, traffic_of
+from shardviz.errors import plural
+from shardviz.hardware import AxisRun, Placement, axis_runs
+from shardviz.hlo import Collective
+from shardviz.planner.problem import Problem
+from shardviz.render.caption import spec_text
+from shardviz.render.lines import columns, records, sentence, table
+from shardviz.render.palette import Palette
+from shardviz.render.programs.collective_rows import (
+    has_schedule,
+    often,
+    parts_of_axes,
+    row_lines,
+    rows_of,
+    shapes,
+)
+from shardviz.render.units import exact_bytes, seconds, times
+from shardviz.sharding import Mesh
+
+
+def target_view(
+    compiled: TargetResult, differences: Sequence[Difference], problem: Problem, width: int, palette: Palette
+) -> list[Text]:
+    """A blank line, the target's name and time, its collectives or its error, and its differences."""
+    lines = [Text(), _heading(compiled, problem, palette)]
+    mesh = problem.mesh
+    if compiled.placement is not None:
+        lines += placement_lines([("", compiled.placement)], mesh, width, 2)
+    if compiled.status != "ok":
+        lines += error_lines(compiled, width, 2)
+    elif compiled.collectives:
+        lines += _collectives(compiled, mesh, width, palette)
+    else:
+        lines.append(Text("  no collective: nothing is sent"))
+    if traffic := traffic_words(compiled, mesh):
+        lead, _, rest = traffic.partition(": ")
+        lines += sentence(rest, width, 2, f"{lead}: ")
+    if compiled.partitioned is not None and moved(compiled.partitioned) != moved(compiled.collectives):
+        lines += sentence(partitioned_words(compiled.partitioned), width, 2, style="dim")
+    lines += table([[Text(name, "bold"), Text(text)] for name, text in compiled.typeof], width, 2)
+    for difference in differences:
+        sign = "=" if difference.code in SAME_TRAFFIC else "≠"
+        lines += sentence(difference.message, width, 2, f"{sign} {difference.code}: ")
+    if compiled.status == "ok" and all(each.code in AS_PLANNED for each in differences):
+        lines.append(Text("  = as planned", "dim"))
+    return lines
+
+
+def error_lines(compiled: TargetResult, width: int, indent: int) -> list[Text]:
+    """Why a target has no answer, and what would help."""
+    lines = sentence(compiled.error, width, indent, "✗ ", "bold")
+    return lines + (sentence(compiled.hint, width, indent + 2, style="dim") if compiled.hint else [])
+
+
+def traffic_words(compiled: TargetResult, mesh: Mesh) -> str:
+    """The traffic across the edges of slices or nodes and inside them; "" where there is one of them."""
+    traffic = traffic_of(compiled, mesh)
+    if traffic is None:
+        return ""
+    parts = {
+        f"between {traffic.unit}s": traffic.between,
+        f"between {traffic.unit}s and inside them": traffic.both,
+        f"inside a {traffic.unit}": traffic.inside,
+    }
+    said = {
+        where: f"{plural(len(those), 'collective')}, {exact_bytes(bytes_sent(those))} sent by a device"
+        for where, those in parts.items()
+        if those
+    }
+    if not traffic.both:
+        said = {where: said.get(where, "nothing") for where in parts if parts[where] is not traffic.both}
+    return "; ".join(f"{where}: {words}" for where, words in said.items())
+
+
+def moved(collectives: Sequence[Collective]) -> list[tuple[str, str, int]]:
+    """The part of collectives that one sentence shows, to tell two programs apart."""
+    return [(each.op, each.dtype, each.bytes) for each in collectives]
+
+
+def partitioned_words(partitioned: Sequence[Collective]) -> str:
+    """The collectives that the partitioner inserted, before the backend rewrote it."""
+    if not partitioned:
+        return "right after SPMD partitioning: no collective"
+    said = []
+    for _, run in groupby(partitioned, lambda each: (each.op, each.axes, shapes(each), each.bytes)):
+        same = [*run]
+        one = same[0]
+        over = f" over {', '.join(one.axes)}" if one.axes else ""
+        what = f"{shapes(one)} {exact_bytes(one.bytes)}"
+        if len(same) == 1:
+            said.append(f"{one.op}{over} {what}" + f" {often(same)}".rstrip())
+        else:
+            said.append(f"{len(same):,} {one.op}s{over}, {what} each" + _in_loops(same))
+    return f"right after SPMD partitioning: {'; '.join(said)}"
+
+
+def _in_loops(several: Sequence[Collective]) -> str:
+    looped = [each for each in several if each.count != 1]
+    which = "all" if len(looped) == len(several) else f"{len(looped):,} of them"
+    return f", {which} in a loop" if looped else ""
+
+
+def _collectives(compiled: TargetResult, mesh: Mesh, width: int, palette: Palette) -> list[Text]:
+    """One line a collective, and under it when it runs and how, where the compiler says so."""
+    rows = rows_of(compiled.collectives, mesh, palette, compiled.collective_matmuls)
+    tells_how = has_schedule(compiled) and (
+        compiled.placement is not None
+        or any(each.is_async or each.algorithm for each in compiled.collectives)
+    )
+    return row_lines(rows, width, tells_how)
+
+
+def _heading(compiled: TargetResult, problem: Problem, palette: Palette) -> Text:
+    line = Text.assemble((compiled.target, "bold"))
+    if compiled.elapsed_s:
+        line.append(f"  {seconds(compiled.elapsed_s)}", "dim")
+    if compiled.result_spec is not None:
+        result = problem.result
+        line.append("  → ").append_text(
+            spec_text(result.name, result.dims, compiled.result_spec, problem.mesh, palette)
+        )
+    return line
+
+
+MAX_LISTED = 16
+"""Devices whose order is told."""
+BETWEEN = {"slice": "between slices", "node": "between nodes"}
+WITHIN = {"core": "the cores of a chip", "gpu": "the GPUs of a node"}
+
+
+def placement_lines(
+    placements: Sequence[tuple[str, Placement]], mesh: Mesh, width: int, indent: int = 0
+) -> list[Text]:
+    """A sentence for every placement, after the names of the targets that have it."""
+    names: dict[str, list[str]] = {}
+    for name, placement in placements:
+        names.setdefault(placement_words(placement, mesh), []).append(name)
+    lines: list[Text] = []
+    for words, those in names.items():
+        lead = f"{', '.join(those)} placed: ".lstrip()
+        lines += sentence(words, width, indent, lead, "dim")
+    return lines
+
+
+def placement_words(placement: Placement, mesh: Mesh) -> str:
+    """``X along y (1 hop, a line), Y along x (1 hop, a ring), on a torus of 2×4 chips``."""
+    axes: dict[str, list[str]] = {}
+    for run in axis_runs(placement, mesh):
+        axes.setdefault(_run(run), []).append(run.axis)
+    words = ", ".join(f"{' and '.join(names)} {way}" for way, names in axes.items()) + _order(placement, mesh)
+    ground = _ground(placement)
+    if not placement.torus and f"along {WITHIN['gpu']}" in axes and BETWEEN["node"] not in words:
+        return words.replace(WITHIN["gpu"], f"the {ground}")
+    return f"{words}, on {ground}"
+
+
+def _order(placement: Placement, mesh: Mesh) -> str:
+    """The devices by mesh position, a row for each line along the last axis; "" where they are in order."""
+    ids, row = placement.ids, mesh.axis_sizes[-1]
+    if ids == (*range(len(ids)),) or len(ids) > MAX_LISTED:
+        return ""
+    rows = (" ".join(map(str, ids[start : start + row])) for start in range(0, len(ids), row))
+    return f", devices {' / '.join(rows)}"
+
+
+def _run(run: AxisRun) -> str:
+    if not run.along:
+        return "on one device"
+    ways = [BETWEEN[one] for one in run.along if one in BETWEEN]
+    along = [WITHIN.get(one, one) for one in run.along if one not in BETWEEN]
+    ways += [f"along {' and '.join(along)}"] if along else []
+    words = " and ".join(ways)
+    if run.hops is None or not set(run.along) - {*BETWEEN, *WITHIN}:
+        return words
+    return f"{words} ({plural(run.hops, 'hop')}, {'a ring' if run.is_ring else 'a line'})"
+
+
+def _ground(placement: Placement) -> str:
+    count = len({place.slice for place in placement.places})
+    if not placement.torus:
+        gpus = plural(len(placement.places) // count, "GPU")
+        return f"{gpus} of one node" if count == 1 else f"{count:,} nodes of {gpus}"
+    is_one = set(placement.torus) == {1}
+    shape = f"{times(placement.torus)} {'chip' if is_one else 'chips'}"
+    return shape if count == 1 else f"{count:,} slices of {shape}"
+
+
+HEADINGS = ("target", "compile", "result", "collectives", "of a device", "bytes", "sent", "", "when", "how")
+RIGHT = frozenset({1, 5, 6})
+TIME = 1
+"""The column of how long the compiler took."""
+MOVES = 3
+"""The column of what moves."""
+HOW = 6
+"""The cell of the algorithm, counted from that column."""
+BENEATH = ((), (9,), (9, 4), (8, 9, 4), (8, 9, 4, 1))
+"""Columns that narrower pages have beneath each row, in this order: the algorithm, then the shapes, then when
+it runs, then the time."""
+
+FEW = 2
+"""So many targets may stand one after another."""
+
+Answers = Sequence[tuple[TargetResult, Sequence[Difference]]]
+
+
+def side_by_side(targets: Sequence[str]) -> bool:
+    """True where one table has all: of two programs that run, and of three targets or more.
+
+    Shardy's answer is no such program, and beside one there is little to put in columns.
+    """
+    return len(targets) > FEW or (len(targets) == FEW and "shardy" not in targets)
+
+
+def answers_view(
+    answers: Answers, problem: Problem, width: int, palette: Palette, asked: Sequence[str] = ()
+) -> list[Text]:
+    """Each target's answer, given with its differences from the plan, under a blank line.
+
+    `asked` are the names of all targets, where more answers than these are to come.
+    """
+    names = asked or [compiled.target for compiled, _ in answers]
+    if side_by_side(names):
+        lines = targets_table(answers, problem, width, palette)
+    else:
+        views = (target_view(one, found, problem, width, palette) for one, found in answers)
+        lines = [line for view in views for line in view]
+    for words in parts_of_axes([each for one, _ in answers for each in one.collectives], problem.mesh):
+        lines += sentence(words, width, 2, style="dim")
+    return lines
+
+
+def targets_table(answers: Answers, problem: Problem, width: int, palette: Palette) -> list[Text]:
+    """A blank line, a row a target (more where it has several collectives), and the reasons.
+
+    `answers` are the targets' answers, each with its differences from the plan, in the order asked.
+    """
+    mesh = problem.mesh
+    lines = [Text(), *_rows([compiled for compiled, _ in answers], problem, width, palette), Text()]
+    for compiled, _ in answers:
+        if compiled.status != "ok":
+            lines += [Text(compiled.target, "bold"), *error_lines(compiled, width, 2)]
+    spread = [(compiled.target, words) for compiled, _ in answers if (words := traffic_words(compiled, mesh))]
+    lines += _joined(spread, width)
+    lines += _reasons(answers, width)
+    before = [
+        (compiled.target, partitioned_words(compiled.partitioned))
+        for compiled, _ in answers
+        if compiled.partitioned is not None and moved(compiled.partitioned) != moved(compiled.collectives)
+    ]
+    lines += _joined(before, width, "dim")
+    lines += _types([compiled for compiled, _ in answers], width)
+    placed = [(each.target, each.placement) for each, _ in answers if each.placement is not None]
+    return lines + placement_lines(placed, mesh, width)
+
+
+def _rows(answers: Sequence[TargetResult], problem: Problem, width: int, palette: Palette) -> list[Text]:
+    """The table; where it is too wide, what is least needed goes beneath each row, or all of it in lines."""
+    blocks = [(_name(each, problem, palette), _moves(each, problem.mesh, palette)) for each in answers]
+    whole = []
+    for name, moves in blocks:
+        whole += [[*([Text()] * len(name) if number else name), *cells] for number, cells in enumerate(moves)]
+    used = {i for row in whole for i, cell in enumerate(row) if cell.plain}
+    whole.insert(0, [Text(heading if i in used else "", "bold") for i, heading in enumerate(HEADINGS)])
+    for beneath in BENEATH:
+        kept = [[Text() if i in beneath else cell for i, cell in enumerate(row)] for row in whole]
+        aligned = columns(kept, width, right=RIGHT)
+        if aligned is not None:
+            left_out = [[_alone(row, i) for i in beneath if i < len(row)] for row in whole]
+            left_out[0] = []
+            rows = zip(aligned, left_out, strict=True)
+            indent = aligned[0].plain.index(HEADINGS[MOVES]) + 2
+            return [line for row, rest in rows for line in (row, *_details(rest, width, indent))]
+    lines: list[Text] = []
+    for name, moves in blocks:
+        cells = [_alone(name, i) for i in range(len(name))]
+        lines += records([[each for each in cells if each.plain]], width)
+        for cells in moves:
+            lines += records([[each for each in cells[:HOW] if each.plain]], width, 2)
+            lines += _details(cells[HOW:], width, 4)
+    return lines
+
+
+def _alone(row: Sequence[Text], column: int) -> Text:
+    """A cell as it stands without its heading."""
+    cell = row[column]
+    return Text.assemble("compiled in ", cell) if column == TIME and cell.plain else cell
+
+
+def _details(cells: Sequence[Text], width: int, indent: int) -> list[Text]:
+    return sentence("; ".join(cell.plain for cell in cells if cell.plain), width, indent, style="dim")
+
+
+def _moves(compiled: TargetResult, mesh: Mesh, palette: Palette) -> list[list[Text]]:
+    """The cells of each of a target's collectives that stand after its name."""
+    if compiled.status != "ok":
+        return [[Text("✗ no answer" if compiled.status == "error" else "✗ not available")]]
+    moving = [each for each in compiled.collectives if each.op != "slice"]
+    rows = rows_of(moving, mesh, palette, compiled.collective_matmuls)
+    scheduled = has_schedule(compiled)
+    cells = [[*row.cells, Text(row.when if scheduled else ""), Text(row.algorithm, "dim")] for row in rows]
+    return cells or [[Text("none: nothing is sent")]]
+
+
+def _name(compiled: TargetResult, problem: Problem, palette: Palette) -> tuple[Text, ...]:
+    """The target, how long it took, and what it chose for a result that the question leaves open."""
+    chosen = Text()
+    if compiled.result_spec is not None and problem.result.spec is None:
+        result = problem.result
+        chosen = spec_text(result.name, result.dims, compiled.result_spec, problem.mesh, palette)
+    time = Text(seconds(compiled.elapsed_s) if compiled.elapsed_s else "", "dim")
+    return Text(compiled.target, "bold"), time, chosen
+
+
+def _reasons(answers: Answers, width: int) -> list[Text]:
+    """Each difference once, after the targets that have it."""
+    planned = [
+        compiled.target
+        for compiled, found in answers
+        if compiled.status == "ok" and all(each.code in AS_PLANNED for each in found)
+    ]
+    names: dict[tuple[str, str], list[Difference]] = {}
+    for _, found in answers:
+        for each in found:
+            names.setdefault((each.code, each.message_about("it")), []).append(each)
+    lines = sentence("as planned", width, lead=f"= {', '.join(planned)}: ") if planned else []
+    for (code, _), same in names.items():
+        sign = "=" if code in SAME_TRAFFIC else "≠"
+        those = ", ".join(each.target for each in same)
+        said = same[0].message_about("each" if len(same) > 1 else "it")
+        lines += sentence(f"{code}: {said}", width, lead=f"{sign} {those}: ")
+    return lines
+
+
+def _joined(said: Sequence[tuple[str, str]], width: int, style: str = "") -> list[Text]:
+    """Each sentence once, after the targets that it is about."""
+    names: dict[str, list[str]] = {}
+    for name, words in said:
+        names.setdefault(words, []).append(name)
+    return [
+        line
+        for words, those in names.items()
+        for line in sentence(words, width, lead=f"{', '.join(those)}: ", style=style)
+    ]
+
+
+def _types(answers: Sequence[TargetResult], width: int) -> list[Text]:
+    """The answers of `jax.typeof` under Explicit axes."""
+    said = [(each.target, ", ".join(f"{name} is {text}" for name, text in each.typeof)) for each in answers]
+    return _joined([(name, words) for name, words in said if words], width, "dim")

@@ -1,0 +1,109 @@
+"""The colours and the width of pages; progress on stderr while compilers work."""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+
+import pytest
+from rich.text import Text
+
+from shardviz.cli import output
+from shardviz.cli.group import run
+from shardviz.cli.output import PIPE_WIDTH, CommandOutput, color_system
+from shardviz.cli.process import CLEAR_LINE
+from shardviz.compiler.requests import CompilerRequest
+
+XTERM = {"TERM": "xterm-256color"}
+
+COLOURS = [
+    ("auto", True, XTERM, "256"),
+    ("auto", True, {"TERM": "xterm"}, "standard"),
+    ("auto", True, {"TERM": "xterm", "COLORTERM": "truecolor"}, "truecolor"),
+    ("auto", True, {"TERM": "xterm-direct"}, "truecolor"),
+    ("auto", True, {"TERM": "dumb"}, None),
+    ("auto", False, XTERM, None),
+    ("auto", True, {**XTERM, "NO_COLOR": "1"}, None),
+    ("auto", True, {**XTERM, "NO_COLOR": ""}, "256"),
+    ("auto", False, {**XTERM, "FORCE_COLOR": "1"}, "256"),
+    ("auto", False, {**XTERM, "FORCE_COLOR": "1", "NO_COLOR": "1"}, None),
+    ("always", False, {**XTERM, "NO_COLOR": "1"}, "256"),
+    ("always", False, {"TERM": "dumb"}, "truecolor"),
+    ("always", False, {}, "truecolor"),
+    ("never", True, {**XTERM, "COLORTERM": "truecolor"}, None),
+]
+
+
+@pytest.mark.parametrize(("choice", "is_terminal", "environ", "expected"), COLOURS)
+def test_color_system(choice: str, is_terminal: bool, environ: dict[str, str], expected: str | None) -> None:
+    assert color_system(choice, is_terminal, environ) == expected
+
+
+@pytest.mark.parametrize(("columns", "width"), [("120", 120), ("7", 40), ("", PIPE_WIDTH)])
+def test_the_width_is_the_terminals(columns: str, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    assert CommandOutput().width == width
+
+
+def test_the_width_asked_for_wins(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    assert CommandOutput(columns=60).width == 60
+
+
+TEXTS = ["A[b_X, d_Y]{U_Z}", "[bold]A[/bold]", "[x=4, y=2]", ":smile:", "A[I]", "B[k]", "\\[x]", "x" * 200]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize(("color", "term"), [("never", "xterm"), ("always", "xterm"), ("always", "dumb")])
+def test_text_is_never_read_as_markup(
+    text: str, color: str, term: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", term)
+    CommandOutput(columns=80, color=color).show([Text(text)])
+    assert capsys.readouterr().out == f"{text}\n"
+
+
+@pytest.mark.parametrize(("columns", "widest"), [("40", 40), ("100", 80)])
+def test_jax_draws_on_a_narrow_terminal_too(columns, widest, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", columns)
+    assert run(["layout", "8x64", "--mesh", "X=16", "--spec", "_X", "--style", "jax"]) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) == widest
+
+
+class Terminal(io.StringIO):
+    """A terminal, and an answer that is there as soon as one was told to wait."""
+
+    def __init__(self, pending: CompilerRequest[str]) -> None:
+        super().__init__()
+        self._pending = pending
+
+    def isatty(self) -> bool:
+        return True
+
+    def flush(self) -> None:
+        if self._pending.stage in self.getvalue():
+            self._pending.settle("answer")
+
+
+def waiting(stage: str) -> CompilerRequest[str]:
+    pending: CompilerRequest[str] = CompilerRequest(None, str)
+    pending.stage = stage
+    return pending
+
+
+@pytest.mark.parametrize(
+    ("columns", "others"),
+    [("200", "; not ready: v5e:2x4, h100:8"), ("50", "; not ready: v5e:2x4"), ("30", "")],
+)
+def test_those_without_an_answer_are_told(monkeypatch: pytest.MonkeyPatch, columns: str, others: str) -> None:
+    first, ready, *late = (waiting(stage) for stage in ("compiling", "", "", ""))
+    monkeypatch.setattr(sys, "stderr", told := Terminal(first))
+    monkeypatch.setattr(output, "TICK_S", 0.01)
+    monkeypatch.setenv("COLUMNS", columns)
+    ready.settle("done")
+    names = [("cpu", ready), ("v5e:2x4", late[0]), ("h100:8", late[1])]
+    assert output.wait_for(first, "v2:2x2", names) == "answer"
+    first_line, end = told.getvalue().removeprefix(CLEAR_LINE).split(CLEAR_LINE)
+    assert re.fullmatch(rf"v2:2x2: compiling … \d+\.\d s{re.escape(others)}", first_line)
+    assert end == ""
