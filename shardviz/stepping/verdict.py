@@ -46,7 +46,7 @@ def ask_jax(
             f"take an array of up to {MAX_COUNTED:,}, or --on none",
         )
     mesh = question.layout.mesh
-    return worker.run(question.operation, mesh, question.shards, target, on_progress, due, rank)
+    return worker.run(question.operation, mesh, question.shards, target, on_progress, due=due, rank=rank)
 
 
 def compare_with_jax(question: CollectiveQuestion, frames: Frames, ran: ExecutionResult) -> Verdict:

@@ -55,7 +55,7 @@ class _Query(Generic[Known]):
         self.request: CompilerRequest[Any] | None = None
         try:
             self.request = send(self._progress)
-        except ShardvizError as error:
+        except Exception as error:
             self._fail(error)
         else:
             self.request.add_done_callback(self._end)
@@ -76,18 +76,18 @@ class _Query(Generic[Known]):
         try:
             self._known = self._read(request.result())
             self.is_settled = True
-        except ShardvizError as error:
-            self._fail(error)
         except Exception as error:
-            # Whatever it is, the one who waits must hear of it.
-            self._fail(CompilerError(f"the answer cannot be read: {error!r}"))
+            self._fail(error)
         self._on_change()
 
-    def _fail(self, error: ShardvizError) -> None:
+    def _fail(self, error: Exception) -> None:
+        """Note that there is no answer: each error is said, as somebody waits."""
         if isinstance(error, Cancelled):
             self._known = replace(self._known, state="cancelled")
-        else:
+        elif isinstance(error, ShardvizError):
             self._known = self._failed(error)
+        else:
+            self._known = self._failed(CompilerError(f"the answer cannot be read: {error!r}"))
 
 
 class CompilerQueries:
@@ -174,7 +174,7 @@ class CompilerQueries:
         return self._want(
             ("passes", problem, target),
             ShownPasses(asked),
-            lambda on_progress: self.worker.trace(problem, asked, on_progress, self._due(target), rank=2),
+            lambda on_progress: self.worker.trace(problem, asked, on_progress, due=self._due(target), rank=2),
             lambda traced: ShownPasses(asked, "answered", traced=traced),
             lambda error: ShownPasses(asked, "failed", error=error),
         )
@@ -192,7 +192,7 @@ class CompilerQueries:
         def send(on_progress: Callable[[str], None]) -> CompilerRequest[ExecutionResult]:
             from shardviz.stepping.verdict import ask_jax
 
-            return ask_jax(self.worker, question, TARGETS["cpu"], on_progress, self._due("cpu"), rank=2)
+            return ask_jax(self.worker, question, TARGETS["cpu"], on_progress, due=self._due("cpu"), rank=2)
 
         def read(ran: ExecutionResult) -> Verification:
             from shardviz.collectives import Frames
@@ -228,8 +228,8 @@ class CompilerQueries:
 
     def _ask(self, scene: ResolvedProblem, target: Target) -> None:
         def send(on_progress: Callable[[str], None]) -> CompilerRequest[TargetResult]:
-            rank = int(target.name != "shardy")
-            return self.worker.submit(scene.problem, target, on_progress, self._due(target.name), rank)
+            due, rank = self._due(target.name), int(target.name != "shardy")
+            return self.worker.submit(scene.problem, target, on_progress, due=due, rank=rank)
 
         def read(compiled: TargetResult) -> ShownAnswer:
             from shardviz.compare import differences

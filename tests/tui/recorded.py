@@ -81,13 +81,13 @@ def cpu_answer(text: str = PROGRAM) -> TargetResult:
 class Recorded(Mute):
     """Shardy and the CPU's compiler answer at once, the TPU's dies, and any other says nothing."""
 
-    def submit(self, _, target, *__):
+    def submit(self, problem, target, *of, **schedule):
         if target.name == "v5e:2x4":
             return settled(TargetResult(target.name, "error", error=REFUSAL, hint=HINT))
         known = {"shardy": shardy_answer, "cpu": cpu_answer}.get(target.name)
-        return settled(known()) if known else super().submit()
+        return settled(known()) if known else super().submit(problem, target, *of, **schedule)
 
-    def trace(self, _, target, *__, **___):
+    def trace(self, problem, target, *of, **schedule):
         if target.name == "cpu":
             return settled(PassTrace(cpu_answer(), STAGES))
-        return super().submit()
+        return super().submit(problem, target, *of, **schedule)

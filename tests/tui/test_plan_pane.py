@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from shardviz.compiler.requests import settled
+from shardviz.compiler.requests import CompilerRequest
 from shardviz.drafts.enter import enter
 from shardviz.drafts.form import ProblemForm
 from shardviz.errors import CompilerError
@@ -32,8 +32,14 @@ class Timeless:
     def start(self, *targets):
         self.worker.start(*targets)
 
-    def submit(self, problem, target, _told):
-        return settled(replace(self.worker.ask(problem, target), elapsed_s=0.25))
+    def submit(self, problem, target, *_, **__):
+        request = CompilerRequest(None, str)
+
+        def settle(asked):
+            request.settle(replace(asked.result(), elapsed_s=0.25))
+
+        self.worker.submit(problem, target).add_done_callback(settle)
+        return request
 
 
 def all_here(app):
@@ -166,7 +172,7 @@ def test_without_targets_nobody_is_asked():
 
 def test_a_compiler_that_dies_leaves_a_sentence():
     class Dying(Mute):
-        def submit(self, *_):
+        def submit(self, *_, **__):
             raise CompilerError("the shardy compiler was killed by SIGKILL", "ask again to start it anew")
 
     async def script(pilot):
