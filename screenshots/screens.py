@@ -10,7 +10,7 @@ from shardviz.compiler import Worker
 from shardviz.drafts.command_line import form_from_options
 from shardviz.lessons.course import find
 from shardviz.tui.app import ShardvizApp
-from shardviz.tui.dialogs.exports import screen_svg, strips_of
+from shardviz.tui.dialogs.export import screen_svg, strips_of
 
 WIDE, SMALL = (120, 36), (40, 15)
 PATIENCE = 6000

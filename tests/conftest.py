@@ -187,13 +187,13 @@ def matmul_specs() -> list[str]:
 def server_that_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """`shardviz serve` listens at any free port, and is interrupted as soon as it could serve."""
     pytest.importorskip("textual_serve", reason="the extra serve is not installed")
-    from shardviz.serve import ports
+    from shardviz.serve import addresses
     from shardviz.serve.server import Server
 
     async def interrupted(_: Server, listening: socket.socket) -> int:
         listening.close()
         return signal.SIGINT
 
-    listen = ports.listen
-    monkeypatch.setattr(ports, "listen", lambda host, _: listen(host, 0))
+    listen = addresses.listen
+    monkeypatch.setattr(addresses, "listen", lambda host, _: listen(host, 0))
     monkeypatch.setattr(Server, "serve", interrupted)

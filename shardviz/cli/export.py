@@ -24,13 +24,13 @@ from shardviz.drafts.resolve import ResolvedProblem, resolve
 from shardviz.drafts.share import from_string
 from shardviz.errors import QuestionError, quote
 from shardviz.hardware.links import links_from_text
+from shardviz.lessons.attempt import attempt_of
 from shardviz.lessons.course import find
 from shardviz.lessons.lesson import Lesson
-from shardviz.lessons.sharing import attempt_of
 from shardviz.notation import parse_layout, parse_mesh
 from shardviz.planner import Plan, Problem, plan
 from shardviz.planner.plan import LOCAL_OPS
-from shardviz.render.exports.subject import JaxProgram, Subject, title_of
+from shardviz.render.exports import JaxProgram, Subject, title_of
 from shardviz.render.exports.writing import target_path, write_file
 from shardviz.stepping.plan_step import question_of_step
 from shardviz.stepping.question import CollectiveQuestion, question_from_options

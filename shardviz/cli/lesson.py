@@ -13,7 +13,7 @@ from shardviz.cli.process import ExitCode
 from shardviz.cli.streams import no_terminal
 from shardviz.errors import QuestionError, plural
 from shardviz.lessons.course import course, faults, find
-from shardviz.lessons.progress import Progress, load
+from shardviz.lessons.progress import CourseProgress, load
 
 EXAMPLES = (
     ("The course, and how far you are", "shardviz lesson"),
@@ -95,7 +95,7 @@ def _open_lesson(text: str, present: bool, output: CommandOutput) -> int:
         print_json(LESSON.document(lesson=lesson))
         return ExitCode.FINE
     if reason := no_terminal():
-        from shardviz.render.lessons.course import lesson_page
+        from shardviz.render.lesson_view import lesson_page
 
         print_note(reason)
         output.show(lesson_page(lesson, output.width))
@@ -116,7 +116,7 @@ def _list_lessons(output: CommandOutput) -> int:
 
         print_json(LESSONS.document(lessons=entries))
     else:
-        from shardviz.render.lessons.course import course_page
+        from shardviz.render.lesson_view import course_page
 
         output.show(course_page(entries, output.width))
     return ExitCode.FINE
@@ -142,7 +142,7 @@ def _reset_progress(texts: tuple[str, ...], is_sure: bool) -> int:
     return ExitCode.FINE
 
 
-def _progress() -> Progress:
+def _progress() -> CourseProgress:
     """The learner's progress; what is wrong with its file is told on stderr."""
     progress = load()
     if progress.notice:

@@ -35,8 +35,8 @@ from shardviz.lessons.jax_questions import (
     jax_questions,
 )
 from shardviz.lessons.lesson import Lesson
-from shardviz.lessons.table import LessonError, quote_name
-from shardviz.render.lessons.guide import fits
+from shardviz.lessons.lesson_file import LessonError, quote_name
+from shardviz.render.lesson_view import fits
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 from shardviz.stepping.verdict import ask_jax, compare_with_jax
 

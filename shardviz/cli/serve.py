@@ -45,7 +45,7 @@ def command(host: str, port: int, sessions: int, lesson: str | None, shared: str
     """
     _check_installed()
     words = [_beginning(lesson, shared)]
-    from shardviz.serve.ports import listen
+    from shardviz.serve.addresses import listen
     from shardviz.serve.server import Rules, Server
 
     listening = listen(host, port)
@@ -77,7 +77,7 @@ def _beginning(lesson: str | None, shared: str | None) -> str:
     """The first problem or lesson of every visitor, as a string. Raises `QuestionError` if it is unknown."""
     from shardviz.drafts.form import ProblemForm
     from shardviz.drafts.share import Shared, from_string, to_string
-    from shardviz.lessons.sharing import attempt_of
+    from shardviz.lessons.attempt import attempt_of
 
     if lesson is not None and shared is not None:
         raise QuestionError("--lesson and --from both say how to begin", "leave out one of them")
@@ -98,7 +98,7 @@ def _is_local(address: str) -> bool:
 
 def _open_names() -> list[str]:
     """Under what others reach this machine: its address, and its name where the network knows that."""
-    from shardviz.serve.origins import own_address
+    from shardviz.serve.addresses import own_address
 
     return [name for name in (own_address(), socket.gethostname()) if name]
 

@@ -285,7 +285,7 @@ def _compare(question: CollectiveQuestion, links: Links, shown: StepOptions, hea
         crossed: Sequence[tuple[int, str]] = ()
         skipped: Sequence[tuple[str, str]] = ()
         if question.operation.even:
-            crossed = crossovers(pattern, links.topology, links.wire, run.bytes)
+            crossed = crossovers(pattern, links.topology, links.spec, run.bytes)
             skipped = left_out(pattern, links.topology)
         # Times are worked out when they are first looked at.
         if shown.output.as_json:

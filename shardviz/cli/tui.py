@@ -12,14 +12,12 @@ from shardviz.cli.output import print_json, print_note
 from shardviz.cli.process import ExitCode
 from shardviz.cli.streams import no_terminal
 from shardviz.drafts.command_line import form_from_options
-from shardviz.drafts.form import SPECS
-from shardviz.drafts.saved import NAME, SavedSession, load_session
+from shardviz.drafts.form import SCREENS, SPECS
 from shardviz.drafts.share import from_string
-from shardviz.drafts.state_file import StateError, state_path
+from shardviz.drafts.state_file import SESSION_NAME, SavedSession, StateError, load_session, state_path
 from shardviz.drafts.wording import error_words
 from shardviz.errors import QuestionError
 
-SCREENS = ("layout", "plan", "step", "compiler")
 EXAMPLES = (
     ("The application, on the problem that it begins with", "shardviz tui"),
     (
@@ -87,7 +85,7 @@ def _last_session() -> tuple[SavedSession | None, str]:
     try:
         return load_session(), ""
     except StateError as error:
-        if state_path(NAME).exists():
+        if state_path(SESSION_NAME).exists():
             raise
         return None, error_words(error)
 
@@ -116,7 +114,7 @@ def _open_shared(ctx: click.Context, string: str, screen: str | None, as_json: b
         return ExitCode.FINE
     attempt = None
     if shared.lesson:
-        from shardviz.lessons.sharing import attempt_of
+        from shardviz.lessons.attempt import attempt_of
 
         attempt = attempt_of(shared)
     if reason := no_terminal():

@@ -5,20 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, overload
+from typing import overload
 
 import numpy as np
 
-from shardviz.collectives.chunking import Cuts
-from shardviz.collectives.operation import Operation
+from shardviz.collectives.operation import Cuts, Operation
 from shardviz.collectives.schedule import Phase, Schedule, Sends
 from shardviz.collectives.trace import Buffer, Trace, trace_of
+from shardviz.collectives.values import Ints, Small, Values
 from shardviz.errors import QuestionError
-from shardviz.sharding import canonical_dtype
-
-if TYPE_CHECKING:
-    from shardviz.collectives.schedule import Ints, Small, Values
-    from shardviz.sharding import Mesh
+from shardviz.sharding import Mesh, canonical_dtype
 
 MAX_BYTES = 2**30
 """Memory for the numbers of all data."""
@@ -144,7 +140,7 @@ class Frames(Sequence[Frame]):
         if isinstance(number, slice):
             return [Frame(self, each) for each in range(*number.indices(len(self)))]
         if not -len(self) <= number < len(self):
-            raise IndexError(f"there is no frame {number} of {len(self)}")
+            raise IndexError(f"frame {number} does not exist: there are {len(self)}")
         return Frame(self, number % len(self))
 
     @property

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+SCREENS = ("layout", "plan", "step", "compiler")
+"""The screens that show a problem."""
+
 OPEN = "?"
 """The spec of an array that the compiler may split as it likes."""
 

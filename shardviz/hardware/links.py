@@ -84,7 +84,7 @@ def parse_bandwidth(text: str) -> float:
 
 @contextmanager
 def _as_written(what: str, text: str) -> Iterator[None]:
-    """Refuse what no wire has in the words of whoever asked for it."""
+    """Refuse a quantity that no link has, as it was written."""
     try:
         yield
     except QuestionError as error:
@@ -114,12 +114,12 @@ def _quantity(text: str, units: Mapping[str, float], what: str, hint: str) -> fl
 class Links:
     """The links that join the members of a group.
 
-    `chip` names the chip whose figures `wire` has, "" where they were given; `assumed` says that nobody has
+    `chip` names the chip whose figures `spec` has, "" where they were given; `assumed` says that nobody has
     asked for that chip.
     """
 
     topology: Topology
-    wire: LinkSpec
+    spec: LinkSpec
     chip: str = ""
     assumed: bool = False
 
@@ -149,8 +149,8 @@ def links_from_text(
     usual = links_of_chip(topology_for(topology, dims), chip)
     if latency is None and bandwidth is None:
         return usual
-    wire = LinkSpec(
-        usual.wire.latency if latency is None else parse_latency(latency),
-        usual.wire.bandwidth if bandwidth is None else parse_bandwidth(bandwidth),
+    spec = LinkSpec(
+        usual.spec.latency if latency is None else parse_latency(latency),
+        usual.spec.bandwidth if bandwidth is None else parse_bandwidth(bandwidth),
     )
-    return Links(usual.topology, wire)
+    return Links(usual.topology, spec)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from shardviz.drafts.resolve import ResolvedProblem
     from shardviz.hlo import Collective
     from shardviz.lessons.lesson import Lesson
-    from shardviz.lessons.measures.answer import Answer
+    from shardviz.lessons.measures.answers import ComputedAnswer
     from shardviz.planner import Plan
     from shardviz.sharding import Mesh, ShardedArray
     from shardviz.stepping.question import CollectiveQuestion
@@ -70,7 +70,7 @@ class ArraysQuestion:
     mesh: Mesh
     arrays: tuple[ShardedArray, ...]
     ask: str = ""
-    answer: Answer | None = None
+    answer: ComputedAnswer | None = None
 
     def disagreement(self, held: Sequence[HeldArray]) -> str:
         """Where JAX says otherwise; empty where it agrees."""
@@ -96,7 +96,7 @@ class RunQuestion:
     key: str
     question: CollectiveQuestion
     device: int = 0
-    answer: Answer | None = None
+    answer: ComputedAnswer | None = None
 
     def disagreement(self, verdict: Verdict) -> str:
         """Where JAX's numbers are others; empty where they are ours."""
@@ -120,7 +120,7 @@ class PlanQuestion:
     key: str
     plan: Plan
     ask: str = ""
-    answer: Answer | None = None
+    answer: ComputedAnswer | None = None
 
     def disagreement(self, answers: Sequence[Partitioned]) -> str:
         """Why none of the answers agrees; empty where one does."""
@@ -185,7 +185,7 @@ def _of_arrays(
     scene: ResolvedProblem,
     arrays: Sequence[ShardedArray],
     ask: str = "",
-    answer: Answer | None = None,
+    answer: ComputedAnswer | None = None,
 ) -> Iterator[ArraysQuestion]:
     """Nothing where JAX's layouts refuse one of the arrays: partial sums, and parts of different sizes."""
     mesh = scene.problem.mesh
@@ -195,21 +195,21 @@ def _of_arrays(
 
 
 def _of_run(
-    key: str, question: CollectiveQuestion | None, device: int = 0, answer: Answer | None = None
+    key: str, question: CollectiveQuestion | None, device: int = 0, answer: ComputedAnswer | None = None
 ) -> Iterator[RunQuestion]:
     """Nothing where there is no collective, or none with numbers."""
     if question is not None and question.shards is not None:
         yield RunQuestion(key, question, device, answer)
 
 
-def _is_same(answer: Answer, text: str) -> bool:
+def _is_same(answer: ComputedAnswer, text: str) -> bool:
     try:
         return answer.is_same(text)
     except QuestionError:
         return False
 
 
-def _otherwise(answer: Answer, theirs: str) -> str:
+def _otherwise(answer: ComputedAnswer, theirs: str) -> str:
     return f"the answer is {answer.text}; JAX gives {quote(theirs, 100)}"
 
 

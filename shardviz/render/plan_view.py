@@ -14,8 +14,7 @@ from rich.text import Text
 
 from shardviz.errors import plural
 from shardviz.notation import SpecPart, write_specs
-from shardviz.planner.decided import Parts, decided_parts
-from shardviz.planner.plan import LOCAL_OPS, Plan, Step
+from shardviz.planner.plan import LOCAL_OPS, Parts, Plan, Step, decided_parts
 from shardviz.planner.problem import Problem
 from shardviz.planner.search import Candidate
 from shardviz.planner.work_split import CASES

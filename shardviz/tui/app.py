@@ -14,17 +14,14 @@ from textual.message import Message
 from shardviz.drafts.form import ProblemForm
 from shardviz.drafts.wording import error_words
 from shardviz.errors import ShardvizError
-from shardviz.tui.headline import Headline
-from shardviz.tui.key_footer import KeyFooter
+from shardviz.tui.bars import Headline, KeyFooter, ScreenTabs
 from shardviz.tui.pane import Pane
 from shardviz.tui.problem.panel import ProblemPanel
 from shardviz.tui.registry import APP, COMMANDS, Command, bindings
 from shardviz.tui.resilient_app import ResilientApp
-from shardviz.tui.screen_tabs import ScreenTabs
 from shardviz.tui.state import EditorState, LastSession
-from shardviz.tui.themes import next_theme, palette_of, set_up_themes
-from shardviz.tui.too_small import TooSmall, is_too_small
-from shardviz.tui.workspace import PANES, Workspace
+from shardviz.tui.themes import next_theme, set_up_themes
+from shardviz.tui.workspace import PANES, TooSmall, Workspace, is_too_small
 
 if TYPE_CHECKING:
     from textual.dom import DOMNode
@@ -167,7 +164,7 @@ class ShardvizApp(ResilientApp):
     def _show_headline(self) -> None:
         """Above the player, the headline is that of the collective that it plays."""
         line = self.screen_stack[0].query_one(Headline)
-        line.show_problem(self.state.resolved, palette_of(self), of_collective=self.state.area == "step")
+        line.show_problem(self.state.resolved, of_collective=self.state.area == "step")
 
     def on_workspace_pane_shown(self) -> None:
         self._show_headline()
@@ -286,20 +283,20 @@ class ShardvizApp(ResilientApp):
         await self.run_action(command.name, widget)
 
     def action_help(self) -> None:
-        from shardviz.tui.dialogs.help import HelpDialog
+        from shardviz.tui.dialogs.commands import HelpDialog
 
         areas = (self.state.area, "problem")
         lesson = ("lesson",) if self.lesson is not None else ()
         self.push_screen(HelpDialog((*lesson, *(areas[::-1] if self.workspace.is_left else areas))))
 
     def action_command_palette(self) -> None:
-        from shardviz.tui.command_search import CommandMenu
+        from shardviz.tui.dialogs.commands import CommandMenu
 
         if not isinstance(self.screen, CommandMenu):
             self.push_screen(CommandMenu())
 
     def action_examples(self) -> None:
-        from shardviz.tui.dialogs.examples import ExamplesDialog
+        from shardviz.tui.dialogs.lists import ExamplesDialog
 
         self.push_screen(ExamplesDialog(), self.open_example)
 
@@ -312,7 +309,7 @@ class ShardvizApp(ResilientApp):
             await self.action_show(example.screen)
 
     def action_lessons(self) -> None:
-        from shardviz.tui.lesson.course import LessonsDialog
+        from shardviz.tui.dialogs.lists import LessonsDialog
 
         open_now = self.lesson.controller.lesson if self.lesson is not None else None
         self.push_screen(LessonsDialog(self.progress, open_now), self.open_lesson)
@@ -374,7 +371,7 @@ class ShardvizApp(ResilientApp):
     def action_code(self) -> None:
         if self._is_kept_back():
             return
-        from shardviz.tui.dialogs.code import CodeDialog
+        from shardviz.tui.dialogs.clipboard import CodeDialog
 
         try:
             self.push_screen(CodeDialog(self.jax_code()))
@@ -388,14 +385,13 @@ class ShardvizApp(ResilientApp):
             self.notify(NO_FILES, severity="warning")
             return
         self.clear_notifications()
-        from shardviz.tui.dialogs.export import ExportDialog
-        from shardviz.tui.dialogs.exports import exports_of
+        from shardviz.tui.dialogs.export import ExportDialog, exports_of
 
         exports = exports_of(self.screen_stack[0], self.pane, self.jax_code)
         self.push_screen(ExportDialog(exports, f"shardviz-{self.state.area}", suffix))
 
     def action_command_line(self) -> None:
-        from shardviz.tui.dialogs.command_line import CommandLineDialog
+        from shardviz.tui.dialogs.clipboard import CommandLineDialog
 
         line = self.lesson.command_line if self.lesson is not None else ""
         if line or not self._is_kept_back():

@@ -15,7 +15,7 @@ from shardviz.tui.themes import palette_of
 if TYPE_CHECKING:
     from shardviz.documents.fields import Document
     from shardviz.drafts.resolve import ResolvedProblem
-    from shardviz.lessons.pointing import Place
+    from shardviz.lessons.measures import AnswerLocation
     from shardviz.planner import Plan, Problem
     from shardviz.render.palette import Palette
     from shardviz.stepping.collective_run import CollectiveRun
@@ -83,7 +83,7 @@ class Pane(Part):
     def show_problem(self, resolved: ResolvedProblem) -> None:
         """Draw another problem."""
 
-    def begin(self, place: Place) -> None:
+    def begin(self, place: AnswerLocation) -> None:
         """Begin where a lesson points, whatever was looked at before."""
 
     def show_answers(self, answers: Mapping[str, ShownAnswer]) -> None:

@@ -56,12 +56,12 @@ def bindings(commands: Iterable[Command]) -> list[BindingType]:
     ]
 
 
-def _commands(area: str, *rows: tuple[str, ...]) -> tuple[Command, ...]:
+def commands_of(area: str, *rows: tuple[str, ...]) -> tuple[Command, ...]:
     """The commands of a part: name, keys, title and help of each, then its footer word and shown key."""
     return tuple(Command(area, name, tuple(keys.split()), *words) for name, keys, *words in rows)
 
 
-APP = _commands(
+APP = commands_of(
     "app",
     ("help", "question_mark f1", "Help", "The keys of this screen.", "help", "?"),
     ("show('layout')", "1", "Layout", "Which device holds what."),
@@ -85,14 +85,14 @@ APP = _commands(
     ("quit", "q ctrl+q", "Quit", "Leave shardviz.", "quit"),
 )
 
-TYPING = _commands(
+TYPING = commands_of(
     "problem",
     ("keep", "enter up down", "Keep", "Keep the text.", "keep"),
     ("leave", "escape ctrl+y", "Leave", "As it was.", "leave it as it was", "esc"),
 )
 """What works while text is typed, when every other key is text."""
 
-PROBLEM = _commands(
+PROBLEM = commands_of(
     "problem",
     (
         "edit",
@@ -152,7 +152,7 @@ PROBLEM = _commands(
     ("move('right')", "right", "Right", "To the cell after.", "", "→"),
 )
 
-LAYOUT = _commands(
+LAYOUT = commands_of(
     "layout",
     ("view", "v", "By array, by device", "Cells are blocks of the arrays, or devices.", "view"),
     (
@@ -174,7 +174,7 @@ LAYOUT = _commands(
     ("page(1)", "pagedown", "Page down", "As many lines down as are seen."),
 )
 
-PLAN = _commands(
+PLAN = commands_of(
     "plan",
     ("next_step", "down j", "Next step", "The step after; below, scroll.", "step", "↑↓"),
     ("previous_step", "up k", "Previous step", "The step before; above, scroll.", "", "↑"),
@@ -182,7 +182,7 @@ PLAN = _commands(
     ("ask_now", "r", "Ask now", "Recompile for all targets.", "ask now"),
 )
 
-STEP = _commands(
+STEP = commands_of(
     "step",
     ("play", "space", "Play", "Play the rounds, or pause.", "play", "space"),
     ("round(1)", "right", "Next round", "One round forward.", "round", "→"),
@@ -206,7 +206,7 @@ STEP = _commands(
     ("pan(-1)", "less_than_sign shift+left", "Left", "What is to the left.", "", "<"),
 )
 
-FORM = _commands(
+FORM = commands_of(
     "step",
     ("play_it", "enter", "Play it", "Play what stands in the form.", "play it", "enter"),
     ("leave", "escape", "Back", "Back to what was played before.", "back", "esc"),
@@ -215,7 +215,7 @@ FORM = _commands(
 )
 """While the form for another collective is open; its fields have the keys."""
 
-COMPILER = _commands(
+COMPILER = commands_of(
     "compiler",
     ("next_target", "n", "Next target", "The next target's answer.", "target"),
     ("previous_target", "N", "Previous target", "The answer of the target before."),
@@ -245,7 +245,7 @@ COMPILER = _commands(
     ("sideways(1)", "greater_than_sign", "To the right", "Scroll long lines to the right.", "", ">"),
 )
 
-SEARCHING = _commands(
+SEARCHING = commands_of(
     "compiler",
     ("next(1)", "enter down", "Next match", "To the next line that has it.", "next"),
     ("next(-1)", "up shift+enter", "Match before", "To the match before.", "previous", "↑"),
@@ -253,7 +253,7 @@ SEARCHING = _commands(
 )
 """What works while text is searched, when every other key is text."""
 
-LESSON = _commands(
+LESSON = commands_of(
     "lesson",
     ("lesson('answer')", "enter", "Answer", "Predict what the cursor is on, and see the answer.", "answer"),
     ("lesson('down')", "down", "Choose", "To the next choice; “I don't know” is the last.", "choose", "↑↓"),
@@ -279,3 +279,17 @@ AREAS = {
     "lesson": "Lesson",
 }
 """What the parts of the application are called."""
+
+
+def key_table() -> str:
+    """All commands as Markdown, one table for each part of the application."""
+    lines = []
+    for area, name in AREAS.items():
+        rows = [command for command in COMMANDS if command.area == area]
+        if rows:
+            lines += ["", f"| {name} | | |", "|---|---|---|"]
+        for command in rows:
+            key = f"`{command.key_text}`" if command.key_text else ""
+            cells = [cell.replace("|", "\\|") for cell in (key, command.title, command.help)]
+            lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines[1:]) + "\n"

@@ -15,7 +15,7 @@ from shardviz.errors import ShardvizError
 if TYPE_CHECKING:
     from shardviz.compiler import Worker
     from shardviz.drafts.resolve import ResolvedProblem
-    from shardviz.drafts.saved import SavedSession
+    from shardviz.drafts.state_file import SavedSession
     from shardviz.tui.compiler_queries import CompilerQueries
 
 
@@ -111,7 +111,7 @@ class LastSession:
 
     def keep(self, draft: ProblemForm, screen: str) -> None:
         """Write this session in place of the last one, unless it stands there already."""
-        from shardviz.drafts.saved import SavedSession, save_session
+        from shardviz.drafts.state_file import SavedSession, save_session
 
         session = SavedSession(draft, screen)
         with self._lock:
@@ -125,8 +125,7 @@ class LastSession:
                 self.problem = error_words(error)
 
     def _load(self) -> None:
-        from shardviz.drafts.saved import NAME, load_session
-        from shardviz.drafts.state_file import state_path
+        from shardviz.drafts.state_file import SESSION_NAME, load_session, state_path
 
         if self._is_loaded:
             return
@@ -136,4 +135,4 @@ class LastSession:
         except ShardvizError as error:
             self.problem = error_words(error)
             # What another version has saved is not for this one to replace.
-            self._may_keep = not state_path(NAME).exists()
+            self._may_keep = not state_path(SESSION_NAME).exists()

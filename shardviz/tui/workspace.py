@@ -5,10 +5,15 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from rich.text import Text
+from textual import events
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.message import Message
+from textual.screen import Screen
+from textual.widgets import Static
 
+from shardviz.tui.bars import WIDE
 from shardviz.tui.pane import Pane, Part
 from shardviz.tui.problem.panel import ProblemPanel
 from shardviz.tui.registry import CommandsChanged
@@ -16,10 +21,9 @@ from shardviz.tui.registry import CommandsChanged
 if TYPE_CHECKING:
     from shardviz.tui.state import EditorState
 
+
 PANES = {"layout": "LayoutPane", "plan": "PlanPane", "step": "StepPane", "compiler": "CompilerPane"}
 """The panes' classes by area, each in the module `pane` of its folder, loaded when it is first shown."""
-WIDE = 80
-"""Columns from which on the problem stands beside the pane; on fewer it takes its place."""
 TALL = 30
 """Lines from which on there is room for blank ones around both."""
 
@@ -107,3 +111,45 @@ class Workspace(Horizontal):
         if focused is not None:
             self.is_left = self.left in focused.ancestors_with_self
             self.post_message(CommandsChanged())
+
+
+LEAST = (40, 10)
+"""Columns and lines that the application needs."""
+
+
+def is_too_small(width: int, height: int) -> bool:
+    """Whether nothing useful fits."""
+    return width < LEAST[0] or height < LEAST[1]
+
+
+class TooSmall(Screen[None]):
+    """Says how large the window has to be, and goes when it is."""
+
+    DEFAULT_CSS = """
+    TooSmall { align: center middle; }
+    TooSmall Static { width: 100%; text-align: center; }
+    TooSmall ToastRack { display: none; }
+    """
+
+    def compose(self) -> ComposeResult:
+        yield Static(markup=False)
+
+    def on_resize(self, event: events.Resize) -> None:
+        self._judge(*event.size)
+
+    def on_screen_resume(self) -> None:
+        """A dialog that was just about to open has stood above."""
+        self._judge(*self.app.size)
+
+    def _judge(self, width: int, height: int) -> None:
+        if is_too_small(width, height):
+            needed, given = ("×".join(map(str, size)) for size in (LEAST, (width, height)))
+            self.query_one(Static).update(Text(f"shardviz needs {needed}; this window is {given}"))
+        elif self.is_active:
+            self.dismiss()
+
+    def on_key(self, event: events.Key) -> None:
+        """Only leaving works where nothing can be seen."""
+        if event.key != "q":
+            event.stop()
+            event.prevent_default()

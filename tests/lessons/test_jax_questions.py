@@ -18,10 +18,10 @@ from shardviz.lessons.jax_questions import (
     jax_questions,
     layouts_say,
 )
+from shardviz.lessons.lesson_file import read_lesson
 from shardviz.lessons.measures import compute
-from shardviz.lessons.measures.kinds import NUMBER, NUMBERS
+from shardviz.lessons.measures.answers import NUMBER, NUMBERS
 from shardviz.lessons.measures.subject import scene_of
-from shardviz.lessons.reading import read_lesson
 from shardviz.notation import parse_mesh
 from shardviz.sharding import Layout
 from shardviz.stepping.verdict import compare_with_jax

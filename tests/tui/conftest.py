@@ -18,7 +18,7 @@ from shardviz.compiler.messages import AskAbout
 from shardviz.compiler.requests import CompilerRequest
 from shardviz.drafts.form import ProblemForm
 from shardviz.tui.app import ShardvizApp
-from shardviz.tui.dialogs.exports import strips_of
+from shardviz.tui.dialogs.export import strips_of
 
 FRAME_S = 0.002
 """Longer than what a frame waits for."""

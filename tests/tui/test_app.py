@@ -9,10 +9,10 @@ import pytest
 from textual import events
 
 from shardviz.drafts.form import ProblemForm
-from shardviz.drafts.saved import load_session
+from shardviz.drafts.state_file import load_session
 from shardviz.tui import resilient_app
+from shardviz.tui.bars import SCREENS
 from shardviz.tui.registry import AREAS, COMMANDS
-from shardviz.tui.screen_tabs import SCREENS
 from tests.tui.conftest import SIZES, check_snapshot, drive, text_of, until
 from tests.tui.recorded import Recorded
 
@@ -145,7 +145,7 @@ def test_a_handler_that_fails_says_so_once_and_the_rest_goes_on(monkeypatch):
 
     async def script(pilot):
         app = pilot.app
-        monkeypatch.setattr("shardviz.tui.dialogs.help.help_lines", broken)
+        monkeypatch.setattr("shardviz.tui.dialogs.commands.help_lines", broken)
         monkeypatch.setattr(app, "action_undo", broken)
         for key in ("u", "question_mark", "escape", "u"):
             await pilot.press(key)

@@ -16,10 +16,10 @@ from shardviz.drafts.examples import examples
 from shardviz.drafts.form import CollectiveFields, ProblemForm
 from shardviz.drafts.share import Shared, from_string
 from shardviz.lessons.course import course
-from shardviz.tui.dialogs.exports import exports_of
-from shardviz.tui.dialogs.help import help_lines
-from shardviz.tui.input_queue import MOST_AHEAD
+from shardviz.tui.dialogs.commands import help_lines
+from shardviz.tui.dialogs.export import exports_of
 from shardviz.tui.registry import COMMANDS
+from shardviz.tui.resilient_app import MOST_AHEAD
 from tests.tui.conftest import SIZES, check_snapshot, drive, text_of, until
 
 
@@ -52,7 +52,7 @@ def words_of(app):
 @pytest.mark.parametrize("size", SIZES)
 def test_dialogs_as_they_look(size, monkeypatch):
     # What a string packs depends on the zlib that Python was built with.
-    monkeypatch.setattr("shardviz.tui.dialogs.command_line.to_string", lambda _: "shardviz1-and-what-it-says")
+    monkeypatch.setattr("shardviz.tui.dialogs.clipboard.to_string", lambda _: "shardviz1-and-what-it-says")
 
     async def script(pilot):
         for name, key in DIALOGS.items():
@@ -112,7 +112,7 @@ def test_words_that_no_example_has_leave_the_menu_open():
 def test_a_collectives_example_opens_in_the_player_with_its_code():
     async def script(pilot):
         await pilot.press("x", *"transposition", "enter")
-        await until(pilot, lambda: pilot.app.pane.area == "step" and pilot.app.pane.stepped)
+        await until(pilot, lambda: pilot.app.pane.area == "step" and pilot.app.pane.prepared)
         assert "jax.lax.all_to_all(" in pilot.app.jax_code()
         texts = {export.suffix: export.text() for export in exports_of(*shown(pilot.app))}
         document = json.loads(texts["json"])
@@ -189,7 +189,7 @@ def test_every_form_has_its_text():
         for key, part in DOCUMENTS.items():
             await pilot.press(key)
             if key == "3":
-                await until(pilot, lambda: pilot.app.pane.stepped)
+                await until(pilot, lambda: pilot.app.pane.prepared)
             texts = {each.suffix: each.text() for each in exports_of(*shown(pilot.app))}
             assert part in json.loads(texts["json"]), key
             assert ("cast" in texts) == (key == "3")

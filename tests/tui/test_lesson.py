@@ -8,18 +8,16 @@ import pytest
 
 from shardviz.drafts.enter import enter
 from shardviz.drafts.examples import examples
-from shardviz.drafts.form import ProblemForm
-from shardviz.drafts.saved import load_session
+from shardviz.drafts.form import SCREENS, ProblemForm
 from shardviz.drafts.share import Shared
-from shardviz.lessons.attempt import UNKNOWN, Stage, begin, stages
+from shardviz.drafts.state_file import load_session
+from shardviz.lessons.attempt import UNKNOWN, LessonStage, attempt_at, begin, shared_of, stages
 from shardviz.lessons.course import course, find
-from shardviz.lessons.lesson import SHOWN
+from shardviz.lessons.lesson_file import read_lesson
 from shardviz.lessons.measures.subject import scene_of
 from shardviz.lessons.progress import load
-from shardviz.lessons.reading import read_lesson
-from shardviz.lessons.sharing import attempt_at, shared_of
-from shardviz.render.lessons.guide import told_of
-from shardviz.tui.dialogs.help import help_lines
+from shardviz.render.lesson_view import stage_facts
+from shardviz.tui.dialogs.commands import help_lines
 from shardviz.tui.lesson.controller import LessonController
 from shardviz.tui.registry import APP, COMMANDS, LESSON
 from tests.lessons.conftest import TEXT
@@ -41,7 +39,7 @@ def notes(app):
 
 def at(kind, lesson, number=0):
     """A lesson at one of its stages, as somebody sends it; nothing before it was known."""
-    place = stages(lesson).index(Stage(kind, number))
+    place = stages(lesson).index(LessonStage(kind, number))
     return attempt_at(lesson, Shared(lesson.setup, lesson.screen, lesson.name, place))
 
 
@@ -128,7 +126,7 @@ def test_every_lesson_goes_from_end_to_end(lesson):
     seen = []
     while controller.kind != "code":
         seen.append(controller.attempt.stage)
-        assert controller.screen in SHOWN
+        assert controller.screen in SCREENS
         if controller.kind == "change":
             assert not controller.may_go_on
             controller.look_at(scene_of(lesson.setup))
@@ -155,7 +153,7 @@ def test_a_collective_is_changed_in_its_picture():
         await pilot.app.open_lesson(at("change", lesson))
         seen = await press(pilot)
         assert "bd,df" not in seen
-        assert "a  plays it by the next algorithm" in seen
+        assert "a  plays it with the next algorithm" in seen
         seen = await press(pilot, "a")
         assert "all_gather  i=4  3,9,5,2  bidirectional-ring" in seen
         assert "✓ The goal is met" in seen
@@ -209,7 +207,7 @@ def test_nothing_that_was_looked_at_before_leaks_into_a_lesson(screen, keys, nam
         app = pilot.app
         for attempt in (begin(find(name)), at("reveal", find(name))):
             await app.open_lesson(attempt)
-            await until(pilot, lambda: screen != "step" or app.pane.stepped is not None)
+            await until(pilot, lambda: screen != "step" or app.pane.prepared is not None)
             seen.setdefault(attempt.stage, []).append(await press(pilot))
 
     async def with_keys(pilot):
@@ -249,7 +247,7 @@ def test_a_lesson_is_left_and_found_again_where_it_was():
         assert "rows 0:4 of A" in await press(pilot)
         assert "columns 0:16 of A" in await press(pilot, "u")
 
-    first_choice = told_of(lesson.predictions[0]).choices[0]
+    first_choice = stage_facts(lesson.predictions[0]).choices[0]
     drive(first, SIZES["usual"], lesson=begin(lesson))
     drive(second, SIZES["usual"])
 

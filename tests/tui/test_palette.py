@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from shardviz.tui.command_search import FOUND, CommandSearch
+from shardviz.tui.dialogs.commands import FOUND, CommandSearch
 from shardviz.tui.registry import AREAS, COMMANDS
 from tests.tui.conftest import SIZES, drive, text_of, until
 

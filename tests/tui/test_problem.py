@@ -8,8 +8,8 @@ import pytest
 from textual import events
 
 from shardviz.drafts.form import OPEN, ProblemForm
-from shardviz.tui.problem.cursor import Cursor
 from shardviz.tui.problem.entry import MAX_TEXT, Entry
+from shardviz.tui.problem.fields_view import Cursor
 from shardviz.tui.registry import PROBLEM
 from tests.tui.conftest import SIZES, check_snapshot, drive, text_of, until
 

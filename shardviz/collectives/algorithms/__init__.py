@@ -60,7 +60,7 @@ def schedule_for(
         known = [each.name for each in ALGORITHMS.values() if pattern.kind in each.kinds]
         close = get_close_matches(name[:40].lower().replace("_", "-"), known, 1)
         hint = f"did you mean {close[0]}?" if close else _able(pattern, called)
-        raise QuestionError(f"there is no algorithm {quote(name)}", hint)
+        raise QuestionError(f"unknown algorithm {quote(name)}", hint)
     if pattern.kind not in algorithm.kinds:
         raise QuestionError(f"{name} does not do {called}", _able(pattern, called))
     if pieces is not None and not algorithm.pipelined:

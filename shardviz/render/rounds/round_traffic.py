@@ -12,7 +12,7 @@ import numpy as np
 
 from shardviz.collectives import Pattern, Sends
 from shardviz.errors import plural
-from shardviz.hardware.routes import RouteSegment, legs, link_loads
+from shardviz.hardware.routes import RouteSegment, link_loads, route_segments
 from shardviz.hardware.topology import Switch, Torus
 from shardviz.render.rounds.buffer_rows import carried
 from shardviz.render.units import human_bytes
@@ -107,15 +107,15 @@ class RoundTraffic:
         return _ordered(None if self._sends is None else self._sends.dst, self._size)
 
     @cached_property
-    def _legs(self) -> dict[int, RouteSegment]:
+    def _segments(self) -> dict[int, RouteSegment]:
         assert self._sends is not None
         assert isinstance(self._topology, Torus)
-        return {leg.axis: leg for leg in legs(self._topology, self._sends.src, self._sends.dst)}
+        return {part.axis: part for part in route_segments(self._topology, self._sends.src, self._sends.dst)}
 
     @cached_property
     def _is_direct(self) -> bool:
         """True if every message goes from a member to its neighbour."""
-        hops = [abs(leg.hops) for leg in self._legs.values()]
+        hops = [abs(part.hops) for part in self._segments.values()]
         return not hops or bool((np.sum(hops, axis=0) == 1).all())
 
     def _on(self, origin: int, target: int) -> Bools:
@@ -123,13 +123,13 @@ class RoundTraffic:
         assert self._sends is not None
         assert isinstance(self._topology, Torus)
         axis, up = self._direction(origin, target)
-        leg = self._legs.get(axis)
-        if leg is None:
+        part = self._segments.get(axis)
+        if part is None:
             return np.zeros(len(self._sends), dtype=bool)
         size, stride = self._topology.dims[axis], self._topology.stride(axis)
         place = origin // stride % size
-        passed, hops = (place - leg.begin, leg.hops) if up else (leg.begin - place, -leg.hops)
-        on_line = (leg.outer == origin // (stride * size)) & (leg.inner == origin % stride)
+        passed, hops = (place - part.begin, part.hops) if up else (part.begin - place, -part.hops)
+        on_line = (part.outer == origin // (stride * size)) & (part.inner == origin % stride)
         found: Bools = on_line & (passed % size < hops)
         return found
 

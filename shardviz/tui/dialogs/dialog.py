@@ -1,4 +1,4 @@
-"""What the dialogs have in common: a window above the screen, with a title and a line of keys."""
+"""The base of all dialogs: a window above the screen, with a title and a line of keys."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Static
 
-from shardviz.tui.key_footer import KeyFooter
+from shardviz.tui.bars import KeyFooter
 from shardviz.tui.registry import Command, bindings
 
 CLOSE = Command("dialog", "close", ("escape", "q"), "Close", "Back to the screen.", "close", "esc")

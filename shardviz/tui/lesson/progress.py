@@ -11,7 +11,7 @@ from shardviz.drafts.wording import error_words
 from shardviz.errors import ShardvizError
 from shardviz.lessons.attempt import Attempt
 from shardviz.lessons.lesson import Lesson
-from shardviz.lessons.progress import CourseEntry, Progress, load, of_guest
+from shardviz.lessons.progress import CourseEntry, CourseProgress, load, of_guest
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -28,7 +28,7 @@ class LessonProgress:
     def __init__(self, is_guest: bool) -> None:
         self.problem = ""
         self._is_guest = is_guest
-        self._progress: Progress | None = None
+        self._progress: CourseProgress | None = None
         self._waiting: dict[str, Attempt] = {}
         self._thread = ThreadPoolExecutor(1, "progress")
 
@@ -55,7 +55,7 @@ class LessonProgress:
             app.notify(self.problem, severity="warning", timeout=15, markup=False)
             self.problem = ""
 
-    async def _ask(self, question: Callable[[Progress], T]) -> T:
+    async def _ask(self, question: Callable[[CourseProgress], T]) -> T:
         return await asyncio.wrap_future(self._thread.submit(lambda: question(self._loaded())))
 
     def _save(self) -> None:
@@ -66,7 +66,7 @@ class LessonProgress:
         except ShardvizError as error:
             self.problem = error_words(error)
 
-    def _loaded(self) -> Progress:
+    def _loaded(self) -> CourseProgress:
         if self._progress is None:
             self._progress = of_guest() if self._is_guest else load()
             self.problem = self._progress.notice

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from shardviz.drafts.form import History
 from shardviz.drafts.wording import error_words
 from shardviz.errors import ShardvizError
-from shardviz.lessons.attempt import Attempt, begin
-from shardviz.lessons.sharing import shared_of, with_own
+from shardviz.lessons.attempt import Attempt, begin, shared_of, with_own
 from shardviz.render.problem_picture import chain_lines
 from shardviz.tui.lesson.controller import NOT_REVEALED, LessonController, afresh
 from shardviz.tui.lesson.widgets import LOW, CodePage, GoalStrip, Guide, HiddenPane, LessonBar
