@@ -1,4 +1,4 @@
-"""A schedule run on numbers: who holds what after every round, forwards and backwards."""
+"""A schedule run on numbers: the data of every member after every round, forwards and backwards."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ MAX_WORK = 50_000_000
 QUEUE_WORK = 2**24
 """Hops, or what takes as long, that are followed through the queues for all payloads of a schedule."""
 MIN_TRIED = 8
-"""Payloads for which that must be possible."""
+"""Payloads for which the queues of a schedule must be followed within that."""
 RIVAL = 1.25
 """Times this much above the fastest, between payloads that were tried, are not looked at more closely."""
 TOLERANCE = 1e-3

@@ -307,7 +307,7 @@ class _Progress:
         )
 
     def advance(self, sent: Ints) -> Ints:
-        """Take messages that a link has sent to their next one; gives those that are not there yet."""
+        """Move messages that a link has sent to their next link; return those that have not arrived yet."""
         link = self.link[sent]
         straight = link != self.last[sent]
         onward: Ints = sent[straight]

@@ -241,7 +241,7 @@ def _goals(
 
 
 def _effort(problem: Problem) -> tuple[int, int]:
-    """See `EFFORT`."""
+    """The entry of `EFFORT` for a problem."""
     specs = [array.spec for part in problem.parts for array in (*part.operands, part.result)]
     named = {axis for spec in specs if spec is not None for axis in spec.axes}
     wide = sum(problem.mesh.axis_size(axis) > 1 for axis in named)

@@ -330,7 +330,7 @@ def _out_of_place(state: State, goal: State) -> int:
 
 
 def _plain(shards: Shards, start: State, goal: State) -> tuple[ReshardMove, ...]:
-    """Reduce, gather everything, slice: seldom cheapest, always possible."""
+    """The moves that reduce, gather everything, and slice: seldom the cheapest, always possible."""
     moves: list[ReshardMove] = []
     dims, pending = start
 
