@@ -1,4 +1,4 @@
-"""Verification: the values of two tellers, checked to be equal or as near as rounding lets them be.
+"""Verification: the simulator's values against JAX's, equal or as near as rounding lets them be.
 
 What is only moved, integers, and the largest and smallest must be equal. Reals may be added in any order,
 and in a wider type that is rounded once (XLA for CPU adds bf16 in f32, f8 and f4 in f16): every sum of n

@@ -191,7 +191,7 @@ class Clock:
 def store_and_forward(
     torus: Torus, segments: tuple[RouteSegment, ...], sizes: Reals, link_spec: LinkSpec
 ) -> tuple[Reals, Bools]:
-    """When each message of one round is at its destination, in seconds, and whether it had to wait.
+    """The arrival of each message of one round, in seconds, and whether it had to wait.
 
     All are ready at time 0. `sizes` are bytes, one number a message, above 0; every message makes at least
     one hop. The link_spec's bandwidth is finite.
