@@ -70,7 +70,7 @@ APP = commands_of(
     ("show('compiler')", "4", "Compiler", "What the compilers make of it."),
     ("problem", "p", "Problem", "To the problem and back."),
     ("examples", "x", "Examples", "Problems to begin with.", "examples"),
-    ("lessons", "L", "Lessons", "The course, and how far you are.", "lessons"),
+    ("lessons", "L", "Lessons", "The course and your progress.", "lessons"),
     ("undo", "u", "Undo", "Take the last edit back.", "undo"),
     ("redo", "U ctrl+y", "Redo", "Do again what was undone."),
     ("code", "c", "Code", "The JAX code that builds what is on screen.", "code"),

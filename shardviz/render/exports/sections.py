@@ -11,7 +11,7 @@ from rich.text import Text
 from shardviz.errors import QuestionError
 from shardviz.planner import Problem, plan
 from shardviz.planner.plan import Plan, Step
-from shardviz.render.exports.subject import Subject
+from shardviz.render.exports import Subject
 from shardviz.render.layouts.layout_canvas import array_lines, layout_view
 from shardviz.render.lines import sentence, trimmed
 from shardviz.render.palette import Palette
@@ -64,7 +64,7 @@ def sections(subject: Subject, width: int, palette: Palette) -> list[Section]:
         return _steps(shown, width, palette)
     if isinstance(shown, Problem):
         return _question(shown, width, palette)
-    raise QuestionError("a program of its own has no picture", "take it as python or as a notebook")
+    raise QuestionError("a JAX program has no picture", "export it as python or as a notebook")
 
 
 def _question(problem: Problem, width: int, palette: Palette) -> list[Section]:
@@ -93,18 +93,16 @@ def _rounds(walk: CollectiveRun, width: int, palette: Palette) -> list[Section]:
     # A table stands apart from its notes by as many blank lines as a terminal has: here one is enough.
     blank = {place for place, lines in enumerate(columns) if lines == {""}}
     gap = {place for place in blank if place - 1 in blank}
+    last = walk.schedule.rounds
+    names = ["Before any round", *(f"Round {number} of {last}" for number in range(1, last + 1))]
     rounds = [
-        Section(name.capitalize(), [frame[place] for place in range(top, len(frame)) if place not in gap])
-        for name, frame in zip(frame_names(walk.schedule.rounds), frames, strict=True)
+        Section(name, [frame[place] for place in range(top, len(frame)) if place not in gap])
+        for name, frame in zip(names, frames, strict=True)
     ]
-    return [Section("Collective", _without_end(frames[0][:top])), *rounds]
-
-
-def _without_end(lines: list[Text]) -> list[Text]:
-    """Without blank lines at the end."""
-    while lines and not lines[-1].plain.strip():
-        lines = lines[:-1]
-    return lines
+    head = frames[0][:top]
+    while head and not head[-1].plain.strip():
+        head.pop()
+    return [Section("Collective", head), *rounds]
 
 
 class _StepPictures:
@@ -168,11 +166,6 @@ def film(walk: CollectiveRun, width: int, height: int, palette: Palette) -> list
             return [table.lines(number) for number in range(rounds + 1)]
         frames.append(frame)
     return frames
-
-
-def frame_names(rounds: int) -> list[str]:
-    """The name of each frame: "before any round", "round 1 of 3", …."""
-    return ["before any round", *(f"round {number} of {rounds}" for number in range(1, rounds + 1))]
 
 
 def _frame(page: PlayerPage, number: int, width: int, height: int) -> list[Text] | None:

@@ -69,7 +69,7 @@ def cell_details(
     shown = [position] if is_device else list(islice(_positions(cells, index), PLACES))
     count = 1 if is_device else cells.layout.replicas * cells.copies.partials
     rows += [_places(placement, cells, shown, count) for placement in placements]
-    rows += [[Text(name, DIM), Text("its chip, once this has answered", DIM)] for name in awaited]
+    rows += [[Text(name, DIM), Text("its chip, once the target has answered", DIM)] for name in awaited]
     indent = max(label.cell_len for label, *_ in rows) + 2
     lines: list[Text] = []
     for label, *words in rows:

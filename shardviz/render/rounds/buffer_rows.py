@@ -11,8 +11,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from rich.style import Style
-
 from shardviz.collectives import Frame, Piece, Sends
 from shardviz.render.palette import Palette
 from shardviz.render.rounds.pieces import FORMS, Naming, PieceCell, chunk_name, chunk_style, piece_cell
@@ -112,17 +110,13 @@ class BufferRows:
         return chunk // self._pieces % self._walk.schedule.pattern.group_size == member
 
     def _cell(self, piece: Piece, group: int) -> PieceCell:
-        cell = piece_cell(
-            piece, self._name(piece.chunk, group), self._style(piece.chunk, group), self._naming
-        )
+        style = chunk_style(self._palette, self._walk.schedule.chunks, piece.chunk, group)
+        cell = piece_cell(piece, self._name(piece.chunk, group), style, self._naming)
         return cell if self._moving else replace(cell, arrived=False)
 
     def _name(self, chunk: int, group: int) -> str:
         schedule = self._walk.schedule
         return chunk_name(schedule.pattern, schedule.chunks, chunk, group)
-
-    def _style(self, chunk: int, group: int) -> Style:
-        return chunk_style(self._palette, self._walk.schedule.chunks, chunk, group)
 
     def sent(self, group: int, member: int) -> str:
         """The chunks that a member has just sent, without empty ones: ``α→1``, ``2 chunks→1 α→3``."""
@@ -219,7 +213,7 @@ class FrameStats:
 
     @property
     def passing(self) -> bool:
-        """True if anything waits to go on that has no slot."""
+        """True if anything without a slot waits to go on."""
         return any(row.passing for row in self.rows)
 
     @property

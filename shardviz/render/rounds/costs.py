@@ -9,7 +9,7 @@ from rich.text import Text
 from shardviz.collectives import LowerBound
 from shardviz.errors import plural
 from shardviz.hardware import AlgorithmRow, Timeline, fastest
-from shardviz.render.lines import columns, records, sentence
+from shardviz.render.lines import columns, records, sentence, shared
 from shardviz.render.palette import Palette
 from shardviz.render.plan_view import BEST
 from shardviz.render.rounds.step_notes import headline
@@ -102,23 +102,14 @@ def comparison_view(
         named = [[*row[:2], *_named(row[2:])] for row in rows]
         lines = records(named, width)
     lines = [*headline(walk, width, palette), *sentence(_question(walk), width), Text(), *lines]
-    lines += _reasons([(row.algorithm, row.reason) for row in walk.rows if row.reason], "", width)
+    reasons = [(row.algorithm, row.reason) for row in walk.rows if row.reason]
+    lines += shared(reasons, width, lead="– {}: ", style="dim")
     lines += [Text(), *_crossovers_line(walk, crossovers, left_out, best, width)]
-    lines += _reasons(left_out, "not compared at other payloads, since ", width)
+    skipped = [(name, f"not compared at other payloads, since {reason}") for name, reason in left_out]
+    lines += shared(skipped, width, lead="– {}: ", style="dim")
     star = f"{BEST} fastest here, " if starred else ""
-    notes = f"{star}{CHOSEN} the one that would be stepped through. {least(walk.bound)}."
+    notes = f"{star}{CHOSEN} the algorithm that step shows. {least(walk.bound)}."
     return [*lines, *sentence(notes, width, style="dim")]
-
-
-def _reasons(named: Sequence[tuple[str, str]], lead: str, width: int) -> list[Text]:
-    """A line for each reason, after the algorithms that have it."""
-    names: dict[str, list[str]] = {}
-    for algorithm, reason in named:
-        names.setdefault(reason, []).append(algorithm)
-    lines: list[Text] = []
-    for reason, those in names.items():
-        lines += sentence(lead + reason, width, lead=f"– {', '.join(those)}: ", style="dim")
-    return lines
 
 
 def _question(walk: CollectiveRun) -> str:

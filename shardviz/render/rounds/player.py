@@ -24,15 +24,10 @@ from shardviz.render.rounds.buffer_table import (
     table_shape,
 )
 from shardviz.render.rounds.costs import duration
-from shardviz.render.rounds.device_picture import (
-    FULL,
-    SOME,
-    DevicePicture,
-    GroupBoxes,
-)
+from shardviz.render.rounds.device_picture import FULL, SOME, DevicePicture, GroupBoxes
 from shardviz.render.rounds.pieces import NOTHING
 from shardviz.render.rounds.round_traffic import round_words
-from shardviz.render.rounds.step_notes import SEPARATOR, after_words, headline, legend, marks
+from shardviz.render.rounds.step_notes import SEPARATOR, after_words, headline, marks
 from shardviz.render.units import human_bytes, rate, shaped, times
 from shardviz.stepping.collective_run import CollectiveRun, PreparedRun
 
@@ -44,7 +39,7 @@ View = Literal["devices", "table"]
 LOW = 18
 """Lines below which a picture that needs them leaves room for nothing but the most important."""
 LEAST = 2
-"""Lines that the account and the marks have beside a picture that could do with more."""
+"""Lines that the cost and the marks have beside a picture that could do with more."""
 BARS = f"{FULL * 4} chunks that are there, in order   {SOME} some of them   {NOTHING} none"
 COUNTED = 16
 """Devices among which a sum is looked for that the legend can name."""
@@ -93,7 +88,7 @@ class PlayerPage:
         state = state_line(walk, drawn, number, width)
         lines = [
             title_line(walk, width, self.palette, self._lead),
-            progress_line(walk, number, width, f"{speed}" if speed else ""),
+            progress_line(walk, number, width, speed),
         ]
         if self.is_low:
             return [*lines, state if state is not None else words]
@@ -111,8 +106,8 @@ class PlayerPage:
         return self._said[key]
 
     def foot(self, number: int, verdict: Sequence[Text]) -> list[Text]:
-        """The account, whether JAX agrees, and the marks: at least the beginning of each, and all that there
-        is room for under the picture."""
+        """The cost, JAX's verdict and the marks: at least the beginning of each, and as much as fits below
+        the picture."""
         parts = self._summary.lines(number, self._width), verdict, self._notes(number)
         least = self._least(number, len(verdict))
         spare = self._height - len(self.head(number, "")) - self.canvas(number).height - 1 - sum(least)
@@ -124,11 +119,11 @@ class PlayerPage:
         return lines
 
     def _least(self, number: int, verdict: int) -> tuple[int, int, int]:
-        """The lines of the account, the verdict and the marks that stand there in any case."""
+        """The lines of the cost, the verdict and the marks that are shown in any case."""
         if self.is_low:
             return 1, 0, 0
-        account = len(self._summary.lines(number, self._width))
-        return min(account, LEAST), verdict, min(len(self._notes(number)), LEAST)
+        cost = self._summary.lines(number, self._width)
+        return min(len(cost), LEAST), verdict, min(len(self._notes(number)), LEAST)
 
     def canvas(self, number: int) -> Canvas:
         """The picture of a round."""
@@ -169,7 +164,7 @@ class PlayerPage:
     def _marks(self, count: int) -> str:
         drawn = self._stepped.drawn
         if self._look is None:
-            return BARS if drawn.followed else "too many chunks to follow who holds which"
+            return BARS if drawn.followed else "too many chunks to track"
         form = max((form for form, _ in self._look.labels()), default=0)
         return marks(drawn, [(self._look, TableShape(form))], count)
 
@@ -269,7 +264,7 @@ def state_line(walk: CollectiveRun, drawn: CollectiveRun, number: int, width: in
     if not number:
         has = "each device has its own addend" if pattern.reduces else "each device has its own part"
         if pattern.kind == "broadcast":
-            has = "one device has what all are to have"
+            has = "one device has the data that all will get"
         line = Text.assemble(("BEFORE", "bold"), f"  {has}")
         shape = f", {times(walk.question.layout.shard_shape)}"
         if line.cell_len + len(shape) <= width:
@@ -298,19 +293,22 @@ def _smaller(walk: CollectiveRun, drawn: CollectiveRun) -> list[Text]:
 
 @dataclass(frozen=True)
 class CostSummary:
-    """The cost up to a round, beside that of all rounds and the least possible."""
+    """The cost up to a round, beside that of all rounds and the least possible.
+
+    `links_of` is the target whose links they are; empty where they are assumed.
+    """
 
     walk: CollectiveRun
-    course: CumulativeCost | None
+    cost: CumulativeCost | None
     links_of: str = ""
-    """The target whose links they are; empty where they are assumed."""
 
     def lines(self, number: int, width: int) -> list[Text]:
         """``sent 12 KiB of 24 KiB by each device, least 24 KiB``, rounds and time."""
         bound, rounds = self.walk.bound, self.walk.schedule.rounds
-        if self.course is None:
-            return [_fitting([Text("too many rounds to add up", "dim"), self._least()], width)]
-        spent, total = self.course.after(number), self.course.after(rounds)
+        if self.cost is None:
+            fewest = f"least {human_bytes(bound.wire_bytes)}, {plural(bound.rounds, 'round')}"
+            return [_fitting([Text("too many rounds to add up", "dim"), Text(fewest, "dim")], width)]
+        spent, total = self.cost.after(number), self.cost.after(rounds)
         waiting = self.walk.timeline.waiting
         sent = Text.assemble(
             ("sent ", "dim"),
@@ -327,17 +325,9 @@ class CostSummary:
         speed = f" at {rate(self.walk.links.spec.bandwidth)} {self.walk.links.each}"
         if took.cell_len + len(speed) <= width:
             took.append(speed, "dim")
-        return flowed([sent, took, self._links, least], width)
-
-    @property
-    def _links(self) -> Text:
-        """The links between the devices, and how they are known."""
         where = f"on {self.links_of}" if self.links_of else "assumed"
-        return Text(f"{self.walk.links.topology} {where}", "dim")
-
-    def _least(self) -> Text:
-        bound = self.walk.bound
-        return Text(f"least {human_bytes(bound.wire_bytes)}, {plural(bound.rounds, 'round')}", "dim")
+        links = Text(f"{self.walk.links.topology} {where}", "dim")
+        return flowed([sent, took, links, least], width)
 
 
 def flowed(parts: list[Text], width: int) -> list[Text]:
@@ -402,7 +392,7 @@ class PlayedTable:
         seen = sorted({0, rounds, *range(0, rounds, max(rounds // SAMPLED_FRAMES, 1))})
         drawn = [self._table(number) for number in seen]
         shape = table_shape(drawn[0], FrameStats([row for table in drawn for row in table.stats.rows]))
-        words = legend(self.walk, drawn, shape)
+        words = marks(self.walk, [(table.stats, shape) for table in drawn])
         said = "   ".join(filter(None, (words, self._ending)))
         return shape, sentence(said, self.width, style="dim")
 

@@ -41,27 +41,22 @@ def headline(walk: CollectiveRun, width: int, palette: Palette) -> list[Text]:
 
 
 def legend_lines(
-    walk: CollectiveRun,
-    drawn: Sequence[BufferTable],
-    width: int,
-    palette: Palette,
-    shape: TableShape | None = None,
+    walk: CollectiveRun, drawn: Sequence[BufferTable], width: int, palette: Palette
 ) -> list[Text]:
-    """The marks that pictures have, and whether colours repeat; `shape` where it is not each one's own."""
-    lines = sentence(legend(walk, drawn, shape), width, style="dim")
+    """The marks that pictures have, and whether colours repeat."""
+    said = marks(walk, [(table.stats, table.shape) for table in drawn])
+    lines = sentence(said, width, style="dim")
     groups = max((len(table.groups) for table in drawn), default=1)
     for note in repetition(groups * walk.schedule.chunks, palette):
         lines += sentence(note.plain, width, style="dim")
     return lines
 
 
-def legend(walk: CollectiveRun, drawn: Sequence[BufferTable], shape: TableShape | None = None) -> str:
-    """``▸ has just arrived   ╱ partial sum``: an entry for each mark that is there."""
-    return marks(walk, [(table.stats, shape or table.shape) for table in drawn])
-
-
 def marks(walk: CollectiveRun, drawn: Sequence[tuple[FrameStats, TableShape]], count: int = 0) -> str:
-    """`legend`, of anything that is drawn in a shape; `count` is the sum that is named, 0 for the largest."""
+    """``▸ has just arrived   ╱ partial sum``: an entry for each mark that is drawn.
+
+    `count` is the sum that is named, 0 for the largest.
+    """
     return SEPARATOR.join(entry.replace(" ", GLUE) for entry in _entries(walk, drawn, count))
 
 
@@ -71,9 +66,9 @@ def after_words(walk: CollectiveRun) -> Iterator[str]:
     if walk.operation.name == "pmean":
         yield f"every total ÷ {size}"
     if pattern.kind == "permute" and len({target for _, target in pattern.perm}) < size:
-        yield "0 on devices to which nobody sends"
+        yield "0 on devices that receive nothing"
     if walk.operation.name == "ragged_all_to_all" and _padded(walk):
-        yield "0 in rows that nobody fills"
+        yield "0 in rows that receive nothing"
 
 
 def _padded(walk: CollectiveRun) -> bool:
@@ -131,53 +126,57 @@ def _slots(walk: CollectiveRun) -> Iterator[str]:
 
 def verdict_lines(verdict: Verdict, mesh: Mesh, width: int) -> list[Text]:
     """That every value is equal, or how many are not, where the first of them is, and what may explain it."""
-    ran, judgement = verdict.ran, verdict.verification
-    version = dict(ran.versions).get("jax", "")
-    kind = "simulated CPU device" if ran.target == "cpu" else f"{ran.target} device"
-    judge = f"JAX{' ' * bool(version)}{version} on {plural(mesh.size, kind)}: "
-    where = ""
-    if judgement.device is not None:
-        index = ", ".join(map(str, judgement.index))
-        where = (
-            f" on device {mesh.device_id(judgement.device)} at [{index}]"
-            f" {judgement.ours} here, {judgement.theirs} in JAX"
-        )
-    if judgement.verdict == "equal":
+    result = verdict.verification
+    jax, devices = _asked(verdict, mesh)
+    judge, count = f"{jax} on {devices}: ", f"{result.differing:,} of {plural(result.values, 'value')}"
+    where = _first_difference(verdict, mesh, "in JAX")
+    if result.verdict == "equal":
         lines = sentence("every value equal", width, lead=judge)
-    elif judgement.verdict == "rounding":
+    elif result.verdict == "rounding":
         said = (
-            f"{judgement.differing:,} of {plural(judgement.values, 'value')} differ by rounding, as another"
-            f" order of the additions gives; at most {plural(judgement.ulps, 'ulp')},{where}"
+            f"{count} differ by rounding, as another order of the additions gives; at most"
+            f" {plural(result.ulps, 'ulp')}, {where}"
         )
         lines = sentence(said, width, lead=judge)
     else:
-        said = f"{judgement.differing:,} of {plural(judgement.values, 'value')} differ:{where}"
-        lines = sentence(said if where else "the results differ", width, lead=f"✗ {judge}")
-    for note in (judgement.note, ran.note):
-        lines += sentence(note, width, 2, style="dim") if note else []
+        said = f"{count} differ: {where}" if where else "the results differ"
+        lines = sentence(said, width, lead=f"✗ {judge}")
+    for note in (result.note, verdict.ran.note):
+        lines += sentence(note, width, 2, style="dim")
     return lines
 
 
 def short_verdict(verdict: Verdict, mesh: Mesh, width: int, most: int) -> list[Text]:
     """The same in up to `most` lines, the verdict first: as much as they have room for."""
-    ran, judgement = verdict.ran, verdict.verification
-    jax = f"JAX {dict(ran.versions).get('jax', '')}".strip()
-    kind = "simulated CPU device" if ran.target == "cpu" else f"{ran.target} device"
-    judges = (f"{jax} on {plural(mesh.size, kind)}", jax)
-    count = f"{judgement.differing:,} of {plural(judgement.values, 'value')}"
-    if judgement.verdict == "equal":
+    result = verdict.verification
+    jax, devices = _asked(verdict, mesh)
+    judges = (f"{jax} on {devices}", jax)
+    count = f"{result.differing:,} of {plural(result.values, 'value')}"
+    if result.verdict == "equal":
         said = [f"every value equal: {judge}" for judge in judges]
-    elif judgement.verdict == "rounding":
-        by = f"by rounding, at most {plural(judgement.ulps, 'ulp')}"
+    elif result.verdict == "rounding":
+        by = f"by rounding, at most {plural(result.ulps, 'ulp')}"
         said = [f"{count} differ {by}, as another order of the additions gives: {judges[0]}"]
         said += [f"{count} differ {by}: {judge}" for judge in judges]
     else:
-        where = ""
-        if judgement.device is not None:
-            index = ", ".join(map(str, judgement.index))
-            where = f", on device {mesh.device_id(judgement.device)} at [{index}] {judgement.ours} here, "
-            where += f"{judgement.theirs} there"
-        said = [f"{count} differ from {jax}{where}", f"{count} differ from {jax}"]
-    lead = "✓ " if verdict.agrees else "✗ "
-    ways = [sentence(words, width, lead=lead) for words in said]
+        where = _first_difference(verdict, mesh, "there")
+        said = [f"{count} differ from {jax}" + f", {where}" * bool(where), f"{count} differ from {jax}"]
+    ways = [sentence(words, width, lead="✓ " if verdict.agrees else "✗ ") for words in said]
     return next((way for way in ways if len(way) <= most), ways[-1][:most])
+
+
+def _asked(verdict: Verdict, mesh: Mesh) -> tuple[str, str]:
+    """``JAX 0.10.2`` and ``4 simulated CPU devices``."""
+    ran = verdict.ran
+    kind = "simulated CPU device" if ran.target == "cpu" else f"{ran.target} device"
+    return f"JAX {dict(ran.versions).get('jax', '')}".strip(), plural(mesh.size, kind)
+
+
+def _first_difference(verdict: Verdict, mesh: Mesh, there: str) -> str:
+    """``on device 3 at [1] 3 here, 4 there``; "" where it is not known."""
+    result = verdict.verification
+    if result.device is None:
+        return ""
+    index = ", ".join(map(str, result.index))
+    device = mesh.device_id(result.device)
+    return f"on device {device} at [{index}] {result.ours} here, {result.theirs} {there}"

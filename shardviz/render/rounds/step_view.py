@@ -80,7 +80,7 @@ def one_round(walk: CollectiveRun, number: int, width: int, palette: Palette) ->
 def _summary(walk: CollectiveRun, width: int, palette: Palette) -> list[Text]:
     """The rounds in a table, between some of the devices before and after them."""
     if walk.question.shards is None and not walk.followed:
-        pieces = f"there are more than {MAX_PIECES:,} pieces: who holds which is not followed"
+        pieces = f"there are more than {MAX_PIECES:,} pieces: their places are not tracked"
         return [*round_table(walk, width), *sentence(pieces, width, style="dim")]
     lines = [*_before(walk, width, palette, SUMMARY_ROWS), Text(), *round_table(walk, width), Text()]
     lines += _after(walk, width, palette, SUMMARY_ROWS)
