@@ -14,6 +14,7 @@ from textual.events import Click
 from textual.message import Message
 from textual.widgets import Static
 
+from shardviz.drafts.command_line import to_arguments
 from shardviz.errors import ShardvizError, TargetError
 from shardviz.render.programs.program_pages import ListedProgram, read_program
 from shardviz.render.programs.target_status import target_at, target_strip
@@ -124,8 +125,6 @@ class CompilerPane(Pane):
     def command_line(self) -> str:
         if self._is_table or not self._chosen:
             return super().command_line()
-        from shardviz.drafts.command_line import to_arguments
-
         _, *arguments = to_arguments(replace(self.state.resolved.shown, targets=self._chosen))
         if self.passes.back:
             return join(["shardviz", "passes", *arguments])
