@@ -16,7 +16,7 @@ from shardviz.lessons.course import course, faults, find
 from shardviz.lessons.progress import CourseProgress, load
 
 EXAMPLES = (
-    ("The course, and how far you are", "shardviz lesson"),
+    ("The course, and your progress", "shardviz lesson"),
     ("The fourth lesson, where it was left", "shardviz lesson 4"),
     ("The same lesson before a class: answers wait for space", "shardviz lesson 4 --present"),
     ("Check a lesson that you write", "shardviz lesson --check my-lesson.toml"),
@@ -35,7 +35,7 @@ MODES = ("list", "check", "reset", "present")
     is_flag=True,
     help="Check lessons, all of them without LESSON. This runs the programs in their files.",
 )
-@click.option("--reset", is_flag=True, help="Forget how far you are, in all lessons without LESSON.")
+@click.option("--reset", is_flag=True, help="Forget your progress, in all lessons without LESSON.")
 @click.option("--yes", is_flag=True, help="With --reset: do not ask.")
 @options.output
 def command(
