@@ -299,5 +299,5 @@ def test_what_arrives_in_a_round_cannot_be_sent_on_in_it() -> None:
 
 def test_what_comes_a_second_time_has_been_there_since_the_first() -> None:
     trace = trace_of(rounds_of("broadcast", [(0, 1)], [(1, 2)], [(2, 1)]))
-    assert trace.held(1).member.tolist() == [0, 1]
-    assert not trace.held(3).arrived.any()
+    assert trace.buffer(1).member.tolist() == [0, 1]
+    assert not trace.buffer(3).arrived.any()
