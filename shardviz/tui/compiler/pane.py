@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from shardviz.hlo.passes.stages import PassStage
     from shardviz.lessons.measures import AnswerLocation
     from shardviz.planner import Problem
-    from shardviz.tui.answers.answer import Answer
     from shardviz.tui.state import EditorState
+    from shardviz.tui.target_answers import ShownAnswer
 
 
 class CompilerPane(Pane):
@@ -82,7 +82,7 @@ class CompilerPane(Pane):
         yield ProgramBox()
 
     @property
-    def _answers(self) -> Mapping[str, Answer]:
+    def _answers(self) -> Mapping[str, ShownAnswer]:
         return self.state.queries.answers
 
     @property
@@ -152,7 +152,7 @@ class CompilerPane(Pane):
         self._passes.clear()
         self._draw()
 
-    def show_answers(self, answers: Mapping[str, Answer]) -> None:
+    def show_answers(self, answers: Mapping[str, ShownAnswer]) -> None:
         if self._chosen not in answers:
             compilers = [name for name in answers if name != "shardy"]
             self._chosen = next(iter(compilers or answers), "")
