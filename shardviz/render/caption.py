@@ -40,7 +40,7 @@ def spec_text(name: str, dims: tuple[str, ...], spec: PartitionSpec, mesh: Mesh,
 
 
 def colour_axes(text: Text, axes: Iterable[str], position: int, mesh: Mesh, palette: Palette) -> int:
-    """Colour axes that follow one another in a text from a position on, and return where the last one ends."""
+    """Colour axes that follow one another in a text from a position on; return where the last one ends."""
     for axis in axes:
         position = text.plain.index(axis, position)
         text.stylize(palette.axis(mesh, axis), position, position + len(axis))
