@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from shardviz.render.rounds.player import PlayerPage, View
     from shardviz.stepping.collective_run import CollectiveRun, PreparedRun
     from shardviz.stepping.question import CollectiveQuestion
-    from shardviz.tui.answers.answer import Answer
     from shardviz.tui.state import EditorState
+    from shardviz.tui.target_answers import ShownAnswer
 
 PAN = 16
 """Columns of one key press."""
@@ -109,21 +109,21 @@ class StepPane(Pane):
             self._load(0.0)
         self._go(place.round)
 
-    def show_answers(self, answers: Mapping[str, Answer]) -> None:
+    def show_answers(self, answers: Mapping[str, ShownAnswer]) -> None:
         if self.is_loaded:
             self._load(self.player.fraction) if self._find_links(answers) else self._draw_foot()
 
-    def _find_links(self, answers: Mapping[str, Answer]) -> bool:
+    def _find_links(self, answers: Mapping[str, ShownAnswer]) -> bool:
         """Take the links of the targets that have answered; whether they are others than before."""
         resolved = self.state.resolved
         return self.chosen.place(device_placements(resolved.targets, answers, resolved.problem.mesh))
 
     @property
-    def commands(self) -> Sequence[Command]:
+    def idle(self) -> Collection[str]:
         idle = {"play", "round", "algorithm", "view"} if self.chosen.question is None else set()
         if self.chosen.is_own or len(self.chosen.collectives) < 2:
             idle.add("collective")
-        return [command for command in STEP if command.name.partition("(")[0] not in idle]
+        return idle
 
     @property
     def typing(self) -> Sequence[Command]:
