@@ -25,12 +25,10 @@ Slips = Iterator[tuple[str, int, str]]
 """File, line, and the words that are not said any more, with some around them."""
 
 STAND_TWICE: set[str] = {
-    "Answer",
     "Field",
     "Form",
     "Operation",
     "Palette",
-    "Progress",
     "Schedule",
     "Stage",
     "Step",
@@ -83,7 +81,7 @@ PHRASES = {
 OPENING = re.compile(r"(?:What|Whether|Who|Whom|Whose|How)\b")
 """A docstring begins with a noun or a verb: "The collectives of …", "Return …"."""
 PRIVATE_WORDS = {
-    *("bury", "classroom", "clerk", "curtain", "desk", "errand", "judge", "judgement", "plate"),
+    *("bury", "classroom", "clerk", "curtain", "desk", "errand", "judge", "judgement", "lane", "plate"),
 }
 """Words of no definition's, argument's or constant's name: the field has others."""
 

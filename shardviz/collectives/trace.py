@@ -293,7 +293,7 @@ class ReduceTrace(Trace):
 
 
 def _repeats(slot: Ints) -> bool:
-    """A slot stands there more than once."""
+    """Some slot occurs more than once."""
     ordered = np.sort(slot)
     return bool((ordered[1:] == ordered[:-1]).any())
 

@@ -51,8 +51,8 @@ class StageFacts:
     """The facts that a stage's words depend on besides the attempt.
 
     `choices` are those of the prediction, without `UNKNOWN`, `answer` is the right one of them, and `reasons`
-    say why each of the others is not. `chosen` is the number of the one under the cursor, -1 where nobody
-    chooses. `after` is the title of the lesson that comes next, empty where none does.
+    say why each of the others is not. `chosen` is the number of the one under the cursor, -1 without a
+    cursor. `after` is the title of the lesson that comes next, empty where none does.
     """
 
     choices: Sequence[str] = ()

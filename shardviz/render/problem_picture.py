@@ -72,7 +72,7 @@ class Typing:
 class FieldsPicture:
     """A canvas of rows of cells, `width` columns wide, with blank lines between groups if `height` allows.
 
-    `cursor` is the cell that stands out; changing it needs no new picture. What is being typed stands on line
+    `cursor` is the cell that stands out; changing it needs no new picture. What is being typed is on line
     `typing_line` from `value_column` on, with `typing_notes` lines of notes below.
     """
 
@@ -244,7 +244,7 @@ class FieldCell:
 class FieldRow:
     """A field with its cells, in the group of fields that belong together.
 
-    `label` says what it is; an array has none, its name is a cell. At the end of the row stands the first of
+    `label` says what it is; an array has none, its name is a cell. The row ends with the first of
     `remarks` that fits there, or below it the last.
     """
 

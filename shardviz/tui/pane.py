@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from shardviz.planner import Plan, Problem
     from shardviz.render.palette import Palette
     from shardviz.stepping.collective_run import CollectiveRun
-    from shardviz.tui.answers.answer import Answer
     from shardviz.tui.state import EditorState
+    from shardviz.tui.target_answers import ShownAnswer
 
 
 class Part(Vertical):
@@ -86,7 +86,7 @@ class Pane(Part):
     def begin(self, place: AnswerLocation) -> None:
         """Begin where a lesson points, whatever was looked at before."""
 
-    def show_answers(self, answers: Mapping[str, Answer]) -> None:
+    def show_answers(self, answers: Mapping[str, ShownAnswer]) -> None:
         """Draw the targets' answers, by target name, in the order of the form."""
 
     @property

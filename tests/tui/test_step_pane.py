@@ -8,14 +8,19 @@ from threading import Event
 import pytest
 from textual.widgets import Input
 
+from shardviz.compiler import TargetResult, parse_targets
+from shardviz.drafts.enter import enter
 from shardviz.drafts.form import CollectiveFields, ProblemForm
+from shardviz.hardware.placement import DeviceCoords, Placement
 from shardviz.hardware.topology import Switch
+from shardviz.stepping import verdict
 from shardviz.stepping.collective_run import prepare_run
-from shardviz.tui.answers.errand import Verify
+from shardviz.stepping.verdict import compare_with_jax
 from shardviz.tui.registry import STEP
 from shardviz.tui.step.choice import worked_out
 from shardviz.tui.step.pane import StepPane
 from shardviz.tui.step.player import RoundView
+from shardviz.tui.target_answers import ShownAnswer
 from tests.tui.conftest import PATIENCE, SIZES, check_snapshot, drive, text_of, until
 
 SMALL = ProblemForm(sizes="b=8,d=16,f=8")
@@ -341,8 +346,8 @@ def test_any_other_collective_is_played():
 
 
 NONSENSE = (
-    ("op", "psum [bold]", "✗ There is no operation 'psum [bold]'."),
-    ("op", "", "✗ There is no operation ''."),
+    ("op", "psum [bold]", "✗ Unknown operation 'psum [bold]'."),
+    ("op", "", "✗ Unknown operation ''."),
     ("axis", "Q", "'Q'"),
     ("data", "1,[/],3", "'1,[/],3'"),
     ("shape", "4x4\n5", "imension 0 has"),
@@ -379,13 +384,13 @@ def test_nonsense_is_said_at_its_field_and_the_picture_stays():
 
 
 def test_jax_confirms_every_value(worker, monkeypatch):
-    seen, answered = Event(), Verify.answered
+    seen = Event()
 
-    def held(verify, reply):
+    def held(*of):
         assert seen.wait(HOLD_S)
-        return answered(verify, reply)
+        return compare_with_jax(*of)
 
-    monkeypatch.setattr(Verify, "answered", held)
+    monkeypatch.setattr(verdict, "compare_with_jax", held)
 
     async def script(pilot):
         app = pilot.app
@@ -471,3 +476,24 @@ def test_another_theme_gives_axes_its_colours_at_once():
         assert after.spans != before.spans
 
     drive(script, draft=SMALL, screen="step")
+
+
+def test_the_links_of_a_target_stay_while_it_is_asked_again():
+    (target,) = parse_targets("v5e:2x4")
+    places = tuple(DeviceCoords((i // 4, i % 4)) for i in range(8))
+    compiled = TargetResult(
+        target.name, "ok", placement=Placement(tuple(range(8)), places, (2, 4), (False,) * 2)
+    )
+
+    def check(pane):
+        assert pane.chosen.links_of == ""
+        pane.show_answers({target.name: ShownAnswer(target, "answered", compiled=compiled)})
+        assert (pane.chosen.links_of, str(pane.chosen.links.topology)) == (target.name, "line of 4")
+        pane.state.edit(enter(draft, "dtype", "f32"))
+        pane.show_answers({target.name: ShownAnswer(target, "asked")})
+        assert pane.chosen.links_of == target.name
+        pane.state.edit(enter(draft, "mesh", "X=4,Y=2"))
+        assert pane.chosen.links_of == ""
+
+    draft = replace(SMALL, targets=target.name)
+    play([], check, draft)

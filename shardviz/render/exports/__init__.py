@@ -35,8 +35,8 @@ class Subject:
     `shown` is a `Problem` (the question: mesh, einsums, how each array is split), a `Plan` (its steps, with
     the problem that they answer), a `CollectiveRun` (one collective, round by round), a `Layout` (one array)
     or a `JaxProgram`, which has no picture. `title` is one line of plain text for a heading, `command` the
-    command line that shows the same. `target` is whose program of a problem is meant; simulated devices' if
-    None.
+    command line that shows the same. `target` is the one whose program of a problem is exported; None is
+    simulated devices.
     """
 
     shown: Problem | Plan | CollectiveRun | Layout | JaxProgram

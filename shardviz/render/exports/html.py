@@ -1,7 +1,7 @@
 """A problem, a plan, a layout or the rounds of a collective as one page for a browser, light and dark.
 
-Nothing is loaded from anywhere, and the page says so itself: its policy lets only the styles and the script
-apply that are in it, known by their hashes. Without scripts every round stands below the one before it.
+The page loads nothing, and its policy allows only the styles and the script in it, by their hashes. Without
+scripts the rounds follow one another.
 """
 
 from __future__ import annotations

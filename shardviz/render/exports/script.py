@@ -134,7 +134,7 @@ def _sections(code: str) -> Iterator[str]:
 
 
 def _paragraphs(code: str) -> Iterator[tuple[str, list[ast.stmt]]]:
-    """Statements that stand together, with the comments above them; the docstring is the title's."""
+    """Groups of statements between blank lines, with the comments above them, without the docstring."""
     tree = ast.parse(code)
     body = tree.body[1:] if ast.get_docstring(tree) is not None else tree.body
     lines = code.splitlines()

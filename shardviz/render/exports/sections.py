@@ -85,15 +85,15 @@ def _steps(planned: Plan, width: int, palette: Palette) -> list[Section]:
     return [Section("Plan", case), *steps, Section("In all", sentence(totals(planned), width, 1))]
 
 
-def _rounds(walk: CollectiveRun, width: int, palette: Palette) -> list[Section]:
+def _rounds(run: CollectiveRun, width: int, palette: Palette) -> list[Section]:
     """The lines that all frames begin with, once; then every frame without that."""
-    frames = film(walk, width, TALL, palette)
+    frames = film(run, width, TALL, palette)
     columns = [{line.plain.strip() for line in lines} for lines in zip(*frames, strict=False)]
     top = next((place for place, lines in enumerate(columns) if len(lines) > 1), 1)
     # A table stands apart from its notes by as many blank lines as a terminal has: here one is enough.
     blank = {place for place, lines in enumerate(columns) if lines == {""}}
     gap = {place for place in blank if place - 1 in blank}
-    last = walk.schedule.rounds
+    last = run.schedule.rounds
     names = ["Before any round", *(f"Round {number} of {last}" for number in range(1, last + 1))]
     rounds = [
         Section(name, [frame[place] for place in range(top, len(frame)) if place not in gap])
@@ -140,29 +140,29 @@ def _blocks(layout: Layout) -> Blocks:
     return layout.array.name, layout.spec.dims
 
 
-def film(walk: CollectiveRun, width: int, height: int, palette: Palette) -> list[list[Text]]:
+def film(run: CollectiveRun, width: int, height: int, palette: Palette) -> list[list[Text]]:
     """A frame before any round and one after each, of at most `height` lines of `width` columns.
 
-    The devices stand where their links put them; where the page has no room for that, each has a line of a
+    Devices are drawn as boxes joined by their links, or, where the page has no room for that, as lines of a
     table. Raises `QuestionError` for more than `MAX_ROUNDS` rounds.
     """
     # Only rounds need numpy, which takes long to load.
     from shardviz.render.rounds.player import PlayedTable, PlayerPage
     from shardviz.stepping.collective_run import prepare_run
 
-    rounds = walk.schedule.rounds
+    rounds = run.schedule.rounds
     if rounds > MAX_ROUNDS:
         raise QuestionError(
-            f"{walk.schedule.algorithm} has {rounds:,} rounds here, and {MAX_ROUNDS} can be drawn at most",
+            f"{run.schedule.algorithm} has {rounds:,} rounds here, and {MAX_ROUNDS} can be drawn at most",
             "take a smaller mesh, or an algorithm with fewer rounds",
         )
-    prepared = prepare_run(walk.question, walk.links)
+    prepared = prepare_run(run.question, run.links)
     page = PlayerPage(prepared, "devices", 0, width, height, palette, "", verdict=0)
     frames = []
     for number in range(rounds + 1):
         frame = _frame(page, number, width, height)
         if frame is None:
-            table = PlayedTable(walk, width, height, palette, "")
+            table = PlayedTable(run, width, height, palette, "")
             return [table.lines(number) for number in range(rounds + 1)]
         frames.append(frame)
     return frames

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 AXES = ("x", "y", "z")
 PLACES = 16
-"""Devices of one cell whose places are told."""
+"""Devices of one cell whose places are listed."""
 
 
 class DevicePlacement:
@@ -36,7 +36,7 @@ class DevicePlacement:
     def words(self, position: int, device: int) -> str:
         """``x1 y2`` of a torus, with core and slice where there are several; ``GPU 3 of node 1``.
 
-        If the target numbers its devices otherwise, so that it is not `device` there, that is told.
+        A device that the target numbers otherwise has that number, too.
         """
         place, there = self.placement.places[position], self.placement.ids[position]
         number = f" (device {there})" if there != device else ""

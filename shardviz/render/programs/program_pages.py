@@ -257,7 +257,7 @@ class RawLines:
         return _name(self.index.line(min(self.index.line_at(place), self.index.count - 1), 0, MAX_NAME))
 
     def place_of(self, name: str) -> int:
-        """Where the line is that makes what has this name; the beginning of the text where none does."""
+        """The place of the line that makes what has this name; 0 where none does."""
         text = self.index.text
         position = text.find(name)
         while position >= 0:

@@ -60,7 +60,7 @@ def target_view(
 
 
 def error_lines(compiled: TargetResult, width: int, indent: int) -> list[Text]:
-    """Why a target has no answer, and what would help."""
+    """The reason why a target has no answer, and its hint."""
     lines = sentence(compiled.error, width, indent, "✗ ", "bold")
     return lines + (sentence(compiled.hint, width, indent + 2, style="dim") if compiled.hint else [])
 
@@ -205,7 +205,7 @@ Answers = Sequence[tuple[TargetResult, Sequence[Difference]]]
 def side_by_side(targets: Sequence[str]) -> bool:
     """True where one table has all: of two programs that run, and of three targets or more.
 
-    Shardy's answer is no such program, and beside one there is little to put in columns.
+    Shardy's answer is not a program that runs, and has little to put in columns.
     """
     return len(targets) > FEW or (len(targets) == FEW and "shardy" not in targets)
 
@@ -294,7 +294,7 @@ def _details(cells: Sequence[Text], width: int, indent: int) -> list[Text]:
 
 
 def _moves(compiled: TargetResult, mesh: Mesh, palette: Palette) -> list[list[Text]]:
-    """The cells of each of a target's collectives that stand after its name."""
+    """The cells of each of a target's collectives, which follow its name."""
     if compiled.status != "ok":
         return [[Text("✗ no answer" if compiled.status == "error" else "✗ not available")]]
     moving = [each for each in compiled.collectives if each.op != "slice"]

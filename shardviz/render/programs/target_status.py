@@ -71,7 +71,7 @@ def target_strip(tabs: Sequence[TargetTab], chosen: int, width: int) -> Text:
 
 
 def target_at(strip: str, names: Sequence[str], column: int) -> str:
-    """The target that stands at a column of the strip; empty where none does."""
+    """The target at a column of the strip; empty where there is none."""
     found, place = "", 0
     for name in names:
         start = strip.find(f" {name} ", place)

@@ -9,18 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from shardviz.collectives.values import Ints
+from shardviz.hardware import Topology
 from shardviz.hardware.topology import Switch, Torus
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from shardviz.hardware import Topology
-
-    Ints = NDArray[np.int64]
 
 Pair = tuple[int, int]
 """Two linked members, the left or the upper one first."""

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.style import Style
 from rich.text import Text
 
 from shardviz.collectives import Pattern, Piece
-from shardviz.collectives.values import plain_values
+from shardviz.collectives.values import Values, plain_values
 from shardviz.render.palette import DIM, GLYPHS, PARTIAL, SUBSCRIPTS, Palette, glyph
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 
 ARRIVED = "▸"
 """Stands before a piece that came in the last round."""
@@ -188,7 +184,7 @@ def number(value: bool | int | float | complex) -> str:
     return str(value)
 
 
-def numbers(values: NDArray[Any]) -> list[str]:
+def numbers(values: Values) -> list[str]:
     """Every element, in row-major order."""
     return [number(value) for value in plain_values(values.reshape(-1))]
 

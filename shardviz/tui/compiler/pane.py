@@ -14,6 +14,7 @@ from textual.events import Click
 from textual.message import Message
 from textual.widgets import Static
 
+from shardviz.drafts.command_line import to_arguments
 from shardviz.errors import ShardvizError, TargetError
 from shardviz.render.programs.program_pages import ListedProgram, read_program
 from shardviz.render.programs.target_status import target_at, target_strip
@@ -36,8 +37,8 @@ if TYPE_CHECKING:
     from shardviz.hlo.passes.stages import PassStage
     from shardviz.lessons.measures import AnswerLocation
     from shardviz.planner import Problem
-    from shardviz.tui.answers.answer import Answer
     from shardviz.tui.state import EditorState
+    from shardviz.tui.target_answers import ShownAnswer
 
 
 class CompilerPane(Pane):
@@ -81,7 +82,7 @@ class CompilerPane(Pane):
         yield ProgramBox()
 
     @property
-    def _answers(self) -> Mapping[str, Answer]:
+    def _answers(self) -> Mapping[str, ShownAnswer]:
         return self.state.queries.answers
 
     @property
@@ -124,8 +125,6 @@ class CompilerPane(Pane):
     def command_line(self) -> str:
         if self._is_table or not self._chosen:
             return super().command_line()
-        from shardviz.drafts.command_line import to_arguments
-
         _, *arguments = to_arguments(replace(self.state.resolved.shown, targets=self._chosen))
         if self.passes.back:
             return join(["shardviz", "passes", *arguments])
@@ -153,7 +152,7 @@ class CompilerPane(Pane):
         self._passes.clear()
         self._draw()
 
-    def show_answers(self, answers: Mapping[str, Answer]) -> None:
+    def show_answers(self, answers: Mapping[str, ShownAnswer]) -> None:
         if self._chosen not in answers:
             compilers = [name for name in answers if name != "shardy"]
             self._chosen = next(iter(compilers or answers), "")

@@ -28,8 +28,8 @@ from shardviz.tui.registry import LAYOUT, bindings
 if TYPE_CHECKING:
     from shardviz.drafts.resolve import ResolvedProblem
     from shardviz.lessons.measures import AnswerLocation
-    from shardviz.tui.answers.answer import Answer
     from shardviz.tui.state import EditorState
+    from shardviz.tui.target_answers import ShownAnswer
 
 BESIDE = 120
 """Columns from which on the words stand beside the picture, and how many they have there."""
@@ -119,7 +119,7 @@ class LayoutPane(Pane):
     def __init__(self, state: EditorState) -> None:
         super().__init__(state)
         self._parts: list[list[Numbered]] = []
-        self._answers: Mapping[str, Answer] = {}
+        self._answers: Mapping[str, ShownAnswer] = {}
         self._placements: Sequence[DevicePlacement] = ()
         self._unplaced: Sequence[str] = ()
         self._shares: Sequence[Sequence[Text]] = ()
@@ -150,7 +150,7 @@ class LayoutPane(Pane):
         self._by_device = self._at_einsum = False
         self.show_problem(self.state.resolved)
 
-    def show_answers(self, answers: Mapping[str, Answer]) -> None:
+    def show_answers(self, answers: Mapping[str, ShownAnswer]) -> None:
         self._answers = answers
         self._find_placements()
         self._show_words()

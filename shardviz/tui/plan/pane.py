@@ -20,18 +20,17 @@ from shardviz.render.lines import sentence
 from shardviz.render.plan_view import StepsPicture
 from shardviz.render.programs.target_status import wait_lines
 from shardviz.stepping.plan_step import StepCost, collective_steps, step_cost
-from shardviz.tui.answers.spoken import spoken
-from shardviz.tui.answers.waits import wait_of
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import Pane
 from shardviz.tui.registry import PLAN, Command, bindings
+from shardviz.tui.target_answers import reworded, wait_of
 
 if TYPE_CHECKING:
     from shardviz.drafts.resolve import ResolvedProblem
     from shardviz.lessons.measures import AnswerLocation
     from shardviz.planner import Plan
-    from shardviz.tui.answers.answer import Answer
     from shardviz.tui.state import EditorState
+    from shardviz.tui.target_answers import ShownAnswer
 
 WIDE = 110
 """Columns from which on the targets stand beside the plan; on fewer they stand below it."""
@@ -144,7 +143,7 @@ class PlanPane(Pane):
             self._begins = not self.size.width
             self._choose(_first_about(self._plan, place))
 
-    def show_answers(self, _answers: Mapping[str, Answer]) -> None:
+    def show_answers(self, _answers: Mapping[str, ShownAnswer]) -> None:
         self._draw()
 
     def on_plan_pane_costed(self, message: Costed) -> None:
@@ -235,7 +234,7 @@ class PlanPane(Pane):
             self._picture = key, StepsPicture(*key)
         return self._picture[1]
 
-    def _target_lines(self, answers: Mapping[str, Answer], width: int) -> list[Text]:
+    def _target_lines(self, answers: Mapping[str, ShownAnswer], width: int) -> list[Text]:
         """The answers that are here, drawn once, and below them the targets that are still at work."""
         if not answers:
             return sentence("No targets: no compiler is asked.", width, style="dim")
@@ -247,7 +246,7 @@ class PlanPane(Pane):
                 # Loaded with the first answer: until then the screen needs none of it.
                 from shardviz.render.programs.target_answers import answers_view
 
-                given = [(spoken(compiled), differences) for compiled, differences in here]
+                given = [(reworded(compiled), differences) for compiled, differences in here]
                 lines = answers_view(given, self.state.resolved.problem, width, self.palette, (*answers,))[1:]
             self._answered = key, lines
         lines = self._answered[1]

@@ -7,14 +7,17 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
+from shardviz.drafts.command_line import to_arguments
 from shardviz.errors import ShardvizError
+from shardviz.hardware.links import Links, links_of_chip
+from shardviz.hardware.placement import Placement, placed_topology
+from shardviz.hardware.topology import Topology, topology_for
+from shardviz.stepping.plan_step import collective_steps, question_of_step
 
 if TYPE_CHECKING:
     from shardviz.drafts.form import ProblemForm
     from shardviz.drafts.resolve import ResolvedProblem
-    from shardviz.hardware import Placement, Topology
     from shardviz.hardware.chips import Gpu, TpuChip
-    from shardviz.hardware.links import Links
     from shardviz.render.layouts.cell_details import DevicePlacement
     from shardviz.sharding import Mesh
     from shardviz.stepping.collective_run import PreparedRun
@@ -28,7 +31,8 @@ KINDS = ("torus", "ring", "line", "switch")
 class CollectiveChoice:
     """The choice, as far as a problem allows it. `fault` says why its collective cannot be played."""
 
-    def __init__(self) -> None:
+    def __init__(self, resolved: ResolvedProblem) -> None:
+        self._resolved = resolved
         self.step = 0
         """The step of the plan, from 1; 0 for the first that sends anything."""
         self.base: CollectiveQuestion | None = None
@@ -37,7 +41,6 @@ class CollectiveChoice:
         """The kind of links that a person has chosen; None for those of a target, or a ring or a torus."""
         self.fault: ShardvizError | None = None
         self._algorithm: str | None = None
-        self._resolved: ResolvedProblem | None = None
         self._of: tuple[object, ...] = ()
         self._questions: dict[str | None, CollectiveQuestion] = {}
         self._mesh: Mesh | None = None
@@ -50,14 +53,12 @@ class CollectiveChoice:
     @property
     def collectives(self) -> list[int]:
         """The steps of the plan that send anything."""
-        from shardviz.stepping.plan_step import collective_steps
-
-        return [] if self._resolved is None else collective_steps(self._resolved.plan)
+        return collective_steps(self._resolved.plan)
 
     @property
     def is_own(self) -> bool:
         """True if it belongs to no plan."""
-        return self._resolved is not None and self._resolved.collective is not None
+        return self._resolved.collective is not None
 
     def look(self, resolved: ResolvedProblem) -> Literal["same", "alike", "other"]:
         """Find the collective of a problem.
@@ -65,8 +66,6 @@ class CollectiveChoice:
         "same": it is the one before; "alike": the same operation on the same array, otherwise split or
         sized; "other": another one, by its usual algorithm. The kind of links stays as it was chosen.
         """
-        from shardviz.stepping.plan_step import question_of_step
-
         self._resolved = resolved
         numbers = self.collectives
         if self.step not in numbers:
@@ -126,7 +125,7 @@ class CollectiveChoice:
         """The draft with the chosen algorithm in its own collective, to which it then belongs; None where a
         collective of the plan is played, or the draft has faults."""
         own = draft.collective
-        if own is None or self._algorithm is None or self._resolved is None or self._resolved.faults:
+        if own is None or self._algorithm is None or self._resolved.faults:
             return None
         algorithm, self._algorithm = self._algorithm, None
         kept = tuple(each for each in own.parameters if each[0] != "pieces")
@@ -138,12 +137,11 @@ class CollectiveChoice:
 
         A target that has placed this mesh keeps it there while it compiles another program.
         """
-        if self._resolved is not None:
-            mesh = self._resolved.problem.mesh
-            kept = self._placements if mesh == self._mesh else []
-            known = {each.target: each for each in (*kept, *placements)}
-            self._mesh = mesh
-            self._placements = [known[each.name] for each in self._resolved.targets if each.name in known]
+        mesh = self._resolved.problem.mesh
+        kept = self._placements if mesh == self._mesh else []
+        known = {each.target: each for each in (*kept, *placements)}
+        self._mesh = mesh
+        self._placements = [known[each.name] for each in self._resolved.targets if each.name in known]
         before, self._linked = self._linked, (self._placement, self._chip)
         return self._linked != before
 
@@ -156,8 +154,6 @@ class CollectiveChoice:
     @property
     def links(self) -> Links:
         """The links of the group. Raises `QuestionError` where it is too large, or there is no collective."""
-        from shardviz.hardware.links import links_of_chip
-
         return links_of_chip(self._topology(self.topology), self._chip)
 
     @property
@@ -175,8 +171,6 @@ class CollectiveChoice:
         self.topology = ways[(ways.index(self.topology) + 1) % len(ways)] if self.topology in ways else None
 
     def _topology(self, kind: str | None) -> Topology:
-        from shardviz.hardware import topology_for
-
         assert self.base is not None
         if kind is None and self._placement is not None:
             return self._placement[1]
@@ -188,7 +182,7 @@ class CollectiveChoice:
         the first whose links join the whole mesh."""
         from shardviz.stepping.collective_run import linked_chip
 
-        if self._resolved is None or self.base is None:
+        if self.base is None:
             return None
         if self._placement is None:
             return linked_chip(self._resolved.targets, self.base.layout.mesh)
@@ -198,8 +192,6 @@ class CollectiveChoice:
     @property
     def _placement(self) -> tuple[str, Topology] | None:
         """The first target on which the group's neighbours are linked, and how."""
-        from shardviz.hardware.placement import placed_topology
-
         if self.base is None:
             return None
         mesh, axes = self.base.layout.mesh, self.base.operation.axes
@@ -224,9 +216,7 @@ class CollectiveChoice:
     @property
     def command_line(self) -> str:
         """The command that shows the same; empty where nothing is shown."""
-        from shardviz.drafts.command_line import to_arguments
-
-        if self._resolved is None or self.base is None:
+        if self.base is None:
             return ""
         found = to_arguments(self._resolved.shown, "step" if self.is_own else "explain")
         if not self.is_own:
@@ -243,8 +233,6 @@ class CollectiveChoice:
     @property
     def _kind(self) -> str:
         """The command line's name of the links; empty for its usual ones and those without a name."""
-        from shardviz.hardware import topology_for
-
         assert self.base is not None
         dims = self.base.schedule.pattern.dims
         shown = self._topology(self.topology)

@@ -96,11 +96,11 @@ class CollectiveForm(VerticalScroll):
     def first_field(self) -> Input:
         return self.query_one("#field-op", Input)
 
-    def show_problem(self, scene: ResolvedProblem) -> None:
-        """The collective of a scene; what somebody is writing stays while that is the same."""
+    def show_problem(self, resolved: ResolvedProblem) -> None:
+        """The collective of a problem; what somebody is writing stays while that is the same."""
         if not self.display:
             return
-        collective = scene.draft.collective or CollectiveFields()
+        collective = resolved.draft.collective or CollectiveFields()
         if collective != self._filled:
             self._filled = collective
             values = {name: getattr(collective, name) for name in FIELDS} | dict(collective.parameters)

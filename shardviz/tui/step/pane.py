@@ -14,6 +14,7 @@ from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import Static
 
+from shardviz.drafts.command_line import to_command_line
 from shardviz.drafts.wording import as_sentence, error_words
 from shardviz.errors import QuestionError, ShardvizError
 from shardviz.render.lines import sentence
@@ -34,8 +35,8 @@ if TYPE_CHECKING:
     from shardviz.render.rounds.player import PlayerPage, View
     from shardviz.stepping.collective_run import CollectiveRun, PreparedRun
     from shardviz.stepping.question import CollectiveQuestion
-    from shardviz.tui.answers.answer import Answer
     from shardviz.tui.state import EditorState
+    from shardviz.tui.target_answers import ShownAnswer
 
 PAN = 16
 """Columns of one key press."""
@@ -69,7 +70,7 @@ class StepPane(Pane):
         super().__init__(state)
         self.player = Player()
         self.prepared: PreparedRun | None = None
-        self.chosen = CollectiveChoice()
+        self.chosen = CollectiveChoice(state.resolved)
         self._beginning: AnswerLocation | None = None
         self._group = 0
         self._view: View = "devices"
@@ -108,11 +109,11 @@ class StepPane(Pane):
             self._load(0.0)
         self._go(place.round)
 
-    def show_answers(self, answers: Mapping[str, Answer]) -> None:
+    def show_answers(self, answers: Mapping[str, ShownAnswer]) -> None:
         if self.is_loaded:
             self._load(self.player.fraction) if self._find_links(answers) else self._draw_foot()
 
-    def _find_links(self, answers: Mapping[str, Answer]) -> bool:
+    def _find_links(self, answers: Mapping[str, ShownAnswer]) -> bool:
         """Take the links of the targets that have answered; whether they are others than before."""
         resolved = self.state.resolved
         return self.chosen.place(device_placements(resolved.targets, answers, resolved.problem.mesh))
@@ -134,8 +135,6 @@ class StepPane(Pane):
         self.call_after_refresh(self._draw)
 
     def command_line(self) -> str:
-        from shardviz.drafts.command_line import to_command_line
-
         shown = self.state.resolved.shown
         played = to_command_line(shown, "explain" if shown.collective is None else "step")
         return self.chosen.command_line or played
@@ -316,7 +315,7 @@ class StepPane(Pane):
         from shardviz.render.rounds import player, step_notes
 
         del player, step_notes
-        chosen = CollectiveChoice()
+        chosen = CollectiveChoice(resolved)
         chosen.look(resolved)
         question = chosen.question
         if question is not None and not is_large(question):
