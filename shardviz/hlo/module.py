@@ -48,7 +48,6 @@ _RUNNING = {
     " async-start(": ("calls",),
 }
 """What runs other computations, and the attributes that name them."""
-_NAME = re.compile(r"[^\s,{}()=%]+")
 _FILE = re.compile(r'^(\d{1,9}) "((?:[^"\\]|\\.)*+)"?', re.MULTILINE)
 _LOCATION = re.compile(r"^(\d{1,9}) \{file_name_id=(\d{1,9}).{0,200}? line=(\d{1,9})", re.MULTILINE)
 _FRAME = re.compile(r"^(\d{1,9}) \{file_location_id=(\d{1,9})", re.MULTILINE)
@@ -173,7 +172,8 @@ class Reader:
             )
         written = written_meshes(self.header, self.text, self.first_sharding)
         self.mesh, self.numbers = program_mesh(written, self._unlike, self.numbers, self.mesh, infer=infer)
-        calls = CallGraph(self.text, computations).calls_to(found)
+        lines = InstructionLines(self.text, computations)
+        calls = CallGraph(lines).calls_to(found)
         callers = {call.caller: call.position for call in calls}
         sites = {call.callee: call.position for call in reversed(calls)}
         roots: dict[int, int | None] = {}
@@ -184,7 +184,6 @@ class Reader:
                 roots[home.start] = 1 if not self.header and computations.entry is None else None
         counts, chosen = run_counts(roots, calls), in_branches(calls)
         records = Records(self.text, self.numbers, self.mesh)
-        lines = InstructionLines(self.text, computations)
         schedules = Schedules(lines, found, calls)
         transfers = CrossSliceTransfers(self.text, found)
         repeated = schedules.repeated | transfers.repeated
@@ -352,9 +351,10 @@ class Reader:
                 start, stop = line_at(self.text, position)
                 instruction = parse_instruction(self.text, start)
                 if instruction is not None and instruction.opcode == opcode[1:-1]:
-                    called = " ".join(instruction.attributes.get(key, "") for key in keys)
-                    names = _NAME.findall(called)
-                    missing.update((name, None) for name in names if not self.computations.named(name, start))
+                    called = instruction.called(*keys)
+                    missing.update(
+                        (name, None) for name in called if not self.computations.named(name, start)
+                    )
                 position = self.text.find(opcode, stop)
         return list(missing)
 

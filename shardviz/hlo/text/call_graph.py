@@ -1,4 +1,4 @@
-"""Which computations run which, and how often each of them runs."""
+"""The calls between computations, and how often each of them runs."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import re
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
-from shardviz.hlo.text.computation import Computation, Computations, line_at
+from shardviz.hlo.text.computation import Computation, line_at
 from shardviz.hlo.text.instruction import Instruction, parse_instruction
+from shardviz.hlo.text.instruction_lines import InstructionLines
 from shardviz.hlo.text.trip_count import TripCounts
 
 MAX_COUNT = 2**62
@@ -17,7 +19,6 @@ MAX_COUNT = 2**62
 MAX_SCANS = 32
 """Computations of one name on more levels of the call graph than this are a trap and are passed over."""
 
-_NAME = re.compile(r"%?([^\s,{}()=]+)")
 _TRIP_COUNT = re.compile(r'known_trip_count[\\":]{1,6}\{[\\"]{0,2}n[\\":]{1,6}(\d{1,18})')
 _CALLING = (
     "calls",
@@ -45,12 +46,12 @@ class Call(NamedTuple):
 class CallGraph:
     """The calls of a module. A `Call` names computations by where they start."""
 
-    def __init__(self, text: str, computations: Computations) -> None:
-        self._text = text
-        self._computations = computations
-        self._lines: dict[int, tuple[Instruction | None, frozenset[str]]] = {}
+    def __init__(self, lines: InstructionLines) -> None:
+        self._text = lines.text
+        self._computations = lines.computations
+        self._lines = lines
+        self._called: dict[int, tuple[Instruction | None, frozenset[str]]] = {}
         self._inferred: dict[int, int | None] = {}
-        self._trip_counts = TripCounts(text, computations)
 
     def calls_to(self, wanted: Iterable[Computation]) -> list[Call]:
         """Every call that leads, directly or through others, to one of the computations `wanted`."""
@@ -98,11 +99,10 @@ class CallGraph:
         ):
             # Most calls are those of fusions.
             return 1, "fusion"
-        if start not in self._lines:
+        if start not in self._called:
             found = parse_instruction(self._text, start)
-            called = [found.attributes[key] for key in _CALLING if key in found.attributes] if found else []
-            self._lines[start] = found, frozenset(_NAME.findall(" ".join(called)))
-        instruction, names = self._lines[start]
+            self._called[start] = found, frozenset(found.called(*_CALLING) if found else ())
+        instruction, names = self._called[start]
         if instruction is None or instruction.opcode in ("async-update", "async-done"):
             return 0, ""
         attributes = instruction.attributes
@@ -118,6 +118,10 @@ class CallGraph:
         if start not in self._inferred:
             self._inferred[start] = self._trip_counts.of(start, loop)
         return self._inferred[start]
+
+    @cached_property
+    def _trip_counts(self) -> TripCounts:
+        return TripCounts(self._lines)
 
 
 def run_counts(roots: Mapping[int, int | None], calls: Iterable[Call]) -> dict[int, int | None]:

@@ -34,6 +34,7 @@ _GROUPS = ("replica_groups", "source_target_pairs")
 _BARE = {'"': '"', "{": "}"}
 _MARKS = ('"', "{", "%")
 _NAME = re.compile(r"%([^\s,(){}=%]+)")
+_NAMES = re.compile(r"[^\s,{}()=%]+")
 _NAME_WITHOUT_SIGN = re.compile(r"([A-Za-z_][^\s=,(){}\[\]]*)\s*(?=[,)]|$)")
 
 
@@ -104,6 +105,10 @@ class Instruction(NamedTuple):
     @property
     def attributes(self) -> Mapping[str, str]:
         return self.form.attributes
+
+    def called(self, *keys: str) -> list[str]:
+        """The computations that the attributes of these names have: one each, or several."""
+        return _NAMES.findall(" ".join(self.attributes.get(key, "") for key in keys))
 
     @property
     def kind(self) -> tuple[InstructionForm, bool, str]:

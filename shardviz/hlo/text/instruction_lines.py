@@ -20,7 +20,7 @@ _LINE = re.compile(
 )
 _NAMES = re.compile(r"%([^\s,(){}=%]+)")
 _CALLEE = re.compile(r" (?:calls|to_apply)=%?([^\s,(){}]+)")
-_PARAMETER = re.compile(r"(\d{1,6})\)")
+_PARAMETER = re.compile(r"\s*(\d{1,6})\s*\)")
 _INDEX = re.compile(r" index=(\d{1,6})")
 _KERNEL = re.compile(r'custom_call_target="[^"]{0,200}?(?:gemm|matmul|\$conv)')
 """Names that libraries give to their matmuls: ``__cublas$gemm``, ``__onednn$matmul``."""
