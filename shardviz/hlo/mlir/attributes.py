@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from shardviz.errors import NotationError, QuestionError
-from shardviz.hlo.groups.replica_groups import ReplicaGroups, groups_over
-from shardviz.hlo.groups.strided_ids import row_major
+from shardviz.hlo.groups.replica_groups import ReplicaGroups, groups_over, row_major
 from shardviz.hlo.text.shapes import MAX_ELEMENTS, ArrayShape
 from shardviz.sharding import Mesh, PartitionSpec, canonical_dtype
 from shardviz.sharding.mesh import MAX_DEVICES, is_axis_name

@@ -34,8 +34,8 @@ from shardviz.hlo.mlir.attributes import (
     parts,
 )
 from shardviz.hlo.mlir.regions import BLOCK_ARGUMENT, Function, MlirOperation
-from shardviz.hlo.records import Members
-from shardviz.hlo.text.shapes import ArrayShape, CollectiveShapes
+from shardviz.hlo.records import CollectiveShapes, Members
+from shardviz.hlo.text.shapes import ArrayShape
 from shardviz.sharding import Mesh
 
 OPS = {
@@ -60,7 +60,7 @@ Digit = tuple[str, int, int]
 
 @dataclass(frozen=True)
 class _Moved:
-    """What an operation's own attributes say: its axes, the parts of each dimension before it, and where."""
+    """An operation's own attributes: its axes, the parts of each dimension before it, and where."""
 
     axes: tuple[AxisRef, ...]
     parts_before: tuple[int, ...]
@@ -141,7 +141,7 @@ def _exchanged(text: str, start: int, stop: int, before: list[int], sizes: AxisS
     for move in moves:
         moved, source, target = parse_axes(move[1], sizes), int(move[2]), int(move[3])
         if max(source, target) >= len(before):
-            raise NotationError("there is no such dimension", text, move.start(), move.end())
+            raise NotationError("the tensor has no such dimension", text, move.start(), move.end())
         before[source] *= parts(moved)
         before[target] //= parts(moved)
         axes += moved

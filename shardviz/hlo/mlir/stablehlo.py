@@ -21,8 +21,8 @@ from shardviz.hlo.mlir.attributes import (
     parts,
 )
 from shardviz.hlo.mlir.regions import MlirOperation
-from shardviz.hlo.records import Members, members_of_groups, members_of_pairs
-from shardviz.hlo.text.shapes import ArrayShape, CollectiveShapes
+from shardviz.hlo.records import CollectiveShapes, Members, members_of_groups, members_of_pairs
+from shardviz.hlo.text.shapes import ArrayShape
 from shardviz.sharding import Mesh
 
 STABLEHLO_OPS = {

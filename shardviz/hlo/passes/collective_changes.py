@@ -210,12 +210,12 @@ def directions(permutes: Sequence[Collective]) -> str:
 
 
 def matmuls_beside(each: Collective) -> int:
-    """How many matmuls run while it is under way."""
+    """The number of matmuls that run while a collective is under way."""
     return sum(work.op == "matmul" for work in each.overlapped)
 
 
 def alterations(old: Collective, new: Collective) -> list[str]:
-    """What is different about a collective that is still what it was: a type, a shape, or how it runs."""
+    """The differences of a collective that is still what it was: a type, a shape, or how it runs."""
     said = []
     if old.dtype != new.dtype:
         said.append(f"{old.dtype} became {new.dtype}, {bytes_of(old, new)}")
@@ -238,12 +238,12 @@ def alterations(old: Collective, new: Collective) -> list[str]:
     if new.algorithm and old.algorithm != new.algorithm:
         said.append(f"carried out by {new.algorithm}")
     elif old.algorithm != new.algorithm:
-        said.append(f"no longer by {old.algorithm}")
+        said.append(f"no longer carried out by {old.algorithm}")
     return said
 
 
 def members(each: Collective) -> tuple[object, ...]:
-    """Who takes part; the order in which the groups are listed counts for nothing."""
+    """The devices that take part; the order in which the groups are listed counts for nothing."""
     return each.axes, None if each.groups is None else frozenset(each.groups)
 
 
@@ -263,7 +263,7 @@ def _elsewhere(old: Collective, new: Collective) -> str:
 
 def _overlap_changed(old: int, new: int) -> str:
     if not new:
-        return "moved, beside no matmul any more"
+        return "moved, no longer beside a matmul"
     return f"moved beside {plural(new, 'matmul')}" + (f" instead of {old}" if old else "")
 
 

@@ -82,7 +82,7 @@ def read_passes(
 ) -> tuple[PassStage, ...]:
     """The stages of one program's compilation, from its dumps in the order in which they were written.
 
-    Dumps that are no module, or cannot be read as one, are passed over. With a `mesh` collectives have its
+    Dumps that are not a module, or cannot be read as one, are passed over. With a `mesh` collectives have its
     axes; `slices` as in `read_hlo`. Raises `QuestionError` when the mesh has another number of devices than
     the program.
     """
@@ -94,7 +94,7 @@ def read_passes(
 
 @dataclass(frozen=True)
 class _State:
-    """What matters of one module."""
+    """One module: its shardings, its collectives and its schedule."""
 
     dump: Dump
     collectives: tuple[Collective, ...]
@@ -193,7 +193,7 @@ def _hlo_stages(
 
 
 def _partitioning(earlier: Sequence[_State], after: _State) -> PassStage:
-    """What the partitioner did, from the modules before its own dump.
+    """The partitioner's work, from the modules before its own dump.
 
     The passes within it leave dumps too, of half of its work: `tried` is what it put in first, of which
     some may be gone at the end.

@@ -54,7 +54,7 @@ class _ProgramOrder:
         self._inside: dict[int, int] = {}
 
     def matmuls_before(self, wanted: set[str]) -> dict[str, int]:
-        """How many matmuls come before each of some instructions, by name; `count` is then that of all."""
+        """The matmuls before each of some instructions, by name; `count` is then the number of all."""
         found: dict[str, int] = {}
         for line in self._in_order():
             names = [line.name]
@@ -73,7 +73,7 @@ class _ProgramOrder:
         return found
 
     def _matmuls_of(self, line: InstructionLine) -> int:
-        """How many matmuls an instruction is: a fusion may hold several."""
+        """The number of matmuls in an instruction: a fusion may hold several."""
         callee = self._lines.callee(line) if line.opcode in _WRAPPERS else None
         if callee is None:
             return int(self._lines.is_matmul(line))

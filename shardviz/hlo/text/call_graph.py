@@ -31,7 +31,7 @@ _CALLING = (
 
 
 class Call(NamedTuple):
-    """A place in the computation `caller` that runs `callee` `times` times (None: nobody knows).
+    """A place in the computation `caller` that runs `callee` `times` times (None: unknown).
 
     `opcode` is that of the instruction there: a conditional runs one of its branches.
     """
@@ -87,7 +87,7 @@ class CallGraph:
         return calls
 
     def _runs(self, position: int, callee: str) -> tuple[int | None, str]:
-        """How often one run of the instruction at `position` runs `callee`, and its opcode.
+        """The number of times that the instruction at `position` runs `callee`, and its opcode.
 
         0 when it only mentions it.
         """
@@ -125,7 +125,7 @@ class CallGraph:
 
 
 def run_counts(roots: Mapping[int, int | None], calls: Iterable[Call]) -> dict[int, int | None]:
-    """How often each computation runs when every root runs as often as `roots` says, None for nobody knows.
+    """The number of runs of each computation when every root runs as often as `roots` says; None: unknown.
 
     Calls in a circle count once.
     """
@@ -161,7 +161,7 @@ def in_branches(calls: Iterable[Call]) -> set[int]:
 
 
 def _callers_first(roots: Iterable[int], outgoing: dict[int, list[Call]]) -> list[int]:
-    """What the roots reach, every caller before what it calls."""
+    """The computations that the roots reach, every caller before those that it calls."""
     finished: list[int] = []
     seen: set[int] = set()
     for root in roots:

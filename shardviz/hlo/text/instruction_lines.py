@@ -105,7 +105,7 @@ class InstructionLines:
         return self._callees[line.start]
 
     def is_matmul(self, line: InstructionLine) -> bool:
-        """Whether it multiplies matrices: by itself, in a library's kernel, or in what it calls."""
+        """Return whether it multiplies matrices: by itself, in a library's kernel, or in what it calls."""
         if line.opcode in _CALLING:
             callee = self.callee(line)
             return callee is not None and self.multiplies(callee)
@@ -114,7 +114,7 @@ class InstructionLines:
         return line.opcode in _MATMULS
 
     def multiplies(self, home: Computation) -> bool:
-        """Whether a computation, or one that it calls, multiplies matrices."""
+        """Return whether a computation, or one that it calls, multiplies matrices."""
         if home.start not in self._multiplies:
             waiting, seen, found = [home], {home.start}, False
             while waiting and not found:

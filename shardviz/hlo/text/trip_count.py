@@ -21,7 +21,7 @@ MAX_STEPS = 200
 MAX_DEPTH = 40
 """Sums and loops within one another, followed at most."""
 SEARCHED = 4
-"""How many times the length of the text is searched for definitions, at most."""
+"""Definitions are searched in so many times the length of the text at most."""
 
 _MOVES = ("copy", "copy-start", "copy-done", "bitcast", "convert", "reshape", "optimization-barrier")
 _DIRECTION = re.compile(r"[ ,]direction=([A-Z]{2})\b")
@@ -29,7 +29,7 @@ _INTEGER = re.compile(r"\s*(-?\d{1,19})\s*\)")
 _SCALAR = re.compile(r"([su])(\d{1,2})\[\]")
 
 Path = tuple[int, ...]
-"""Which element of a tuple, and of the tuples in it."""
+"""The number of an element of a tuple, then of the tuple in it, and so on."""
 
 
 class _Scope(NamedTuple):
@@ -89,7 +89,7 @@ class TripCounts:
         self._kept: dict[tuple[int, Path], bool] = {}
 
     def of(self, start: int, instruction: Instruction) -> int | None:
-        """How often the body of the while instruction in a line runs; None when that is not told."""
+        """The number of times that the body of the while instruction in a line runs; None if unknown."""
         self._steps = self._depth = 0
         loop = self._loop(start, instruction)
         root = self._root(loop.condition.computation) if loop else None
@@ -122,14 +122,14 @@ class TripCounts:
         return _Loop(_Scope(home), names[0], _Scope(body), _Scope(condition))
 
     def _side(self, loop: _Loop, value: _Sum | None) -> tuple[int, int] | None:
-        """What a side of the comparison is at first and by how much it grows."""
+        """The first value of a side of the comparison, and by how much it grows."""
         if value is None or value.element is None:
             return value and (value.number, 0)
         found = self._element(loop, value.element)
         return found and (value.factor * found[0] + value.number, value.factor * found[1])
 
     def _element(self, loop: _Loop, path: Path) -> tuple[int, int] | None:
-        """What an element of a loop's state is at first and by how much it grows in each run of the body."""
+        """The first value of an element of a loop's state, and its increase in each run of the body."""
         root = self._root(loop.body.computation)
         after = self._value(loop.body, root, path) if root else None
         before = self._value(loop.home, loop.init, path)
@@ -164,7 +164,7 @@ class TripCounts:
         return found[0] if found and found[1] == 0 else None
 
     def _range(self, scope: _Scope, name: str) -> tuple[int, int]:
-        """The numbers that the compared type has; none when it is no scalar integer."""
+        """The numbers that the compared type has; none when it is not a scalar integer."""
         line = self._definition(scope.computation, name)
         kind = _SCALAR.match(line.shape) if line else None
         if kind is None:
@@ -173,7 +173,7 @@ class TripCounts:
         return (0, 2**bits - 1) if kind[1] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
     def _value(self, scope: _Scope, name: str, path: Path = ()) -> _Sum | None:
-        """What a value is, as far as numbers and a loop's state tell."""
+        """A value in terms of numbers and of a loop's state; None where these do not tell."""
         if self._depth == MAX_DEPTH:
             return None
         self._depth += 1
@@ -240,7 +240,7 @@ class TripCounts:
         return None
 
     def _keeps(self, loop: InstructionLine, path: Path) -> bool:
-        """Whether an element of a loop's state is after the loop what it was before."""
+        """Return whether an element of a loop's state is after the loop what it was before."""
         instruction = parse_instruction(self._text, loop.start)
         name = instruction.attributes.get("body", "") if instruction else ""
         body = self._computations.named(name, loop.start)
@@ -285,7 +285,7 @@ class TripCounts:
 
 
 def trips(direction: str, start: int, step: int) -> int | None:
-    """How often ``start``, ``start + step``, … is less (LT), at most (LE), … than 0 before it is not.
+    """The number of times that ``start``, ``start + step``, … is less (LT), at most (LE), … than 0.
 
     None when it never ceases to be, or only where the numbers overflow.
     """
