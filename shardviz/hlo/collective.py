@@ -80,9 +80,9 @@ class Collective:
     fetches data is not work. `algorithm` is how the compiler carries it out, in its own words, where it says
     so. With `between_slices` it crosses the data-center network: the text has a `send` and a `recv` of TPU
     slices, `op` is what they carry, and a group has devices of several slices. `matmul_order` is where it
-    begins among the matmuls, None where it was not asked for (`schedule/matmul_order.py`) or the text does not tell.
-    With `is_host_transfer` a `send` goes to the device's host, and a `recv` comes from there: nothing is sent
-    to another device.
+    begins among the matmuls, None where it was not asked for (`schedule/matmul_order.py`) or the text does
+    not tell. With `is_host_transfer` a `send` goes to the device's host, and a `recv` comes from there, not
+    from another device.
     """
 
     op: str

@@ -52,8 +52,8 @@ def totals(collectives: Iterable[Collective]) -> tuple[Total, ...]:
 class Tally:
     """The collectives of one operation, by HLO's name, or of all `OTHERS`.
 
-    `expected` is how often they should run in all, None where nothing is expected. `found` counts runs through
-    loops and calls; `uncounted` is how many of the collectives are in loops of unknown length.
+    `expected` is how often they should run in all, None where nothing is expected. `found` counts runs
+    through loops and calls; `uncounted` is how many of the collectives are in loops of unknown length.
     """
 
     op: str

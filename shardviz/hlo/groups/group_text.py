@@ -109,7 +109,7 @@ def _listed(text: str, devices: int) -> ReplicaGroups:
 
 
 def check_ids(text: str, highest: int, devices: int) -> None:
-    """Raise `NotationError` when the largest id of groups or pairs in `text` is not one of so many devices."""
+    """Raise `NotationError` when the largest id in `text`, groups or pairs, is not one of so many devices."""
     if highest < devices:
         return
     found = re.search(rf"(?<!\d){highest}(?!\d)", text)

@@ -35,7 +35,6 @@ from shardviz.hlo.mlir.attributes import (
 )
 from shardviz.hlo.mlir.regions import BLOCK_ARGUMENT, Function, MlirOperation
 from shardviz.hlo.records import CollectiveShapes, Members
-from shardviz.hlo.text.shapes import ArrayShape
 from shardviz.sharding import Mesh
 
 OPS = {
@@ -96,18 +95,13 @@ def sdy_collective(operation: MlirOperation, meshes: Meshes, mesh: Mesh | None) 
         axes, group_size = tuple(str(axis) for axis in moved.axes if axis.size > 1), found.size
         groups, count = found.expand() if found.total <= MAX_LISTED_IDS else None, found.count
     transfer = CollectiveShapes(
-        (ArrayShape(tensor.dtype, _local(tensor.sizes, moved.parts_before)),),
-        (ArrayShape(tensor.dtype, _local(tensor.sizes, tuple(map(parts, after.dims)))),),
+        (tensor.part(moved.parts_before),),
+        (tensor.part(map(parts, after.dims)),),
         moved.dim,
         moved.split_dim,
     )
     listed = None if groups is None else device_ids(groups, own)
     return Members(group_size, axes, listed, count).record(op, operation.value, transfer)
-
-
-def _local(shape: tuple[int, ...], cuts: tuple[int, ...]) -> tuple[int, ...]:
-    """One device's part, rounded up where the parts are not equal."""
-    return tuple(-(-size // max(1, cut)) for size, cut in zip(shape, cuts, strict=True))
 
 
 def _moved(op: str, text: str, start: int, stop: int, after: TensorSharding, sizes: AxisSizes) -> _Moved:

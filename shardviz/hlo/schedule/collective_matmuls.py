@@ -4,8 +4,8 @@ A permute belongs to one when it sends everybody's array to a neighbour on a rin
 
 - what arrives is an operand of a matmul, and so is the array with which the ring began: that is an
   all-gather whose pieces are multiplied as they come; or
-- what arrives is added to the result of a matmul that does not depend on it: that is a reduce-scatter whose sums
-  grow on their way.
+- what arrives is added to the result of a matmul that does not depend on it: that is a reduce-scatter whose
+  sums grow on their way.
 
 What arrives from a device may be sent on by the next permute or by the next round of a loop. Ring attention
 is two of them: its keys and its values are gathered, and multiplied as they come.

@@ -15,7 +15,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
-from typing import NamedTuple, overload
+from typing import Any, NamedTuple
 
 from shardviz.hlo.collective import OPS, Work
 from shardviz.hlo.text.call_graph import Call
@@ -85,11 +85,7 @@ class OverlappedOps(Sequence[Work]):
     def _works(self) -> tuple[Work, ...]:
         return self._find(*self._arguments)
 
-    @overload
-    def __getitem__(self, index: int) -> Work: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Work, ...]: ...
-    def __getitem__(self, index: int | slice) -> Work | tuple[Work, ...]:
+    def __getitem__(self, index: Any) -> Any:
         return self._works[index]
 
     def __len__(self) -> int:

@@ -51,7 +51,6 @@ class CallGraph:
         self._computations = lines.computations
         self._lines = lines
         self._called: dict[int, tuple[Instruction | None, frozenset[str]]] = {}
-        self._inferred: dict[int, int | None] = {}
 
     def calls_to(self, wanted: Iterable[Computation]) -> list[Call]:
         """Every call that leads, directly or through others, to one of the computations `wanted`."""
@@ -108,16 +107,11 @@ class CallGraph:
         attributes = instruction.attributes
         if instruction.opcode == "while" and callee in (attributes.get("body"), attributes.get("condition")):
             written = _TRIP_COUNT.search(self._text, position, line_at(self._text, position)[1])
-            trips = int(written[1]) if written else self._trips(start, instruction)
+            trips = int(written[1]) if written else self._trip_counts.of(start, instruction)
             return None if trips is None else trips + (callee == attributes.get("condition")), "while"
         if "replica_groups" in attributes or "source_target_pairs" in attributes:
             return 0, ""
         return int(callee in names), instruction.opcode
-
-    def _trips(self, start: int, loop: Instruction) -> int | None:
-        if start not in self._inferred:
-            self._inferred[start] = self._trip_counts.of(start, loop)
-        return self._inferred[start]
 
     @cached_property
     def _trip_counts(self) -> TripCounts:

@@ -51,7 +51,7 @@ class Computations:
     def __init__(self, text: str) -> None:
         self.text = text
         self.gaps: list[tuple[int, int]] = []
-        """Start and end of what is not a computation as XLA prints it: headers of modules, tables, anything."""
+        """Start and end of what is not a computation as XLA prints it: headers of modules, tables."""
         self._spans: list[tuple[int, int]] = []
         self._names: list[str] = []
         self._entries: set[int] = set()

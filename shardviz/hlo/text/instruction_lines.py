@@ -46,6 +46,7 @@ class InstructionLines:
     def __init__(self, text: str, computations: Computations) -> None:
         self.text = text
         self.computations = computations
+        self._at: dict[int, InstructionLine | None] = {}
         self._lines: dict[int, list[InstructionLine]] = {}
         self._named: dict[int, dict[str, InstructionLine]] = {}
         self._operands: dict[int, list[str]] = {}
@@ -72,7 +73,10 @@ class InstructionLines:
 
     def at(self, position: int) -> InstructionLine | None:
         """The instruction in whose line a position is."""
-        return self._line(*line_at(self.text, position))
+        start, stop = line_at(self.text, position)
+        if start not in self._at:
+            self._at[start] = self._line(start, stop)
+        return self._at[start]
 
     def operands(self, line: InstructionLine) -> list[str]:
         """The names of an instruction's operands."""

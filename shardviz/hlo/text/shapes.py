@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from shardviz.errors import NotationError
@@ -26,6 +26,11 @@ class ArrayShape:
     @property
     def nbytes(self) -> int:
         return array_bytes(self.sizes, self.dtype)
+
+    def part(self, cuts: Iterable[int]) -> ArrayShape:
+        """One device's part where each dimension is cut, rounded up where the parts are not equal."""
+        sizes = zip(self.sizes, cuts, strict=True)
+        return ArrayShape(self.dtype, tuple(-(-size // max(1, cut)) for size, cut in sizes))
 
     def resized(self, dim: int, size: int) -> ArrayShape:
         return ArrayShape(self.dtype, (*self.sizes[:dim], size, *self.sizes[dim + 1 :]))

@@ -86,12 +86,17 @@ class TripCounts:
         self._depth = 0
         self._left = SEARCHED * len(self._text) + 2**20
         self._defined: dict[tuple[int, str], InstructionLine | None] = {}
+        self._known: dict[int, int | None] = {}
         self._kept: dict[tuple[int, Path], bool] = {}
 
     def of(self, start: int, instruction: Instruction) -> int | None:
         """The number of times that the body of the while instruction in a line runs; None if unknown."""
-        self._steps = self._depth = 0
-        loop = self._loop(start, instruction)
+        if start not in self._known:
+            self._steps = self._depth = 0
+            self._known[start] = self._trips(self._loop(start, instruction))
+        return self._known[start]
+
+    def _trips(self, loop: _Loop | None) -> int | None:
         root = self._root(loop.condition.computation) if loop else None
         made = self._made(loop.condition, root) if loop and root else None
         if loop is None or made is None or made.line.opcode != "compare":

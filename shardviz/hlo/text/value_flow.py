@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from shardviz.hlo.text.computation import Computation, line_at
+from shardviz.hlo.text.computation import Computation
 from shardviz.hlo.text.instruction_lines import InstructionLine, InstructionLines
 
 MAX_FOLLOWED = 64
@@ -62,7 +62,6 @@ class ValueFlow:
         self.lines = lines
         self._homes = {home.start: home for home in homes}
         self._mentions = {start: self._read(home) for start, home in self._homes.items()}
-        self._at: dict[int, InstructionLine | None] = {}
         self._made: dict[tuple[int, str], InstructionLine | None] = {}
         self._loops: dict[int, Value] = {}
         self._bodies: dict[Value, int] = {}
@@ -167,14 +166,10 @@ class ValueFlow:
         """The instructions of a computation in whose lines a name stands, each once."""
         last = None
         for position in self._mentions.get(home, {}).get(name, ()):
-            span = line_at(self.lines.text, position)
-            if span != last:
-                last = span
-                if span[0] not in self._at:
-                    self._at[span[0]] = self.lines.at(position)
-                line = self._at[span[0]]
-                if line is not None:
-                    yield line
+            line = self.lines.at(position)
+            if line is not None and line is not last:
+                yield line
+            last = line
 
     def _line(self, home: int, name: str) -> InstructionLine | None:
         """The instruction of a computation by its name; the last one where it is used again."""
