@@ -10,7 +10,7 @@ from shardviz.compiler import Worker
 from shardviz.drafts.command_line import form_from_options
 from shardviz.lessons.course import find
 from shardviz.tui.app import ShardvizApp
-from shardviz.tui.dialogs.exports import screen_svg, strips_of
+from shardviz.tui.dialogs.export import screen_svg, strips_of
 
 WIDE, SMALL = (120, 36), (40, 15)
 PATIENCE = 6000
@@ -75,10 +75,10 @@ async def _draw(name: str, picture: Picture, worker: Worker) -> str:
     async with app.run_test(size=picture.size) as pilot:
         for _ in range(PATIENCE):
             await pilot.pause(0.01)
-            answers = app.desk.answers
+            answers = app.state.queries.answers
             if {*picture.awaited} <= {each for each in answers if answers[each].state == "answered"}:
                 break
-            app.desk.ask_now()
+            app.state.queries.ask_now()
         else:
             raise TimeoutError(f"{name}: no answer from {picture.awaited}")
         # A screen loads what it needs beside itself.

@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, settings
 import shardviz.compiler
 from shardviz.compiler import Cancelled, Worker
 from shardviz.compiler.installed import older_than
-from shardviz.compiler.messages import LaneName
+from shardviz.compiler.messages import ProcessName
 from shardviz.compiler.worker_process import WorkerProcess
 
 # Eight simulated devices.
@@ -124,10 +124,10 @@ def everybody_asks_the_same_compilers(worker: Worker) -> Iterator[None]:
     """
 
     class Asking(Worker):
-        def _lane(self, name: LaneName) -> WorkerProcess:
+        def _process(self, name: ProcessName) -> WorkerProcess:
             if self._closed:
                 raise Cancelled("the worker was closed")
-            return worker._lane(name)
+            return worker._process(name)
 
     shardviz.compiler.Worker = Asking
     yield
@@ -187,13 +187,13 @@ def matmul_specs() -> list[str]:
 def server_that_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """`shardviz serve` listens at any free port, and is interrupted as soon as it could serve."""
     pytest.importorskip("textual_serve", reason="the extra serve is not installed")
-    from shardviz.serve import ports
+    from shardviz.serve import addresses
     from shardviz.serve.server import Server
 
     async def interrupted(_: Server, listening: socket.socket) -> int:
         listening.close()
         return signal.SIGINT
 
-    listen = ports.listen
-    monkeypatch.setattr(ports, "listen", lambda host, _: listen(host, 0))
+    listen = addresses.listen
+    monkeypatch.setattr(addresses, "listen", lambda host, _: listen(host, 0))
     monkeypatch.setattr(Server, "serve", interrupted)

@@ -15,7 +15,7 @@ from shardviz.cli.group import COMMANDS, run
 from shardviz.drafts.resolve import resolve
 from shardviz.drafts.share import from_string
 from shardviz.notation import NOTATIONS
-from shardviz.tui.key_table import key_table
+from shardviz.tui.registry import key_table
 
 ROOT = Path(__file__).parent.parent
 PAGES = {

@@ -11,12 +11,13 @@ from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import CommandOutput, print_json, print_note
 from shardviz.cli.process import ExitCode
 from shardviz.cli.streams import no_terminal
+from shardviz.documents.course import LESSON, LESSONS
 from shardviz.errors import QuestionError, plural
 from shardviz.lessons.course import course, faults, find
-from shardviz.lessons.progress import Progress, load
+from shardviz.lessons.progress import CourseProgress, load
 
 EXAMPLES = (
-    ("The course, and how far you are", "shardviz lesson"),
+    ("The course, and your progress", "shardviz lesson"),
     ("The fourth lesson, where it was left", "shardviz lesson 4"),
     ("The same lesson before a class: answers wait for space", "shardviz lesson 4 --present"),
     ("Check a lesson that you write", "shardviz lesson --check my-lesson.toml"),
@@ -35,7 +36,7 @@ MODES = ("list", "check", "reset", "present")
     is_flag=True,
     help="Check lessons, all of them without LESSON. This runs the programs in their files.",
 )
-@click.option("--reset", is_flag=True, help="Forget how far you are, in all lessons without LESSON.")
+@click.option("--reset", is_flag=True, help="Forget your progress, in all lessons without LESSON.")
 @click.option("--yes", is_flag=True, help="With --reset: do not ask.")
 @options.output
 def command(
@@ -90,12 +91,10 @@ def _open_lesson(text: str, present: bool, output: CommandOutput) -> int:
     """Open the lesson that `text` names, at the stage where it was left; before a class from its start."""
     lesson = find(text)
     if output.as_json:
-        from shardviz.documents.course import LESSON
-
         print_json(LESSON.document(lesson=lesson))
         return ExitCode.FINE
     if reason := no_terminal():
-        from shardviz.render.lessons.course import lesson_page
+        from shardviz.render.lesson_view import lesson_page
 
         print_note(reason)
         output.show(lesson_page(lesson, output.width))
@@ -112,11 +111,9 @@ def _list_lessons(output: CommandOutput) -> int:
         print_note(fault.message)
     entries = [progress.entry(lesson) for lesson in course()]
     if output.as_json:
-        from shardviz.documents.course import LESSONS
-
         print_json(LESSONS.document(lessons=entries))
     else:
-        from shardviz.render.lessons.course import course_page
+        from shardviz.render.lesson_view import course_page
 
         output.show(course_page(entries, output.width))
     return ExitCode.FINE
@@ -142,7 +139,7 @@ def _reset_progress(texts: tuple[str, ...], is_sure: bool) -> int:
     return ExitCode.FINE
 
 
-def _progress() -> Progress:
+def _progress() -> CourseProgress:
     """The learner's progress; what is wrong with its file is told on stderr."""
     progress = load()
     if progress.notice:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import socket
+from importlib.util import find_spec
 
 import click
 
@@ -13,7 +14,12 @@ from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import print_note
 from shardviz.cli.process import ExitCode
+from shardviz.drafts.form import ProblemForm
+from shardviz.drafts.share import Shared, from_string, to_string
 from shardviz.errors import QuestionError, plural
+from shardviz.lessons.attempt import attempt_of
+from shardviz.lessons.course import find
+from shardviz.serve.addresses import listen, own_address
 
 SESSIONS = 10
 IDLE_MINUTES = 60
@@ -26,7 +32,11 @@ EXAMPLES = (
 @click.command(cls=ExampleCommand, examples=EXAMPLES)
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address or name to listen at.")
 @click.option(
-    "--port", type=options.Count(0, 65535), default=8000, show_default=True, help="0 is any free one."
+    "--port",
+    type=options.Count(0, 65535),
+    default=8000,
+    show_default=True,
+    help="The port to listen at; 0 for any free one.",
 )
 @click.option(
     "--sessions",
@@ -40,12 +50,11 @@ EXAMPLES = (
 def command(host: str, port: int, sessions: int, lesson: str | None, shared: str | None) -> int:
     """Serve the application to browsers, on this machine unless told otherwise.
 
-    Visitors have the whole application but files, and of the compilers Shardy and XLA for simulated
-    devices. A session ends with its page, or after 60 minutes without a key.
+    Visitors can use the whole application except files, and of the compilers Shardy and XLA for
+    simulated devices. A session ends with its page, or after 60 minutes without a key.
     """
     _check_installed()
     words = [_beginning(lesson, shared)]
-    from shardviz.serve.ports import listen
     from shardviz.serve.server import Rules, Server
 
     listening = listen(host, port)
@@ -63,7 +72,6 @@ def command(host: str, port: int, sessions: int, lesson: str | None, shared: str
 
 
 def _check_installed() -> None:
-    from importlib.util import find_spec
 
     if os.name != "posix":
         raise QuestionError("shardviz serve needs Linux or macOS", "on Windows, start it in WSL")
@@ -75,15 +83,9 @@ def _check_installed() -> None:
 
 def _beginning(lesson: str | None, shared: str | None) -> str:
     """The first problem or lesson of every visitor, as a string. Raises `QuestionError` if it is unknown."""
-    from shardviz.drafts.form import ProblemForm
-    from shardviz.drafts.share import Shared, from_string, to_string
-    from shardviz.lessons.sharing import attempt_of
-
     if lesson is not None and shared is not None:
         raise QuestionError("--lesson and --from both say how to begin", "leave out one of them")
     if lesson is not None:
-        from shardviz.lessons.course import find
-
         found = find(lesson, may_read_files=False)
         return to_string(Shared(found.setup, found.screen, found.name))
     begin = from_string(shared) if shared is not None else Shared(ProblemForm())
@@ -98,8 +100,6 @@ def _is_local(address: str) -> bool:
 
 def _open_names() -> list[str]:
     """Under what others reach this machine: its address, and its name where the network knows that."""
-    from shardviz.serve.origins import own_address
-
     return [name for name in (own_address(), socket.gethostname()) if name]
 
 

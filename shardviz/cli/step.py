@@ -14,7 +14,7 @@ from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import CommandOutput, print_json, print_note, wait_for, working
 from shardviz.cli.process import ExitCode
-from shardviz.cli.target_session import WorkerSession, started_worker
+from shardviz.cli.target_session import WorkerSession
 from shardviz.collectives.operations import PARAMETERS, check_operation, takers
 from shardviz.compiler import TARGETS
 from shardviz.errors import CompilerError, QuestionError, ShardvizError, TargetError, plural
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from shardviz.collectives import Schedule
-    from shardviz.compiler import ExecutionResult, Pending
+    from shardviz.compiler import CompilerRequest, ExecutionResult
     from shardviz.hardware.links import Links
     from shardviz.render.palette import Palette
     from shardviz.stepping.collective_run import CollectiveRun
@@ -68,13 +68,13 @@ def _parameters(command: Callable[..., int]) -> Callable[..., int]:
 @_parameters
 @options.rounds
 @click.option(
-    "--topology", metavar="NAME", help="Links: ring, line, torus, switch, 4x4; a ring or a torus if none."
+    "--topology", metavar="NAME", help="Links: ring, line, torus, switch, 4x4; default: a ring or a torus."
 )
 @options.links
 @click.option(
     "--on",
     type=click.Choice(["cpu", "real", "none"]),
-    help="Devices on which JAX verifies: cpu, real or none; cpu if not given.",
+    help="Devices on which JAX verifies: cpu, real or none; default: cpu.",
 )
 @options.timeout
 @options.output
@@ -178,12 +178,12 @@ class Verifier(WorkerSession):
 
     def __init__(self, on: str | None, timeout: float, option: str = "--on") -> None:
         self._target = None if on == "none" else TARGETS[on or "cpu"]
-        super().__init__(None if self._target is None else started_worker(timeout, self._target))
+        super().__init__(timeout, *([self._target] if self._target else []))
         self.silence = ""
         """The reason why JAX is not asked, where it would have been."""
         self._chosen = on is not None
         self._option = option
-        self._pending: Pending[ExecutionResult] | None = None
+        self._pending: CompilerRequest[ExecutionResult] | None = None
 
     def ask(self, question: CollectiveQuestion) -> None:
         """Send the collective and its numbers to JAX.
@@ -285,7 +285,7 @@ def _compare(question: CollectiveQuestion, links: Links, shown: StepOptions, hea
         crossed: Sequence[tuple[int, str]] = ()
         skipped: Sequence[tuple[str, str]] = ()
         if question.operation.even:
-            crossed = crossovers(pattern, links.topology, links.wire, run.bytes)
+            crossed = crossovers(pattern, links.topology, links.spec, run.bytes)
             skipped = left_out(pattern, links.topology)
         # Times are worked out when they are first looked at.
         if shown.output.as_json:

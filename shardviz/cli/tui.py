@@ -11,15 +11,15 @@ from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import print_json, print_note
 from shardviz.cli.process import ExitCode
 from shardviz.cli.streams import no_terminal
+from shardviz.documents.course import SHARED
 from shardviz.drafts.command_line import form_from_options
-from shardviz.drafts.form import SPECS
-from shardviz.drafts.saved import NAME, SavedSession, load_session
+from shardviz.drafts.form import SCREENS, SPECS
 from shardviz.drafts.share import from_string
-from shardviz.drafts.state_file import StateError, state_path
+from shardviz.drafts.state_file import SESSION_NAME, SavedSession, StateError, load_session, state_path
 from shardviz.drafts.wording import error_words
 from shardviz.errors import QuestionError
+from shardviz.lessons.attempt import attempt_of
 
-SCREENS = ("layout", "plan", "step", "compiler")
 EXAMPLES = (
     ("The application, on the problem that it begins with", "shardviz tui"),
     (
@@ -27,8 +27,8 @@ EXAMPLES = (
         "shardviz tui 'bd,df->bf' --specs 'XY,Y_->X_' --target cpu,v5e:2x4",
     ),
     ("In the scaling book's notation, on its plan", "shardviz tui 'A[I_X, J_Y] * B[J_Y, K]' --screen plan"),
-    ("Where the last session was left", "shardviz tui --last"),
-    ("What somebody has sent (y makes such a string)", "shardviz tui --from shardviz1-Fb_FN6uuBQA"),
+    ("The last session, continued", "shardviz tui --last"),
+    ("A problem that somebody has sent (y makes such a string)", "shardviz tui --from shardviz1-Fb_FN6uuBQA"),
 )
 
 
@@ -38,9 +38,9 @@ EXAMPLES = (
 @click.option(
     "--screen", type=click.Choice(SCREENS), default="layout", show_default=True, help="The first screen."
 )
-@click.option("--last", is_flag=True, help="Go on where the last session was left.")
-@click.option("--from", "shared", metavar="STRING", help="Open what STRING says: a shared problem or lesson.")
-@click.option("--json", "as_json", is_flag=True, help="With --from: print what STRING says.")
+@click.option("--last", is_flag=True, help="Continue the last session.")
+@click.option("--from", "shared", metavar="STRING", help="Open a shared problem or lesson.")
+@click.option("--json", "as_json", is_flag=True, help="With --from: print the problem or lesson as JSON.")
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -87,7 +87,7 @@ def _last_session() -> tuple[SavedSession | None, str]:
     try:
         return load_session(), ""
     except StateError as error:
-        if state_path(NAME).exists():
+        if state_path(SESSION_NAME).exists():
             raise
         return None, error_words(error)
 
@@ -110,14 +110,10 @@ def _open_shared(ctx: click.Context, string: str, screen: str | None, as_json: b
     """Open what a shared string says, on another screen where one is given, or print it."""
     shared = from_string(string)
     if as_json:
-        from shardviz.documents.course import SHARED
-
         print_json(SHARED.document(shared=shared))
         return ExitCode.FINE
     attempt = None
     if shared.lesson:
-        from shardviz.lessons.sharing import attempt_of
-
         attempt = attempt_of(shared)
     if reason := no_terminal():
         return _help(ctx, reason)

@@ -1,29 +1,27 @@
-"""A schedule run on numbers: who holds what after every round, forwards and backwards."""
+"""A schedule run on numbers: the data of every member after every round, forwards and backwards."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, overload
+from typing import overload
 
 import numpy as np
 
-from shardviz.collectives.chunking import Cuts
-from shardviz.collectives.operation import Operation
+from shardviz.collectives.operation import Cuts, Operation
 from shardviz.collectives.schedule import Phase, Schedule, Sends
 from shardviz.collectives.trace import Buffer, Trace, trace_of
+from shardviz.collectives.values import Ints, Small, Values
 from shardviz.errors import QuestionError
-from shardviz.sharding import canonical_dtype
-
-if TYPE_CHECKING:
-    from shardviz.collectives.schedule import Ints, Small, Values
-    from shardviz.sharding import Mesh
+from shardviz.sharding import Mesh, canonical_dtype
 
 MAX_BYTES = 2**30
 """Memory for the numbers of all data."""
 
 
+@dataclass(slots=True, eq=False)
 class Piece:
     """A member's piece of one chunk at one time. Equal `datum` means equal data.
 
@@ -31,13 +29,12 @@ class Piece:
     result, or will be sent or added to.
     """
 
-    __slots__ = ("_frames", "_group", "arrived", "chunk", "datum", "needed")
-
-    def __init__(
-        self, frames: Frames, group: int, chunk: int, datum: int, arrived: bool, needed: bool
-    ) -> None:
-        self._frames, self._group = frames, group
-        self.chunk, self.datum, self.arrived, self.needed = chunk, datum, arrived, needed
+    _frames: Frames
+    _group: int
+    chunk: int
+    datum: int
+    arrived: bool
+    needed: bool
 
     @property
     def values(self) -> Values | None:
@@ -77,18 +74,13 @@ class Frame:
             self.sends = self.phase.sends(within).expanded(frames.schedule.chunks)
         self._frames = frames
 
-    @cached_property
-    def held(self) -> Buffer:
-        """The chunks that all members hold, as arrays."""
-        return self._frames.trace.held(self.number)
-
-    def held_by(self, member: int) -> Buffer:
+    def buffer(self, member: int) -> Buffer:
         """The chunks that one member holds, as arrays."""
-        return self._frames.trace.held(self.number, member)
+        return self._frames.trace.buffer(self.number, member)
 
     def pieces(self, member: int, group: int = 0, chunks: range | None = None) -> tuple[Piece, ...]:
         """The pieces of a member of a group, ordered by chunk; of some `chunks` only, if given."""
-        held = self.held_by(member)
+        held = self.buffer(member)
         seen = slice(None)
         if chunks is not None:
             seen = slice(held.chunk.searchsorted(chunks.start), held.chunk.searchsorted(chunks.stop))
@@ -144,7 +136,7 @@ class Frames(Sequence[Frame]):
         if isinstance(number, slice):
             return [Frame(self, each) for each in range(*number.indices(len(self)))]
         if not -len(self) <= number < len(self):
-            raise IndexError(f"there is no frame {number} of {len(self)}")
+            raise IndexError(f"frame {number} does not exist: there are {len(self)}")
         return Frame(self, number % len(self))
 
     @property

@@ -1,4 +1,4 @@
-"""The meaning of a collective for arrays: a pattern, how shards are cut, and what is made of them.
+"""The meaning of a collective for arrays: its parameters, its pattern, and how shards are cut into chunks.
 
 Names, parameters and results are those of `jax.lax` inside `jax.shard_map`.
 """
@@ -9,16 +9,13 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from shardviz.collectives.chunking import Blocks, Cuts, pieces_of
 from shardviz.collectives.pattern import LowerBound, Pattern, lower_bound
-from shardviz.errors import QuestionError
-from shardviz.sharding import array_bytes
-
-if TYPE_CHECKING:
-    from shardviz.collectives.schedule import Ints, Values
-    from shardviz.sharding import Mesh
+from shardviz.collectives.values import Ints, Values
+from shardviz.errors import QuestionError, plural
+from shardviz.sharding import Mesh, array_bytes
+from shardviz.sharding.layout import MAX_RANK
 
 
 @dataclass(frozen=True)
@@ -56,6 +53,58 @@ UNTILED = Parameter(
 )
 
 
+@dataclass(frozen=True)
+class Cuts:
+    """The place of every chunk at the start and at the end, for shards of one shape.
+
+    `start` and `end` have the shape (chunks, elements of the largest chunk): flat indices into the shard on
+    which a chunk starts, and into the result on which it ends, in the same order; -1 where a smaller chunk
+    has no element. `shape` and `dtype` (HLO's name) are those of a member's result; elements of the result
+    that no chunk fills are 0. `sizes` are the chunks' elements.
+    """
+
+    start: Ints
+    end: Ints
+    sizes: Ints
+    shape: tuple[int, ...]
+    dtype: str
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """The blocks that an operation moves: `start` and `end` have the shape (blocks, elements of the largest),
+    flat indices into the shard on which a block starts and into the result, of `shape`, on which it ends.
+
+    `sizes` are the elements of each block, None where all are alike; what stands behind them does not matter.
+    Where one of `start` and `end` has a single row, it is that of every block.
+    """
+
+    start: Ints
+    end: Ints
+    shape: tuple[int, ...]
+    sizes: Ints | None = None
+
+    def cut(self, pieces: int, dtype: str) -> Cuts:
+        """Cut every block into `pieces` chunks whose sizes differ by one at most, the larger first."""
+        import numpy as np
+
+        start, end = np.broadcast_arrays(self.start, self.end)
+        sizes = np.full(len(start), start.shape[1]) if self.sizes is None else self.sizes
+        least, more = np.divmod(sizes[:, None], pieces)
+        piece = np.arange(pieces)
+        first = piece * least + np.minimum(piece, more)
+        chunk_sizes = least + (piece < more)
+        offset = np.arange(chunk_sizes.max(initial=0))
+        there = offset < chunk_sizes[..., None]
+        where = np.where(there, first[..., None] + offset, 0).reshape(len(sizes), pieces * len(offset))
+
+        def chosen(index: Ints) -> Ints:
+            taken = np.take_along_axis(index, where, axis=1).reshape(there.shape)
+            return np.where(there, taken, -1).reshape(len(sizes) * pieces, len(offset))
+
+        return Cuts(chosen(start), chosen(end), chunk_sizes.reshape(-1), self.shape, dtype)
+
+
 class Operation(ABC):
     """One collective of JAX with its parameters, over the mesh axes `axes`, the major first.
 
@@ -85,7 +134,7 @@ class Operation(ABC):
         """
         if not self.axes:
             raise QuestionError(
-                f"{self.name} runs over no axis", f"name one or more of {', '.join(mesh.axis_names)}"
+                f"{self.name} needs a mesh axis", f"name one or more of {', '.join(mesh.axis_names)}"
             )
         for axis in self.axes:
             if self.axes.count(axis) > 1:
@@ -102,7 +151,6 @@ class Operation(ABC):
 
     def larger(self, shape: tuple[int, ...], group_size: int) -> tuple[int, ...]:
         """The shape of the larger of a member's operand and result, for shards of a shape."""
-        del group_size
         return shape
 
     def least(self, shape: tuple[int, ...], dtype: str, group_size: int) -> LowerBound:
@@ -126,7 +174,6 @@ class Operation(ABC):
 
         `pieces` is into how many a schedule cuts a block of it.
         """
-        del group_size
         return (pieces,)
 
     @abstractmethod
@@ -153,5 +200,106 @@ class Operation(ABC):
 
     def finished(self, result: Values, group_size: int) -> Values:
         """The result as JAX gives it, from what the rounds have left (`group_size` members)."""
-        del group_size
         return result
+
+
+def whole(shape: tuple[int, ...], count: int = 1) -> Ints:
+    """The flat index of every element of an array, in `count` rows that are alike."""
+    import numpy as np
+
+    return np.tile(np.arange(np.prod(shape, dtype=np.int64)), (count, 1))
+
+
+def split(shape: tuple[int, ...], dim: int, count: int) -> Ints:
+    """The flat index of every element, in a row for each of `count` equal blocks along a dimension."""
+    import numpy as np
+
+    array = np.arange(np.prod(shape, dtype=np.int64))
+    cut = array.reshape(*shape[:dim], count, shape[dim] // count, *shape[dim + 1 :])
+    # Not -1: it is ambiguous where there are no elements.
+    return np.moveaxis(cut, dim, 0).reshape(count, array.size // count)
+
+
+def pieces_of(blocks: int | Ints, count: int, pieces: int) -> int | Ints:
+    """Elements of every piece where each of `count` blocks is cut into `pieces`, the larger first.
+
+    `blocks` are the elements of a block, or of each; sizes within one differ by one at most.
+    """
+    import numpy as np
+
+    if isinstance(blocks, int) and blocks % pieces == 0:
+        return blocks // pieces
+    least, more = np.divmod(np.broadcast_to(blocks, count)[:, None], pieces)
+    sizes: Ints = (least + (np.arange(pieces) < more)).reshape(-1)
+    return sizes
+
+
+class UnfitShard(QuestionError):
+    """Shards of a shape with which an operation does not work; it would with `sizes` along `dim`."""
+
+    def __init__(self, message: str, hint: str, dim: int, sizes: tuple[int, ...]) -> None:
+        super().__init__(message, hint)
+        self.dim, self.sizes = dim, sizes
+
+
+def dimension(number: int, rank: int, what: str) -> int:
+    """A dimension counted from 0; negative numbers count from the end.
+
+    `what` has the `rank` dimensions: "a shard". Raises `QuestionError` for a number beyond them.
+    """
+    if not -rank <= number < rank:
+        raise QuestionError(
+            f"{what} of {plural(rank, 'dimension')} has no dimension {number}",
+            f"dimensions go from 0 to {rank - 1}, or from -{rank} to -1"
+            if rank
+            else "a scalar has none: use shards of one dimension or more",
+        )
+    return number % rank
+
+
+def shape_with(size: int, *dims: int) -> tuple[int, ...]:
+    """The shape of fewest dimensions that has all of `dims`: `size` along the first of them, else 1."""
+    rank = max(dim + 1 if dim >= 0 else -dim for dim in dims)
+    if rank > MAX_RANK:
+        # No array has such a dimension, as `dimension` will say.
+        return (size,)
+    shape = [1] * rank
+    shape[dims[0]] = size
+    return tuple(shape)
+
+
+def check_divides(shape: tuple[int, ...], dim: int, group_size: int) -> None:
+    """Raise `UnfitShard` unless the members of a group divide a dimension of their shards."""
+    size = shape[dim]
+    if size % group_size:
+        below, above = size // group_size * group_size, -(-size // group_size) * group_size
+        sizes = (below, above) if below else (above,)
+        raise UnfitShard(
+            f"dimension {dim} of a shard has {plural(size, 'element')}, which {group_size:,} devices do not "
+            "divide",
+            f"{' or '.join(f'{each:,}' for each in sizes)} elements would work",
+            dim,
+            sizes,
+        )
+    check_filled(shape, dim)
+
+
+def check_is_group(shape: tuple[int, ...], dim: int, group_size: int) -> None:
+    """Raise `UnfitShard` unless a dimension of the shards has one element for each member of a group."""
+    if shape[dim] != group_size:
+        tiled = shape[dim] % group_size == 0
+        raise UnfitShard(
+            f"dimension {dim} of a shard has {plural(shape[dim], 'element')}, but untiled it needs one for "
+            f"each of the {plural(group_size, 'device')}",
+            f"{group_size:,} elements would work{', and so would these, tiled' if tiled else ''}",
+            dim,
+            (group_size,),
+        )
+
+
+def check_filled(shape: tuple[int, ...], dim: int) -> None:
+    """Raise `QuestionError` for a dimension without elements: JAX gathers and scatters none along it."""
+    if not shape[dim]:
+        raise QuestionError(
+            f"dimension {dim} of a shard has no elements", "one element or more for each device would work"
+        )

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
 
 from shardviz.collectives.pattern import Pattern
+from shardviz.collectives.values import Bools, Ints
 from shardviz.errors import QuestionError, plural
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-Ints: TypeAlias = "NDArray[np.int64]"
-Small: TypeAlias = "NDArray[np.int32]"
-Bools: TypeAlias = "NDArray[np.bool_]"
-Values: TypeAlias = "NDArray[Any]"
 
 
 @dataclass(frozen=True)
@@ -32,16 +25,14 @@ class Sends:
     src: Ints
     dst: Ints
     chunk: Ints
-    reduce: NDArray[np.bool_]
+    reduce: Bools
     span: int = 1
 
     def __len__(self) -> int:
         return len(self.src)
 
     def expanded(self, chunks: int) -> Sends:
-        """The same with one chunk an entry."""
-        import numpy as np
-
+        """These sends with one chunk an entry."""
         if self.span == 1:
             return self
         chunk = (self.chunk[:, None] + np.arange(self.span)).reshape(-1) % chunks

@@ -10,17 +10,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from shardviz.collectives.schedule import Schedule, Sends
+from shardviz.collectives.values import Bools, Ints, Small, Values
 from shardviz.errors import QuestionError, ShardvizError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from shardviz.collectives.schedule import Bools, Ints, Small
 
 MAX_PIECES = 2**24
 """Pieces that are there at the start or arrive later; each takes about 20 bytes."""
@@ -46,7 +41,7 @@ def trace_of(schedule: Schedule) -> Trace:
         raise QuestionError(
             f"{schedule.algorithm} over {schedule.pattern.group_size:,} devices moves more than "
             f"{MAX_PIECES:,} pieces, too many to keep every step",
-            "take a smaller mesh, or leave out --data and --round: a summary follows no pieces",
+            "take a smaller mesh, or leave out --data and --round: a summary does not follow pieces",
         )
     return ReduceTrace(schedule) if schedule.pattern.reduces else CopyTrace(schedule)
 
@@ -105,7 +100,7 @@ class Trace(ABC):
         return len(self.leaf_member) + sum(len(own) for own, _ in self.sums)
 
     @abstractmethod
-    def held(self, number: int, member: int | None = None) -> Buffer:
+    def buffer(self, number: int, member: int | None = None) -> Buffer:
         """The chunks that all members hold after a round, or one of them; 0 is before the first."""
 
     @abstractmethod
@@ -121,7 +116,7 @@ class Trace(ABC):
         return (datum,)
 
     def count(self, datum: int) -> int:
-        """Of how many leaves a datum is the sum: 1, if it is a leaf."""
+        """The number of leaves that a datum is the sum of: 1, if it is a leaf."""
         del datum
         return 1
 
@@ -175,7 +170,7 @@ class ReduceTrace(Trace):
         for number, sends in enumerate(schedule, 1):
             self._play(number, sends.expanded(schedule.chunks))
 
-    def held(self, number: int, member: int | None = None) -> Buffer:
+    def buffer(self, number: int, member: int | None = None) -> Buffer:
         order, until = self._by_slot
         if member is not None:
             mine = slice(self._first_change[member], self._first_change[member + 1])
@@ -198,7 +193,7 @@ class ReduceTrace(Trace):
         return first if (final == first).all() else None
 
     def addends(self, datum: int) -> tuple[int, ...]:
-        """Of two that are added the longer sum comes first; of equals what was received."""
+        """The longer of two sums comes first; of equals the received one."""
         order: list[int] = []
         stack = [datum]
         own, received = self._pairs
@@ -298,7 +293,7 @@ class ReduceTrace(Trace):
 
 
 def _repeats(slot: Ints) -> bool:
-    """A slot stands there more than once."""
+    """Some slot occurs more than once."""
     ordered = np.sort(slot)
     return bool((ordered[1:] == ordered[:-1]).any())
 
@@ -324,7 +319,7 @@ class CopyTrace(Trace):
         for number, source, target in _blocks(schedule):
             self._play(number.astype(rounds), source, target)
 
-    def held(self, number: int, member: int | None = None) -> Buffer:
+    def buffer(self, number: int, member: int | None = None) -> Buffer:
         chunks = self._chunks
         mine = slice(None) if member is None else slice(member * chunks, (member + 1) * chunks)
         slot = np.flatnonzero(self._arrival[mine] <= number) + (mine.start or 0)
@@ -340,7 +335,7 @@ class CopyTrace(Trace):
     def shared(self) -> Small | None:
         return None if (self._arrival == self._never).any() else self._datum
 
-    def _play(self, number: NDArray[Any], source: Ints, target: Ints) -> None:
+    def _play(self, number: Values, source: Ints, target: Ints) -> None:
         """Some rounds in order: the round's number, and the slots from which and to which each entry goes."""
         first = self._arrival.take(target) == self._never
         if first.all():
@@ -353,7 +348,7 @@ class CopyTrace(Trace):
             raise ScheduleError(f"{self.schedule.algorithm} sends what a member does not hold")
 
     @cached_property
-    def _last_use(self) -> NDArray[Any]:
+    def _last_use(self) -> Values:
         """The round in which every slot is last sent; the largest number where it is part of the result."""
         used = np.zeros_like(self._arrival)
         for number, source, _ in _blocks(self.schedule):

@@ -1,10 +1,10 @@
-"""Element types as NumPy has them, and arrays of numbers that people wrote."""
+"""Arrays of NumPy: their types, element types by HLO's names, and arrays of numbers that people wrote."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import isinf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from shardviz.errors import QuestionError, quote
 from shardviz.sharding import canonical_dtype
@@ -13,7 +13,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    Values = NDArray[Any]
+Ints: TypeAlias = "NDArray[np.int64]"
+Small: TypeAlias = "NDArray[np.int32]"
+Bools: TypeAlias = "NDArray[np.bool_]"
+Reals: TypeAlias = "NDArray[np.floating[Any]]"
+Values: TypeAlias = "NDArray[Any]"
 
 _FAMILIES = {"bf": "bfloat", "s": "int", "u": "uint", "f": "float", "c": "complex"}
 _NO_NUMBERS = ("token", "opaque")
@@ -21,7 +25,7 @@ _TRUTH = {"true": 1, "false": 0}
 
 
 def check_dtype(dtype: str) -> None:
-    """Raise `QuestionError` for an HLO name that is no dtype of arrays."""
+    """Raise `QuestionError` for an HLO name that is not a dtype of arrays."""
     if canonical_dtype(dtype) in _NO_NUMBERS:
         raise QuestionError(f"{dtype} is not a dtype of numbers", "use for example f32, bf16 or s32")
 
@@ -45,7 +49,7 @@ def is_complex(dtype: str) -> bool:
 def numpy_dtype(dtype: str) -> np.dtype[Any]:
     """NumPy's dtype for HLO's name; bf16, f8, f4 and the narrow integers are those of ml_dtypes.
 
-    Raises `QuestionError` for a name that is no dtype of arrays.
+    Raises `QuestionError` for a name that is not a dtype of arrays.
     """
     import ml_dtypes
     import numpy as np
@@ -71,7 +75,7 @@ def float_limits(kind: np.dtype[Any]) -> Any:
 def array_from_numbers(numbers: Sequence[str | int | float], dtype: str) -> Values:
     """The numbers as a one-dimensional array; floats are rounded to the dtype, as NumPy rounds.
 
-    Raises `QuestionError` for the first text that is no number, and for a number that the dtype cannot
+    Raises `QuestionError` for the first text that is not a number, and for a number that the dtype cannot
     hold: out of range, not whole for integers, not real, or infinite or NaN where there is none.
     """
     import numpy as np

@@ -1,6 +1,6 @@
-"""Verification: the values of two tellers, checked to be equal or as near as rounding lets them be.
+"""Verification: the simulator's values against JAX's, equal or as near as rounding lets them be.
 
-What is only moved, integers, and the largest and smallest must be equal. Floats may be added in any order,
+What is only moved, integers, and the largest and smallest must be equal. Reals may be added in any order,
 and in a wider type that is rounded once (XLA for CPU adds bf16 in f32, f8 and f4 in f16): every sum of n
 addends is within ((1 + u)^(n - 1) - 1) * sum |x| of the exact one, where u is half the distance from 1 to
 the next number (Higham 2002, "Accuracy and Stability of Numerical Algorithms", section 4.2).
@@ -12,20 +12,16 @@ Two NaNs with different payloads are equal; after a reduction 0 and -0 are, too.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from shardviz.collectives.operation import Operation
-from shardviz.collectives.values import float_limits
+from shardviz.collectives.values import Bools, Ints, Reals, Values, float_limits
+from shardviz.sharding import Mesh
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from shardviz.collectives.schedule import Bools, Ints, Values
-    from shardviz.sharding import Mesh
-
-    Floats = NDArray[np.float64]
+_ANY_FLOAT = "f64"
+_MANY = 2**62
+_NAN_NOTE = "XLA for CPU passes over NaN here, where StableHLO's maximum and minimum give NaN"
 
 
 @dataclass(frozen=True)
@@ -74,10 +70,6 @@ def verify(
         note = "" if operation.name not in ("pmax", "pmin") or not _is_nan(before).any() else _NAN_NOTE
         return _found("different", ours, theirs, unequal, ulps, first, note)
     return _found("rounding", ours, theirs, unequal, ulps, int(np.argmax(np.where(unequal, ulps, -1))), "")
-
-
-_MANY = 2**62
-_NAN_NOTE = "XLA for CPU passes over NaN here, where StableHLO's maximum and minimum give NaN"
 
 
 def _found(
@@ -161,7 +153,8 @@ def _within(operation: Operation, mesh: Mesh, before: Values, ours: Values, thei
     limits = float_limits(mine.dtype)
     unit, top, tiny = (float(each) for each in (limits.eps / 2, limits.max, limits.smallest_normal))
     count = mesh.group_size(operation.axes)
-    sums = steps = np.zeros(mine.shape)
+    sums: Reals = np.zeros(mine.shape)
+    steps = sums
     if _is_float(_parts(before)):
         parts = _parts(before).astype(np.float64)
         parts = np.where(np.isfinite(parts), parts, 0)
@@ -184,7 +177,7 @@ def _within(operation: Operation, mesh: Mesh, before: Values, ours: Values, thei
     return found
 
 
-def _finest(parts: Floats) -> Floats:
+def _finest(parts: Reals) -> Reals:
     """The largest power of two of which each number is a multiple; infinite for 0."""
     fraction, exponent = np.frexp(np.abs(parts))
     digits = (fraction * 2.0**53).astype(np.int64)
@@ -192,7 +185,7 @@ def _finest(parts: Floats) -> Floats:
     return np.where(parts == 0, np.inf, np.ldexp(lowest, exponent - 53))
 
 
-def _over_groups(operation: Operation, mesh: Mesh, before: Values, parts: Floats, how: str) -> Floats:
+def _over_groups(operation: Operation, mesh: Mesh, before: Values, parts: Reals, how: str) -> Reals:
     """The sum, or the minimum, of all addends of each result: (values of the result, parts).
 
     `parts` are numbers for those of `before`, in one dimension before their real and imaginary ones.
@@ -208,6 +201,3 @@ def _over_groups(operation: Operation, mesh: Mesh, before: Values, parts: Floats
         total = getattr(np, how).reduce(addends[list(group)], axis=0)
         sums[np.array(group)[member][:, None], cuts.end[chunk]] = total[cuts.start[chunk]]
     return sums.reshape(-1, parts.shape[1])
-
-
-_ANY_FLOAT = "f64"

@@ -30,7 +30,7 @@ _MOST_SPLIT = 4
 
 
 _MOST_PADDED = 1.5
-"""A collective of so many times as many elements is no padded one."""
+"""A collective of so many times as many elements is not a padded one."""
 
 
 def reordered(comparison: Comparison) -> None:

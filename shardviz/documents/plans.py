@@ -26,7 +26,7 @@ from shardviz.documents.fields import (
     texts,
 )
 from shardviz.errors import ShardvizError
-from shardviz.planner.decided import decided_parts
+from shardviz.planner.plan import decided_parts
 
 if TYPE_CHECKING:
     from shardviz.notation import Reading

@@ -129,14 +129,14 @@ _QUESTION = {
     ),
     "bytes": count("Bytes of the larger of a device's operand and result."),
     "topology": text("The links that join the devices of a group.").by(str).of("links.topology"),
-    "latency_s": number("Seconds of one hop.").of("links.wire.latency"),
+    "latency_s": number("Seconds of one hop.").of("links.spec.latency"),
     "bandwidth_bytes_per_s": Field(
         {
             "description": "Bytes a second of one link, one way; inf where that takes no time.",
             "anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"const": "inf"}],
         },
         plain,
-    ).of("links.wire.bandwidth"),
+    ).of("links.spec.bandwidth"),
     "chip": null_if_empty(text("The chip that has such links; null where their figures were given.")).of(
         "links.chip"
     ),

@@ -1,8 +1,9 @@
-"""A problem, or where one stands in a lesson, as one short string that fits a chat message.
+"""A form as a JSON object, and as one short string that fits a chat message.
 
-``shardviz1-`` and, in base64's alphabet for URLs, a CRC-32 before the deflated JSON of what differs from the
-default draft: ``{"draft": {"mesh": "X=8"}, "screen": "plan", "lesson": "fsdp", "stage": 3}``. Nothing of it
-is run. The default draft and the deflater's words are parts of the format: others need another version.
+The string is ``shardviz1-`` and, in base64's alphabet for URLs, a CRC-32 before the deflated JSON of what
+differs from the default form: ``{"draft": {"mesh": "X=8"}, "screen": "plan", "lesson": "fsdp", "stage": 3}``.
+None of it is run. The default form and the deflater's words are parts of the format: others need another
+version.
 """
 
 from __future__ import annotations
@@ -13,15 +14,19 @@ import re
 import zlib
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
-from shardviz.drafts.document import from_document, to_document
-from shardviz.drafts.form import CollectiveFields, ProblemForm
+from shardviz.drafts.form import SCREENS, CollectiveFields, ProblemForm, parameter_names
+from shardviz.drafts.strict_table import StrictTable, kind_of
 from shardviz.errors import QuestionError, quote
 
+SCHEMA = "shardviz-draft/1"
+MAX_TEXT = 20_000
+"""Characters of all texts of a form together."""
+MAX_SPECS = 1000
+"""Specs of a form, which may have more of them than arrays."""
 VERSION = 1
-SCREENS = ("layout", "plan", "step", "compiler")
 MAX_STRING = 64_000
 """Characters of a string that are read."""
 MAX_JSON = 200_000
@@ -42,12 +47,75 @@ _START = re.compile(r"shardviz(\d{1,6})-")
 _LESSON = re.compile(r"[a-z0-9][a-z0-9-]{0,59}")
 _AROUND = "\"'`<>()[]{}*.,;:!?"
 """Characters that a sentence puts around a string; base64 has none of them."""
+_NOT_OURS = "shardviz did not make this string"
 _AGAIN = "copy the whole string, from shardviz1- to its end"
+
+
+class UnknownVersion(QuestionError):
+    """A problem that another shardviz wrote."""
+
+
+def to_document(form: ProblemForm) -> dict[str, Any]:
+    """The form in JSON's types, under its schema."""
+    document: dict[str, Any] = {"schema": SCHEMA}
+    document |= {field.name: getattr(form, field.name) for field in fields(ProblemForm)}
+    document["specs"] = list(form.specs)
+    if form.collective is not None:
+        collective = {field.name: getattr(form.collective, field.name) for field in fields(CollectiveFields)}
+        document["collective"] = collective | {"parameters": dict(form.collective.parameters)}
+    return document
+
+
+def from_document(document: StrictTable) -> ProblemForm:
+    """The form that `to_document` wrote; its fields may have errors, as they may have had then.
+
+    Raises `UnknownVersion` for another schema, and the table's errors for other keys, types and texts.
+    """
+    schema = document.values.get("schema")
+    if schema != SCHEMA:
+        shown = quote(schema, 30) if isinstance(schema, str) else kind_of(schema)
+        raise UnknownVersion(
+            f"the problem has the schema {shown}, and this shardviz reads {SCHEMA}",
+            "a newer shardviz may have written it: install that",
+        )
+    known = [field.name for field in fields(ProblemForm)]
+    document.exactly(["schema", *known])
+    texts: dict[str, Any] = {
+        name: document.line(name, MAX_TEXT) for name in known if name not in ("specs", "collective")
+    }
+    specs = document.listed("specs", MAX_SPECS)
+    texts["specs"] = tuple(specs.line(number, MAX_TEXT) for number in specs.values)
+    collective = None if document.values["collective"] is None else document.table("collective")
+    form = ProblemForm(**texts, collective=None if collective is None else _collective(collective))
+    length = sum(_length(document.values[name]) for name in known)
+    if length > MAX_TEXT:
+        document.fail(None, f"the problem has {length:,} characters", f"at most {MAX_TEXT:,} are read")
+    return form
+
+
+def _length(document: object) -> int:
+    """Characters of all texts in it."""
+    if isinstance(document, Mapping):
+        document = list(document.values())
+    return sum(map(_length, document)) if isinstance(document, list) else len(str(document or ""))
+
+
+def _collective(document: StrictTable) -> CollectiveFields:
+    known = [field.name for field in fields(CollectiveFields)]
+    document.exactly(known)
+    parameters = document.table("parameters")
+    parameters.only(parameter_names())
+    return CollectiveFields(
+        **{name: document.line(name, MAX_TEXT) for name in known if name != "parameters"},
+        parameters=tuple(
+            (name, parameters.line(name, MAX_TEXT)) for name in parameter_names() if name in parameters
+        ),
+    )
 
 
 @dataclass(frozen=True)
 class Shared:
-    """A draft, the screen that shows it, and the lesson it belongs to: its name and the number of its stage,
+    """A form, the screen that shows it, and the lesson it belongs to: its name and the number of its stage,
     from 0; an empty name for a problem of its own."""
 
     draft: ProblemForm
@@ -59,13 +127,8 @@ class Shared:
 def to_string(shared: Shared) -> str:
     """The string; letters, digits, ``-`` and ``_`` alone. Raises `QuestionError` for what none can hold."""
     document = to_shared_document(shared)
-    from_shared_document(document)
-    usual = to_shared_document(Shared(ProblemForm()))
-    short = _different(document, usual)
-    if "draft" in short:
-        short["draft"] = _different(document["draft"], usual["draft"])
-        if (collective := short["draft"].get("collective")) is not None:
-            short["draft"]["collective"] = _different(collective, _usual_collective())
+    _read_shared(document)
+    short = _shortened(document, to_shared_document(Shared(ProblemForm())))
     text = json.dumps(short, ensure_ascii=False, separators=(",", ":")).encode()
     deflate = zlib.compressobj(9, wbits=-zlib.MAX_WBITS, zdict=_WORDS)
     packed = deflate.compress(text) + deflate.flush()
@@ -106,7 +169,8 @@ def from_string(text: str) -> Shared:
     # The decoder passes over what is not of its alphabet, and over bits that it has no byte for.
     if urlsafe_b64encode(checked).rstrip(b"=").decode() != packed or checked[:4] != _checksum(checked[4:]):
         raise _damaged()
-    return from_shared_document(_whole(_json_of(checked[4:])))
+    usual = to_shared_document(Shared(ProblemForm()))
+    return _read_shared(_completed(StrictTable(_json_of(checked[4:]), _error_at), usual))
 
 
 def to_shared_document(shared: Shared) -> dict[str, Any]:
@@ -119,16 +183,15 @@ def to_shared_document(shared: Shared) -> dict[str, Any]:
     }
 
 
-def from_shared_document(document: Mapping[str, object]) -> Shared:
+def _read_shared(document: dict[str, Any]) -> Shared:
     """Read what `to_shared_document` wrote. Raises `QuestionError` for other values."""
-    screen, lesson, stage = document["screen"], document["lesson"], document["stage"]
-    if screen not in SCREENS:
-        raise _strange("screen", screen)
-    if not isinstance(lesson, str) or (lesson and _LESSON.fullmatch(lesson) is None):
-        raise _strange("lesson", lesson)
-    if type(stage) is not int or not 0 <= stage <= (MAX_STAGE if lesson else 0):
-        raise _strange("stage", stage)
-    return Shared(from_document(document["draft"]), str(screen), lesson, stage)
+    table = StrictTable(document, _error_at)
+    screen = table.choice("screen", SCREENS)
+    lesson = table.line("lesson", 60)
+    if lesson and _LESSON.fullmatch(lesson) is None:
+        table.fail("lesson", f"{quote(lesson, 30)} is not the name of a lesson")
+    stage = table.count("stage", MAX_STAGE if lesson else 0)
+    return Shared(from_document(table.table("draft")), screen, lesson, stage)
 
 
 def _json_of(packed: bytes) -> object:
@@ -136,45 +199,46 @@ def _json_of(packed: bytes) -> object:
     try:
         text = inflate.decompress(packed, MAX_JSON + 1)
         if len(text) > MAX_JSON:
-            raise QuestionError(
-                f"the string holds more than {MAX_JSON:,} bytes", "shardviz did not make this string"
-            )
+            raise QuestionError(f"the string holds more than {MAX_JSON:,} bytes", _NOT_OURS)
         if not inflate.eof or inflate.unused_data:
             raise _damaged()
         return json.loads(text.decode())
     except (zlib.error, ValueError, RecursionError):
-        raise QuestionError("the string holds no problem", "shardviz did not make this string") from None
+        raise QuestionError("the string holds no problem", _NOT_OURS) from None
 
 
-def _whole(short: object) -> dict[str, Any]:
-    """A document with all that the string leaves out."""
-    document = _over(to_shared_document(Shared(ProblemForm())), short, "string")
-    if isinstance(short, Mapping) and "draft" in short:
-        usual = to_document(ProblemForm())
-        document["draft"] = _over(usual, short["draft"], "draft")
-        if (collective := document["draft"]["collective"]) is not None:
-            document["draft"]["collective"] = _over(_usual_collective(), collective, "collective")
-    return document
+def _shortened(document: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
+    """What a document has other than usual."""
+    return {
+        key: _shortened(value, _usual(key, usual)) if key in _INNER and value else value
+        for key, value in document.items()
+        if value != usual[key]
+    }
 
 
-def _over(usual: dict[str, Any], short: object, what: str) -> dict[str, Any]:
-    if not isinstance(short, Mapping):
-        raise QuestionError(f"the {what} holds no object", "shardviz did not make this string")
-    for name in short:
-        if name not in usual:
-            raise QuestionError(
-                f"a shared {what} has no {quote(name, 30)}", "shardviz did not make this string"
-            )
-    return usual | dict(short)
+def _completed(short: StrictTable, usual: Mapping[str, Any]) -> dict[str, Any]:
+    """A document with all that `_shortened` leaves out."""
+    short.only(list(usual))
+    return {**usual, **short.values} | {
+        key: _completed(short.table(key), _usual(key, usual))
+        for key in _INNER
+        if key in short and (key, short.values[key]) != ("collective", None)
+    }
 
 
-def _different(document: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in document.items() if value != usual[name]}
+_INNER = ("draft", "collective")
+"""Keys of documents within a document."""
 
 
-def _usual_collective() -> dict[str, Any]:
-    collective: dict[str, Any] = to_document(ProblemForm(collective=CollectiveFields()))["collective"]
-    return collective
+def _usual(key: str, usual: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The usual document of a key; a problem usually has no collective of its own."""
+    whole = to_document(ProblemForm(collective=CollectiveFields())) if key == "collective" else usual
+    inner: Mapping[str, Any] = whole[key]
+    return inner
+
+
+def _error_at(key: str, reason: str, _hint: str) -> QuestionError:
+    return QuestionError(": ".join(filter(None, (key, reason))), _NOT_OURS)
 
 
 def _checksum(packed: bytes) -> bytes:
@@ -183,8 +247,3 @@ def _checksum(packed: bytes) -> bytes:
 
 def _damaged() -> QuestionError:
     return QuestionError("the shared string was cut or altered on its way", _AGAIN)
-
-
-def _strange(name: str, value: object) -> QuestionError:
-    shown = quote(value, 30) if isinstance(value, str) else type(value).__name__
-    return QuestionError(f"the string has {shown} as its {name}", "shardviz did not make this string")

@@ -1,17 +1,24 @@
-"""A JSON file in the platform's state directory: written atomically, read strictly."""
+"""JSON files in the platform's state directory, written atomically and read strictly; the last session."""
 
 from __future__ import annotations
 
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from shardviz.errors import ShardvizError, quote
+from shardviz.drafts.form import SCREENS, ProblemForm
+from shardviz.drafts.share import UnknownVersion, from_document, to_document
+from shardviz.drafts.strict_table import StrictTable
+from shardviz.errors import QuestionError, ShardvizError, quote
 
+T = TypeVar("T")
+SESSION_NAME = "session.json"
+SESSION_SCHEMA = "shardviz-session/1"
 MAX_BYTES = 1_000_000
 OTHER_VERSION = "open it with the shardviz that saved it"
 LOCK_SECONDS = 2.0
@@ -95,11 +102,11 @@ def _unwritten(path: Path, error: OSError) -> StateError:
     )
 
 
-def read_state(path: Path, schema: str, what: str) -> dict[str, Any] | None:
-    """The JSON object in the file, which has this schema; None where there is no file.
+def read_state(path: Path, schema: str, what: str, read: Callable[[StrictTable], T]) -> T | None:
+    """The file's object, which has this schema, as `read` reads it; None where there is no file.
 
-    Raises `StateError` for a file that cannot be read, and for one whose schema has another version: it
-    stays, and the error calls it `what`. What is not a file, not JSON or not of this kind is set aside.
+    Raises `StateError` for a file that cannot be read, and for one of another version: it stays, and the
+    error calls it `what`. A file that is not JSON or not of this kind is set aside.
     """
     try:
         if path.exists() and not path.is_file():
@@ -112,23 +119,30 @@ def read_state(path: Path, schema: str, what: str) -> dict[str, Any] | None:
         raise StateError(
             f"{quote(str(path), 120)} cannot be read: {error.strerror or error}", "look at its permissions"
         ) from None
+    kind = schema.rpartition("/")[0]
     try:
         if len(content) > MAX_BYTES:
             raise ValueError(f"it has more than {MAX_BYTES:,} bytes")
         document: object = json.loads(content.decode("utf-8"))
-        if document is None:
-            raise ValueError("it says nothing")
-    except (ValueError, RecursionError) as error:
-        raise set_aside(path, "it is not JSON" if isinstance(error, RecursionError) else str(error)) from None
-    found = document.get("schema") if isinstance(document, dict) else None
-    kind = schema.rpartition("/")[0]
-    if isinstance(found, str) and found != schema and found.startswith(f"{kind}/"):
-        raise StateError(
-            f"{what} was saved as {quote(found, 40)}, and this shardviz reads {schema}", OTHER_VERSION
-        )
-    if not isinstance(document, dict) or found != schema:
-        raise set_aside(path, f"it holds no {kind.removeprefix('shardviz-')}")
-    return document
+        found = document.get("schema") if isinstance(document, dict) else None
+        if isinstance(found, str) and found != schema and found.startswith(f"{kind}/"):
+            raise UnknownVersion(
+                f"{what} was saved as {quote(found, 40)}, and this shardviz reads {schema}", OTHER_VERSION
+            )
+        if found != schema:
+            raise ValueError(f"it holds no {kind.removeprefix('shardviz-')}")
+        return read(StrictTable(document, state_error))
+    except UnknownVersion as error:
+        raise StateError(error.message, OTHER_VERSION) from None
+    except RecursionError:
+        raise set_aside(path, "it is not JSON") from None
+    except (ValueError, QuestionError) as error:
+        raise set_aside(path, str(error)) from None
+
+
+def state_error(key: str, reason: str, hint: str = "") -> QuestionError:
+    """The error of a key of such a file."""
+    return QuestionError(": ".join(filter(None, (key, reason))), hint)
 
 
 def set_aside(path: Path, reason: str) -> StateError:
@@ -143,3 +157,36 @@ def set_aside(path: Path, reason: str) -> StateError:
     return StateError(
         f"{quote(str(path), 120)} was damaged: {reason}", f"it is now {damaged.name}; shardviz begins anew"
     )
+
+
+@dataclass(frozen=True)
+class SavedSession:
+    """A form, valid or not, and the screen that showed it, one of `SCREENS`."""
+
+    draft: ProblemForm
+    screen: str = SCREENS[0]
+
+
+def save_session(session: SavedSession) -> None:
+    """Write the session in place of the last one. Raises `StateError` where that cannot be written."""
+    document = {"schema": SESSION_SCHEMA, "screen": session.screen, "draft": to_document(session.draft)}
+    try:
+        _session(StrictTable(document, state_error))
+    except QuestionError as error:
+        raise StateError(f"this session cannot be saved: {error.message}", error.hint) from None
+    write_state(state_path(SESSION_NAME), document)
+
+
+def load_session() -> SavedSession | None:
+    """The last session; None where there is none.
+
+    Raises `StateError` for a file that cannot be read: a damaged one is set aside and is gone the next time,
+    that of another version stays.
+    """
+    return read_state(state_path(SESSION_NAME), SESSION_SCHEMA, "the last session", _session)
+
+
+def _session(document: StrictTable) -> SavedSession:
+    document.exactly(("schema", "screen", "draft"))
+    screen = document.choice("screen", SCREENS)
+    return SavedSession(from_document(document.table("draft")), screen)

@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from shardviz.hardware.comparisons import (
         AlgorithmRow as AlgorithmRow,
         comparison as comparison,
+        crossovers as crossovers,
         fastest as fastest,
+        left_out as left_out,
     )
-    from shardviz.hardware.crossover import crossovers as crossovers, left_out as left_out
     from shardviz.hardware.links import (
         LinkSpec as LinkSpec,
         parse_bandwidth as parse_bandwidth,
@@ -45,8 +46,7 @@ else:
     __getattr__, __dir__, __all__ = lazy_names(
         __name__,
         {
-            "comparisons": "AlgorithmRow comparison fastest",
-            "crossover": "crossovers left_out",
+            "comparisons": "AlgorithmRow comparison crossovers fastest left_out",
             "links": "LinkSpec parse_bandwidth parse_latency",
             "placement": "AxisRun DeviceCoords Placement axis_runs",
             "timelines": "Timeline timeline",

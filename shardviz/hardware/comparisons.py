@@ -1,32 +1,55 @@
-"""Every algorithm for one pattern side by side: rounds, bytes, busiest link, time."""
+"""Every algorithm for one pattern side by side: rounds, bytes, busiest link, time; and the fastest of them
+by payload.
+
+Where no queue has to be followed, the time of a schedule is affine in the payload: so many latencies and so
+many bytes. Elsewhere it is made of affine pieces, which are found by halving until a straight line is as
+good. The fastest at every payload is then the lowest of these curves.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from heapq import heappop, heappush
+from itertools import pairwise
+from typing import TypeAlias
 
 import numpy as np
 
-from shardviz.collectives.algorithms import ALGORITHMS, Unsuited
+from shardviz.collectives.algorithms import candidates
+from shardviz.collectives.pattern import Pattern
+from shardviz.collectives.schedule import Schedule
+from shardviz.collectives.values import Ints, Reals
 from shardviz.errors import QuestionError
 from shardviz.hardware.links import LinkSpec
+from shardviz.hardware.round_routing import RoundRouting
 from shardviz.hardware.timelines import Timeline, timeline
 from shardviz.hardware.topology import Topology
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from shardviz.collectives.pattern import Pattern
-    from shardviz.collectives.schedule import Ints, Schedule
-
-    ChunkBytes = Callable[[Schedule], int | Ints]
-
+ChunkBytes: TypeAlias = "Callable[[Schedule], int | Ints]"
 
 MAX_UNEVEN = 4096
 """Chunks of different sizes that are compared; more of them all count as the largest."""
-SAME = 1e-6
+TIED = 1e-6
 """Times that differ relatively by less count as equal: queues are followed on clocks of whole ticks."""
+LARGEST = 2**36
+"""The largest payload that is looked at: 64 GiB."""
+MAX_WORK = 50_000_000
+"""The work that looking at all rounds of a schedule may take, as `Timeline.longer_than` counts it."""
+QUEUE_WORK = 2**24
+"""Hops, or what takes as long, that are followed through the queues for all payloads of a schedule."""
+MIN_TRIED = 8
+"""Payloads for which the queues of a schedule must be followed within that."""
+RIVAL = 1.25
+"""Times this much above the fastest, between payloads that were tried, are not looked at more closely."""
+TOLERANCE = 1e-3
+"""The relative error of a straight line above which it is broken in two."""
+NARROW = 1.01
+"""Ratio of payloads between which a line is not broken any more."""
+CLOSE = 1e-9
+"""Times that differ relatively by less count as equal: then what is the fastest already stays."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +91,7 @@ class AlgorithmRow:
 
 
 def comparison(
-    pattern: Pattern, bytes_: int | ChunkBytes, topology: Topology, wire: LinkSpec
+    pattern: Pattern, bytes_: int | ChunkBytes, topology: Topology, link_spec: LinkSpec
 ) -> tuple[AlgorithmRow, ...]:
     """A row for every algorithm that knows the pattern's kind, in the order of `ALGORITHMS`.
 
@@ -85,7 +108,7 @@ def comparison(
         sizes = _even(schedule, bytes_) if isinstance(bytes_, int) else bytes_(schedule)
         if not isinstance(sizes, int) and len(sizes) > MAX_UNEVEN:
             sizes = int(sizes.max())
-        line = timeline(schedule, sizes, topology, wire)
+        line = timeline(schedule, sizes, topology, link_spec)
         rows.append(AlgorithmRow(name, None, line.too_long) if line.too_long else AlgorithmRow(name, line))
     return tuple(rows)
 
@@ -97,21 +120,9 @@ def fastest(rows: Sequence[AlgorithmRow]) -> tuple[str, ...]:
     """
     able = [row for row in rows if not row.reason]
     least = min((row.seconds for row in able if row.exact), default=math.inf)
-    if any(row.seconds < least * (1 - SAME) for row in able):
+    if any(row.seconds < least * (1 - TIED) for row in able):
         return ()
-    return tuple(row.algorithm for row in able if row.exact and row.seconds <= least * (1 + SAME))
-
-
-def candidates(pattern: Pattern) -> dict[str, Schedule | str]:
-    """The schedule of every algorithm that knows the pattern's kind, or why it cannot carry it out."""
-    found: dict[str, Schedule | str] = {}
-    for name, algorithm in ALGORITHMS.items():
-        if pattern.kind in algorithm.kinds:
-            try:
-                found[name] = algorithm.schedule(pattern)
-            except Unsuited as reason:
-                found[name] = str(reason)
-    return found
+    return tuple(row.algorithm for row in able if row.exact and row.seconds <= least * (1 + TIED))
 
 
 def chunks_of_member(schedule: Schedule) -> int:
@@ -129,3 +140,159 @@ def _even(schedule: Schedule, bytes_: int) -> int | Ints:
         return least + 1
     sizes: Ints = least + (np.arange(schedule.chunks) % count < more)
     return sizes
+
+
+@dataclass(frozen=True)
+class ScheduleCost:
+    """The cost of a schedule on a topology, for any payload and link.
+
+    With chunks of u bytes it takes `hops` latencies and `bytes` · u bytes one after the other, and the
+    rounds of `queued`, each as often as its count says. A payload is cut into `chunks` chunks.
+    """
+
+    chunks: int
+    hops: int
+    bytes: int
+    queued: tuple[tuple[RoundRouting, int], ...]
+
+    @property
+    def work(self) -> float:
+        """The work of following the queues for one payload, at most: without latency steps are the most."""
+        return sum(routing.work(LinkSpec(latency=0.0)) for routing, _ in self.queued)
+
+    def seconds(self, payload: float, link_spec: LinkSpec) -> float:
+        unit = payload / self.chunks
+        in_queues = sum(count * routing.time(link_spec, unit).seconds for routing, count in self.queued)
+        return self.hops * link_spec.latency + self.bytes * unit / link_spec.bandwidth + in_queues
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Seconds by payload: straight lines between (bytes, seconds), ordered by bytes."""
+
+    algorithm: str
+    payloads: tuple[float, ...]
+    seconds: tuple[float, ...]
+
+
+def crossovers(
+    pattern: Pattern, topology: Topology, link_spec: LinkSpec, payload: int = 0
+) -> tuple[tuple[int, str], ...]:
+    """(payload, algorithm that is the fastest from there on), from one byte a member to 64 GiB.
+
+    A payload is the larger of a member's operand and result, in bytes; its chunks may have parts of bytes.
+    Of equally fast algorithms the first in the order of `ALGORITHMS` is named. What would take too long,
+    which `left_out` lists, is not looked at. Exact where times are affine in the payload, and at `payload`;
+    else to about a hundredth of the time, less closely where queues are long. Raises `QuestionError` as
+    `timeline` does.
+    """
+    costs = {name: cost for name, cost in _costs(pattern, topology).items() if isinstance(cost, ScheduleCost)}
+    ends = [float(pattern.group_size), float(LARGEST)]
+    if ends[0] < payload < LARGEST:
+        ends.insert(1, float(payload))
+    curves: dict[str, Curve] = {}
+    # Those without queues first: beside them, others need a close look only where they are as fast.
+    for name in sorted(costs, key=lambda name: costs[name].work):
+        curves[name] = _curve(name, costs[name], ends, link_spec, list(curves.values()))
+    return _fastest([curves[name] for name in costs]) if curves else ()
+
+
+def left_out(pattern: Pattern, topology: Topology) -> tuple[tuple[str, str], ...]:
+    """(algorithm, reason) of those that can carry out a pattern but that `crossovers` does not look at."""
+    return tuple((name, cost) for name, cost in _costs(pattern, topology).items() if isinstance(cost, str))
+
+
+@lru_cache(maxsize=1)
+def _costs(pattern: Pattern, topology: Topology) -> Mapping[str, ScheduleCost | str]:
+    """The cost of every algorithm that can carry out the pattern, or why it would take too long."""
+    schedules = candidates(pattern).items()
+    return {name: _cost(schedule, topology) for name, schedule in schedules if not isinstance(schedule, str)}
+
+
+def _cost(schedule: Schedule, topology: Topology) -> ScheduleCost | str:
+    hops, bytes_, work = 0, 0, 0.0
+    queued: list[tuple[RoundRouting, int]] = []
+    line = timeline(schedule, 1, topology, LinkSpec())
+    if too_long := line.longer_than(MAX_WORK):
+        return too_long
+    for _, messages, count in line.different_rounds():
+        routing = RoundRouting.of(messages, topology)
+        if routing.delay is not None:
+            hops += count * routing.delay.hops
+            bytes_ += count * routing.delay.bytes
+            continue
+        if queued and routing.messages.same(queued[-1][0].messages):
+            queued[-1] = (routing, queued[-1][1] + count)
+            continue
+        queued.append((routing, count))
+        work += routing.work(LinkSpec(latency=0.0))
+        if work * MIN_TRIED > QUEUE_WORK:
+            return "its messages wait for one another too often to follow them for many payloads"
+    return ScheduleCost(chunks_of_member(schedule), hops, bytes_, tuple(queued))
+
+
+def _curve(
+    name: str, cost: ScheduleCost, ends: list[float], link_spec: LinkSpec, others: list[Curve]
+) -> Curve:
+    """The time for the payloads `ends` and others between them, as many as straight lines need.
+
+    Where lines do not fit, the worst is broken first, as long as `QUEUE_WORK` allows.
+    """
+    known = {payload: cost.seconds(payload, link_spec) for payload in ends}
+    left = -math.inf
+    if cost.queued and link_spec.bandwidth < math.inf:
+        left = QUEUE_WORK - cost.work * len(ends)
+        # Coarse steps first: two ends alone could miss a bend and its opposite.
+        for payload in (2.0**power for power in range(8, 36, 9)):
+            if payload > ends[0] and payload not in known:
+                known[payload] = cost.seconds(payload, link_spec)
+                left -= cost.work
+    open_ = [(-math.inf, *pair) for pair in pairwise(sorted(known))]
+    while open_ and left >= cost.work:
+        _, low, high = heappop(open_)
+        middle = math.sqrt(low * high)
+        known[middle] = seconds = cost.seconds(middle, link_spec)
+        left -= cost.work
+        slope = (known[high] - known[low]) / (high - low)
+        missed = abs(known[low] + slope * (middle - low) - seconds)
+        rival = any(known[at] <= RIVAL * _lowest_at(others, at) for at in (low, middle, high))
+        if rival and missed > TOLERANCE * seconds and high > low * NARROW:
+            for half in ((low, middle), (middle, high)):
+                heappush(open_, (-missed / seconds, *half))
+    payloads = tuple(sorted(known))
+    return Curve(name, payloads, tuple(known[payload] for payload in payloads))
+
+
+def _lowest_at(curves: list[Curve], payload: float) -> float:
+    """The least of the times at a payload; infinite without curves."""
+    times = (float(np.interp(payload, curve.payloads, curve.seconds)) for curve in curves)
+    return min(times, default=math.inf)
+
+
+def _fastest(curves: list[Curve]) -> tuple[tuple[int, str], ...]:
+    """The lowest of the curves at every payload, and from where on."""
+    payloads = sorted({payload for curve in curves for payload in curve.payloads})
+    seconds = np.array([np.interp(payloads, curve.payloads, curve.seconds) for curve in curves])
+    found: list[tuple[int, str]] = []
+    best = -1
+    for right in range(1, len(payloads)):
+        low, high = payloads[right - 1], payloads[right]
+        slope = (seconds[:, right] - seconds[:, right - 1]) / (high - low)
+        here = low
+        while here < high:
+            best = _lowest(seconds[:, right - 1] + slope * (here - low), seconds[:, right], best)
+            if not found or found[-1][1] != curves[best].algorithm:
+                found.append((math.ceil(here * (1 - CLOSE)), curves[best].algorithm))
+            # The lines that fall below this one further on, where they do.
+            gap = seconds[best, right - 1] - seconds[:, right - 1]
+            lower = slope < slope[best]
+            meet = low + gap[lower] / (slope[lower] - slope[best])
+            here = float(meet[meet > here * (1 + CLOSE)].min(initial=high))
+    return tuple(found)
+
+
+def _lowest(now: Reals, later: Reals, best: int) -> int:
+    """The line that is lowest now and, of those that are equal, later; `best` or the first if several are."""
+    low = now <= now.min() * (1 + CLOSE)
+    low &= later <= later[low].min() * (1 + CLOSE)
+    return best if best >= 0 and low[best] else int(np.flatnonzero(low)[0])

@@ -1,4 +1,4 @@
-"""The links that join a group: what one can do, read from text such as ``45GB/s``, and how they are laid."""
+"""The links that join a group: latency and bandwidth, read from text such as ``45GB/s``, and topology."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from shardviz.hardware.chips import TPUS, Gpu, TpuChip
 from shardviz.hardware.topology import Topology, topology_for
 
 ASSUMED = "v5e"
-"""The chip whose links are taken where nobody has named one."""
+"""The chip whose links are assumed where none is named."""
 MAX_LATENCY = 1e6
 """Seconds; with the bounds below, all times of a schedule stay far within a float."""
 MIN_BANDWIDTH, MAX_BANDWIDTH = 1.0, 1e18
@@ -84,7 +84,7 @@ def parse_bandwidth(text: str) -> float:
 
 @contextmanager
 def _as_written(what: str, text: str) -> Iterator[None]:
-    """Refuse what no wire has in the words of whoever asked for it."""
+    """Word the error of a quantity that no link has with the text of the quantity."""
     try:
         yield
     except QuestionError as error:
@@ -114,12 +114,12 @@ def _quantity(text: str, units: Mapping[str, float], what: str, hint: str) -> fl
 class Links:
     """The links that join the members of a group.
 
-    `chip` names the chip whose figures `wire` has, "" where they were given; `assumed` says that nobody has
+    `chip` names the chip whose figures `spec` has, "" where they were given; `assumed` says that nobody has
     asked for that chip.
     """
 
     topology: Topology
-    wire: LinkSpec
+    spec: LinkSpec
     chip: str = ""
     assumed: bool = False
 
@@ -149,8 +149,8 @@ def links_from_text(
     usual = links_of_chip(topology_for(topology, dims), chip)
     if latency is None and bandwidth is None:
         return usual
-    wire = LinkSpec(
-        usual.wire.latency if latency is None else parse_latency(latency),
-        usual.wire.bandwidth if bandwidth is None else parse_bandwidth(bandwidth),
+    spec = LinkSpec(
+        usual.spec.latency if latency is None else parse_latency(latency),
+        usual.spec.bandwidth if bandwidth is None else parse_bandwidth(bandwidth),
     )
-    return Links(usual.topology, wire)
+    return Links(usual.topology, spec)

@@ -1,41 +1,52 @@
-"""One round on its links: the ways of its messages, and how long they take."""
+"""The time of one round on its links: in closed form where there is one, else by its queues.
+
+Queues are exact to the message: every link sends one message at a time. On a torus, messages are stored and
+forwarded. A link is busy for bytes / bandwidth; the message is at the next device one latency later, whole,
+and then queues for its next link. Queues are first in, first out, by the time of arrival; of messages that
+arrive at the same time the one that stands first in the round goes first. An empty message occupies no link
+and never waits. A switch has a queue at every device's link up and link down.
+
+What is sent from time t on arrives at t + latency + (shortest message) / bandwidth or later. So all
+that happens at all links within a window of that length can be worked out at once, with arrays.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from shardviz.collectives.values import Bools, Ints, Reals
 from shardviz.hardware.links import LinkSpec
-from shardviz.hardware.messages import Messages
-from shardviz.hardware.queues import busiest_transfer, store_and_forward
-from shardviz.hardware.routes import legs, link_loads, links_at, loads_of_legs
+from shardviz.hardware.routes import (
+    Messages,
+    RouteSegment,
+    link_loads,
+    links_at,
+    next_links,
+    route_segments,
+    segment_loads,
+)
 from shardviz.hardware.topology import Switch, Topology, Torus
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from shardviz.collectives.schedule import Ints
-    from shardviz.hardware.routes import RouteSegment
-
-    Reals = NDArray[np.floating[Any]]
-
 
 MAX_WORK = 80_000_000
 """Hops, or what takes as long, that are followed through the queues: about five seconds."""
 LINKS_A_STEP = 2**13
 """Links that can be looked at in the time that a step takes whatever their number."""
-HOPS_A_LEG = 4
-"""Hops that can be followed in the time that it takes to make a leg of a message ready."""
+HOPS_A_SEGMENT = 4
+"""Hops that can be followed in the time that it takes to make a part of a message's route ready."""
 LINKS_A_HOP = 2**4
 """Links that can be looked at in the time that a hop takes."""
+_TIME_BITS = 60
+_FINEST = 20
+"""Times count in 2**-20 of the time of a byte, coarser where numbers would not fit into 64 bits."""
+_NEVER = 2**62
 
 
 @dataclass(frozen=True)
 class Delay:
-    """The time of a round on any wire: `hops` latencies and `bytes` bytes, one after the other.
+    """The time of a round over any link: `hops` latencies and `bytes` bytes, one after the other.
 
     `waiting` messages have to wait for a link, unless bandwidth is endless.
     """
@@ -47,7 +58,7 @@ class Delay:
 
 @dataclass(frozen=True)
 class RoundTime:
-    """Seconds that a round takes on one wire, and the messages that must wait for a link on their ways.
+    """Seconds that a round takes over one kind of link, and the messages that must wait for a link.
 
     Where the queues would take too long to follow, `seconds` is a lower bound and `waiting` None.
     """
@@ -70,7 +81,7 @@ class RoundRouting:
 
     messages: Messages
     topology: Topology
-    legs: tuple[RouteSegment, ...]
+    segments: tuple[RouteSegment, ...]
     hops: Ints
     loads: Ints
     delay: Delay | None
@@ -85,70 +96,267 @@ class RoundRouting:
             through = Delay(min(1, len(src)), *busiest_transfer(messages))
             return cls(messages, topology, (), hops, loads, through)
         assert isinstance(topology, Torus)
-        ways = legs(topology, src, dst)
-        loads = loads_of_legs(topology, ways, sizes)
-        hops = sum((abs(leg.hops) for leg in ways), np.zeros_like(src))
+        segments = route_segments(topology, src, dst)
+        loads = segment_loads(topology, segments, sizes)
+        hops = sum((abs(part.hops) for part in segments), np.zeros_like(src))
         most = int(hops.max(initial=0))
         delay: Delay | None = None
         if most <= 1:
             waiting = int(np.count_nonzero(sizes) - np.count_nonzero(loads))
             delay = Delay(most, int(loads.max(initial=0)), waiting)
-        elif not sizes.any() or _in_step(topology, ways, sizes):
+        elif not sizes.any() or _in_step(topology, segments, sizes):
             delay = Delay(most, most * int(sizes[0]), 0)
-        return cls(messages, topology, ways, hops, loads, delay)
+        return cls(messages, topology, segments, hops, loads, delay)
 
-    def outcome(self, wire: LinkSpec, unit: float = 1.0, work: float = MAX_WORK) -> RoundTime:
-        """The time of the round on a wire when messages have `unit` times their bytes.
+    def time(self, link_spec: LinkSpec, unit: float = 1.0, work: float = MAX_WORK) -> RoundTime:
+        """The time of the round on links of a kind when messages have `unit` times their bytes.
 
         Queues that are more than `work` are not followed.
         """
-        if wire.bandwidth == math.inf:
-            return RoundTime(int(self.hops.max(initial=0)) * wire.latency, 0)
+        if link_spec.bandwidth == math.inf:
+            return RoundTime(int(self.hops.max(initial=0)) * link_spec.latency, 0)
         if self.delay is not None:
-            seconds = self.delay.hops * wire.latency + self.delay.bytes * unit / wire.bandwidth
+            seconds = self.delay.hops * link_spec.latency + self.delay.bytes * unit / link_spec.bandwidth
             return RoundTime(seconds, self.delay.waiting)
-        if self.work(wire, unit) > work:
-            return RoundTime(self._least(wire, unit), None)
+        if self.work(link_spec, unit) > work:
+            return RoundTime(self._least(link_spec, unit), None)
         sizes: Reals = self.messages.bytes * unit
         assert isinstance(self.topology, Torus)
         full = sizes > 0
         arrived, waited = store_and_forward(
-            self.topology, tuple(leg.only(full) for leg in self.legs), sizes[full], wire
+            self.topology, tuple(part.only(full) for part in self.segments), sizes[full], link_spec
         )
-        empty = int(self.hops[~full].max(initial=0)) * wire.latency
+        empty = int(self.hops[~full].max(initial=0)) * link_spec.latency
         return RoundTime(max(float(arrived.max()), empty), int(waited.sum()))
 
-    def work(self, wire: LinkSpec, unit: float = 1.0) -> float:
+    def work(self, link_spec: LinkSpec, unit: float = 1.0) -> float:
         """The work of following the queues, in hops: a step of them looks at every link."""
-        if self.delay is not None or wire.bandwidth == math.inf:
+        if self.delay is not None or link_spec.bandwidth == math.inf:
             return 0.0
         a_step = (self.topology.links + LINKS_A_STEP) / LINKS_A_HOP
-        ready = HOPS_A_LEG * len(self.messages) * len(self.legs)
-        return ready + int(self.hops.sum()) + self._steps(wire, unit) * a_step
+        ready = HOPS_A_SEGMENT * len(self.messages) * len(self.segments)
+        return ready + int(self.hops.sum()) + self._steps(link_spec, unit) * a_step
 
-    def _steps(self, wire: LinkSpec, unit: float) -> float:
+    def _steps(self, link_spec: LinkSpec, unit: float) -> float:
         """About how many steps the queues take: one a window, and one for every turn of the busiest link."""
         sizes = self.messages.bytes[self.messages.bytes > 0]
         shortest = float(sizes.min()) * unit
-        windows = self._least(wire, unit) / wire.seconds(shortest)
+        windows = self._least(link_spec, unit) / link_spec.seconds(shortest)
         turns = int(self.loads.max()) * unit / shortest
         return min(int(self.hops.sum()), windows + turns)
 
-    def _least(self, wire: LinkSpec, unit: float) -> float:
+    def _least(self, link_spec: LinkSpec, unit: float) -> float:
         """Seconds that the round takes at least: for each message alone, and for the busiest link."""
         sizes: Reals = self.messages.bytes * unit
-        alone = self.hops * (wire.latency + sizes / wire.bandwidth)
-        return max(float(alone.max()), wire.seconds(int(self.loads.max()) * unit))
+        alone = self.hops * (link_spec.latency + sizes / link_spec.bandwidth)
+        return max(float(alone.max()), link_spec.seconds(int(self.loads.max()) * unit))
 
 
-def _in_step(torus: Torus, ways: tuple[RouteSegment, ...], sizes: Ints) -> bool:
+def _in_step(torus: Torus, segments: tuple[RouteSegment, ...], sizes: Ints) -> bool:
     """The messages never meet since all are alike, move along one axis, and begin on other links.
 
     Then they are all on their k-th links at the same time, and two that share one would have begun on the
     same link.
     """
-    moves = np.array([leg.hops != 0 for leg in ways])
+    moves = np.array([part.hops != 0 for part in segments])
     if (sizes != sizes[0]).any() or (moves.sum(axis=0) > 1).any():
         return False
-    first = np.choose(moves.argmax(axis=0), [links_at(torus, leg, 0) for leg in ways])
+    first = np.choose(moves.argmax(axis=0), [links_at(torus, part, 0) for part in segments])
     return int(np.bincount(first).max()) == 1
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Whole numbers for times, so that what arrives at the same time does so in spite of rounding.
+
+    `sending` are ticks for which each message occupies a link, `latency` ticks from its end to the arrival.
+    """
+
+    sending: Ints
+    latency: int
+    seconds_per_tick: float
+
+    @classmethod
+    def fit(cls, sizes: Reals, hops: Ints, link_spec: LinkSpec, window_bits: int) -> Clock:
+        """A clock for messages of `sizes` bytes (above 0), whose window fits into `window_bits`."""
+        latency = link_spec.latency * link_spec.bandwidth
+        longest = float(np.dot(hops, sizes + latency))
+        window = latency + float(sizes.min())
+        fits = min(_TIME_BITS - math.log2(longest), window_bits - 1 - math.log2(window))
+        scale = 2.0 ** min(_FINEST, math.floor(fits))
+        sending = np.maximum(1, np.rint(sizes * scale)).astype(np.int64)
+        return cls(sending, round(latency * scale), 1 / (scale * link_spec.bandwidth))
+
+
+def store_and_forward(
+    torus: Torus, segments: tuple[RouteSegment, ...], sizes: Reals, link_spec: LinkSpec
+) -> tuple[Reals, Bools]:
+    """The arrival of each message of one round, in seconds, and whether it had to wait.
+
+    All are ready at time 0. `sizes` are bytes, one number a message, above 0; every message makes at least
+    one hop. The link_spec's bandwidth is finite.
+    """
+    count = len(sizes)
+    progress = _Progress.of(torus, segments)
+    link_bits, message_bits = int(torus.links).bit_length(), count.bit_length()
+    clock = Clock.fit(sizes, progress.hops, link_spec, 63 - link_bits - message_bits)
+    sending, latency = clock.sending, clock.latency
+    window = latency + int(sending.min())
+    one_a_window = latency == 0
+    time_shift, link_shift = message_bits, message_bits + int(window).bit_length()
+    message_mask = (1 << message_bits) - 1
+
+    # Each link's queue is a linked list: `after` has a place for every message, one for the end of a
+    # queue, and one for every link, which points to the head of its queue.
+    end = count
+    after = np.full(count + 1 + torus.links, end, dtype=np.int64)
+    head = after[count + 1 :]
+    tail = np.zeros(torus.links, dtype=np.int64)
+    free = np.zeros(torus.links, dtype=np.int64)
+    arrival = np.zeros(count + 1, dtype=np.int64)
+    arrival[end] = _NEVER
+    flying = np.arange(count)
+    now = 0
+    while now < _NEVER:
+        horizon = now + window
+        times = arrival[flying]
+        late = times >= horizon
+        if late.any():
+            due, flying, times = flying[~late], flying[late], times[~late]
+        else:
+            due, flying = flying, flying[:0]
+        if len(due):
+            key = (progress.link[due] << link_shift) | ((times - now) << time_shift) | due
+            key.sort()
+            _enqueue(key & message_mask, key >> link_shift, after, head, tail)
+        served = []
+        start = np.maximum(arrival[head], free)
+        links = np.flatnonzero(start < horizon)
+        start = start[links]
+        while len(links):
+            sent = head[links]
+            done = start + sending[sent]
+            free[links] = done
+            head[links] = following = after[sent]
+            arrival[sent] = done + latency
+            served.append(sent)
+            if one_a_window:
+                break
+            start = np.maximum(arrival[following], done)
+            again = start < horizon
+            links, start = links[again], start[again]
+        if served:
+            onward = progress.advance(np.concatenate(served))
+            flying = np.concatenate((flying, onward)) if len(flying) else onward
+        now = min(int(np.maximum(arrival[head], free).min()), int(arrival[flying].min(initial=_NEVER)))
+    arrival = arrival[:count]
+    seconds: Reals = arrival * clock.seconds_per_tick
+    return seconds, arrival > progress.hops * (sending + latency)
+
+
+def _enqueue(message: Ints, link: Ints, after: Ints, head: Ints, tail: Ints) -> None:
+    """Append messages, ordered by link, to the queues of their links."""
+    end = len(after) - len(head) - 1
+    cut = np.flatnonzero(link[1:] != link[:-1])
+    first, last = np.concatenate(([0], cut + 1)), np.concatenate((cut, [len(link) - 1]))
+    after[message[:-1]] = message[1:]
+    after[message[last]] = end
+    queue = link[first]
+    before = np.where(head[queue] == end, queue + end + 1, tail[queue])
+    after[before] = message[first]
+    tail[queue] = message[last]
+
+
+@dataclass
+class _Progress:
+    """The place of every message: `link` is the one it waits for or is on, `last` the last of its segment.
+
+    `links` and `lasts` hold these for all segments that it has yet to go, row by row; `stage` counts those
+    that it has begun, `stages` all of them.
+    """
+
+    link: Ints
+    last: Ints
+    links: Ints
+    lasts: Ints
+    stage: Ints
+    stages: Ints
+    hops: Ints
+    following: Ints
+
+    @classmethod
+    def of(cls, torus: Torus, segments: tuple[RouteSegment, ...]) -> _Progress:
+        following = next_links(torus)
+        hops = np.array([part.hops for part in segments])
+        links = np.array([links_at(torus, part, 0) for part in segments])
+        lasts = np.array([links_at(torus, part, abs(part.hops) - 1) for part in segments])
+        moves = hops != 0
+        # Legs without a hop go to the end, the others keep their order.
+        order = np.argsort(~moves, axis=0, kind="stable")
+        links, lasts = (np.take_along_axis(each, order, axis=0) for each in (links, lasts))
+        stages = moves.sum(axis=0)
+        return cls(
+            links[0].copy(),
+            lasts[0].copy(),
+            links,
+            lasts,
+            np.ones_like(stages),
+            stages,
+            abs(hops).sum(axis=0),
+            following,
+        )
+
+    def advance(self, sent: Ints) -> Ints:
+        """Move messages that a link has sent to their next link; return those that have not arrived yet."""
+        link = self.link[sent]
+        straight = link != self.last[sent]
+        onward: Ints = sent[straight]
+        self.link[onward] = self.following[link[straight]]
+        if len(self.links) == 1 or len(onward) == len(sent):
+            return onward
+        turning = sent[~straight]
+        turning = turning[self.stage[turning] < self.stages[turning]]
+        stage = self.stage[turning]
+        self.link[turning] = self.links[stage, turning]
+        self.last[turning] = self.lasts[stage, turning]
+        self.stage[turning] = stage + 1
+        moving: Ints = np.concatenate((onward, turning))
+        return moving
+
+
+def busiest_transfer(messages: Messages) -> tuple[int, int]:
+    """The bytes that pass one after the other until the last message is there, and the messages that wait.
+
+    A device sends its messages in their order. Each begins to leave the switch when it begins to come in,
+    or when its receiver's link becomes free: by the time at which it began to come in, then in the order
+    of messages. Both links are equally fast, so that the rest follows without a gap; all times are bytes.
+    An empty message occupies no link and never waits.
+    """
+    full = np.flatnonzero(messages.bytes)
+    src, dst, size = messages.src[full], messages.dst[full], messages.bytes[full]
+    if not len(full):
+        return 0, 0
+    begin = np.empty_like(size)
+    order = np.argsort(src, kind="stable")
+    begin[order] = _before(size[order], src[order])
+    order = np.lexsort((begin, dst))
+    begin_in_order, size, dst = begin[order], size[order], dst[order]
+    # Message k is out at S_k + max over j <= k of (begin_j - S_(j-1)), with S the running sum of the sizes
+    # on its link. Ranks instead of times, shifted from link to link, keep that maximum within each link.
+    sent_before = _before(size, dst)
+    slack = begin_in_order - sent_before
+    by_slack = np.argsort(slack)
+    rank = np.empty_like(by_slack)
+    rank[by_slack] = np.arange(len(slack))
+    shift = np.cumsum(np.concatenate(([0], dst[1:] != dst[:-1]))) * len(slack)
+    latest = slack[by_slack[np.maximum.accumulate(rank + shift) - shift]]
+    leave = latest + sent_before
+    waiting = (leave > begin_in_order) | (begin_in_order > 0)
+    return int((leave + size).max()), int(np.count_nonzero(waiting))
+
+
+def _before(size: Ints, link: Ints) -> Ints:
+    """The sum of the sizes that stand before each on the same link; the links stand one after the other."""
+    total = np.cumsum(size) - size
+    new = np.concatenate(([True], link[1:] != link[:-1]))
+    return total - np.maximum.accumulate(np.where(new, total, 0))

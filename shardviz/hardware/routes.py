@@ -1,4 +1,5 @@
-"""The way of every message over a torus: a shortest path, one axis after the other, the major axis first.
+"""The messages of a round and their routes over a torus: shortest paths, one axis after the other, the major
+axis first.
 
 On a ring of even size, both ways to the device opposite are shortest: a message from an even coordinate
 goes up, one from an odd coordinate down, so that both directions carry the same when all devices send.
@@ -8,17 +9,83 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from shardviz.hardware.messages import sums
+from shardviz.collectives.schedule import Sends
+from shardviz.collectives.values import Bools, Ints
+from shardviz.errors import QuestionError
 from shardviz.hardware.topology import Switch, Topology, Torus
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+MAX_BYTES = 2**62
+"""Sums of a round's bytes stay within 64 bits."""
 
-    from shardviz.collectives.schedule import Bools, Ints
+
+@dataclass(frozen=True)
+class Messages:
+    """Message k goes from device `src[k]` to `dst[k]` and carries `bytes[k]`."""
+
+    src: Ints
+    dst: Ints
+    bytes: Ints
+
+    def __len__(self) -> int:
+        return len(self.src)
+
+    def same(self, other: Messages) -> bool:
+        """These are the same messages in the same order."""
+        pairs = ((self.src, other.src), (self.dst, other.dst), (self.bytes, other.bytes))
+        return all(np.array_equal(mine, theirs) for mine, theirs in pairs)
+
+    def merged(self) -> Messages:
+        """One message for each pair of devices, in the order in which the pairs first occur."""
+        pair = self.src * (int(self.dst.max(initial=0)) + 1) + self.dst
+        follows = pair[1:] == pair[:-1]
+        if follows.any():
+            # What stands side by side is merged without sorting: often that is all of it.
+            first = np.concatenate(([0], np.flatnonzero(~follows) + 1))
+            total = np.add.reduceat(self.bytes, first)
+            return Messages(self.src[first], self.dst[first], total).merged()
+        in_order = np.sort(pair)
+        if not (in_order[1:] == in_order[:-1]).any():
+            return self
+        _, first, place = np.unique(pair, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        rank = np.empty_like(order)
+        rank[order] = np.arange(len(order))
+        first = first[order]
+        return Messages(self.src[first], self.dst[first], sums(rank[place], self.bytes, len(first)))
+
+
+def messages(sends: Sends, chunks: int, chunk_bytes: int | Ints) -> Messages:
+    """The message of each entry of a round, data being cut into `chunks` of `chunk_bytes` (one or each).
+
+    What a member sends to itself travels over no link and is left out. Raises `QuestionError` for more bytes
+    than 64 bits can count.
+    """
+    largest = int(np.max(chunk_bytes))
+    if largest * sends.span * max(len(sends), 1) >= MAX_BYTES:
+        raise QuestionError(
+            f"{len(sends):,} sends of chunks of {largest:,} bytes in one round are too many to count",
+            "use smaller arrays",
+        )
+    abroad = sends.src != sends.dst
+    src, dst, chunk = sends.src, sends.dst, sends.chunk
+    if not abroad.all():
+        src, dst, chunk = src[abroad], dst[abroad], chunk[abroad]
+    if not isinstance(chunk_bytes, np.ndarray):
+        return Messages(src, dst, np.full(len(src), chunk_bytes * sends.span, dtype=np.int64))
+    # The sum of the sizes of all chunks before each, for two turns, as the chunks go round.
+    before = np.concatenate(([0], np.cumsum(np.tile(chunk_bytes, 2))))
+    chunk = chunk % chunks
+    return Messages(src, dst, before[chunk + sends.span] - before[chunk])
+
+
+def sums(place: Ints, weights: Ints, size: int) -> Ints:
+    """The sum of the weights at each of the places 0 … `size` - 1."""
+    total = np.zeros(size, dtype=np.int64)
+    np.add.at(total, place, weights)
+    return total
 
 
 @dataclass(frozen=True)
@@ -37,18 +104,18 @@ class RouteSegment:
     hops: Ints
 
     def only(self, chosen: Bools) -> RouteSegment:
-        """The leg of some of the messages."""
+        """the segment of some of the messages."""
         kept = (each[chosen] for each in (self.outer, self.inner, self.begin, self.hops))
         return RouteSegment(self.axis, *kept)
 
 
-def legs(torus: Torus, src: Ints, dst: Ints) -> tuple[RouteSegment, ...]:
-    """The ways of messages from `src` to `dst`: a leg for every axis along which any of them moves."""
-    found = (_leg(torus, axis, src, dst) for axis, size in enumerate(torus.dims) if size > 1)
-    return tuple(leg for leg in found if leg)
+def route_segments(torus: Torus, src: Ints, dst: Ints) -> tuple[RouteSegment, ...]:
+    """The ways of messages from `src` to `dst`: a segment for every axis along which any of them moves."""
+    found = (_segment(torus, axis, src, dst) for axis, size in enumerate(torus.dims) if size > 1)
+    return tuple(part for part in found if part)
 
 
-def _leg(torus: Torus, axis: int, src: Ints, dst: Ints) -> RouteSegment | None:
+def _segment(torus: Torus, axis: int, src: Ints, dst: Ints) -> RouteSegment | None:
     size, stride = torus.dims[axis], torus.stride(axis)
     begin, end = src // stride % size, dst // stride % size
     hops = end - begin
@@ -63,13 +130,13 @@ def _leg(torus: Torus, axis: int, src: Ints, dst: Ints) -> RouteSegment | None:
     return RouteSegment(axis, outer, inner, begin, hops)
 
 
-def links_at(torus: Torus, leg: RouteSegment, step: Ints | int) -> Ints:
-    """The link over which each message makes one hop of a leg, counted from 0."""
-    up = leg.hops > 0
-    segments, stride = torus.segments(leg.axis), torus.stride(leg.axis)
-    segment = np.where(up, leg.begin + step, leg.begin - 1 - step) % segments
-    first = np.where(up, torus.first_link(leg.axis, True), torus.first_link(leg.axis, False))
-    link: Ints = first + (leg.outer * segments + segment) * stride + leg.inner
+def links_at(torus: Torus, part: RouteSegment, step: Ints | int) -> Ints:
+    """The link over which each message makes one hop of a segment, counted from 0."""
+    up = part.hops > 0
+    segments, stride = torus.segments(part.axis), torus.stride(part.axis)
+    segment = np.where(up, part.begin + step, part.begin - 1 - step) % segments
+    first = np.where(up, torus.first_link(part.axis, True), torus.first_link(part.axis, False))
+    link: Ints = first + (part.outer * segments + segment) * stride + part.inner
     return link
 
 
@@ -95,33 +162,33 @@ def link_loads(topology: Topology, src: Ints, dst: Ints, weights: Ints) -> Ints:
     if isinstance(topology, Switch):
         return np.concatenate([sums(device, weights, topology.devices) for device in (src, dst)])
     assert isinstance(topology, Torus)
-    return loads_of_legs(topology, legs(topology, src, dst), weights)
+    return segment_loads(topology, route_segments(topology, src, dst), weights)
 
 
-def loads_of_legs(topology: Torus, ways: Iterable[RouteSegment], weights: Ints) -> Ints:
-    """The same on a torus, for ways that are known."""
+def segment_loads(topology: Torus, segments: Iterable[RouteSegment], weights: Ints) -> Ints:
+    """The link loads on a torus, for the segments of the routes."""
     loads = np.zeros(topology.links, dtype=np.int64)
-    for leg in ways:
+    for part in segments:
         for up in (True, False):
-            first = topology.first_link(leg.axis, up)
-            count = topology.links_along(leg.axis)
-            loads[first : first + count] = _along(topology, leg, up, weights)
+            first = topology.first_link(part.axis, up)
+            count = topology.links_along(part.axis)
+            loads[first : first + count] = _along(topology, part, up, weights)
     return loads
 
 
-def _along(torus: Torus, leg: RouteSegment, up: bool, weights: Ints) -> Ints:
+def _along(torus: Torus, part: RouteSegment, up: bool, weights: Ints) -> Ints:
     """Loads of the links of one direction along one axis, in the order of their numbers.
 
     A message adds its weight where its run of segments begins and takes it back where it ends; the sum up
     to a segment is its load. Runs around a ring go on in a second turn.
     """
-    moving = np.flatnonzero(leg.hops > 0 if up else leg.hops < 0)
+    moving = np.flatnonzero(part.hops > 0 if up else part.hops < 0)
     if not len(moving):
         return np.zeros(1, dtype=np.int64)
-    outer, inner, begin, hops = (each[moving] for each in (leg.outer, leg.inner, leg.begin, leg.hops))
-    segments, stride = torus.segments(leg.axis), torus.stride(leg.axis)
-    start = begin if up else (begin + hops) % torus.dims[leg.axis]
-    lines, width = torus.links_along(leg.axis) // segments, 2 * segments + 1
+    outer, inner, begin, hops = (each[moving] for each in (part.outer, part.inner, part.begin, part.hops))
+    segments, stride = torus.segments(part.axis), torus.stride(part.axis)
+    start = begin if up else (begin + hops) % torus.dims[part.axis]
+    lines, width = torus.links_along(part.axis) // segments, 2 * segments + 1
     place = (outer * stride + inner) * width + start
     # One-dimensional places: NumPy adds at those many times faster.
     steps = sums(place, weights[moving], lines * width)

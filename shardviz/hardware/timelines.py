@@ -1,4 +1,4 @@
-"""A schedule on links: what every round loads and how long it takes, and what all of them come to."""
+"""A schedule on links: the load and time of every round, and the sums over all of them."""
 
 from __future__ import annotations
 
@@ -6,29 +6,25 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from shardviz.collectives.schedule import Phase, Schedule, Sends
+from shardviz.collectives.values import Ints
 from shardviz.errors import QuestionError, plural
 from shardviz.hardware.links import LinkSpec
-from shardviz.hardware.messages import Messages, messages, sums
 from shardviz.hardware.round_routing import RoundRouting, RoundTime
-from shardviz.hardware.routes import link_loads
+from shardviz.hardware.routes import Messages, link_loads, messages, sums
 from shardviz.hardware.topology import Topology, Torus
-
-if TYPE_CHECKING:
-    from shardviz.collectives.schedule import Ints, Phase, Schedule, Sends
-
 
 MAX_WORK = 200_000_000
 """Numbers of sends and links that are looked at to add up all rounds of a schedule: about two seconds."""
 ROUND_WORK = 2_000
-"""Numbers that can be looked at in the time that a round takes however little it sends."""
+"""Numbers that can be looked at in the time that any round takes, even one that sends little."""
 QUEUE_WORK = 80_000_000
 """Hops, or what takes as long, that are followed through the queues of all rounds of a schedule."""
 MAX_UNEQUAL = 2**22
-"""Nor more of alike rounds, just because their chunks are not equal."""
+"""Sends that are added up of alike rounds whose chunks are not equal."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +42,7 @@ class Timeline:
     schedule: Schedule
     chunk_bytes: int | Ints
     topology: Topology
-    wire: LinkSpec
+    link_spec: LinkSpec
     _followed: dict[int, RoundTime] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __len__(self) -> int:
@@ -58,21 +54,21 @@ class Timeline:
         phase, within = self.schedule.phase(index + 1)
         # The load of a round does not depend on its number where all of its phase are alike.
         first = index - within if self._repeats(phase) else index
-        trip = RoundRouting.of(self._messages(phase.sends(within)), self.topology)
+        routing = RoundRouting.of(self._messages(phase.sends(within)), self.topology)
         if first not in self._followed:
-            self._followed[first] = trip.outcome(self.wire)
+            self._followed[first] = routing.time(self.link_spec)
         outcome = self._followed[first]
-        sent = sums(trip.messages.src, trip.messages.bytes, self.topology.devices)
-        busiest = int(trip.loads.max(initial=0))
+        sent = sums(routing.messages.src, routing.messages.bytes, self.topology.devices)
+        busiest = int(routing.loads.max(initial=0))
         return RoundLoad(
             number=index + 1,
             phase=phase.name,
-            messages=len(trip.messages),
+            messages=len(routing.messages),
             bytes=int(sent.sum()),
             device_bytes=int(sent.max()),
-            busiest_link=self.topology.ends(int(trip.loads.argmax())) if busiest else None,
+            busiest_link=self.topology.ends(int(routing.loads.argmax())) if busiest else None,
             busiest_bytes=busiest,
-            hops=int(trip.hops.sum()),
+            hops=int(routing.hops.sum()),
             seconds=outcome.seconds,
             waiting=outcome.waiting,
         )
@@ -93,46 +89,46 @@ class Timeline:
     @property
     def busiest_bytes(self) -> int:
         """Bytes that the busiest link carries over all rounds."""
-        return self._course[1]
+        return self._totals[1]
 
     @property
     def seconds(self) -> float:
         """Seconds that all rounds take; a lower bound where not `exact`."""
-        return self._course[0].seconds
+        return self._totals[0].seconds
 
     @property
     def waiting(self) -> int | None:
         """Messages that had to wait for a link in any round; None where not `exact`."""
-        return self._course[0].waiting
+        return self._totals[0].waiting
 
     @property
     def exact(self) -> bool:
-        """The queues of every round were followed."""
-        return self._course[0].exact
+        """Every round's queues were followed."""
+        return self._totals[0].exact
 
     @cached_property
-    def _course(self) -> tuple[RoundTime, int]:
+    def _totals(self) -> tuple[RoundTime, int]:
         """The time of all rounds, and the bytes on the busiest link."""
         loads = np.zeros(self.topology.links, dtype=np.int64)
         seconds, waiting = 0.0, 0
         exact, left = True, float(QUEUE_WORK)
         before: tuple[RoundRouting, RoundTime] | None = None
         for index, load, count in self.different_rounds():
-            trip = RoundRouting.of(load, self.topology)
-            loads += count * trip.loads
-            needed = trip.work(self.wire)
-            if before and needed and trip.messages.same(before[0].messages):
+            routing = RoundRouting.of(load, self.topology)
+            loads += count * routing.loads
+            needed = routing.work(self.link_spec)
+            if before and needed and routing.messages.same(before[0].messages):
                 # A reduce-scatter and the all-gather after it may send the same.
                 outcome, needed = before[1], 0.0
             elif needed > left or index not in self._followed:
-                outcome = trip.outcome(self.wire, work=left)
+                outcome = routing.time(self.link_spec, work=left)
                 if outcome.exact:
                     self._followed[index] = outcome
             else:
                 outcome = self._followed[index]
             # After one round that is not followed, the others need not be.
             left = left - needed if outcome.exact else 0.0
-            before = trip, outcome
+            before = routing, outcome
             seconds += count * outcome.seconds
             waiting += count * (outcome.waiting or 0)
             exact &= outcome.exact
@@ -193,7 +189,9 @@ class Timeline:
         return messages(sends, self.schedule.chunks, self.chunk_bytes)
 
 
-def timeline(schedule: Schedule, chunk_bytes: int | Ints, topology: Topology, wire: LinkSpec) -> Timeline:
+def timeline(
+    schedule: Schedule, chunk_bytes: int | Ints, topology: Topology, link_spec: LinkSpec
+) -> Timeline:
     """The timeline of a schedule whose chunks have `chunk_bytes` bytes (one number, or one for each chunk).
 
     Raises `QuestionError` for a topology of another number of devices, and for sizes that are none.
@@ -214,8 +212,8 @@ def timeline(schedule: Schedule, chunk_bytes: int | Ints, topology: Topology, wi
     if (sizes < 0).any():
         raise QuestionError(f"a chunk of {int(sizes.min())} bytes does not exist", "sizes are 0 or more")
     if sizes.ndim == 0 or (sizes == sizes[:1]).all():
-        return Timeline(schedule, int(sizes.flat[0]), topology, wire)
-    return Timeline(schedule, sizes.astype(np.int64), topology, wire)
+        return Timeline(schedule, int(sizes.flat[0]), topology, link_spec)
+    return Timeline(schedule, sizes.astype(np.int64), topology, link_spec)
 
 
 @dataclass(frozen=True)

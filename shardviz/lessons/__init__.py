@@ -1,14 +1,13 @@
-"""The course: one lesson a file, and what reads, computes, compares and keeps them.
+"""The course: one lesson a file, and the code that reads, computes, compares and keeps them.
 
 NN-name.toml  the lessons, in the order of the course; docs/writing-lessons.md says how to write one
-lesson        what a lesson is
-table, reading  the text of a file → the lesson, or which key is wrong
-course        the lessons in order, read when they are asked for
-measures/     what a prediction asks for: its answer is computed, never written down
-goal          the sandbox's state against the state that the goal wants
-differences/  the first thing that differs, of each kind
-attempt       where a learner stands in a lesson
-progress      what is solved, kept between sessions
-checking      whether a lesson keeps its word
-jax_questions, jax_answers  what of it JAX can say too, and whether that is the same
+lesson        a lesson: its predictions and its goal
+lesson_file   the text of a file → the lesson, or the key that is wrong
+course        the lessons in order, found by number, name or path
+measures/     the questions of predictions; their answers are computed, never written down
+goal          the sandbox against the goal: the first thing that differs
+attempt       a learner's attempt at a lesson, at one of its stages
+progress      the lessons that are solved, kept between sessions
+checking      the errors of a lesson, key by key
+jax_questions  the parts of a lesson that JAX can verify
 """

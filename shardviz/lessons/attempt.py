@@ -1,4 +1,4 @@
-"""Where a learner stands in a lesson: a value, of which every step makes another."""
+"""A learner's attempt at a lesson, at one of its stages: an immutable value; and as what is shared."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from shardviz.drafts.form import ProblemForm
+from shardviz.drafts.share import Shared
+from shardviz.lessons.course import find
 from shardviz.lessons.lesson import Lesson, Prediction
 
-Kind = Literal["see", "predict", "reveal", "explain", "change", "code"]
-TITLES: dict[Kind, str] = {
+StageKind = Literal["see", "predict", "reveal", "explain", "change", "code"]
+TITLES: dict[StageKind, str] = {
     "see": "See",
     "predict": "Predict",
     "reveal": "Answer",
@@ -17,24 +19,27 @@ TITLES: dict[Kind, str] = {
     "change": "Change",
     "code": "Code",
 }
-"""What the stages are called."""
+"""The names of the stages."""
+_ASKED: tuple[StageKind, ...] = ("predict", "reveal")
 UNKNOWN = "I don't know"
-"""What may be answered to every question."""
+"""An answer to every question."""
 
 
-class Stage(NamedTuple):
+class LessonStage(NamedTuple):
     """A part of a lesson; `number` is that of the prediction, from 0."""
 
-    kind: Kind
+    kind: StageKind
     number: int = 0
 
 
-def stages(lesson: Lesson) -> tuple[Stage, ...]:
+def stages(lesson: Lesson) -> tuple[LessonStage, ...]:
     """See, then each prediction with its reveal, explain, change, code."""
     asked = (
-        Stage(kind, number) for number, _ in enumerate(lesson.predictions) for kind in ("predict", "reveal")
+        LessonStage(kind, number)
+        for number, _ in enumerate(lesson.predictions)
+        for kind in ("predict", "reveal")
     )
-    return (Stage("see"), *asked, Stage("explain"), Stage("change"), Stage("code"))
+    return (LessonStage("see"), *asked, LessonStage("explain"), LessonStage("change"), LessonStage("code"))
 
 
 @dataclass(frozen=True)
@@ -53,7 +58,7 @@ class Attempt:
     is_solved: bool = False
 
     @property
-    def stage(self) -> Stage:
+    def stage(self) -> LessonStage:
         return stages(self.lesson)[self.place]
 
     @property
@@ -108,3 +113,39 @@ class Attempt:
 def begin(lesson: Lesson) -> Attempt:
     """A lesson from its first stage."""
     return Attempt(lesson, 0, (None,) * len(lesson.predictions), lesson.setup)
+
+
+def shared_of(attempt: Attempt, screen: str) -> Shared:
+    """The lesson's sandbox and stage; a lesson that is not of the course is shared as its problem alone."""
+    if not attempt.lesson.number:
+        return Shared(attempt.shown, screen)
+    return Shared(attempt.draft, screen, attempt.lesson.name, attempt.place)
+
+
+def attempt_of(shared: Shared) -> Attempt:
+    """The attempt at a shared lesson's stage; predictions before it count as not known.
+
+    Raises `LessonError` where the course has no such lesson.
+    """
+    return attempt_at(find(shared.lesson, may_read_files=False), shared)
+
+
+def with_own(sent: Attempt, own: Attempt) -> Attempt:
+    """An attempt that was sent, with what the learner has predicted, asked for and solved.
+
+    One that was sent before its sandbox opens leaves that as it is.
+    """
+    answers = tuple(
+        theirs if mine is None else mine for mine, theirs in zip(own.answers, sent.answers, strict=True)
+    )
+    hints, is_solved = max(own.hints, sent.hints), own.is_solved or sent.is_solved
+    draft = sent.draft if sent.stage.kind in ("change", "code") else own.draft
+    return replace(sent, answers=answers, hints=hints, is_solved=is_solved, draft=draft)
+
+
+def attempt_at(lesson: Lesson, shared: Shared) -> Attempt:
+    """The attempt at this lesson; a stage beyond its end is the last."""
+    place = min(shared.stage, len(stages(lesson)) - 1)
+    passed = sum(stage.kind == "reveal" for stage in stages(lesson)[: place + 1])
+    answers = (UNKNOWN,) * passed + (None,) * (len(lesson.predictions) - passed)
+    return replace(begin(lesson), place=place, answers=answers, draft=shared.draft)

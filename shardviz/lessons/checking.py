@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 
 from shardviz.drafts.form import ProblemForm
 from shardviz.drafts.resolve import resolve_first
+from shardviz.drafts.strict_table import shown_key
 from shardviz.errors import ShardvizError
-from shardviz.lessons.differences.kept import kept_difference
-from shardviz.lessons.goal import first_difference, read_spec, wanted_mesh
+from shardviz.lessons.goal import first_difference, kept_difference, read_spec, wanted_mesh
 from shardviz.lessons.lesson import Lesson, Prediction
 from shardviz.lessons.measures import answer_of, measured
 from shardviz.lessons.measures.subject import array_named, scene_of
-from shardviz.lessons.table import shown_key
 
 if TYPE_CHECKING:
     from shardviz.drafts.resolve import ResolvedProblem

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from shardviz.errors import quote
 from shardviz.lessons.lesson import Lesson
-from shardviz.lessons.reading import MAX_TEXT, read_lesson
-from shardviz.lessons.table import LessonError
+from shardviz.lessons.lesson_file import MAX_TEXT, LessonError, read_lesson
 
 _LOOK = "look at its path"
 

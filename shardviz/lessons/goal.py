@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from itertools import count, zip_longest
+from operator import eq
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from shardviz.drafts.wording import as_sentence
 from shardviz.errors import QuestionError, ShardvizError, plural, quote
-from shardviz.lessons.differences.kept import kept_difference, wide
-from shardviz.lessons.differences.layouts import layout_difference
-from shardviz.lessons.differences.plans import plan_difference
-from shardviz.lessons.differences.results import result_difference
 from shardviz.lessons.lesson import Goal, Lesson
 from shardviz.lessons.measures import measured
+from shardviz.lessons.measures.answers import Sent, collectives, numbers_text, shape_text
+from shardviz.lessons.measures.collective import operands_of, results_of
+from shardviz.lessons.measures.layout import bounds_by_device, sums_by_device
+from shardviz.lessons.measures.plan import sent_by
 from shardviz.lessons.measures.subject import array_named, scene_of
+from shardviz.planner.plan import LOCAL_OPS
+from shardviz.sharding import Layout, PartitionSpec, ShardedArray
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from shardviz.drafts.resolve import ResolvedProblem
+    from shardviz.planner import Plan, Problem
     from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
+
 
 _LIMITED = {
     "devices": "the mesh has {} devices",
@@ -117,3 +125,201 @@ def _exceeded(ask: str, limit: str, scene: ResolvedProblem) -> str | None:
         said = said.removesuffix(" of {0}")
     shown = said.replace("{}", answer.text).replace("{0}", (arguments or [""])[0])
     return f"{shown}; the goal allows {answer.shown(limit)}"
+
+
+def kept_difference(
+    setup: ResolvedProblem, scene: ResolvedProblem, may_change: Collection[str]
+) -> str | None:
+    """The first field that is not in `may_change` and does not mean what it means in `setup`.
+
+    Where a collective of its own is what may change, of the problem beside it only the mesh counts. Targets
+    may always be others.
+    """
+    return next(_changes(setup, scene, {*may_change}), None)
+
+
+def wide(mesh: Mesh) -> list[tuple[str, int]]:
+    """The axes with more than one device, in order: an axis of one splits nothing."""
+    return [(name, size) for name, size in mesh.shape.items() if size > 1]
+
+
+def _changes(setup: ResolvedProblem, scene: ResolvedProblem, may_change: set[str]) -> Iterator[str]:
+    was, now = setup.problem, scene.problem
+    if "mesh" not in may_change and wide(now.mesh) != wide(was.mesh):
+        yield f"the mesh is {now.mesh}; the goal keeps {was.mesh}"
+    can_be_kept = was.mesh.size == now.mesh.size or not _order(was.mesh)
+    if "device_order" not in may_change and can_be_kept and _order(now.mesh) != _order(was.mesh):
+        yield "the devices stand in another order; the goal keeps the one that they had"
+    if setup.collective is not None:
+        if "collective" in may_change:
+            return
+        if scene.shown.collective != setup.shown.collective:
+            yield "the collective has changed; the goal keeps the one that was there"
+    if "einsum" not in may_change and _einsums(now) != _einsums(was):
+        yield f"the einsum is {_einsums(now)}; the goal keeps {_einsums(was)}"
+    if "einsum" not in may_change and "sizes" not in may_change:
+        for array, before in zip(now.arguments, was.arguments, strict=True):
+            if array.shape != before.shape:
+                held, kept = shape_text(array.shape), shape_text(before.shape)
+                yield f"{array.name} has the shape {held}; the goal keeps {kept}"
+    if "dtype" not in may_change and now.result.dtype != was.result.dtype:
+        yield f"the dtype is {now.result.dtype}; the goal keeps {was.result.dtype}"
+    if "axis_types" not in may_change and now.axis_types != was.axis_types:
+        yield f"the axes are {now.axis_types}; the goal keeps them {was.axis_types}"
+    if not {"specs", "einsum"} & may_change:
+        yield from _changed_specs(setup, scene)
+
+
+def _changed_specs(setup: ResolvedProblem, scene: ResolvedProblem) -> Iterator[str]:
+    for name in dict.fromkeys(row.name for row in scene.rows):
+        array, spec = array_named(scene, name), array_named(setup, name).decided_spec
+        mesh = scene.problem.mesh
+        if not {*spec.axes, *spec.unreduced} <= {*mesh.axis_names}:
+            mesh = setup.problem.mesh
+        difference = layout_difference(array, scene.problem.mesh, spec, mesh, "keeps")
+        if difference is not None:
+            yield difference
+
+
+def _order(mesh: Mesh) -> tuple[int, ...]:
+    """The devices' numbers by mesh position; none where they simply count."""
+    order = mesh.device_order or ()
+    return () if all(map(eq, order, count())) else order
+
+
+def _einsums(problem: Problem) -> str:
+    """The einsums with their arrays: ``A[I, J] W[J, K] -> Out[I, K]``."""
+    return "; ".join(
+        " ".join(f"{array.name}[{', '.join(array.dims)}]" for array in part.operands)
+        + f" -> {part.result.name}[{', '.join(part.result.dims)}]"
+        for part in problem.parts
+    )
+
+
+T = TypeVar("T")
+
+
+def layout_difference(
+    array: ShardedArray, mesh: Mesh, wanted: PartitionSpec, wanted_mesh: Mesh, verb: str = "wants"
+) -> str | None:
+    """Where an array on a mesh is not what it would be under another spec, on another mesh of the same
+    devices: the first device, by its number, that holds other elements or another partial sum.
+
+    None where all hold the same, however that is written. Raises `QuestionError` for more devices than can be
+    compared, and for a spec that does not fit the array.
+    """
+    if mesh.size != wanted_mesh.size:
+        return f"the mesh has {plural(mesh.size, 'device')}; the goal {verb} {wanted_mesh.size:,}"
+    layouts = Layout(array, mesh), Layout(array.with_spec(wanted), wanted_mesh)
+    found: list[tuple[int, str]] = []
+    for dim in range(array.rank):
+        held, want = (bounds_by_device(layout, dim) for layout in layouts)
+        device = _first(held, want)
+        if device is not None:
+            (start, stop), (want_start, want_stop) = held[device], want[device]
+            what = f"{_dim_words(array, dim)} {start}:{stop} of {array.name}"
+            found.append((device, f"holds {what}; the goal {verb} {want_start}:{want_stop}"))
+    sums, want_sums = map(sums_by_device, layouts)
+    device = _first(sums, want_sums)
+    if device is not None:
+        said, asked = _sum_words(sums[device], want_sums[device])
+        found.append((device, f"holds {said} of {array.name}; the goal {verb} {asked}"))
+    if not found:
+        return None
+    # Of several at one device, that of the first dimension.
+    number, words = min(found, key=lambda each: each[0])
+    return f"device {number:,} {words}"
+
+
+def _first(held: Sequence[T], wanted: Sequence[T]) -> int | None:
+    """The first place at which two lists differ."""
+    if held == wanted:
+        return None
+    return next(place for place, pair in enumerate(zip(held, wanted, strict=True)) if pair[0] != pair[1])
+
+
+def _sum_words(held: int, wanted: int) -> tuple[str, str]:
+    if held and wanted:
+        return "a partial sum", "another one"
+    return ("a partial sum", "the whole sum") if held else ("the whole sum", "a partial one")
+
+
+def _dim_words(array: ShardedArray, dim: int) -> str:
+    if array.rank == 1:
+        return "elements"
+    return ("rows", "columns")[dim] if array.rank == 2 else array.dims[dim]
+
+
+_VERBS = {
+    "all_gather": ("gathers", "gather"),
+    "psum": ("sums", "sum"),
+    "psum_scatter": ("sums and scatters", "sum and scatter"),
+    "all_to_all": ("exchanges parts of", "exchange parts of"),
+    "ppermute": ("permutes", "permute"),
+}
+
+
+def plan_difference(plan: Plan, wanted: Sequence[str]) -> str | None:
+    """The first collective of a plan that is not the wanted one; `wanted` has texts: all_gather A X."""
+    wishes = [each for text in wanted for each in collectives(text)]
+    numbers = [number for number, step in enumerate(plan.steps, 1) if step.op not in LOCAL_OPS]
+    for number, sent, wish in zip_longest(numbers, sent_by(plan), wishes):
+        if sent == wish:
+            continue
+        more = "more " if wishes and wish is None else ""
+        asked = f"nothing {more}to be sent" if wish is None else f"to {_sent_words(wish, 1)}"
+        if sent is None:
+            sends = "sends nothing more" if numbers else "sends nothing"
+            return f"the plan {sends}; the goal wants {asked}"
+        return f"step {number} {_sent_words(sent, 0)}; the goal wants {asked}"
+    return None
+
+
+def _sent_words(sent: Sent, form: int) -> str:
+    op, array, axes = sent
+    return f"{_VERBS[op][form]} {array} over {', '.join(axes)}"
+
+
+MAX_SHOWN = 8
+"""Numbers of a device that one sentence lists."""
+
+
+def result_difference(scene: ResolvedProblem, wanted: ResolvedProblem) -> str | None:
+    """The first device, by its number, that ends with other numbers than in another scene, or that begins
+    with other ones: they are what the question is about.
+
+    Raises `QuestionError` for a collective whose numbers are not followed.
+    """
+    if scene.collective is None or wanted.collective is None:
+        raise QuestionError("no collective is set, and the goal wants one", "press o on the step screen")
+    meshes = scene.problem.mesh, wanted.problem.mesh
+    if meshes[0].size != meshes[1].size:
+        return f"the mesh has {plural(meshes[0].size, 'device')}; the goal wants {meshes[1].size:,}"
+    begun = _differing(operands_of(scene), operands_of(wanted))
+    if begun is not None:
+        return "device {:,} begins with {}; the goal keeps {}".format(*begun)
+    ours, theirs = results_of(scene), results_of(wanted)
+    if ours.shape != theirs.shape:
+        if ours[0].size != theirs[0].size:
+            return f"device 0 ends with {_shown_numbers(ours[0])}; the goal wants {_shown_numbers(theirs[0])}"
+        shapes = [shape_text(each.shape[1:]) for each in (ours, theirs)]
+        return f"each device ends with the shape {shapes[0]}; the goal wants {shapes[1]}"
+    ended = _differing(ours, theirs)
+    return None if ended is None else "device {:,} ends with {}; the goal wants {}".format(*ended)
+
+
+def _differing(ours: NDArray[Any], theirs: NDArray[Any]) -> tuple[int, str, str] | None:
+    """The first device whose numbers differ, and both; None where none does, and for different shapes."""
+    import numpy as np
+
+    if ours.shape != theirs.shape:
+        return None
+    same = (ours == theirs) | (np.isnan(ours) & np.isnan(theirs))
+    for device in np.flatnonzero(~same.reshape(len(same), -1).all(axis=1)).tolist():
+        return device, _shown_numbers(ours[device]), _shown_numbers(theirs[device])
+    return None
+
+
+def _shown_numbers(values: NDArray[Any]) -> str:
+    found = values.reshape(-1).tolist()
+    return numbers_text(tuple(found[:MAX_SHOWN])) + (", …" if len(found) > MAX_SHOWN else "")

@@ -1,4 +1,4 @@
-"""What a lesson is: something to see, to predict and to change, in the words of its file."""
+"""A lesson: something to see, to predict and to change, in the words of its file."""
 
 from __future__ import annotations
 
@@ -6,9 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from shardviz.drafts.form import ProblemForm
-
-SHOWN = ("layout", "plan", "step", "compiler")
-"""The screens that a lesson can show."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +28,7 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Goal:
-    """What the sandbox has to become: every condition that is not None holds.
+    """The conditions for the sandbox: every one that is not None has to hold.
 
     `mesh` is a mesh text; `holds` has a spec text for an array's name: each device must hold what it would
     hold under that spec on the goal's mesh. `collectives` is what the plan may send, "op array axes" each.

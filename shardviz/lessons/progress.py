@@ -1,4 +1,4 @@
-"""What a learner has solved, and where each lesson was left: kept in the platform's state directory."""
+"""The lessons that a learner has solved, and the stage of each, kept in the platform's state directory."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
-from shardviz.drafts.document import from_document, to_document
-from shardviz.drafts.form import one_line
-from shardviz.drafts.state_file import StateError, locked, read_state, set_aside, state_path, write_state
+from shardviz.drafts.share import from_document, to_document
+from shardviz.drafts.state_file import StateError, locked, read_state, state_error, state_path, write_state
+from shardviz.drafts.strict_table import StrictTable
 from shardviz.errors import QuestionError
 from shardviz.lessons.attempt import TITLES, Attempt, begin, stages
 from shardviz.lessons.lesson import Lesson
@@ -21,7 +21,7 @@ MAX_ANSWER = 300
 """Characters of an answer."""
 
 Entry = dict[str, Any]
-"""What is kept of a lesson: ``solved``, and ``attempt``, that one of it was left as, or null."""
+"""What is kept of a lesson: ``solved``, and ``attempt``, the last one or null."""
 
 State = Literal["new", "begun", "solved"]
 
@@ -37,8 +37,8 @@ class CourseEntry:
     stage: str = ""
 
 
-class Progress:
-    """The progress of one learner. `notice` is what the learner has to be told, if anything.
+class CourseProgress:
+    """The progress of one learner. `notice` is for the learner to read, empty where there is none.
 
     Without a `path` it is forgotten with the process: that of a guest, and where the file cannot be used.
     """
@@ -50,7 +50,7 @@ class Progress:
         self._entries = dict(entries or {})
 
     def is_solved(self, lesson: Lesson) -> bool:
-        """Whether its goal was ever met."""
+        """Return whether its goal was ever met."""
         return bool(self._entries.get(_key(lesson), {}).get("solved"))
 
     def left(self, lesson: Lesson) -> Attempt | None:
@@ -64,7 +64,7 @@ class Progress:
             return None
 
     def entry(self, lesson: Lesson) -> CourseEntry:
-        """What a list of the course says of a lesson."""
+        """A lesson as a list of the course shows it."""
         left, is_solved = self.left(lesson), self.is_solved(lesson)
         stage = TITLES[left.stage.kind] if left is not None and left.stage.kind != "code" else ""
         state: State = "solved" if is_solved else "begun" if left is not None else "new"
@@ -108,21 +108,21 @@ class Progress:
         return count
 
 
-def load() -> Progress:
+def load() -> CourseProgress:
     """The learner's progress. A damaged file is set aside, which `notice` says; a file that cannot be read,
     or that another version wrote, stays, and nothing is kept beside it."""
     path = state_path(NAME)
     try:
-        return Progress(path, _read(path))
+        return CourseProgress(path, _read(path))
     except _Unusable as error:
-        return Progress(None, notice=f"{error.message}: progress is not kept; {error.hint}")
+        return CourseProgress(None, notice=f"{error.message}: progress is not kept; {error.hint}")
     except StateError as error:
-        return Progress(path, notice=f"{error.message}; {error.hint}")
+        return CourseProgress(path, notice=f"{error.message}; {error.hint}")
 
 
-def of_guest() -> Progress:
+def of_guest() -> CourseProgress:
     """A progress that is forgotten with the process, and reads and writes no file."""
-    return Progress()
+    return CourseProgress()
 
 
 class _Unusable(StateError):
@@ -133,21 +133,15 @@ def _read(path: Path) -> dict[str, Entry]:
     """Raises `_Unusable`, and `StateError` for a damaged file, which is gone then."""
     before = path.exists()
     try:
-        document = read_state(path, SCHEMA, "your progress")
+        return read_state(path, SCHEMA, "your progress", _entries) or {}
     except StateError as error:
         if before and not path.exists():
             raise
         raise _Unusable(error.message, error.hint) from None
-    if document is None:
-        return {}
-    lessons = document.get("lessons")
-    if not isinstance(lessons, dict) or not all(map(_is_entry, lessons.values())):
-        raise set_aside(path, "it holds no progress")
-    return cast("dict[str, Entry]", lessons)
 
 
 def _read_again(path: Path, known: dict[str, Entry]) -> tuple[dict[str, Entry], StateError | None]:
-    """What the file says now; what is known where it was damaged meanwhile, and the error that says so."""
+    """The entries of the file now; those known where it was damaged meanwhile, and the error that says so."""
     try:
         return _read(path), None
     except _Unusable:
@@ -156,13 +150,15 @@ def _read_again(path: Path, known: dict[str, Entry]) -> tuple[dict[str, Entry], 
         return dict(known), error
 
 
-def _is_entry(value: object) -> bool:
-    return (
-        isinstance(value, dict)
-        and value.keys() == {"solved", "attempt"}
-        and isinstance(value["solved"], bool)
-        and (value["attempt"] is None or isinstance(value["attempt"], dict))
-    )
+def _entries(document: StrictTable) -> dict[str, Entry]:
+    lessons = document.table("lessons")
+    for name in lessons.values:
+        entry = lessons.table(name)
+        entry.exactly(("solved", "attempt"))
+        entry.typed("solved", bool)
+        if entry.values["attempt"] is not None:
+            entry.table("attempt")
+    return lessons.values
 
 
 def _forget(entries: dict[str, Entry], lesson: Lesson | None) -> int:
@@ -187,24 +183,24 @@ def _document(attempt: Attempt) -> dict[str, Any]:
 
 def _attempt(document: Mapping[str, Any], lesson: Lesson, is_solved: bool) -> Attempt:
     """Raises `QuestionError` for a document of another lesson, or of none."""
-    if document.keys() != {"of", "stage", "answers", "hints", "draft"} or document["of"] != _print(lesson):
-        raise QuestionError("the lesson has changed since")
-    place, answers, hints = document["stage"], document["answers"], document["hints"]
-    if not (_is_count(place, len(stages(lesson)) - 1) and _is_count(hints, len(lesson.hints))):
-        raise QuestionError("there is no such stage")
-    if not isinstance(answers, list) or len(answers) != len(lesson.predictions):
-        raise QuestionError("there are other questions")
-    if not all(answer is None or _is_line(answer) for answer in answers):
-        raise QuestionError("an answer is a line of text")
-    return Attempt(lesson, place, tuple(answers), from_document(document["draft"]), hints, is_solved)
-
-
-def _is_count(value: object, most: int) -> bool:
-    return type(value) is int and 0 <= value <= most
-
-
-def _is_line(value: object) -> bool:
-    return isinstance(value, str) and len(value) <= MAX_ANSWER and one_line(value) == value
+    table = StrictTable(document, state_error)
+    table.exactly(("of", "stage", "answers", "hints", "draft"))
+    if table.values["of"] != _print(lesson):
+        table.fail("of", "the lesson has changed since")
+    answers = table.listed("answers", len(lesson.predictions))
+    given = answers.values
+    if len(given) < len(lesson.predictions):
+        table.fail("answers", "there are other questions")
+    return Attempt(
+        lesson,
+        table.count("stage", len(stages(lesson)) - 1),
+        tuple(
+            None if text is None else answers.line(key, MAX_ANSWER) for key, text in answers.values.items()
+        ),
+        from_document(table.table("draft")),
+        table.count("hints", len(lesson.hints)),
+        is_solved,
+    )
 
 
 def _print(lesson: Lesson) -> str:

@@ -1,4 +1,4 @@
-"""The scaling book's arrays: ``A[B_X, D_Y]``, ``Out[B_X, F]{U_Y}``.
+"""The scaling book's arrays and products: ``A[B_X, D_Y] * W[D_Y, F] -> Out[B_X, F]{U_Y}``.
 
 A subscript names the mesh axes that split a dimension, ``{U_Y}`` the axes along which devices hold
 partial sums. The source is "How to Scale Your Model", chapter 3. Read as well: subscripts as LaTeX
@@ -6,6 +6,9 @@ partial sums. The source is "How to Scale Your Model", chapter 3. Read as well: 
 
 A dimension's subscript begins at the last underscore of its name, so that a dimension with an
 underscore that is not split is written ``d_model_{}``.
+
+A product is ``*``, ``·``, ``@`` or ``\\cdot``, each with or without the dimensions it sums over (``*_D``).
+The result stands after ``->`` or before ``=``; without one the compiler chooses its sharding.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from shardviz.notation.reading import Context, Reading
 from shardviz.notation.scanner import Scanner, Word
 from shardviz.sharding import PartitionSpec, canonical_dtype
 
-HINT = "write arrays as A[B_X, D_Y] and products as A[B_X, D_Y] * W[D_Y, F] -> Out[B_X, F]"
+_HINT = "write arrays as A[B_X, D_Y] and products as A[B_X, D_Y] * W[D_Y, F] -> Out[B_X, F]"
 _UNREDUCED_HINT = "write partial sums over Y as {U_Y}"
 _ARRAY_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_']*")
 _DIM_NAME = re.compile(r"[A-Za-z](?:[A-Za-z0-9]|_(?=[A-Za-z0-9]))*")
@@ -44,9 +47,9 @@ def read_book(text: str, context: Context) -> Reading:
 
     Raises `NotationError` as `parse_product` does.
     """
-    scanner = Scanner(text)
-    array = book_array(scanner, context.axis_names)
-    scanner.expect_end(HINT)
+    scanner = Scanner(text, _HINT)
+    array = _book_array(scanner, context.axis_names)
+    scanner.expect_end()
     context.check_rank(scanner, len(array.dims))
     dtype = _dtype(array.name)
     return Reading(array.spec, dims=array.dims, dtype=dtype, name=None if dtype else array.name or None)
@@ -88,15 +91,13 @@ def _subscript(axes: tuple[str, ...], axis_names: Sequence[str] | None) -> str:
     return f"{{{','.join(axes)}}}"
 
 
-def book_array(scanner: Scanner, axis_names: Sequence[str] | None) -> BookArray:
+def _book_array(scanner: Scanner, axis_names: Sequence[str] | None) -> BookArray:
     """The array that stands next; part of `parse_product`."""
     name = _array_name(scanner)
-    scanner.expect("[", HINT)
+    scanner.expect("[")
     dims: list[str] = []
     axes: list[list[Word]] = []
-    while not scanner.take("]"):
-        if dims and not scanner.take(","):
-            scanner.fail_here("',' or ']'", HINT)
+    for _ in scanner.items("]", last_comma=False):
         scanner.skip()
         dim, split = _dim(scanner, axis_names)
         dims.append(dim)
@@ -108,7 +109,7 @@ def book_array(scanner: Scanner, axis_names: Sequence[str] | None) -> BookArray:
             if unreduced and not scanner.take(","):
                 scanner.fail_here("',' or '}'", _UNREDUCED_HINT)
             scanner.expect("U", _UNREDUCED_HINT)
-            unreduced += subscript_axes(scanner, axis_names) or scanner.fail_here("'_'", _UNREDUCED_HINT)
+            unreduced += _subscript_axes(scanner, axis_names) or scanner.fail_here("'_'", _UNREDUCED_HINT)
             _take_spacing(scanner)
         if not unreduced:
             scanner.fail("no axis between '{' and '}'", scanner.pos - 1, hint=_UNREDUCED_HINT)
@@ -125,24 +126,24 @@ def _array_name(scanner: Scanner) -> str:
     r"""``A``, ``W_in``, ``W<sub>in</sub>``, ``\mathbf{A}``, ``**A**``, or nothing."""
     for opening, closing in (("\\mathbf{", "}"), ("\\textbf{", "}"), ("**", "**")):
         if scanner.take(opening):
-            name = scanner.match(_ARRAY_NAME) or scanner.fail_here("the name of an array", HINT)
-            scanner.expect(closing, HINT)
+            name = scanner.match(_ARRAY_NAME) or scanner.fail_here("the name of an array")
+            scanner.expect(closing)
             return name.text
     scanner.skip()
     found = scanner.match(_ARRAY_NAME)
     if found is None:
         return ""
     if scanner.take("<sub>"):
-        below = scanner.match(_SUBSCRIPT) or scanner.fail_here("a subscript", HINT)
-        scanner.expect("</sub>", HINT)
+        below = scanner.match(_SUBSCRIPT) or scanner.fail_here("a subscript")
+        scanner.expect("</sub>")
         return f"{found.text}_{below.text}"
     return found.text
 
 
 def _dim(scanner: Scanner, axis_names: Sequence[str] | None) -> tuple[str, list[Word]]:
-    found = scanner.match(_DIM_NAME) or scanner.fail_here("a dimension", HINT)
+    found = scanner.match(_DIM_NAME) or scanner.fail_here("a dimension")
     if scanner.text.startswith(("_", "<sub>"), scanner.pos):
-        return found.text, subscript_axes(scanner, axis_names)
+        return found.text, _subscript_axes(scanner, axis_names)
     name, underscore, below = found.text.rpartition("_")
     if not underscore:
         return found.text, []
@@ -150,7 +151,7 @@ def _dim(scanner: Scanner, axis_names: Sequence[str] | None) -> tuple[str, list[
     return name, _cut(scanner, Word(below, start, found.stop), axis_names)
 
 
-def subscript_axes(scanner: Scanner, axis_names: Sequence[str] | None) -> list[Word]:
+def _subscript_axes(scanner: Scanner, axis_names: Sequence[str] | None) -> list[Word]:
     """``_X``, ``_XY``, ``_{XY}``, ``_{data,model}``, ``<sub>X</sub>`` or nothing.
 
     One word in braces is an axis when the mesh has it, else cut like a bare subscript; with no mesh at
@@ -161,15 +162,11 @@ def subscript_axes(scanner: Scanner, axis_names: Sequence[str] | None) -> list[W
     elif scanner.take("_{"):
         closing = "}"
     elif scanner.take("_"):
-        below = scanner.match(_SUBSCRIPT) or scanner.fail_here("a mesh axis", HINT)
+        below = scanner.match(_SUBSCRIPT) or scanner.fail_here("a mesh axis")
         return _cut(scanner, below, axis_names)
     else:
         return []
-    words: list[Word] = []
-    while not scanner.take(closing):
-        if words and not scanner.take(","):
-            scanner.fail_here(f"',' or '{closing}'", HINT)
-        words.append(scanner.name("a mesh axis", HINT))
+    words = [scanner.name("a mesh axis") for _ in scanner.items(closing, last_comma=False)]
     if len(words) != 1:
         return words
     text = words[0].text
@@ -283,17 +280,17 @@ def parse_product(text: str, axis_names: Sequence[str] | None = None) -> Product
     each of its letters is an axis. Raises `NotationError` for text of another form, an unknown axis, an axis
     used twice in one array, and a result with a dimension that its factors do not leave.
     """
-    scanner = Scanner(text)
+    scanner = Scanner(text, _HINT)
     if scanner.at_end:
-        scanner.fail("there is no array", 0, hint=HINT)
+        scanner.fail("there is no array", 0)
     result, result_at = None, scanner.pos
-    first = book_array(scanner, axis_names)
+    first = _book_array(scanner, axis_names)
     if scanner.take("="):
-        result, first = first, book_array(scanner, axis_names)
+        result, first = first, _book_array(scanner, axis_names)
     operands, contracted = [first], []
     while scanner.take(*_TIMES):
         words = _contracted(scanner)
-        operands.append(book_array(scanner, axis_names))
+        operands.append(_book_array(scanner, axis_names))
         contracted.append(None if words is None else tuple(word.text for word in words))
         _check_contracted(scanner, words or [], operands)
         if len(operands) > MAX_FACTORS:
@@ -301,8 +298,8 @@ def parse_product(text: str, axis_names: Sequence[str] | None = None) -> Product
     if result is None and scanner.take(*_ARROWS):
         scanner.skip()
         result_at = scanner.pos
-        result = book_array(scanner, axis_names)
-    scanner.expect_end(HINT)
+        result = _book_array(scanner, axis_names)
+    scanner.expect_end()
     product = Product(tuple(operands), result, tuple(contracted))
     if result is not None:
         _check_result(scanner, product, result, result_at)
@@ -313,7 +310,7 @@ def _contracted(scanner: Scanner) -> list[Word] | None:
     """The dimensions that ``*_D`` says are summed over; ``_LOCAL`` says nothing about them."""
     if scanner.take("_\\text{LOCAL}", "_LOCAL"):
         return None
-    return subscript_axes(scanner, None) or None
+    return _subscript_axes(scanner, None) or None
 
 
 def _check_contracted(scanner: Scanner, words: list[Word], operands: list[BookArray]) -> None:

@@ -50,9 +50,9 @@ def read_einshard(text: str, context: Context) -> Reading:
     and blocks that do not follow whole axes of the mesh; `QuestionError` when no mesh is known.
     """
     mesh = context.known_mesh(_MESH_NEEDED)
-    scanner = Scanner(text)
+    scanner = Scanner(text, _HINT)
     left = _left(scanner)
-    scanner.expect("->", _HINT)
+    scanner.expect("->")
     right_at = scanner.pos
     right = _right(scanner)
     if "..." in left or any(element.name == "..." for element in right):
@@ -113,7 +113,7 @@ def _left(scanner: Scanner) -> list[str]:
     while not scanner.peek("->"):
         scanner.skip()
         start = scanner.pos
-        name = scanner.take("...") or _name(scanner) or scanner.fail_here("a name, '...' or '->'", _HINT)
+        name = scanner.take("...") or _name(scanner) or scanner.fail_here("a name, '...' or '->'")
         if name in names:
             problem = f"{quote(name, 30)} stands twice on the left, again"
             scanner.fail(problem, start, scanner.pos, "give every dimension its own name")
@@ -122,7 +122,7 @@ def _left(scanner: Scanner) -> list[str]:
             scanner.fail(f"more than {MAX_RANK} dimensions", start, hint="use fewer dimensions")
         _apart(scanner)
     if not names:
-        scanner.fail_here("a name or '...'", _HINT)
+        scanner.fail_here("a name or '...'")
     return names
 
 
@@ -138,14 +138,14 @@ def _right(scanner: Scanner) -> list[_Element]:
             starred = scanner.text.startswith("*", scanner.pos)
             scanner.pos += starred
             if scanner.pos == start:
-                scanner.fail_here("a name, a number from 1 on, '*' or '...'", _HINT)
+                scanner.fail_here("a name, a number from 1 on, '*' or '...'")
             size = scanner.to_int(number) if number else 1
             elements.append(_Element(name, size, starred))
         if len(elements) > 2 * MAX_RANK:
             scanner.fail(f"more than {2 * MAX_RANK} axes", start, hint="use fewer axes")
         _apart(scanner)
     if not elements:
-        scanner.fail_here("a name, a number, '*' or '...'", _HINT)
+        scanner.fail_here("a name, a number, '*' or '...'")
     return elements
 
 
@@ -167,7 +167,7 @@ def _apart(scanner: Scanner) -> None:
     """Elements stand apart by spaces."""
     before = scanner.pos
     if not scanner.at_end and scanner.pos == before and not scanner.peek("->"):
-        scanner.fail_here("a space", _HINT)
+        scanner.fail_here("a space")
 
 
 def _expanded(

@@ -83,9 +83,9 @@ def parse_einsum(text: str, ellipsis_rank: int = 0) -> Einsum:
     alphabetical order, which is NumPy's rule. Raises `NotationError` for anything that NumPy refuses
     and for more than two operands.
     """
-    scanner = Scanner(text)
+    scanner = Scanner(text, _HINT)
     einsum = _einsum(scanner, _dims_of(text, ellipsis_rank))
-    scanner.expect_end(_HINT)
+    scanner.expect_end()
     return einsum
 
 
@@ -94,7 +94,7 @@ def parse_chain(text: str, ellipsis_rank: int = 0) -> tuple[Einsum, ...]:
 
     Raises `NotationError` as `parse_einsum` does, and when two parts do not join.
     """
-    scanner = Scanner(text)
+    scanner = Scanner(text, _HINT)
     written = _dims_of(text, ellipsis_rank)
     parts = [_einsum(scanner, written)]
     while scanner.take(";"):
@@ -112,7 +112,7 @@ def parse_chain(text: str, ellipsis_rank: int = 0) -> tuple[Einsum, ...]:
         parts.append(part)
         if len(parts) > MAX_PARTS:
             scanner.fail(f"more than {MAX_PARTS} parts", start, hint="use a shorter chain")
-    scanner.expect_end(_HINT)
+    scanner.expect_end()
     return tuple(parts)
 
 
@@ -131,7 +131,7 @@ def _einsum(scanner: Scanner, written: _Dims) -> Einsum:
     scanner.skip()
     start = scanner.pos
     if scanner.at_end or scanner.peek(";"):
-        scanner.fail("there is no einsum", start, hint=_HINT)
+        scanner.fail("there is no einsum", start)
     operands = [_texts(_operand(scanner, written))]
     while scanner.take(","):
         if len(operands) == 2:
@@ -166,7 +166,7 @@ def _operand(scanner: Scanner, written: _Dims) -> list[Word]:
         elif scanner.at_end or scanner.text[start] in ",;" or scanner.peek("->"):
             return dims
         else:
-            scanner.fail_here("a letter, ',', '->' or '...'", _HINT)
+            scanner.fail_here("a letter, ',', '->' or '...'")
         if len(dims) > MAX_RANK:
             scanner.fail(
                 f"an operand has more than {MAX_RANK} dimensions", start, hint="use fewer dimensions"

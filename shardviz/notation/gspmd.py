@@ -1,8 +1,10 @@
 """HLO shardings, as XLA prints them: ``{devices=[4,1,2]<=[2,4]T(1,0) last_tile_dim_replicate}``.
 
 A tiled sharding gives the number of blocks of each dimension, then of each group of devices that shares
-a block, and the devices in row-major order of the blocks: listed, or as a transposed iota (arange,
-reshape, transpose). The named form, ``{mesh['x'=2,'y'=2], [{'y'}, {}]}``, refers to axes of a mesh of its
+a block, and the devices in row-major order of the blocks: listed, or as a transposed iota, ``[2,4]T(1,0)``,
+which is ``arange(8).reshape(2, 4).transpose(1, 0)``. The last tile dimensions may be groups of devices that
+share a block, hold partial sums of it, or hold arrays of their own (``manual``, inside `jax.shard_map`). The
+named form, ``{mesh['x'=2,'y'=2], [{'y'}, {}]}``, refers to axes of a mesh of its
 own, whose names need not be the user's. The grammar is that of XLA's ``hlo/parser/hlo_parser.cc``.
 
 XLA numbers a program's devices in row-major order of the mesh and not by their ids, so all of it is
@@ -31,6 +33,8 @@ from shardviz.notation.tiles import (
 )
 from shardviz.sharding import Mesh, PartitionSpec
 
+_HINT = "write an HLO sharding as {devices=[2,4]<=[8]} or {replicated}"
+
 
 def read_gspmd(text: str, context: Context) -> Reading:
     """Read an HLO sharding against the mesh of `context`.
@@ -40,8 +44,8 @@ def read_gspmd(text: str, context: Context) -> Reading:
     than the mesh has; `QuestionError` when no mesh is known.
     """
     mesh = context.known_mesh("an HLO sharding")
-    scanner = Scanner(text)
-    scanner.expect("{", HINT)
+    scanner = Scanner(text, _HINT)
+    scanner.expect("{")
     if scanner.peek("{"):
         scanner.fail("a tuple of shardings begins", scanner.pos, hint="give the sharding of one array")
     if scanner.peek("mesh[") or scanner.peek("@mesh<"):
@@ -53,18 +57,18 @@ def read_gspmd(text: str, context: Context) -> Reading:
     elif scanner.take("manual"):
         manual = _large_axes(mesh)
         spec = PartitionSpec.replicated(context.known_rank(scanner))
-        reading = Reading(spec, manual=manual, notes=manual_notes(context.named(manual)))
+        reading = Reading(spec, manual=manual, notes=_manual_notes(context.named(manual)))
     elif scanner.take("devices="):
-        reading = read_tiled(scanner, mesh, context)
+        reading = _read_tiled(scanner, mesh, context)
     else:
         _refuse(scanner)
     if scanner.take("shard_as", "shard_like"):
-        scanner.integer("a group", HINT)
+        scanner.integer("a group")
     scanner.take(",")
     if scanner.peek("metadata="):
         scanner.pos = max(scanner.text.rfind("}"), scanner.pos)
-    scanner.expect("}", HINT)
-    scanner.expect_end(HINT)
+    scanner.expect("}")
+    scanner.expect_end()
     return reading
 
 
@@ -108,7 +112,7 @@ def _refuse(scanner: Scanner) -> None:
         if scanner.take(word):
             hint = "give the sharding of an array split over the whole mesh"
             scanner.fail(reason, start, scanner.pos, hint)
-    scanner.fail_here("'devices=', 'replicated' or another HLO sharding", HINT)
+    scanner.fail_here("'devices=', 'replicated' or another HLO sharding")
 
 
 def _large_axes(mesh: Mesh) -> tuple[str, ...]:
@@ -144,7 +148,7 @@ def _read_named(scanner: Scanner, mesh: Mesh, context: Context) -> Reading:
         scanner.fail(
             f"{plural(named.size, 'device')}, but the mesh {mesh} has {mesh.size}", start, scanner.pos, hint
         )
-    scanner.expect(",", HINT)
+    scanner.expect(",")
     open_dims: list[int] = []
     dims: list[list[Digit]]
     sets: dict[str, list[Digit]] = {"replicated": [], "unreduced": [], "manual": []}
@@ -156,7 +160,7 @@ def _read_named(scanner: Scanner, mesh: Mesh, context: Context) -> Reading:
         if all_axes := scanner.take("unreduced", "manual"):
             sets[all_axes] += named.axes.values()
         elif not scanner.take("replicated"):
-            scanner.fail_here("'[', 'replicated', 'unreduced' or 'manual'", HINT)
+            scanner.fail_here("'[', 'replicated', 'unreduced' or 'manual'")
     while scanner.take(","):
         if scanner.peek("metadata"):
             break
@@ -168,67 +172,61 @@ def _read_named(scanner: Scanner, mesh: Mesh, context: Context) -> Reading:
     axes = _axes(named, [*dims, unreduced, manual], mesh)
     used = [axis for dim in axes or () for axis in dim]
     if axes is None or len(set(used)) < len(used):
-        fail_not_whole(scanner, mesh, start, scanner.pos)
+        _fail_not_whole(scanner, mesh, start, scanner.pos)
     *split, pending, inside = axes
     notes = [f"dimension {dim} is open: the compiler may split it further" for dim in open_dims]
     return Reading(
         PartitionSpec(tuple(split), pending),
         open_dims=tuple(open_dims),
         manual=inside,
-        notes=(*notes, *manual_notes(context.named(inside))),
+        notes=(*notes, *_manual_notes(context.named(inside))),
     )
 
 
 def _mesh(scanner: Scanner) -> _NamedMesh:
-    closing = (
-        "]" if scanner.take("mesh[") else ">" if scanner.take("@mesh<") else scanner.fail_here("a mesh", HINT)
-    )
+    closing = "]" if scanner.take("mesh[") else ">" if scanner.take("@mesh<") else scanner.fail_here("a mesh")
     sizes: dict[str, int] = {}
-    while not scanner.take(closing):
+    for _ in scanner.items(closing):
         name = _name(scanner)
-        scanner.expect("=", HINT)
-        size = scanner.integer("the size of the axis", HINT)
+        scanner.expect("=")
+        size = scanner.integer("the size of the axis")
         if name.text in sizes or size < 1 or len(sizes) == MAX_RANK:
             problem = f"axis {quote(name.text, 30)} is named twice or has no devices"
             scanner.fail(problem, name.start, name.stop, "give every axis a name and a size of its own")
         sizes[name.text] = size
-        if not scanner.take(",") and not scanner.peek(closing):
-            scanner.fail_here(f"',' or '{closing}'", HINT)
     axes = dict(zip(sizes, digits_of_sizes(tuple(sizes.values())), strict=True))
     total = math.prod(sizes.values())
     before = scanner.pos
     if not (scanner.take(",") and scanner.take("device_ids")):
         scanner.pos = before
         return _NamedMesh(axes)
-    scanner.expect("=", HINT)
-    scanner.expect("(", HINT)
-    iota = iota_order(scanner) if scanner.peek("[") else None
-    listed = () if iota else tuple(integers(scanner, ""))
-    scanner.expect(")", HINT)
+    scanner.expect("=")
+    scanner.expect("(")
+    iota = _iota_order(scanner) if scanner.peek("[") else None
+    listed = () if iota else tuple(_integers(scanner, ""))
+    scanner.expect(")")
     if (math.prod(iota[0]) if iota else len(listed)) != total or (
         listed and sorted(listed) != list(range(total))
     ):
-        scanner.fail(
-            f"device_ids are not the {plural(total, 'device')} of the mesh", before, scanner.pos, HINT
-        )
+        scanner.fail(f"device_ids are not the {plural(total, 'device')} of the mesh", before, scanner.pos)
     return _NamedMesh(axes, iota, listed or None)
 
 
 def _name(scanner: Scanner) -> Word:
     quoted = scanner.peek("'") or scanner.peek('"')
-    return scanner.string("an axis", HINT) if quoted else scanner.name("an axis", HINT)
+    return scanner.string("an axis") if quoted else scanner.name("an axis")
 
 
 def _dims(scanner: Scanner, named: _NamedMesh, open_dims: list[int]) -> list[list[Digit]]:
     dims: list[list[Digit]] = []
     while not scanner.take("]"):
-        scanner.expect("{", HINT)
+        scanner.expect("{")
         dims.append(_digits(scanner, named))
         if scanner.text[: scanner.pos].endswith("?"):
             open_dims.append(len(dims) - 1)
-        scanner.expect("}", HINT)
+        scanner.expect("}")
         if not scanner.take(",") and not scanner.peek("]"):
-            scanner.fail_here("',' or ']'", HINT)
+            scanner.fail_here("',' or ']'")
         if len(dims) > MAX_RANK:
             scanner.fail(f"more than {MAX_RANK} dimensions", scanner.pos, hint="use fewer dimensions")
     return dims
@@ -246,7 +244,7 @@ def _digits(scanner: Scanner, named: _NamedMesh) -> list[Digit]:
             scanner.fail_unknown(name, tuple(named.axes))
         digits.append(_sub_axis(scanner, axis) if scanner.take(":") else axis)
         if not scanner.take(",") and not scanner.peek("}"):
-            scanner.fail_here("',' or '}'", HINT)
+            scanner.fail_here("',' or '}'")
         if len(digits) > MAX_RANK:
             scanner.fail(f"more than {MAX_RANK} axes", name.start, name.stop, "use fewer axes")
     return digits
@@ -254,26 +252,26 @@ def _digits(scanner: Scanner, named: _NamedMesh) -> list[Digit]:
 
 def _sub_axis(scanner: Scanner, axis: Digit) -> Digit:
     start = scanner.pos
-    scanner.expect("(", HINT)
-    before = scanner.integer("a number", HINT)
-    scanner.expect(")", HINT)
-    size = scanner.integer("a number", HINT)
+    scanner.expect("(")
+    before = scanner.integer("a number")
+    scanner.expect(")")
+    size = scanner.integer("a number")
     if before < 1 or size < 1 or axis.size % (before * size):
-        scanner.fail(f"an axis of size {axis.size} has no such part", start, scanner.pos, HINT)
+        scanner.fail(f"an axis of size {axis.size} has no such part", start, scanner.pos)
     return Digit(size, axis.stride * (axis.size // (before * size)))
 
 
 def _axis_set(scanner: Scanner, named: _NamedMesh) -> tuple[str, list[Digit]]:
     """``unreduced={…}``, ``manual={…}`` or ``replicated={…}``: the word before the sign, and the digits."""
     start = scanner.pos
-    kind = scanner.take("replicated", "unreduced", "manual") or scanner.fail_here("'unreduced='", HINT)
-    scanner.expect("=", HINT)
+    kind = scanner.take("replicated", "unreduced", "manual") or scanner.fail_here("'unreduced='")
+    scanner.expect("=")
     if scanner.take("max", "min"):
         hint = "give an array that is whole or a pending sum"
         scanner.fail("the pending reduction is not a sum", start, scanner.pos, hint)
-    scanner.expect("{", HINT)
+    scanner.expect("{")
     digits = _digits(scanner, named)
-    scanner.expect("}", HINT)
+    scanner.expect("}")
     return kind, digits
 
 
@@ -303,17 +301,16 @@ def _axes(
     return known if len(known) == len(axes) else None
 
 
-HINT = "write an HLO sharding as {devices=[2,4]<=[8]} or {replicated}"
 _SUBGROUPS = ("replicated", "unreduced", "manual", "maximal")
 
 
-def read_tiled(scanner: Scanner, mesh: Mesh, context: Context) -> Reading:
+def _read_tiled(scanner: Scanner, mesh: Mesh, context: Context) -> Reading:
     """Read the text after ``devices=`` as a spec over the mesh; raises as `read_gspmd` does."""
     start = scanner.pos
-    scanner.expect("[", HINT)
-    parts = integers(scanner, "]")
-    iota = iota_order(scanner) if scanner.take("<=") else None
-    listed = integers(scanner, "") if iota is None else []
+    scanner.expect("[")
+    parts = _integers(scanner, "]")
+    iota = _iota_order(scanner) if scanner.take("<=") else None
+    listed = _integers(scanner, "") if iota is None else []
     stop = scanner.pos
     kinds = _subgroup_kinds(scanner)
     dims = len(parts) - len(kinds)
@@ -321,10 +318,10 @@ def read_tiled(scanner: Scanner, mesh: Mesh, context: Context) -> Reading:
     count = math.prod(iota[0]) if iota else len(listed)
     if dims < 0 or len(parts) > MAX_RANK:
         amount = "few" if dims < 0 else "many"
-        scanner.fail(f"too {amount} tile dimensions ({len(parts)})", start, stop, HINT)
+        scanner.fail(f"too {amount} tile dimensions ({len(parts)})", start, stop)
     if count != total:
         product_of = f"{'·'.join(map(str, parts))} = {total}" if len(parts) > 1 else str(total)
-        scanner.fail(f"{product_of} tiles do not fit {plural(count, 'device')}", start, stop, HINT)
+        scanner.fail(f"{product_of} tiles do not fit {plural(count, 'device')}", start, stop)
     if total != mesh.size:
         hint = "give the mesh of the program that this is from"
         scanner.fail(f"{plural(total, 'device')}, but the mesh {mesh} has {mesh.size}", start, stop, hint)
@@ -335,41 +332,41 @@ def read_tiled(scanner: Scanner, mesh: Mesh, context: Context) -> Reading:
     manual = _iota_manual(parts, kinds, iota, mesh) if iota else ()
     found = _iota_axes(parts, kinds, iota, mesh) if iota else _listed_axes(parts, kinds, listed, mesh)
     if found is None or manual is None:
-        fail_not_whole(scanner, mesh, start, stop)
-    return Reading(found, manual=manual, notes=manual_notes(context.named(manual)))
+        _fail_not_whole(scanner, mesh, start, stop)
+    return Reading(found, manual=manual, notes=_manual_notes(context.named(manual)))
 
 
-def manual_notes(axes: Sequence[str]) -> tuple[str, ...]:
+def _manual_notes(axes: Sequence[str]) -> tuple[str, ...]:
     """The note about axes along which the program moves data itself."""
     if not axes:
         return ()
     return (f"manual over {', '.join(axes)}: inside shard_map, each device along it has its own array",)
 
 
-def fail_not_whole(scanner: Scanner, mesh: Mesh, start: int, stop: int) -> NoReturn:
+def _fail_not_whole(scanner: Scanner, mesh: Mesh, start: int, stop: int) -> NoReturn:
     """Fail for devices that no PartitionSpec over `mesh` places like that."""
     hint = "a PartitionSpec splits over whole axes; give the mesh of the program that this is from"
     scanner.fail(f"these devices do not follow whole axes of the mesh {mesh}", start, stop, hint)
 
 
-def integers(scanner: Scanner, closing: str) -> list[int]:
+def _integers(scanner: Scanner, closing: str) -> list[int]:
     """``2,4`` up to `closing`, which is passed, or as far as it goes."""
-    numbers = [scanner.integer("a number", HINT)]
+    numbers = [scanner.integer("a number")]
     while scanner.take(","):
-        numbers.append(scanner.integer("a number", HINT))
+        numbers.append(scanner.integer("a number"))
     if closing:
-        scanner.expect(closing, HINT)
+        scanner.expect(closing)
     return numbers
 
 
-def iota_order(scanner: Scanner) -> tuple[list[int], list[int]]:
+def _iota_order(scanner: Scanner) -> tuple[list[int], list[int]]:
     """``[2,4]T(1,0)``: the dimensions of the shortest equal iota, and their permutation."""
     start = scanner.pos
-    scanner.expect("[", HINT)
-    reshape = integers(scanner, "]")
-    perm = integers(scanner, ")") if scanner.take("T(") else list(range(len(reshape)))
+    scanner.expect("[")
+    reshape = _integers(scanner, "]")
+    perm = _integers(scanner, ")") if scanner.take("T(") else list(range(len(reshape)))
     if len(reshape) > MAX_RANK or sorted(perm) != list(range(len(reshape))) or 0 in reshape:
-        scanner.fail("this iota is not a permutation of the devices", start, scanner.pos, HINT)
+        scanner.fail("this iota is not a permutation of the devices", start, scanner.pos)
     return shortest_iota(reshape, perm)
 
 
@@ -379,7 +376,7 @@ def _subgroup_kinds(scanner: Scanner) -> list[str]:
     kinds: list[str] = []
     if scanner.take("last_tile_dims={"):
         while not scanner.take("}"):
-            kinds.append(scanner.take(*_SUBGROUPS) or scanner.fail_here(" or ".join(_SUBGROUPS), HINT))
+            kinds.append(scanner.take(*_SUBGROUPS) or scanner.fail_here(" or ".join(_SUBGROUPS)))
             scanner.take(",")
     return kinds
 

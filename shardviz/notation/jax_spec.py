@@ -76,7 +76,7 @@ def _partition_spec(scanner: Scanner, axis_names: Sequence[str] | None, rank: in
     unreduced: list[Word] = []
     open_dims: list[int] = []
     notes: list[str] = []
-    while not scanner.take(")"):
+    for _ in scanner.items(")", _HINT):
         scanner.skip()
         start = scanner.pos
         if scanner.take("unreduced_kind"):
@@ -97,8 +97,6 @@ def _partition_spec(scanner: Scanner, axis_names: Sequence[str] | None, rank: in
             dims.append(_entry(scanner))
             if unreduced:
                 scanner.fail("an entry follows unreduced=", start, hint=_HINT)
-        if not scanner.take(",") and not scanner.peek(")"):
-            scanner.fail_here("',' or ')'", _HINT)
     dims += [[] for _ in range((rank or 0) - len(dims))]
     spec = scanner.spec(dims, unreduced, axis_names)
     return Reading(spec, open_dims=tuple(open_dims), notes=tuple(notes))
@@ -138,12 +136,7 @@ def _set(scanner: Scanner) -> list[Word]:
 
 
 def _strings(scanner: Scanner, closing: str) -> list[Word]:
-    axes: list[Word] = []
-    while not scanner.take(closing):
-        axes.append(scanner.string("an axis in quotes", _HINT))
-        if not scanner.take(",") and not scanner.peek(closing):
-            scanner.fail_here(f"',' or '{closing}'", _HINT)
-    return axes
+    return [scanner.string("an axis in quotes", _HINT) for _ in scanner.items(closing, _HINT)]
 
 
 def _kind(scanner: Scanner) -> None:

@@ -26,50 +26,48 @@ def parse_mesh(text: str, device_order: str | None = None) -> Mesh:
     Raises `NotationError` for text of another form, a size below 1 and an axis named twice, and
     `QuestionError` for more devices than any question needs.
     """
-    scanner = Scanner(text)
+    scanner = Scanner(text, _HINT)
     if scanner.at_end:
-        scanner.fail("there is no mesh axis", 0, hint=_HINT)
+        scanner.fail("there is no mesh axis", 0)
     sizes: dict[str, int] = {}
     if scanner.take("AbstractMesh(", "Mesh("):
         _printed_axes(scanner, sizes)
     else:
         while not scanner.at_end:
-            name = scanner.name("an axis name", _HINT)
-            scanner.expect("=", _HINT)
+            name = scanner.name("an axis name")
+            scanner.expect("=")
             _add(scanner, sizes, name)
-            scanner.separate("another axis", _HINT)
+            scanner.separate("another axis")
     if not sizes:
-        scanner.fail("there is no mesh axis", 0, len(text), _HINT)
+        scanner.fail("there is no mesh axis", 0, len(text))
     mesh = Mesh(tuple(sizes), tuple(sizes.values()))
     return mesh if device_order is None else with_device_order(mesh, device_order)
 
 
 def _printed_axes(scanner: Scanner, sizes: dict[str, int]) -> None:
     """``'X': 2, 'Y': 4, axis_types=(Auto, Auto))``, the types passed over."""
-    while not scanner.take(")"):
+    for _ in scanner.items(")"):
         if scanner.take("axis_types"):
-            scanner.expect("=", _HINT)
-            scanner.expect("(", _HINT)
+            scanner.expect("=")
+            scanner.expect("(")
             while not scanner.take(")"):
-                scanner.name("an axis type", _HINT)
+                scanner.name("an axis type")
                 scanner.take(",")
         else:
-            name = scanner.string("an axis name in quotes", _HINT)
+            name = scanner.string("an axis name in quotes")
             if not is_axis_name(name.text):
                 hint = "use letters, digits and _, starting with a letter"
                 scanner.fail(f"{quote(name.text, 30)} is not an axis name", name.start, name.stop, hint)
-            scanner.expect(":", _HINT)
+            scanner.expect(":")
             _add(scanner, sizes, name)
-        if not scanner.take(",") and not scanner.peek(")"):
-            scanner.fail_here("',' or ')'", _HINT)
-    scanner.expect_end(_HINT)
+    scanner.expect_end()
 
 
 def _add(scanner: Scanner, sizes: dict[str, int], name: Word) -> None:
     scanner.skip()
     start = scanner.pos
     negative = scanner.take("-")
-    size = scanner.integer(f"the size of mesh axis {name.text[:30]}", _HINT)
+    size = scanner.integer(f"the size of mesh axis {name.text[:30]}")
     if negative or size < 1:
         problem = f"mesh axis {name.text[:30]} has the size {negative}{size}"
         scanner.fail(problem, start, scanner.pos, "an axis has a size of 1 or more")
@@ -116,19 +114,19 @@ def parse_axes(text: str, mesh: Mesh) -> tuple[str, ...]:
 
     Raises `NotationError` for text of another form, none at all, an unknown axis and one named twice.
     """
-    scanner = Scanner(text)
+    scanner = Scanner(text, _AXES_HINT)
     axes: list[str] = []
     while not scanner.at_end:
-        word = scanner.name("an axis name", _AXES_HINT)
+        word = scanner.name("an axis name")
         if word.text not in mesh.axis_names:
             scanner.fail_unknown(word, mesh.axis_names)
         if word.text in axes:
             problem = f"mesh axis {quote(word.text, 30)} is named twice, again"
             scanner.fail(problem, word.start, word.stop, "name every axis once")
         axes.append(word.text)
-        scanner.separate("another axis", _AXES_HINT)
+        scanner.separate("another axis")
     if not axes:
-        scanner.fail("there is no mesh axis", 0, len(text), _AXES_HINT)
+        scanner.fail("there is no mesh axis", 0, len(text))
     return tuple(axes)
 
 

@@ -1,4 +1,11 @@
-"""Numbers of an array as a user types them: ``3,9,5,2``, ``[0.5 -1e3 inf]``, ``true,false``, ``1+2j``."""
+"""Numbers as a user types them.
+
+Of an array, ``3,9,5,2``, ``[0.5 -1e3 inf]``, ``true,false``, ``1+2j``; sizes of dimensions,
+``b=8,d=2k,f=8Ki``, and ``...=4x8`` for those of an ellipsis; shapes, ``16384x16384``; the devices that send
+to each other, ``(0,1),(1,2)`` or ``0->1,1->2``; and the rows that each sends to each, ``1,2;0,3``.
+
+The prefixes are those of SI and IEC 80000-13: ``2k`` is 2,000, ``4Ki`` is 4,096, ``1M`` is 1,000,000.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +54,7 @@ def parse_numbers(text: str) -> Numbers:
     Raises `NotationError` for what is not a number, for none at all, for brackets within brackets, and for
     truth values among numbers.
     """
-    scanner = Scanner(text)
+    scanner = Scanner(text, _NUMBERS_HINT)
     closing = "]" if scanner.take("[") else ""
     texts: list[str] = []
     kinds: set[str] = set()
@@ -65,18 +72,18 @@ def parse_numbers(text: str) -> Numbers:
         if len(texts) > MAX_NUMBERS:
             scanner.fail(f"more than {MAX_NUMBERS:,} numbers", word.start, word.stop, "use a smaller array")
         if not (closing and scanner.peek(closing)):
-            scanner.separate("another number", _NUMBERS_HINT)
+            scanner.separate("another number")
     if closing:
-        scanner.expect(closing, _NUMBERS_HINT)
-        scanner.expect_end(_NUMBERS_HINT)
+        scanner.expect(closing)
+        scanner.expect_end()
     if not texts:
-        scanner.fail("there is no number", 0, len(text), _NUMBERS_HINT)
+        scanner.fail("there is no number", 0, len(text))
     return Numbers(tuple(texts), max(kinds, key=KINDS.index))
 
 
 def _number(scanner: Scanner) -> tuple[Word, str]:
     scanner.skip()
-    piece = scanner.match(_PIECE) or scanner.fail_here("a number", _NUMBERS_HINT)
+    piece = scanner.match(_PIECE) or scanner.fail_here("a number")
     if piece.text in "[]":
         hint = "write the numbers in one row; --shape says the array's shape"
         scanner.fail("a bracket stands among the numbers", piece.start, piece.stop, hint)
@@ -86,7 +93,7 @@ def _number(scanner: Scanner) -> tuple[Word, str]:
     for pattern, kind in ((_TRUTH, "bool"), (_WHOLE, "int"), (_NUMBER, "float"), (_COMPLEX, "complex")):
         if pattern.fullmatch(piece.text):
             return piece, kind
-    return scanner.fail(f"{quote(piece.text, 30)} is not a number", piece.start, piece.stop, _NUMBERS_HINT)
+    return scanner.fail(f"{quote(piece.text, 30)} is not a number", piece.start, piece.stop)
 
 
 _SIZES_HINT = "write each dimension and its size: b=8,d=2048,f=8192"
@@ -100,12 +107,12 @@ def parse_sizes(text: str) -> dict[str, int]:
     The dimensions of an ellipsis are named ``...0``, ``...1``, … as in `Einsum`. Empty text gives no
     sizes. Raises `NotationError` for text of another form and a dimension given twice.
     """
-    scanner = Scanner(text)
+    scanner = Scanner(text, _SIZES_HINT)
     sizes: dict[str, int] = {}
     while not scanner.at_end:
         start = scanner.pos
         if scanner.take("..."):
-            scanner.expect("=", _SIZES_HINT)
+            scanner.expect("=")
             found = [_size(scanner, "...")]
             while scanner.take("x", "×"):
                 found.append(_size(scanner, "..."))
@@ -113,15 +120,15 @@ def parse_sizes(text: str) -> dict[str, int]:
                 scanner.fail(f"more than {MAX_RANK} dimensions", start, scanner.pos, "use fewer dimensions")
             given = dict(zip(ellipsis_dims(len(found)), found, strict=True))
         else:
-            name = scanner.name("a dimension", _SIZES_HINT).text
-            scanner.expect("=", _SIZES_HINT)
+            name = scanner.name("a dimension").text
+            scanner.expect("=")
             given = {name: _size(scanner, name)}
         repeated = next((name for name in given if name in sizes), None)
         if repeated is not None:
             problem = f"dimension {quote(repeated, 30)} is given twice, again"
             scanner.fail(problem, start, scanner.pos, "give every dimension one size")
         sizes |= given
-        scanner.separate("another dimension", _SIZES_HINT)
+        scanner.separate("another dimension")
     return sizes
 
 
@@ -129,7 +136,7 @@ def _size(scanner: Scanner, name: str) -> int:
     scanner.skip()
     start = scanner.pos
     negative = scanner.take("-")
-    size = scanner.integer(f"the size of {quote(name, 30)}", _SIZES_HINT)
+    size = scanner.integer(f"the size of {quote(name, 30)}")
     if prefix := scanner.match(_PREFIX):
         size *= _PREFIXES[prefix.text]
     if negative:
@@ -175,7 +182,7 @@ def parse_permutation(text: str, group_size: int) -> tuple[tuple[int, int], ...]
     Raises `NotationError` for text of another form, a member that the group does not have, and one that
     sends or receives twice.
     """
-    scanner = Scanner(text)
+    scanner = Scanner(text, _PERMUTATION_HINT)
     closing = "]" if scanner.take("[") else ""
     pairs: list[tuple[int, int]] = []
     seen: tuple[set[int], set[int]] = (set(), set())
@@ -194,10 +201,10 @@ def parse_permutation(text: str, group_size: int) -> tuple[tuple[int, int], ...]
             members.add(member)
         pairs.append((int(pair[0].text), int(pair[1].text)))
         if not (closing and scanner.peek(closing)):
-            scanner.separate("another pair", _PERMUTATION_HINT)
+            scanner.separate("another pair")
     if closing:
-        scanner.expect(closing, _PERMUTATION_HINT)
-        scanner.expect_end(_PERMUTATION_HINT)
+        scanner.expect(closing)
+        scanner.expect_end()
     elif not pairs:
         scanner.fail("there is no pair", 0, len(text), f"{_PERMUTATION_HINT}; [] sends nothing")
     return tuple(pairs)
@@ -205,16 +212,16 @@ def parse_permutation(text: str, group_size: int) -> tuple[tuple[int, int], ...]
 
 def _pair(scanner: Scanner) -> tuple[Word, Word]:
     if scanner.take("("):
-        source = scanner.whole("a source", _PERMUTATION_HINT)
-        scanner.expect(",", _PERMUTATION_HINT)
-        target = scanner.whole("a destination", _PERMUTATION_HINT)
+        source = scanner.whole("a source")
+        scanner.expect(",")
+        target = scanner.whole("a destination")
         scanner.take(",")
-        scanner.expect(")", _PERMUTATION_HINT)
+        scanner.expect(")")
         return source, target
-    source = scanner.whole("a pair", _PERMUTATION_HINT)
+    source = scanner.whole("a pair")
     if not scanner.take("->", "→"):
-        scanner.fail_here(f"{quote('->')} after {quote(source.text, 20)}", _PERMUTATION_HINT)
-    return source, scanner.whole("a destination", _PERMUTATION_HINT)
+        scanner.fail_here(f"{quote('->')} after {quote(source.text, 20)}")
+    return source, scanner.whole("a destination")
 
 
 _ROWS_HINT = "write a line for each sender with ; between them: 1,2;0,3"
@@ -225,9 +232,9 @@ def parse_send_sizes(text: str, group_size: int) -> tuple[tuple[int, ...], ...]:
 
     Raises `NotationError` for text of another form and for another number of rows or of numbers in one.
     """
-    scanner = Scanner(text)
+    scanner = Scanner(text, _ROWS_HINT)
     if scanner.at_end:
-        scanner.fail("there is no line of numbers", 0, len(text), _ROWS_HINT)
+        scanner.fail("there is no line of numbers", 0, len(text))
     rows: list[tuple[int, ...]] = []
     while True:
         scanner.skip()
@@ -238,10 +245,10 @@ def parse_send_sizes(text: str, group_size: int) -> tuple[tuple[int, ...], ...]:
             scanner.fail(problem, start, scanner.pos, "write as many lines as there are devices")
         if not scanner.take(";"):
             break
-    scanner.expect_end(_ROWS_HINT)
+    scanner.expect_end()
     if len(rows) < group_size:
         problem = f"only {len(rows):,} of {group_size:,} lines"
-        scanner.fail(problem, 0, len(text), _ROWS_HINT)
+        scanner.fail(problem, 0, len(text))
     return tuple(rows)
 
 
@@ -252,9 +259,9 @@ def _line(scanner: Scanner, group_size: int) -> tuple[int, ...]:
     while not scanner.at_end and not scanner.peek(";"):
         if scanner.peek("-"):
             scanner.fail("a negative number of rows", scanner.pos, scanner.pos + 1, "send 0 rows or more")
-        sizes.append(scanner.integer("a number of rows", _ROWS_HINT))
+        sizes.append(scanner.integer("a number of rows"))
         if not scanner.peek(";"):
-            scanner.separate("another number", _ROWS_HINT)
+            scanner.separate("another number")
         if len(sizes) > group_size:
             break
     if len(sizes) != group_size:

@@ -1,4 +1,10 @@
-"""The sharding that a notation states of one array, and the context that it is read in."""
+"""The sharding that a notation states of one array, and the context that it is read in: a mesh, which may be
+refined.
+
+Shardy and HLO name parts of mesh axes: ``"Y":(2)4`` is the part of size 4 below 2 parts of Y. A mesh is
+refined so that each part is an axis of its own; what is read over it is written in parts of the given mesh
+again.
+"""
 
 from __future__ import annotations
 

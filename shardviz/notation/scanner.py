@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, NoReturn
 
 from shardviz.errors import NotationError, quote
@@ -39,18 +39,19 @@ class Scanner:
     """Reads `text` from left to right; `pos` is the next character.
 
     Methods that look for something skip spaces before it. Every failure is a `NotationError` at a place; a
-    text of more than `MAX_TEXT` characters is one at once.
+    text of more than `MAX_TEXT` characters is one at once. `hint` is that of failures that have no other.
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, hint: str = "") -> None:
         self.text = text
+        self.hint = hint
         self.pos = 0
         if len(text) > MAX_TEXT:
             hint = f"write at most {MAX_TEXT:,} characters"
             self.fail(f"{len(text):,} characters are too many, the first too many", MAX_TEXT, hint=hint)
 
     def fail(self, problem: str, start: int, stop: int | None = None, hint: str = "") -> NoReturn:
-        raise NotationError(problem, self.text, start, stop, hint)
+        raise NotationError(problem, self.text, start, stop, hint or self.hint)
 
     def fail_here(self, expected: str, hint: str = "") -> NoReturn:
         """Fail at the next word: ``expected ')' but found 'x'``."""
@@ -101,6 +102,22 @@ class Scanner:
                 self.fail_here(next_item, hint)
         elif not (apart or self.at_end):
             self.fail_here("',' or a space", hint)
+
+    def items(self, closing: str, hint: str = "", last_comma: bool = True) -> Iterator[None]:
+        """Take a turn for each item of a list, pass the commas and the closing bracket.
+
+        Where `last_comma`, one may stand behind the last item, too.
+        """
+        if self.take(closing):
+            return
+        while True:
+            yield
+            if self.take(closing):
+                return
+            if not self.take(","):
+                self.fail_here(f"',' or {quote(closing)}", hint)
+            if last_comma and self.take(closing):
+                return
 
     def match(self, pattern: re.Pattern[str]) -> Word | None:
         """Pass a match of `pattern` that begins right here, without skipping spaces."""

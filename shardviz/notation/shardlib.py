@@ -21,20 +21,20 @@ def read_shardlib(text: str, context: Context) -> Reading:
 
     Raises `NotationError` for text of another form, an unknown axis and an axis used twice.
     """
-    scanner = Scanner(text)
+    scanner = Scanner(text, _HINT)
     if scanner.at_end:
-        scanner.fail("there is no dimension", 0, hint=_HINT)
+        scanner.fail("there is no dimension", 0)
     words: list[Word] = []
     dims: list[list[Word]] = []
     while not scanner.at_end:
-        words.append(scanner.match(_DIM) or scanner.fail_here("a dimension", _HINT))
+        words.append(scanner.match(_DIM) or scanner.fail_here("a dimension"))
         axes: list[Word] = []
         while scanner.text.startswith("/", scanner.pos):
             scanner.pos += 1
-            axes.append(scanner.name("a mesh axis", _HINT))
+            axes.append(scanner.name("a mesh axis"))
         dims.append(axes)
         if scanner.pos < len(text) and not text[scanner.pos].isspace():
-            scanner.fail_here("'/' or a space", _HINT)
+            scanner.fail_here("'/' or a space")
     context.check_rank(scanner, len(dims))
     spec = scanner.spec(dims, (), context.axis_names)
     shape = tuple(scanner.to_int(word) for word in words if word.text[0].isdigit())

@@ -24,33 +24,31 @@ def read_shardy(text: str, context: Context) -> Reading:
     Raises `NotationError` for text of another form, an unknown axis, an axis used twice, parts of axes,
     pending reductions other than sums, and an inline mesh that differs from the one of `context`.
     """
-    scanner = Scanner(text)
+    scanner = Scanner(text, _HINT)
     if scanner.take("sdy.sharding"):
-        scanner.expect("=", _HINT)
+        scanner.expect("=")
     scanner.take("#sdy.sharding")
-    scanner.expect("<", _HINT)
+    scanner.expect("<")
     notes: list[str] = []
     if not scanner.take("@"):
         notes += _inline_mesh(scanner, context)
     elif scanner.peek('"'):
-        scanner.string("a mesh", _HINT)
+        scanner.string("a mesh")
     else:
-        scanner.name("a mesh", _HINT)
-    scanner.expect(",", _HINT)
-    scanner.expect("[", _HINT)
+        scanner.name("a mesh")
+    scanner.expect(",")
+    scanner.expect("[")
     dims: list[list[Word]] = []
     open_dims: list[int] = []
-    while not scanner.take("]"):
+    for _ in scanner.items("]"):
         axes, is_open = _dim(scanner, len(dims), context, notes)
         open_dims += [len(dims)] if is_open else []
         dims.append(axes)
-        if not scanner.take(",") and not scanner.peek("]"):
-            scanner.fail_here("',' or ']'", _HINT)
     unreduced: list[Word] = []
     while scanner.take(","):
         unreduced += _axis_set(scanner, context, notes)
-    scanner.expect(">", _HINT)
-    scanner.expect_end(_HINT)
+    scanner.expect(">")
+    scanner.expect_end()
     context.check_rank(scanner, len(dims))
     spec = scanner.spec(dims, unreduced, context.axis_names)
     return Reading(spec, open_dims=tuple(open_dims), notes=tuple(notes))
@@ -79,24 +77,22 @@ def _inline_mesh(scanner: Scanner, context: Context) -> list[str]:
     """``mesh<["X"=2, "Y"=4]>``, which must agree with the known mesh; a note where it orders its devices."""
     scanner.skip()
     start = scanner.pos
-    scanner.expect("mesh<", _HINT)
-    scanner.expect("[", _HINT)
+    scanner.expect("mesh<")
+    scanner.expect("[")
     sizes: list[tuple[str, int]] = []
-    while not scanner.take("]"):
-        name = scanner.string("an axis in quotes", _HINT)
-        scanner.expect("=", _HINT)
-        sizes.append((name.text, scanner.integer("the size of the axis", _HINT)))
-        if not scanner.take(",") and not scanner.peek("]"):
-            scanner.fail_here("',' or ']'", _HINT)
+    for _ in scanner.items("]"):
+        name = scanner.string("an axis in quotes")
+        scanner.expect("=")
+        sizes.append((name.text, scanner.integer("the size of the axis")))
     ordered: list[int] = []
     if scanner.take(","):
-        scanner.expect("device_ids", _HINT)
-        scanner.expect("=", _HINT)
-        scanner.expect("[", _HINT)
+        scanner.expect("device_ids")
+        scanner.expect("=")
+        scanner.expect("[")
         while not scanner.take("]"):
-            ordered.append(scanner.integer("a device", _HINT))
+            ordered.append(scanner.integer("a device"))
             scanner.take(",")
-    scanner.expect(">", _HINT)
+    scanner.expect(">")
     given = context.given_mesh
     if given is not None and sizes != list(given.shape.items()):
         hint = f"give the mesh that the text has, not {given}"
@@ -108,7 +104,7 @@ def _inline_mesh(scanner: Scanner, context: Context) -> list[str]:
 
 def _dim(scanner: Scanner, dim: int, context: Context, notes: list[str]) -> tuple[list[Word], bool]:
     """``{"X", "Y", ?}p1``: the axes, and whether the compiler may add to them."""
-    scanner.expect("{", _HINT)
+    scanner.expect("{")
     axes, is_open = _axes(scanner, context, f"dimension {dim}", notes)
     scanner.skip()
     priority = scanner.match(_PRIORITY)
@@ -119,20 +115,18 @@ def _dim(scanner: Scanner, dim: int, context: Context, notes: list[str]) -> tupl
 
 def _axes(scanner: Scanner, context: Context, what: str, notes: list[str]) -> tuple[list[Word], bool]:
     axes: list[Word] = []
-    while not scanner.take("}"):
+    for _ in scanner.items("}"):
         if scanner.take("?"):
             notes.append(f"{what} is open: the compiler may split it further")
-            scanner.expect("}", _HINT)
+            scanner.expect("}")
             return axes, True
         axes += _axis(scanner, context)
-        if not scanner.take(",") and not scanner.peek("}"):
-            scanner.fail_here("',' or '}'", _HINT)
     return axes, False
 
 
 def _axis(scanner: Scanner, context: Context) -> list[Word]:
     """``"Y"`` or ``"Y":(1)2``: the axes that make it in a mesh that is refined for parts of axes."""
-    axis = scanner.string("an axis in quotes", _HINT)
+    axis = scanner.string("an axis in quotes")
     has_part = scanner.take(":")
     refined = context.refined
     if refined is None or axis.text not in refined.given.axis_names:
@@ -144,13 +138,13 @@ def _axis(scanner: Scanner, context: Context) -> list[Word]:
         return [axis]
     if not has_part:
         return [axis._replace(text=name) for name in refined.axes_of(axis.text)]
-    scanner.expect("(", _HINT)
-    above = scanner.integer("a number", _HINT)
-    scanner.expect(")", _HINT)
-    names = refined.axes_of(axis.text, above, scanner.integer("a number", _HINT))
+    scanner.expect("(")
+    above = scanner.integer("a number")
+    scanner.expect(")")
+    names = refined.axes_of(axis.text, above, scanner.integer("a number"))
     if not names:
         size = refined.given.axis_size(axis.text)
-        scanner.fail(f"an axis of size {size} has no such part", axis.start - 1, scanner.pos, _HINT)
+        scanner.fail(f"an axis of size {size} has no such part", axis.start - 1, scanner.pos)
     return [axis._replace(text=name) for name in names]
 
 
@@ -158,13 +152,13 @@ def _axis_set(scanner: Scanner, context: Context, notes: list[str]) -> list[Word
     """``unreduced={…}`` gives its axes, ``replicated={…}`` a note."""
     scanner.skip()
     start = scanner.pos
-    kind = scanner.take("replicated", "unreduced") or scanner.fail_here("'unreduced='", _HINT)
-    scanner.expect("=", _HINT)
+    kind = scanner.take("replicated", "unreduced") or scanner.fail_here("'unreduced='")
+    scanner.expect("=")
     if reduction := scanner.take("max", "min"):
         problem = f"the pending reduction is a {reduction}"
         scanner.fail(problem, start, scanner.pos, "shardviz models partial sums only")
     scanner.take("sum")
-    scanner.expect("{", _HINT)
+    scanner.expect("{")
     axes, _ = _axes(scanner, context, f"{kind} axes", notes)
     if kind == "replicated":
         listed = ", ".join(context.named([axis.text for axis in axes]))

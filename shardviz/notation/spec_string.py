@@ -63,16 +63,16 @@ def parse_specs(
 
     Raises `NotationError` for text of another form, an unknown axis, and an axis used twice in one array.
     """
-    scanner = Scanner(text)
+    scanner = Scanner(text, _HINT)
     if scanner.at_end:
-        scanner.fail("there is no spec", 0, hint=_HINT)
+        scanner.fail("there is no spec", 0)
     known = iter(ranks)
     parts = [_part(scanner, axis_names, next(known, ()), first=True)]
     while scanner.take(";"):
         parts.append(_part(scanner, axis_names, next(known, ()), first=False))
         if len(parts) > MAX_PARTS:
             scanner.fail(f"more than {MAX_PARTS} parts", scanner.pos, hint="use a shorter chain")
-    scanner.expect_end(_HINT)
+    scanner.expect_end()
     return tuple(parts)
 
 
@@ -95,9 +95,9 @@ def write_specs(parts: Sequence[SpecPart]) -> str:
 
 def read_spec_string(text: str, context: Context) -> Reading:
     """Read the spec string of one array; raises `NotationError` as `parse_specs` does, and for several."""
-    scanner = Scanner(text)
+    scanner = Scanner(text, _HINT)
     if scanner.at_end:
-        scanner.fail("there is no spec", 0, hint=_HINT)
+        scanner.fail("there is no spec", 0)
     spec = _operand(scanner, context.axis_names, context.rank)
     scanner.expect_end("give the spec of one array, as in X_ or 'data _'")
     if spec is None:
@@ -136,13 +136,13 @@ def _part(scanner: Scanner, axis_names: Sequence[str] | None, ranks: Sequence[in
         if len(operands) > MAX_RANK:
             scanner.fail(f"more than {MAX_RANK} operands", scanner.pos, hint="use one or two operands")
     if closing:
-        scanner.expect(closing, _HINT)
+        scanner.expect(closing)
         if scanner.peek(","):
             scanner.fail("the list of operands has ended", scanner.pos, hint=_RESULT_HINT)
     rank = ranks[-1] if ranks else None
     result = _operand(scanner, axis_names, rank) if scanner.take("->") else None
     if not (scanner.at_end or scanner.peek(";")):
-        scanner.fail_here("the end of a spec", _HINT)
+        scanner.fail_here("the end of a spec")
     return SpecPart(tuple(operands), result)
 
 
@@ -206,7 +206,7 @@ def _dims(scanner: Scanner, body: Word, axis_names: Sequence[str] | None) -> lis
     pos, stop = start, start + len(stripped)
     while pos < stop:
         if len(dims) > MAX_RANK:
-            scanner.fail(f"a spec of more than {MAX_RANK} dimensions is too long", pos, stop, _HINT)
+            scanner.fail(f"a spec of more than {MAX_RANK} dimensions is too long", pos, stop)
         char = scanner.text[pos]
         if char.isspace():
             pos += 1
@@ -248,7 +248,7 @@ def _axes_of_one_dim(
         return [whole]
     words = inside.text.split()
     if not words:
-        scanner.fail("nothing stands between '(' and ')'", inside.start - 1, inside.stop + 1, _HINT)
+        scanner.fail("nothing stands between '(' and ')'", inside.start - 1, inside.stop + 1)
     lone = inside.text == words[0]
     if lone and axis_names is not None and all(letter in axis_names for letter in words[0]):
         spaced = False
@@ -259,7 +259,7 @@ def _axes_of_one_dim(
             pos += 1
             continue
         if len(axes) > MAX_RANK:
-            scanner.fail(f"more than {MAX_RANK} axes on one dimension", pos, inside.stop, _HINT)
+            scanner.fail(f"more than {MAX_RANK} axes on one dimension", pos, inside.stop)
         axes.append(_word(scanner, pos, inside.stop, spaced))
         pos = axes[-1].stop
     return axes
@@ -271,7 +271,7 @@ def _word(scanner: Scanner, pos: int, stop: int, spaced: bool) -> Word:
     token = match.group() if match else ""
     if not (token[:1].isascii() and token[:1].isalpha()):
         scanner.pos = pos
-        scanner.fail_here("an axis, '_' or '('", _HINT)
+        scanner.fail_here("an axis, '_' or '('")
     text = token if spaced else token[0]
     return Word(text, pos, pos + len(text))
 

@@ -28,21 +28,19 @@ def read_typeof(text: str, context: Context) -> Reading:
     of another form, an unknown dtype or axis, an axis used twice, and varying axes (``{V:Y}``), which belong
     to one device's piece and not to the array.
     """
-    scanner = Scanner(text)
+    scanner = Scanner(text, _HINT)
     scanner.take("~")
     dtype = _dtype(scanner)
     scanner.match(_MEMORY)
-    scanner.expect("[", _HINT)
+    scanner.expect("[")
     sizes: list[Word] = []
     dims: list[list[Word]] = []
-    while not scanner.take("]"):
-        if sizes and not scanner.take(","):
-            scanner.fail_here("',' or ']'", _HINT)
+    for _ in scanner.items("]", last_comma=False):
         scanner.skip()
-        sizes.append(scanner.match(_SIZE) or scanner.fail_here("a size", _HINT))
+        sizes.append(scanner.match(_SIZE) or scanner.fail_here("a size"))
         dims.append(_axes(scanner) if scanner.take("@") else [])
     unreduced, notes = _suffix(scanner)
-    scanner.expect_end(_HINT)
+    scanner.expect_end()
     context.check_rank(scanner, len(dims))
     spec = scanner.spec(dims, unreduced, context.axis_names)
     numbers = [scanner.to_int(size) if size.text[0].isdigit() else None for size in sizes]
@@ -78,7 +76,7 @@ def short_dtype(dtype: str) -> str:
 
 def _dtype(scanner: Scanner) -> str:
     scanner.skip()
-    word = scanner.match(_DTYPE) or scanner.fail_here("a dtype", _HINT)
+    word = scanner.match(_DTYPE) or scanner.fail_here("a dtype")
     try:
         return canonical_dtype(word.text)
     except QuestionError as error:
@@ -88,12 +86,12 @@ def _dtype(scanner: Scanner) -> str:
 def _axes(scanner: Scanner) -> list[Word]:
     """``X`` or ``(X,Y)``."""
     if not scanner.take("("):
-        return [scanner.name("a mesh axis", _HINT)]
-    axes = [scanner.name("a mesh axis", _HINT)]
+        return [scanner.name("a mesh axis")]
+    axes = [scanner.name("a mesh axis")]
     while not scanner.take(")"):
         if not scanner.take(","):
-            scanner.fail_here("',' or ')'", _HINT)
-        axes.append(scanner.name("a mesh axis", _HINT))
+            scanner.fail_here("',' or ')'")
+        axes.append(scanner.name("a mesh axis"))
     return axes
 
 
@@ -103,7 +101,7 @@ def _suffix(scanner: Scanner) -> tuple[list[Word], tuple[str, ...]]:
     notes: list[str] = []
     if not scanner.take("{"):
         return unreduced, ()
-    while not scanner.take("}"):
+    for _ in scanner.items("}"):
         scanner.skip()
         start = scanner.pos
         kind = scanner.take("U:", "R:")
@@ -111,15 +109,13 @@ def _suffix(scanner: Scanner) -> tuple[list[Word], tuple[str, ...]]:
             if scanner.take("V:"):
                 hint = "give the type of the whole array, outside shard_map"
                 scanner.fail("varying axes say nothing of the whole array", start, scanner.pos, hint)
-            scanner.fail_here("'U:' or 'R:'", _HINT)
+            scanner.fail_here("'U:' or 'R:'")
         axes = _axes(scanner)
         if kind == "U:":
             unreduced += axes
         else:
             listed = ", ".join(axis.text for axis in axes)
             notes.append(f"reduced over {listed}: whole on every device, and its gradient is unreduced")
-        if not scanner.take(",") and not scanner.peek("}"):
-            scanner.fail_here("',' or '}'", _HINT)
     return unreduced, tuple(notes)
 
 

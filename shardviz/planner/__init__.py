@@ -1,4 +1,4 @@
-"""From a question to the plan that a textbook would give, with the reason of every step.
+"""The plan that a textbook would give for a problem, with the reason of every step.
 
 Standard library only.
 """

@@ -13,15 +13,14 @@ that leaves first operands (usually the activations) in place.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 
 from shardviz.errors import QuestionError
-from shardviz.planner.moves import ReshardMove, State, spec_of, state_of
 from shardviz.planner.plan import Plan, Step
 from shardviz.planner.problem import Contraction, Problem
 from shardviz.planner.reasons import EinsumChoice, explain_einsum, explain_moves
-from shardviz.planner.reshard import PathCost, Reshards
+from shardviz.planner.reshard import PathCost, ReshardMove, Reshards, State, spec_of, state_of, with_axes
 from shardviz.planner.work_split import ResultRequest, WorkSplit, case_of, work_splits
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, array_bytes
 
@@ -35,10 +34,10 @@ Key = tuple[int, int, int, int, int]
 
 @dataclass(frozen=True)
 class ChainStep:
-    """One part of a chain as planned: the moves of each operand, the sharing, and the moves of the result to
-    each state that it must pass through."""
+    """One part of a chain as planned: how its work is split, the moves of each operand, those of the
+    result to each state that it must pass through, and the operands' states before any step."""
 
-    sharing: WorkSplit
+    work_split: WorkSplit
     operand_moves: tuple[tuple[ReshardMove, ...], ...]
     result_moves: tuple[tuple[ReshardMove, ...], ...]
     starts: tuple[State, ...]
@@ -52,15 +51,12 @@ class PartialPlan:
     chain: tuple[ChainStep, ...]
 
 
-@dataclass
 class Planner:
     """Plans problems on one mesh; remembers reshardings, so that similar problems are planned quickly."""
 
-    mesh: Mesh
-    _reshards: Reshards = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._reshards = Reshards(self.mesh.shape)
+    def __init__(self, mesh: Mesh) -> None:
+        self.mesh = mesh
+        self._reshards = Reshards(mesh.shape)
 
     def plan(self, problem: Problem) -> Plan:
         """The plan. Raises `QuestionError` when the result cannot be left unreduced as asked."""
@@ -90,54 +86,57 @@ class Planner:
             start if start is not None and place == 0 else state_of(operand.decided_spec, self.mesh)
             for place, operand in enumerate(part.operands)
         )
-        for bound, sharing, goals in self._by_bound(problem, index, starts):
+        for bound, work_split, goals in self._by_bound(problem, index, starts):
             least = before.key[0] + bound
             if last and any(least > partial.key[0] for partial in found.values()):
                 break
-            end, key, chain_step = self._priced(part, starts, sharing, goals)
+            end, key, chain_step = self._priced(part, starts, work_split, goals)
             total: Key = tuple(map(sum, zip(before.key, key, strict=True)))  # type: ignore[assignment]
             known = found.get(end)
             if known is None or total < known.key:
                 found[end] = PartialPlan(total, (*before.chain, chain_step))
 
     def _priced(
-        self, part: Contraction, starts: tuple[State, ...], sharing: WorkSplit, goals: tuple[State, ...]
+        self, part: Contraction, starts: tuple[State, ...], work_split: WorkSplit, goals: tuple[State, ...]
     ) -> tuple[State, Key, ChainStep]:
         """The state in which the result ends, the cost, and the moves."""
         operand_paths = [
             self._reshards.path(operand.shape, operand.dtype, held, needed)
-            for operand, held, needed in zip(part.operands, starts, sharing.operands, strict=True)
+            for operand, held, needed in zip(part.operands, starts, work_split.operands, strict=True)
         ]
-        ends = (sharing.result, *goals)
+        ends = (work_split.result, *goals)
         result_paths = [
             self._reshards.path(part.result.shape, part.result.dtype, old, new) for old, new in pairwise(ends)
         ]
-        cost = sum((found for found, _ in (*operand_paths, *result_paths)), start=PathCost())
+        costs = (found for found, _ in (*operand_paths, *result_paths))
+        cost = PathCost(*map(sum, zip(*costs, strict=True)))
         work = math.prod(
-            size // self.mesh.group_size(sharing.assignment.get(dim, ()))
+            size // self.mesh.group_size(work_split.assignment.get(dim, ()))
             for dim, size in _dim_sizes(part).items()
         )
         key: Key = (cost.wire_bytes, cost.collectives, work, cost.slices, operand_paths[0][0].wire_bytes)
         operand_moves = tuple(path for _, path in operand_paths)
         result_moves = tuple(path for _, path in result_paths)
-        return ends[-1], key, ChainStep(sharing, operand_moves, result_moves, starts)
+        return ends[-1], key, ChainStep(work_split, operand_moves, result_moves, starts)
 
     def _by_bound(
         self, problem: Problem, index: int, starts: tuple[State, ...]
     ) -> list[tuple[int, WorkSplit, tuple[State, ...]]]:
-        """Every sharing of a part with every way to leave its result, fewest possible wire bytes first."""
+        """Every split of a part's work with every way to leave its result, fewest wire bytes first."""
         part, requests = problem.parts[index], _requests(problem, index)
         wanted = [state_of(spec, self.mesh) for spec in _constraints(problem, index)]
         splits = self._splits_to_follow(problem, index)
         options = []
-        for sharing in work_splits(part.einsum, starts, requests, _dim_sizes(part), self.mesh.shape):
+        for work_split in work_splits(part.einsum, starts, requests, _dim_sizes(part), self.mesh.shape):
             needed = sum(
                 self._reshards.bound(operand.shape, operand.dtype, held, wanted)
-                for operand, held, wanted in zip(part.operands, starts, sharing.operands, strict=True)
+                for operand, held, wanted in zip(part.operands, starts, work_split.operands, strict=True)
             )
-            for goals in _goals(part.result, sharing.result, wanted, splits):
-                after = self._reshards.bound(part.result.shape, part.result.dtype, sharing.result, goals[0])
-                options.append((needed + after, sharing, goals))
+            for goals in _goals(part.result, work_split.result, wanted, splits):
+                after = self._reshards.bound(
+                    part.result.shape, part.result.dtype, work_split.result, goals[0]
+                )
+                options.append((needed + after, work_split, goals))
         options.sort(key=lambda option: option[0])
         return options[: _effort(problem)[0]]
 
@@ -151,8 +150,10 @@ class Planner:
         cases = []
         gathered = _gathered(problem, chain)
         following = [*(part.operands[0] for part in problem.parts[1:]), None]
-        for part, chain_step, taken in zip(problem.parts, chain, following, strict=True):
-            choice = EinsumChoice(self.mesh, part, chain_step.sharing, chain_step.starts, gathered, taken)
+        for part, chain_step, next_input in zip(problem.parts, chain, following, strict=True):
+            choice = EinsumChoice(
+                self.mesh, part, chain_step.work_split, chain_step.starts, gathered, next_input
+            )
             for operand, moves in zip(part.operands, chain_step.operand_moves, strict=True):
                 reasons = explain_moves(choice, operand, moves)
                 steps.extend(_step(operand, move, why) for move, why in zip(moves, reasons, strict=True))
@@ -165,7 +166,7 @@ class Planner:
         return Plan(problem, tuple(steps), result, tuple(cases))
 
     def _multiply(self, part: Contraction, chain_step: ChainStep, reason: str) -> Step:
-        spec = spec_of(chain_step.sharing.result)
+        spec = spec_of(chain_step.work_split.result)
         array = part.result.with_spec(spec)
         shape = array.shard_shape(self.mesh)
         size = array_bytes(shape, array.dtype)
@@ -235,12 +236,12 @@ def _goals(
         scattered = tuple(axis for axis in axes if axis in pending)
         if scattered and dim in result.dims:
             place = result.dims.index(dim)
-            goals.append((((*dims[:place], dims[place] + scattered, *dims[place + 1 :]), ()),))
+            goals.append(((with_axes(dims, place, dims[place] + scattered), ()),))
     return goals
 
 
 def _effort(problem: Problem) -> tuple[int, int]:
-    """See `EFFORT`."""
+    """The entry of `EFFORT` for a problem."""
     specs = [array.spec for part in problem.parts for array in (*part.operands, part.result)]
     named = {axis for spec in specs if spec is not None for axis in spec.axes}
     wide = sum(problem.mesh.axis_size(axis) > 1 for axis in named)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Literal
 
-from shardviz.errors import NotationError, QuestionError, quote
+from shardviz.errors import NotationError, QuestionError, plural, quote
 from shardviz.notation import (
     Product,
     SpecPart,
@@ -26,7 +26,7 @@ from shardviz.notation.spec_string import list_end
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, canonical_dtype
 
 DEFAULT_SIZES = (1024, 2048, 8192)
-"""For the first three dimensions; others have `OTHER_SIZE`."""
+"""The sizes of the first three dimensions; others have `OTHER_SIZE`."""
 OTHER_SIZE = 128
 Names = tuple[tuple[str, ...], str]
 """Names of one einsum's operands and of its result."""
@@ -100,7 +100,12 @@ def problem_from_text(
     """
     given: tuple[SpecPart, ...] | None
     if "[" in text:
-        einsums, names, given = _read_product(text, mesh, specs)
+        if specs is not None:
+            raise QuestionError(
+                f"{quote(text)} says how its arrays are split, and so do the specs {quote(specs)}",
+                "give the specs once: in the brackets, or beside an einsum such as bd,df->bf",
+            )
+        einsums, names, given = parts_of_product(parse_product(text, mesh.axis_names))
     else:
         if specs is not None:
             _check_mesh(specs, mesh)
@@ -113,14 +118,23 @@ def problem_from_text(
     if given is None:
         given = tuple(SpecPart((None,) * len(einsum.operands)) for einsum in einsums)
     else:
-        _check_fit(einsums, names, given, _SpecPlaces(specs or ""), ranked)
-    return problem_from_parts(
-        einsums, names, given, mesh=mesh, sizes=sizes, dtype=dtype, axis_types=axis_types
-    )
+        _check_fit(einsums, names, given, specs or "", ranked)
+    size, dtype = dimension_sizes(einsums, sizes), canonical_dtype(dtype)
+    parts = []
+    for einsum, named, part in zip(einsums, names, given, strict=True):
+        arrays = tuple(
+            ShardedArray(name, dims, tuple(size[dim] for dim in dims), dtype, spec)
+            for name, dims, spec in _rows(einsum, named, part)
+        )
+        for array in arrays:
+            for error in uneven_dims(array, mesh, sizes):
+                raise error
+        parts.append(Contraction(einsum, arrays[:-1], arrays[-1]))
+    return Problem(mesh, tuple(parts), axis_types)
 
 
 def _check_mesh(specs: str, mesh: Mesh) -> None:
-    """Raise `QuestionError` for specs on a mesh of their own, as a NamedSharding has, that is another one."""
+    """Raise `QuestionError` for specs that name another mesh, as a NamedSharding can."""
     own = mesh_in_text(specs)
     try:
         said = mesh if own is None else parse_mesh(own)
@@ -130,50 +144,17 @@ def _check_mesh(specs: str, mesh: Mesh) -> None:
         raise QuestionError(f"the specs are on the mesh {said}, not {mesh}", f"give the mesh {said}")
 
 
-def problem_from_parts(
-    einsums: Sequence[Einsum],
-    names: Sequence[Names],
-    specs: Sequence[SpecPart],
-    *,
-    mesh: Mesh,
-    sizes: str = "",
-    dtype: str = "bf16",
-    axis_types: Literal["auto", "explicit"] = "auto",
-) -> Problem:
-    """The problem of einsums, the arrays' names and their specs, which fit one another in number and rank.
-
-    Raises `QuestionError` for sizes and axes that do not fit, as `problem_from_text` does.
-    """
-    size = dimension_sizes(einsums, sizes)
-    dtype = canonical_dtype(dtype)
-    parts = []
-    for einsum, (operand_names, result_name), part in zip(einsums, names, specs, strict=True):
-        rows = zip(
-            (*operand_names, result_name),
-            (*einsum.operands, einsum.result),
-            (*part.operands, part.result),
-            strict=True,
-        )
-        arrays = tuple(
-            ShardedArray(name, dims, tuple(size[dim] for dim in dims), dtype, spec)
-            for name, dims, spec in rows
-        )
-        for array in arrays:
-            for error in uneven_dims(array, mesh, sizes):
-                raise error
-        parts.append(Contraction(einsum, arrays[:-1], arrays[-1]))
-    return Problem(mesh, tuple(parts), axis_types)
-
-
-def _read_product(
-    text: str, mesh: Mesh, specs: str | None
-) -> tuple[tuple[Einsum, ...], list[Names], tuple[SpecPart, ...]]:
-    if specs is not None:
-        raise QuestionError(
-            f"{quote(text)} says how its arrays are split, and so do the specs {quote(specs)}",
-            "give the specs once: in the brackets, or beside an einsum such as bd,df->bf",
-        )
-    return parts_of_product(parse_product(text, mesh.axis_names))
+def _rows(
+    einsum: Einsum, names: Names, part: SpecPart
+) -> Iterator[tuple[str, tuple[str, ...], PartitionSpec | None]]:
+    """Name, dimensions and spec of each operand, and of the result last."""
+    operands, result = names
+    return zip(
+        (*operands, result),
+        (*einsum.operands, einsum.result),
+        (*part.operands, part.result),
+        strict=True,
+    )
 
 
 def parts_of_product(product: Product) -> tuple[tuple[Einsum, ...], list[Names], tuple[SpecPart, ...]]:
@@ -240,48 +221,44 @@ def _check_fit(
     einsums: Sequence[Einsum],
     names: Sequence[Names],
     specs: Sequence[SpecPart],
-    places: _SpecPlaces,
+    text: str,
     ranked: bool,
 ) -> None:
-    """Raise `NotationError` where the specs do not fit the einsums in number, rank, or by a stray ``?``."""
+    """Raise `NotationError` where the specs do not fit the einsums in number or rank, or by a stray ``?``."""
     if len(einsums) != len(specs):
-        raise places.error(
+        raise _spec_error(
+            text,
             min(len(einsums), len(specs)),
             0,
-            f"the specs have {_count(len(specs), 'part')} but the chain has {len(einsums)},",
+            f"the specs have {plural(len(specs), 'part')} but the chain has {len(einsums)},",
             "write one part for each einsum, with ; between them",
         )
-    for index, (einsum, (operand_names, result_name), part) in enumerate(
-        zip(einsums, names, specs, strict=True)
-    ):
+    for index, (einsum, named, part) in enumerate(zip(einsums, names, specs, strict=True)):
         if len(einsum.operands) != len(part.operands):
-            raise places.error(
+            raise _spec_error(
+                text,
                 index,
                 min(len(einsum.operands), len(part.operands)),
-                f"{_count(len(part.operands), 'spec')} for the {_count(len(einsum.operands), 'operand')} of "
+                f"{plural(len(part.operands), 'spec')} for the {plural(len(einsum.operands), 'operand')} of "
                 f"{quote(str(einsum))}",
                 "write one spec for each operand, with commas between them",
             )
-        rows = zip(
-            (*operand_names, result_name),
-            (*einsum.operands, einsum.result),
-            (*part.operands, part.result),
-            strict=True,
-        )
-        for place, (name, dims, spec) in enumerate(rows):
-            if not ranked and spec is None and place < len(operand_names) and (place or not index):
-                raise places.error(
+        for place, (name, dims, spec) in enumerate(_rows(einsum, named, part)):
+            if not ranked and spec is None and place < len(part.operands) and (place or not index):
+                raise _spec_error(
+                    text,
                     index,
                     place,
                     f"the spec of {name} is left open, but a program is given its operands,",
                     "'?' may stand for results and intermediates; _ leaves a dimension whole",
                 )
             if spec is not None and spec.rank != len(dims):
-                raise places.error(
+                raise _spec_error(
+                    text,
                     index,
                     place,
-                    f"the spec {quote(write_spec(spec))} has {_count(spec.rank, 'entry', 'entries')}, "
-                    f"but {name} has the {_count(len(dims), 'dimension')} {quote(dims_text(dims))},",
+                    f"the spec {quote(write_spec(spec))} has {plural(spec.rank, 'entry', 'entries')}, "
+                    f"but {name} has the {plural(len(dims), 'dimension')} {quote(dims_text(dims))},",
                     "write one entry for each dimension; _ leaves a dimension whole",
                 )
 
@@ -336,38 +313,22 @@ def uneven_dims(array: ShardedArray, mesh: Mesh, sizes: str) -> Iterator[Questio
                 yield QuestionError(problem.rstrip(","), hint)
 
 
-def _count(number: int, one: str, many: str = "") -> str:
-    return f"{number} {one if number == 1 else many or one + 's'}"
-
-
-@dataclass(frozen=True)
-class _SpecPlaces:
-    """The places of the specs in their text, at which errors point.
-
-    Arrays are counted within their part of a chain, the result last.
-    """
-
-    text: str
-
-    def error(self, part: int, array: int, problem: str, hint: str) -> NotationError:
-        """A `NotationError` that points at the spec of one array."""
-        start, stop = self._bounds(part, array)
-        return NotationError(problem, self.text, start, stop, hint)
-
-    def _bounds(self, part: int, array: int) -> tuple[int, int]:
-        parts: list[list[tuple[int, int]]] = [[]]
-        start = 0
-        for mark in _BETWEEN.finditer(_without_lists(self.text)):
-            if mark.group().startswith("("):
-                continue
-            piece = self.text[start : mark.start()]
-            begin = start + len(piece) - len(piece.lstrip())
-            parts[-1].append((begin, max(begin + 1, begin + len(piece.strip()))))
-            if mark.group() == ";":
-                parts.append([])
-            start = mark.end()
-        bounds = parts[part] if part < len(parts) else []
-        return bounds[array] if array < len(bounds) else (len(self.text), len(self.text) + 1)
+def _spec_error(specs: str, part: int, array: int, problem: str, hint: str) -> NotationError:
+    """A `NotationError` that points at the spec of one array, counted within its part, the result last."""
+    parts: list[list[tuple[int, int]]] = [[]]
+    start = 0
+    for mark in _BETWEEN.finditer(_without_lists(specs)):
+        if mark.group().startswith("("):
+            continue
+        piece = specs[start : mark.start()]
+        begin = start + len(piece) - len(piece.lstrip())
+        parts[-1].append((begin, max(begin + 1, begin + len(piece.strip()))))
+        if mark.group() == ";":
+            parts.append([])
+        start = mark.end()
+    bounds = parts[part] if part < len(parts) else []
+    begin, end = bounds[array] if array < len(bounds) else (len(specs), len(specs) + 1)
+    return NotationError(problem, specs, begin, end, hint)
 
 
 def _without_lists(text: str) -> str:

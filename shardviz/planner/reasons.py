@@ -1,4 +1,4 @@
-"""Why each step of a plan is there: one sentence, with the numbers of the case."""
+"""The reason of each step of a plan: one sentence, with the numbers of the case."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from shardviz.planner.moves import Axes, ReshardMove, Shards, State, spec_of, state_of
 from shardviz.planner.problem import Contraction
+from shardviz.planner.reshard import Axes, ReshardMove, Shards, State, spec_of, state_of, with_axes
 from shardviz.planner.work_split import WorkSplit
 from shardviz.sharding import Mesh, ShardedArray, shard_shape
 
@@ -18,20 +18,22 @@ Operand = tuple[ShardedArray, State]
 
 @dataclass(frozen=True)
 class EinsumChoice:
-    """One einsum with what was chosen for it: `starts` are the operands' states before any step, `gathered`
-    the names of the arrays that the whole plan gathers, `taken` is the result as the next einsum is given it,
-    None behind the last."""
+    """One einsum with what was chosen for it.
+
+    `starts` are the operands' states before any step, `gathered` the names of the arrays that the whole plan
+    gathers. `next_input` is the result as the next einsum is given it, None after the last.
+    """
 
     mesh: Mesh
     part: Contraction
-    sharing: WorkSplit
+    work_split: WorkSplit
     starts: tuple[State, ...]
     gathered: frozenset[str]
-    taken: ShardedArray | None
+    next_input: ShardedArray | None
 
     def dim_of(self, axis: str) -> str | None:
         """The dimension of the einsum that `axis` splits while the devices compute."""
-        return next((dim for dim, axes in self.sharing.assignment.items() if axis in axes), None)
+        return next((dim for dim, axes in self.work_split.assignment.items() if axis in axes), None)
 
     def start(self, array: ShardedArray) -> State:
         """The state of an operand before any step."""
@@ -44,28 +46,32 @@ class EinsumChoice:
         return [(operand, state) for operand, state in pairs if operand is not array]
 
     def wire_bytes(self, array: ShardedArray, op: str, axes: Axes, state: State) -> int:
-        """What one device would send to gather, or to add, `array` over `axes`, which `state` leaves out."""
+        """The bytes that one device would send to gather, or to add, `array` over `axes`, not in `state`."""
         shards = Shards(array.shape, array.dtype, self.mesh.shape, ())
         return shards.move(op, axes, None, state, state).wire_bytes
 
+    def local_shape(self, array: ShardedArray, state: State) -> tuple[int, ...]:
+        """The shape of a device's piece of an array."""
+        return shard_shape(array.shape, spec_of(state), self.mesh)
+
 
 def explain_einsum(choice: EinsumChoice) -> str:
-    """What the devices compute, and what their results are."""
-    part, mesh = choice.part, choice.mesh
-    pieces = []
-    for operand, state in zip(part.operands, choice.sharing.operands, strict=True):
-        pieces.append(f"{operand.name}[{_times(_local(operand, state, mesh))}]")
+    """The computation of every device, and its result."""
+    part, split = choice.part, choice.work_split
+    pieces = [
+        f"{operand.name}[{'×'.join(map(str, choice.local_shape(operand, state)))}]"
+        for operand, state in zip(part.operands, split.operands, strict=True)
+    ]
     doing = (
         f"multiplies its {pieces[0]} by its {pieces[1]}" if len(pieces) == 2 else f"works on its {pieces[0]}"
     )
-    pending = choice.sharing.result[1]
-    summed = [dim for dim in part.einsum.contracted if choice.sharing.assignment.get(dim)]
+    pending = split.result[1]
+    summed = [dim for dim in part.einsum.contracted if split.assignment.get(dim)]
     if pending and summed:
-        parts = mesh.group_size(axis for dim in summed for axis in choice.sharing.assignment[dim])
-        where = " and ".join(summed)
+        parts = choice.mesh.group_size(axis for dim in summed for axis in split.assignment[dim])
         return (
-            f"Every device {doing} without moving a byte, but it sums only its 1/{parts} of {where}: "
-            f"the result is a partial sum over {_names(pending)}."
+            f"Every device {doing} without moving a byte, but it sums only its 1/{parts} of "
+            f"{' and '.join(summed)}: the result is a partial sum over {_names(pending)}."
         )
     if pending:
         return f"Every device {doing} without moving a byte; the sum over {_names(pending)} is still pending."
@@ -74,311 +80,289 @@ def explain_einsum(choice: EinsumChoice) -> str:
 
 def explain_moves(choice: EinsumChoice, array: ShardedArray, moves: Sequence[ReshardMove]) -> list[str]:
     """One sentence for each move of one operand, or of the result, on its way to one state."""
-    is_operand = any(operand is array for operand in choice.part.operands)
     return [
-        _explain(choice, array, move, following, moves[-1].after, is_operand)
+        _MoveReason(choice, array, move, following, moves[-1].after).sentence()
         for move, following in zip_longest(moves, moves[1:])
     ]
 
 
-def _explain(
-    choice: EinsumChoice,
-    array: ShardedArray,
-    move: ReshardMove,
-    following: ReshardMove | None,
-    goal: State,
-    is_operand: bool,
-) -> str:
-    match move.op:
-        case "all_gather":
-            return _gather(choice, array, move, goal, is_operand)
-        case "slice":
-            return _slice(choice, array, move, goal, is_operand)
-        case "all_to_all":
-            return _exchange(choice, array, move, goal, is_operand)
-        case "ppermute":
-            return _permute(array, move, goal)
-        case _:
-            return _reduce(choice, array, move, following, goal)
+@dataclass(frozen=True)
+class _MoveReason:
+    """One move of an operand or of a result, the move after it, and the state in which they all end."""
 
+    choice: EinsumChoice
+    array: ShardedArray
+    move: ReshardMove
+    following: ReshardMove | None
+    goal: State
 
-def _gather(
-    choice: EinsumChoice, array: ShardedArray, move: ReshardMove, goal: State, is_operand: bool
-) -> str:
-    assert move.dim is not None
-    n, axes = choice.mesh.group_size(move.axes), _names(move.axes)
-    before, after = _extents(choice, array, move)
-    doing = f"gather its {n} pieces of {before:,} into {after:,}"
-    stays_split = set(move.axes) & {axis for held in goal[0] for axis in held}
-    if stays_split or (is_operand and not set(move.axes) <= set(choice.start(array)[0][move.dim])):
-        return f"On the way to the wanted split of {array.name}, {doing}; {_sent(move, n)}."
-    if is_operand:
-        return _gather_operand(choice, array, move, doing)
-    whole = "All" if after == array.shape[move.dim] else "More"
-    wanted = f"{whole} of {array.dims[move.dim]} of {array.name} is wanted on every device of {axes}"
-    return f"{wanted}{_given(choice, array, goal)}: {doing}; {_sent(move, n)}."
+    def sentence(self) -> str:
+        match self.move.op:
+            case "all_gather":
+                return self._gather()
+            case "slice":
+                return self._slice()
+            case "all_to_all":
+                return self._exchange()
+            case "ppermute":
+                return self._permute()
+            case _:
+                return self._reduce()
 
+    @property
+    def is_operand(self) -> bool:
+        return any(operand is self.array for operand in self.choice.part.operands)
 
-def _given(choice: EinsumChoice, array: ShardedArray, goal: State) -> str:
-    """Where an intermediate result is given to be so; "" for the last, which is what is wanted."""
-    taken = choice.taken
-    if taken is None or array is not choice.part.result:
+    @property
+    def n(self) -> int:
+        """Devices in a group."""
+        return self.choice.mesh.group_size(self.move.axes)
+
+    @property
+    def axes(self) -> str:
+        return _names(self.move.axes)
+
+    @property
+    def place(self) -> int:
+        """The dimension that is gathered, scattered or cut, counted from 0."""
+        assert self.move.dim is not None
+        return self.move.dim
+
+    @property
+    def dim(self) -> str:
+        """The name of that dimension."""
+        return self.array.dims[self.place]
+
+    @property
+    def is_summed(self) -> bool:
+        """The einsum sums over that dimension."""
+        return self.dim in self.choice.part.einsum.contracted
+
+    @property
+    def extents(self) -> tuple[int, int]:
+        """Elements of a device along that dimension, before and after the move."""
+        before, after = (
+            self.choice.local_shape(self.array, state)[self.place]
+            for state in (self.move.before, self.move.after)
+        )
+        return before, after
+
+    @property
+    def price(self) -> str:
+        bytes_, n = self.move.bytes, self.n
+        return f"each device sends {n - 1}/{n} of {bytes_:,} bytes = {self.move.wire_bytes:,}"
+
+    def _gather(self) -> str:
+        array, axes = self.array, set(self.move.axes)
+        before, after = self.extents
+        doing = f"gather its {self.n} pieces of {before:,} into {after:,}"
+        stays_split = axes & {axis for held in self.goal[0] for axis in held}
+        if stays_split or (self.is_operand and not axes <= set(self.choice.start(array)[0][self.place])):
+            return f"On the way to the wanted split of {array.name}, {doing}; {self.price}."
+        if self.is_operand:
+            return self._gather_operand(doing)
+        whole = "All" if after == array.shape[self.place] else "More"
+        wanted = f"{whole} of {self.dim} of {array.name} is wanted on every device of {self.axes}"
+        return f"{wanted}{self._given()}: {doing}; {self.price}."
+
+    def _given(self) -> str:
+        """Where an intermediate result is given to be so; "" for the last, which is what is wanted."""
+        array, given, mesh = self.array, self.choice.next_input, self.choice.mesh
+        if given is None or array is not self.choice.part.result:
+            return ""
+        placed = f"split by {' and '.join(_places(array, self.goal))}" if any(self.goal[0]) else "whole"
+        if array.spec is not None and state_of(array.spec, mesh) == self.goal:
+            return f", as {array.name} is given {placed}"
+        if given.spec is not None and state_of(given.spec, mesh) == self.goal:
+            return f", as the next einsum is given {array.name} {placed}"
         return ""
-    placed = f"split by {' and '.join(_places(array, goal))}" if any(goal[0]) else "whole"
-    if array.spec is not None and state_of(array.spec, choice.mesh) == goal:
-        return f", as {array.name} is given {placed}"
-    if taken.spec is not None and state_of(taken.spec, choice.mesh) == goal:
-        return f", as the next einsum is given {array.name} {placed}"
-    return ""
 
-
-def _extents(choice: EinsumChoice, array: ShardedArray, move: ReshardMove) -> tuple[int, ...]:
-    """Elements of a device along the dimension of a move, before and after it."""
-    assert move.dim is not None
-    return tuple(_local(array, state, choice.mesh)[move.dim] for state in (move.before, move.after))
-
-
-def _gather_operand(choice: EinsumChoice, array: ShardedArray, move: ReshardMove, doing: str) -> str:
-    """Why an operand loses a split for good: what else the axes do, or what it would send to keep it."""
-    assert move.dim is not None
-    part, dim, axes = choice.part, array.dims[move.dim], _names(move.axes)
-    price = _sent(move, choice.mesh.group_size(move.axes))
-    if array.dims.count(dim) > 1:
-        return (
-            f"{array.name} has {dim} twice, and no axis can split both at once: {doing}, so that every "
-            f"device finds the diagonal in what it holds; {price}."
-        )
-    for other, _ in choice.others(array):
-        if other.dims.count(dim) > 1:
+    def _gather_operand(self, doing: str) -> str:
+        """The reason why an operand loses a split for good: another use of the axes, or the bytes saved."""
+        choice, array, dim, axes, price = self.choice, self.array, self.dim, self.axes, self.price
+        if array.dims.count(dim) > 1:
             return (
-                f"{other.name} has {dim} twice, and no axis can split both at once, so every device needs "
-                f"all of {array.name}'s {dim}: {doing}; {price}."
+                f"{array.name} has {dim} twice, and no axis can split both at once: {doing}, so that every "
+                f"device finds the diagonal in what it holds; {price}."
             )
-    if (conflict := _conflict(choice, array, move)) is not None:
-        start, instead = conflict
-        return f"{start}, and the product can follow only one: gather {array.name}'s {dim}; {price}{instead}."
-    for axis in move.axes:
-        if (split := choice.dim_of(axis)) is not None:
+        for other, _ in choice.others(array):
+            if other.dims.count(dim) > 1:
+                return (
+                    f"{other.name} has {dim} twice, and no axis can split both at once, so every device "
+                    f"needs all of {array.name}'s {dim}: {doing}; {price}."
+                )
+        if (conflict := self._conflict()) is not None:
+            start, instead = conflict
             return (
-                f"Over {axis} the devices split {split}, which {array.name} does not have, and not {dim}: "
-                f"{doing}; {price}."
+                f"{start}, and the product can follow only one: gather {array.name}'s {dim}; "
+                f"{price}{instead}."
             )
-    mates = [(other, state) for other, state in choice.others(array) if dim in other.dims]
-    used = {axis for other, (placed, _) in mates for axis in placed[other.dims.index(dim)]}
-    if dim in part.einsum.contracted and mates and not used & set(move.axes):
-        before, after = _extents(choice, array, move)
+        for axis in self.move.axes:
+            if (split := choice.dim_of(axis)) is not None:
+                return (
+                    f"Over {axis} the devices split {split}, which {array.name} does not have, and not "
+                    f"{dim}: {doing}; {price}."
+                )
+        mates = [(other, state) for other, state in choice.others(array) if dim in other.dims]
+        used = {axis for other, (placed, _) in mates for axis in placed[other.dims.index(dim)]}
+        if self.is_summed and mates and not used & set(self.move.axes):
+            before, after = self.extents
+            return (
+                f"The product sums over {dim}, but only {array.name} is split along it over {axes} "
+                f"({before:,} of {after:,} on a device): {doing}; {price}."
+            )
+        if (summed := self._summing(mates)) is not None:
+            return f"{summed}: gather {array.name}'s {dim}; {price}."
         return (
-            f"The product sums over {dim}, but only {array.name} is split along it over {axes} "
-            f"({before:,} of {after:,} on a device): {doing}; {price}."
+            f"No cheaper plan was found that leaves {array.name} split along {dim} over {axes}: {doing}; "
+            f"{price}{self._afterwards(mates)}."
         )
-    if (summed := _summing(choice, array, move, mates)) is not None:
-        return f"{summed}: gather {array.name}'s {dim}; {price}."
-    return (
-        f"No cheaper plan was found that leaves {array.name} split along {dim} over {axes}: {doing}; "
-        f"{price}{_afterwards(choice, array, move, mates)}."
-    )
 
-
-def _conflict(choice: EinsumChoice, array: ShardedArray, move: ReshardMove) -> tuple[str, str] | None:
-    """Another operand that keeps the axes for a dimension of its own: in words, and what gathering that one
-    would send, where it is more."""
-    assert move.dim is not None
-    dim = array.dims[move.dim]
-    for other, state in choice.others(array):
-        for place, (other_dim, held) in enumerate(zip(other.dims, state[0], strict=True)):
-            shared = tuple(axis for axis in move.axes if axis in held and choice.dim_of(axis) == other_dim)
-            if not shared:
-                continue
-            if dim in choice.part.einsum.contracted:
-                start = (
-                    f"Over {_names(shared)} {array.name} is split by {dim}, which is summed, "
-                    f"but {other.name} by {other_dim}"
+    def _conflict(self) -> tuple[str, str] | None:
+        """Another operand that keeps the axes for a dimension of its own: in words, and what gathering that
+        one would send, where it is more."""
+        choice, array, move, dim = self.choice, self.array, self.move, self.dim
+        for other, state in choice.others(array):
+            for place, (other_dim, held) in enumerate(zip(other.dims, state[0], strict=True)):
+                shared = _names(
+                    tuple(axis for axis in move.axes if axis in held and choice.dim_of(axis) == other_dim)
                 )
-            else:
-                start = (
-                    f"Both {array.name} (along {dim}) and {other.name} (along {other_dim}) "
-                    f"want {_names(shared)}"
-                )
-            rest = held[: len(held) - len(move.axes)]
-            if set(held) != {*rest, *move.axes} or other.name in choice.gathered:
-                return start, ""
-            kept = (*state[0][:place], rest, *state[0][place + 1 :])
-            sent = choice.wire_bytes(other, "all_gather", move.axes, (kept, state[1]))
-            return start, (
-                f"; gathering {other.name} instead would send {sent:,}" if sent > move.wire_bytes else ""
-            )
-    return None
-
-
-def _summing(
-    choice: EinsumChoice, array: ShardedArray, move: ReshardMove, mates: Sequence[Operand]
-) -> str | None:
-    """The textbook would add partial sums here (case 3), where that sends more than gathering."""
-    assert move.dim is not None
-    dim = array.dims[move.dim]
-    op, sent = _partial_sums(choice, move)
-    if not (mates and dim in choice.part.einsum.contracted and _gathered(choice, array, move, mates) < sent):
+                if not shared:
+                    continue
+                start = f"Both {array.name} (along {dim}) and {other.name} (along {other_dim}) want {shared}"
+                if self.is_summed:
+                    start = (
+                        f"Over {shared} {array.name} is split by {dim}, which is summed, "
+                        f"but {other.name} by {other_dim}"
+                    )
+                rest = held[: len(held) - len(move.axes)]
+                if set(held) != {*rest, *move.axes} or other.name in choice.gathered:
+                    return start, ""
+                kept = (with_axes(state[0], place, rest), state[1])
+                sent = choice.wire_bytes(other, "all_gather", move.axes, kept)
+                more = f"; gathering {other.name} instead would send {sent:,}"
+                return start, more if sent > move.wire_bytes else ""
         return None
-    names = " and ".join(operand.name for operand in choice.part.operands)
-    return (
-        f"{names} are split alike along {dim} over {_names(move.axes)}, and a {op} could add partial sums by "
-        f"sending {sent:,} bytes; gathering {names} sends less, though every device multiplies "
-        f"{choice.mesh.group_size(move.axes)} times as much"
-    )
 
-
-def _afterwards(
-    choice: EinsumChoice, array: ShardedArray, move: ReshardMove, mates: Sequence[Operand]
-) -> str:
-    """The one collective on the result that gathering the operand saves, where that sends more."""
-    assert move.dim is not None
-    dim, result = array.dims[move.dim], choice.part.result
-    if dim in choice.part.einsum.contracted:
-        op, sent = _partial_sums(choice, move)
+    def _summing(self, mates: Sequence[Operand]) -> str | None:
+        """The textbook would add partial sums here (case 3), where that sends more than gathering."""
+        op, sent = self._partial_sums()
+        if not (mates and self.is_summed and self._gathering_all(mates) < sent):
+            return None
+        names = " and ".join(operand.name for operand in self.choice.part.operands)
         return (
-            f"; a {op} of {result.name} would send {sent:,}" if not mates and sent > move.wire_bytes else ""
+            f"{names} are split alike along {self.dim} over {self.axes}, and a {op} could add partial sums "
+            f"by sending {sent:,} bytes; gathering {names} sends less, though every device multiplies "
+            f"{self.n} times as much"
         )
-    if result.spec is None or set(move.axes) & {*result.spec.axes, *choice.sharing.result[1]}:
-        return ""
-    sent = choice.wire_bytes(result, "all_gather", move.axes, choice.sharing.result)
-    return f"; gathering {result.name} afterwards would send {sent:,}" if sent > move.wire_bytes else ""
 
+    def _afterwards(self, mates: Sequence[Operand]) -> str:
+        """The one collective on the result that gathering the operand saves, where that sends more."""
+        result, natural = self.choice.part.result, self.choice.work_split.result
+        if self.is_summed:
+            op, sent = self._partial_sums()
+            more = f"; a {op} of {result.name} would send {sent:,}"
+            return more if not mates and sent > self.move.wire_bytes else ""
+        if result.spec is None or set(self.move.axes) & {*result.spec.axes, *natural[1]}:
+            return ""
+        sent = self.choice.wire_bytes(result, "all_gather", self.move.axes, natural)
+        more = f"; gathering {result.name} afterwards would send {sent:,}"
+        return more if sent > self.move.wire_bytes else ""
 
-def _partial_sums(choice: EinsumChoice, move: ReshardMove) -> tuple[str, int]:
-    """The collective that would add partial sums of the result over a gather's axes, and what it sends."""
-    result = choice.part.result
-    scattered = result.spec is not None and set(move.axes) <= set(result.spec.axes)
-    op = "psum_scatter" if scattered else "psum"
-    return op, choice.wire_bytes(result, op, move.axes, choice.sharing.result)
+    def _partial_sums(self) -> tuple[str, int]:
+        """The collective that would add partial sums of the result over a gather's axes, and its bytes."""
+        result, axes = self.choice.part.result, self.move.axes
+        scattered = result.spec is not None and set(axes) <= set(result.spec.axes)
+        op = "psum_scatter" if scattered else "psum"
+        return op, self.choice.wire_bytes(result, op, axes, self.choice.work_split.result)
 
+    def _gathering_all(self, mates: Sequence[Operand]) -> float:
+        """The bytes to gather all operands along a dimension; infinite if they split it otherwise."""
+        start = self.choice.start(self.array)
+        total = 0
+        for operand, (placed, pending) in ((self.array, start), *mates):
+            place = operand.dims.index(self.dim)
+            if placed[place] != start[0][self.place]:
+                return math.inf
+            kept = tuple(axis for axis in placed[place] if axis not in self.move.axes)
+            state = (with_axes(placed, place, kept), pending)
+            total += self.choice.wire_bytes(operand, "all_gather", self.move.axes, state)
+        return total
 
-def _gathered(
-    choice: EinsumChoice, array: ShardedArray, move: ReshardMove, mates: Sequence[Operand]
-) -> float:
-    """What gathering all operands along a dimension sends; infinite where they do not split it alike."""
-    assert move.dim is not None
-    dim, (dims, _) = array.dims[move.dim], choice.start(array)
-    total = 0
-    for operand, (placed, pending) in ((array, choice.start(array)), *mates):
-        place = operand.dims.index(dim)
-        if placed[place] != dims[move.dim]:
-            return math.inf
-        kept = tuple(axis for axis in placed[place] if axis not in move.axes)
-        state = ((*placed[:place], kept, *placed[place + 1 :]), pending)
-        total += choice.wire_bytes(operand, "all_gather", move.axes, state)
-    return total
-
-
-def _slice(
-    choice: EinsumChoice, array: ShardedArray, move: ReshardMove, goal: State, is_operand: bool
-) -> str:
-    assert move.dim is not None
-    dim, n = array.dims[move.dim], choice.mesh.group_size(move.axes)
-    after = _local(array, move.after, choice.mesh)[move.dim]
-    return (
-        f"{_purpose(choice, array, move, move.dim, goal, is_operand)}, each device keeps its own 1/{n} of "
-        f"{dim} ({after:,}); it already has it, so no byte moves."
-    )
-
-
-def _exchange(
-    choice: EinsumChoice, array: ShardedArray, move: ReshardMove, goal: State, is_operand: bool
-) -> str:
-    assert move.dim is not None
-    n = choice.mesh.group_size(move.axes)
-    target = next(
-        place
-        for place, (old, new) in enumerate(zip(move.before[0], move.after[0], strict=True))
-        if len(new) > len(old)
-    )
-    if is_operand or not _stays(move, target, goal):
-        why = f"{_purpose(choice, array, move, target, goal, is_operand)}, {array.name} trades"
-    else:
-        given = _given(choice, array, goal)
-        why = f"With a split along {array.dims[target]} wanted{given}, {array.name} trades"
-    return (
-        f"{why} its split of "
-        f"{array.dims[move.dim]} over {_names(move.axes)} for one of {array.dims[target]}: each device keeps "
-        f"1/{n} of what it holds and sends every other piece to its new owner; {_sent(move, n)}."
-    )
-
-
-def _purpose(
-    choice: EinsumChoice, array: ShardedArray, move: ReshardMove, place: int, goal: State, is_operand: bool
-) -> str:
-    """What a move that splits a dimension of an array further is for."""
-    dim, axes = array.dims[place], _names(move.axes)
-    if not _stays(move, place, goal):
-        return f"On the way to the wanted split of {array.name}"
-    for other, (placed, _) in choice.others(array) if is_operand else ():
-        if any(
-            name == dim and set(move.axes) <= set(held) for name, held in zip(other.dims, placed, strict=True)
-        ):
-            return f"To match {other.name}'s split of {dim} over {axes}"
-    if dim in choice.part.einsum.contracted:
-        return f"To sum over {dim} in parts over {axes}"
-    return f"To have {choice.part.result.name} split along {dim} over {axes}"
-
-
-def _permute(array: ShardedArray, move: ReshardMove, goal: State) -> str:
-    before, after = _placed(array, move.before), _placed(array, move.after)
-    end = "" if goal == move.after else ", where the next step can work on them"
-    return (
-        f"The blocks of {array.name} are right but on the wrong devices ({before}, not {after}): "
-        f"a device whose block belongs elsewhere sends all {move.wire_bytes:,} bytes of it to one other{end}."
-    )
-
-
-def _stays(move: ReshardMove, dim: int, goal: State) -> bool:
-    """Whether the axes that a move puts on a dimension are wanted there in the end."""
-    return set(move.axes) <= set(goal[0][dim])
-
-
-def _reduce(
-    choice: EinsumChoice, array: ShardedArray, move: ReshardMove, following: ReshardMove | None, goal: State
-) -> str:
-    n, axes = choice.mesh.group_size(move.axes), _names(move.axes)
-    held = f"Each of the {n} devices along {axes} holds a partial sum of {array.name}"
-    if move.op == "psum":
+    def _slice(self) -> str:
         return (
-            f"{held}: add them up and give every device the total; each sends "
-            f"2×{n - 1}/{n} of {move.bytes:,} bytes = {move.wire_bytes:,}."
+            f"{self._purpose(self.place)}, each device keeps its own 1/{self.n} of "
+            f"{self.dim} ({self.extents[1]:,}); it already has it, so no byte moves."
         )
-    assert move.dim is not None
-    dim = array.dims[move.dim]
-    if _stays(move, move.dim, goal):
-        why = f", and {dim} is wanted split over {axes}{_given(choice, array, goal)}"
-    elif following is not None and following.op == "all_gather" and set(move.axes) <= set(following.axes):
-        why = ", and the next step gathers the pieces along with others"
-    else:
-        why = f", and with {dim} split over {axes} the next step is cheaper"
-    return (
-        f"{held}{why}: add them up and let each device keep its 1/{n} of the total; "
-        f"each sends {n - 1}/{n} of {move.bytes:,} bytes = {move.wire_bytes:,}, half of what a psum would."
-    )
 
+    def _exchange(self) -> str:
+        array, move = self.array, self.move
+        target = next(
+            place
+            for place, (old, new) in enumerate(zip(move.before[0], move.after[0], strict=True))
+            if len(new) > len(old)
+        )
+        why = self._purpose(target)
+        if not self.is_operand and self._stays(target):
+            why = f"With a split along {array.dims[target]} wanted{self._given()}"
+        return (
+            f"{why}, {array.name} trades its split of {self.dim} over {self.axes} for one of "
+            f"{array.dims[target]}: each device keeps 1/{self.n} of what it holds and sends every other "
+            f"piece to its new owner; {self.price}."
+        )
 
-def _sent(move: ReshardMove, n: int) -> str:
-    return f"each device sends {n - 1}/{n} of {move.bytes:,} bytes = {move.wire_bytes:,}"
+    def _purpose(self, place: int) -> str:
+        """The purpose of a move that splits a dimension of the array further."""
+        dim, part = self.array.dims[place], self.choice.part
+        if not self._stays(place):
+            return f"On the way to the wanted split of {self.array.name}"
+        for other, (placed, _) in self.choice.others(self.array) if self.is_operand else ():
+            splits = zip(other.dims, placed, strict=True)
+            if any(name == dim and set(self.move.axes) <= set(held) for name, held in splits):
+                return f"To match {other.name}'s split of {dim} over {self.axes}"
+        if dim in part.einsum.contracted:
+            return f"To sum over {dim} in parts over {self.axes}"
+        return f"To have {part.result.name} split along {dim} over {self.axes}"
 
+    def _permute(self) -> str:
+        array, move = self.array, self.move
+        before, after = (", ".join(_places(array, state)) or "whole" for state in (move.before, move.after))
+        end = "" if self.goal == move.after else ", where the next step can work on them"
+        return (
+            f"The blocks of {array.name} are right but on the wrong devices ({before}, not {after}): a "
+            f"device whose block belongs elsewhere sends all {move.wire_bytes:,} bytes of it to one "
+            f"other{end}."
+        )
 
-def _local(array: ShardedArray, state: State, mesh: Mesh) -> tuple[int, ...]:
-    return shard_shape(array.shape, spec_of(state), mesh)
+    def _stays(self, place: int) -> bool:
+        """The axes that a move puts on a dimension are wanted there in the end."""
+        return set(self.move.axes) <= set(self.goal[0][place])
 
-
-def _placed(array: ShardedArray, state: State) -> str:
-    """Such as ``b over X, d over Y``."""
-    return ", ".join(_places(array, state)) or "whole"
+    def _reduce(self) -> str:
+        move, following, n = self.move, self.following, self.n
+        held = f"Each of the {n} devices along {self.axes} holds a partial sum of {self.array.name}"
+        if move.op == "psum":
+            return (
+                f"{held}: add them up and give every device the total; each sends "
+                f"2×{n - 1}/{n} of {move.bytes:,} bytes = {move.wire_bytes:,}."
+            )
+        if self._stays(self.place):
+            why = f", and {self.dim} is wanted split over {self.axes}{self._given()}"
+        elif following is not None and following.op == "all_gather" and set(move.axes) <= set(following.axes):
+            why = ", and the next step gathers the pieces along with others"
+        else:
+            why = f", and with {self.dim} split over {self.axes} the next step is cheaper"
+        return (
+            f"{held}{why}: add them up and let each device keep its 1/{n} of the total; each sends "
+            f"{n - 1}/{n} of {move.bytes:,} bytes = {move.wire_bytes:,}, half of what a psum would."
+        )
 
 
 def _places(array: ShardedArray, state: State) -> list[str]:
+    """Such as ``b over X`` and ``d over Y``."""
     return [f"{dim} over {_names(axes)}" for dim, axes in zip(array.dims, state[0], strict=True) if axes]
 
 
 def _names(axes: Axes) -> str:
     """Axes as the scaling book writes several: ``X``, ``XY``, or ``data·model`` for long names."""
     return ("" if all(len(axis) == 1 for axis in axes) else "·").join(axes)
-
-
-def _times(shape: tuple[int, ...]) -> str:
-    return "×".join(f"{size}" for size in shape)

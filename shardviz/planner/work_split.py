@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import islice, permutations, product
 
 from shardviz.notation.einsum import Einsum
-from shardviz.planner.moves import Axes, State
+from shardviz.planner.reshard import Axes, State
 
 MAX_ASSIGNMENTS = 4096
 """Six axes with three candidates each, or none; assignments beyond it are not looked at."""
@@ -27,7 +27,7 @@ CASES = {
     "case 2": "an axis splits a summed dimension in one operand only; textbook: gather it, then multiply",
     "case 3": "an axis splits a summed dimension alike; textbook: multiply, then add the partial sums",
     "case 4": "both operands use an axis for dimensions of their own; textbook: gather one, then multiply",
-    NO_CASE: "an axis splits in a way that must be brought in line first, such as two orders or a diagonal",
+    NO_CASE: "an axis splits in a way that must be aligned first, such as two orders or a diagonal",
 }
 """Each case, and what the textbook does; a plan departs from it where that sends less."""
 
@@ -52,8 +52,8 @@ def work_splits(
     size: dict[str, int],
     axis: dict[str, int],
 ) -> Iterator[WorkSplit]:
-    """Every way to share the work. `starts` are the operands' states, `requests` what the result is wanted
-    as, `size` the elements of each dimension, `axis` the devices along each mesh axis."""
+    """Every way to share the work. `starts` are the operands' states, `requests` the wanted states of
+    the result, `size` the elements of each dimension, `axis` the devices along each mesh axis."""
     asked = (*zip(einsum.operands, starts, strict=True), *requests)
     for assignment in islice(_assignments(einsum, asked, size, axis), MAX_ASSIGNMENTS):
         taken = {name for axes in assignment.values() for name in axes}

@@ -34,12 +34,18 @@ def spec_text(name: str, dims: tuple[str, ...], spec: PartitionSpec, mesh: Mesh,
     for marker, axes in (*zip(dims, spec.dims, strict=True), ("{U", spec.unreduced)):
         if not axes:
             continue
-        position = text.plain.index(f"{marker}_", position) + len(marker) + 1
-        for axis in axes:
-            position = text.plain.index(axis, position)
-            text.stylize(palette.axis(mesh, axis), position, position + len(axis))
-            position += len(axis)
+        start = text.plain.index(f"{marker}_", position) + len(marker) + 1
+        position = colour_axes(text, axes, start, mesh, palette)
     return text
+
+
+def colour_axes(text: Text, axes: Iterable[str], position: int, mesh: Mesh, palette: Palette) -> int:
+    """Colour axes that follow one another in a text from a position on; return where the last one ends."""
+    for axis in axes:
+        position = text.plain.index(axis, position)
+        text.stylize(palette.axis(mesh, axis), position, position + len(axis))
+        position += len(axis)
+    return position
 
 
 def caption_cells(layout: Layout, palette: Palette) -> list[Text]:
@@ -63,7 +69,7 @@ def coordinates(
 ) -> Text:
     """``X0 Y0–3``: the coordinates of a position along the mesh's axes, or along `axes`.
 
-    Of the `free` axes all coordinates are meant; after a long name stands a blank.
+    `free` axes have all of their coordinates; a long name is followed by a blank.
     """
     words = []
     for axis, at, size in zip(mesh.axis_names, mesh.coords(position), mesh.axis_sizes, strict=True):

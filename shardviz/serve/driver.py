@@ -1,4 +1,4 @@
-"""How a visitor's application talks to the server: keys come in, pictures go out, and nothing else."""
+"""The terminal driver of a visitor's application: keys come in, pictures go out, and nothing else."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from textual.message import Message
 from shardviz.tui.terminal_input import NoParser, TerminalInput
 
 PATIENCE_S = 4.0
-"""How long the application may take to end by itself."""
+"""The longest that the application takes to end by itself."""
 MAX_REASON = 300
-"""Characters of what the server is told of an error."""
+"""Characters of an error that the server gets."""
 
 
 class VisitorDriver(WebDriver):
@@ -49,12 +49,12 @@ class VisitorDriver(WebDriver):
             self.process_message(message)
 
     def stop_application_mode(self) -> None:
-        """The server is told by `say_end`, when it is known how the application has ended."""
+        """Leave it to `say_end` to tell the server how the application has ended."""
         self.exit_event.set()
         self._input_reader.close()
 
     def process_message(self, message: Message) -> None:
-        """What is typed never says how large the terminal is: the server does, within its limits."""
+        """Pass over sizes of the terminal in what is typed: the server sends them, within its limits."""
         if not isinstance(message, (events.Resize, messages.InBandWindowResize)):
             super().process_message(message)
 
@@ -90,8 +90,8 @@ def say_end(error: Exception | None) -> None:
 
 
 def leave(code: int) -> NoReturn:
-    """End the process, whatever still computes in it, and its folder with it: the server, which would remove
-    that as well, may have been killed."""
+    """End the process, also while it computes, and remove its folder: the server, which would remove that as
+    well, may have been killed."""
     with suppress(OSError):
         Path.cwd().rmdir()
     os._exit(code)

@@ -1,13 +1,14 @@
-"""The pages and the websockets: how many visitors there may be, and when a session ends."""
+"""The pages and the websockets: the number of visitors, their connections, and the end of a session."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import logging
+import resource
 import signal
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence, Set
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -17,27 +18,31 @@ from pathlib import Path
 import textual_serve
 from aiohttp import WSCloseCode, WSMsgType, web
 
-from shardviz.serve.connections import allow_descriptors, new_connection
-from shardviz.serve.notes import Notes
-from shardviz.serve.origins import is_our_host, is_same_origin
-from shardviz.serve.session import Session, within
+from shardviz.serve.addresses import is_our_host, is_same_origin
+from shardviz.serve.session import Notes, Session, within
 
 MAX_MESSAGE = 256 * 1024
 """Bytes of one message of a browser: of what is pasted at once. A larger one ends the session."""
 MAX_PATH = 255
 """Bytes of the path of a page: no file of ours has a longer one, nor may a file system be asked for it."""
 BYTES_AHEAD, BYTES_PER_S = 2 * MAX_MESSAGE, 16 * 1024
-"""What a browser may send at once, and how much more each second, which a mouse that never rests stays below.
-More ends the session: what is held back instead would keep the place of somebody who has long gone."""
+"""Bytes that a browser may send at once, and more each second; a mouse that never rests stays below. More
+ends the session: bytes that are held back would keep the place of a visitor who has left."""
 HEARTBEAT_S = 15.0
-"""How often a browser is asked whether it is still there; a dead one is noticed within one and a half times
-that."""
+"""The seconds between two pings of a browser; a dead one is noticed within one and a half times that."""
 CLOSING_S = 1.0
-"""How long a browser may take to agree that a session ends."""
+"""The seconds that a browser has to agree that a session ends."""
 IDLE_CONNECTION_S = 15.0
-"""How long a connection that is no visitor's may say nothing."""
+"""The seconds after which a silent connection that is not a visitor's is closed."""
 ENDED, IDLE = 4000, 4001
-"""Why the server closes a websocket, by the codes that are for applications."""
+"""The codes with which the server closes a websocket, of those that are for applications."""
+
+OTHERS = 64
+"""Connections that are not a visitor's: a browser opens up to six to load a page."""
+_OF_A_SESSION = 6
+"""Descriptors: the websocket, three pipes, and two while the process starts."""
+_OF_THE_SERVER = 192
+"""Descriptors: its own, and the connections that are accepted at once before the oldest are closed."""
 
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -239,3 +244,23 @@ def _read(text: str) -> object:
 def _number(request: web.Request, name: str, usual: int) -> int:
     text = request.query.get(name, "")
     return within(int(text), (1, 9999)) if text.isascii() and text.isdigit() and len(text) < 5 else usual
+
+
+def new_connection(server: web.Server, visitors: Set[asyncio.BaseProtocol]) -> web.RequestHandler:
+    """The protocol of one more connection. Where there are too many, the oldest that is not a visitor's is
+    closed: a connection costs the machine a descriptor, also one that never sends a request."""
+    others = [each for each in server.connections if each not in visitors]
+    for each in others[: max(0, len(others) + 1 - OTHERS)]:
+        if each.transport is not None:
+            each.transport.abort()
+    return server()
+
+
+def allow_descriptors(sessions: int) -> None:
+    """Raise this process's limit of open files, as far as it may, to what so many sessions need."""
+    needed = OTHERS + _OF_THE_SERVER + sessions * _OF_A_SESSION
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY:
+        needed = min(needed, hard)
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))

@@ -1,4 +1,4 @@
-"""One visitor's process, as the server sees it: started, talked to, ended with all that belongs to it."""
+"""One visitor's process, as the server sees it: started, sent keys, ended with all that belongs to it."""
 
 from __future__ import annotations
 
@@ -12,25 +12,48 @@ import tempfile
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any
 
 from aiohttp.web import WebSocketResponse
 from textual_serve.app_service import AppService
 from textual_serve.download_manager import DownloadManager
 
+from shardviz.drafts.form import one_line
 from shardviz.serve.driver import PATIENCE_S
-from shardviz.serve.notes import Notes
 
 KILL_AFTER_S = PATIENCE_S + 2
-"""How long a process may take to end; it ends by itself before that, with its compilers."""
+"""The longest that a process takes to end; it ends by itself before that, with its compilers."""
 COLUMNS, LINES = (20, 400), (5, 200)
-"""The smallest and the largest picture, whatever a browser asks for."""
+"""The smallest and the largest picture that a browser gets."""
 _DRIVER = "shardviz.serve.driver:VisitorDriver"
 _PASSED = re.compile(
     r"PATH|HOME|LANG|LC_\w+|TZ|VIRTUAL_ENV|PYTHON(PATH|HOME|USERBASE|UTF8)|(LD|DYLD)_LIBRARY_PATH|XLA_FLAGS"
 )
 """Variables that Python and the compilers need; the rest may be secrets, or change what a visitor sees."""
+MAX_NOTES = 100
 FAILED = 4002
-"""Why a session's websocket is closed when its process could not go on (server.py has the other codes)."""
+"""The code with which a websocket is closed when its process failed (server.py has the other codes)."""
+
+
+class Notes:
+    """Notes on the server's terminal, of one line each, and each once: visitors can cause many."""
+
+    def __init__(self) -> None:
+        self._said: set[str] = set()
+
+    def say(self, text: str) -> None:
+        """Print a line, unless it has been printed."""
+        line = one_line(text)
+        if line not in self._said and len(self._said) < MAX_NOTES:
+            self._said.add(line)
+            print(f"shardviz: note: {line}", file=sys.stderr, flush=True)
+
+    def say_of_loop(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Note an error in the event loop, which itself would print a traceback for each connection that
+        finds no descriptor."""
+        error = context.get("exception")
+        reason = (isinstance(error, OSError) and error.strerror) or type(error).__name__
+        self.say(f"{context['message']}: {reason}")
 
 
 class Session(AppService):

@@ -1,29 +1,60 @@
-"""A visitor's process: the application for a guest.
+"""A visitor's process: the application for a guest, kept from the files and the memory of this machine.
 
-The server runs it as ``python -m shardviz.serve.visitor STRING``, in a folder of its own.
+The server runs it as ``python -m shardviz.serve.visitor STRING``, in a folder of its own. The application
+offers a guest nothing that reads or writes a file. `refuse_files` is the second lock: Python announces every
+file, program and connection that is about to be opened, and all that the application does not need is
+refused. (The compilers' own process has no such lock: it takes no text of a visitor for a path. And Python
+does not announce `os.stat`, `os.mkfifo`, or calls that C libraries make by themselves.)
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import sys
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import shardviz
 from shardviz.compiler.worker import Worker
+from shardviz.compiler.worker_process import PROGRAM
 from shardviz.drafts.form import OPEN
 from shardviz.drafts.share import from_string
 from shardviz.errors import TargetError
-from shardviz.lessons.sharing import attempt_of
+from shardviz.lessons.attempt import attempt_of
 from shardviz.tui.app import ShardvizApp
 
 if TYPE_CHECKING:
-    from shardviz.compiler import Pending, Target
+    from shardviz.compiler import CompilerRequest, Target
 
-LANE = "simulated"
+
+PROCESS = "simulated"
 """The one compilers' process that a visitor may have: Shardy and XLA for simulated devices."""
 MEMORY, MEMORY_OF_A_CORE = 2**30, 2**27
 """Bytes; XLA starts threads for every core, each of which has a stack."""
+SYSTEM = (
+    "/usr",
+    "/lib",
+    "/lib64",
+    "/proc/self",
+    "/proc/cpuinfo",
+    "/sys/devices",
+    os.devnull,
+    "/dev/urandom",
+    "/etc/os-release",
+)
+"""Read by Python's own library."""
+_LISTS = {"os.listdir", "os.scandir"}
+_CHANGES = {f"os.{name}" for name in ("chmod", "chown", "mkdir", "remove", "rmdir", "truncate", "utime")}
+_PAIRS = {f"os.{name}" for name in ("link", "rename", "symlink")}
+_STARTS = {
+    f"os.{name}" for name in ("exec", "fork", "forkpty", "posix_spawn", "spawn", "startfile", "system")
+}
+_CONNECTS = {f"socket.{name}" for name in ("bind", "connect", "getaddrinfo", "sendmsg", "sendto")}
+_CONNECTS |= {"sqlite3.connect", "webbrowser.open"}
+_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
 class VisitorsWorker(Worker):
@@ -32,21 +63,21 @@ class VisitorsWorker(Worker):
     def start(self, *_targets: Target) -> None:
         """A class that looks at layouts needs no compiler."""
 
-    def submit(self, *args: Any, **named: Any) -> Pending[Any]:
+    def submit(self, *args: Any, **named: Any) -> CompilerRequest[Any]:
         _check(args[1])
         return super().submit(*args, **named)
 
-    def trace(self, *args: Any, **named: Any) -> Pending[Any]:
+    def trace(self, *args: Any, **named: Any) -> CompilerRequest[Any]:
         _check(args[1])
         return super().trace(*args, **named)
 
-    def run(self, *args: Any, **named: Any) -> Pending[Any]:
+    def run(self, *args: Any, **named: Any) -> CompilerRequest[Any]:
         _check(args[3])
         return super().run(*args, **named)
 
 
 def _check(target: Target) -> None:
-    if target.lane != LANE:
+    if target.process != PROCESS:
         raise TargetError(
             f"a visitor cannot ask {target.name} on the server's machine",
             "ask shardy or cpu, or run shardviz yourself",
@@ -57,16 +88,15 @@ class VisitorApp(ShardvizApp):
     """The application without files, with compilers that start when something shows their answers."""
 
     def ask(self) -> None:
-        if self._shown != "layout" or OPEN in self.scene.draft.specs:
+        if self.state.area != "layout" or OPEN in self.state.resolved.draft.specs:
             super().ask()
 
-    async def put_on(self, name: str) -> None:
-        await super().put_on(name)
-        self.ask()
+    def on_workspace_pane_shown(self) -> None:
+        self.ask()  # Textual runs the application's own handler too.
 
 
 def limit_memory() -> None:
-    """Nothing that a visitor does takes all of the machine's memory, here or in the compilers' process."""
+    """Limit the memory of this process, and of the compilers', which inherits the limit."""
     most = MEMORY + MEMORY_OF_A_CORE * (os.cpu_count() or 1)
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     resource.setrlimit(
@@ -74,10 +104,45 @@ def limit_memory() -> None:
     )
 
 
+def refuse_files() -> None:
+    """From now on this process opens no file but Python's own and those in its current folder, and starts no
+    program but the compilers'. There is no way back. Anything else raises `PermissionError`."""
+    sys.dont_write_bytecode = True
+    own = os.path.realpath(".")
+    roots = (*sys.path, sys.prefix, sys.base_prefix, str(Path(shardviz.__file__).parents[1]), *SYSTEM)
+    sys.addaudithook(_hook(own, {own, *(os.path.realpath(root) for root in roots if root)}))
+
+
+def _hook(own: str, readable: set[str]) -> Callable[[str, tuple[Any, ...]], None]:
+    changed, read = (own + os.sep, os.devnull + os.sep), tuple(root + os.sep for root in readable)
+
+    def look(event: str, args: tuple[Any, ...]) -> None:
+        if event == "open":
+            is_fine = _is_in(args[0], changed if args[2] & _WRITES else read)
+        elif event in _LISTS:
+            is_fine = _is_in(args[0] or ".", read)
+        elif event in _CHANGES:
+            is_fine = _is_in(args[0], changed)
+        elif event in _PAIRS:
+            is_fine = _is_in(args[0], changed) and _is_in(args[1], changed)
+        elif event == "subprocess.Popen":
+            is_fine = args[1][:4] == [sys.executable, "-P", "-c", PROGRAM]
+        else:
+            is_fine = event not in _STARTS and event not in _CONNECTS
+        if not is_fine:
+            raise PermissionError(errno.EACCES, "a visitor's session may not do this", f"{event} {args[:1]}")
+
+    return look
+
+
+def _is_in(path: Any, roots: tuple[str, ...]) -> bool:
+    """Return whether a path is below one of the roots, or is a number, of a file that is open already."""
+    return isinstance(path, int) or f"{os.path.realpath(os.fsdecode(path))}{os.sep}".startswith(roots)
+
+
 def main(string: str) -> None:
     """Run the application until the visitor or the server leaves."""
     from shardviz.serve.driver import leave, say_end
-    from shardviz.serve.guard import refuse_files
 
     # What goes wrong here is not for the page, and not for the server's terminal either.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from shardviz.collectives import LowerBound, Operation, Phase, Schedule
-    from shardviz.collectives.schedule import Ints
+    from shardviz.collectives.values import Ints
     from shardviz.compiler import Target
     from shardviz.hardware.chips import Gpu, TpuChip
     from shardviz.hardware.links import Links
@@ -85,7 +85,7 @@ class CollectiveRun:
     @cached_property
     def timeline(self) -> Timeline:
         """The load and the time of every round."""
-        return timeline(self.schedule, self.chunk_bytes, self.links.topology, self.links.wire)
+        return timeline(self.schedule, self.chunk_bytes, self.links.topology, self.links.spec)
 
     @cached_property
     def bound(self) -> LowerBound:
@@ -105,7 +105,7 @@ class CollectiveRun:
                 f"{self._group_size:,}",
                 f"take up to {MAX_COMPARED:,}: a smaller mesh, or fewer axes with --axis",
             )
-        rows = comparison(self.schedule.pattern, self._chunk_bytes, self.links.topology, self.links.wire)
+        rows = comparison(self.schedule.pattern, self._chunk_bytes, self.links.topology, self.links.spec)
         # This one as it is asked for, with its own pieces.
         mine = self.schedule.algorithm
         return tuple(

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from shardviz.collectives.operation import UnfitShard
 from shardviz.collectives.operations import check_operation, operation_for
-from shardviz.collectives.operations.dimension import UnfitShard
 from shardviz.collectives.values import array_from_numbers, numpy_dtype
 from shardviz.errors import QuestionError, plural
 from shardviz.notation import (
@@ -26,7 +26,7 @@ from shardviz.sharding.array import BITS
 
 if TYPE_CHECKING:
     from shardviz.collectives import Operation, Schedule
-    from shardviz.collectives.schedule import Values
+    from shardviz.collectives.values import Values
     from shardviz.sharding import Layout, Mesh
 
 MAX_BYTES = 2**62

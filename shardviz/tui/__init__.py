@@ -1,13 +1,16 @@
-"""The application: a problem is edited on the left, and what follows from it is seen on the right.
+"""The application: a problem is edited on the left, and what follows from it is shown on the right.
 
-app        the application: who is on screen, undo, and which key does what everywhere
+app        the application: undo, dialogs, lessons, and which key does what everywhere
 registry   all commands: they feed keys, footer, palette, help and the table in docs/
+state      the form with undo and the problem that it states, which all parts are given; the kept session
+workspace  the problem beside one of four panes; bars: the lines above and below
+pane       the base of the panes; lines_view: a view of many lines, themes: colours
 problem/   the fields: mesh, einsum, sizes, specs
-layout/    1  who holds what
+layout/    1  which device holds what
 plan/      2  the steps, and what each target inserted
 step/      3  the player
 compiler/  4  the targets' programs and passes
 lesson/    a lesson: its words, its questions, its goal, in the places of these
-answers/   the questions to the compilers, and their answers as they arrive
-dialogs/   what opens above all that: help, examples, code, export
+answers/   the queries to the compilers, and their answers as they arrive
+dialogs/   the windows above all that: help, examples, lessons, code, command line, export
 """

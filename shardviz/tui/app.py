@@ -1,44 +1,53 @@
-"""The application: what is on screen, undo, and the commands that work everywhere."""
+"""The application: its lines, its workspace, and the commands that work everywhere."""
 
 from __future__ import annotations
 
-from importlib import import_module
+import asyncio
+import os
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from textual import events
 from textual.app import ComposeResult
-from textual.containers import Horizontal
+from textual.message import Message
 
+from shardviz.drafts.form import ProblemForm
+from shardviz.drafts.wording import error_words
 from shardviz.errors import ShardvizError
-from shardviz.tui.command import Command, bindings
-from shardviz.tui.editor import Editor
-from shardviz.tui.headline import Headline
-from shardviz.tui.key_footer import KeyFooter
+from shardviz.tui.bars import Headline, KeyFooter, ScreenTabs
 from shardviz.tui.pane import Pane
 from shardviz.tui.problem.panel import ProblemPanel
-from shardviz.tui.registry import APP, COMMANDS
-from shardviz.tui.screen_tabs import WIDE, ScreenTabs
-from shardviz.tui.too_small import TooSmall, is_too_small
+from shardviz.tui.registry import APP, COMMANDS, Command, bindings
+from shardviz.tui.resilient_app import ResilientApp
+from shardviz.tui.state import EditorState, LastSession
+from shardviz.tui.themes import next_theme, set_up_themes
+from shardviz.tui.workspace import PANES, TooSmall, Workspace, is_too_small
 
 if TYPE_CHECKING:
     from textual.dom import DOMNode
+    from textual.notifications import SeverityLevel
+    from textual.timer import Timer
 
     from shardviz.compiler import Worker
-    from shardviz.drafts.form import ProblemForm
+    from shardviz.drafts.examples import Example
     from shardviz.drafts.share import Shared
     from shardviz.lessons.attempt import Attempt
     from shardviz.lessons.lesson import Lesson
-    from shardviz.tui.lesson.widgets import Side
+    from shardviz.tui.lesson.progress import LessonProgress
+    from shardviz.tui.lesson.view import LessonView
+
+KEEP_AFTER_S = 0.5
+"""How long after the last edit the session is kept."""
+NO_FILES = "A visitor's session writes no files; c shows the code, y copies it."
+NOT_KEPT = "A visitor's session is not kept; y copies it as a string."
 
 
-PANES = {"layout": "LayoutPane", "plan": "PlanPane", "step": "StepPane", "compiler": "CompilerPane"}
-"""The screens' classes by area, each in the module `pane` of its folder, loaded when it is first shown."""
-TALL = 30
-"""Lines from which on there is room for blank ones around the screen."""
+class ShardvizApp(ResilientApp):
+    """The problem on the left, one of four screens on the right, above them the headline, below the keys.
 
-
-class ShardvizApp(Editor):
-    """The editor on the left, one of four screens on the right, the problem above, the keys below."""
+    `lesson` is the lesson that is open; None where none is. `is_guest`: a visitor uses the application from
+    elsewhere, who may not touch the files of this machine.
+    """
 
     SUSPENDED_SCREEN_CLASS = "behind"
     CSS = """
@@ -55,9 +64,6 @@ class ShardvizApp(Editor):
     BINDINGS = bindings(APP)
     TITLE = "shardviz"
 
-    is_left = False
-    """Whether the keys go to the left: to the problem, or to what a lesson has in its place."""
-
     def __init__(
         self,
         draft: ProblemForm | None = None,
@@ -72,98 +78,129 @@ class ShardvizApp(Editor):
 
         Of an attempt that somebody has sent, stage and sandbox are taken over. A `warning` is shown first.
         """
+        # Without colours the terminal's own are taken, since grey ones would tell nothing either.
+        super().__init__(ansi_color="NO_COLOR" in os.environ or None)
+        set_up_themes(self)
         if lesson is not None:
             from shardviz.lessons.attempt import Attempt
 
             screen = (lesson.lesson if isinstance(lesson, Attempt) else lesson).screen
-        super().__init__(draft, screen, worker, is_guest)
-        self._opening, self._is_presenting, self._warning = lesson, present, warning
+        self.state = EditorState(
+            draft or ProblemForm(),
+            screen,
+            self._problem_changed,
+            lambda: self.post_message(self.AnswersChanged()),
+            worker,
+        )
+        self.workspace = Workspace(self.state)
+        self.is_guest = is_guest
+        self.lesson: LessonView | None = None
+        self._first_lesson, self._is_presenting, self._warning = lesson, present, warning
+        self._last = LastSession()
+        self._keeping: Timer | None = None
+
+    class AnswersChanged(Message):
+        """A target's answer has changed."""
+
+    @cached_property
+    def progress(self) -> LessonProgress:
+        """The learner's progress: loaded with the first lesson."""
+        from shardviz.tui.lesson.progress import LessonProgress
+
+        return LessonProgress(self.is_guest)
 
     @property
     def pane(self) -> Pane:
-        """The screen that is shown."""
-        return self.screen_stack[0].query_one(f"#{self._shown}", Pane)
+        """The pane that is shown."""
+        return self.workspace.pane
 
     @property
     def panel(self) -> ProblemPanel:
         """The problem's fields."""
-        return self.screen_stack[0].query_one(ProblemPanel)
+        return self.workspace.panel
 
     def compose(self) -> ComposeResult:
         yield Headline()
         yield ScreenTabs()
-        with Horizontal(id="body"):
-            yield ProblemPanel()
-            yield new_pane(self._shown)
+        yield self.workspace
         yield KeyFooter()
 
     async def on_mount(self) -> None:
-        self.is_left = not self.is_narrow and self._shown == "layout"
-        self._arrange()
-        self.show_scene()
-        if self._opening is not None:
-            await self.open_lesson(self._opening, self._is_presenting)
+        self.workspace.is_left = not self.workspace.is_narrow and self.state.area == "layout"
+        self.workspace.show_parts()
+        self.show_problem()
+        if self._first_lesson is not None:
+            await self.open_lesson(self._first_lesson, self._is_presenting)
         if self._warning:
             self.notify(self._warning, severity="warning", timeout=15)
         self.call_after_refresh(self.begin)
 
-    @property
-    def is_narrow(self) -> bool:
-        """Whether there is room for the problem or the screen, not for both."""
-        return self.size.width < WIDE
+    def begin(self) -> None:
+        """After the first frame: the compilers' process starts behind it."""
+        self.state.queries.start()
+        self.ask()
+        if not self.is_guest:
+            self.run_worker(self._last.load, thread=True)
 
-    @property
-    def left(self) -> ProblemPanel | Side:
-        """The problem, or what a lesson has in its place."""
-        return (self.lesson and self.lesson.left) or self.panel
+    def ask(self) -> None:
+        """Ask the compilers about what is on screen."""
+        self.state.queries.ask(self.state.resolved)
 
-    @property
-    def right(self) -> Pane | Side:
-        """The screen that is shown, or what a lesson has in its place."""
-        return (self.lesson and self.lesson.right) or self.pane
+    def _problem_changed(self, is_other_problem: bool) -> None:
+        self._keep_soon()
+        if is_other_problem:
+            self.ask()
+        self.show_problem()
 
-    def show_scene(self) -> None:
+    def show_problem(self) -> None:
+        """Draw what is on screen."""
         self._show_headline()
-        self.panel.show_scene(self.scene)
-        self.pane.show_scene(self.scene)
+        self.panel.show_problem(self.state.resolved)
+        self.pane.show_problem(self.state.resolved)
         if self.lesson is not None:
-            self.lesson.show_scene(self.scene)
+            self.lesson.show_problem(self.state.resolved)
         self._show_keys()
 
     def _show_headline(self) -> None:
-        """Above the player stands what it plays."""
+        """Above the player, the headline is that of the collective that it plays."""
         line = self.screen_stack[0].query_one(Headline)
-        line.show_scene(self.scene, self.palette, of_collective=self._shown == "step")
+        line.show_problem(self.state.resolved, of_collective=self.state.area == "step")
+
+    def on_workspace_pane_shown(self) -> None:
+        self._show_headline()
+
+    def on_shardviz_app_answers_changed(self) -> None:
+        self.pane.show_answers(self.state.queries.answers)
 
     @property
     def commands(self) -> list[Command]:
-        """The commands that work now: help, the lesson's, those of the part with the focus, those that work
+        """The commands that work now: help, the lesson's, those of the part with the keys, those that work
         everywhere."""
-        part = self.left if self.is_left else self.right
+        part = self.workspace.part
         if part.typing:
             return list(part.typing)
         letters = self.panel.letters.keys() if part is self.panel else set()
-        everywhere = [APP[0], *part.commands, *(each for each in APP[1:] if self._may(each))]
+        may_not = {"export", "restore"} if self.is_guest else set()
+        everywhere = [APP[0], *part.commands, *(each for each in APP[1:] if each.name not in may_not)]
         if self.lesson is not None:
             everywhere = self.lesson.commands_among(everywhere)
         free = (command.without(letters) for command in everywhere)
         return [command for command in free if command is not None]
 
-    def _may(self, command: Command) -> bool:
-        """Whether who sits here may use it: a visitor has no files."""
-        return not (self.is_guest and command.name in ("export", "restore"))
-
     def _show_keys(self) -> None:
-        main = self.screen_stack[0]
-        left = "Problem" if self.left is self.panel else "Lesson"
-        main.query_one(ScreenTabs).show(self._shown, self.is_left, left)
+        main, workspace = self.screen_stack[0], self.workspace
+        left = "Problem" if workspace.left is self.panel else "Lesson"
+        main.query_one(ScreenTabs).show(self.state.area, workspace.is_left, left)
         main.query_one(KeyFooter).show_commands(self.commands)
 
+    def on_commands_changed(self) -> None:
+        self._show_keys()
+
     async def on_key(self, event: events.Key) -> None:
-        """A letter may name an axis; a key that means nothing to the problem goes to the screen beside it."""
+        """A letter may name an axis; a key that means nothing to the problem goes to the pane beside it."""
         if len(self.screen_stack) > 1:
             return
-        part = self.left if self.is_left else self.right
+        part = self.workspace.part
         if part is self.panel and self.panel.takes(event):
             event.prevent_default()
             return
@@ -172,52 +209,19 @@ class ShardvizApp(Editor):
             event.prevent_default()
             await self.run_action(meant.name, self)
             return
-        if not self.is_left or self.panel.is_typing or event.key in self.screen.active_bindings:
+        if not self.workspace.is_left or self.panel.is_typing or event.key in self.screen.active_bindings:
             return
         if not self.pane.display:
             return
         for command in COMMANDS:
-            if command.area == self._shown and event.key in command.keys:
+            if command.area == self.state.area and event.key in command.keys:
                 event.prevent_default()
                 await self.run_action(command.name, self.pane)
                 return
 
-    def on_commands_changed(self) -> None:
-        self._show_keys()
-
-    def on_descendant_focus(self) -> None:
-        focused = self.screen_stack[0].focused
-        if focused is not None:
-            self.is_left = self.left in focused.ancestors_with_self
-            self._show_keys()
-
-    def action_problem(self) -> None:
-        """To the problem, or back from it to the screen."""
-        if self.lesson is None or self.lesson.turn:
-            self.face(not self.is_left)
-
-    def face(self, is_left: bool) -> None:
-        """Have the keys go to the left or to the right."""
-        self.is_left = is_left
-        self._arrange()
-        self._show_keys()
-
-    def _arrange(self) -> None:
-        """Left and right side by side, or the one with the focus alone in a narrow window."""
-        main, left, right = self.screen_stack[0], self.left, self.right
-        main.set_class(self.is_narrow, "narrow")
-        main.set_class(self.size.height >= TALL, "tall")
-        main.set_class(self.lesson is not None, "lesson")
-        part = left if self.is_left else right
-        shown = {part} if self.is_narrow else {left, right}
-        for widget in main.query_one("#body").children:
-            widget.display = widget in shown
-        if main.focused is None or part not in main.focused.ancestors_with_self:
-            main.set_focus(next((widget for widget in part.query("*") if widget.focusable), None))
-
     def on_resize(self, event: events.Resize) -> None:
         if not is_too_small(*event.size):
-            self.call_next(self._arrange)
+            self.call_next(self.workspace.show_parts)
             if self.lesson is not None:
                 self.call_next(self.lesson.draw)
         elif not isinstance(self.screen, TooSmall):
@@ -227,152 +231,237 @@ class ShardvizApp(Editor):
         """Draw everything: a terminal that was left for a while, and entered afresh, is empty."""
         self.refresh(layout=True)
 
-    def on_editor_answers_changed(self) -> None:
-        self.pane.show_answers(self.desk.answers)
+    def on_paste(self) -> None:
+        """Nobody has taken what was pasted."""
+        self.notify("No field is open: enter opens the one under the cursor, then paste.")
 
-    async def action_show(self, name: str) -> None:
-        """Put one of the four screens on the right, and the keys there."""
-        if self._is_kept_back(name):
+    async def on_pane_step_opened(self, event: Pane.StepOpened) -> None:
+        self.state.step_number = event.number
+        await self.action_show("step")
+
+    def on_pane_failed(self, event: Pane.Failed) -> None:
+        self.say_failure(event.error, event.area.capitalize())
+
+    async def action_show(self, area: str) -> None:
+        """Put one of the four panes on the right, and the keys there."""
+        if self._is_kept_back(area):
             return
-        await self.put_on(name)
-        self.face(is_left=False)
+        await self.workspace.put_on(area)
+        self.workspace.face(is_left=False)
+
+    def action_problem(self) -> None:
+        """To the problem, or back from it to the pane."""
+        if self.lesson is None or self.lesson.turn:
+            self.workspace.face(not self.workspace.is_left)
 
     def _is_kept_back(self, area: str = "") -> bool:
-        """Whether a lesson keeps a screen back for now, or, without one, what would show the answer; it says
+        """Whether a lesson keeps a pane back for now, or, without one, what would show the answer; it says
         why."""
         why = self.lesson.refusal(area) if self.lesson is not None else ""
         if why:
             self.notify(why)
         return bool(why)
 
-    async def put_on(self, name: str) -> None:
-        """Make one of the four screens the one that is shown."""
-        body = self.screen_stack[0].query_one("#body")
-        self.pane.display = False
-        self._shown = name
-        if body.query(f"#{name}"):
-            self.pane.display = True
-        else:
-            await body.mount(new_pane(name))
-        self._show_headline()
-        self.pane.show_scene(self.scene)
-        self.pane.show_answers(self.desk.answers)
-
-    async def run_command(self, command: Command) -> None:
+    async def action_run_command(self, command: Command) -> None:
         """Run a command from wherever one is, on its own screen."""
         widget: DOMNode = self
         if command.area in PANES:
             await self.action_show(command.area)
-            if self.right is not self.pane or self._shown != command.area:
+            if self.workspace.right is not self.pane or self.state.area != command.area:
                 return
             widget = self.pane
         elif command.area == "problem":
-            if not self.is_left:
+            if not self.workspace.is_left:
                 self.action_problem()
             widget = self.panel
         elif command.area == "lesson" and self.lesson is None:
             self.notify("No lesson is open; L lists them.")
             return
-        if widget is self.panel and self.left is not self.panel:
+        if widget is self.panel and self.workspace.left is not self.panel:
             self.notify("The problem opens with the sandbox, later in the lesson.")
             return
         await self.run_action(command.name, widget)
 
     def action_help(self) -> None:
-        from shardviz.tui.dialogs.help import HelpDialog
+        from shardviz.tui.dialogs.commands import HelpDialog
 
-        areas = (self._shown, "problem")
+        areas = (self.state.area, "problem")
         lesson = ("lesson",) if self.lesson is not None else ()
-        self.push_screen(HelpDialog((*lesson, *(areas[::-1] if self.is_left else areas))))
+        self.push_screen(HelpDialog((*lesson, *(areas[::-1] if self.workspace.is_left else areas))))
 
     def action_command_palette(self) -> None:
-        from shardviz.tui.command_search import Palette
+        from shardviz.tui.dialogs.commands import CommandMenu
 
-        if not isinstance(self.screen, Palette):
-            self.push_screen(Palette())
+        if not isinstance(self.screen, CommandMenu):
+            self.push_screen(CommandMenu())
 
     def action_examples(self) -> None:
-        from shardviz.tui.dialogs.examples import ExamplesDialog
+        from shardviz.tui.dialogs.lists import ExamplesDialog
 
-        self.push_screen(ExamplesDialog())
+        self.push_screen(ExamplesDialog(), self.open_example)
+
+    async def open_example(self, example: Example | None) -> None:
+        """Put an example on screen, as one step of undo, and the pane that shows it best; a lesson ends."""
+        if example is not None:
+            await self.leave_lesson()
+            self.state.edit(example.draft)
+            self.state.step_number = 0
+            await self.action_show(example.screen)
 
     def action_lessons(self) -> None:
-        from shardviz.tui.lesson.course import LessonsDialog
+        from shardviz.tui.dialogs.lists import LessonsDialog
 
-        self.push_screen(LessonsDialog())
+        open_now = self.lesson.controller.lesson if self.lesson is not None else None
+        self.push_screen(LessonsDialog(self.progress, open_now), self.open_lesson)
 
-    async def open_lesson(self, lesson: Lesson | Attempt, is_presented: bool = False) -> None:
-        from shardviz.tui.lesson.opening import open_lesson
+    async def open_lesson(self, lesson: Lesson | Attempt | None, is_presented: bool = False) -> None:
+        """Go on with a lesson where it was left, or open an attempt at one as it is, in place of the lesson
+        that is open. Who presents a lesson goes on to present."""
+        if lesson is None:
+            return
+        from shardviz.tui.lesson.view import LessonView, controller_of
 
-        await open_lesson(self, lesson, is_presented)
+        is_presented = is_presented or (self.lesson is not None and self.lesson.controller.is_presented)
+        try:
+            controller, note = await controller_of(lesson, self.progress, is_presented)
+        except ShardvizError as error:
+            self.notify(error_words(error), severity="error")
+            return
+        if self.lesson is None:
+            self.lesson = LessonView(self.workspace, self.progress, controller)
+        await self.lesson.open(controller)
+        if note:
+            self.notify(note, timeout=10)
+        self.progress.report(self)
 
     async def action_lesson(self, what: str) -> None:
         """A command of the lesson that is open."""
-        if self.lesson is not None:
+        if self.lesson is None:
+            return
+        controller = self.lesson.controller
+        if what == "leave":
+            await self._close_lesson(self.lesson)
+        elif what == "next" and controller.kind == "code" and controller.after is not None:
+            await self.open_lesson(controller.after)
+        else:
             await self.lesson.do(what)
+
+    async def leave_lesson(self) -> None:
+        """Back to the problem of one's own, as it was, where a lesson is open; L leads back to that."""
+        if self.lesson is not None:
+            await self._close_lesson(self.lesson)
+            self.notify("The lesson is left as it stands; L goes on with it.")
+
+    async def _close_lesson(self, lesson: LessonView) -> None:
+        self.lesson = None
+        await lesson.leave()
 
     def shared(self) -> Shared:
         """What is on screen, for somebody else to open."""
         from shardviz.drafts.share import Shared
 
-        return self.lesson.shared() if self.lesson is not None else Shared(self.scene.draft, self._shown)
+        if self.lesson is not None:
+            return self.lesson.shared()
+        return Shared(self.state.resolved.draft, self.state.area)
 
     def jax_code(self) -> str:
-        """The JAX program of what is on screen. Raises `ShardvizError` where it would be too large to run."""
-        from shardviz.codegen.problem import problem_code
-
-        program = self.lesson.program if self.lesson is not None else ""
-        return program or self.pane.jax_code() or problem_code(self.scene.problem)
+        """The JAX program of what is on screen. Raises `ShardvizError` where it would not run."""
+        return (self.lesson is not None and self.lesson.program) or self.pane.jax_code()
 
     def action_code(self) -> None:
         if self._is_kept_back():
             return
-        from shardviz.tui.dialogs.code import CodeDialog
+        from shardviz.tui.dialogs.clipboard import CodeDialog
 
         try:
             self.push_screen(CodeDialog(self.jax_code()))
         except ShardvizError as error:
-            from shardviz.drafts.wording import error_words
-
             self.notify(error_words(error), severity="warning")
 
     def action_export(self, suffix: str = "svg") -> None:
         if self._is_kept_back():
             return
         if self.is_guest:
-            self.notify(
-                "A visitor's session writes no files; c shows the code, y copies it.", severity="warning"
-            )
+            self.notify(NO_FILES, severity="warning")
             return
         self.clear_notifications()
-        from shardviz.tui.dialogs.export import ExportDialog
-        from shardviz.tui.dialogs.exports import exports_of
+        from shardviz.tui.dialogs.export import ExportDialog, exports_of
 
-        self.push_screen(ExportDialog(exports_of(self, self.pane), f"shardviz-{self._shown}", suffix))
-
-    def on_paste(self) -> None:
-        """Nobody has taken what was pasted."""
-        self.notify("No field is open: enter opens the one under the cursor, then paste.")
-
-    def command_words(self) -> str:
-        from shardviz.drafts.command_line import to_command_line
-
-        draft = self.scene.shown
-        is_collective = self._shown == "step" and draft.collective is not None
-        return self.pane.command_words() or to_command_line(draft, "step" if is_collective else "explain")
+        exports = exports_of(self.screen_stack[0], self.pane, self.jax_code)
+        self.push_screen(ExportDialog(exports, f"shardviz-{self.state.area}", suffix))
 
     def action_command_line(self) -> None:
-        from shardviz.tui.dialogs.command_line import CommandLineDialog
+        from shardviz.tui.dialogs.clipboard import CommandLineDialog
 
-        words = self.lesson.command_words if self.lesson is not None else ""
-        if words or not self._is_kept_back():
+        line = self.lesson.command_line if self.lesson is not None else ""
+        if line or not self._is_kept_back():
             shared = self.shared()
-            self.push_screen(CommandLineDialog(words or self.command_words(), shared))
+            self.push_screen(CommandLineDialog(line or self.pane.command_line(), shared))
             if self.lesson is not None and not shared.lesson:
                 self.notify("The lesson's file is not in the string, only its problem is.")
 
+    def action_undo(self) -> None:
+        self.state.undo()
 
-def new_pane(area: str) -> Pane:
-    """The screen of an area, with the area as its id."""
-    pane: Pane = getattr(import_module(f"shardviz.tui.{area}.pane"), PANES[area])()
-    return pane
+    def action_redo(self) -> None:
+        self.state.redo()
+
+    def action_cancel(self) -> None:
+        if self.state.queries.cancel():
+            self.notify("The compilers are stopped; r asks again.")
+
+    async def action_restore(self) -> None:
+        if self.is_guest:
+            self.notify(NOT_KEPT, severity="warning")
+            return
+        last = await asyncio.to_thread(lambda: self._last.last)
+        if last is None:
+            self.notify(self._last.problem or "There is no last session.", severity="warning")
+            return
+        await self.leave_lesson()
+        self.state.edit(last.draft)
+        await self.action_show(last.screen)
+
+    def action_next_theme(self) -> None:
+        self.theme = next_theme(self.theme)
+        self.notify(f"Theme: {self.theme.removeprefix('shardviz-')}")
+        # The theme's variables are the new ones only after this.
+        self.call_after_refresh(self.show_problem)
+
+    def action_help_quit(self) -> None:
+        """What `ctrl+c`, which copies in a field, does elsewhere."""
+        self.notify("q quits; in a field, ctrl+q.")
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = False,
+    ) -> None:
+        """Say something in passing, in place of what was said before."""
+        self.clear_notifications()
+        super().notify(message, title=title, severity=severity, timeout=timeout, markup=markup)
+
+    def _keep_soon(self) -> None:
+        """Keep the session after a pause in typing, away from the screen's thread."""
+        if self._keeping is not None:
+            self._keeping.stop()
+        self._keeping = self.set_timer(KEEP_AFTER_S, lambda: self.run_worker(self._keep_session, thread=True))
+
+    def _keep_session(self) -> None:
+        """Keep what is on screen for the next time, unless nothing was ever changed; in a lesson, what was
+        there before it."""
+        draft, area = self.state.history.draft, self.state.area
+        if self.lesson is not None:
+            draft, area = self.lesson.own.history.draft, self.lesson.own.area
+        if draft != ProblemForm() and not self.is_guest:
+            self._last.keep(draft, area)
+
+    def on_unmount(self) -> None:
+        self._keep_session()
+        if "progress" in vars(self):
+            self.progress.close()
+        self.state.queries.close()

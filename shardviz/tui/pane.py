@@ -1,103 +1,135 @@
-"""What the four screens have in common."""
+"""A part of the screen with commands of its own, and what the four panes have in common."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.containers import Vertical
+from textual.message import Message
 from textual.worker import Worker, WorkerState
 
-from shardviz.tui.command import Command, CommandsChanged
-from shardviz.tui.editor import Editor, as_editor
-from shardviz.tui.registry import COMMANDS
+from shardviz.tui.registry import COMMANDS, Command, CommandsChanged
+from shardviz.tui.themes import palette_of
 
 if TYPE_CHECKING:
     from shardviz.documents.fields import Document
     from shardviz.drafts.resolve import ResolvedProblem
-    from shardviz.lessons.pointing import Place
-    from shardviz.planner import Plan
+    from shardviz.lessons.measures import AnswerLocation
+    from shardviz.planner import Plan, Problem
     from shardviz.render.palette import Palette
     from shardviz.stepping.collective_run import CollectiveRun
-    from shardviz.tui.answers.answer import Answer
+    from shardviz.tui.state import EditorState
+    from shardviz.tui.target_answers import ShownAnswer
 
 
-class Pane(Vertical):
-    """One of the four screens. `area` is its name in the registry.
-
-    `show_scene` and `show_answers` are called when the pane comes on screen, and, while it is there, whenever
-    something has changed.
-    """
-
-    area: ClassVar[str]
-
-    def __init__(self) -> None:
-        super().__init__(id=self.area)
-        self._told: Sequence[Command] = ()
-
-    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """A thread of the screen that fails unforeseen ends its own work, not the application."""
-        if event.state is WorkerState.ERROR:
-            assert event.worker.error is not None
-            self.editor.say_failure(event.worker.error, self.area.capitalize())
-
-    def show_scene(self, scene: ResolvedProblem) -> None:
-        """Draw another scene."""
-
-    def begin(self, place: Place) -> None:
-        """Begin where a lesson points, whatever was looked at before."""
-
-    def show_answers(self, answers: Mapping[str, Answer]) -> None:
-        """Draw the targets' answers, by target name, in the order of the draft."""
+class Part(Vertical):
+    """The left or the right of the screen: the problem, a pane, or what a lesson has in their place."""
 
     @property
     def commands(self) -> Sequence[Command]:
-        """Those of the screen's commands that do something now; `CommandsChanged` says when they change."""
-        return [command for command in COMMANDS if command.area == self.area]
-
-    def tell_commands(self) -> None:
-        """Send `CommandsChanged` where `commands` are others than last time."""
-        commands = self.commands
-        if commands != self._told:
-            self._told = commands
-            self.post_message(CommandsChanged())
+        """Those of the part's commands that do something now; `CommandsChanged` says when they change."""
+        return ()
 
     @property
     def typing(self) -> Sequence[Command]:
-        """The commands that work while text is typed on the screen; empty while none is.
+        """The commands that work while text is typed in the part; empty while none is.
 
         Every other key is text then. Moving the focus into a field and out of it needs no `CommandsChanged`.
         """
         return ()
 
-    def command_words(self) -> str:
-        """The command line that shows the same; empty where it is that of the draft."""
-        return ""
-
-    def jax_code(self) -> str:
-        """The JAX program of what the pane shows; empty where it is that of the draft's problem.
-
-        Raises `ShardvizError` where it would not run.
-        """
-        return ""
-
-    def exported(self) -> Plan | CollectiveRun | None:
-        """What a page or a notebook of the pane shows; None where it is the draft's problem."""
-        return None
-
-    def document(self) -> Document | None:
-        """The JSON document of what the pane shows; None where it is that of the draft's problem.
-
-        Raises `ShardvizError` for one that would be too long.
-        """
-        return None
-
-    @property
-    def editor(self) -> Editor:
-        """The application."""
-        return as_editor(self.app)
-
     @property
     def palette(self) -> Palette:
         """The colours of the terminal and the theme."""
-        return self.editor.palette
+        return palette_of(self.app)
+
+
+class Pane(Part):
+    """One of the four screens. `area` is its name in the registry.
+
+    `show_problem` and `show_answers` are called when the pane comes on screen, and, while it is there,
+    whenever something has changed. What is exported is the problem of `state`, unless the pane shows
+    something else.
+    """
+
+    area: ClassVar[str]
+
+    class Failed(Message):
+        """A thread of a pane has failed unforeseen."""
+
+        def __init__(self, area: str, error: BaseException) -> None:
+            super().__init__()
+            self.area, self.error = area, error
+
+    class StepOpened(Message):
+        """A collective of the plan is to be played, by the number of its step."""
+
+        def __init__(self, number: int) -> None:
+            super().__init__()
+            self.number = number
+
+    def __init__(self, state: EditorState) -> None:
+        super().__init__(id=self.area)
+        self.state = state
+        self._commands_before: Sequence[Command] = ()
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """A thread that fails ends its own work, not the application."""
+        if event.state is WorkerState.ERROR:
+            assert event.worker.error is not None
+            self.post_message(self.Failed(self.area, event.worker.error))
+
+    def show_problem(self, resolved: ResolvedProblem) -> None:
+        """Draw another problem."""
+
+    def begin(self, place: AnswerLocation) -> None:
+        """Begin where a lesson points, whatever was looked at before."""
+
+    def show_answers(self, answers: Mapping[str, ShownAnswer]) -> None:
+        """Draw the targets' answers, by target name, in the order of the form."""
+
+    @property
+    def idle(self) -> Collection[str]:
+        """Actions of the pane that do nothing now, such as "round"."""
+        return ()
+
+    @property
+    def commands(self) -> Sequence[Command]:
+        idle = self.idle
+        own = [command for command in COMMANDS if command.area == self.area]
+        return [command for command in own if command.name.partition("(")[0] not in idle]
+
+    def update_commands(self) -> None:
+        """Send `CommandsChanged` where `commands` are others than last time."""
+        commands = self.commands
+        if commands != self._commands_before:
+            self._commands_before = commands
+            self.post_message(CommandsChanged())
+
+    def command_line(self) -> str:
+        """The command line that shows the same."""
+        from shardviz.drafts.command_line import to_command_line
+
+        return to_command_line(self.state.resolved.shown, "explain")
+
+    def jax_code(self) -> str:
+        """The JAX program of what the pane shows. Raises `ShardvizError` where it would not run."""
+        from shardviz.codegen.problem import problem_code
+
+        return problem_code(self.state.resolved.problem)
+
+    def exported(self) -> Problem | Plan | CollectiveRun:
+        """What a page or a notebook of the pane shows."""
+        return self.state.resolved.problem
+
+    def document(self) -> Document:
+        """The JSON document of what the pane shows. Raises `ShardvizError` for one that would be too long."""
+        from shardviz.documents.programs import explain_document
+
+        answers = self.state.queries.answers.values()
+        return explain_document(
+            self.state.resolved.plan,
+            [answer.compiled for answer in answers if answer.compiled is not None],
+            [difference for answer in answers for difference in answer.differences],
+        )

@@ -35,7 +35,7 @@ print(statistics.median(taken[1:]))
 
 
 def report() -> None:
-    wire = LinkSpec()
+    link = LinkSpec()
 
     def gather() -> None:
         operation = OPERATIONS["all_gather"](("i",))
@@ -53,7 +53,7 @@ def report() -> None:
 
     def reduce() -> None:
         pattern = Pattern("all_reduce", (65_536,))
-        timed = timeline(schedule_for("ring", pattern), 1024, topology_for("ring", pattern.dims), wire)
+        timed = timeline(schedule_for("ring", pattern), 1024, topology_for("ring", pattern.dims), link)
         assert timed.seconds > 0
 
     line("ring all-reduce, 65,536 devices: loads and times", f"{call(reduce) * 1e3:.0f} ms", "1 s")
@@ -75,7 +75,7 @@ def report() -> None:
         pattern = Pattern("all_gather", (size,))
 
         def queue(pattern: Pattern = pattern) -> None:
-            timed = timeline(schedule_for("direct", pattern), 4096, topology_for("ring", pattern.dims), wire)
+            timed = timeline(schedule_for("direct", pattern), 4096, topology_for("ring", pattern.dims), link)
             assert timed.waiting
 
         taken = call(queue, runs=3)

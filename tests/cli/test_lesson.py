@@ -12,9 +12,9 @@ from shardviz.cli.streams import no_terminal
 from shardviz.lessons import course as lessons_read
 from shardviz.lessons.attempt import begin
 from shardviz.lessons.course import course
+from shardviz.lessons.lesson_file import LessonError
 from shardviz.lessons.measures import compute
 from shardviz.lessons.progress import load
-from shardviz.lessons.table import LessonError
 
 NOTE = f"shardviz: note: {no_terminal()}\n"
 

@@ -7,12 +7,10 @@ import json
 import pytest
 
 from shardviz.cli.group import run
-from shardviz.drafts.document import to_document
 from shardviz.drafts.form import ProblemForm
-from shardviz.drafts.share import Shared, to_string
-from shardviz.lessons.attempt import UNKNOWN, stages
+from shardviz.drafts.share import Shared, to_document, to_string
+from shardviz.lessons.attempt import UNKNOWN, attempt_of, shared_of, stages
 from shardviz.lessons.course import course
-from shardviz.lessons.sharing import attempt_of, shared_of
 
 SHARED = Shared(ProblemForm(mesh="Z=8", specs=("Z_", "__", "Z_")), "plan")
 

@@ -27,7 +27,7 @@ REFUSALS = [
     ),
     (
         ("torus", Pattern("all_reduce", (1, 8))),
-        "torus cannot do this: a torus has two axes of two devices or more, and here is one: that is a ring",
+        "torus cannot do this: a torus needs two axes of two devices or more; with one it is a ring",
         "for all_reduce over 8 devices there are ring, bidirectional-ring, recursive-doubling, "
         "halving-doubling, direct, binomial-tree, double-binary-tree",
     ),
@@ -49,14 +49,14 @@ REFUSALS = [
     ),
     (
         ("rings\x1b[2J", Pattern("permute", (5,))),
-        "there is no algorithm 'rings\\x1b[2J'",
+        "unknown algorithm 'rings\\x1b[2J'",
         "for permute over 5 devices there is direct",
     ),
-    (("Rings", Pattern("all_gather", (5,))), "there is no algorithm 'Rings'", "did you mean ring?"),
-    (("rign", Pattern("all_gather", (5,))), "there is no algorithm 'rign'", "did you mean ring?"),
+    (("Rings", Pattern("all_gather", (5,))), "unknown algorithm 'Rings'", "did you mean ring?"),
+    (("rign", Pattern("all_gather", (5,))), "unknown algorithm 'rign'", "did you mean ring?"),
     (
         ("Double_Binary_Tree", Pattern("all_reduce", (5,))),
-        "there is no algorithm 'Double_Binary_Tree'",
+        "unknown algorithm 'Double_Binary_Tree'",
         "did you mean double-binary-tree?",
     ),
     (

@@ -415,11 +415,11 @@ def test_what_cannot_be_says_why_and_what_would_work(operation, shape, n, messag
 @pytest.mark.parametrize(
     ("operation", "dtype", "message"),
     [
-        (PSumScatter(GROUP), "pred", "JAX's psum_scatter adds no booleans"),
-        (PMax(GROUP), "c64", "pmax has no order of c64 numbers, and XLA refuses it"),
-        (PMin(GROUP), "c128", "pmin has no order of c128 numbers, and XLA refuses it"),
-        (PSum(GROUP), "s2", "XLA has no psum of s2"),
-        (PSumScatter(GROUP), "u2", "XLA has no psum_scatter of u2"),
+        (PSumScatter(GROUP), "pred", "JAX's psum_scatter does not add booleans"),
+        (PMax(GROUP), "c64", "c64 numbers have no order, so XLA refuses pmax"),
+        (PMin(GROUP), "c128", "c128 numbers have no order, so XLA refuses pmin"),
+        (PSum(GROUP), "s2", "XLA does not support psum of s2"),
+        (PSumScatter(GROUP), "u2", "XLA does not support psum_scatter of u2"),
         (
             PPermute(GROUP, ((0, 1),)),
             "f8e8m0fnu",
@@ -447,7 +447,7 @@ MESH = Mesh(("X", "Y", "Z"), (2, 1, 4))
     ("operation", "message", "hint"),
     [
         (PSum(("W",)), "unknown mesh axis 'W'", "this mesh has the axes X, Y, Z"),
-        (PSum(()), "psum runs over no axis", "name one or more of X, Y, Z"),
+        (PSum(()), "psum needs a mesh axis", "name one or more of X, Y, Z"),
         (PSum(("X", "Z", "X")), "psum runs twice over mesh axis X", "name every axis once"),
         (
             PPermute(("Z", "X"), ()),

@@ -141,7 +141,7 @@ def test_all_fields_with_faults_are_told_at_once():
 @pytest.mark.parametrize(
     ("collective", "message"),
     [
-        (CollectiveFields("all_gathr"), "operation: there is no operation 'all_gathr'"),
+        (CollectiveFields("all_gathr"), "operation: unknown operation 'all_gathr'"),
         (CollectiveFields("ppermute"), "operation: ppermute needs --perm"),
         (CollectiveFields("psum", axis="Q"), "axis: unknown mesh axis 'Q' at character 1 of 'Q'"),
         (CollectiveFields("psum", data="1,x"), "data: 'x' is not a number at character 3 of '1,x'"),

@@ -1,9 +1,12 @@
-"""Problems as strings: what is shared arrives, and nothing else does."""
+"""Problems as JSON objects and as strings: what is shared arrives, and nothing else does."""
+
+from __future__ import annotations
 
 import base64
 import json
 import string
 import zlib
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -11,7 +14,20 @@ from hypothesis import strategies as st
 
 from shardviz.drafts.examples import examples
 from shardviz.drafts.form import CollectiveFields, ProblemForm
-from shardviz.drafts.share import MAX_JSON, MAX_STRING, Shared, from_string, to_string
+from shardviz.drafts.share import (
+    MAX_JSON,
+    MAX_STRING,
+    MAX_TEXT,
+    SCHEMA,
+    Shared,
+    UnknownVersion,
+    from_document,
+    from_string,
+    to_document,
+    to_string,
+)
+from shardviz.drafts.state_file import state_error
+from shardviz.drafts.strict_table import StrictTable
 from shardviz.errors import QuestionError
 
 SAFE = set(string.ascii_letters + string.digits + "-_")
@@ -110,23 +126,23 @@ def test_what_a_chat_puts_around_a_string_does_not_matter(around):
         (packed(b"[" * 100_000), "holds no problem"),
         (packed(b'{"stage": ' + b"9" * 10_000 + b"}"), "holds no problem"),
         (packed(b"\xff\xfe"), "holds no problem"),
-        (packed([1]), "the string holds no object"),
-        (packed({"run": "rm"}), "a shared string has no 'run'"),
-        (packed({"draft": {"mash": "X=2"}}), "a shared draft has no 'mash'"),
-        (packed({"draft": None}), "the draft holds no object"),
-        (packed({"draft": {"specs": [""] * 5000}}), "the problem has 5,000 specs"),
+        (packed([1]), "it is a list, not a table"),
+        (packed({"run": "rm"}), "run: there is no such key"),
+        (packed({"draft": {"mash": "X=2"}}), "draft.mash: there is no such key"),
+        (packed({"draft": None}), "draft: it is null, not a table"),
+        (packed({"draft": {"specs": [""] * 5000}}), "draft.specs: there are 5,000"),
         (packed({"draft": {"collective": {"data": "1" * 15000, "shape": "2" * 15000}}}), "characters"),
-        (packed({"draft": {"mesh": 3}}), "mesh is a text, not a number"),
+        (packed({"draft": {"mesh": 3}}), "draft.mesh: it is a number, not a text"),
         (packed({"draft": {"mesh": "X\x1b[2J"}}), "characters that a line cannot show"),
         (packed({"draft": {"mesh": "\ud800"}}), "characters that a line cannot show"),
         (packed({"draft": {"schema": "shardviz-draft/2"}}), "this shardviz reads shardviz-draft/1"),
-        (packed({"draft": {"collective": {"op": []}}}), "collective.op is a text, not a list"),
-        (packed({"draft": {"collective": "psum"}}), "the collective holds no object"),
-        (packed({"screen": ["layout"]}), "has list as its screen"),
-        (packed({"lesson": "../../etc/passwd"}), "has '../../etc/passwd' as its lesson"),
-        (packed({"lesson": "fsdp", "stage": True}), "has bool as its stage"),
-        (packed({"lesson": "fsdp", "stage": 1000}), "has int as its stage"),
-        (packed({"stage": 3}), "has int as its stage"),
+        (packed({"draft": {"collective": {"op": []}}}), "draft.collective.op: it is a list, not a text"),
+        (packed({"draft": {"collective": "psum"}}), "draft.collective: it is a text, not a table"),
+        (packed({"screen": ["layout"]}), "screen: it is a list, not a text"),
+        (packed({"lesson": "../../etc/passwd"}), "lesson: '../../etc/passwd' is not the name of a lesson"),
+        (packed({"lesson": "fsdp", "stage": True}), "stage: it is a truth value, not a number"),
+        (packed({"lesson": "fsdp", "stage": 1000}), "stage: it is not from 0 to 99"),
+        (packed({"stage": 3}), "stage: it is not from 0 to 0"),
     ],
 )
 def test_no_other_string_is_read(text, said):
@@ -137,5 +153,110 @@ def test_no_other_string_is_read(text, said):
 
 
 def test_a_draft_that_no_string_can_hold_is_refused():
-    with pytest.raises(QuestionError, match=r"einsum has .* characters"):
+    with pytest.raises(QuestionError, match=r"einsum: it has .* characters"):
         to_string(Shared(ProblemForm(einsum="é" * (MAX_STRING + MAX_JSON))))
+
+
+def read(document):
+    return from_document(StrictTable(document, state_error))
+
+
+USUAL = ProblemForm()
+FULL = ProblemForm(
+    mesh="X=2,",
+    einsum="[x",
+    specs=("{U_Y}", "?"),
+    sizes="b=8",
+    dtype="",
+    axis_types="explicit",
+    device_order="row-major",
+    targets="none",
+    collective=CollectiveFields("ppermute", axis="X", parameters=(("pieces", "4"), ("perm", "(0,1)"))),
+)
+
+
+@pytest.mark.parametrize("draft", [USUAL, FULL])
+def test_a_draft_comes_back_as_it_was(draft):
+    assert read(json.loads(json.dumps(to_document(draft)))) == draft
+
+
+def test_the_document():
+    assert to_document(
+        replace(USUAL, collective=CollectiveFields("psum", parameters=(("untiled", "yes"),)))
+    ) == {
+        "schema": SCHEMA,
+        "mesh": "X=2,Y=4",
+        "einsum": "bd,df->bf",
+        "specs": ["XY", "Y_", "X_"],
+        "sizes": "",
+        "dtype": "bf16",
+        "axis_types": "auto",
+        "device_order": "",
+        "targets": "shardy,cpu",
+        "collective": {
+            "op": "psum",
+            "axis": "",
+            "data": "",
+            "shape": "",
+            "spec": "",
+            "dtype": "",
+            "algorithm": "",
+            "parameters": {"untiled": "yes"},
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"mesh": 3}, "mesh: it is a number, not a text"),
+        ({"specs": "XY"}, "specs: it is a text, not a list"),
+        ({"specs": ["XY", None]}, "specs.2: it is null, not a text"),
+        ({"meshes": ""}, "meshes: there is no such key"),
+        ({"collective": []}, "collective: it is a list, not a table"),
+        ({"collective": {"op": "psum"}}, "collective.axis: it is missing"),
+        ({"dtype": "a\nb"}, "dtype: it has characters that a line cannot show: 'a\\nb'"),
+        ({"dtype": "\ud800"}, "dtype: it has characters that a line cannot show: '\\ud800'"),
+        ({"sizes": " " * (MAX_TEXT + 1)}, "sizes: it has 20,001 characters"),
+        ({"specs": ["_" * MAX_TEXT]}, "the problem has 20,034 characters"),
+    ],
+)
+def test_what_no_draft_has_is_refused(change, message):
+    with pytest.raises(QuestionError) as caught:
+        read({**to_document(USUAL), **change})
+    assert caught.value.message == message
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ([], "collective.parameters: it is a list, not a table"),
+        ({"q": "1"}, "collective.parameters.q: there is no such key"),
+        ({"source": 1}, "collective.parameters.source: it is a number, not a text"),
+    ],
+)
+def test_parameters_that_no_collective_has_are_refused(parameters, message):
+    document = to_document(replace(USUAL, collective=CollectiveFields("psum")))
+    document["collective"]["parameters"] = parameters
+    with pytest.raises(QuestionError) as caught:
+        read(document)
+    assert caught.value.message == message
+
+
+def test_a_missing_field_is_named():
+    document = to_document(USUAL)
+    del document["targets"]
+    with pytest.raises(QuestionError, match=r"^targets: it is missing$"):
+        read(document)
+
+
+@pytest.mark.parametrize("document", [None, [], "", 3, True])
+def test_other_json_is_refused(document):
+    with pytest.raises(QuestionError, match=r"^it is .*, not a table$"):
+        read(document)
+
+
+@pytest.mark.parametrize("schema", [None, "shardviz-draft/2", ["shardviz-draft/1"]])
+def test_another_version_is_refused(schema):
+    with pytest.raises(UnknownVersion, match="and this shardviz reads shardviz-draft/1"):
+        read({**to_document(USUAL), "schema": schema})

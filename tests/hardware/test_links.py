@@ -66,7 +66,7 @@ def test_the_first_target_of_the_meshs_size_has_the_links(targets, chip):
 )
 def test_a_chip_is_assumed_only_where_nothing_is_given(latency, bandwidth, figures, each, assumed):
     links = links_from_text((8,), None, latency, bandwidth)
-    assert (links.wire.latency, links.wire.bandwidth) == figures
+    assert (links.spec.latency, links.spec.bandwidth) == figures
     assert (links.each, links.assumed) == (each, assumed)
 
 

@@ -16,9 +16,11 @@ V4P, V5E, H100 = 4.5e10, 4.5e10, 4.5e11
 """Bytes a second, one way: of a TPU's link, of a GPU's links to its switch together."""
 
 
-def seconds(algorithm: str, kind: str, n: int, payload: int, topology: str | None, wire: LinkSpec) -> float:
+def seconds(
+    algorithm: str, kind: str, n: int, payload: int, topology: str | None, link_spec: LinkSpec
+) -> float:
     schedule = schedule_for(algorithm, Pattern(kind, (n,)))
-    return timeline(schedule, payload // n, topology_for(topology, (n,)), wire).seconds
+    return timeline(schedule, payload // n, topology_for(topology, (n,)), link_spec).seconds
 
 
 def along_a_line(n: int) -> Schedule:

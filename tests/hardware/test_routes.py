@@ -1,4 +1,4 @@
-"""Ways over tori: shortest, axis by axis, even on both ways around a ring; and what links then carry."""
+"""Ways over tori: shortest, axis by axis, even both ways around a ring; and what links then carry."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shardviz.hardware import Switch, Torus
-from shardviz.hardware.routes import legs, link_loads, links_at, next_links
+from shardviz.hardware.routes import link_loads, links_at, next_links, route_segments
 
 TORI = (
     st.lists(st.tuples(st.integers(1, 6), st.booleans()), min_size=1, max_size=3)
@@ -29,13 +29,13 @@ def pairs(torus: Torus) -> tuple[np.ndarray, np.ndarray]:
 @given(TORI)
 def test_ways_are_shortest_and_as_written_out(plainly: SimpleNamespace, torus: Torus) -> None:
     src, dst = pairs(torus)
-    ways, following = legs(torus, src, dst), next_links(torus)
+    segments, following = route_segments(torus, src, dst), next_links(torus)
     found = [[] for _ in src]
-    for leg in ways:
-        link = links_at(torus, leg, 0)
-        for step in range(int(abs(leg.hops).max(initial=0))):
-            on = np.flatnonzero(abs(leg.hops) > step)
-            assert (link[on] == links_at(torus, leg, step)[on]).all()
+    for part in segments:
+        link = links_at(torus, part, 0)
+        for step in range(int(abs(part.hops).max(initial=0))):
+            on = np.flatnonzero(abs(part.hops) > step)
+            assert (link[on] == links_at(torus, part, step)[on]).all()
             for message in on:
                 found[message].append(torus.ends(int(link[message])))
             link = following[link]
@@ -66,15 +66,15 @@ def test_all_to_all_on_a_ring_loads_all_links_alike(n: int) -> None:
 def test_to_the_device_opposite_half_go_each_way() -> None:
     ring = Torus((8,), (True,))
     device = np.arange(8)
-    (leg,) = legs(ring, device, (device + 4) % 8)
-    assert leg.hops.tolist() == [4, -4] * 4
+    (part,) = route_segments(ring, device, (device + 4) % 8)
+    assert part.hops.tolist() == [4, -4] * 4
     assert link_loads(ring, device, (device + 4) % 8, np.ones_like(device)).tolist() == [2] * 16
 
 
 def test_a_corner_to_corner_message_makes_six_hops_on_a_grid_of_4x4() -> None:
     # The scaling book's first byte after 6 µs, from (0, 0) to (3, 3) of a v5e 4x4.
-    ways = legs(Torus((4, 4), (False, False)), np.array([0]), np.array([15]))
-    assert sum(int(leg.hops[0]) for leg in ways) == 6
+    segments = route_segments(Torus((4, 4), (False, False)), np.array([0]), np.array([15]))
+    assert sum(int(part.hops[0]) for part in segments) == 6
 
 
 def test_a_switch_loads_links_up_and_down() -> None:

@@ -10,8 +10,8 @@ import pytest
 from shardviz.collectives import Pattern, Phase, Schedule, Sends, schedule_for, schedules_for
 from shardviz.errors import QuestionError
 from shardviz.hardware import LinkSpec, Switch, Timeline, Topology, Torus, timeline, timelines, topology_for
-from shardviz.hardware.messages import messages
 from shardviz.hardware.round_routing import MAX_WORK, RoundRouting
+from shardviz.hardware.routes import messages
 from shardviz.hardware.timelines import QUEUE_WORK, CumulativeCost
 
 WIRE = LinkSpec(1e-6, 1e9)
@@ -210,10 +210,10 @@ def test_direct_on_a_ring_of_256() -> None:
 @pytest.mark.parametrize("latency", [0.0, 1e-6])
 def test_direct_on_a_ring_of_512_is_within_what_is_followed(chunk: int, latency: float) -> None:
     pattern = Pattern("all_gather", (512,))
-    wire = LinkSpec(latency=latency)
-    line = timeline(schedule_for("direct", pattern), chunk, topology_for("ring", pattern.dims), wire)
+    link_spec = LinkSpec(latency=latency)
+    line = timeline(schedule_for("direct", pattern), chunk, topology_for("ring", pattern.dims), link_spec)
     ((_, messages, _),) = line.different_rounds()
-    assert RoundRouting.of(messages, line.topology).work(wire) <= min(QUEUE_WORK, MAX_WORK)
+    assert RoundRouting.of(messages, line.topology).work(link_spec) <= min(QUEUE_WORK, MAX_WORK)
 
 
 SUMMED = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shardviz.lessons.reading import read_lesson
+from shardviz.lessons.lesson_file import read_lesson
 
 TEXT = '''
 title = "Rows"

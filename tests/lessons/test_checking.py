@@ -102,5 +102,5 @@ def test_a_setup_with_a_fault_is_the_only_complaint(lesson_of):
     )
     (complaint,) = complaints(lesson)
     assert complaint.key == "setup.collective"
-    assert complaint.reason.startswith("operation: there is no operation 'sum'")
+    assert complaint.reason.startswith("operation: unknown operation 'sum'")
     assert isinstance(complaint, Complaint)

@@ -124,6 +124,7 @@ def test_a_lesson_that_has_changed_begins_anew_and_stays_solved(path, lessons, l
         ("answers", []),
         ("answers", "ab"),
         ("answers", [3, None]),
+        ("answers", [False, None]),
         ("answers", ["\x1b[2J", None]),
         ("answers", ["x" * 301, None]),
         ("hints", 3),

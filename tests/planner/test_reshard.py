@@ -7,8 +7,7 @@ from functools import cache
 
 import pytest
 
-from shardviz.planner.moves import Shards, spec_of, state_of
-from shardviz.planner.reshard import Reshards
+from shardviz.planner.reshard import Reshards, Shards, spec_of, state_of
 from shardviz.sharding import Mesh, PartitionSpec
 
 SIZES = {"X": 2, "Y": 4}

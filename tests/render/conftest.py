@@ -33,7 +33,7 @@ def _walk_of(
     pieces: int | None = None,
     topology: str | None = None,
     device_order: tuple[int, ...] | None = None,
-    wire: LinkSpec = LINK,
+    link_spec: LinkSpec = LINK,
     **parameters: Any,
 ) -> CollectiveRun:
     """`data` are all devices' numbers in the mesh's order, or, for a walk without, how many there are."""
@@ -53,7 +53,7 @@ def _walk_of(
     array = ShardedArray("A", tuple(f"d{dim}" for dim in range(len(shape))), shape, element, spec)
     final = final_result(operation, made)
     question = CollectiveQuestion(operation, Layout(array, made), str(spec), schedule, shards, *final)
-    return CollectiveRun(question, Links(topology_for(topology, pattern.dims), wire))
+    return CollectiveRun(question, Links(topology_for(topology, pattern.dims), link_spec))
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,7 @@ WalkOf = Callable[..., CollectiveRun]
 
 
 def compared(walk: CollectiveRun, width: int) -> str:
-    found = crossovers(walk.schedule.pattern, walk.links.topology, walk.links.wire)
+    found = crossovers(walk.schedule.pattern, walk.links.topology, walk.links.spec)
     return "\n".join(line.plain for line in comparison_view(walk, found, (), width, PLAIN))
 
 
@@ -109,7 +109,7 @@ def test_nothing_to_send_needs_no_ratio(walk_of: WalkOf) -> None:
 
 
 def test_links_are_stated(walk_of: WalkOf) -> None:
-    walk = walk_of("psum", "i=4", range(16), topology="line", wire=LinkSpec(2.5e-7, 9e10))
+    walk = walk_of("psum", "i=4", range(16), topology="line", link_spec=LinkSpec(2.5e-7, 9e10))
     assert "on a line of 4 with 250 ns and 90 GB/s a link" in compared(walk, 100)
 
 
@@ -117,7 +117,7 @@ def test_links_are_stated(walk_of: WalkOf) -> None:
 @pytest.mark.parametrize("name", ["psum", "all_gather", "all_to_all", "psum_scatter", "pbroadcast"])
 def test_no_line_is_wider_than_the_page(walk_of: WalkOf, name: str, width: int) -> None:
     walk = walk_of(name, "X=2,Y=4", range(64), "direct")
-    found = crossovers(walk.schedule.pattern, walk.links.topology, walk.links.wire)
+    found = crossovers(walk.schedule.pattern, walk.links.topology, walk.links.spec)
     for palette in (PLAIN, TRUECOLOR):
         lines = comparison_view(walk, found, (), width, palette)
         assert max(line.cell_len for line in lines) <= width
@@ -127,7 +127,7 @@ def test_no_line_is_wider_than_the_page(walk_of: WalkOf, name: str, width: int) 
 def fastest_line(walk: CollectiveRun) -> tuple[str, str]:
     """The whole page as one line, and the sentence on which is fastest; empty if there is none."""
     pattern, links = walk.schedule.pattern, walk.links
-    found = crossovers(pattern, links.topology, links.wire, walk.bytes)
+    found = crossovers(pattern, links.topology, links.spec, walk.bytes)
     skipped = left_out(pattern, links.topology)
     page = "\n".join(line.plain for line in comparison_view(walk, found, skipped, 100, PLAIN))
     # Further lines of a sentence are indented.
@@ -137,7 +137,7 @@ def fastest_line(walk: CollectiveRun) -> tuple[str, str]:
 
 @pytest.mark.parametrize("topology", [None, "line", "switch"])
 @pytest.mark.parametrize(
-    "wire", [LinkSpec(), LinkSpec(0.0), LinkSpec(0.0, float("inf")), LinkSpec(1e-6, float("inf"))]
+    "link_spec", [LinkSpec(), LinkSpec(0.0), LinkSpec(0.0, float("inf")), LinkSpec(1e-6, float("inf"))]
 )
 @pytest.mark.parametrize(
     ("name", "mesh"),
@@ -152,10 +152,10 @@ def fastest_line(walk: CollectiveRun) -> tuple[str, str]:
     ],
 )
 def test_the_stars_and_the_line_agree(
-    walk_of: WalkOf, name: str, mesh: str, wire: LinkSpec, topology: str | None
+    walk_of: WalkOf, name: str, mesh: str, link_spec: LinkSpec, topology: str | None
 ) -> None:
     for size in (960, 3_840_000):
-        walk = walk_of(name, mesh, size, "direct", topology=topology, wire=wire)
+        walk = walk_of(name, mesh, size, "direct", topology=topology, link_spec=link_spec)
         page, line = fastest_line(walk)
         best = fastest(walk.rows)
         starred = {row.split()[1] for row in page.splitlines() if row.lstrip("▸").startswith("★  ")}
@@ -163,7 +163,7 @@ def test_the_stars_and_the_line_agree(
             assert len(best) == sum(not row.reason for row in walk.rows)
             continue
         assert starred == set(best)
-        found = crossovers(walk.schedule.pattern, walk.links.topology, wire, walk.bytes)
+        found = crossovers(walk.schedule.pattern, walk.links.topology, link_spec, walk.bytes)
         here = [each for begin, each in found if begin <= walk.bytes or begin == found[0][0]][-1]
         assert here in best or f"; here {best[0]}" in line
         for tie in set(best) - {here}:

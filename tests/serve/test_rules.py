@@ -10,9 +10,8 @@ from urllib.parse import urlsplit
 import aiohttp
 import pytest
 
-from shardviz.serve.connections import OTHERS
-from shardviz.serve.ports import listen
-from shardviz.serve.server import BYTES_AHEAD, IDLE, MAX_MESSAGE, Rules, Server
+from shardviz.serve.addresses import listen
+from shardviz.serve.server import BYTES_AHEAD, IDLE, MAX_MESSAGE, OTHERS, Rules, Server
 from tests.serve.conftest import PATIENCE_S, visit
 
 ENDLESS = "endless"

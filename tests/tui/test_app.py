@@ -9,10 +9,10 @@ import pytest
 from textual import events
 
 from shardviz.drafts.form import ProblemForm
-from shardviz.drafts.saved import load_session
+from shardviz.drafts.state_file import load_session
 from shardviz.tui import resilient_app
+from shardviz.tui.bars import SCREENS
 from shardviz.tui.registry import AREAS, COMMANDS
-from shardviz.tui.screen_tabs import SCREENS
 from tests.tui.conftest import SIZES, check_snapshot, drive, text_of, until
 from tests.tui.recorded import Recorded
 
@@ -69,7 +69,7 @@ def test_every_command_runs_wherever_one_is(area):
         app = pilot.app
         for command in COMMANDS:
             if command.area == area and command.name != "quit":
-                await app.run_command(command)
+                await app.action_run_command(command)
                 await pilot.pause()
                 assert app.is_running
                 assert text_of(app).strip()
@@ -111,13 +111,13 @@ def test_an_error_stands_in_its_field_and_the_picture_stays():
         app = pilot.app
         await pilot.press("down", "enter", *"[b", "enter")
         await pilot.pause()
-        assert app.scene.faults
+        assert app.state.resolved.faults
         assert "✗" in text_of(app)
-        assert app.scene.problem.arguments[0].shape == (1024, 2048)
+        assert app.state.resolved.problem.arguments[0].shape == (1024, 2048)
         assert "α 0" in text_of(app)
         await pilot.press("u")
         await pilot.pause()
-        assert not app.scene.faults
+        assert not app.state.resolved.faults
         assert "✗" not in text_of(app)
 
     drive(script)
@@ -145,7 +145,7 @@ def test_a_handler_that_fails_says_so_once_and_the_rest_goes_on(monkeypatch):
 
     async def script(pilot):
         app = pilot.app
-        monkeypatch.setattr("shardviz.tui.dialogs.help.help_lines", broken)
+        monkeypatch.setattr("shardviz.tui.dialogs.commands.help_lines", broken)
         monkeypatch.setattr(app, "action_undo", broken)
         for key in ("u", "question_mark", "escape", "u"):
             await pilot.press(key)
@@ -169,13 +169,13 @@ def test_a_part_whose_handler_fails_goes_on(monkeypatch):
     async def script(pilot):
         app = pilot.app
         with monkeypatch.context() as patch:
-            patch.setattr(type(app.left), "on_key", broken, raising=False)
-            app.left.post_message(events.Key("z", "z"))
+            patch.setattr(type(app.workspace.left), "on_key", broken, raising=False)
+            app.workspace.left.post_message(events.Key("z", "z"))
             await pilot.pause()
         app._exception, met = None, app._exception
         assert str(met) == "unforeseen"
         await pilot.press("+")
-        assert app.scene.draft.mesh == "X=4,Y=4"
+        assert app.state.resolved.draft.mesh == "X=4,Y=4"
 
     drive(script)
 
@@ -189,7 +189,7 @@ def test_a_textual_that_has_other_names_inside_does_it_in_its_own_way(monkeypatc
     async def script(pilot):
         app = pilot.app
         await pilot.press("x", *"scat", "enter")
-        await until(pilot, lambda: app.history.draft != ProblemForm())
+        await until(pilot, lambda: app.state.history.draft != ProblemForm())
         assert "_dispatch_message" not in vars(app.pane)
 
     drive(script)
@@ -203,13 +203,13 @@ def test_the_last_session_comes_back():
     async def second(pilot):
         app = pilot.app
         restore = next(command for command in COMMANDS if command.name == "restore")
-        await app.run_command(restore)
+        await app.action_run_command(restore)
         await pilot.pause()
-        assert app.scene.draft.mesh == "X=4,Y=4"
+        assert app.state.resolved.draft.mesh == "X=4,Y=4"
         assert app.pane.area == "plan"
         await pilot.press("u")
         await pilot.pause()
-        assert app.scene.draft == ProblemForm()
+        assert app.state.resolved.draft == ProblemForm()
 
     drive(first)
     assert load_session().draft.mesh == "X=4,Y=4"

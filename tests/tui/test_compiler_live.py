@@ -41,7 +41,7 @@ def test_cpu_and_shardy(worker):
 @pytest.mark.skipif(not EXTRAS["tpu"].installable, reason="libtpu is for Linux on x86-64")
 def test_a_tpu_that_is_not_here(worker):
     async def script(pilot):
-        await until(pilot, lambda: pilot.app.desk.answers)
+        await until(pilot, lambda: pilot.app.state.queries.answers)
         await pilot.press("r")
         await until(
             pilot, has(pilot, "❯ v5e:2x4 ✓", "ENTRY main", "all-reduce over Y", "devices {0,1,2,3} {7,6,5,4}")

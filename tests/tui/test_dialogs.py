@@ -16,11 +16,17 @@ from shardviz.drafts.examples import examples
 from shardviz.drafts.form import CollectiveFields, ProblemForm
 from shardviz.drafts.share import Shared, from_string
 from shardviz.lessons.course import course
-from shardviz.tui.dialogs.exports import exports_of
-from shardviz.tui.dialogs.help import help_lines
-from shardviz.tui.input_queue import MOST_AHEAD
+from shardviz.tui.dialogs.commands import help_lines
+from shardviz.tui.dialogs.export import exports_of
 from shardviz.tui.registry import COMMANDS
+from shardviz.tui.resilient_app import MOST_AHEAD
 from tests.tui.conftest import SIZES, check_snapshot, drive, text_of, until
+
+
+def shown(app):
+    """What is exported."""
+    return app.screen_stack[0], app.pane, app.jax_code
+
 
 DIALOGS = {"help": "question_mark", "examples": "x", "code": "c", "export": "e", "command-line": "y"}
 
@@ -46,7 +52,7 @@ def words_of(app):
 @pytest.mark.parametrize("size", SIZES)
 def test_dialogs_as_they_look(size, monkeypatch):
     # What a string packs depends on the zlib that Python was built with.
-    monkeypatch.setattr("shardviz.tui.dialogs.command_line.to_string", lambda _: "shardviz1-and-what-it-says")
+    monkeypatch.setattr("shardviz.tui.dialogs.clipboard.to_string", lambda _: "shardviz1-and-what-it-says")
 
     async def script(pilot):
         for name, key in DIALOGS.items():
@@ -78,27 +84,27 @@ def test_help_has_every_key_of_the_screen_and_scrolls():
 
 def test_an_example_is_found_by_typing_and_is_one_step_of_undo():
     async def script(pilot):
-        before = pilot.app.history.draft
+        before = pilot.app.state.history.draft
         await pilot.press("x", *"shift", "down", "up", "enter")
         await pilot.pause()
         chosen = next(each for each in examples() if "shift" in f"{each.title} {each.look}".lower())
-        assert pilot.app.history.draft == chosen.draft
+        assert pilot.app.state.history.draft == chosen.draft
         assert pilot.app.pane.area == chosen.screen
         await pilot.press("u")
-        assert pilot.app.history.draft == before
+        assert pilot.app.state.history.draft == before
 
     drive(script, screen="plan")
 
 
 def test_words_that_no_example_has_leave_the_menu_open():
     async def script(pilot):
-        before = pilot.app.history.draft
+        before = pilot.app.state.history.draft
         await pilot.press("x", "left_square_bracket", *"red", "right_square_bracket", "enter")
         await pilot.pause()
         assert "[red]" in window_of(pilot.app)
         assert "No example has these words" in window_of(pilot.app)
         await pilot.press("escape")
-        assert pilot.app.history.draft == before
+        assert pilot.app.state.history.draft == before
 
     drive(script, screen="plan")
 
@@ -106,9 +112,9 @@ def test_words_that_no_example_has_leave_the_menu_open():
 def test_a_collectives_example_opens_in_the_player_with_its_code():
     async def script(pilot):
         await pilot.press("x", *"transposition", "enter")
-        await until(pilot, lambda: pilot.app.pane.area == "step" and pilot.app.pane.stepped)
+        await until(pilot, lambda: pilot.app.pane.area == "step" and pilot.app.pane.prepared)
         assert "jax.lax.all_to_all(" in pilot.app.jax_code()
-        texts = {export.suffix: export.text() for export in exports_of(pilot.app, pilot.app.pane)}
+        texts = {export.suffix: export.text() for export in exports_of(*shown(pilot.app))}
         document = json.loads(texts["json"])
         assert (document["op"], len(document["rounds"])) == ("all_to_all", 3)
         await pilot.press("y")
@@ -133,7 +139,7 @@ def test_code_is_copied_and_saved(empty_folder):
 
 def test_code_is_that_of_the_target_on_screen():
     async def script(pilot):
-        await until(pilot, lambda: pilot.app.desk.answers)
+        await until(pilot, lambda: pilot.app.state.queries.answers)
         assert "jax_num_cpu_devices" in pilot.app.jax_code()
         await pilot.press("n")
         assert "AbstractMesh" in pilot.app.jax_code()
@@ -183,11 +189,11 @@ def test_every_form_has_its_text():
         for key, part in DOCUMENTS.items():
             await pilot.press(key)
             if key == "3":
-                await until(pilot, lambda: pilot.app.pane.stepped)
-            texts = {each.suffix: each.text() for each in exports_of(pilot.app, pilot.app.pane)}
+                await until(pilot, lambda: pilot.app.pane.prepared)
+            texts = {each.suffix: each.text() for each in exports_of(*shown(pilot.app))}
             assert part in json.loads(texts["json"]), key
             assert ("cast" in texts) == (key == "3")
-            title, command = TITLES[key], escape(pilot.app.command_words())
+            title, command = TITLES[key], escape(pilot.app.pane.command_line())
             assert f"<h1>{title}" in texts["html"]
             assert f"<code>{command}</code>" in texts["html"]
             cells = json.loads(texts["ipynb"])["cells"]
@@ -197,7 +203,7 @@ def test_every_form_has_its_text():
         await pilot.press("2")
         await pilot.pause()
         seen = text_of(pilot.app)
-        texts = {export.suffix: export.text() for export in exports_of(pilot.app, pilot.app.pane)}
+        texts = {export.suffix: export.text() for export in exports_of(*shown(pilot.app))}
         assert texts["txt"].rstrip("\n") == seen.rstrip()
         assert texts["svg"].startswith("<svg")
         assert "bd,df-&gt;bf" in texts["svg"]
@@ -266,9 +272,9 @@ def test_what_cannot_be_written_is_said_in_the_dialog():
 
 def test_escape_stops_the_compilers_and_says_so():
     async def script(pilot):
-        await until(pilot, lambda: pilot.app.desk.answers)
+        await until(pilot, lambda: pilot.app.state.queries.answers)
         await pilot.press("escape")
-        assert {answer.state for answer in pilot.app.desk.answers.values()} == {"cancelled"}
+        assert {answer.state for answer in pilot.app.state.queries.answers.values()} == {"cancelled"}
         assert "r asks again" in " ".join(note.message for note in pilot.app._notifications)
 
     drive(script, screen="plan")
@@ -330,7 +336,7 @@ def test_keys_that_wait_while_the_application_is_busy(before, burst):
         assert app.is_running != ("q" in burst)
         assert app.return_code in (None, 0)
         assert not any("defect" in note.message for note in app._notifications)
-        assert "+" not in burst or app.history.draft == ProblemForm()
+        assert "+" not in burst or app.state.history.draft == ProblemForm()
 
     drive(script)
 
@@ -341,10 +347,13 @@ def type_ahead(app, keys):
 
 
 AHEAD = {
-    "an example": (["x", *"scat", "enter"], lambda app: app.history.draft == example_with("scat").draft),
+    "an example": (
+        ["x", *"scat", "enter"],
+        lambda app: app.state.history.draft == example_with("scat").draft,
+    ),
     "a lesson": (
         ["L", "down", "enter"],
-        lambda app: app.lesson and app.lesson.classroom.lesson == course()[1],
+        lambda app: app.lesson and app.lesson.controller.lesson == course()[1],
     ),
     "a command": (["ctrl+p", *"exam", "enter", *"shift"], lambda app: values_of(app) == ["shift"]),
     "a file": (["2", "e", "ctrl+u", *"my.txt", "enter"], lambda _: Path("my.txt").exists()),
@@ -352,7 +361,7 @@ AHEAD = {
     "closed": (["x", "escape", "L", "escape", "f1", "f1", "2"], lambda app: app.pane.area == "plan"),
     "a form": (
         ["3", "o", "ctrl+u", *"pmax", "enter"],
-        lambda app: app.scene.draft.collective == CollectiveFields("pmax"),
+        lambda app: app.state.resolved.draft.collective == CollectiveFields("pmax"),
     ),
 }
 
@@ -439,7 +448,7 @@ def test_a_double_click_opens_one_example():
         await pilot.pause()
         assert len(pilot.app.screen_stack) == 1
         pilot.app.action_undo()
-        assert pilot.app.history.draft == ProblemForm()
+        assert pilot.app.state.history.draft == ProblemForm()
 
     drive(script)
 

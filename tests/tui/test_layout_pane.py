@@ -12,9 +12,9 @@ from shardviz.drafts.enter import enter
 from shardviz.drafts.form import ProblemForm
 from shardviz.hardware.placement import DeviceCoords, Placement
 from shardviz.render.layouts.cells import CellIndex
-from shardviz.tui.answers.answer import Answer
 from shardviz.tui.layout.pane import LayoutPane
 from shardviz.tui.registry import LAYOUT
+from shardviz.tui.target_answers import ShownAnswer
 from tests.tui.conftest import SIZES, check_snapshot, drive, text_of
 
 NONE = ProblemForm(targets="none")
@@ -134,11 +134,11 @@ def test_a_click_moves_the_cursor():
 def test_after_an_edit_the_cursor_is_where_it_was_if_that_is_still_there():
     async def script(pilot):
         await pilot.press("down", "right", "right", "right")
-        pilot.app.edit(enter(NONE, "mesh", "X=2,Y=2"))
+        pilot.app.state.edit(enter(NONE, "mesh", "X=2,Y=2"))
         await pilot.pause()
         assert pilot.app.pane.cursor == (0, CellIndex(0, 1, 1))
         assert "▸δ 3◂" in pane_text(pilot.app)
-        pilot.app.edit(replace(NONE, einsum="b,->b", specs=("X", "()", "X")))
+        pilot.app.state.edit(replace(NONE, einsum="b,->b", specs=("X", "()", "X")))
         await pilot.pause()
         assert "▸" in pane_text(pilot.app)
 
@@ -154,7 +154,7 @@ def test_what_cannot_be_drawn_is_said_and_keys_do_no_harm():
     async def script(pilot):
         assert "A has 9 dimensions. Layouts show up to 8." in " ".join(pane_text(pilot.app).split())
         await pilot.press(*[key for command in LAYOUT for key in command.keys])
-        pilot.app.edit(NONE)
+        pilot.app.state.edit(NONE)
         await pilot.pause()
         assert "α 0" in pane_text(pilot.app)
 
@@ -199,10 +199,10 @@ def test_the_place_on_a_target_is_told_once_it_has_answered():
 
     async def script(pilot):
         await pilot.press("down", "right", "right")
-        assert "v5e:2x4  its chip, once this has answered" in pane_text(pilot.app)
+        assert "v5e:2x4  its chip, once the target has answered" in pane_text(pilot.app)
         assert "h100:8   GPU 6" in pane_text(pilot.app)
         compiled = TargetResult(target.name, "ok", placement=V5E)
-        pilot.app.pane.show_answers({target.name: Answer(target, "answered", compiled=compiled)})
+        pilot.app.pane.show_answers({target.name: ShownAnswer(target, "answered", compiled=compiled)})
         await pilot.pause()
         assert "v5e:2x4  chip x1 y2 (device 7)" in pane_text(pilot.app)
 
@@ -215,7 +215,7 @@ def test_an_answer_to_another_mesh_places_nothing():
 
     async def script(pilot):
         compiled = TargetResult(target.name, "ok", placement=V5E)
-        pilot.app.pane.show_answers({target.name: Answer(target, "answered", compiled=compiled)})
+        pilot.app.pane.show_answers({target.name: ShownAnswer(target, "answered", compiled=compiled)})
         await pilot.pause()
         # Nor does one whose mesh is another say that it will.
         assert "chip" not in pane_text(pilot.app)
@@ -233,7 +233,7 @@ def test_at_the_einsum_operands_have_been_moved_and_results_are_partial_sums():
         assert "m as given" in text
         await pilot.press("m")
         assert "{U_Y}" not in text_of(pilot.app)
-        pilot.app.edit(ProblemForm(specs=("X_", "X_", "X_")))
+        pilot.app.state.edit(ProblemForm(specs=("X_", "X_", "X_")))
         await pilot.press("m")
         assert "A[b, d_X]" in text_of(pilot.app)
 

@@ -8,18 +8,17 @@ import pytest
 
 from shardviz.drafts.enter import enter
 from shardviz.drafts.examples import examples
-from shardviz.drafts.form import ProblemForm
-from shardviz.drafts.saved import load_session
+from shardviz.drafts.form import SCREENS, ProblemForm
 from shardviz.drafts.share import Shared
-from shardviz.lessons.attempt import UNKNOWN, Stage, begin, stages
+from shardviz.drafts.state_file import load_session
+from shardviz.lessons.attempt import UNKNOWN, LessonStage, attempt_at, begin, shared_of, stages
 from shardviz.lessons.course import course, find
-from shardviz.lessons.lesson import SHOWN
+from shardviz.lessons.lesson_file import read_lesson
 from shardviz.lessons.measures.subject import scene_of
 from shardviz.lessons.progress import load
-from shardviz.lessons.reading import read_lesson
-from shardviz.lessons.sharing import attempt_at, shared_of
-from shardviz.tui.dialogs.help import help_lines
-from shardviz.tui.lesson.classroom import Classroom, opened
+from shardviz.render.lesson_view import stage_facts
+from shardviz.tui.dialogs.commands import help_lines
+from shardviz.tui.lesson.controller import LessonController
 from shardviz.tui.registry import APP, COMMANDS, LESSON
 from tests.lessons.conftest import TEXT
 from tests.tui.conftest import SIZES, check_snapshot, drive, text_of, until
@@ -40,7 +39,7 @@ def notes(app):
 
 def at(kind, lesson, number=0):
     """A lesson at one of its stages, as somebody sends it; nothing before it was known."""
-    place = stages(lesson).index(Stage(kind, number))
+    place = stages(lesson).index(LessonStage(kind, number))
     return attempt_at(lesson, Shared(lesson.setup, lesson.screen, lesson.name, place))
 
 
@@ -66,7 +65,7 @@ def test_a_whole_lesson_by_keyboard():
         assert "β 1,5" in seen
         seen = await press(pilot, "n", "up", "enter")
         assert "✓ It is 2:4, 0:16." in seen
-        assert app.lesson.classroom.attempt.answers == ("4×16", UNKNOWN)
+        assert app.lesson.controller.attempt.answers == ("4×16", UNKNOWN)
         assert "A subscript cuts one dimension" in await press(pilot, "n")
         seen = await press(pilot, "n")
         check_snapshot("lesson-change-usual", seen)
@@ -76,7 +75,7 @@ def test_a_whole_lesson_by_keyboard():
         seen = await press(pilot, "n", "h")
         assert "The goal is not met yet; h gives a hint." in notes(app)
         assert "Hint 1 of 3" in seen
-        assert app.lesson.classroom.kind == "change"
+        assert app.lesson.controller.kind == "change"
         seen = await press(pilot, *["down"] * 4, "backspace", "Y")
         assert "✗ Device 0 holds rows 0:2" in seen
         seen = await press(pilot, "u")
@@ -89,14 +88,14 @@ def test_a_whole_lesson_by_keyboard():
         assert "n opens the next lesson: Rows" in seen
         seen = await press(pilot, "n")
         assert "3  Rows, columns, replicas" in seen
-        assert app.lesson.classroom.kind == "see"
+        assert app.lesson.controller.kind == "see"
         # The problem of one's own is as it was.
         seen = await press(pilot, "Q")
         assert "bd,df->bf" in seen
         assert "Rows, columns" not in seen
-        assert (app.scene.draft.mesh, app.pane.area) == ("X=4,Y=4", "layout")
+        assert (app.state.resolved.draft.mesh, app.pane.area) == ("X=4,Y=4", "layout")
         await press(pilot, "u")
-        assert app.scene.draft == ProblemForm()
+        assert app.state.resolved.draft == ProblemForm()
 
     async def with_own_problem(pilot):
         await press(pilot, "+")
@@ -123,22 +122,22 @@ def test_a_lesson_in_a_small_terminal():
 
 @pytest.mark.parametrize("lesson", course(), ids=lambda lesson: lesson.name)
 def test_every_lesson_goes_from_end_to_end(lesson):
-    room = Classroom(opened(lesson), begin(lesson))
+    controller = LessonController(begin(lesson))
     seen = []
-    while room.kind != "code":
-        seen.append(room.attempt.stage)
-        assert room.screen in SHOWN
-        if room.kind == "change":
-            assert not room.may_go_on
-            room.look_at(scene_of(lesson.setup))
-            assert room.difference
-            room.history.push(lesson.solution)
-            room.look_at(scene_of(lesson.solution))
-        if room.kind == "predict":
-            room.answer()
+    while controller.kind != "code":
+        seen.append(controller.attempt.stage)
+        assert controller.screen in SCREENS
+        if controller.kind == "change":
+            assert not controller.may_go_on
+            controller.look_at(scene_of(lesson.setup))
+            assert controller.difference
+            controller.history.push(lesson.solution)
+            controller.look_at(scene_of(lesson.solution))
+        if controller.kind == "predict":
+            controller.answer()
         else:
-            assert room.may_go_on
-            room.next()
+            assert controller.may_go_on
+            controller.next()
     assert seen == [*stages(lesson)[:-1]]
 
 
@@ -154,7 +153,7 @@ def test_a_collective_is_changed_in_its_picture():
         await pilot.app.open_lesson(at("change", lesson))
         seen = await press(pilot)
         assert "bd,df" not in seen
-        assert "a  plays it by the next algorithm" in seen
+        assert "a  plays the next algorithm" in seen
         seen = await press(pilot, "a")
         assert "all_gather  i=4  3,9,5,2  bidirectional-ring" in seen
         assert "✓ The goal is met" in seen
@@ -181,7 +180,7 @@ def test_an_answer_begins_where_it_is_to_be_seen():
         if pane.area == "step":
             return "", 0, pane.player.number
         if pane.area == "plan":
-            return app.scene.plan.steps[pane.chosen - 1].op, 0, 0
+            return app.state.resolved.plan.steps[pane.chosen - 1].op, 0, 0
         return "", pane.cursor.array, pane.canvas.cells(pane.cursor).position(pane.cursor.cell)
 
     async def script(pilot):
@@ -208,12 +207,12 @@ def test_nothing_that_was_looked_at_before_leaks_into_a_lesson(screen, keys, nam
         app = pilot.app
         for attempt in (begin(find(name)), at("reveal", find(name))):
             await app.open_lesson(attempt)
-            await until(pilot, lambda: screen != "step" or app.pane.stepped is not None)
+            await until(pilot, lambda: screen != "step" or app.pane.prepared is not None)
             seen.setdefault(attempt.stage, []).append(await press(pilot))
 
     async def with_keys(pilot):
-        await pilot.app.put_on(screen)
-        pilot.app.face(False)
+        await pilot.app.workspace.put_on(screen)
+        pilot.app.workspace.face(False)
         before = await press(pilot)
         assert await press(pilot, *keys) != before
         await script(pilot)
@@ -235,10 +234,10 @@ def test_a_lesson_is_left_and_found_again_where_it_was():
     async def second(pilot):
         app = pilot.app
         await press(pilot, "L", "home", "down", "enter")
-        attempt = app.lesson.classroom.attempt
+        attempt = app.lesson.controller.attempt
         # What was sent took none of the learner's own answers.
         assert (attempt.stage.kind, attempt.hints, attempt.answers) == ("change", 1, (first_choice, UNKNOWN))
-        assert app.scene.draft.specs[0] == "__"
+        assert app.state.resolved.draft.specs[0] == "__"
         seen = await press(pilot, "R")
         assert "rows 0:4 of A" in seen
         assert "columns 0:16 of A" in await press(pilot, "u")
@@ -248,7 +247,7 @@ def test_a_lesson_is_left_and_found_again_where_it_was():
         assert "rows 0:4 of A" in await press(pilot)
         assert "columns 0:16 of A" in await press(pilot, "u")
 
-    first_choice = opened(lesson).told[0].choices[0]
+    first_choice = stage_facts(lesson.predictions[0]).choices[0]
     drive(first, SIZES["usual"], lesson=begin(lesson))
     drive(second, SIZES["usual"])
 
@@ -257,12 +256,12 @@ def test_letters_are_text_while_text_is_typed_and_axes_where_an_axis_is_so_named
     async def script(pilot):
         app = pilot.app
         await press(pilot, "down", "down", "enter", *",nBhQ")
-        assert app.scene.draft.sizes == ",nBhQ"
+        assert app.state.resolved.draft.sizes == ",nBhQ"
         await press(pilot, "escape")
-        app.edit(replace(app.scene.draft, mesh="X=2,Y=4,n=2"))
+        app.state.edit(replace(app.state.resolved.draft, mesh="X=2,Y=4,n=2"))
         await press(pilot, "down", "down", "right", "n")
-        assert app.scene.draft.specs[0] == "Xn"
-        assert app.lesson.classroom.kind == "change"
+        assert app.state.resolved.draft.specs[0] == "Xn"
+        assert app.lesson.controller.kind == "change"
 
     drive(script, SIZES["usual"], lesson=at("change", ROWS))
 
@@ -270,7 +269,7 @@ def test_letters_are_text_while_text_is_typed_and_axes_where_an_axis_is_so_named
 def test_keys_of_the_lesson_win_over_those_of_the_screen_and_others_reach_it():
     async def script(pilot):
         await press(pilot, "2", "n")
-        assert pilot.app.lesson.classroom.kind == "predict"
+        assert pilot.app.lesson.controller.kind == "predict"
         await press(pilot, "enter", "n")
         # A question beside the plan shows the plan alone.
         seen = await press(pilot, "1")
@@ -285,22 +284,22 @@ def test_keys_of_the_lesson_win_over_those_of_the_screen_and_others_reach_it():
 def test_every_command_runs_where_the_answer_is_hidden_and_shows_nothing_of_it():
     async def script(pilot):
         app = pilot.app
-        await app.lesson.do("next")
+        await app.action_lesson("next")
         first = {command.area: command for command in reversed(COMMANDS)}
         for command in (*APP, *LESSON, *first.values()):
             if command.name in ("quit", "restore", "lesson('leave')", "lesson('answer')"):
                 continue
-            await app.run_command(command)
+            await app.action_run_command(command)
             if len(app.screen_stack) > 1:
                 await pilot.pause()
                 app.pop_screen()
-            assert app.lesson.classroom.kind in ("see", "predict")
-            if app.lesson.classroom.kind == "see":
-                await app.lesson.do("next")
+            assert app.lesson.controller.kind in ("see", "predict")
+            if app.lesson.controller.kind == "see":
+                await app.action_lesson("next")
         seen = await press(pilot)
         assert "Which part of A does device 5" in seen
         assert "Predict first: the answer" in seen
-        assert app.scene.draft == ROWS.setup
+        assert app.state.resolved.draft == ROWS.setup
 
     drive(script, lesson=begin(ROWS))
 
@@ -320,7 +319,7 @@ def test_for_a_class_the_answer_waits_for_space_and_nothing_is_kept(state_home):
         # A teacher may leave the goal to the class.
         await app.open_lesson(at("change", ROWS))
         await press(pilot, "n")
-        assert app.lesson.classroom.kind == "code"
+        assert app.lesson.controller.kind == "code"
         await press(pilot, "Q")
         assert app.theme == "shardviz-dark"
 
@@ -334,14 +333,14 @@ def test_a_lesson_that_somebody_sent_opens_at_its_stage_and_an_example_ends_it()
 
     async def script(pilot):
         app = pilot.app
-        assert app.lesson.classroom.kind == "change"
-        assert app.scene.draft.specs[0] == "__"
+        assert app.lesson.controller.kind == "change"
+        assert app.state.resolved.draft.specs[0] == "__"
         assert app.shared() == shared
         assert "columns 0:16 of A" in text_of(app)
         await app.open_example(examples()[0])
         assert app.lesson is None
         await press(pilot, "u")
-        assert app.scene.draft == ProblemForm()
+        assert app.state.resolved.draft == ProblemForm()
 
     drive(script, SIZES["usual"], lesson=attempt_at(lesson, shared))
 

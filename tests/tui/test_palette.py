@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from shardviz.tui.command_search import FOUND, CommandSearch
+from shardviz.tui.dialogs.commands import FOUND, CommandSearch
 from shardviz.tui.registry import AREAS, COMMANDS
 from tests.tui.conftest import SIZES, drive, text_of, until
 
@@ -17,10 +17,10 @@ def test_the_palette_finds_every_command_by_its_title_and_runs_it_on_its_screen(
         offered = [hit async for hit in search.discover()]
         assert len(offered) == len(FOUND) == len(COMMANDS) - 1
         for command in FOUND:
-            runs = [hit.command.args async for hit in search.search(command.title)]
+            runs = [hit.command.args[0][2] async for hit in search.search(command.title)]
             assert (command,) in runs
         command = next(each for each in COMMANDS if (each.area, each.name) == ("compiler", "table"))
-        await pilot.app.run_command(command)
+        await pilot.app.action_run_command(command)
         assert pilot.app.pane.area == "compiler"
         await pilot.press("ctrl+p", *"exam")
         await until(pilot, lambda: "Examples" in text_of(pilot.app))

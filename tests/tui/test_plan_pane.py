@@ -7,12 +7,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from shardviz.compiler.pending import settled
+from shardviz.compiler.requests import CompilerRequest
 from shardviz.drafts.enter import enter
 from shardviz.drafts.form import ProblemForm
 from shardviz.errors import CompilerError
 from shardviz.render.programs.target_status import SPINNER
-from shardviz.tui.answers import waits
+from shardviz.tui import target_answers
 from shardviz.tui.plan.pane import PlanPane
 from tests.tui.conftest import SIZES, Mute, check_snapshot, drive, text_of, until
 
@@ -32,12 +32,18 @@ class Timeless:
     def start(self, *targets):
         self.worker.start(*targets)
 
-    def submit(self, problem, target, _told):
-        return settled(replace(self.worker.ask(problem, target), elapsed_s=0.25))
+    def submit(self, problem, target, *_, **__):
+        request = CompilerRequest(None, str)
+
+        def settle(asked):
+            request.settle(replace(asked.result(), elapsed_s=0.25))
+
+        self.worker.submit(problem, target).add_done_callback(settle)
+        return request
 
 
 def all_here(app):
-    answers = app.desk.answers
+    answers = app.state.queries.answers
     return answers and all(each.state == "answered" for each in answers.values()) and app.pane._costs
 
 
@@ -101,11 +107,11 @@ def test_the_first_collective_is_chosen_and_stays_so_while_its_plan_does():
     async def script(pilot):
         app = pilot.app
         pane = app.pane
-        assert (pane.chosen, app.scene.plan.steps[1].op) == (2, "psum")
-        app.edit(enter(app.history.draft, "sizes", "b=64,d=64,f=64"))
+        assert (pane.chosen, app.state.resolved.plan.steps[1].op) == (2, "psum")
+        app.state.edit(enter(app.state.history.draft, "sizes", "b=64,d=64,f=64"))
         assert pane.chosen == 2
-        app.edit(replace(app.history.draft, specs=("_X", "__", "__")))
-        assert (pane.chosen, app.scene.plan.steps[0].op) == (1, "all_gather")
+        app.state.edit(replace(app.state.history.draft, specs=("_X", "__", "__")))
+        assert (pane.chosen, app.state.resolved.plan.steps[0].op) == (1, "all_gather")
 
     drive(script, draft=ProblemForm(), screen="plan")
 
@@ -132,7 +138,7 @@ def test_r_asks_what_waits_and_what_was_cancelled():
     async def script(pilot):
         app = pilot.app
         app.pane.query_one("#steps").focus()
-        states = lambda: [each.state for each in app.desk.answers.values()]  # noqa: E731
+        states = lambda: [each.state for each in app.state.queries.answers.values()]  # noqa: E731
         await until(pilot, lambda: "v5e:2x4  waits for a pause in typing; r asks now" in text_of(app))
         await pilot.press("r")
         await until(pilot, lambda: states() == ["asked"])
@@ -149,8 +155,8 @@ def test_who_waits_sees_for_how_long_and_nothing_turns_where_nothing_may(monkeyp
         app = pilot.app
         app.animation_level = "none"
         await until(pilot, lambda: "… shardy  asked" in text_of(app))
-        since = app.desk.answers["shardy"].since
-        monkeypatch.setattr(waits, "time", SimpleNamespace(monotonic=lambda: since + 65.04))
+        since = app.state.queries.answers["shardy"].since
+        monkeypatch.setattr(target_answers, "time", SimpleNamespace(monotonic=lambda: since + 65.04))
         await until(pilot, lambda: "… shardy  asked  65.0 s" in text_of(app))
         assert not set(SPINNER) & set(text_of(app))
 
@@ -166,7 +172,7 @@ def test_without_targets_nobody_is_asked():
 
 def test_a_compiler_that_dies_leaves_a_sentence():
     class Dying(Mute):
-        def submit(self, *_):
+        def submit(self, *_, **__):
             raise CompilerError("the shardy compiler was killed by SIGKILL", "ask again to start it anew")
 
     async def script(pilot):

@@ -8,8 +8,8 @@ import pytest
 from textual import events
 
 from shardviz.drafts.form import OPEN, ProblemForm
-from shardviz.tui.problem.cursor import Cursor
 from shardviz.tui.problem.entry import MAX_TEXT, Entry
+from shardviz.tui.problem.fields_view import Cursor
 from shardviz.tui.registry import PROBLEM
 from tests.tui.conftest import SIZES, check_snapshot, drive, text_of, until
 
@@ -69,10 +69,10 @@ def made() -> list[ProblemForm]:
 
     async def script(pilot):
         for cursor, keys, _ in KEYS:
-            pilot.app.edit(ProblemForm())
+            pilot.app.state.edit(ProblemForm())
             pilot.app.panel.cursor = cursor
             await pilot.press(*keys.split())
-            found.append(pilot.app.history.draft)
+            found.append(pilot.app.state.history.draft)
 
     drive(script)
     return found
@@ -101,21 +101,21 @@ def test_the_panel_and_the_line_above_it(size):
 def test_what_is_typed_is_seen_at_once_and_esc_leaves_it_and_enter_is_one_step_of_undo():
     async def script(pilot):
         app = pilot.app
-        app.panel.cursor, before = A, app.scene
+        app.panel.cursor, before = A, app.state.resolved
         await pilot.press("enter", *"_Y", "escape")
-        assert app.scene == before
+        assert app.state.resolved == before
         assert app.focused is app.panel.view
         await pilot.press("enter", *"Y_")
-        assert app.scene.problem.arguments[0].spec.dims == (("Y",), ())
-        assert app.history.draft == ProblemForm()
+        assert app.state.resolved.problem.arguments[0].spec.dims == (("Y",), ())
+        assert app.state.history.draft == ProblemForm()
         await pilot.press("Q")
-        assert app.scene.problem == before.problem
+        assert app.state.resolved.problem == before.problem
         assert "✗" in text_of(app)
         await pilot.press("backspace", "enter", "u")
-        assert app.history.draft == ProblemForm()
-        assert app.scene.draft == ProblemForm()
+        assert app.state.history.draft == ProblemForm()
+        assert app.state.resolved.draft == ProblemForm()
         await pilot.press("U")
-        assert app.scene.draft.specs[0] == "Y_"
+        assert app.state.resolved.draft.specs[0] == "Y_"
 
     drive(script)
 
@@ -132,7 +132,7 @@ def test_the_footer_tells_the_keys_that_work_now_and_help_those_of_the_problem_f
         for letters in ("u undo", "examples", "copy"):
             assert letters not in footer(pilot)
         await pilot.press("x", "up")
-        assert app.scene.draft.specs[0] == "x_"
+        assert app.state.resolved.draft.specs[0] == "x_"
         assert "x examples" in footer(pilot)
         assert "u undo" in footer(pilot)
         await pilot.press("enter")
@@ -155,7 +155,7 @@ def test_no_key_of_a_burst_is_lost():
     async def script(pilot):
         for key in keys:
             pilot.app.post_message(events.Key(key, key if len(key) == 1 else None))
-        history = pilot.app.history
+        history = pilot.app.state.history
         await until(pilot, lambda: history.draft.specs[0] == "Y_" and not pilot.app.panel.is_typing)
         await pilot.press("u")
         assert history.draft.specs[0] == "_(YX)"
@@ -174,9 +174,9 @@ BURSTS = (
 @pytest.mark.parametrize("is_open", [True, False], ids=["in a field", "that opens a field"])
 def test_in_a_burst_the_keys_of_a_field_work_in_their_order(is_open):
     async def script(pilot):
-        history = pilot.app.history
+        history = pilot.app.state.history
         for keys in BURSTS:
-            pilot.app.edit(ProblemForm())
+            pilot.app.state.edit(ProblemForm())
             pilot.app.panel.cursor = EINSUM
             if is_open:
                 await pilot.press("enter")
@@ -196,7 +196,7 @@ def test_another_part_that_takes_the_focus_keeps_the_text_another_window_does_no
         pilot.app.post_message(events.AppFocus())
         await until(pilot, lambda: isinstance(pilot.app.focused, Entry))
         await pilot.press("z", "tab")
-        await until(pilot, lambda: pilot.app.history.draft.einsum == "a->z")
+        await until(pilot, lambda: pilot.app.state.history.draft.einsum == "a->z")
         assert "a->z" in panel_text(pilot.app)
         assert "✗ einsum" in text_of(pilot.app)
 
@@ -216,12 +216,12 @@ PASTED = {
 def test_pasted_text_and_a_huge_one_is_cut_and_said_so():
     async def script(pilot):
         for text, wanted in PASTED.values():
-            pilot.app.edit(ProblemForm())
+            pilot.app.state.edit(ProblemForm())
             pilot.app.panel.cursor = Cursor("einsum")
             await pilot.press("enter")
             await paste(pilot, text)
             await pilot.press("enter")
-            assert pilot.app.history.draft == replace(ProblemForm(), **wanted)
+            assert pilot.app.state.history.draft == replace(ProblemForm(), **wanted)
         await pilot.press("enter")
         await paste(pilot, "a" * 1_000_000)
         assert len(pilot.app.focused.value) == MAX_TEXT
@@ -242,7 +242,7 @@ def test_a_click_puts_the_cursor_there_two_open_the_field_and_one_elsewhere_keep
         assert app.focused.value == "Y=4"
         await pilot.press("8")
         await pilot.click(app.panel.view, offset=(12, 12))
-        await until(pilot, lambda: app.history.draft.mesh == "X=2,Y=8")
+        await until(pilot, lambda: app.state.history.draft.mesh == "X=2,Y=8")
 
     drive(script)
 
@@ -295,7 +295,7 @@ def test_narrow_the_problem_takes_the_place_of_the_screen():
         await pilot.resize_terminal(*NARROW)
         await until(pilot, lambda: not app.panel.display)
         assert app.pane.display
-        await app.run_command(PROBLEM[0])
+        await app.action_run_command(PROBLEM[0])
         assert app.panel.display
 
     drive(script, NARROW)
@@ -307,10 +307,10 @@ def test_a_window_that_is_too_small_says_so_until_it_is_larger():
         await pilot.resize_terminal(30, 8)
         await until(pilot, lambda: "window is 30×8" in text_of(app))
         await pilot.press("plus")
-        assert app.history.draft == ProblemForm()
+        assert app.state.history.draft == ProblemForm()
         await pilot.resize_terminal(*SIZES["usual"])
         await until(pilot, lambda: "X=2  Y=4" in text_of(app))
         await pilot.press("plus")
-        assert app.history.draft.mesh == "X=4,Y=4"
+        assert app.state.history.draft.mesh == "X=4,Y=4"
 
     drive(script, SIZES["usual"])

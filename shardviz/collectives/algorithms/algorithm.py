@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from shardviz.collectives.pattern import Pattern
 from shardviz.collectives.schedule import Phase, Schedule, Sends
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from shardviz.collectives.schedule import Ints
+from shardviz.collectives.values import Bools, Ints
 
 MAX_ENTRIES = 1 << 22
 """Entries that one round may have: about 100 MB of arrays. Direct exchanges of 2,048 devices fit."""
@@ -71,7 +65,7 @@ class Edges:
     dst: Ints
     start: Ints
     first: Ints
-    reduce: NDArray[np.bool_]
+    reduce: Bools
 
 
 def pipeline(name: str, edges: Edges, pieces: int) -> Phase:

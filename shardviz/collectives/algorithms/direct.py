@@ -12,16 +12,12 @@ Gropp 2005, "Optimization of collective communication operations in MPICH").
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from shardviz.collectives.algorithms.algorithm import Algorithm, Rounds, check_entries
 from shardviz.collectives.pattern import Pattern
 from shardviz.collectives.schedule import Phase, Sends
-
-if TYPE_CHECKING:
-    from shardviz.collectives.schedule import Ints
+from shardviz.collectives.values import Ints
 
 
 def _direct(pattern: Pattern, _pieces: int | None) -> Rounds:

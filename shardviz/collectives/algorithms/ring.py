@@ -17,7 +17,6 @@ al. 2025, "How to scale your model", part 3).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -31,12 +30,10 @@ from shardviz.collectives.algorithms.algorithm import (
 )
 from shardviz.collectives.pattern import Pattern
 from shardviz.collectives.schedule import Phase, Sends
+from shardviz.collectives.values import Ints
 from shardviz.errors import plural
 
-if TYPE_CHECKING:
-    from shardviz.collectives.schedule import Ints
-
-    Chosen = Callable[[int], Ints]
+Chosen = Callable[[int], Ints]
 
 
 def _ring(pattern: Pattern, pieces: int | None) -> Rounds:

@@ -20,16 +20,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from shardviz.collectives.algorithms.algorithm import Algorithm, Rounds, Unsuited, check_entries
 from shardviz.collectives.pattern import Pattern
 from shardviz.collectives.schedule import Phase, Sends
-
-if TYPE_CHECKING:
-    from shardviz.collectives.schedule import Ints
+from shardviz.collectives.values import Ints
 
 
 @dataclass(frozen=True)
@@ -66,7 +63,7 @@ class AxisTurn:
         return np.arange(math.prod(self.dims)) // math.prod(self.dims[axis + 1 :]) % self.dims[axis]
 
     def next(self) -> Ints:
-        """To whom every member sends."""
+        """The member to which each member sends."""
         place = self.places(self.axis)
         stride = math.prod(self.dims[self.axis + 1 :])
         return np.arange(len(place)) + ((place + 1) % self.size - place) * stride
@@ -86,7 +83,7 @@ def _axes_of(pattern: Pattern) -> tuple[int, ...]:
     """The axes with more than one device. Raises `Unsuited` for a single one."""
     axes = tuple(axis for axis, size in enumerate(pattern.dims) if size > 1)
     if len(axes) == 1:
-        raise Unsuited("a torus has two axes of two devices or more, and here is one: that is a ring")
+        raise Unsuited("a torus needs two axes of two devices or more; with one it is a ring")
     return axes
 
 

@@ -19,16 +19,13 @@ as rounds are needed to fill the trees.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from shardviz.collectives.algorithms.algorithm import Algorithm, Edges, Rounds, pipeline
 from shardviz.collectives.pattern import Pattern
 from shardviz.collectives.schedule import Phase, Sends
-
-if TYPE_CHECKING:
-    from shardviz.collectives.schedule import Ints
+from shardviz.collectives.values import Ints
 
 
 def _binomial_tree(pattern: Pattern, _pieces: int | None) -> Rounds:
@@ -89,7 +86,7 @@ def trees(n: int) -> tuple[Tree, Tree]:
 
 
 def _in_order(n: int) -> tuple[Ints, Ints]:
-    """Of the nodes 0 to n: the parent (0 for the root and for 0, which is no node) and the depth.
+    """The parent of each of the nodes 0 to n (0 for the root and for 0, which is not a node), and the depth.
 
     The tree's in-order is 1, 2, …, n: a node's lowest binary digit, 2 ** height, moves up by one, and is
     dropped where that leads beyond n.

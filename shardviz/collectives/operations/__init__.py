@@ -49,7 +49,7 @@ OTHER_NAMES = {
     "collectivebroadcast": "pbroadcast",
     "raggedalltoall": "ragged_all_to_all",
 }
-"""JAX's names of what HLO, NCCL and MPI call otherwise, without dashes and underscores."""
+"""JAX's operations by their names in HLO, NCCL and MPI, without dashes and underscores."""
 
 __all__ = [
     "OPERATIONS",
@@ -87,7 +87,7 @@ def check_operation(name: str, given: Mapping[str, Any]) -> None:
         close = [OTHER_NAMES[plain]] if plain in OTHER_NAMES else get_close_matches(name[:40], OPERATIONS, 1)
         everything = f"the operations are {', '.join(OPERATIONS)}"
         raise QuestionError(
-            f"there is no operation {quote(name)}", f"did you mean {close[0]}?" if close else everything
+            f"unknown operation {quote(name)}", f"did you mean {close[0]}?" if close else everything
         )
     takes = OPERATIONS[name].takes
     for option, value in given.items():

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from shardviz.collectives.chunking import Blocks, split, whole
-from shardviz.collectives.operation import UNTILED, Operation, Parameter
-from shardviz.collectives.operations.dimension import check_filled, dimension, shape_with
+from shardviz.collectives.operation import (
+    UNTILED,
+    Blocks,
+    Operation,
+    Parameter,
+    check_filled,
+    dimension,
+    shape_with,
+    split,
+    whole,
+)
 from shardviz.collectives.pattern import Pattern
 from shardviz.collectives.values import check_dtype, check_zero
 from shardviz.errors import QuestionError
 from shardviz.notation import parse_permutation
-
-if TYPE_CHECKING:
-    from shardviz.sharding import Mesh
+from shardviz.sharding import Mesh
 
 
 @dataclass(frozen=True)
@@ -30,7 +36,6 @@ class AllGather(Operation):
     tiled: bool = True
 
     def check(self, shape: tuple[int, ...], dtype: str, group_size: int) -> None:
-        del group_size
         check_dtype(dtype)
         dim = self._dimension(shape)
         if self.tiled:
@@ -46,7 +51,6 @@ class AllGather(Operation):
         return (group_size, *shape)
 
     def smallest_shard(self, group_size: int, pieces: int) -> tuple[int, ...]:
-        del group_size
         # An untiled gather makes a dimension of its own.
         return shape_with(pieces, self.axis if self.tiled else self.axis - 1)
 
@@ -67,7 +71,14 @@ class PPermute(Operation):
     kind: ClassVar[str] = "permute"
     takes: ClassVar = (
         Parameter(
-            "perm", "perm", "who sends to whom", str, "(0,1),(1,2)", "(N,N),…", parse_permutation, needed=True
+            "perm",
+            "perm",
+            "pairs of sender and receiver",
+            str,
+            "(0,1),(1,2)",
+            "(N,N),…",
+            parse_permutation,
+            needed=True,
         ),
     )
     axes: tuple[str, ...]
@@ -99,7 +110,6 @@ class PPermute(Operation):
         return Pattern(self.kind, dims, perm=perm)
 
     def check(self, shape: tuple[int, ...], dtype: str, group_size: int) -> None:
-        del shape
         check_dtype(dtype)
         if len(self.pattern((group_size,)).perm) < group_size:
             check_zero(dtype, "a device to which nobody sends")
@@ -114,7 +124,7 @@ class PBroadcast(Operation):
 
     name: ClassVar[str] = "pbroadcast"
     kind: ClassVar[str] = "broadcast"
-    takes: ClassVar = (Parameter("source", "source", "who sends"),)
+    takes: ClassVar = (Parameter("source", "source", "the device that sends"),)
     axes: tuple[str, ...]
     source: int = 0
 
@@ -124,12 +134,10 @@ class PBroadcast(Operation):
         return pattern
 
     def check(self, shape: tuple[int, ...], dtype: str, group_size: int) -> None:
-        del shape
         check_dtype(dtype)
         _check_member(self.source, group_size)
 
     def blocks(self, shape: tuple[int, ...], group_size: int) -> Blocks:
-        del group_size
         return Blocks(whole(shape), whole(shape), shape)
 
 

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from shardviz.collectives.chunking import Blocks, pieces_of, split
-from shardviz.collectives.operation import UNTILED, Operation, Parameter
-from shardviz.collectives.operations.dimension import (
+from shardviz.collectives.operation import (
+    UNTILED,
+    Blocks,
+    Operation,
+    Parameter,
     UnfitShard,
     check_divides,
     check_is_group,
     dimension,
+    pieces_of,
     shape_with,
+    split,
 )
 from shardviz.collectives.pattern import LowerBound, Pattern
-from shardviz.collectives.values import check_dtype, check_zero
+from shardviz.collectives.values import Ints, check_dtype, check_zero
 from shardviz.errors import QuestionError, plural
 from shardviz.notation import parse_send_sizes
 from shardviz.sharding import array_bytes
-
-if TYPE_CHECKING:
-    from shardviz.collectives.schedule import Ints
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,6 @@ class RaggedAllToAll(Operation):
     def blocks(self, shape: tuple[int, ...], group_size: int) -> Blocks:
         import numpy as np
 
-        del group_size
         sizes = np.array(self.send_sizes, dtype=np.int64)
         result = (int(sizes.sum(axis=0).max()), *shape[1:])
         width = np.prod(shape[1:], dtype=np.int64)
@@ -136,15 +136,13 @@ class RaggedAllToAll(Operation):
         return Blocks(start, end, result, sizes.reshape(-1) * width)
 
     def larger(self, shape: tuple[int, ...], group_size: int) -> tuple[int, ...]:
-        del group_size
         rows = max(*map(sum, self.send_sizes), *map(sum, zip(*self.send_sizes, strict=True)))
         return (rows, *shape[1:])
 
     def least(self, shape: tuple[int, ...], dtype: str, group_size: int) -> LowerBound:
-        """Bytes that the busiest member sends; in r rounds nobody can reach, or hear of, 2 ** r others."""
+        """The bytes that the busiest member sends; in r rounds no member can reach 2 ** r others."""
         import numpy as np
 
-        del group_size
         table = np.array(self.send_sizes, dtype=np.int64)
         np.fill_diagonal(table, 0)
         partners = int(max((table > 0).sum(axis=axis).max() for axis in (0, 1)))
@@ -158,7 +156,6 @@ class RaggedAllToAll(Operation):
         return pieces_of(blocks, len(blocks), self.pattern((group_size,)).pieces(chunks))
 
     def smallest_shard(self, group_size: int, pieces: int) -> tuple[int, ...]:
-        del group_size
         return (max(map(sum, self.send_sizes)) * pieces,)
 
     def _check_table(self, group_size: int) -> None:

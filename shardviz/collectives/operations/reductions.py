@@ -7,16 +7,22 @@ NumPy's functions their meaning for bf16, the f8 and f4 types, s4 and u4: each a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from shardviz.collectives.chunking import Blocks, split, whole
-from shardviz.collectives.operation import UNTILED, Operation, Parameter
-from shardviz.collectives.operations.dimension import check_divides, check_is_group, dimension, shape_with
-from shardviz.collectives.values import check_dtype, is_complex, is_integer
+from shardviz.collectives.operation import (
+    UNTILED,
+    Blocks,
+    Operation,
+    Parameter,
+    check_divides,
+    check_is_group,
+    dimension,
+    shape_with,
+    split,
+    whole,
+)
+from shardviz.collectives.values import Values, check_dtype, is_complex, is_integer
 from shardviz.errors import QuestionError
-
-if TYPE_CHECKING:
-    from shardviz.collectives.schedule import Values
 
 
 class _Reduction(Operation):
@@ -24,11 +30,10 @@ class _Reduction(Operation):
     """NumPy's function of two addends; `maximum` and `minimum` are NaN where one is."""
 
     def check(self, shape: tuple[int, ...], dtype: str, group_size: int) -> None:
-        del shape, group_size
         check_dtype(dtype)
         # jaxlib 0.10 and 0.12.
         if dtype in ("s2", "u2"):
-            raise QuestionError(f"XLA has no {self.name} of {dtype}", "use s4, u4 or a wider dtype")
+            raise QuestionError(f"XLA does not support {self.name} of {dtype}", "use s4, u4 or a wider dtype")
 
     def combined(self, mine: Values, received: Values) -> Values:
         import numpy as np
@@ -47,7 +52,6 @@ class _AllReduce(_Reduction):
     axes: tuple[str, ...]
 
     def blocks(self, shape: tuple[int, ...], group_size: int) -> Blocks:
-        del group_size
         return Blocks(whole(shape), whole(shape), shape)
 
     def smallest_shard(self, group_size: int, pieces: int) -> tuple[int, ...]:
@@ -101,7 +105,7 @@ class _Extreme(_AllReduce):
         super().check(shape, dtype, group_size)
         if is_complex(dtype):
             raise QuestionError(
-                f"{self.name} has no order of {dtype} numbers, and XLA refuses it",
+                f"{dtype} numbers have no order, so XLA refuses {self.name}",
                 "use psum, or a real dtype",
             )
 
@@ -142,7 +146,7 @@ class PSumScatter(_Reduction):
     def check(self, shape: tuple[int, ...], dtype: str, group_size: int) -> None:
         super().check(shape, dtype, group_size)
         if dtype == "pred":
-            raise QuestionError("JAX's psum_scatter adds no booleans", "use s32, as psum does of itself")
+            raise QuestionError("JAX's psum_scatter does not add booleans", "use s32, as psum does")
         (check_divides if self.tiled else check_is_group)(shape, self._dimension(shape), group_size)
 
     def blocks(self, shape: tuple[int, ...], group_size: int) -> Blocks:

@@ -1,16 +1,15 @@
-"""What a prediction can ask for, one family of measures a file.
+"""The measures that a prediction can ask for, one family a file.
 
-answer      a computed answer, and what makes a text the same answer
-kinds       numbers, bytes, shapes, …: what a text of each means, and how it is written
-subject     the arrays, devices and collectives that measures look at
-holding     which part of an array every device holds
-layout, notation, plan, collective, cost  the measures
+answers     computed answers and their kinds: numbers, bytes, shapes, …
+subject     the arrays, devices and collectives that measures are about
+layout, plan, collective  the measures
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -18,17 +17,16 @@ from typing import TYPE_CHECKING
 from shardviz.drafts.form import ProblemForm
 from shardviz.errors import QuestionError, ShardvizError, quote
 from shardviz.lessons.lesson import Prediction
-from shardviz.lessons.measures import collective, cost, layout, notation, plan
-from shardviz.lessons.measures.answer import Answer
-from shardviz.lessons.measures.subject import scene_of
-from shardviz.lessons.table import closest
+from shardviz.lessons.measures import collective, layout, plan
+from shardviz.lessons.measures.answers import ComputedAnswer, whole_number
+from shardviz.lessons.measures.subject import position_of, scene_of
+from shardviz.drafts.strict_table import closest
 
 if TYPE_CHECKING:
     from shardviz.drafts.resolve import ResolvedProblem
 
-__all__ = ["MEASURES", "Answer", "answer_of", "choices", "compute", "measured"]
 
-MEASURES: dict[str, tuple[Callable[..., Answer], str]] = {
+MEASURES: dict[str, tuple[Callable[..., ComputedAnswer], str]] = {
     "devices": (layout.devices, ""),
     "axis_size": (layout.axis_size, "X"),
     "device": (layout.device, "X=1,Y=2"),
@@ -39,27 +37,28 @@ MEASURES: dict[str, tuple[Callable[..., Answer], str]] = {
     "replicas": (layout.replicas, "A"),
     "bytes": (layout.whole_bytes, "A"),
     "shard_bytes": (layout.shard_bytes, "A"),
-    "spelled": (notation.spelled, "A book"),
-    "result_spec": (notation.result_spec, ""),
+    "spelled": (layout.spelled, "A book"),
+    "result_spec": (layout.result_spec, ""),
     "collectives": (plan.collectives, ""),
     "count": (plan.count, "all_gather"),
     "case": (plan.case, ""),
     "line": (plan.line, "all_gather"),
     "sent": (plan.sent, ""),
-    "longer": (cost.longer, "197e12 45e9"),
+    "longer": (plan.longer, "197e12 45e9"),
     "rounds": (collective.rounds, ""),
-    "hops": (cost.hops, ""),
+    "hops": (collective.hops, ""),
     "sends_to": (collective.sends_to, "2 1"),
     "held": (collective.held, "2 1"),
     "result": (collective.result, "2"),
     "least_sent": (collective.least_sent, ""),
     "least_rounds": (collective.least_rounds, ""),
 }
-"""Each measure with an example of its arguments. A function takes the scene and them, apart by blanks."""
+"""Each measure with an example of its arguments, which are separated by spaces. Parameters that are called
+array, device, round and op say where the answer is to be seen."""
 
 
 @lru_cache(maxsize=64)  # the predictions of a lesson or two
-def compute(ask: str, draft: ProblemForm) -> Answer:
+def compute(ask: str, draft: ProblemForm) -> ComputedAnswer:
     """The answer to a measure with its arguments: ``"shard_shape A"``.
 
     Raises `QuestionError` for a measure that there is not, for arguments that it does not take, and where it
@@ -68,38 +67,64 @@ def compute(ask: str, draft: ProblemForm) -> Answer:
     return measured(ask, scene_of(draft))
 
 
-def measured(ask: str, scene: ResolvedProblem) -> Answer:
+def measured(ask: str, scene: ResolvedProblem) -> ComputedAnswer:
     """`compute`, of a scene that was read already."""
+    measure, given = _bound(ask, scene)
+    return measure(*given.args)
+
+
+def _bound(ask: str, scene: ResolvedProblem) -> tuple[Callable[..., ComputedAnswer], inspect.BoundArguments]:
+    """A measure and its arguments by parameter."""
     name, *arguments = ask.split() or [""]
     if name not in MEASURES:
         raise QuestionError(f"there is no measure {quote(name, 30)}", closest(name, tuple(MEASURES)))
     measure, example = MEASURES[name]
     try:
-        inspect.signature(measure).bind(scene, *arguments)
+        return measure, inspect.signature(measure).bind(scene, *arguments)
     except TypeError:
         said = " ".join(arguments) or "nothing"
         raise QuestionError(
             f"{name} does not take {quote(said, 40)}", f"write for example {f'{name} {example}'.strip()}"
         ) from None
-    return measure(scene, *arguments)
 
 
-def answer_of(prediction: Prediction) -> Answer:
+def answer_of(prediction: Prediction) -> ComputedAnswer:
     """The answer to a prediction. Raises as `compute` does."""
     return compute(prediction.ask, prediction.draft)
 
 
-def choices(prediction: Prediction) -> tuple[str, ...]:
-    """The right answer and the wrong ones, in the order of what they mean, whichever is right.
+@dataclass(frozen=True)
+class AnswerLocation:
+    """The array, device, operation and round that a screen begins with. `position` is a device's place in the
+    mesh, row by row; an empty `array` or `operation` leaves that to the screen."""
 
-    Wrong ones stand as in the lesson's file: `Answer.shown` gives each in the same form. Raises as `compute`
-    does.
+    array: str = ""
+    position: int = 0
+    operation: str = ""
+    round: int = 0
+
+
+def answer_location(prediction: Prediction) -> AnswerLocation:
+    """Where the answer to a prediction is to be seen. Raises as `answer_of` does."""
+    scene = scene_of(prediction.draft)
+    measure, given = _bound(prediction.ask, scene)
+    of = given.arguments
+    device = answer_of(prediction).text if measure is layout.device else of.get("device", "")
+    position = position_of(scene.problem.mesh, device) if device else 0
+    return AnswerLocation(of.get("array", ""), position, of.get("op", ""), whole_number(of.get("round", "0")))
+
+
+def choices(prediction: Prediction) -> tuple[str, ...]:
+    """The right answer and the wrong ones, in an order that does not depend on which is right.
+
+    Wrong ones are as in the lesson's file: `ComputedAnswer.shown` gives each in the same form. Raises as
+    `compute` does.
     """
     answer = answer_of(prediction)
     return tuple(sorted((answer.text, *prediction.wrong), key=lambda text: _rank(answer, text)))
 
 
-def _rank(answer: Answer, text: str) -> tuple[bool, tuple[object, ...] | str]:
+def _rank(answer: ComputedAnswer, text: str) -> tuple[bool, tuple[object, ...] | str]:
     """Numbers by their size, anything else by its text."""
     try:
         value = answer.read(text)

@@ -1,6 +1,6 @@
-"""A collective round by round: who sends to whom, what is held, what comes out, and what it takes at least.
+"""A collective round by round: sends, values held, results and lower bounds.
 
-It is the draft's own, or the only one of its plan.
+It is the form's own, or the only one of its plan.
 """
 
 from __future__ import annotations
@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from shardviz.errors import QuestionError
-from shardviz.lessons.measures.answer import Answer
-from shardviz.lessons.measures.kinds import BYTES, DEVICES, NUMBER, NUMBERS, whole_number
+from shardviz.lessons.measures.answers import BYTES, DEVICES, NUMBER, NUMBERS, ComputedAnswer, whole_number
 from shardviz.lessons.measures.subject import position_of, walk_of
 
 if TYPE_CHECKING:
@@ -21,48 +20,63 @@ if TYPE_CHECKING:
     from shardviz.stepping.collective_run import CollectiveRun
 
 
-def rounds(scene: ResolvedProblem) -> Answer:
-    """How many rounds it takes."""
+def rounds(scene: ResolvedProblem) -> ComputedAnswer:
+    """The number of rounds."""
     return NUMBER.answer(walk_of(scene).schedule.rounds)
 
 
-def sends_to(scene: ResolvedProblem, device: str, number: str) -> Answer:
-    """To which devices a device sends in a round."""
+def hops(scene: ResolvedProblem) -> ComputedAnswer:
+    """The most links that a message crosses, where every axis of a group is a ring."""
+    import numpy as np
+
+    schedule = walk_of(scene).schedule
+    dims = schedule.pattern.dims
+    farthest = 0
+    for number in range(1, schedule.rounds + 1):
+        sends = schedule.round(number)
+        ends = zip(np.unravel_index(sends.src, dims), np.unravel_index(sends.dst, dims), dims, strict=True)
+        crossed = sum(np.minimum((dst - src) % size, (src - dst) % size) for src, dst, size in ends)
+        farthest = max(farthest, int(np.max(crossed, initial=0)))
+    return NUMBER.answer(farthest)
+
+
+def sends_to(scene: ResolvedProblem, device: str, round: str) -> ComputedAnswer:
+    """The devices to which a device sends in a round."""
     walk = walk_of(scene)
     position = position_of(walk.mesh, device)
-    sends = walk.schedule.round(whole_number(number))
+    sends = walk.schedule.round(whole_number(round))
     group, member = walk.places[position]
     to = {int(other) for other in sends.dst[sends.src == member]}
     return DEVICES.answer(tuple(sorted(walk.mesh.device_id(walk.groups[group][other]) for other in to)))
 
 
-def held(scene: ResolvedProblem, device: str, number: str) -> Answer:
+def held(scene: ResolvedProblem, device: str, round: str) -> ComputedAnswer:
     """The numbers that a device holds after a round and still needs, in the order of the chunks."""
     walk = walk_of(scene)
-    round_ = whole_number(number)
-    if round_:
-        walk.schedule.phase(round_)
+    after = whole_number(round)
+    if after:
+        walk.schedule.phase(after)
     _numbers(walk)
     group, member = walk.places[position_of(walk.mesh, device)]
-    pieces = [piece for piece in walk.frames[round_].pieces(member, group) if piece.needed]
+    pieces = [piece for piece in walk.frames[after].pieces(member, group) if piece.needed]
     found = [value for piece in pieces if piece.values is not None for value in _plain(piece.values).tolist()]
     return NUMBERS.answer(tuple(found))
 
 
-def result(scene: ResolvedProblem, device: str) -> Answer:
+def result(scene: ResolvedProblem, device: str) -> ComputedAnswer:
     """The numbers with which a device ends."""
     mesh = walk_of(scene).mesh
     number = mesh.device_id(position_of(mesh, device))
     return NUMBERS.answer(tuple(results_of(scene)[number].reshape(-1).tolist()))
 
 
-def least_sent(scene: ResolvedProblem) -> Answer:
-    """The fewest bytes with which any algorithm can do."""
+def least_sent(scene: ResolvedProblem) -> ComputedAnswer:
+    """The fewest bytes that any algorithm sends."""
     return BYTES.answer(walk_of(scene).bound.wire_bytes)
 
 
-def least_rounds(scene: ResolvedProblem) -> Answer:
-    """The fewest rounds with which any algorithm can do that sends one message at a time."""
+def least_rounds(scene: ResolvedProblem) -> ComputedAnswer:
+    """The fewest rounds of any algorithm that sends one message at a time."""
     return NUMBER.answer(walk_of(scene).bound.rounds)
 
 

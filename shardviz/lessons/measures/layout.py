@@ -1,38 +1,50 @@
-"""Meshes and arrays on them: how many, who, which part, how many bytes."""
+"""Meshes and arrays on them: devices, coordinates, shards, bytes, and shardings in any notation."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from shardviz.errors import QuestionError, plural
-from shardviz.lessons.measures.answer import Answer
-from shardviz.lessons.measures.holding import bounds_by_device, sums_by_device
-from shardviz.lessons.measures.kinds import (
+from shardviz.drafts.strict_table import closest
+from shardviz.errors import QuestionError, plural, quote
+from shardviz.lessons.measures.answers import (
     BYTES,
     COORDINATES,
     DEVICES,
     NUMBER,
     SHAPE,
     SLICES,
+    AnswerKind,
+    ComputedAnswer,
     coordinates,
 )
 from shardviz.lessons.measures.subject import array_named, layout_named, position_of
+from shardviz.notation import Context, Reading, find_notation, read_sharding
 
 if TYPE_CHECKING:
     from shardviz.drafts.resolve import ResolvedProblem
+    from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray
 
 
-def devices(scene: ResolvedProblem) -> Answer:
-    """How many devices the mesh has."""
+MAX_DEVICES = 2**20
+"""More are not compared one by one."""
+KEYS = {"book": "book", "pspec": "jax", "einshard": "einshard", "shardlib": "shardlib", "string": "shardviz"}
+"""The notations as lessons call them, with the keys of `shardviz.notation.NOTATIONS`."""
+
+Bounds = tuple[int, int]
+
+
+def devices(scene: ResolvedProblem) -> ComputedAnswer:
+    """The number of devices of the mesh."""
     return NUMBER.answer(scene.problem.mesh.size)
 
 
-def axis_size(scene: ResolvedProblem, axis: str) -> Answer:
-    """How many devices lie along an axis."""
+def axis_size(scene: ResolvedProblem, axis: str) -> ComputedAnswer:
+    """The number of devices along an axis."""
     return NUMBER.answer(scene.problem.mesh.axis_size(axis))
 
 
-def device(scene: ResolvedProblem, *places: str) -> Answer:
+def device(scene: ResolvedProblem, *places: str) -> ComputedAnswer:
     """The number of the device at some coordinates."""
     mesh = scene.problem.mesh
     at = dict(coordinates(" ".join(places)))
@@ -49,45 +61,114 @@ def device(scene: ResolvedProblem, *places: str) -> Answer:
     return NUMBER.answer(mesh.device_id(position))
 
 
-def coordinates_of(scene: ResolvedProblem, number: str) -> Answer:
+def coordinates_of(scene: ResolvedProblem, device: str) -> ComputedAnswer:
     """The coordinates of a device."""
     mesh = scene.problem.mesh
-    places = mesh.coords(position_of(mesh, number))
+    places = mesh.coords(position_of(mesh, device))
     return COORDINATES.answer(tuple(sorted(zip(mesh.axis_names, places, strict=True))))
 
 
-def shard_shape(scene: ResolvedProblem, array: str) -> Answer:
+def shard_shape(scene: ResolvedProblem, array: str) -> ComputedAnswer:
     """The shape of the part of an array that each device holds."""
     return SHAPE.answer(layout_named(scene, array).shard_shape)
 
 
-def slices(scene: ResolvedProblem, array: str, number: str) -> Answer:
-    """Which elements of an array a device holds, start and stop of each dimension."""
+def slices(scene: ResolvedProblem, array: str, device: str) -> ComputedAnswer:
+    """The elements of an array that a device holds, start and stop of each dimension."""
     layout = layout_named(scene, array)
-    return SLICES.answer(layout[position_of(layout.mesh, number)].slices)
+    return SLICES.answer(layout[position_of(layout.mesh, device)].slices)
 
 
-def holders(scene: ResolvedProblem, array: str, number: str) -> Answer:
+def holders(scene: ResolvedProblem, array: str, device: str) -> ComputedAnswer:
     """The devices that hold the same data of an array as a device, that one among them."""
     layout = layout_named(scene, array)
-    mine = layout.mesh.device_id(position_of(layout.mesh, number))
+    mine = layout.mesh.device_id(position_of(layout.mesh, device))
     bounds = (bounds_by_device(layout, dim) for dim in range(layout.array.rank))
     held = list(zip(sums_by_device(layout), *bounds, strict=True))
-    return DEVICES.answer(tuple(device for device, each in enumerate(held) if each == held[mine]))
+    return DEVICES.answer(tuple(number for number, each in enumerate(held) if each == held[mine]))
 
 
-def replicas(scene: ResolvedProblem, array: str) -> Answer:
-    """How many devices hold each part of an array."""
+def replicas(scene: ResolvedProblem, array: str) -> ComputedAnswer:
+    """The number of devices that hold each part of an array."""
     return NUMBER.answer(layout_named(scene, array).replicas)
 
 
-def whole_bytes(scene: ResolvedProblem, array: str) -> Answer:
+def whole_bytes(scene: ResolvedProblem, array: str) -> ComputedAnswer:
     """Bytes of one whole copy of an array."""
     return BYTES.answer(array_named(scene, array).nbytes)
 
 
-def shard_bytes(scene: ResolvedProblem, array: str = "") -> Answer:
+def shard_bytes(scene: ResolvedProblem, array: str = "") -> ComputedAnswer:
     """Bytes of an array on each device; of all operands together where none is named."""
     mesh = scene.problem.mesh
     arrays = [array_named(scene, array)] if array else scene.problem.arguments
     return BYTES.answer(sum(each.bytes_per_device(mesh) for each in arrays))
+
+
+def spelled(scene: ResolvedProblem, array: str, notation: str) -> ComputedAnswer:
+    """The sharding of an array in a notation."""
+    return _spec_answer(array_named(scene, array), scene.problem.mesh, notation)
+
+
+def result_spec(scene: ResolvedProblem, notation: str = "string") -> ComputedAnswer:
+    """The sharding of the plan's result."""
+    result = scene.problem.result.with_spec(scene.plan.result_spec)
+    return _spec_answer(result, scene.problem.mesh, notation)
+
+
+def bounds_by_device(layout: Layout, dim: int) -> list[Bounds]:
+    """(start, stop) along a dimension of what each device holds. Raises `QuestionError` for too many."""
+    size, step = layout.array.shape[dim], layout.shard_shape[dim]
+    parts = range(layout.parts[dim])
+    bounds = [(min(part * step, size), min((part + 1) * step, size)) for part in parts]
+    return [bounds[part] for part in _by_device(layout.mesh, layout.spec.dims[dim])]
+
+
+def sums_by_device(layout: Layout) -> list[int]:
+    """The number of the partial sum that each device holds, from 1; 0 where the array is not a pending
+    sum. Raises `QuestionError` for too many."""
+    pending = layout.mesh.group_size(layout.spec.unreduced) > 1
+    return [number + pending for number in _by_device(layout.mesh, layout.spec.unreduced)]
+
+
+def _by_device(mesh: Mesh, axes: tuple[str, ...]) -> list[int]:
+    """Each device's place along `axes`, of which the first is the major one."""
+    if mesh.size > MAX_DEVICES:
+        raise QuestionError(
+            f"{mesh.size:,} devices are too many to compare one by one", f"take up to {MAX_DEVICES:,}"
+        )
+    weights, weight = dict.fromkeys(mesh.axis_names, 0), 1
+    for axis in reversed(axes):
+        weights[axis] = weight
+        weight *= mesh.axis_size(axis)
+    places = [0]
+    for axis, size in mesh.shape.items():
+        steps = [weights[axis] * place for place in range(size)]
+        places = [before + step for before in places for step in steps]
+    if mesh.device_order is None:
+        return places
+    found = [0] * mesh.size
+    for device, place in zip(mesh.device_order, places, strict=True):
+        found[device] = place
+    return found
+
+
+def _spec_answer(array: ShardedArray, mesh: Mesh, notation: str) -> ComputedAnswer:
+    if notation not in KEYS:
+        raise QuestionError(f"there is no notation {quote(notation, 30)}", closest(notation, tuple(KEYS)))
+    kind = AnswerKind(partial(_read, array, mesh), partial(_write, array, mesh, KEYS[notation]))
+    return kind.answer(array.decided_spec)
+
+
+def _read(array: ShardedArray, mesh: Mesh, text: str) -> PartitionSpec:
+    return read_sharding(text, _context(array, mesh)).spec
+
+
+def _write(array: ShardedArray, mesh: Mesh, key: str, spec: PartitionSpec) -> str:
+    name = array.name if key == "book" else None
+    reading = Reading(spec, dims=array.dims, shape=array.shape, dtype=array.dtype, name=name)
+    return find_notation(key).write(reading, _context(array, mesh))
+
+
+def _context(array: ShardedArray, mesh: Mesh) -> Context:
+    return Context(mesh, array.rank, dict(zip(array.dims, array.shape, strict=True)))

@@ -1,22 +1,23 @@
-"""Plans: what is sent, how often, for which einsum, and what comes out."""
+"""Plans: their collectives, for which einsum, their bytes, and FLOPs against bytes."""
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING
 
+from shardviz.drafts.strict_table import closest
 from shardviz.errors import QuestionError, quote
-from shardviz.lessons.measures.answer import Answer
-from shardviz.lessons.measures.kinds import BYTES, COLLECTIVES, NUMBER, Sent
+from shardviz.lessons.measures.answers import BYTES, COLLECTIVES, NUMBER, AnswerKind, ComputedAnswer, Sent
 from shardviz.lessons.measures.subject import walk_of
-from shardviz.lessons.table import closest
 
 if TYPE_CHECKING:
     from shardviz.drafts.resolve import ResolvedProblem
     from shardviz.planner import Plan
 
+LONGER = ("multiplying", "sending", "both the same")
 OPS = ("all_gather", "psum", "psum_scatter", "all_to_all", "ppermute")
-"""What a plan can send."""
+"""The collectives of plans."""
 
 
 def sent_by(plan: Plan) -> tuple[Sent, ...]:
@@ -28,19 +29,19 @@ def sent_by(plan: Plan) -> tuple[Sent, ...]:
     )
 
 
-def collectives(scene: ResolvedProblem) -> Answer:
-    """All that the plan sends, in order."""
+def collectives(scene: ResolvedProblem) -> ComputedAnswer:
+    """The collectives of the plan, in order."""
     return COLLECTIVES.answer(sent_by(scene.plan))
 
 
-def count(scene: ResolvedProblem, op: str) -> Answer:
-    """How many collectives of a kind the plan has."""
+def count(scene: ResolvedProblem, op: str) -> ComputedAnswer:
+    """The number of collectives of a kind in the plan."""
     _check_op(op)
     return NUMBER.answer(sum(step.op == op for step in scene.plan.collectives))
 
 
-def case(scene: ResolvedProblem) -> Answer:
-    """Which of the four cases a matmul is."""
+def case(scene: ResolvedProblem) -> ComputedAnswer:
+    """The number of the case, of four, that a matmul is."""
     found = re.fullmatch(r"case (\d)(?: over [^,]+(?:, \w+)*)?", scene.plan.cases[0])
     if found is None or len(scene.plan.cases) > 1 or ", case" in scene.plan.cases[0]:
         several = "; ".join(scene.plan.cases)
@@ -48,9 +49,9 @@ def case(scene: ResolvedProblem) -> Answer:
     return NUMBER.answer(int(found[1]))
 
 
-def line(scene: ResolvedProblem, op: str) -> Answer:
-    """Which einsum of a chain, from 1, has the first collective of a kind: sums belong to the einsum that
-    leaves them, and what else is sent to the one that uses the array next, if one does."""
+def line(scene: ResolvedProblem, op: str) -> ComputedAnswer:
+    """The einsum of a chain, from 1, with the first collective of a kind: sums belong to the einsum that
+    leaves them, any other collective to the einsum that uses the array next, if one does."""
     _check_op(op)
     done = 0
     for step in scene.plan.steps:
@@ -61,14 +62,65 @@ def line(scene: ResolvedProblem, op: str) -> Answer:
     raise QuestionError(f"the plan has no {op}", "ask for another operation, or another problem")
 
 
-def sent(scene: ResolvedProblem) -> Answer:
-    """The bytes that one device sends: for the draft's collective by its algorithm, that which sends most;
-    for a plan, at least."""
+def sent(scene: ResolvedProblem) -> ComputedAnswer:
+    """The bytes that one device sends: for the form's collective those of the device that sends most, by
+    its algorithm; for a plan the lower bound."""
     if scene.collective is not None:
         return BYTES.answer(int(walk_of(scene).timeline.device_bytes))
     return BYTES.answer(scene.plan.wire_bytes)
 
 
+def longer(scene: ResolvedProblem, flops: str, bandwidth: str) -> ComputedAnswer:
+    """The larger of a device's two times, of the FLOPs and of the bytes sent, both at so many a second: the
+    two sides of the roofline, without latency."""
+    work = flops_of(scene.plan) / _per_second(flops)
+    wire = scene.plan.wire_bytes / _per_second(bandwidth)
+    return _LONGER.answer(LONGER[0] if work > wire else LONGER[1] if work < wire else LONGER[2])
+
+
+def flops_of(plan: Plan) -> int:
+    """FLOPs of each device in all einsums of a plan: two for each product that is added up."""
+    problem = plan.problem
+    held = {array.name: array.decided_spec for array in problem.arguments}
+    size = {
+        dim: extent
+        for part in problem.parts
+        for array in part.operands
+        for dim, extent in zip(array.dims, array.shape, strict=True)
+    }
+    total = 0
+    for step in plan.steps:
+        if step.einsum is not None:
+            local = dict(size)
+            for name, dims in zip(step.operands, step.einsum.operands, strict=True):
+                for dim, axes in zip(dims, held[name], strict=True):
+                    local[dim] = min(local[dim], -(-size[dim] // problem.mesh.group_size(axes)))
+            used = {dim for dims in step.einsum.operands for dim in dims}
+            total += 2 * math.prod(local[dim] for dim in used)
+        held[step.array] = step.to_spec
+    return total
+
+
 def _check_op(op: str) -> None:
     if op not in OPS:
         raise QuestionError(f"no plan has {quote(op, 30)}", closest(op, OPS))
+
+
+def _per_second(text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not 0 < found < math.inf:
+        raise QuestionError(f"{quote(text, 30)} is not a number a second", "write for example 197e12")
+    return found
+
+
+def _read(text: str) -> str:
+    found = text.strip().lower()
+    if found not in LONGER:
+        raise QuestionError(f"{quote(text, 30)} is not an answer", f"it is one of {', '.join(LONGER)}")
+    return found
+
+
+_LONGER = AnswerKind(_read, str)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from shardviz.drafts.form import ProblemForm
 from shardviz.drafts.resolve import resolve
 from shardviz.errors import QuestionError, quote
-from shardviz.lessons.measures.kinds import whole_number
+from shardviz.lessons.measures.answers import whole_number
 
 if TYPE_CHECKING:
     from shardviz.drafts.resolve import ResolvedProblem

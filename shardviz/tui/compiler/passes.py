@@ -1,4 +1,4 @@
-"""Where the slider of a target stands, and what is known of its passes."""
+"""The slider over the passes of a target, and what is known of them."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from shardviz.render.lines import sentence
 from shardviz.render.programs.passes_view import AHEAD, NOW, PAST, diff_lines, pass_slider, stage_list
 from shardviz.render.programs.target_answers import error_lines
 from shardviz.render.programs.target_status import spinner
-from shardviz.tui.answers.spoken import spoken
-from shardviz.tui.compiler.status import state_words
+from shardviz.tui.compiler.notices import state_words
+from shardviz.tui.target_answers import reworded
 
 if TYPE_CHECKING:
     from shardviz.hlo.passes.stages import PassStage
     from shardviz.planner import Problem
     from shardviz.render.palette import Palette
-    from shardviz.tui.answers.answer import TracedAnswer
+    from shardviz.tui.target_answers import ShownPasses
 
 ONCE_MORE = "The compiler is asked once more, to write down what each of its passes does."
 FROM_HERE = Text.assemble(("← its passes   ", "dim"), ("◉ program", "bold"))
@@ -35,11 +35,11 @@ class Passes:
     def __init__(self) -> None:
         self.back = 0
         self.diffs: dict[int, tuple[str, ...]] = {}
-        self._known: TracedAnswer | None = None
+        self._known: ShownPasses | None = None
         self._stages: tuple[PassStage, ...] = ()
         self._problem: Problem | None = None
 
-    def follow(self, known: TracedAnswer, problem: Problem) -> None:
+    def follow(self, known: ShownPasses, problem: Problem) -> None:
         """More may be known of the passes for the problem on screen."""
         self._known = known
         if known.state in ("answered", "failed"):
@@ -67,7 +67,7 @@ class Passes:
 
     @property
     def is_under_way(self) -> bool:
-        """Whether the compiler is being asked."""
+        """True while the compiler is being asked."""
         return self._known is not None and self._known.state == "asked"
 
     def slider(self, width: int, moving: bool) -> Text:
@@ -80,11 +80,11 @@ class Passes:
         return FROM_HERE.copy()
 
     def is_old(self, problem: Problem) -> bool:
-        """Whether the stages are those of another problem."""
+        """True if the stages are those of another problem."""
         return bool(self._stages) and problem != self._problem
 
     def words(self, problem: Problem) -> str:
-        """What is to be said of stages that are not those of the problem on screen, or not there yet."""
+        """The state of stages that are not those of the problem on screen, or not there yet."""
         said = ["of the problem before"] if self.is_old(problem) else []
         if self._known is not None and (state := state_words(self._known)):
             said.append(state)
@@ -106,9 +106,9 @@ class Passes:
         if known is None:
             return []
         if known.error is not None:
-            return error_lines(spoken(without_answer(known.target.name, known.error)), width, 0)
+            return error_lines(reworded(without_answer(known.target.name, known.error)), width, 0)
         if known.traced is not None and known.traced.compiled.status != "ok":
-            return error_lines(spoken(known.traced.compiled), width, 0)
+            return error_lines(reworded(known.traced.compiled), width, 0)
         if known.traced is not None:
             return sentence("The compiler left nothing to follow: the program has one device.", width)
         return sentence(ONCE_MORE, width, style="dim")

@@ -1,9 +1,9 @@
-"""What the dialogs have in common: a window above the screen, with a title and a line of keys."""
+"""The base of all dialogs: a window above the screen, with a title and a line of keys."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -14,9 +14,8 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Static
 
-from shardviz.tui.command import Command, bindings
-from shardviz.tui.editor import Editor, as_editor
-from shardviz.tui.key_footer import KeyFooter
+from shardviz.tui.bars import KeyFooter
+from shardviz.tui.registry import Command, bindings
 
 CLOSE = Command("dialog", "close", ("escape", "q"), "Close", "Back to the screen.", "close", "esc")
 
@@ -25,7 +24,7 @@ HEIGHTS = [(0, "-low"), (20, "-high")]
 """Classes by the columns and lines of the terminal."""
 
 
-class Dialog(ModalScreen[None]):
+class Dialog(ModalScreen[Any]):
     """A window that `esc` closes; on a small terminal it takes all of it.
 
     Subclasses say what is in it (`content`) and which commands it has. One of the class `fitted` is as high
@@ -66,14 +65,9 @@ class Dialog(ModalScreen[None]):
         """The widgets between the title and the keys."""
         return ()
 
-    def dismiss(self, result: None = None) -> AwaitComplete:
+    def dismiss(self, result: Any = None) -> AwaitComplete:
         """Leave the dialog, once, and only it: Textual leaves whatever is on top."""
         return super().dismiss(result) if self.is_active else AwaitComplete()
 
     def action_close(self) -> None:
         self.dismiss()
-
-    @property
-    def editor(self) -> Editor:
-        """The application."""
-        return as_editor(self.app)

@@ -1,28 +1,26 @@
-"""What a lesson puts on screen: its line, the goal, its words, the curtain before an answer, the code."""
+"""The widgets of a lesson: its line, the goal, its words, the pane that hides an answer, the code."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 from textual.app import App, ComposeResult
-from textual.containers import Vertical
 from textual.widget import Widget
 from textual.widgets import Static
 
 from shardviz.drafts.wording import as_sentence
 from shardviz.render.highlighted import highlighted
-from shardviz.render.lessons.guide import Inks, bar, guide_page, strip_lines
+from shardviz.render.lesson_view import Inks, bar, guide_page, strip_lines
 from shardviz.tui.lines_view import LinesView, TextLines
+from shardviz.tui.pane import Part
 from shardviz.tui.themes import code_style_of
 
 if TYPE_CHECKING:
-    from shardviz.tui.command import Command
-    from shardviz.tui.lesson.classroom import Classroom
+    from shardviz.tui.lesson.controller import LessonController
 
-CURTAIN = "Predict first: the answer shows here."
-CURTAIN_OF_CLASS = "The answer shows here."
+HIDDEN = "Predict first: the answer shows here."
+HIDDEN_FROM_CLASS = "The answer shows here."
 LOW, TALL = 20, 30
 """Lines of the terminal from which on there is room for the tabs, and for a long goal with its hint."""
 
@@ -34,12 +32,12 @@ class LessonBar(Widget):
     LessonBar { height: 1; padding: 0 1 0 2; background: $panel; color: $primary; }
     """
 
-    def __init__(self, classroom: Classroom) -> None:
+    def __init__(self, controller: LessonController) -> None:
         super().__init__()
-        self.classroom = classroom
+        self.controller = controller
 
     def render(self) -> Text:
-        return bar(self.classroom.attempt, self.content_size.width)
+        return bar(self.controller.attempt, self.content_size.width)
 
 
 class GoalStrip(Static):
@@ -49,18 +47,24 @@ class GoalStrip(Static):
     GoalStrip { height: auto; padding: 0 1 0 2; background: $surface; }
     """
 
-    def __init__(self, classroom: Classroom) -> None:
+    def __init__(self, controller: LessonController) -> None:
         super().__init__(markup=False)
-        self.classroom = classroom
+        self.controller = controller
 
     def draw(self) -> None:
         """For the terminal's size; its own is not known before it is drawn."""
-        room, height = self.classroom, self.app.size.height
+        controller, height = self.controller, self.app.size.height
         most = 8 if height >= TALL else 5
-        difference = room.difference and as_sentence(room.difference)
+        difference = controller.difference and as_sentence(controller.difference)
         width = self.app.size.width - 3
         lines = strip_lines(
-            room.attempt, difference, room.hint, room.is_hint_asked, width, most, inks_of(self.app)
+            controller.attempt,
+            difference,
+            controller.hint,
+            controller.is_hint_new,
+            width,
+            most,
+            inks_of(self.app),
         )
         self.update(Text("\n").join(lines))
 
@@ -78,24 +82,17 @@ def rich_colour(name: str) -> str:
     return name.removeprefix("ansi_")
 
 
-class Side(Vertical):
-    """What takes the place of the problem or of a screen; it has no keys but the lesson's."""
-
-    commands: Sequence[Command] = ()
-    typing: Sequence[Command] = ()
-
-
-class Guide(Side):
-    """What is read beside the picture."""
+class Guide(Part):
+    """The words beside the picture."""
 
     DEFAULT_CSS = """
     Guide { padding: 0 0 0 2; }
     Guide.presented { padding: 1 2 0 3; }
     """
 
-    def __init__(self, classroom: Classroom) -> None:
-        super().__init__(classes="presented" if classroom.is_presented else "")
-        self.classroom = classroom
+    def __init__(self, controller: LessonController) -> None:
+        super().__init__(classes="presented" if controller.is_presented else "")
+        self.controller = controller
 
     def compose(self) -> ComposeResult:
         yield LinesView()
@@ -105,30 +102,32 @@ class Guide(Side):
 
     def draw(self) -> None:
         """The words of the stage; of a page that does not fit, the part that matters."""
-        view, room = self.query_one(LinesView), self.classroom
+        view, controller = self.query_one(LinesView), self.controller
         width, height = self.content_size
         if width < 2:
             return
         inks = inks_of(self.app)
-        page = guide_page(room.attempt, room.told, width, height, inks, room.is_presented)
+        page = guide_page(controller.attempt, controller.told, width, height, inks, controller.is_presented)
         is_long = len(page.lines) > height
         if is_long:  # the last column is the scrollbar's
-            page = guide_page(room.attempt, room.told, width - 1, height, inks, room.is_presented)
+            page = guide_page(
+                controller.attempt, controller.told, width - 1, height, inks, controller.is_presented
+            )
         view.show(TextLines(page.lines))
         view.scroll_to(y=page.at if is_long else 0, animate=False, force=True)
 
 
-class Curtain(Side):
-    """Hides what would give the answer away; a chain of einsums stands on it, which the line above cuts."""
+class HiddenPane(Part):
+    """Hides what would give the answer away; shows a chain of einsums, which the line above cuts."""
 
     DEFAULT_CSS = """
-    Curtain { align: center middle; background: $surface; }
-    Curtain Static { width: auto; max-width: 100%; text-wrap: nowrap; text-overflow: ellipsis; }
+    HiddenPane { align: center middle; background: $surface; }
+    HiddenPane Static { width: auto; max-width: 100%; text-wrap: nowrap; text-overflow: ellipsis; }
     """
 
     def __init__(self, is_presented: bool) -> None:
         super().__init__()
-        self._words = Text(CURTAIN_OF_CLASS if is_presented else CURTAIN, "dim")
+        self._words = Text(HIDDEN_FROM_CLASS if is_presented else HIDDEN, "dim")
 
     def compose(self) -> ComposeResult:
         yield Static()
@@ -137,7 +136,7 @@ class Curtain(Side):
         self.query_one(Static).update(Text("\n").join([*chain, *[Text()] * bool(chain), self._words]))
 
 
-class CodePage(Side):
+class CodePage(Part):
     """The JAX code of what was made, in the place of the screen."""
 
     def compose(self) -> ComposeResult:

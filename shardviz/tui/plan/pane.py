@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
 from textual import work
 from textual.app import ComposeResult
+from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.events import Resize
 from textual.message import Message
@@ -15,25 +16,46 @@ from textual.worker import get_current_worker
 
 from shardviz.errors import QuestionError, ShardvizError
 from shardviz.planner.plan import LOCAL_OPS
+from shardviz.render.lines import sentence
 from shardviz.render.plan_view import StepsPicture
-from shardviz.stepping.plan_step import StepCost, step_cost
-from shardviz.tui.command import Command, bindings
+from shardviz.render.programs.target_status import wait_lines
+from shardviz.stepping.plan_step import StepCost, collective_steps, step_cost
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import Pane
-from shardviz.tui.plan.steps_view import StepsView
-from shardviz.tui.plan.target_lines import TargetLines
-from shardviz.tui.registry import PLAN
+from shardviz.tui.registry import PLAN, bindings
+from shardviz.tui.target_answers import reworded, wait_of
 
 if TYPE_CHECKING:
     from shardviz.drafts.resolve import ResolvedProblem
-    from shardviz.lessons.pointing import Place
+    from shardviz.lessons.measures import AnswerLocation
     from shardviz.planner import Plan
-    from shardviz.tui.answers.answer import Answer
+    from shardviz.tui.state import EditorState
+    from shardviz.tui.target_answers import ShownAnswer
 
 WIDE = 110
 """Columns from which on the targets stand beside the plan; on fewer they stand below it."""
 GAP = 3
 TICK_S = 0.1
+
+
+class StepsView(LinesView, inherit_bindings=False):
+    """Lines that scroll by the page; up and down belong to the pane, which chooses steps with them."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        ("pageup", "page_up", "Page up"),
+        ("pagedown", "page_down", "Page down"),
+        ("home", "scroll_home", "Top"),
+        ("end", "scroll_end", "Bottom"),
+    ]
+
+    def bring_in(self, lines: range) -> None:
+        """Scroll as little as shows these lines, the first of them at any rate; at the top, all above too."""
+        height = self.size.height
+        top = int(self.scroll_offset.y)
+        if lines.stop > top + height:
+            top = lines.stop - height
+        top = min(top, lines.start)
+        self.scroll_to(y=top if lines.stop > height else 0, animate=False)
 
 
 class PlanPane(Pane):
@@ -48,26 +70,25 @@ class PlanPane(Pane):
     """
 
     class Costed(Message):
-        """What the collectives of a plan cost, by the number of the step."""
+        """The costs of a plan's collectives, by the number of the step."""
 
         def __init__(self, plan: Plan, costs: Mapping[int, StepCost]) -> None:
             super().__init__()
             self.plan = plan
             self.costs = costs
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, state: EditorState) -> None:
+        super().__init__(state)
         self.chosen = 1
         """The number of the chosen step, from 1."""
-        self._scene: ResolvedProblem | None = None
-        self._answers: Mapping[str, Answer] = {}
-        self._targets = TargetLines()
-        self._picture: tuple[tuple[object, ...], StepsPicture] | None = None
-        self._costed: Plan | None = None
+        self._plan: Plan | None = None
         self._costs: Mapping[int, StepCost] = {}
+        self._picture: tuple[tuple[object, ...], StepsPicture] | None = None
+        self._answered: tuple[tuple[object, ...], list[Text]] = (), []
+        """The lines of the answers that are here, and what they were drawn of."""
         self._place = range(0)
         self._begins = False
-        """Whether the chosen step has to be brought into view as soon as the screen has a size."""
+        """True if the chosen step is to be brought into view as soon as the screen has a size."""
 
     def compose(self) -> ComposeResult:
         with Horizontal():
@@ -75,11 +96,11 @@ class PlanPane(Pane):
             yield LinesView(id="targets")
 
     @property
-    def commands(self) -> Sequence[Command]:
-        idle = set() if self._answers else {"ask_now"}
-        if self._scene is None or self._scene.plan.steps[self.chosen - 1].op in LOCAL_OPS:
+    def idle(self) -> Collection[str]:
+        idle = set() if self.state.resolved.targets else {"ask_now"}
+        if self._plan is None or self._plan.steps[self.chosen - 1].op in LOCAL_OPS:
             idle.add("open_step")
-        return [command for command in PLAN if command.name not in idle]
+        return idle
 
     def on_mount(self) -> None:
         self._clock = self.set_interval(TICK_S, self._tick, pause=True)
@@ -95,42 +116,38 @@ class PlanPane(Pane):
         self._draw()
 
     def jax_code(self) -> str:
-        if self._scene is None:
-            return ""
         from shardviz.codegen.plan import plan_code
 
         try:
-            return plan_code(self._scene.plan)
+            return plan_code(self.exported())
         except QuestionError as error:
             raise QuestionError(
                 error.message, f"{error.hint}, or press c on 1 or 4 for jit's program"
             ) from None
 
-    def exported(self) -> Plan | None:
-        return None if self._scene is None else self._scene.plan
+    def exported(self) -> Plan:
+        return self.state.resolved.plan
 
-    def show_scene(self, scene: ResolvedProblem) -> None:
-        if self._scene is None or not _same_step(self._scene.plan, scene.plan, self.chosen):
-            self.chosen = _first_collective(scene.plan)
+    def show_problem(self, resolved: ResolvedProblem) -> None:
+        before, self._plan = self._plan, resolved.plan
+        if before is None or not _same_step(before, self._plan, self.chosen):
+            self.chosen = _first_collective(self._plan)
             self._steps.scroll_home(animate=False)
-        self._scene = scene
-        self._answers = self.editor.desk.answers
-        if scene.plan is not self._costed:
-            self._costed, self._costs = scene.plan, {}
-            self._count(scene.plan)
+        if self._plan is not before:
+            self._costs = {}
+            self._count(self._plan)
         self._draw()
 
-    def begin(self, place: Place) -> None:
-        if self._scene is not None:
+    def begin(self, place: AnswerLocation) -> None:
+        if self._plan is not None:
             self._begins = not self.size.width
-            self._choose(_first_about(self._scene.plan, place))
+            self._choose(_first_about(self._plan, place))
 
-    def show_answers(self, answers: Mapping[str, Answer]) -> None:
-        self._answers = answers
+    def show_answers(self, _answers: Mapping[str, ShownAnswer]) -> None:
         self._draw()
 
     def on_plan_pane_costed(self, message: Costed) -> None:
-        if message.plan is self._costed:
+        if message.plan is self._plan:
             self._costs = message.costs
             self._draw()
 
@@ -141,22 +158,20 @@ class PlanPane(Pane):
             self._steps.scroll_up(animate=False)
 
     def action_next_step(self) -> None:
-        if self._scene is not None and self.chosen < len(self._scene.plan.steps):
+        if self._plan is not None and self.chosen < len(self._plan.steps):
             self._choose(self.chosen + 1)
         else:
             self._steps.scroll_down(animate=False)
 
-    async def action_open_step(self) -> None:
-        if self._scene is None:
-            return
-        step = self._scene.plan.steps[self.chosen - 1]
-        if step.op in LOCAL_OPS:
-            self.notify(f"Step {self.chosen}, {step.op}, sends nothing that could be played.", markup=False)
+    def action_open_step(self) -> None:
+        op = self.exported().steps[self.chosen - 1].op
+        if op in LOCAL_OPS:
+            self.notify(f"Step {self.chosen}, {op}, sends nothing that could be played.", markup=False)
         else:
-            await self.editor.show_step(self.chosen)
+            self.post_message(self.StepOpened(self.chosen))
 
     def action_ask_now(self) -> None:
-        self.editor.desk.ask_now()
+        self.state.queries.ask_now()
 
     @property
     def _steps(self) -> StepsView:
@@ -174,11 +189,9 @@ class PlanPane(Pane):
     def _count(self, plan: Plan) -> None:
         """Work out what the collectives cost: for a large mesh that takes a while."""
         costs = {}
-        for number, step in enumerate(plan.steps, 1):
+        for number in collective_steps(plan):
             if get_current_worker().is_cancelled:
                 return
-            if step.op in LOCAL_OPS:
-                continue
             try:
                 costs[number] = step_cost(plan, number)
             except ShardvizError:
@@ -193,23 +206,23 @@ class PlanPane(Pane):
             self._clock.pause()
 
     def _draw(self) -> None:
-        scene, (width, height) = self._scene, self.size
-        if scene is None or not width:
+        width, height = self.size
+        if self._plan is None or not width:
             return
-        self.tell_commands()
+        self.update_commands()
         beside = self.has_class("beside")
         # The last columns are a gap and the scroll bar.
         room = (width - GAP) // 2 - 2 if beside else width - 2
-        moving = self.app.animation_level != "none"
-        targets = self._targets.lines(self._answers, scene.problem, room, self.palette, moving)
+        answers = self.state.queries.answers
+        targets = self._target_lines(answers, room)
         limit = height if beside else max(height // 2, height - 1 - len(targets))
-        lines, self._place = self._drawn(scene.plan, room).lines(self.chosen, self._costs, limit)
+        lines, self._place = self._drawn(self._plan, room).lines(self.chosen, self._costs, limit)
         if beside:
             self.query_one("#targets", LinesView).show(TextLines(targets))
         else:
             lines += [Text(), *targets]
         self._steps.show(TextLines(lines))
-        if any(answer.state == "asked" for answer in self._answers.values()):
+        if any(answer.state == "asked" for answer in answers.values()):
             self._clock.resume()
         else:
             self._clock.pause()
@@ -221,13 +234,33 @@ class PlanPane(Pane):
             self._picture = key, StepsPicture(*key)
         return self._picture[1]
 
+    def _target_lines(self, answers: Mapping[str, ShownAnswer], width: int) -> list[Text]:
+        """The answers that are here, drawn once, and below them the targets that are still at work."""
+        if not answers:
+            return sentence("No targets: no compiler is asked.", width, style="dim")
+        here = [(each.compiled, each.differences) for each in answers.values() if each.compiled is not None]
+        key = here, (*answers,), width, self.palette
+        if key != self._answered[0]:
+            lines: list[Text] = []
+            if here:
+                # Loaded with the first answer: until then the screen needs none of it.
+                from shardviz.render.programs.target_answers import answers_view
+
+                given = [(reworded(compiled), differences) for compiled, differences in here]
+                lines = answers_view(given, self.state.resolved.problem, width, self.palette, (*answers,))[1:]
+            self._answered = key, lines
+        lines = self._answered[1]
+        waits = [wait_of(answer) for answer in answers.values() if answer.compiled is None]
+        between = [Text()] if lines and waits else []
+        return [*lines, *between, *wait_lines(waits, width, self.app.animation_level != "none")]
+
 
 def _first_collective(plan: Plan) -> int:
     """The number of the first step that sends something; 1 where none does."""
-    return next((number for number, step in enumerate(plan.steps, 1) if step.op not in LOCAL_OPS), 1)
+    return next(iter(collective_steps(plan)), 1)
 
 
-def _first_about(plan: Plan, place: Place) -> int:
+def _first_about(plan: Plan, place: AnswerLocation) -> int:
     """The number of the first step with the operation or the array of a place, where there is one."""
     for number, step in enumerate(plan.steps, 1):
         if place.operation == step.op or (place.array and place.array == step.array):
@@ -236,6 +269,6 @@ def _first_about(plan: Plan, place: Place) -> int:
 
 
 def _same_step(before: Plan, after: Plan, number: int) -> bool:
-    """Whether a step does to the same array what the step of that number did."""
+    """True if the step of that number does the same to the same array in both plans."""
     steps = [plan.steps[number - 1] for plan in (before, after) if number <= len(plan.steps)]
     return len(steps) == 2 and (steps[0].op, steps[0].array) == (steps[1].op, steps[1].array)

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from shardviz.drafts import mesh_edits, spec_edits
+from shardviz.drafts import axis_edits
 from shardviz.drafts.command_line import looks_like_command
 from shardviz.drafts.enter import enter
 from shardviz.drafts.form import PROBLEM_FIELDS, ProblemForm
-from shardviz.planner.decided import decided_parts
+from shardviz.planner.plan import decided_parts
 from shardviz.render.problem_picture import FieldCell, FieldRow, Kind, default_sizes
 
 if TYPE_CHECKING:
@@ -34,26 +34,26 @@ WORKS_ON: dict[str, tuple[Kind, ...]] = {
 """The kinds of cells on which a command does something; commands that are not here need no cell."""
 
 
-def works_on(command: str, cell: FieldCell, scene: ResolvedProblem) -> bool:
+def works_on(command: str, cell: FieldCell, resolved: ResolvedProblem) -> bool:
     """Whether a command does something to a cell."""
     if command in WORKS_ON and cell.kind not in WORKS_ON[command]:
         return False
     if command == "cycle" and cell.kind == "text":
         return cell.field in PROBLEM_FIELDS and bool(PROBLEM_FIELDS[cell.field].usual)
     if command == "cycle" and cell.kind == "array":
-        return cell.row < len(scene.rows) and scene.rows[cell.row].role != "operand"
+        return cell.row < len(resolved.rows) and resolved.rows[cell.row].role != "operand"
     return True
 
 
-def text_of(cell: FieldCell, scene: ResolvedProblem) -> str:
+def text_of(cell: FieldCell, resolved: ResolvedProblem) -> str:
     """The text that one edits: an axis with its size, or the whole field."""
-    draft = scene.draft
+    draft = resolved.draft
     if cell.kind == "axis":
         return f"{cell.axes[0]}{cell.after}"
     if cell.field.startswith("specs."):
         return draft.specs[cell.row]
     if cell.field == "sizes":
-        return draft.sizes or default_sizes(scene)
+        return draft.sizes or default_sizes(resolved)
     text: str = getattr(draft, cell.field)
     return text
 
@@ -63,34 +63,34 @@ def entered(draft: ProblemForm, cell: FieldCell, text: str) -> ProblemForm:
     if cell.kind != "axis" or looks_like_command(text):
         return enter(draft, cell.field, text)
     if not text.strip():
-        return mesh_edits.remove_axis(draft, cell.axes[0])
-    return mesh_edits.enter_axis(draft, cell.axes[0], text)
+        return axis_edits.remove_axis(draft, cell.axes[0])
+    return axis_edits.enter_axis(draft, cell.axes[0], text)
 
 
-def cycled(draft: ProblemForm, cell: FieldCell, scene: ResolvedProblem) -> ProblemForm:
+def cycled(draft: ProblemForm, cell: FieldCell, resolved: ResolvedProblem) -> ProblemForm:
     """The next choice for a cell."""
     if cell.kind == "dim":
-        return spec_edits.cycle(draft, cell.row, cell.number)
+        return axis_edits.cycle(draft, cell.row, cell.number)
     if cell.kind in ("array", "choice"):
-        return spec_edits.toggle_open(draft, cell.row, planned_spec(cell.row, scene))
+        return axis_edits.toggle_open(draft, cell.row, planned_spec(cell.row, resolved))
     choices = PROBLEM_FIELDS[cell.field].usual
     place = choices.index(cell.text) + 1 if cell.text in choices else 0
     return enter(draft, cell.field, choices[place % len(choices)])
 
 
-def planned_spec(row: int, scene: ResolvedProblem) -> PartitionSpec | None:
+def planned_spec(row: int, resolved: ResolvedProblem) -> PartitionSpec | None:
     """How the plan splits an array; None where the plan is not that of the draft."""
-    if scene.faults:
+    if resolved.faults:
         return None
-    arrays = [array for operands, result in decided_parts(scene.plan) for array in (*operands, result)]
+    arrays = [array for operands, result in decided_parts(resolved.plan) for array in (*operands, result)]
     return arrays[row].spec
 
 
 def assigned(draft: ProblemForm, cell: FieldCell, axis: str) -> ProblemForm:
     """A mesh axis more for a dimension, or for the axes over which an array is a pending sum."""
     if cell.kind == "dim":
-        return spec_edits.assign(draft, cell.row, cell.number, axis)
-    return spec_edits.toggle_unreduced(draft, cell.row, axis)
+        return axis_edits.assign(draft, cell.row, cell.number, axis)
+    return axis_edits.toggle_unreduced(draft, cell.row, axis)
 
 
 def moved_from(rows: Sequence[FieldRow], cell: FieldCell, axis: str) -> str:
@@ -108,9 +108,9 @@ def moved_from(rows: Sequence[FieldRow], cell: FieldCell, axis: str) -> str:
 def cleared(draft: ProblemForm, cell: FieldCell) -> ProblemForm:
     """No axis for a dimension, or no pending sum."""
     if cell.kind == "dim":
-        return spec_edits.clear(draft, cell.row, cell.number)
+        return axis_edits.clear(draft, cell.row, cell.number)
     for axis in cell.axes:
-        draft = spec_edits.toggle_unreduced(draft, cell.row, axis)
+        draft = axis_edits.toggle_unreduced(draft, cell.row, axis)
     return draft
 
 

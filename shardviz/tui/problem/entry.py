@@ -44,7 +44,7 @@ class Entry(Input):
         self.display = False
 
     def open(self, cell: FieldCell, before: ResolvedProblem) -> None:
-        """Begin with the text of a cell; `before` is the scene that esc brings back."""
+        """Begin with the text of a cell; `before` is what esc brings back."""
         self.cell, self.before = cell, before
         self._first = one_line(text_of(cell, before))
         with self.prevent(Input.Changed):
@@ -65,10 +65,10 @@ class Entry(Input):
         before = self.before.draft
         return before if self.value == self._first else entered(before, self.cell, self.value)
 
-    def typing(self, scene: ResolvedProblem) -> Typing:
-        """What the picture of the fields shows of the text, `scene` being that of `draft`."""
+    def typing(self, resolved: ResolvedProblem) -> Typing:
+        """What the picture of the fields shows of the text, `resolved` being `draft`, resolved."""
         cell = self.cell
-        faults = tuple(fault for fault in scene.faults if fault.field == cell.field)
+        faults = tuple(fault for fault in resolved.faults if fault.field == cell.field)
         own = PROBLEM_FIELDS.get(cell.field)
         hint = AXIS_HINT if cell.kind == "axis" else SPEC_HINT if own is None else own.hint
         return Typing(cell.field, faults, hint, self.notes)

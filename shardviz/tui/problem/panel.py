@@ -8,26 +8,24 @@ from typing import TYPE_CHECKING
 
 from textual import events
 from textual.app import ComposeResult
-from textual.containers import Vertical
 from textual.geometry import Region
 
-from shardviz.drafts import mesh_edits, spec_edits
+from shardviz.drafts import axis_edits
 from shardviz.drafts.parsing import parsed
 from shardviz.drafts.resolve import resolve
 from shardviz.render.problem_picture import FieldCell, FieldRow, FieldsPicture, field_rows, mesh_in
-from shardviz.tui.command import Command, CommandsChanged, bindings
-from shardviz.tui.editor import Editor, as_editor
+from shardviz.tui.pane import Part
 from shardviz.tui.problem import changes
-from shardviz.tui.problem.cursor import Cursor, cell_at, cursor_on, moved, place_at
 from shardviz.tui.problem.entry import Entry
-from shardviz.tui.problem.fields_view import FieldsView
-from shardviz.tui.registry import PROBLEM, TYPING
+from shardviz.tui.problem.fields_view import Cursor, FieldsView, cell_at, cursor_on, moved, place_at
+from shardviz.tui.registry import PROBLEM, TYPING, Command, CommandsChanged, bindings
 
 if TYPE_CHECKING:
     from shardviz.drafts.resolve import ResolvedProblem
+    from shardviz.tui.state import EditorState
 
 
-class ProblemPanel(Vertical):
+class ProblemPanel(Part):
     """The fields of the draft, beside the screen or in its place."""
 
     DEFAULT_CSS = """
@@ -36,8 +34,9 @@ class ProblemPanel(Vertical):
     """
     BINDINGS = bindings(PROBLEM)
 
-    def __init__(self) -> None:
+    def __init__(self, state: EditorState) -> None:
         super().__init__()
+        self.state = state
         self.cursor = Cursor()
         self._rows: list[FieldRow] = []
         self.picture: FieldsPicture | None = None
@@ -50,11 +49,6 @@ class ProblemPanel(Vertical):
         self.watch(self.view, "scroll_y", self._place_entry, init=False)
 
     @property
-    def editor(self) -> Editor:
-        """The application."""
-        return as_editor(self.app)
-
-    @property
     def view(self) -> FieldsView:
         """What has the focus when no text is typed."""
         return self.query_one(FieldsView)
@@ -65,39 +59,34 @@ class ProblemPanel(Vertical):
         return self._entry.is_open
 
     @property
-    def scene(self) -> ResolvedProblem:
-        return self.editor.scene
-
-    @property
     def cell(self) -> FieldCell:
         """The cell under the cursor."""
-        return cell_at(self._rows or field_rows(self.scene), self.cursor)
+        return cell_at(self._rows or field_rows(self.state.resolved), self.cursor)
 
     @property
     def commands(self) -> list[Command]:
         """The commands that do something to the cell under the cursor; the axes by their letters."""
-        cell, scene, axes = self.cell, self.scene, changes.letters_text(self.letters)
+        cell, resolved, axes = self.cell, self.state.resolved, changes.letters_text(self.letters)
         return [
             replace(command, shown=axes) if command.name == "assign" else command
             for command in PROBLEM
-            if changes.works_on(command.name, cell, scene) and (axes or command.name != "assign")
+            if changes.works_on(command.name, cell, resolved) and (axes or command.name != "assign")
         ]
 
     @property
     def typing(self) -> Sequence[Command]:
-        """The commands that work while text is typed; empty while none is."""
         return TYPING if self.is_typing else ()
 
     @property
     def letters(self) -> dict[str, str]:
         """The axes by the letters that mean them to the cell under the cursor, before any other command."""
-        if not changes.works_on("assign", self.cell, self.scene):
+        if not changes.works_on("assign", self.cell, self.state.resolved):
             return {}
-        return changes.letters_of(mesh_in(self.scene).axis_names)
+        return changes.letters_of(mesh_in(self.state.resolved).axis_names)
 
-    def show_scene(self, scene: ResolvedProblem) -> None:
-        """Draw another scene."""
-        self._rows = field_rows(scene)
+    def show_problem(self, resolved: ResolvedProblem) -> None:
+        """Draw the fields of another problem."""
+        self._rows = field_rows(resolved)
         self._draw()
 
     def on_resize(self) -> None:
@@ -116,9 +105,10 @@ class ProblemPanel(Vertical):
         if not self._rows or not width:
             self.picture = None
             return
-        typing = self._entry.typing(self.scene) if self.is_typing else None
-        palette = self.editor.palette
-        self.picture = FieldsPicture(self._rows, width - 1, height, mesh_in(self.scene), palette, typing)
+        typing = self._entry.typing(self.state.resolved) if self.is_typing else None
+        self.picture = FieldsPicture(
+            self._rows, width - 1, height, mesh_in(self.state.resolved), self.palette, typing
+        )
         if self.is_typing:
             self._entry.notes = self.picture.typing_notes
         self.view.show(self.picture)
@@ -145,7 +135,7 @@ class ProblemPanel(Vertical):
             self._entry.styles.offset = left, line - round(self.view.scroll_y)
             self._entry.styles.width = self.size.width - 1 - left
 
-    def on_fields_view_picked(self, event: FieldsView.Picked) -> None:
+    def on_fields_view_clicked(self, event: FieldsView.Clicked) -> None:
         place = place_at(self.picture.places, event.x, event.y) if self.picture else None
         if place is not None:
             self._put_cursor(place.cell)
@@ -166,12 +156,12 @@ class ProblemPanel(Vertical):
         if axis is None:
             return False
         if moved := changes.moved_from(self._rows, self.cell, axis):
-            self.editor.notify(f"{axis} moves here from {moved}.")
-        self.editor.edit(changes.assigned(self.scene.draft, self.cell, axis))
+            self.notify(f"{axis} moves here from {moved}.", markup=False)
+        self.state.edit(changes.assigned(self.state.resolved.draft, self.cell, axis))
         return True
 
     def _works(self, command: str) -> bool:
-        return not self.is_typing and changes.works_on(command, self.cell, self.scene)
+        return not self.is_typing and changes.works_on(command, self.cell, self.state.resolved)
 
     async def action_assign(self) -> None:
         """From the palette, where no letter is pressed: as text."""
@@ -180,51 +170,51 @@ class ProblemPanel(Vertical):
 
     def action_cycle(self) -> None:
         if self._works("cycle"):
-            self.editor.edit(changes.cycled(self.scene.draft, self.cell, self.scene))
+            self.state.edit(changes.cycled(self.state.resolved.draft, self.cell, self.state.resolved))
 
     def action_sum(self) -> None:
         if self._works("sum"):
-            draft = spec_edits.cycle_unreduced(self.scene.draft, self.cell.row)
-            if draft == self.scene.draft:
-                self.editor.notify("Every axis splits a dimension of this array: ⌫ on one frees its axes.")
-            self.editor.edit(draft)
+            draft = axis_edits.cycle_unreduced(self.state.resolved.draft, self.cell.row)
+            if draft == self.state.resolved.draft:
+                self.notify("Every axis splits a dimension of this array: ⌫ on one frees its axes.")
+            self.state.edit(draft)
 
     def action_clear(self) -> None:
         if self._works("clear"):
-            self.editor.edit(changes.cleared(self.scene.draft, self.cell))
+            self.state.edit(changes.cleared(self.state.resolved.draft, self.cell))
 
     def action_double(self) -> None:
         if self._works("double"):
-            self.editor.edit(mesh_edits.double_axis(self.scene.draft, *self.cell.axes))
+            self.state.edit(axis_edits.double_axis(self.state.resolved.draft, *self.cell.axes))
 
     def action_halve(self) -> None:
         if self._works("halve"):
-            self.editor.edit(mesh_edits.halve_axis(self.scene.draft, *self.cell.axes))
+            self.state.edit(axis_edits.halve_axis(self.state.resolved.draft, *self.cell.axes))
 
     def action_add_axis(self) -> None:
         if self._works("add_axis"):
-            self.cursor = Cursor("mesh", len(mesh_in(self.scene).axis_names))
-            self.editor.edit(mesh_edits.add_axis(self.scene.draft))
+            self.cursor = Cursor("mesh", len(mesh_in(self.state.resolved).axis_names))
+            self.state.edit(axis_edits.add_axis(self.state.resolved.draft))
 
     def action_remove_axis(self) -> None:
         if self._works("remove_axis"):
-            self.editor.edit(mesh_edits.remove_axis(self.scene.draft, *self.cell.axes))
+            self.state.edit(axis_edits.remove_axis(self.state.resolved.draft, *self.cell.axes))
 
     def action_move_axis(self, places: int) -> None:
         if self._works(f"move_axis({places})"):
             axis = self.cell.axes[0]
-            draft = mesh_edits.move_axis(self.scene.draft, axis, places)
+            draft = axis_edits.move_axis(self.state.resolved.draft, axis, places)
             mesh = parsed(draft).mesh
             if mesh is not None:
                 self.cursor = Cursor("mesh", mesh.axis_names.index(axis))
-            self.editor.edit(draft)
+            self.state.edit(draft)
 
     async def action_edit(self) -> None:
         """Lay an input over the field under the cursor."""
         if not self._entry.is_open:
             if not self._entry.is_attached:
                 await self.mount(self._entry)
-            self._entry.open(self.cell, self.scene)
+            self._entry.open(self.cell, self.state.resolved)
             self._draw()
 
     def on_input_changed(self) -> None:
@@ -233,14 +223,14 @@ class ProblemPanel(Vertical):
         No step of undo yet.
         """
         if self._entry.is_open:
-            self.editor.show(resolve(self._entry.draft, self._entry.before))
+            self.state.show(resolve(self._entry.draft, self._entry.before))
 
     def _end_typing(self, keep: bool) -> None:
-        """Keep the text as one step of undo, or go back to the scene before it."""
+        """Keep the text as one step of undo, or go back to the problem before it."""
         if self.screen.focused is self._entry:
             self.screen.set_focus(self.view)
         if keep:
-            self.editor.edit(self._entry.draft)
+            self.state.edit(self._entry.draft)
             self._draw()
         else:
-            self.editor.show(resolve(self.editor.history.draft, self._entry.before))
+            self.state.show(resolve(self.state.history.draft, self._entry.before))

@@ -1,11 +1,13 @@
-"""A small form for a collective of one's own: what `shardviz step` would be asked."""
+"""A small form for another collective, with the fields of `shardviz step`."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.text import Text
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, VerticalScroll
@@ -14,23 +16,39 @@ from textual.widgets import Input, Static
 
 from shardviz.collectives.operations import OPERATIONS, PARAMETERS, takers
 from shardviz.drafts.form import COLLECTIVE_FIELDS, CollectiveFields
+from shardviz.drafts.resolve import CollectiveFieldError, collective_question
 from shardviz.drafts.wording import as_sentence
 from shardviz.errors import ShardvizError
-from shardviz.tui.editor import as_editor
-from shardviz.tui.step.choice_field import ChoiceField
 
 if TYPE_CHECKING:
     from shardviz.drafts.resolve import ResolvedProblem
     from shardviz.sharding import Mesh
+    from shardviz.tui.state import EditorState
 
 FIELDS = tuple(COLLECTIVE_FIELDS)
-PARTS = {"operation": "op"}
-"""Fields that a message calls otherwise."""
 SETTINGS = ("pieces", *(name for name in PARAMETERS if name != "untiled"), "untiled")
 """Fields that only some algorithms or operations take."""
 CHOSEN = ("op", "algorithm")
 """Fields below which stands what can be chosen for them."""
 HINTS = {name: each.hint for name, each in COLLECTIVE_FIELDS.items()} | {"pieces": "as the algorithm has it"}
+
+
+class ChoiceField(Input):
+    """Takes any text; `space` puts the next choice in its place, or the first that begins as it does."""
+
+    choices: Sequence[str] = ()
+
+    async def _on_key(self, event: events.Key) -> None:
+        if event.key != "space":
+            return
+        event.stop()
+        event.prevent_default()
+        if self.value in self.choices:
+            place = self.choices.index(self.value) + 1
+            self.value = self.choices[place % len(self.choices)]
+        else:
+            self.value = next((name for name in self.choices if name.startswith(self.value)), self.value)
+        self.cursor_position = len(self.value)
 
 
 class CollectiveForm(VerticalScroll):
@@ -54,7 +72,10 @@ class CollectiveForm(VerticalScroll):
     class Done(Message):
         """The form may be closed."""
 
-    _filled: CollectiveFields | None = None
+    def __init__(self, state: EditorState) -> None:
+        super().__init__()
+        self._state = state
+        self._filled: CollectiveFields | None = None
 
     def compose(self) -> ComposeResult:
         yield Static(Text("Another collective", "bold"), id="form-title")
@@ -74,11 +95,11 @@ class CollectiveForm(VerticalScroll):
     def first_field(self) -> Input:
         return self.query_one("#field-op", Input)
 
-    def show_scene(self, scene: ResolvedProblem) -> None:
-        """The collective of a scene; what somebody is writing stays while that is the same."""
+    def show_problem(self, resolved: ResolvedProblem) -> None:
+        """The collective of a problem; what somebody is writing stays while that is the same."""
         if not self.display:
             return
-        collective = scene.draft.collective or CollectiveFields()
+        collective = resolved.draft.collective or CollectiveFields()
         if collective != self._filled:
             self._filled = collective
             values = {name: getattr(collective, name) for name in FIELDS} | dict(collective.parameters)
@@ -89,7 +110,7 @@ class CollectiveForm(VerticalScroll):
 
     @property
     def collective(self) -> CollectiveFields:
-        """What stands in the fields."""
+        """The collective that the fields describe."""
         texts = {name: self.query_one(f"#field-{name}", Input).value.strip() for name in FIELDS}
         parameters = [(name, self.query_one(f"#field-{name}", Input).value.strip()) for name in SETTINGS]
         return CollectiveFields(**texts, parameters=tuple(each for each in parameters if each[1]))
@@ -98,9 +119,8 @@ class CollectiveForm(VerticalScroll):
         self._check()
 
     def on_input_submitted(self, _event: Input.Submitted) -> None:
-        app = as_editor(self.app)
         if self._check():
-            app.edit(replace(app.history.draft, collective=self.collective))
+            self._state.edit(replace(self._state.history.draft, collective=self.collective))
             self.post_message(self.Done())
 
     def action_leave(self) -> None:
@@ -115,23 +135,22 @@ class CollectiveForm(VerticalScroll):
 
     def _check(self) -> bool:
         """Say what is wrong, at its field; whether nothing is."""
-        app = as_editor(self.app)
         collective = self.collective
         for name, parameter in PARAMETERS.items():
             only, written = takers(parameter), bool(self.query_one(f"#field-{name}", Input).value)
             self.query_one(f"#row-{name}").display = len(only) > 1 or collective.op in only or written
         wrong = ""
-        mesh = app.scene.problem.mesh
+        mesh = self._state.resolved.problem.mesh
         self._offer("op", [*OPERATIONS])
         self._offer("algorithm", _algorithms(collective, mesh))
         error = _error(collective, mesh)
         if error is not None:
-            part, _, rest = error.message.partition(": ")
-            wrong = PARTS.get(part, part)
-            if wrong not in (*FIELDS, *SETTINGS):
-                wrong, rest = _culprit(collective, mesh), error.message
+            if isinstance(error, CollectiveFieldError):
+                wrong, reason = error.field, error.reason
+            else:
+                wrong, reason = _culprit(collective, mesh), error.message
             self.query_one(f"#fault-{wrong}", Static).update(
-                Text(f"✗ {as_sentence(rest)} {as_sentence(error.hint)}".rstrip())
+                Text(f"✗ {as_sentence(reason)} {as_sentence(error.hint)}".rstrip())
             )
         for name in (*FIELDS, *SETTINGS):
             self.query_one(f"#fault-{name}").display = name == wrong
@@ -141,7 +160,6 @@ class CollectiveForm(VerticalScroll):
 def _algorithms(collective: CollectiveFields, mesh: Mesh) -> list[str]:
     """Those that can do it, as far as it is a collective."""
     from shardviz.collectives import schedules_for
-    from shardviz.drafts.resolve import collective_question
 
     try:
         question = collective_question(replace(collective, algorithm=""), mesh)
@@ -151,8 +169,6 @@ def _algorithms(collective: CollectiveFields, mesh: Mesh) -> list[str]:
 
 
 def _error(collective: CollectiveFields, mesh: Mesh) -> ShardvizError | None:
-    from shardviz.drafts.resolve import collective_question
-
     try:
         collective_question(collective, mesh)
     except ShardvizError as error:

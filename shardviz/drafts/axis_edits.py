@@ -1,0 +1,339 @@
+"""Edits of axes: of the mesh, with the specs that follow, and on the dimensions of an array."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from shardviz.drafts.form import ProblemForm, one_line
+from shardviz.drafts.parsing import Spec, parsed, spec_texts
+from shardviz.drafts.retain_fields import with_subscripts_moved
+from shardviz.errors import ShardvizError
+from shardviz.sharding import Mesh, PartitionSpec
+
+FRESH = "XYZWVUTSRQPONMLKJIHGFEDCBA"
+"""Names for axes that nobody has named, in this order."""
+FIRST_SIZE = 2
+
+
+def add_axis(form: ProblemForm, name: str | None = None) -> ProblemForm:
+    """Add an axis of two devices as the minor one, named by a free letter where no name is given."""
+    mesh = parsed(form).mesh
+    name = None if name is None else one_line(name).strip()
+    if mesh is None:
+        if form.mesh.strip():
+            return form
+        return replace(form, mesh=f"{name or fresh_axes(1, form, mesh)[0]}={FIRST_SIZE}")
+    name = name or fresh_axes(1, form, mesh)[0]
+    return _settled(replace(form, mesh=f"{form.mesh.rstrip(' ,')},{name}={FIRST_SIZE}"), mesh)
+
+
+def rename_axis(form: ProblemForm, axis: str, name: str) -> ProblemForm:
+    """Give an axis another name, in the specs, too."""
+    mesh = parsed(form).mesh
+    if mesh is None or axis not in mesh.axis_names:
+        return form
+    name = one_line(name).strip()
+    shape = {name if known == axis else known: size for known, size in mesh.shape.items()}
+    if len(shape) < len(mesh.axis_names):
+        return replace(form, mesh=_text(mesh, axis, f"{name}={mesh.axis_size(axis)}"))
+    return _settled(replace(form, mesh=_shape_text(shape)), mesh, {axis: name})
+
+
+def resize_axis(form: ProblemForm, axis: str, size: int) -> ProblemForm:
+    """Give an axis another number of devices."""
+    mesh = parsed(form).mesh
+    if mesh is None or axis not in mesh.axis_names:
+        return form
+    return replace(form, mesh=_text(mesh, axis, f"{axis}={size}"))
+
+
+def double_axis(form: ProblemForm, axis: str) -> ProblemForm:
+    """Grow an axis to the next power of two, unless the mesh becomes larger than any question needs."""
+    from shardviz.sharding.mesh import MAX_DEVICES
+
+    mesh = parsed(form).mesh
+    if mesh is None or axis not in mesh.axis_names:
+        return form
+    size = mesh.axis_size(axis)
+    doubled = 1 << size.bit_length()
+    return resize_axis(form, axis, doubled) if mesh.size // size * doubled <= MAX_DEVICES else form
+
+
+def halve_axis(form: ProblemForm, axis: str) -> ProblemForm:
+    """Shrink an axis to the power of two before its size, at least 1."""
+    mesh = parsed(form).mesh
+    if mesh is None or axis not in mesh.axis_names or mesh.axis_size(axis) == 1:
+        return form
+    return resize_axis(form, axis, 1 << ((mesh.axis_size(axis) - 1).bit_length() - 1))
+
+
+def remove_axis(form: ProblemForm, axis: str) -> ProblemForm:
+    """Take an axis out of the mesh and of all specs; the last one stays."""
+    mesh = parsed(form).mesh
+    if mesh is None or axis not in mesh.axis_names or len(mesh.axis_names) == 1:
+        return form
+    shape = {name: size for name, size in mesh.shape.items() if name != axis}
+    return _settled(replace(form, mesh=_shape_text(shape)), mesh, {axis: None})
+
+
+def move_axis(form: ProblemForm, axis: str, places: int) -> ProblemForm:
+    """Move an axis among the others; negative `places` make it more major."""
+    mesh = parsed(form).mesh
+    if mesh is None or axis not in mesh.axis_names:
+        return form
+    names = [name for name in mesh.axis_names if name != axis]
+    names.insert(max(0, mesh.axis_names.index(axis) + places), axis)
+    return _settled(replace(form, mesh=_shape_text({name: mesh.shape[name] for name in names})), mesh)
+
+
+def enter_axis(form: ProblemForm, axis: str, text: str) -> ProblemForm:
+    """Rename or resize an axis, or both: ``data``, ``4`` or ``data=4``; a whole mesh replaces the mesh."""
+    mesh = parsed(form).mesh
+    if mesh is None or axis not in mesh.axis_names:
+        return form
+    text = one_line(text)
+    if _is_whole_mesh(text, form, mesh):
+        return replace_mesh(form, text)
+    name, equals, size = (piece.strip() for piece in text.partition("="))
+    if not equals and name.isdecimal():
+        name, size = axis, name
+    return enter_mesh(form, _text(mesh, axis, f"{name or axis}={size or mesh.axis_size(axis)}"))
+
+
+def enter_mesh(form: ProblemForm, text: str) -> ProblemForm:
+    """Put text into the mesh: ``X=2,Y=4``, what JAX prints, or sizes alone, as in ``2x4``.
+
+    The specs follow: where one name stands in the place of another, the axis is renamed, and an axis that is
+    gone leaves the specs.
+    """
+    from shardviz.notation import parse_mesh
+
+    before = parsed(form).mesh
+    try:
+        after = parse_mesh(_named(text, form, before))
+    except ShardvizError:
+        return replace(form, mesh=text)
+    entered = replace(form, mesh=str(after))
+    if before is None:
+        return with_subscripts_moved(entered)
+    names: dict[str, str | None] = {}
+    for place, name in enumerate(before.axis_names):
+        if name not in after.axis_names:
+            there = after.axis_names[place] if place < len(after.axis_names) else None
+            names[name] = None if there in before.axis_names else there
+    return _settled(entered, before, names)
+
+
+def replace_mesh(form: ProblemForm, text: str) -> ProblemForm:
+    """Another mesh in place of the whole mesh, as `enter_mesh` reads it.
+
+    From a dimension go the axes that do not divide it any more.
+    """
+    from shardviz.planner.problem import dimension_sizes
+
+    entered = enter_mesh(form, text)
+    mesh = parsed(entered).mesh
+    einsums = parsed(entered).einsums
+    if mesh is None or einsums is None or len(einsums.rows) != len(entered.specs):
+        return entered
+    try:
+        sizes = dimension_sizes(einsums.parts, entered.sizes)
+    except ShardvizError:
+        return entered
+    specs: list[Spec] = []
+    for row, spec in zip(einsums.rows, parsed(entered).specs, strict=True):
+        if isinstance(spec, PartitionSpec) and spec.rank == len(row.dims):
+            dims = zip(row.dims, spec.dims, strict=True)
+            spec = replace(spec, dims=tuple(_dividing(axes, sizes[dim], mesh) for dim, axes in dims))
+        specs.append(spec)
+    return replace(entered, specs=spec_texts(specs))
+
+
+def enter_device_order(form: ProblemForm, text: str) -> ProblemForm:
+    """Put text into the order of the devices; ids stay as they were typed where they do not fit the mesh."""
+    from shardviz.notation.mesh import ROW_MAJOR
+
+    mesh = parsed(replace(form, device_order=text)).mesh
+    if text.strip().lower() == ROW_MAJOR:
+        return replace(form, device_order=ROW_MAJOR)
+    if mesh is None or mesh.device_order is None:
+        return replace(form, device_order=text.strip())
+    return replace(form, device_order=",".join(map(str, mesh.device_order)))
+
+
+def fresh_axes(count: int, form: ProblemForm, mesh: Mesh | None) -> list[str]:
+    """Names that no axis, array or dimension has: X, Y, Z, V, …, then X1, X2, …."""
+    taken = () if mesh is None else mesh.axis_names
+    einsums = parsed(form).einsums
+    if einsums is not None:
+        taken = (*taken, *(row.name for row in einsums.rows), *einsums.dims)
+    names = [*FRESH, *(f"X{number}" for number in range(1, len(taken) + count + 1))]
+    return [name for name in names if name not in taken][:count]
+
+
+def cycle(form: ProblemForm, row: int, dim: int) -> ProblemForm:
+    """Put the next free axis on a dimension: none, then each axis that the array does not use, in order.
+
+    A dimension over several axes becomes whole.
+    """
+    mesh = parsed(form).mesh
+    spec = _spec(form, row)
+    if mesh is None or spec is None or not 0 <= dim < spec.rank:
+        return form
+    here = spec.dims[dim]
+    used = {*spec.axes, *spec.unreduced} - {*here}
+    choices: list[tuple[str, ...]] = [(), *((axis,) for axis in mesh.axis_names if axis not in used)]
+    place = choices.index(here) + 1 if here in choices else 0
+    return _with_spec(form, row, _with_dim(spec, dim, choices[place % len(choices)]))
+
+
+def assign(form: ProblemForm, row: int, dim: int, axis: str) -> ProblemForm:
+    """Split a dimension over an axis as well, as its minor one; the axis leaves wherever the array had it."""
+    mesh = parsed(form).mesh
+    spec = _spec(form, row)
+    if mesh is None or axis not in mesh.axis_names or spec is None or not 0 <= dim < spec.rank:
+        return form
+    without = _without(spec, (axis,))
+    return _with_spec(form, row, _with_dim(without, dim, (*without.dims[dim], axis)))
+
+
+def clear(form: ProblemForm, row: int, dim: int) -> ProblemForm:
+    """Leave a dimension whole."""
+    spec = _spec(form, row)
+    if spec is None or not 0 <= dim < spec.rank:
+        return form
+    return _with_spec(form, row, _with_dim(spec, dim, ()))
+
+
+def toggle_open(form: ProblemForm, row: int, chosen: PartitionSpec | None = None) -> ProblemForm:
+    """Leave a result or an intermediate to the compiler, or take the decision back.
+
+    Then it is split as `chosen`, or whole where that is None or does not fit. Operands are given to a
+    program, and stay as they are.
+    """
+    einsums = parsed(form).einsums
+    if einsums is None or not 0 <= row < len(form.specs) == len(einsums.rows):
+        return form
+    if einsums.rows[row].role == "operand":
+        return form
+    if parsed(form).specs[row] is not None:
+        return _with_spec(form, row, None)
+    rank = len(einsums.rows[row].dims)
+    fits = chosen is not None and chosen.rank == rank and not chosen.unreduced
+    return _with_spec(form, row, chosen if fits else _whole(rank))
+
+
+def toggle_unreduced(form: ProblemForm, row: int, axis: str) -> ProblemForm:
+    """Let devices along an axis hold partial sums of the array (``{U_Y}``), or no longer."""
+    mesh = parsed(form).mesh
+    spec = _spec(form, row)
+    if mesh is None or axis not in mesh.axis_names or spec is None:
+        return form
+    without = _without(spec, (axis,))
+    kept = without.unreduced if axis in spec.unreduced else (*without.unreduced, axis)
+    return _with_spec(form, row, replace(without, unreduced=kept))
+
+
+def cycle_unreduced(form: ProblemForm, row: int) -> ProblemForm:
+    """Let devices hold partial sums of the array over the next free axis, after the last one over none."""
+    mesh = parsed(form).mesh
+    spec = _spec(form, row)
+    if mesh is None or spec is None:
+        return form
+    choices: list[tuple[str, ...]] = [(), *((axis,) for axis in mesh.axis_names if axis not in spec.axes)]
+    place = choices.index(spec.unreduced) + 1 if spec.unreduced in choices else 0
+    return _with_spec(form, row, replace(spec, unreduced=choices[place % len(choices)]))
+
+
+def _is_whole_mesh(text: str, form: ProblemForm, mesh: Mesh) -> bool:
+    """Return whether text for one axis is a whole mesh: ``X=2,Y=4``, ``2x4``, or as JAX prints it."""
+    from shardviz.notation import parse_mesh
+
+    try:
+        said = parse_mesh(_named(text, form, mesh))
+    except ShardvizError:
+        return "," in text
+    return "," in text or "=" not in text or len(said.axis_names) > 1
+
+
+def _dividing(axes: Sequence[str], elements: int, mesh: Mesh) -> tuple[str, ...]:
+    """Those of the axes over which so many elements can be split evenly."""
+    kept: tuple[str, ...] = ()
+    for axis in axes:
+        if elements % mesh.group_size((*kept, axis)) == 0:
+            kept = (*kept, axis)
+    return kept
+
+
+def _named(text: str, form: ProblemForm, mesh: Mesh | None) -> str:
+    """Sizes alone get names: those of the axes that are there, then fresh ones."""
+    sizes = text.replace("×", "x").strip().strip("()").split("x")
+    if len(sizes) < 2 or not all(size.strip().isdecimal() for size in sizes):
+        return text
+    known = () if mesh is None else mesh.axis_names
+    names = [*known, *fresh_axes(len(sizes), form, mesh)]
+    return ",".join(f"{name}={size.strip()}" for name, size in zip(names, sizes, strict=False))
+
+
+def _settled(form: ProblemForm, before: Mesh, names: Mapping[str, str | None] | None = None) -> ProblemForm:
+    """The form with the specs, which were written for the mesh `before`, under the axes' new names.
+
+    None is the new name of an axis that is gone. Where the new mesh cannot be read, the specs stay.
+    """
+    if parsed(form).mesh is None:
+        return form
+    old = replace(form, mesh=str(before))
+    specs = parsed(old).specs
+    renamed = spec_texts([_renamed(spec, names or {}) for spec in specs])
+    return with_subscripts_moved(replace(form, specs=renamed))
+
+
+def _renamed(spec: Spec, names: Mapping[str, str | None]) -> Spec:
+    if not isinstance(spec, PartitionSpec):
+        return spec
+
+    def new(axes: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(name for axis in axes if (name := names.get(axis, axis)) is not None)
+
+    return PartitionSpec(tuple(map(new, spec.dims)), new(spec.unreduced))
+
+
+def _text(mesh: Mesh, axis: str, text: str) -> str:
+    """The mesh with other text in the place of one axis."""
+    return ",".join(text if name == axis else f"{name}={size}" for name, size in mesh.shape.items())
+
+
+def _shape_text(shape: Mapping[str, int]) -> str:
+    return ",".join(f"{name}={size}" for name, size in shape.items())
+
+
+def _spec(form: ProblemForm, row: int) -> PartitionSpec | None:
+    """The spec of a row; whole where it is open or cannot be read, None where there is no such row."""
+    read = parsed(form)
+    if not 0 <= row < len(read.specs):
+        return None
+    spec = read.specs[row]
+    if spec is None or isinstance(spec, str):
+        return None if read.rows is None else _whole(len(read.rows[row].dims))
+    return spec
+
+
+def _whole(rank: int) -> PartitionSpec:
+    return PartitionSpec.replicated(rank)
+
+
+def _without(spec: PartitionSpec, axes: Iterable[str]) -> PartitionSpec:
+    gone = {*axes}
+    dims = tuple(tuple(axis for axis in dim if axis not in gone) for dim in spec.dims)
+    return replace(spec, dims=dims, unreduced=tuple(axis for axis in spec.unreduced if axis not in gone))
+
+
+def _with_dim(spec: PartitionSpec, dim: int, axes: tuple[str, ...]) -> PartitionSpec:
+    return replace(spec, dims=(*spec.dims[:dim], axes, *spec.dims[dim + 1 :]))
+
+
+def _with_spec(form: ProblemForm, row: int, spec: PartitionSpec | None) -> ProblemForm:
+    specs = list(form.specs)
+    specs[row] = spec_texts([spec])[0]
+    return replace(form, specs=tuple(specs))

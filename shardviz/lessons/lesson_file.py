@@ -1,0 +1,236 @@
+"""The text of a lesson's file → the lesson, or the key that is wrong and why."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import fields
+from functools import partial
+from typing import Any
+
+from shardviz.drafts.command_line import form_from_table
+from shardviz.drafts.form import SCREENS, TABLE_KEYS, CollectiveFields, ProblemForm, parameter_names
+from shardviz.drafts.strict_table import StrictTable, closest
+from shardviz.errors import QuestionError, ShardvizError, quote
+from shardviz.lessons.lesson import Goal, Lesson, Prediction
+from shardviz.lessons.measures.plan import OPS
+
+MAX_TEXT = 64_000
+"""Characters of a lesson's file."""
+MAX_DOTS = 1000
+MAX_WORDS = 60
+MAX_HINTS = 3
+MAX_NAME = 400
+"""Characters of a file's name that a message shows."""
+MAX_WRONG = 3
+
+_KEYS = ("title", "see", "screen", "explain", "hints", "setup", "predict", "goal", "solution", "program")
+_PREDICT = ("question", "ask", "wrong", "with", "before", "screen")
+_GOAL = ("text", "mesh", "holds", "collectives", "ends", "at_most", "axis_types", "may_change")
+_CONDITIONS = _GOAL[1:-1]
+_SETUP = (*TABLE_KEYS, "collective")
+_COLLECTIVE = tuple(field.name for field in fields(CollectiveFields))
+
+Options = dict[str, Any]
+"""A table as `form_from_table` takes it."""
+
+
+class LessonError(QuestionError):
+    """An error of a lesson: of the file `name`, at `key` (empty: the whole), with a `reason`."""
+
+    def __init__(self, name: str, key: str, reason: str, hint: str = "") -> None:
+        super().__init__(": ".join(filter(None, (quote_name(name), key, reason))), hint)
+        self.name, self.key, self.reason = name, key, reason
+
+
+def read_lesson(text: str, name: str, number: int = 0) -> Lesson:
+    """The lesson that a file says; `name` is the file's, with its number and ending or without.
+
+    Raises `LessonError` for text that is not TOML, a key that is missing, unknown or of a wrong type, and a
+    problem that cannot be read; `checking` says whether the lesson is valid.
+    """
+    if len(text) > MAX_TEXT:
+        reason = f"it has {len(text):,} characters"
+        raise LessonError(name, "", reason, f"a lesson has at most {MAX_TEXT:,}")
+    if max(line.count(".") for line in text.split("\n")) > MAX_DOTS:
+        # Python's reader takes long for a key of so many parts.
+        raise LessonError(name, "", f"a line has more than {MAX_DOTS:,} dots", "break it")
+    try:
+        whole = StrictTable(tomllib.loads(text), partial(LessonError, name))
+    except (ValueError, RecursionError) as error:  # a number may be too long for Python, not for TOML
+        reason = str(error) if isinstance(error, ValueError) else "its lists are too deep"
+        raise LessonError(name, "", f"it is not TOML: {_shown(reason)}", "look at that line") from None
+    whole.only(_KEYS)
+    title = whole.text("title")
+    see = whole.text("see", words=MAX_WORDS, lines=True)
+    screen = whole.choice("screen", SCREENS)
+    setup = _options(whole.table("setup"))
+    draft = _draft(whole, "setup", setup)
+    asked = whole.tables("predict")
+    if not asked:
+        whole.fail("predict", "nothing is asked", "write [[predict]] and its keys below")
+    return Lesson(
+        name=re.sub(r"^\d+-|\.toml$", "", name),
+        number=number,
+        title=title,
+        see=see,
+        screen=screen,
+        setup=draft,
+        predictions=tuple(_prediction(table, setup, draft, screen) for table in asked),
+        explain=whole.text("explain", words=MAX_WORDS, lines=True),
+        goal=_goal(whole.table("goal"), setup),
+        hints=whole.texts("hints", MAX_HINTS),
+        solution=_varied(whole, "solution", setup),
+        program=_program(whole),
+    )
+
+
+def _prediction(table: StrictTable, setup: Options, draft: ProblemForm, screen: str) -> Prediction:
+    table.only(_PREDICT)
+    wrong = table.table("wrong")
+    if not 1 <= len(wrong.values) <= MAX_WRONG:
+        table.fail("wrong", f"it has {len(wrong.values)} answers", f"there are 1 to {MAX_WRONG} likely ones")
+    return Prediction(
+        question=table.text("question"),
+        ask=table.text("ask"),
+        wrong={key: _reason(wrong, key) for key in wrong.values},
+        draft=_varied(table, "with", setup) if "with" in table else draft,
+        before=table.choice("before", SCREENS, ""),
+        screen=table.choice("screen", SCREENS, screen),
+    )
+
+
+def _reason(wrong: StrictTable, answer: str) -> str:
+    """Why an answer is wrong; the answer itself is shown, too."""
+    wrong.check_shown(answer, answer.replace("\n", "\0"))
+    return wrong.text(answer)
+
+
+def _goal(table: StrictTable, setup: Options) -> Goal:
+    table.only(_GOAL)
+    if not any(key in table for key in _CONDITIONS):
+        table.fail(None, "it wants nothing", f"give one or more of {', '.join(_CONDITIONS)}")
+    known = tuple(field.name for field in fields(ProblemForm))
+    may_change = table.texts("may_change", len(known))
+    for name in may_change:
+        if name not in known:
+            table.fail("may_change", f"a problem has no field {name}", closest(name, known))
+    return Goal(
+        text=table.text("text"),
+        mesh=_mesh(table) if "mesh" in table else None,
+        holds=table.settings("holds") if "holds" in table else None,
+        collectives=_collectives(table) if "collectives" in table else None,
+        ends=_ends(table, setup) if "ends" in table else None,
+        at_most=table.settings("at_most") if "at_most" in table else None,
+        axis_types=table.choice("axis_types", ("auto", "explicit")) if "axis_types" in table else None,
+        may_change=may_change or (("collective",) if "collective" in setup else ("specs",)),
+    )
+
+
+def _mesh(table: StrictTable) -> str:
+    from shardviz.notation import parse_mesh
+
+    text = table.text("mesh")
+    try:
+        return str(parse_mesh(text))
+    except ShardvizError as error:
+        table.fail("mesh", error.message, error.hint)
+
+
+def _collectives(table: StrictTable) -> tuple[str, ...]:
+    """``all_gather A X`` each."""
+    found = table.texts("collectives", 100)
+    for number, text in enumerate(found, 1):
+        words = text.split()
+        if len(words) != 3:
+            reason = "it is not an operation, an array and its axes"
+            table.fail(f"collectives.{number}", reason, "write for example all_gather A X")
+        if words[0] not in OPS:
+            table.fail(f"collectives.{number}", f"no plan has {words[0]}", closest(words[0], OPS))
+    return found
+
+
+def _ends(table: StrictTable, setup: Options) -> ProblemForm:
+    ends = table.table("ends")
+    over = _collective(ends)
+    over.setdefault("op", CollectiveFields().op)
+    return _draft(table, "ends", _put_over({"collective": over}, setup))
+
+
+def _options(table: StrictTable) -> Options:
+    """The keys of a setup, or of what is put over one."""
+    table.only(_SETUP)
+    found: Options = {key: table.setting(key) for key in table.values if key != "collective"}
+    if "axis_types" in found and found["axis_types"] not in ("auto", "explicit"):
+        table.fail("axis_types", "it is neither auto nor explicit")
+    if "collective" in table:
+        found["collective"] = _collective(table.table("collective"))
+    return found
+
+
+def _collective(table: StrictTable) -> Options:
+    table.only(_COLLECTIVE)
+    found: Options = {key: table.setting(key) for key in table.values if key != "parameters"}
+    if "parameters" in table:
+        parameters = table.table("parameters")
+        known = parameter_names()
+        parameters.only(known)
+        found["parameters"] = {name: parameters.setting(name) for name in known if name in parameters}
+    return found
+
+
+def _varied(table: StrictTable, key: str, setup: Options) -> ProblemForm:
+    """The draft of the setup with the keys of a table put over it."""
+    return _draft(table, key, _put_over(_options(table.table(key)), setup))
+
+
+def _put_over(over: Options, setup: Options) -> Options:
+    """A collective's keys, too, are put over those of the setup's; its parameters stay or go together. An
+    einsum brings its own specs where it has subscripts."""
+    found = setup | over
+    if "collective" in setup and "collective" in over:
+        found["collective"] = setup["collective"] | over["collective"]
+    if "[" in over.get("einsum", "") and "specs" not in over:
+        found.pop("specs", None)
+    return found
+
+
+def _draft(table: StrictTable, key: str, options: Options) -> ProblemForm:
+    try:
+        return form_from_table(options)
+    except ShardvizError as error:
+        own = table.table(key)
+        own.fail(_culprit(options, own, error), error.message, error.hint)
+
+
+def _culprit(options: Options, own: StrictTable, error: ShardvizError) -> str | None:
+    """The key of a table without which the error would not be; None where it is not one of the table's."""
+    for key in reversed(_SETUP):
+        if key not in options or key not in own:
+            continue
+        try:
+            form_from_table({name: value for name, value in options.items() if name != key})
+        except ShardvizError as other:
+            if other.message == error.message:
+                continue
+        return key
+    return None
+
+
+def _program(whole: StrictTable) -> str:
+    if "program" not in whole:
+        return ""
+    found = whole.values["program"]
+    if not isinstance(found, str) or not found.strip():
+        whole.text("program")
+    whole.check_shown("program", found)
+    return f"{found.strip(chr(10))}\n"
+
+
+def _shown(reason: str) -> str:
+    return "".join(char if char.isprintable() else " " for char in reason)
+
+
+def quote_name(name: str) -> str:
+    """A file's name as messages show it."""
+    return name if name.isprintable() and len(name) <= MAX_NAME else quote(name, MAX_NAME)

@@ -1,0 +1,185 @@
+"""Computed answers and their kinds: numbers, bytes, shapes, …: the value of a text, the text of a value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from shardviz.errors import QuestionError, quote
+
+
+@dataclass(frozen=True)
+class ComputedAnswer:
+    """`text` is the answer as it is shown among the choices. `read` makes of any text a value that is equal
+    for equal answers, and raises `QuestionError` for text that is not an answer of this kind; `write` shows
+    such a value."""
+
+    text: str
+    read: Callable[[str], object]
+    write: Callable[[object], str] = str
+
+    def is_same(self, text: str) -> bool:
+        """Return whether a text says the same. Raises `QuestionError` as `read` does."""
+        return self.read(text) == self.read(self.text)
+
+    def shown(self, text: str) -> str:
+        """Any answer of this kind in the form of `text`, so that its form gives nothing away. Raises
+        `QuestionError` as `read` does."""
+        return self.write(self.read(text))
+
+
+_UNITS = {"": 1, "b": 1, "byte": 1, "bytes": 1}
+_UNITS |= {f"{letter}ib": 1024**power for power, letter in enumerate("kmgtpe", 1)}
+_UNITS |= {f"{letter}b": 1000**power for power, letter in enumerate("kmgtpe", 1)}
+_BYTES = re.compile(r"(\d[\d,]*(?:\.\d+)?)\s*([a-zA-Z]*)", re.ASCII)
+_WHOLE = re.compile(r"\d{1,3}(?:,\d{3})+|\d{1,30}", re.ASCII)
+NOTHING, NOBODY = "nothing", "nobody"
+
+
+@dataclass(frozen=True)
+class AnswerKind:
+    """`read` makes a value of a text, or raises `QuestionError`; `write` makes the text that is shown."""
+
+    read: Callable[[str], Any]
+    write: Callable[[Any], str]
+
+    def answer(self, value: object) -> ComputedAnswer:
+        """The answer that is this value."""
+        return ComputedAnswer(self.write(value), self.read, self.write)
+
+
+def whole_number(text: str) -> int:
+    """``1,024`` → 1024."""
+    if not _WHOLE.fullmatch(text.strip()):
+        raise QuestionError(f"{quote(text, 30)} is not a whole number", "write for example 8")
+    return int(text.replace(",", ""))
+
+
+def byte_count(text: str) -> Fraction:
+    """``2 KiB``, ``2048 B`` and ``2,048`` → 2048; a kB has 1000."""
+    found = _BYTES.fullmatch(text.strip())
+    unit = _UNITS.get(found[2].lower()) if found else None
+    if found is None or unit is None or len(text) > 60:
+        raise QuestionError(
+            f"{quote(text, 30)} is not a number of bytes", "write for example 2 KiB or 2048 B"
+        )
+    return Fraction(found[1].replace(",", "")) * unit
+
+
+def bytes_text(count: Fraction | int) -> str:
+    """``2 KiB``, ``1.5 MiB``: in the largest unit of which three decimals say it all, or ``1,001 B``."""
+    for power, letter in zip(range(6, 0, -1), "EPTGMK", strict=True):
+        value = Fraction(count) / 1024**power
+        if value >= 1 and (value * 1000).denominator == 1:
+            return f"{float(value):,.3f}".rstrip("0").rstrip(".") + f" {letter}iB"
+    return f"{int(count):,} B" if Fraction(count).denominator == 1 else f"{float(count):,} B"
+
+
+def shape(text: str) -> tuple[int, ...]:
+    """``8x4``, ``8×4`` → (8, 4)."""
+    from shardviz.notation import parse_shape
+
+    return parse_shape(text)
+
+
+def shape_text(sizes: tuple[int, ...]) -> str:
+    return "×".join(map(str, sizes)) or "scalar"
+
+
+def slices(text: str) -> tuple[tuple[int, int], ...]:
+    """``4:8, 0:16`` → ((4, 8), (0, 16))."""
+    if text.strip() == "()":
+        return ()
+    found = []
+    for part in text.strip().strip("[]").split(","):
+        start, colon, stop = part.partition(":")
+        if not colon:
+            raise QuestionError(f"{quote(text, 40)} is not a list of slices", "write for example 4:8, 0:16")
+        found.append((whole_number(start), whole_number(stop)))
+    return tuple(found)
+
+
+def slices_text(bounds: tuple[tuple[int, int], ...]) -> str:
+    return ", ".join(f"{start}:{stop}" for start, stop in bounds) or "()"
+
+
+def devices(text: str) -> tuple[int, ...]:
+    """``1, 5`` → (1, 5), in the order of their numbers; ``nobody`` → ()."""
+    if text.strip().lower() in (NOBODY, "none"):
+        return ()
+    return tuple(sorted({whole_number(part) for part in text.replace(" and ", ",").split(",")}))
+
+
+def devices_text(ids: tuple[int, ...]) -> str:
+    return ", ".join(map(str, ids)) or NOBODY
+
+
+def coordinates(text: str) -> tuple[tuple[str, int], ...]:
+    """``X=1, Y=2``, in the order of the axes' names."""
+    found = {}
+    for part in text.replace(",", " ").split():
+        axis, equals, place = part.partition("=")
+        if not equals or not axis or axis in found:
+            raise QuestionError(
+                f"{quote(text, 40)} is not a list of coordinates", "write for example X=1, Y=2"
+            )
+        found[axis] = whole_number(place)
+    return tuple(sorted(found.items()))
+
+
+def coordinates_text(places: tuple[tuple[str, int], ...]) -> str:
+    return ", ".join(f"{axis}={place}" for axis, place in places)
+
+
+def numbers(text: str) -> tuple[float, ...]:
+    """``3, 9`` → (3, 9), in their order; ``nothing`` → ()."""
+    from shardviz.notation import parse_numbers
+
+    if text.strip().lower() == NOTHING:
+        return ()
+    found = parse_numbers(text)
+    if found.kind == "complex":
+        raise QuestionError(f"{quote(text, 40)} is not a list of real numbers", "write for example 3, 9")
+    truth = {"true": 1.0, "false": 0.0}
+    return tuple(truth[each.lower()] if found.kind == "bool" else float(each) for each in found.texts)
+
+
+def numbers_text(values: tuple[float, ...]) -> str:
+    return ", ".join(f"{value:.6g}" for value in values) or NOTHING
+
+
+Sent = tuple[str, str, tuple[str, ...]]
+"""A collective of a plan: the operation, the array, the axes in the order of their names."""
+
+
+def collectives(text: str) -> tuple[Sent, ...]:
+    """``all_gather A X; psum C Y``, also with ``over`` before the axes and ``then`` between → in order."""
+    if text.strip().lower() == NOTHING:
+        return ()
+    found = []
+    for part in re.split(r"\s*(?:;|,?\s\bthen\b)\s*", text.strip()):
+        words = [word for word in part.replace(",", " ").split() if word != "over"]
+        if len(words) < 3:
+            raise QuestionError(
+                f"{quote(part, 40)} is not a collective of a plan",
+                "write all_gather A X; psum C Y, or nothing",
+            )
+        found.append((words[0], words[1], tuple(sorted(words[2:]))))
+    return tuple(found)
+
+
+def collectives_text(sent: tuple[Sent, ...]) -> str:
+    return ", then ".join(f"{op} {array} over {', '.join(axes)}" for op, array, axes in sent) or NOTHING
+
+
+NUMBER = AnswerKind(whole_number, "{:,}".format)
+BYTES = AnswerKind(byte_count, bytes_text)
+SHAPE = AnswerKind(shape, shape_text)
+SLICES = AnswerKind(slices, slices_text)
+DEVICES = AnswerKind(devices, devices_text)
+COORDINATES = AnswerKind(coordinates, coordinates_text)
+NUMBERS = AnswerKind(numbers, numbers_text)
+COLLECTIVES = AnswerKind(collectives, collectives_text)

@@ -1,0 +1,112 @@
+"""The address that the server listens at, and the names under which pages may reach it.
+
+A browser runs scripts of any page, also against servers on this machine, and a name of the attacker's may
+lead here (DNS rebinding). So each request has to name its server (Host), and each websocket the page that it
+comes from (Origin).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import socket
+from ipaddress import ip_address
+
+from shardviz.errors import QuestionError, quote
+
+MAX_TRIED = 100
+"""Ports after one in use that are tried for the hint."""
+_HOST = re.compile(
+    r"(?:(?P<name>[a-z0-9._-]+)|\[(?P<ipv6>[0-9a-f:.]+)\])(?::[0-9]{1,5})?", re.IGNORECASE | re.ASCII
+)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens; port 0 is any free one.
+
+    Raises `QuestionError` for a host that is not this machine's, and for a port that is in use; it then names
+    the next free one.
+    """
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except (OSError, UnicodeError):
+        raise QuestionError(
+            f"there is no host {quote(host)}", "--host 127.0.0.1 is this machine alone"
+        ) from None
+    try:
+        return _bound(family, (address[0], port))
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            free = _next_free(family, str(address[0]), port)
+            raise QuestionError(f"port {port} of {host} is in use", _use(free)) from None
+        if error.errno == errno.EACCES:
+            raise QuestionError(
+                f"no permission to listen on port {port}", "take one from 1024 on: --port 8000"
+            ) from None
+        raise QuestionError(
+            f"{quote(host)} cannot be served from: {os.strerror(error.errno or 0)}",
+            "--host 127.0.0.1 is this machine alone, 0.0.0.0 all its networks",
+        ) from None
+
+
+def is_our_host(host: str, served_as: str) -> bool:
+    """Return whether a Host header names this machine: by an address, localhost, its name, or `served_as`."""
+    named = _HOST.fullmatch(host)
+    if named is None:
+        return False
+    name, own = (named["name"] or named["ipv6"]).lower(), socket.gethostname().lower()
+    return _is_address(name) or name in {"localhost", served_as.lower(), own, f"{own}.local"}
+
+
+def is_same_origin(origin: str, host: str) -> bool:
+    """Return whether an Origin header is of a page of the server that the Host header names."""
+    scheme, _, rest = origin.partition("://")
+    return scheme in ("http", "https") and rest != "" and rest.lower() == host.lower()
+
+
+def own_address() -> str:
+    """The address of this machine in its network, where others find it; empty without a network."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+        try:
+            asking.connect(("192.0.2.1", 9))  # looks for a way there, and sends nothing
+        except OSError:
+            return ""
+        return str(asking.getsockname()[0])
+
+
+def _bound(family: int, address: tuple[str | int, int]) -> socket.socket:
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        if os.name == "posix":
+            # A server that has just ended leaves its port waiting for a minute.
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+        listening.listen(128)
+        listening.setblocking(False)
+    except OSError:
+        listening.close()
+        raise
+    return listening
+
+
+def _next_free(family: int, host: str, port: int) -> int | None:
+    for other in range(port + 1, min(port + 1 + MAX_TRIED, 65_536)):
+        try:
+            _bound(family, (host, other)).close()
+        except OSError:
+            continue
+        return other
+    return None
+
+
+def _use(free: int | None) -> str:
+    return "give another with --port" if free is None else f"the next free one is {free}: --port {free}"
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,137 @@
+"""The lines around the workspace: the headline and the tabs above it, the keys below it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+from textual import events
+from textual.color import Color
+from textual.content import Content
+from textual.style import Style
+from textual.widget import Widget
+
+from shardviz.render.problem_picture import headline
+from shardviz.tui.registry import APP, Command
+from shardviz.tui.themes import palette_of
+
+if TYPE_CHECKING:
+    from shardviz.drafts.resolve import ResolvedProblem
+
+
+class Headline(Widget):
+    """``bd,df->bf   XY,Y_->X_   X=2 Y=4   bf16   v5e:2x4``, and what is wrong."""
+
+    DEFAULT_CSS = """
+    Headline { height: 1; padding: 0 1 0 2; background: $panel; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._resolved: ResolvedProblem | None = None
+        self._of_collective = False
+
+    def show_problem(self, resolved: ResolvedProblem, of_collective: bool) -> None:
+        """Show another problem, or its collective if that is what the screen shows."""
+        self._resolved, self._of_collective = resolved, of_collective
+        self.refresh()
+
+    def render(self) -> Text:
+        if self._resolved is None:
+            return Text()
+        return headline(self._resolved, self.content_size.width, palette_of(self.app), self._of_collective)
+
+
+PROBLEM = "problem"
+SCREENS = ("layout", "plan", "step", "compiler")
+WIDE = 80
+"""Columns from which on the problem stands beside the screen; on fewer it takes its place."""
+PROBLEM_WIDTH = 37
+"""Columns of the problem beside a screen, with the gap between them."""
+ROOMY, SHORT = 60, 44
+"""Columns from which on there is room for blanks between the tabs, and for the problem's name."""
+
+
+class ScreenTabs(Widget):
+    """``p Problem   1 Layout  2 Plan  3 Step  4 Compiler``: what is shown stands out, a click leads there."""
+
+    DEFAULT_CSS = """
+    ScreenTabs { height: 1; background: $panel; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._area = SCREENS[0]
+        self._left = "Problem"
+        self._at_left = False
+        self._places: list[tuple[int, int, str]] = []
+
+    def show(self, area: str, at_left: bool, left: str) -> None:
+        """Mark the screen that is shown, and, if the keys go there, what is on the left, of that title."""
+        self._area, self._at_left, self._left = area, at_left, left
+        self.refresh()
+
+    def render(self) -> Text:
+        width = self.size.width
+        line = Text()
+        self._places = []
+        for area in (PROBLEM, *SCREENS):
+            action = PROBLEM if area == PROBLEM else f"show('{area}')"
+            command = next(each for each in APP if each.name == action)
+            title = command.title if area != PROBLEM else self._left if width >= SHORT else ""
+            text = f"{command.key_text} {title}".rstrip()
+            text = f" {text} " if width >= ROOMY else text
+            is_shown = self._at_left if area == PROBLEM else area == self._area
+            start = line.cell_len
+            shown = "bold reverse" if width >= ROOMY else "bold underline"
+            line.append(text, shown if is_shown else "dim")
+            self._places.append((start, line.cell_len, action))
+            beside = area == PROBLEM and width >= WIDE
+            line.append(" " * (PROBLEM_WIDTH - line.cell_len) if beside else " ")
+        return line
+
+    async def on_click(self, event: events.Click) -> None:
+        for start, stop, action in self._places:
+            if start <= event.x < stop:
+                await self.app.run_action(action, self.app)
+
+
+GAP = 2
+
+
+class KeyFooter(Widget):
+    """As many commands as fit, in order; a click on one presses its key."""
+
+    DEFAULT_CSS = """
+    KeyFooter { height: 1; color: $foreground-muted; }
+    """
+
+    def __init__(self, commands: Sequence[Command] = ()) -> None:
+        super().__init__()
+        self._commands: tuple[Command, ...] = ()
+        self._places: list[tuple[range, Command]] = []
+        self.show_commands(commands)
+
+    def show_commands(self, commands: Sequence[Command]) -> None:
+        """Show other keys: of the commands that have a word for this line."""
+        self._commands = tuple(command for command in commands if command.footer)
+        self.refresh()
+
+    def render(self) -> Content:
+        key = Style(foreground=Color.parse(self.app.theme_variables["footer-key-foreground"]), bold=True)
+        line = Content()
+        self._places = []
+        for command in self._commands:
+            start = line.cell_length + (GAP if line else 0)
+            piece = Content.assemble((f"{command.key_text} ", key), command.footer)
+            if start + piece.cell_length > self.size.width:
+                break
+            line = Content.assemble(line, " " * (start - line.cell_length), piece)
+            self._places.append((range(start, start + piece.cell_length), command))
+        return line
+
+    def on_click(self, event: events.Click) -> None:
+        for columns, command in self._places:
+            if event.x in columns and command.keys:
+                self.app.simulate_key(command.keys[0])

@@ -1,0 +1,141 @@
+"""The commands of the registry: listed in help, with a word on each screen, and found by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from rich.text import Text
+from textual.await_complete import AwaitComplete
+from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
+from textual.content import Content
+from textual.markup import escape
+from textual.widget import Widget
+
+from shardviz.render.key_list import Keys, key_list
+from shardviz.render.lines import sentence
+from shardviz.tui.dialogs.dialog import CLOSE, Dialog
+from shardviz.tui.lines_view import LinesView, TextLines
+from shardviz.tui.registry import AREAS, COMMANDS, Command, bindings, commands_of
+
+READING = {
+    "problem": (
+        "What is asked. The arrows go over its cells: an axis of the mesh, a dimension of an array, a text."
+        " Single keys change the cell under the cursor, and enter lets you type it in any notation."
+    ),
+    "layout": (
+        "Which device holds what: each tile is a part of an array, its colour and Greek letter name the data,"
+        " the numbers in it the devices. One letter on several devices is a copy; ╱ marks sums to be added."
+    ),
+    "plan": (
+        "The steps from split operands to the split result, each with its reason, its bytes and the least"
+        " that any device must send; beside it what each compiler inserted, and why that differs (≠)."
+    ),
+    "step": (
+        "One collective, round by round: a row or a box is a device, a letter a chunk of the data. ▸ has just"
+        " arrived, ╱3+7╱ is a partial sum with its addends, and below runs the account of bytes."
+    ),
+    "compiler": (
+        "The program that a compiler made, its collectives marked; to the left its passes, from Shardy's"
+        " propagation to the final schedule. Slower targets answer after a pause in typing."
+    ),
+    "lesson": (
+        "First something to see, then questions: predict, and the answer shows beside the picture, in which"
+        " you can move (p goes there and back). Then change the sandbox until its goal is met. Nothing goes"
+        " on by itself. Before a class: larger letters are the terminal's business, mostly ctrl and +."
+    ),
+}
+"""How to read each part, in a sentence or two."""
+
+KEYS = commands_of(
+    "dialog",
+    ("close", "question_mark f1 escape q", "Close", CLOSE.help, "close", "?"),
+    ("scroll", "", "Scroll", "See what is below.", "scroll", "↑↓"),
+)
+
+
+class HelpDialog(Dialog):
+    """The keys of some areas, first of that which has the focus, then those that work everywhere."""
+
+    commands = KEYS
+    BINDINGS = bindings(KEYS)
+
+    def __init__(self, areas: Sequence[str]) -> None:
+        super().__init__()
+        self._areas = areas
+        self.title_text = f"Help: {AREAS[areas[0]]}"
+
+    def content(self) -> Sequence[Widget]:
+        return [LinesView(id="keys")]
+
+    def on_mount(self) -> None:
+        self.query_one(LinesView).focus()
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._draw)
+
+    def _draw(self) -> None:
+        view = self.query_one(LinesView)
+        view.show(TextLines(help_lines(self._areas, max(20, view.size.width - 1))))
+
+
+def help_lines(areas: Sequence[str], width: int) -> list[Text]:
+    """What the dialog says, in lines of `width` columns."""
+    sections = [_keys(each) for each in (*areas, "app")]
+    return [
+        *sentence(READING[areas[0]], width),
+        Text(),
+        *key_list([section for section in sections if section.rows], width),
+    ]
+
+
+def _keys(area: str) -> Keys:
+    rows = tuple(
+        (command.key_text, command.title, command.help) for command in COMMANDS if command.area == area
+    )
+    return Keys(AREAS[area], rows)
+
+
+FOUND = [command for command in COMMANDS if command.name != "command_palette"]
+"""All but the one that opens the palette itself."""
+
+
+class CommandMenu(CommandPalette):
+    """Textual's palette, of these commands alone, which is left once."""
+
+    def __init__(self) -> None:
+        super().__init__([CommandSearch])
+
+    def dismiss(self, result: None = None) -> AwaitComplete:
+        return super().dismiss(result) if self.is_active else AwaitComplete()
+
+
+class CommandSearch(Provider):
+    """Offers the commands of all screens; one of another screen puts that on first."""
+
+    async def discover(self) -> Hits:
+        for command in FOUND:
+            yield DiscoveryHit(_shown(command), self._run(command), _name(command), escape(command.help))
+
+    async def search(self, query: str) -> Hits:
+        matcher = self.matcher(query)
+        for command in FOUND:
+            score = matcher.match(_name(command))
+            if score > 0:
+                title = matcher.highlight(_name(command))
+                yield Hit(score, title, self._run(command), _name(command), escape(command.help))
+
+    def _run(self, command: Command) -> partial[Any]:
+        return partial(self.app.run_action, ("app", "run_command", (command,)))
+
+
+def _name(command: Command) -> str:
+    """``Compiler: Next target  (n)``: what is looked through."""
+    area = "" if command.area == "app" else f"{AREAS[command.area].lstrip('1234 ')}: "
+    key = f"  ({command.key_text})" if command.key_text else ""
+    return f"{area}{command.title}{key}"
+
+
+def _shown(command: Command) -> Content:
+    return Content(_name(command))

@@ -1,0 +1,205 @@
+"""A lesson that is open: its stage, what is to be seen there, and what every command makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from shardviz.drafts.form import History
+from shardviz.lessons.attempt import UNKNOWN, Attempt, begin, stages
+from shardviz.lessons.course import following
+from shardviz.lessons.goal import first_difference
+from shardviz.lessons.lesson import Lesson
+from shardviz.lessons.measures import AnswerLocation, answer_location
+from shardviz.render.lesson_view import StageFacts, stage_facts
+from shardviz.tui.registry import LESSON
+
+if TYPE_CHECKING:
+    from shardviz.drafts.form import ProblemForm
+    from shardviz.drafts.resolve import ResolvedProblem
+    from shardviz.tui.registry import Command
+
+NOT_ANSWERED = f"Choose an answer first; “{UNKNOWN}” is one."
+NOT_REVEALED = "space shows the answer."
+NOT_MET = "The goal is not met yet; h gives a hint."
+NO_MORE = "No lesson comes after this one; L lists them all."
+SANDBOX = ("change", "code")
+"""The stages that show the learner's own work."""
+
+
+class LessonController:
+    """A learner's attempt at a lesson, or a teacher's presentation of one to a class; without any widgets.
+
+    `attempt` and the other values say what is to be seen. `chosen` is the choice under the cursor. `hint` is
+    the number of the hint that is shown, from 1; 0 for none; it was requested after the last edit if
+    `is_hint_new`. `difference` is what the sandbox still lacks, None where it meets the goal. `after` is the
+    next lesson. `is_presented`: nobody chooses. `draft_before` is the sandbox to which undo leads.
+
+    Raises `ShardvizError` for a lesson that asks for what cannot be computed.
+    """
+
+    def __init__(
+        self, attempt: Attempt, is_presented: bool = False, draft_before: ProblemForm | None = None
+    ) -> None:
+        predictions = attempt.lesson.predictions
+        self._texts = tuple(map(stage_facts, predictions))
+        self._places = tuple(map(answer_location, predictions))
+        self.after = following(attempt.lesson)
+        self.attempt = attempt
+        self.is_presented = is_presented
+        self.chosen = 0
+        self.hint = attempt.hints
+        self.is_hint_new = False
+        self.difference: str | None = ""
+        self._sandbox = History(attempt.lesson.setup)
+        self._sandbox.push(draft_before or attempt.draft)
+        self._sandbox.push(attempt.draft)
+        self._enter()
+
+    @property
+    def lesson(self) -> Lesson:
+        return self.attempt.lesson
+
+    @property
+    def kind(self) -> str:
+        return self.attempt.stage.kind
+
+    @property
+    def screen(self) -> str:
+        """The screen that the stage begins with; while the answer is hidden, the one that shows it."""
+        prediction = self.attempt.prediction
+        if prediction is None:
+            return self._goal_screen if self.kind == "change" else self.lesson.screen
+        return prediction.before if self.kind == "predict" and prediction.before else prediction.screen
+
+    @property
+    def _goal_screen(self) -> str:
+        """The screen that shows how far the goal is: the plan where it is about what that sends."""
+        goal = self.lesson.goal
+        limited = {ask.split()[0] for ask in goal.at_most or ()}
+        is_about_plan = goal.collectives or (goal.ends is None and limited & {"sent", "count"})
+        return "plan" if is_about_plan else self.lesson.screen
+
+    @property
+    def is_about_collective(self) -> bool:
+        """Whether the sandbox is a collective of its own: nothing of the problem may change."""
+        return self.lesson.goal.may_change == ("collective",)
+
+    @property
+    def place(self) -> AnswerLocation:
+        """The place where the stage's screen begins."""
+        return self._places[self.attempt.stage.number] if self.kind == "reveal" else AnswerLocation()
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether the screen is hidden, since it would give the answer away."""
+        prediction = self.attempt.prediction
+        return self.kind == "predict" and prediction is not None and not prediction.before
+
+    @property
+    def told(self) -> StageFacts:
+        """The values that the stage's words need."""
+        if self.attempt.prediction is None:
+            return StageFacts(after=self.after.title if self.after is not None else "")
+        is_asked = self.kind == "predict" and not self.is_presented
+        told = self._texts[self.attempt.stage.number]
+        return replace(told, chosen=self.chosen) if is_asked else told
+
+    @property
+    def history(self) -> History:
+        """The drafts of the stage: the sandbox's, or the one that is looked at."""
+        return self._sandbox if self.kind in SANDBOX else History(self.attempt.shown)
+
+    @property
+    def may_go_on(self) -> bool:
+        """Whether `next` leads on. A teacher may leave the goal to the class."""
+        if self.kind == "code":
+            return self.after is not None
+        return self.attempt.may_go_on or (self.is_presented and self.kind == "change")
+
+    @property
+    def refusal(self) -> str:
+        """The reason why `next` does not lead on."""
+        if self.kind == "predict":
+            return NOT_REVEALED if self.is_presented else NOT_ANSWERED
+        return NOT_MET if self.kind == "change" else NO_MORE
+
+    @property
+    def commands(self) -> list[Command]:
+        """Those that do something now."""
+        return [command for command in LESSON if self.does(_word(command))]
+
+    def does(self, word: str) -> bool:
+        """Whether a command does something now."""
+        asks = self.kind == "predict"
+        change = self.kind == "change"
+        return {
+            "answer": asks and not self.is_presented,
+            "down": asks and not self.is_presented,
+            "up": asks and not self.is_presented,
+            "reveal": asks and self.is_presented,
+            "next": self.may_go_on,
+            "back": self.attempt.place > 0,
+            "hint": change and bool(self.lesson.hints),
+            "reset": change and self._sandbox.draft != self.lesson.setup,
+        }.get(word, True)
+
+    def move(self, step: int) -> None:
+        """To another choice, around."""
+        self.chosen = (self.chosen + step) % len(self._choices)
+
+    def answer(self) -> None:
+        """Predict what is chosen, and see the answer; a teacher shows it without predicting."""
+        choice = UNKNOWN if self.is_presented else self._choices[self.chosen]
+        self.attempt = self.attempt.answer(choice).next()
+        self._enter()
+
+    def next(self) -> None:
+        """To the next stage of the lesson, where there is one."""
+        place = min(self.attempt.place + 1, len(stages(self.lesson)) - 1)
+        self.attempt = replace(self.attempt, place=place)
+        self._enter()
+
+    def back(self) -> None:
+        self.attempt = self.attempt.back()
+        self._enter()
+
+    def next_hint(self) -> None:
+        """The next hint; after the last, none, and then the first again."""
+        count = len(self.lesson.hints)
+        if count:
+            self.hint = (self.hint + 1) % (count + 1)
+            self.is_hint_new = self.hint > 0
+            self.attempt = replace(self.attempt, hints=max(self.attempt.hints, self.hint))
+
+    def look_at(self, resolved: ResolvedProblem) -> None:
+        """Compare the sandbox with the goal. What is still being typed has not met it yet."""
+        if self.kind != "change":
+            return
+        self.difference = first_difference(self.lesson.goal, self.lesson, resolved)
+        self.is_hint_new = self.is_hint_new and resolved.draft == self.attempt.draft
+        is_met = self.difference is None and resolved.draft == self._sandbox.draft
+        self.attempt = self.attempt.edited(resolved.draft, is_met)
+
+    @property
+    def _choices(self) -> Sequence[str]:
+        return (*self._texts[self.attempt.stage.number].choices, UNKNOWN)
+
+    def _enter(self) -> None:
+        """The cursor where the answer was, if there was one."""
+        kind, number = self.attempt.stage
+        said = self.attempt.answers[number] if kind == "predict" else None
+        self.chosen = self._choices.index(said) if said is not None and said in self._choices else 0
+
+
+def _word(command: Command) -> str:
+    """``next`` of ``lesson('next')``."""
+    return command.name.split("'")[1]
+
+
+def afresh(attempt: Attempt) -> Attempt:
+    """An attempt that came to its end begins again; what was solved stays so."""
+    if attempt.stage.kind != "code":
+        return attempt
+    return replace(begin(attempt.lesson), is_solved=attempt.is_solved)

@@ -1,0 +1,248 @@
+"""The application while a lesson is open in it: what each stage puts on screen, and what its keys do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from shardviz.drafts.form import History
+from shardviz.drafts.wording import error_words
+from shardviz.errors import ShardvizError
+from shardviz.lessons.attempt import Attempt, begin, shared_of, with_own
+from shardviz.render.problem_picture import chain_lines
+from shardviz.tui.lesson.controller import NOT_REVEALED, LessonController, afresh
+from shardviz.tui.lesson.widgets import LOW, CodePage, GoalStrip, Guide, HiddenPane, LessonBar
+from shardviz.tui.registry import LESSON
+from shardviz.tui.themes import PROJECTOR
+
+if TYPE_CHECKING:
+    from textual import events
+
+    from shardviz.drafts.resolve import ResolvedProblem
+    from shardviz.drafts.share import Shared
+    from shardviz.lessons.lesson import Lesson
+    from shardviz.tui.lesson.progress import LessonProgress
+    from shardviz.tui.pane import Part
+    from shardviz.tui.registry import Command
+    from shardviz.tui.workspace import Workspace
+
+HIDDEN = "That would show the answer: predict first."
+AFTER_SANDBOX = "B goes back to the sandbox and its screens."
+SENT = "You continue where the sender is. Your answers stay; u in the sandbox brings yours back."
+ALWAYS = {f"lesson('{what}')" for what in ("next", "back", "hint", "reset", "leave")}
+"""The commands whose keys mean them even where they do nothing, so that no pane takes them for its own."""
+LEADING_BACK = {"lesson('back')", "lesson('leave')"}
+CHOOSING = {f"lesson('{what}')" for what in ("answer", "down", "up")}
+GIVING_OUT = {"code", "export"}
+
+
+@dataclass(frozen=True)
+class Own:
+    """What was on screen before the lesson, to come back to."""
+
+    history: History
+    resolved: ResolvedProblem
+    area: str
+    step_number: int
+    is_left: bool
+    theme: str
+
+
+class LessonView:
+    """Puts a lesson's stages into the application's workspace, and keeps what was there before."""
+
+    def __init__(self, workspace: Workspace, progress: LessonProgress, controller: LessonController) -> None:
+        self.workspace, self.app, self.state = workspace, workspace.app, workspace.state
+        self.progress, self.controller = progress, controller
+        state = self.state
+        self.own = Own(
+            state.history, state.resolved, state.area, state.step_number, workspace.is_left, self.app.theme
+        )
+        self._bar, self._strip, self._guide = LessonBar(controller), GoalStrip(controller), Guide(controller)
+        self._hidden, self._code = HiddenPane(controller.is_presented), CodePage()
+
+    def refusal(self, area: str = "") -> str:
+        """The reason why a screen cannot be shown now, or, without one, why the problem cannot be given out;
+        empty where nothing speaks against it."""
+        controller = self.controller
+        if controller.kind == "predict":
+            prediction = controller.attempt.prediction
+            is_open = area and prediction is not None and area == prediction.before
+            return "" if is_open else NOT_REVEALED if controller.is_presented else HIDDEN
+        return AFTER_SANDBOX if area and controller.kind == "code" else ""
+
+    @property
+    def command_line(self) -> str:
+        """The command line of the lesson, while that of the problem would show the answer; else empty."""
+        number = self.controller.lesson.number
+        return f"shardviz lesson {number}" if self.controller.kind == "predict" and number else ""
+
+    @property
+    def program(self) -> str:
+        """The lesson's own program where its code is shown; empty where it is that of the learner's work."""
+        return self.controller.lesson.program if self.controller.kind == "code" else ""
+
+    def shared(self) -> Shared:
+        """The lesson at its stage."""
+        return shared_of(self.controller.attempt, self.state.area)
+
+    @property
+    def commands(self) -> list[Command]:
+        """The lesson's commands that do something now.
+
+        Arrows and enter choose an answer, unless the pane has the keys.
+        """
+        chooses = self.workspace.is_left or self.controller.is_hidden
+        return [each for each in self.controller.commands if chooses or each.name not in CHOOSING]
+
+    @property
+    def turn(self) -> str:
+        """What the key that leads from the left to the right, and back, leads to; empty where it does not."""
+        if self.controller.is_hidden:
+            return ""
+        if self.workspace.is_left:
+            return "code" if self.controller.kind == "code" else "picture"
+        return "problem" if self._covers[0] is None else "lesson"
+
+    def commands_among(self, others: Sequence[Command]) -> list[Command]:
+        """All that works now: help, what leads on in the lesson, the pane's, and what leads back."""
+        own = self.commands
+        ahead = [command for command in own if command.name not in LEADING_BACK]
+        keys = {key for command in LESSON if command in own or command.name in ALWAYS for key in command.keys}
+        free = filter(None, (self._turned(command).without(keys) for command in others))
+        first, *rest = [command for command in free if command.name != "problem" or self.turn]
+        pane = [command for command in rest if command.area != "app"]
+        kept_back = GIVING_OUT if self.refusal() else ()
+        app = [command for command in rest if command.area == "app" and command.name not in kept_back]
+        turn = [command for command in app if command.name == "problem" and self.workspace.is_narrow]
+        back = [command for command in own if command.name in LEADING_BACK]
+        return [first, *ahead, *turn, *pane, *back, *(command for command in app if command not in turn)]
+
+    def _turned(self, command: Command) -> Command:
+        return replace(command, footer=self.turn) if command.name == "problem" else command
+
+    def command_of(self, event: events.Key) -> Command | None:
+        """The lesson's command that a key means, before it means anything else."""
+        works = self.commands
+        for command in LESSON:
+            if event.key in command.keys and (command in works or command.name in ALWAYS):
+                return command
+        return None
+
+    async def open(self, controller: LessonController) -> None:
+        """Put a lesson on screen, at its stage, in place of the one that was open here."""
+        self.controller = controller
+        if self._bar.is_attached:
+            for widget in (self._bar, self._strip, self._guide):
+                widget.controller = controller
+        else:
+            self.workspace.screen.add_class("lesson")
+            await self.workspace.screen.mount(self._bar, before=0)
+            await self.workspace.screen.mount(self._strip, before=self.workspace)
+            await self.workspace.mount(self._guide, before=0)
+            await self.workspace.mount(self._hidden, self._code)
+            if controller.is_presented:
+                self.app.theme = PROJECTOR.name
+        await self._enter()
+
+    async def leave(self) -> None:
+        """Take the widgets away, and put back what was there before."""
+        self.workspace.screen.remove_class("lesson")
+        for widget in (self._bar, self._strip, self._guide, self._hidden, self._code):
+            await widget.remove()
+        own = self.own
+        if self.controller.is_presented:
+            self.app.theme = own.theme
+        self.workspace.covers = None, None
+        self.state.open(own.history, own.resolved, own.step_number)
+        await self.workspace.put_on(own.area)
+        self.workspace.face(own.is_left)
+
+    async def do(self, what: str) -> None:
+        """Run one of the lesson's commands, where it does something now."""
+        controller, before = self.controller, self.controller.attempt
+        if what == "next" and not controller.may_go_on:
+            self.app.notify(controller.refusal)
+        if not controller.does(what):
+            return
+        if what == "reset":
+            self.state.edit(controller.lesson.setup)
+        elif what in ("up", "down"):
+            controller.move(1 if what == "down" else -1)
+        else:
+            commands = {"next": controller.next, "back": controller.back, "hint": controller.next_hint}
+            commands.get(what, controller.answer)()
+        if what in ("next", "back", "answer", "reveal"):
+            self.app.clear_notifications()
+            await self._enter()
+        self.draw()
+        self._keep(before)
+
+    def show_problem(self, resolved: ResolvedProblem) -> None:
+        """Compare another problem with the goal."""
+        before = self.controller.attempt
+        self.controller.look_at(resolved)
+        self._keep(before)
+        self.draw()
+
+    def draw(self) -> None:
+        """Draw what the lesson has on screen, for the size of the terminal."""
+        is_sandbox = self.controller.kind == "change"
+        self._bar.refresh()
+        self._strip.display = is_sandbox
+        self._strip.draw()
+        self._guide.draw()
+        if self.controller.is_hidden:
+            self._hidden.show(chain_lines(self.state.resolved, self.workspace.panel.palette))
+        self.workspace.screen.set_class(self.app.size.height < LOW, "low")
+        self.workspace.screen.set_class(is_sandbox, "sandbox")
+
+    def _keep(self, before: Attempt) -> None:
+        if self.controller.attempt != before and not self.controller.is_presented:
+            self.progress.keep(self.controller.attempt)
+            self.progress.report(self.app)
+
+    @property
+    def _covers(self) -> tuple[Part | None, Part | None]:
+        """What takes the places of the problem and of the pane."""
+        controller = self.controller
+        left = None if controller.kind == "change" and not controller.is_about_collective else self._guide
+        if controller.kind == "code":
+            return left, self._code
+        return left, self._hidden if controller.is_hidden else None
+
+    async def _enter(self) -> None:
+        """Put a stage on screen, from its beginning; the keys go to where there is something to choose or to
+        change, else to the picture."""
+        controller, workspace = self.controller, self.workspace
+        workspace.covers = self._covers
+        self.state.open(controller.history)
+        await workspace.put_on(controller.screen)
+        if controller.kind == "code":
+            self._code.show(self._program())
+        is_left = workspace.covers[0] is None or controller.kind == "predict"
+        workspace.face(is_left or (workspace.is_narrow and controller.kind != "change"))
+        workspace.pane.begin(controller.place)
+        self.draw()
+
+    def _program(self) -> str:
+        try:
+            return self.program or self.workspace.pane.jax_code()
+        except ShardvizError as error:
+            return f"# {error_words(error)}"
+
+
+async def controller_of(
+    lesson: Lesson | Attempt, progress: LessonProgress, is_presented: bool
+) -> tuple[LessonController, str]:
+    """A lesson at the stage where it was left, or where an attempt that was sent is, and what to say of it.
+
+    Of an attempt that was sent, stage and sandbox count: what the learner has done stays, and the sandbox as
+    the learner left it is a step of undo away. Raises `ShardvizError` where the lesson cannot be opened.
+    """
+    sent, lesson = (lesson, lesson.lesson) if isinstance(lesson, Attempt) else (None, lesson)
+    own = begin(lesson) if is_presented else await progress.resumed(lesson)
+    attempt = afresh(own) if sent is None else with_own(sent, own)
+    note = SENT if sent is not None and own not in (attempt, begin(lesson)) else ""
+    return LessonController(attempt, is_presented, own.draft), note

@@ -1,0 +1,138 @@
+"""The state of the application, which its panes share, and the session that is kept of it on disk."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from shardviz.drafts.form import History, ProblemForm
+from shardviz.drafts.resolve import resolve, resolve_first
+from shardviz.drafts.wording import error_words
+from shardviz.errors import ShardvizError
+
+if TYPE_CHECKING:
+    from shardviz.compiler import Worker
+    from shardviz.drafts.resolve import ResolvedProblem
+    from shardviz.drafts.state_file import SavedSession
+    from shardviz.tui.compiler_queries import CompilerQueries
+
+
+class EditorState:
+    """A form with undo, the problem that it states, and the compilers that are asked about it.
+
+    `resolved` is on screen: `edit` puts another form there, `show` one that is still being typed. `area` is
+    the screen that is shown. `step_number` is the step of the plan that was opened last, from 1; 0 where none
+    was. `on_update` is called after each change, with whether the problem or its targets have changed;
+    `on_answer`, from any thread, when a target's answer has.
+    """
+
+    def __init__(
+        self,
+        draft: ProblemForm,
+        area: str,
+        on_update: Callable[[bool], object],
+        on_answer: Callable[[], object],
+        worker: Worker | None = None,
+    ) -> None:
+        self.history = History(draft)
+        self.resolved: ResolvedProblem = resolve_first(draft)
+        self.area = area
+        self.step_number = 0
+        self._on_update, self._on_answer = on_update, on_answer
+        self._worker = worker
+
+    @cached_property
+    def queries(self) -> CompilerQueries:
+        """The queries to the compilers: loaded behind the first frame."""
+        from shardviz.tui.compiler_queries import CompilerQueries
+
+        return CompilerQueries(self._on_answer, self._worker)
+
+    def kill_compilers(self) -> None:
+        """Kill the compilers' processes, for a signal handler: nothing is waited for."""
+        if "queries" in vars(self):
+            self.queries.kill()
+
+    def edit(self, draft: ProblemForm) -> None:
+        """Put another form on screen, as one step of undo."""
+        if self.history.push(draft) or self.resolved.draft != self.history.draft:
+            self._resolve()
+
+    def undo(self) -> None:
+        """Undo the last edit."""
+        if self.history.undo():
+            self._resolve()
+
+    def redo(self) -> None:
+        """Redo the edit that was undone last."""
+        if self.history.redo():
+            self._resolve()
+
+    def open(self, history: History, last: ResolvedProblem | None = None, step_number: int = 0) -> None:
+        """Put the form of another history on screen; `last` is what is shown in place of its errors."""
+        self.history, self.step_number = history, step_number
+        self._resolve(last)
+
+    def show(self, resolved: ResolvedProblem) -> None:
+        """Put a resolved form on screen; one that is still being typed is not a step of undo."""
+        before, self.resolved = self.resolved, resolved
+        self._on_update((before.problem, before.targets) != (resolved.problem, resolved.targets))
+
+    def _resolve(self, last: ResolvedProblem | None = None) -> None:
+        self.show(resolve(self.history.draft, last or self.resolved))
+
+
+class LastSession:
+    """Reads the last session before this one takes its place; every method may wait for a disk.
+
+    `problem` says why the last one cannot be read, or this one not be kept; it is empty where all is well.
+    """
+
+    def __init__(self) -> None:
+        self.problem = ""
+        self._lock = threading.Lock()
+        self._is_loaded = False
+        self._may_keep = True
+        self._last: SavedSession | None = None
+        self._kept: SavedSession | None = None
+
+    @property
+    def last(self) -> SavedSession | None:
+        """The session that was left before this one began; None where there is none."""
+        self.load()
+        return self._last
+
+    def load(self) -> None:
+        """Read the last session, once."""
+        with self._lock:
+            self._load()
+
+    def keep(self, draft: ProblemForm, screen: str) -> None:
+        """Write this session in place of the last one, unless it stands there already."""
+        from shardviz.drafts.state_file import SavedSession, save_session
+
+        session = SavedSession(draft, screen)
+        with self._lock:
+            self._load()
+            if session == self._kept or not self._may_keep:
+                return
+            try:
+                save_session(session)
+                self._kept = session
+            except ShardvizError as error:
+                self.problem = error_words(error)
+
+    def _load(self) -> None:
+        from shardviz.drafts.state_file import SESSION_NAME, load_session, state_path
+
+        if self._is_loaded:
+            return
+        self._is_loaded = True
+        try:
+            self._last = load_session()
+        except ShardvizError as error:
+            self.problem = error_words(error)
+            # What another version has saved is not for this one to replace.
+            self._may_keep = not state_path(SESSION_NAME).exists()

@@ -1,0 +1,273 @@
+"""The collective that is played: a step of the plan or another one, its algorithm and its links."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
+
+from shardviz.drafts.command_line import to_arguments
+from shardviz.errors import ShardvizError
+from shardviz.hardware.links import Links, links_of_chip
+from shardviz.hardware.placement import Placement, placed_topology
+from shardviz.hardware.topology import Topology, topology_for
+from shardviz.stepping.plan_step import collective_steps, question_of_step
+
+if TYPE_CHECKING:
+    from shardviz.drafts.form import ProblemForm
+    from shardviz.drafts.resolve import ResolvedProblem
+    from shardviz.hardware.chips import Gpu, TpuChip
+    from shardviz.render.layouts.cell_details import DevicePlacement
+    from shardviz.sharding import Mesh
+    from shardviz.stepping.collective_run import PreparedRun
+    from shardviz.stepping.question import CollectiveQuestion
+
+LARGE = 2**14
+"""Sends of a schedule from which on it is worked out beside the screen."""
+KINDS = ("torus", "ring", "line", "switch")
+
+
+class CollectiveChoice:
+    """The choice, as far as a problem allows it. `fault` says why its collective cannot be played."""
+
+    def __init__(self, resolved: ResolvedProblem) -> None:
+        self._resolved = resolved
+        self.step = 0
+        """The step of the plan, from 1; 0 for the first that sends anything."""
+        self.base: CollectiveQuestion | None = None
+        """The collective by its usual algorithm."""
+        self.topology: str | None = None
+        """The kind of links that a person has chosen; None for those of a target, or a ring or a torus."""
+        self.fault: ShardvizError | None = None
+        self._algorithm: str | None = None
+        self._of: tuple[object, ...] = ()
+        self._questions: dict[str | None, CollectiveQuestion] = {}
+        self._mesh: Mesh | None = None
+        self._placements: list[DevicePlacement] = []
+        """The placements of the mesh by targets."""
+        self._placed: dict[tuple[object, ...], tuple[Placement, Topology | None]] = {}
+        """The topologies that were found, with the placement, whose identity stands in the key."""
+        self._linked: tuple[object, ...] = ()
+
+    @property
+    def collectives(self) -> list[int]:
+        """The steps of the plan that send anything."""
+        return collective_steps(self._resolved.plan)
+
+    @property
+    def is_own(self) -> bool:
+        """True if it belongs to no plan."""
+        return self._resolved.collective is not None
+
+    def look(self, resolved: ResolvedProblem) -> Literal["same", "alike", "other"]:
+        """Find the collective of a problem.
+
+        "same": it is the one before; "alike": the same operation on the same array, otherwise split or
+        sized; "other": another one, by its usual algorithm. The kind of links stays as it was chosen.
+        """
+        self._resolved = resolved
+        numbers = self.collectives
+        if self.step not in numbers:
+            self.step = numbers[0] if numbers else 0
+        # Questions hold arrays, so they are told apart by identity.
+        of = (id(resolved.collective),) if resolved.collective is not None else (resolved.plan, self.step)
+        if of == self._of:
+            return "same"
+        before, self._of, self.base, self.fault, self._questions = self.base, of, None, None, {}
+        try:
+            if resolved.collective is not None:
+                self.base = resolved.collective
+            elif self.step:
+                self.base = question_of_step(resolved.plan, self.step)
+        except ShardvizError as error:
+            self.fault = error
+        if before is not None and self.base is not None and _alike(before, self.base):
+            return "alike"
+        self._algorithm = None
+        return "other"
+
+    @property
+    def question(self) -> CollectiveQuestion | None:
+        """The collective by the chosen algorithm; by the usual one where that does not suit it any more.
+
+        It is the same object every time, since that is how a verdict on it is found.
+        """
+        if self.base is None:
+            return None
+        if self._algorithm not in self._questions:
+            try:
+                self._questions[self._algorithm] = with_algorithm(self.base, self._algorithm)
+            except ShardvizError:
+                self._algorithm = None
+                self._questions[None] = self.base
+        return self._questions[self._algorithm]
+
+    def group_of(self, position: int) -> int:
+        """The number of the group that the device at a place of the mesh does it with, from 0."""
+        if self.base is None:
+            return 0
+        groups = self.base.layout.mesh.groups(self.base.operation.axes)
+        return next((number for number, group in enumerate(groups) if position in group), 0)
+
+    def next_algorithm(self, steps: int) -> None:
+        """Choose the algorithm so many further on among those that can do it. Raises `QuestionError`."""
+        from shardviz.collectives import schedules_for
+
+        if self.base is None:
+            return
+        names = [schedule.algorithm for schedule in schedules_for(self.base.schedule.pattern)]
+        now = self._algorithm or self.base.schedule.algorithm
+        place = names.index(now) if now in names else 0
+        self._algorithm = names[(place + steps) % len(names)]
+
+    def settled(self, draft: ProblemForm) -> ProblemForm | None:
+        """The draft with the chosen algorithm in its own collective, to which it then belongs; None where a
+        collective of the plan is played, or the draft has faults."""
+        own = draft.collective
+        if own is None or self._algorithm is None or self._resolved.faults:
+            return None
+        algorithm, self._algorithm = self._algorithm, None
+        kept = tuple(each for each in own.parameters if each[0] != "pieces")
+        return replace(draft, collective=replace(own, algorithm=algorithm, parameters=kept))
+
+    def place(self, placements: Iterable[DevicePlacement]) -> bool:
+        """Take the links of the first target on which the group's neighbours are linked; whether they are
+        others than before.
+
+        A target that has placed this mesh keeps it there while it compiles another program.
+        """
+        mesh = self._resolved.problem.mesh
+        kept = self._placements if mesh == self._mesh else []
+        known = {each.target: each for each in (*kept, *placements)}
+        self._mesh = mesh
+        self._placements = [known[each.name] for each in self._resolved.targets if each.name in known]
+        before, self._linked = self._linked, (self._placement, self._chip)
+        return self._linked != before
+
+    def forget(self) -> bool:
+        """Take the usual algorithm and links again; whether others had been chosen."""
+        had = self._algorithm is not None or self.topology is not None
+        self._algorithm = self.topology = None
+        return had
+
+    @property
+    def links(self) -> Links:
+        """The links of the group. Raises `QuestionError` where it is too large, or there is no collective."""
+        return links_of_chip(self._topology(self.topology), self._chip)
+
+    @property
+    def links_of(self) -> str:
+        """The target whose links they are; empty where they are assumed."""
+        return "" if self.topology is not None or self._placement is None else self._placement[0]
+
+    def next_links(self) -> None:
+        """Choose the next of the target's links, a torus, a ring, a line and a switch. Raises
+        `QuestionError`."""
+        kinds: dict[Topology, str | None] = {}
+        for kind in (None, *KINDS):
+            kinds.setdefault(self._topology(kind), kind)
+        ways = [*kinds.values()]
+        self.topology = ways[(ways.index(self.topology) + 1) % len(ways)] if self.topology in ways else None
+
+    def _topology(self, kind: str | None) -> Topology:
+        assert self.base is not None
+        if kind is None and self._placement is not None:
+            return self._placement[1]
+        return topology_for(kind, self.base.schedule.pattern.dims)
+
+    @property
+    def _chip(self) -> TpuChip | Gpu | None:
+        """The chip whose links they are: that of the target on which the group's neighbours are linked, or of
+        the first whose links join the whole mesh."""
+        from shardviz.stepping.collective_run import linked_chip
+
+        if self.base is None:
+            return None
+        if self._placement is None:
+            return linked_chip(self._resolved.targets, self.base.layout.mesh)
+        placed = next(each for each in self._resolved.targets if each.name == self._placement[0])
+        return None if placed.machines is None else placed.machines.chip
+
+    @property
+    def _placement(self) -> tuple[str, Topology] | None:
+        """The first target on which the group's neighbours are linked, and how."""
+        if self.base is None:
+            return None
+        mesh, axes = self.base.layout.mesh, self.base.operation.axes
+        for each in self._placements:
+            if len(each.placement.ids) != mesh.size:
+                continue
+            key = (id(each.placement), mesh, axes)
+            if key not in self._placed:
+                self._placed[key] = each.placement, placed_topology(each.placement, mesh, axes)
+            topology = self._placed[key][1]
+            if topology is not None:
+                return each.target, topology
+        return None
+
+    def next_step(self, steps: int) -> None:
+        """Choose the collective of the plan so many further on."""
+        numbers = self.collectives
+        if numbers:
+            place = numbers.index(self.step) if self.step in numbers else 0
+            self.step = numbers[(place + steps) % len(numbers)]
+
+    @property
+    def command_line(self) -> str:
+        """The command that shows the same; empty where nothing is shown."""
+        if self.base is None:
+            return ""
+        found = to_arguments(self._resolved.shown, "step" if self.is_own else "explain")
+        if not self.is_own:
+            found += ["--step", str(self.step)]
+        elif kind := self._kind:
+            found += ["--topology", kind]
+        if self._algorithm is not None:
+            if "--algorithm" in found:
+                place = found.index("--algorithm")
+                del found[place : place + 2]
+            found += ["--algorithm", self._algorithm]
+        return shlex.join(["shardviz", *found])
+
+    @property
+    def _kind(self) -> str:
+        """The command line's name of the links; empty for its usual ones and those without a name."""
+        assert self.base is not None
+        dims = self.base.schedule.pattern.dims
+        shown = self._topology(self.topology)
+        same = (kind for kind in (None, *KINDS) if topology_for(kind, dims) == shown)
+        return next(same, None) or ""
+
+
+def is_large(question: CollectiveQuestion) -> bool:
+    """True if working it out takes longer than a key press may."""
+    schedule = question.schedule
+    if not schedule.rounds:
+        return False
+    middle = schedule.round((schedule.rounds + 1) // 2)
+    return schedule.rounds * max(1, len(middle)) * middle.span > LARGE
+
+
+def worked_out(question: CollectiveQuestion, links: Links) -> PreparedRun | ShardvizError:
+    """A collective ready to be played, or why it cannot be."""
+    from shardviz.stepping.collective_run import prepare_run
+
+    try:
+        return prepare_run(question, links)
+    except ShardvizError as error:
+        return error
+
+
+def with_algorithm(question: CollectiveQuestion, algorithm: str | None) -> CollectiveQuestion:
+    """The same by another algorithm; None is the one that it has. Raises `QuestionError`."""
+    from shardviz.collectives import schedule_for
+
+    if algorithm is None or algorithm == question.schedule.algorithm:
+        return question
+    pattern = question.schedule.pattern
+    return replace(question, schedule=schedule_for(algorithm, pattern, None, question.operation.name))
+
+
+def _alike(one: CollectiveQuestion, other: CollectiveQuestion) -> bool:
+    return one.operation == other.operation and one.layout.array.name == other.layout.array.name
