@@ -67,20 +67,25 @@ APP = commands_of(
     ("show('layout')", "1", "Layout", "Which device holds what."),
     ("show('plan')", "2", "Plan", "The steps and their reasons."),
     ("show('step')", "3", "Step", "A collective, round by round."),
-    ("show('compiler')", "4", "Compiler", "What the compilers make of it."),
-    ("problem", "p", "Problem", "To the problem and back."),
-    ("examples", "x", "Examples", "Problems to begin with.", "examples"),
-    ("lessons", "L", "Lessons", "The course, and how far you are.", "lessons"),
-    ("undo", "u", "Undo", "Take the last edit back.", "undo"),
-    ("redo", "U ctrl+y", "Redo", "Do again what was undone."),
-    ("code", "c", "Code", "The JAX code that builds what is on screen.", "code"),
-    ("export", "e", "Export", "The screen as a picture, page, data or code.", "export"),
-    ("command_line", "y", "Command line", "The same as a command line, copied.", "copy"),
+    ("show('compiler')", "4", "Compiler", "The programs that the compilers make."),
+    ("problem", "p", "Problem", "Go to the problem, or back to the screen."),
+    ("examples", "x", "Examples", "Open an example.", "examples"),
+    ("lessons", "L", "Lessons", "The course and your progress.", "lessons"),
+    ("undo", "u", "Undo", "Undo the last edit.", "undo"),
+    ("redo", "U ctrl+y", "Redo", "Redo the edit that was undone."),
+    ("code", "c", "Code", "Show the JAX code that builds what is on screen.", "code"),
+    ("export", "e", "Export", "Save the screen as a picture, page, data or code.", "export"),
+    ("command_line", "y", "Command line", "Copy the command line that prints the same.", "copy"),
     ("cancel", "escape", "Cancel", "Stop asking the compilers.", "", "esc"),
-    ("restore", "", "Last session", "Open what was on screen when shardviz was last left."),
+    ("restore", "", "Last session", "Open what was on screen when shardviz was last closed."),
     ("next_theme", "t", "Theme", "Dark, light, for a projector, or the terminal's own."),
-    ("focus_next", "tab", "Next part", "To the next part, which the arrows scroll, or next field."),
-    ("suspend_process", "ctrl+z", "Suspend", "To the shell; `fg` comes back.", "", "ctrl+z"),
+    (
+        "focus_next",
+        "tab",
+        "Next part",
+        "Go to the next part, which the arrows then scroll, or to the next field.",
+    ),
+    ("suspend_process", "ctrl+z", "Suspend", "Go to the shell; `fg` comes back.", "", "ctrl+z"),
     ("command_palette", "ctrl+p", "Palette", "Find any command by name.", "", "ctrl+p"),
     ("quit", "q ctrl+q", "Quit", "Leave shardviz.", "quit"),
 )
@@ -88,9 +93,9 @@ APP = commands_of(
 TYPING = commands_of(
     "problem",
     ("keep", "enter up down", "Keep", "Keep the text.", "keep"),
-    ("leave", "escape ctrl+y", "Leave", "As it was.", "leave it as it was", "esc"),
+    ("leave", "escape ctrl+y", "Discard", "Discard the text.", "leave it as it was", "esc"),
 )
-"""What works while text is typed, when every other key is text."""
+"""The commands while text is typed, when every other key is text."""
 
 PROBLEM = commands_of(
     "problem",
@@ -125,11 +130,11 @@ PROBLEM = commands_of(
         "On the name of an array: its devices hold partial sums over the next free axis, {U_X}; then none.",
         "pending sum",
     ),
-    ("clear", "backspace", "Leave whole", "No axis splits the dimension.", "whole", "⌫"),
-    ("double", "plus equals_sign", "Double", "Twice the devices along an axis.", "size", "+-"),
-    ("halve", "minus", "Halve", "Half the devices along an axis.", "", "-"),
-    ("add_axis", "a", "Add an axis", "Another axis for the mesh, of 2 devices.", "axis"),
-    ("remove_axis", "d delete", "Remove the axis", "Take an axis out of the mesh.", "remove"),
+    ("clear", "backspace", "Leave whole", "Do not split the dimension.", "whole", "⌫"),
+    ("double", "plus equals_sign", "Double", "Double the devices along an axis.", "size", "+-"),
+    ("halve", "minus", "Halve", "Halve the devices along an axis.", "", "-"),
+    ("add_axis", "a", "Add an axis", "Add an axis of 2 devices to the mesh.", "axis"),
+    ("remove_axis", "d delete", "Remove the axis", "Remove an axis from the mesh.", "remove"),
     (
         "move_axis(-1)",
         "less_than_sign",
@@ -146,10 +151,10 @@ PROBLEM = commands_of(
         "",
         ">",
     ),
-    ("move('up')", "up", "Up", "To the field above.", "", "↑"),
-    ("move('down')", "down", "Down", "To the field below.", "", "↓"),
-    ("move('left')", "left", "Left", "To the cell before.", "", "←"),
-    ("move('right')", "right", "Right", "To the cell after.", "", "→"),
+    ("move('up')", "up", "Up", "Go to the field above.", "", "↑"),
+    ("move('down')", "down", "Down", "Go to the field below.", "", "↓"),
+    ("move('left')", "left", "Left", "Go to the cell before.", "", "←"),
+    ("move('right')", "right", "Right", "Go to the cell after.", "", "→"),
 )
 
 LAYOUT = commands_of(
@@ -162,16 +167,16 @@ LAYOUT = commands_of(
         "The arrays as each device multiplies them: gathered operands, partial sums; or as given and wanted.",
         "einsum",
     ),
-    ("next_array(1)", "n", "Next array", "To the next array.", "array"),
-    ("next_array(-1)", "N", "Previous array", "To the array before."),
+    ("next_array(1)", "n", "Next array", "Go to the next array.", "array"),
+    ("next_array(-1)", "N", "Previous array", "Go to the array before."),
     ("move(-1, 0)", "left", "Left", "One cell to the left, or to the array there.", "", "←"),
     ("move(1, 0)", "right", "Right", "One cell to the right, or to the array there.", "", "→"),
     ("move(0, -1)", "up", "Up", "One cell up, or to the array above.", "", "↑"),
     ("move(0, 1)", "down", "Down", "One cell down, or to the array below.", "", "↓"),
-    ("row_end(-1)", "home", "First cell", "To the first cell of the row."),
-    ("row_end(1)", "end", "Last cell", "To the last cell of the row."),
-    ("page(-1)", "pageup", "Page up", "As many lines up as are seen."),
-    ("page(1)", "pagedown", "Page down", "As many lines down as are seen."),
+    ("row_end(-1)", "home", "First cell", "Go to the first cell of the row."),
+    ("row_end(1)", "end", "Last cell", "Go to the last cell of the row."),
+    ("page(-1)", "pageup", "Page up", "Go up by the lines that are visible."),
+    ("page(1)", "pagedown", "Page down", "Go down by the lines that are visible."),
 )
 
 PLAN = commands_of(
@@ -202,14 +207,14 @@ STEP = commands_of(
     ("ask_now", "r", "Ask now", "Recompile for all targets, and verify with JAX again."),
     ("group(1)", "g", "Next group", "Show the next of the groups that do this together."),
     ("group(-1)", "G", "Group before", "Show the group before."),
-    ("pan(1)", "greater_than_sign shift+right", "Right", "What is to the right.", "", ">"),
-    ("pan(-1)", "less_than_sign shift+left", "Left", "What is to the left.", "", "<"),
+    ("pan(1)", "greater_than_sign shift+right", "Right", "Scroll to the right.", "", ">"),
+    ("pan(-1)", "less_than_sign shift+left", "Left", "Scroll to the left.", "", "<"),
 )
 
 FORM = commands_of(
     "step",
-    ("play_it", "enter", "Play it", "Play what stands in the form.", "play it", "enter"),
-    ("leave", "escape", "Back", "Back to what was played before.", "back", "esc"),
+    ("play_it", "enter", "Play it", "Play the collective in the form.", "play it", "enter"),
+    ("leave", "escape", "Back", "Go back to the collective that was played before.", "back", "esc"),
     ("next_choice", "space", "Next", "The next operation or algorithm.", "next", "space"),
     ("focus", "down", "Fields", "From field to field.", "fields", "↑↓"),
 )
@@ -228,42 +233,61 @@ COMPILER = commands_of(
         "←→",
     ),
     ("later", "right", "Later pass", "One stage on, up to the program.", "", "→"),
-    ("diff", "d", "Diff", "What the stage changed in the program's text, or not."),
-    ("next_collective", "j", "Next collective", "To the next collective.", "next"),
-    ("previous_collective", "k", "Previous collective", "To the collective before."),
+    ("diff", "d", "Diff", "Show or hide the changes that the stage made to the program's text."),
+    ("next_collective", "j", "Next collective", "Go to the next collective.", "next"),
+    ("previous_collective", "k", "Previous collective", "Go to the collective before."),
     ("search", "slash", "Search", "Find text in the program, while you type.", "search", "/"),
     ("fold", "f", "All of the text", "The text as the compiler wrote it, or folded."),
     ("table", "w", "Side by side", "All targets in one table, with reasons, or one.", "table"),
     ("ask", "r", "Ask now", "Recompile for this target, also where it was cancelled."),
-    ("move(-1)", "up", "Line up", "To the line above.", "", "↑"),
-    ("move(1)", "down", "Line down", "To the line below.", "", "↓"),
+    ("move(-1)", "up", "Line up", "Go to the line above.", "", "↑"),
+    ("move(1)", "down", "Line down", "Go to the line below.", "", "↓"),
     ("page(-1)", "pageup", "Page up", "A page up."),
     ("page(1)", "pagedown", "Page down", "A page down."),
-    ("first_line", "home", "First line", "To the first line."),
-    ("last_line", "end", "Last line", "To the last line."),
+    ("first_line", "home", "First line", "Go to the first line."),
+    ("last_line", "end", "Last line", "Go to the last line."),
     ("sideways(-1)", "less_than_sign", "To the left", "Scroll long lines to the left.", "", "<"),
     ("sideways(1)", "greater_than_sign", "To the right", "Scroll long lines to the right.", "", ">"),
 )
 
 SEARCHING = commands_of(
     "compiler",
-    ("next(1)", "enter down", "Next match", "To the next line that has it.", "next"),
-    ("next(-1)", "up shift+enter", "Match before", "To the match before.", "previous", "↑"),
-    ("leave", "escape", "Close", "End the search where it is.", "close", "esc"),
+    ("next(1)", "enter down", "Next match", "Go to the next match.", "next"),
+    ("next(-1)", "up shift+enter", "Match before", "Go to the match before.", "previous", "↑"),
+    ("leave", "escape", "Close", "End the search and stay here.", "close", "esc"),
 )
-"""What works while text is searched, when every other key is text."""
+"""The commands while text is searched, when every other key is text."""
 
 LESSON = commands_of(
     "lesson",
-    ("lesson('answer')", "enter", "Answer", "Predict what the cursor is on, and see the answer.", "answer"),
-    ("lesson('down')", "down", "Choose", "To the next choice; “I don't know” is the last.", "choose", "↑↓"),
-    ("lesson('up')", "up", "Choose", "To the choice before.", "", "↑"),
-    ("lesson('reveal')", "space", "Reveal", "The answer, where the lesson is shown to a class.", "reveal"),
-    ("lesson('next')", "n", "Next", "On to what comes next; after the code, to the next lesson.", "next"),
-    ("lesson('hint')", "h", "Hint", "The next hint; after the last, the goal alone.", "hint"),
-    ("lesson('reset')", "R", "Reset", "The sandbox as it was in the beginning; undo takes it back.", "reset"),
-    ("lesson('back')", "B", "Back", "To what came before.", "back"),
-    ("lesson('leave')", "Q", "Leave the lesson", "Back to the problem of your own, as it was.", "leave"),
+    (
+        "lesson('answer')",
+        "enter",
+        "Answer",
+        "Predict the choice under the cursor, and see the answer.",
+        "answer",
+    ),
+    (
+        "lesson('down')",
+        "down",
+        "Choose",
+        "Go to the next choice; the last is “I don't know”.",
+        "choose",
+        "↑↓",
+    ),
+    ("lesson('up')", "up", "Choose", "Go to the choice before.", "", "↑"),
+    (
+        "lesson('reveal')",
+        "space",
+        "Reveal",
+        "Show the answer, where the lesson is presented to a class.",
+        "reveal",
+    ),
+    ("lesson('next')", "n", "Next", "Go to the next stage; after the code, to the next lesson.", "next"),
+    ("lesson('hint')", "h", "Hint", "Show the next hint; after the last, the goal alone.", "hint"),
+    ("lesson('reset')", "R", "Reset", "Reset the sandbox; undo restores it.", "reset"),
+    ("lesson('back')", "B", "Back", "Go to the stage before.", "back"),
+    ("lesson('leave')", "Q", "Leave the lesson", "Go back to your own problem, as it was.", "leave"),
 )
 """In the order of the footer, which shows those that do something now."""
 
@@ -278,7 +302,7 @@ AREAS = {
     "compiler": "4 Compiler",
     "lesson": "Lesson",
 }
-"""What the parts of the application are called."""
+"""The names of the parts of the application."""
 
 
 def key_table() -> str:
