@@ -44,7 +44,7 @@ PURE = (
     "shardviz.stepping.question",
     "shardviz.compiler",
     "shardviz.drafts.resolve",
-    "shardviz.drafts.mesh_edits",
+    "shardviz.drafts.axis_edits",
     "shardviz.drafts.command_line",
     "shardviz.drafts.state_file",
     "shardviz.testing",

@@ -61,8 +61,8 @@ EXAMPLES = (
         flag_value=RANKED,
         type=click.UNPROCESSED,
         metavar="[SPECS]",
-        help=f"{SPECS.help} Without a value, or left out, all ways are ranked; with ? for an operand, "
-        "all of that one.",
+        help=f"{SPECS.help} Without a value, or without --specs, all ways are ranked; "
+        "with ? for an operand, all ways for that one.",
     )
 )
 @click.option(

@@ -30,7 +30,7 @@ from shardviz.lessons.lesson import Lesson
 from shardviz.notation import parse_layout, parse_mesh
 from shardviz.planner import Plan, Problem, plan
 from shardviz.planner.plan import LOCAL_OPS
-from shardviz.render.exports.subject import JaxProgram, Subject, title_of
+from shardviz.render.exports import JaxProgram, Subject, title_of
 from shardviz.render.exports.writing import target_path, write_file
 from shardviz.stepping.plan_step import question_of_step
 from shardviz.stepping.question import CollectiveQuestion, question_from_options
@@ -71,8 +71,8 @@ EXAMPLES = (
     "--as",
     "part",
     type=click.Choice(["problem", "plan", "rounds", "start"]),
-    help="Of an einsum jit's program of the problem, the plan by hand, or its collective's rounds; of a "
-    "lesson also its start.",
+    help="The part to export. Of an einsum: jit's program of the problem, the plan by hand, or its "
+    "collective's rounds; of a lesson also its start.",
 )
 @click.option(
     "--from",
@@ -80,7 +80,7 @@ EXAMPLES = (
     metavar="STRING",
     help="A share string, in place of a command: a problem, or a lesson as it stands.",
 )
-@click.option("-o", "--output", metavar="FILE", help="The file to write; standard output if none, or -.")
+@click.option("-o", "--output", metavar="FILE", help="The file to write; default: standard output, as for -.")
 @click.option("--force", is_flag=True, help="Write over a file that exists.")
 @click.pass_context
 def command(
@@ -94,8 +94,8 @@ def command(
 ) -> int:
     """Write what a COMMAND shows in a FORMAT that needs no shardviz: python, notebook, svg, html or cast.
 
-    COMMAND is explain, step, layout or lesson with its words and options, as you would type it. Of a lesson
-    it is the lesson's own program, else what its solution shows; --as start does not give that away.
+    COMMAND is explain, step, layout or lesson with its words and options, as you would type it. A lesson
+    gives its own program, or else its solution; --as start does not give the solution away.
     """
     output = None if output == "-" else output
     if force and output is None:

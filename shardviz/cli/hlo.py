@@ -41,18 +41,19 @@ EXAMPLES = (
 @click.command(cls=ExampleCommand, examples=EXAMPLES)
 @click.argument("file")
 @click.option(
-    "--mesh", metavar="NAME=SIZE,…", help="Axes of the mesh; found in the program's groups where not given."
+    "--mesh", metavar="NAME=SIZE,…", help="Axes of the mesh; default: inferred from the program's groups."
 )
 @click.option("--device-order", metavar="ID,…", help="Device ids in the mesh's order, to show groups with.")
-@click.option("--picture", is_flag=True, help="Show the program in its order instead.")
+@click.option("--picture", is_flag=True, help="Show the program line by line instead.")
 @options.output
 def command(
     file: str, mesh: str | None, device_order: str | None, picture: bool, output: CommandOutput
 ) -> ExitCode:
-    """Show which collectives the program in FILE has: how many, how large, along which axes, from which line.
+    """List the collectives of the program in FILE: how many, how large, along which axes, from which line.
 
     FILE holds HLO, StableHLO or Shardy text, as compiled.as_text() or XLA's dumps have it; - reads standard
-    input, and gzip is unpacked. Counts go through loops. What cannot be read is told, and makes it exit 2.
+    input, and gzip is unpacked. Counts include loops. Text that cannot be read is reported, and then the exit
+    code is 2.
     """
     if picture and output.as_json:
         raise QuestionError("--picture and --json cannot be combined", "leave out one of them")

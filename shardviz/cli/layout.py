@@ -29,16 +29,16 @@ EXAMPLES = (
     "--style",
     type=click.Choice(["shardviz", "jax"]),
     default="shardviz",
-    help="jax: what JAX itself prints.",
+    help="jax: the picture that JAX itself prints.",
 )
 @click.option(
     "--device-kind",
     type=click.Choice(["CPU", "GPU", "TPU"], case_sensitive=False),
     default="CPU",
     show_default=True,
-    help="With --style jax: what stands before the numbers.",
+    help="With --style jax: the word before the device numbers.",
 )
-@click.option("--devices", is_flag=True, help="List every device with its slices, too.")
+@click.option("--devices", is_flag=True, help="Also list every device with its slices.")
 @options.output
 @click.pass_context
 def command(

@@ -16,7 +16,7 @@ from shardviz.lessons.course import course, faults, find
 from shardviz.lessons.progress import CourseProgress, load
 
 EXAMPLES = (
-    ("The course, and how far you are", "shardviz lesson"),
+    ("The course, and your progress", "shardviz lesson"),
     ("The fourth lesson, where it was left", "shardviz lesson 4"),
     ("The same lesson before a class: answers wait for space", "shardviz lesson 4 --present"),
     ("Check a lesson that you write", "shardviz lesson --check my-lesson.toml"),
@@ -35,7 +35,7 @@ MODES = ("list", "check", "reset", "present")
     is_flag=True,
     help="Check lessons, all of them without LESSON. This runs the programs in their files.",
 )
-@click.option("--reset", is_flag=True, help="Forget how far you are, in all lessons without LESSON.")
+@click.option("--reset", is_flag=True, help="Forget your progress, in all lessons without LESSON.")
 @click.option("--yes", is_flag=True, help="With --reset: do not ask.")
 @options.output
 def command(
@@ -95,7 +95,7 @@ def _open_lesson(text: str, present: bool, output: CommandOutput) -> int:
         print_json(LESSON.document(lesson=lesson))
         return ExitCode.FINE
     if reason := no_terminal():
-        from shardviz.render.lessons.course import lesson_page
+        from shardviz.render.lesson_view import lesson_page
 
         print_note(reason)
         output.show(lesson_page(lesson, output.width))
@@ -116,7 +116,7 @@ def _list_lessons(output: CommandOutput) -> int:
 
         print_json(LESSONS.document(lessons=entries))
     else:
-        from shardviz.render.lessons.course import course_page
+        from shardviz.render.lesson_view import course_page
 
         output.show(course_page(entries, output.width))
     return ExitCode.FINE

@@ -11,15 +11,14 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 
 import click
 
 from shardviz.cli import lesson_runner as script
-from shardviz.cli.output import print_note, working
+from shardviz.cli.output import print_json, print_note, working
 from shardviz.cli.process import ExitCode, on_signal
 from shardviz.collectives import Frames
 from shardviz.compiler import TARGETS, TargetResult, Worker
@@ -36,7 +35,7 @@ from shardviz.lessons.jax_questions import (
 )
 from shardviz.lessons.lesson import Lesson
 from shardviz.lessons.lesson_file import LessonError, quote_name
-from shardviz.render.lessons.guide import fits
+from shardviz.render.lesson_view import fits
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 from shardviz.stepping.verdict import ask_jax, compare_with_jax
 
@@ -95,9 +94,9 @@ class Checked:
         if self.complaints:
             return [": ".join(filter(None, (file, each.key, each.reason))) for each in self.complaints]
         keys = self.asked_of_jax
-        said = [f"JAX agrees {_times(len(keys) - keys.count('program'))}"] if keys != ["program"] else []
+        agrees = [f"JAX agrees {_times(len(keys) - keys.count('program'))}"] if keys != ["program"] else []
         ran = ["its program runs"] * keys.count("program")
-        return [f"{file}: {', '.join(['right', *said * bool(keys), *ran])}"]
+        return [f"{file}: {', '.join(['right', *agrees * bool(keys), *ran])}"]
 
     @property
     def asked_of_jax(self) -> list[str]:
@@ -110,7 +109,7 @@ def check_lessons(texts: Sequence[str], as_json: bool) -> int:
 
     Raises `LessonError` for a name or a number that no lesson has.
     """
-    with LessonVerifier() as verifier:
+    with closing(LessonVerifier()) as verifier:
         with working("checking"):
             checked = [Checked.begin(text) for text in texts or _numbers()]
         with working("loading JAX"):
@@ -127,7 +126,6 @@ def check_lessons(texts: Sequence[str], as_json: bool) -> int:
                 click.echo("\n".join(each.lines))
     wrong = [each for each in checked if each.complaints]
     if as_json:
-        from shardviz.cli.output import print_json
         from shardviz.documents.course import LESSON_CHECK
 
         print_json(LESSON_CHECK.document(lessons=checked, note=silence))
@@ -152,8 +150,7 @@ def _times(count: int) -> str:
 
 
 class LessonVerifier:
-    """JAX, which computes the answers of lessons too and runs their programs. Leaving the context ends its
-    processes."""
+    """JAX, which computes the answers of lessons too and runs their programs; `close` ends its processes."""
 
     def __init__(self) -> None:
         self._worker = Worker(TIME_LIMIT_S)
@@ -162,12 +159,7 @@ class LessonVerifier:
         on_signal(self._programs.kill)
         self._first = self._worker.layout(_ANY, Mesh(("X",), (2,)))
 
-    def __enter__(self) -> LessonVerifier:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
         self._programs.close()
         self._worker.close()
 
@@ -236,8 +228,7 @@ LAST_BYTES = 32_768
 
 
 class Programs:
-    """Programs that run now, one after the other. Leaving the context ends the one that does, and removes
-    what they wrote."""
+    """Programs that run one after the other; `close` ends the one that runs, and removes what they wrote."""
 
     def __init__(self, environment: Mapping[str, str], time_limit: float = TIME_LIMIT_S) -> None:
         self._environment = environment
@@ -246,14 +237,6 @@ class Programs:
         self._pool = ThreadPoolExecutor(1)
         self._runner: subprocess.Popen[str] | None = None
         self._is_over = False
-
-    def __enter__(self) -> Programs:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def start(self, program: str) -> Future[str]:
         """Run a program after those before it; the result is why it failed, empty where it did not."""

@@ -120,11 +120,11 @@ timeout = click.option(
     help="Time limit of each target; inf for none.",
 )
 links = _all(
-    click.option("--latency", metavar="TIME", help="Of one hop of a collective; 1us if none."),
+    click.option("--latency", metavar="TIME", help="Latency of one hop of a collective; default: 1us."),
     click.option(
         "--bandwidth",
         metavar="RATE",
-        help="Of one link, one way; the target's, or a TPU v5e's 45GB/s, if none.",
+        help="Bandwidth of one link, one way; default: the target's, or a TPU v5e's 45GB/s.",
     ),
 )
 """The links that a collective runs over."""
@@ -134,9 +134,9 @@ rounds = _all(
     ),
     click.option("--play", is_flag=True, help="Play the rounds in place; any key stops."),
     click.option(
-        "--speed", type=Positive("speed"), metavar="N", help="With --play: rounds a second; 1 if none."
+        "--speed", type=Positive("speed"), metavar="N", help="With --play: rounds a second; default: 1."
     ),
-    click.option("--compare", is_flag=True, help="Tabulate every algorithm instead."),
+    click.option("--compare", is_flag=True, help="Show a table of all algorithms instead."),
 )
 """The part of a collective that is shown, and how."""
 

@@ -26,7 +26,11 @@ EXAMPLES = (
 @click.command(cls=ExampleCommand, examples=EXAMPLES)
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address or name to listen at.")
 @click.option(
-    "--port", type=options.Count(0, 65535), default=8000, show_default=True, help="0 is any free one."
+    "--port",
+    type=options.Count(0, 65535),
+    default=8000,
+    show_default=True,
+    help="The port to listen at; 0 for any free one.",
 )
 @click.option(
     "--sessions",
@@ -40,8 +44,8 @@ EXAMPLES = (
 def command(host: str, port: int, sessions: int, lesson: str | None, shared: str | None) -> int:
     """Serve the application to browsers, on this machine unless told otherwise.
 
-    Visitors have the whole application but files, and of the compilers Shardy and XLA for simulated
-    devices. A session ends with its page, or after 60 minutes without a key.
+    Visitors can use the whole application except files, and of the compilers Shardy and XLA for
+    simulated devices. A session ends with its page, or after 60 minutes without a key.
     """
     _check_installed()
     words = [_beginning(lesson, shared)]

@@ -68,13 +68,13 @@ def _parameters(command: Callable[..., int]) -> Callable[..., int]:
 @_parameters
 @options.rounds
 @click.option(
-    "--topology", metavar="NAME", help="Links: ring, line, torus, switch, 4x4; a ring or a torus if none."
+    "--topology", metavar="NAME", help="Links: ring, line, torus, switch, 4x4; default: a ring or a torus."
 )
 @options.links
 @click.option(
     "--on",
     type=click.Choice(["cpu", "real", "none"]),
-    help="Devices on which JAX verifies: cpu, real or none; cpu if not given.",
+    help="Devices on which JAX verifies: cpu, real or none; default: cpu.",
 )
 @options.timeout
 @options.output

@@ -18,7 +18,7 @@ EXAMPLES = (
 @click.command(cls=ExampleCommand, examples=EXAMPLES)
 @options.output
 def command(output: CommandOutput) -> None:
-    """List what --target takes: JAX alone, TPUs and GPUs that need not be here, and what each needs."""
+    """List the values of --target, and what each needs: JAX alone; TPUs and GPUs, which need not be here."""
     groups = target_groups()
     if output.as_json:
         from shardviz.documents.plans import TARGETS

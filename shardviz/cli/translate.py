@@ -33,14 +33,17 @@ EXAMPLES = (
 @click.command(cls=ExampleCommand, examples=EXAMPLES)
 @click.argument("text")
 @click.option("--to", metavar="NOTATION", help="Print that notation alone, such as book or gspmd.")
-@click.option("--from", "origin", metavar="NOTATION", help="How to read TEXT, where it could be several.")
+@click.option("--from", "origin", metavar="NOTATION", help="The notation of TEXT, where several fit.")
 @click.option(
     "--mesh",
     metavar="NAME=SIZE,…",
-    help=f"Axes of the mesh; if none, TEXT's own, or {ProblemForm.mesh} where that has TEXT's axes.",
+    help=f"Axes of the mesh; default: TEXT's own, or {ProblemForm.mesh} if that has TEXT's axes.",
 )
 @click.option(
-    "--rank", type=options.Count(0), metavar="N", help="How many dimensions TEXT has, as for '{replicated}'."
+    "--rank",
+    type=options.Count(0),
+    metavar="N",
+    help="The number of dimensions, where TEXT does not say it, as in '{replicated}'.",
 )
 @options.output
 def command(
@@ -53,7 +56,7 @@ def command(
 ) -> None:
     """Translate a sharding from any notation into one other, or into all of them.
 
-    Of a product or of the specs of an einsum, every array is translated.
+    In a product, or in the specs of an einsum, every array is translated.
     """
     notation = find_notation(origin) if origin else detect(spec_alone(text))
     readings, context = _read(text, notation, mesh, rank)

@@ -25,8 +25,8 @@ EXAMPLES = (
         "shardviz tui 'bd,df->bf' --specs 'XY,Y_->X_' --target cpu,v5e:2x4",
     ),
     ("In the scaling book's notation, on its plan", "shardviz tui 'A[I_X, J_Y] * B[J_Y, K]' --screen plan"),
-    ("Where the last session was left", "shardviz tui --last"),
-    ("What somebody has sent (y makes such a string)", "shardviz tui --from shardviz1-Fb_FN6uuBQA"),
+    ("The last session, continued", "shardviz tui --last"),
+    ("A problem that somebody has sent (y makes such a string)", "shardviz tui --from shardviz1-Fb_FN6uuBQA"),
 )
 
 
@@ -36,9 +36,9 @@ EXAMPLES = (
 @click.option(
     "--screen", type=click.Choice(SCREENS), default="layout", show_default=True, help="The first screen."
 )
-@click.option("--last", is_flag=True, help="Go on where the last session was left.")
-@click.option("--from", "shared", metavar="STRING", help="Open what STRING says: a shared problem or lesson.")
-@click.option("--json", "as_json", is_flag=True, help="With --from: print what STRING says.")
+@click.option("--last", is_flag=True, help="Continue the last session.")
+@click.option("--from", "shared", metavar="STRING", help="Open a shared problem or lesson.")
+@click.option("--json", "as_json", is_flag=True, help="With --from: print the problem or lesson as JSON.")
 @click.pass_context
 def command(
     ctx: click.Context,

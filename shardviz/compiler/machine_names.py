@@ -34,8 +34,6 @@ _COUNTED = re.compile(
 """A chip and how many, either first; between a name that ends in a digit and a number stands something."""
 _NAMED = re.compile(rf"(?<![a-wyz0-9]){_CHIP}(?![a-z])(?:[^0-9]?(?P<sizes>[0-9]{{1,3}}(?:x[0-9]{{1,3}})+))?")
 """A chip anywhere in a name, and sizes behind it."""
-CORES_IN_TYPES = {"v2": 2, "v3": 2, "v4": 2, "v5p": 2, "tpu7x": 2, "v5e": 1, "v6e": 1}
-"""What an accelerator type counts for a chip."""
 
 _LIKELY = re.compile(
     r"(?:tpu[-_ ]?)?v?[0-9]{1,2}[a-z]{0,7}|tpu\w{0,6}|(?:gb|[abhlv])[0-9]{2,3}s?|gpus?|cuda|nvidia", re.ASCII
@@ -97,8 +95,8 @@ def _counted(counted: re.Match[str], match: re.Match[str]) -> Machines:
     chip = TPUS[known]
     if group == "before":
         return _slices(chip, count, 1, match)
-    if CORES_IN_TYPES[known] == 1 or counted["by"].strip() == "-":
-        return _slices(chip, count, CORES_IN_TYPES[known], match)
+    if chip.cores == 1 or counted["by"].strip() == "-":
+        return _slices(chip, count, chip.cores, match)
     whole = _slices(chip, count, 1, match)
     hint = f"did you mean {whole.name} for {plural(count, 'chip')}, or {known}-{count}, which counts cores?"
     raise Fault(f"{quote(match['chip'], 30)} may count chips or cores", *match.span("chip"), hint)

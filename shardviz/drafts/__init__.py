@@ -4,16 +4,14 @@ form          the fields, each declared once for every surface; their errors; un
 parsing       a form read once, field by field
 resolve       the problem that a form states with its plan, or the errors of its fields
 enter         text into any field, in any notation
-mesh_edits    axes of the mesh, and the specs that follow them
-spec_edits    axes on the dimensions of an array
+axis_edits    axes of the mesh and the specs that follow; axes on the dimensions of an array
 retain_fields the specs and sizes that stay when the einsum changes
 command_line  a form as a command line; command lines, options and tables of them as a form
 spans         specs and products as text, the names of mesh axes apart
 summary       the problem on one line
 wording       errors as the application words them
-document      a form as a JSON object
-share         a form as a string that fits a chat message
-state_file    a JSON file in the platform's state directory
-saved         the last session in such a file
+share         a form as a JSON object, and as a string that fits a chat message
+strict_table  a dictionary from outside, read key by key
+state_file    a JSON file in the platform's state directory; the last session in one
 examples      problems to begin with
 """

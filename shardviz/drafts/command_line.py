@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
+from shardviz.drafts.axis_edits import enter_device_order, enter_mesh
 from shardviz.drafts.form import (
     COLLECTIVE_FIELDS,
     FLAG,
@@ -20,11 +21,11 @@ from shardviz.drafts.form import (
     one_line,
     parameter_names,
 )
-from shardviz.drafts.mesh_edits import enter_device_order, enter_mesh
 from shardviz.drafts.parsing import Einsums, parsed, spec_texts
 from shardviz.drafts.retain_fields import enter_einsum, sizes_text
 from shardviz.drafts.spans import split_product
 from shardviz.errors import QuestionError, plural, quote
+from shardviz.sharding import PartitionSpec
 
 if TYPE_CHECKING:
     import click
@@ -309,8 +310,6 @@ def _on_mesh(form: ProblemForm, mesh: str) -> ProblemForm:
 
 
 def _unsplit(form: ProblemForm) -> ProblemForm:
-    from shardviz.sharding import PartitionSpec
-
     specs = parsed(form).specs
     whole = [PartitionSpec.replicated(s.rank) if isinstance(s, PartitionSpec) else s for s in specs]
     return replace(form, specs=spec_texts(whole))

@@ -9,17 +9,17 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from shardviz.drafts.axis_edits import enter_device_order, enter_mesh, replace_mesh
 from shardviz.drafts.command_line import form_from_line, looks_like_command, with_collective_from_line
 from shardviz.drafts.form import OPEN, PROBLEM_FIELDS, CollectiveFields, ProblemForm, one_line
-from shardviz.drafts.mesh_edits import enter_device_order, enter_mesh, replace_mesh
 from shardviz.drafts.parsing import check_array, parsed, reader_errors, spec_texts
 from shardviz.drafts.retain_fields import enter_einsum, enter_sizes, sizes_text
 from shardviz.errors import ShardvizError
+from shardviz.sharding import Mesh, PartitionSpec, canonical_dtype
 
 if TYPE_CHECKING:
     from shardviz.drafts.parsing import Einsums
     from shardviz.notation import Reading
-    from shardviz.sharding import Mesh, PartitionSpec
 
 
 def enter(form: ProblemForm, field: str, text: str) -> ProblemForm:
@@ -55,8 +55,6 @@ def _typed(form: ProblemForm, field: str, text: str) -> ProblemForm:
 
 
 def _enter_dtype(form: ProblemForm, text: str) -> ProblemForm:
-    from shardviz.sharding import canonical_dtype
-
     try:
         return replace(form, dtype=canonical_dtype(text.strip()))
     except ShardvizError:

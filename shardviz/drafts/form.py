@@ -71,7 +71,7 @@ class CollectiveFields:
         "axis",
         flag="--axis",
         metavar="NAME,…",
-        help="Mesh axes, the major one first; all of them if none.",
+        help="Mesh axes, the major one first; default: all of them.",
         hint="all axes of the mesh",
         lead="along ",
     )
@@ -80,7 +80,7 @@ class CollectiveFields:
         "data",
         flag="--data",
         metavar="N,…",
-        help="The whole array's numbers in rows; 0, 1, 2, … if none.",
+        help="The whole array's numbers in rows; default: 0, 1, 2, and so on.",
         hint="0, 1, 2, …",
     )
     shape: str = _text(
@@ -88,7 +88,7 @@ class CollectiveFields:
         "shape",
         flag="--shape",
         metavar="NxN",
-        help="The whole array's shape; one dimension if none.",
+        help="The whole array's shape; default: one dimension.",
         hint="one dimension",
         lead="shape ",
     )
@@ -96,7 +96,7 @@ class CollectiveFields:
         "",
         "spec",
         flag="--spec",
-        help="How it is split, in any notation; dimension 0 over all axes if none.",
+        help="How it is split, in any notation; default: dimension 0 over all axes.",
         hint="dimension 0 over all axes",
         lead="split ",
     )
@@ -104,7 +104,7 @@ class CollectiveFields:
         "",
         "dtype",
         flag="--dtype",
-        help="Element type; s32 for whole numbers, f32 for others if none.",
+        help="Element type; default: s32 for whole numbers, f32 for others.",
         hint="s32, or f32 for fractions",
     )
     algorithm: str = _text(
@@ -148,7 +148,7 @@ class ProblemForm:
         "sizes",
         flag="--sizes",
         metavar="DIM=N,…",
-        help="Sizes of dimensions: b=8,d=2k,f=4Ki; without: 1024, 2048, 8192, then 128.",
+        help="Sizes of dimensions: b=8,d=2k,f=4Ki; default: 1024, 2048, 8192, then 128.",
         hint="b=8,d=2048, or 8x2048,2048x8192; empty for the defaults",
         group=1,
     )
@@ -176,7 +176,7 @@ class ProblemForm:
         "order",
         flag="--device-order",
         metavar="ID,…",
-        help="Device ids in the mesh's order, or row-major; if none, as jax.make_mesh has it.",
+        help="Device ids in the mesh's order, or row-major; default: as jax.make_mesh has it.",
         hint="0,2,1,3, or row-major; empty for JAX's own",
         empty="JAX's own",
         lead="order ",

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, ParamSpec, TypeAlias, TypeVar
 
 from shardviz.drafts.form import OPEN, ArrayRow, ProblemForm
 from shardviz.errors import QuestionError, ShardvizError
+from shardviz.sharding import Mesh, PartitionSpec
 
 if TYPE_CHECKING:
     from shardviz.notation import Einsum, Product, Reading
     from shardviz.planner.problem import Names
-    from shardviz.sharding import Mesh, PartitionSpec
-
 Spec: TypeAlias = "PartitionSpec | str | None"
 """A row's spec, None where it is open, its text where that cannot be read."""
 P = ParamSpec("P")

@@ -17,11 +17,11 @@ from shardviz.drafts.form import (
 )
 from shardviz.drafts.parsing import Einsums, parsed, reader_errors
 from shardviz.errors import QuestionError, ShardvizError, plural, quote
+from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, canonical_dtype
 
 if TYPE_CHECKING:
     from shardviz.compiler import Target
     from shardviz.planner import Contraction, Plan, Planner, Problem
-    from shardviz.sharding import Mesh, PartitionSpec
     from shardviz.stepping.question import CollectiveQuestion
 
 MAX_PARTS = 32
@@ -168,7 +168,6 @@ class _Resolver:
         """The problem and its plan."""
         from shardviz.planner import Problem
         from shardviz.planner.problem import dimension_sizes
-        from shardviz.sharding import canonical_dtype
 
         draft = self.draft
         dtype = ""
@@ -236,7 +235,6 @@ class _Resolver:
         else of the spec."""
         from shardviz.planner import Contraction
         from shardviz.planner.problem import uneven_dims
-        from shardviz.sharding import ShardedArray
 
         arrays = []
         for number, (row, spec) in enumerate(zip(einsums.rows, specs, strict=True)):
@@ -332,7 +330,6 @@ def collective_question(collective: CollectiveFields, mesh: Mesh) -> CollectiveQ
 def _check_parts(collective: CollectiveFields, mesh: Mesh) -> None:
     """Raise for a part that is wrong whatever the others are."""
     from shardviz.notation import parse_axes, parse_numbers, parse_shape
-    from shardviz.sharding import canonical_dtype
 
     if collective.axis:
         _of("axis", parse_axes, collective.axis, mesh)

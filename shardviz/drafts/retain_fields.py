@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from shardviz.drafts.form import ArrayRow, ProblemForm
 from shardviz.drafts.parsing import (
@@ -17,9 +16,7 @@ from shardviz.drafts.parsing import (
 )
 from shardviz.drafts.spans import product_text
 from shardviz.errors import ShardvizError
-
-if TYPE_CHECKING:
-    from shardviz.sharding import PartitionSpec
+from shardviz.sharding import PartitionSpec
 
 
 def enter_einsum(form: ProblemForm, text: str) -> ProblemForm:
@@ -176,8 +173,6 @@ def _keys(rows: Sequence[ArrayRow]) -> list[tuple[str, int]]:
 
 
 def _new(row: ArrayRow) -> PartitionSpec | None:
-    from shardviz.sharding import PartitionSpec
-
     return PartitionSpec.replicated(len(row.dims)) if row.role == "operand" else None
 
 
@@ -188,8 +183,6 @@ def _same_rank(spec: Spec, row: ArrayRow) -> Spec:
 def _refitted(row: ArrayRow, old_row: ArrayRow, spec: Spec) -> Spec:
     """A spec of the old row for the new one: every dimension keeps its axes by name; by place where all have
     other names."""
-    from shardviz.sharding import PartitionSpec
-
     if not isinstance(spec, PartitionSpec):
         return _new(row) if spec is None or row.dims != old_row.dims else spec
     if row.dims == old_row.dims:

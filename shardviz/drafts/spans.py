@@ -1,5 +1,4 @@
-"""Specs, and products in the scaling book's notation, as text in spans, those that name mesh axes apart,
-so that a view can colour them."""
+"""Specs, and products in the scaling book's notation, as spans of text that name the mesh axes."""
 
 from __future__ import annotations
 
@@ -7,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from shardviz.sharding import PartitionSpec
+from shardviz.sharding import PartitionSpec
 
+if TYPE_CHECKING:
+    from shardviz.drafts.parsing import Einsums
+    from shardviz.notation import BookArray, Product
 
 _UNREDUCED = "{U_"
 
@@ -22,7 +23,10 @@ class TextSpan:
     axis: str = ""
 
 
-def spec_spans(spec: PartitionSpec | None) -> tuple[TextSpan, ...]:
+Spans = tuple[TextSpan, ...]
+
+
+def spec_spans(spec: PartitionSpec | None) -> Spans:
     """The spec string of an array: ``X``, ``_``."""
     from shardviz.notation import write_spec
 
@@ -35,7 +39,7 @@ def spec_spans(spec: PartitionSpec | None) -> tuple[TextSpan, ...]:
 
 def array_spans(
     name: str, dims: Sequence[str], spec: PartitionSpec, axis_names: Sequence[str] | None = None
-) -> tuple[TextSpan, ...]:
+) -> Spans:
     """The array as the scaling book writes it: ``A[I_``, ``X``, ``, J]``."""
     from shardviz.notation import write_book
 
@@ -65,21 +69,13 @@ class _Cutter:
         self._pieces += [TextSpan(self._text[self._done : start]), TextSpan(axis, axis)]
         self._done = self._place = start + len(axis)
 
-    def finish(self, unreduced: Sequence[str]) -> tuple[TextSpan, ...]:
+    def finish(self, unreduced: Sequence[str]) -> Spans:
         """All spans, with the axes of the partial sums at the end."""
         if unreduced:
             self.skip(_UNREDUCED)
         for axis in unreduced:
             self.name(axis)
         return tuple(span for span in (*self._pieces, TextSpan(self._text[self._done :])) if span.text)
-
-
-if TYPE_CHECKING:
-    from shardviz.drafts.parsing import Einsums
-    from shardviz.notation import BookArray, Product
-    from shardviz.sharding import PartitionSpec
-
-    Spans = tuple[TextSpan, ...]
 
 
 def product_text(product: Product) -> str:
@@ -123,8 +119,6 @@ def split_product(
 
 
 def _whole(array: BookArray) -> Spans:
-    from shardviz.sharding import PartitionSpec
-
     return array_spans(array.name, array.dims, PartitionSpec.replicated(len(array.dims)))
 
 

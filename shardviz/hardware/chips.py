@@ -21,8 +21,9 @@ class TpuChip:
     `rank` axes and at most `pod` chips. Under JAX a chip shows as `devices_per_chip` devices. `link` are the
     bytes per second of a link to a neighbour, one way. `ring` is the size at which an axis closes to a ring
     by itself; None where a slice closes once all its axes are multiples of `CUBE`. Figures: the hardware
-    chapter of "How to Scale Your Model", and for v2 Google's page on TPU v2. `longest` says for each x which
-    y are the most that the TPU compiler finds routes for, where not all are (tried with libtpu 0.0.52).
+    chapter of "How to Scale Your Model", and for v2 Google's page on TPU v2. `cores` are the TensorCores of a
+    chip, which Cloud TPU's types count. `longest` gives for each x the largest y for which the TPU compiler
+    finds routes, where it does not find all (tried with libtpu 0.0.52).
     """
 
     name: str
@@ -32,6 +33,7 @@ class TpuChip:
     pod: int
     link: float
     ring: int | None = None
+    cores: int = 2
     longest: tuple[tuple[int, int], ...] = ()
 
     @property
@@ -83,9 +85,9 @@ TPUS = {
         TpuChip("v2", "TPU v2", 2, 2, 256, 6e10, ring=16),
         TpuChip("v3", "TPU v3", 2, 2, 1024, 1e11, ring=32),
         TpuChip("v4", "TPU v4", 3, 1, 4096, 4.5e10),
-        TpuChip("v5e", "TPU v5 lite", 2, 1, 256, 4.5e10, ring=16, longest=_V5E_LONGEST),
+        TpuChip("v5e", "TPU v5 lite", 2, 1, 256, 4.5e10, ring=16, cores=1, longest=_V5E_LONGEST),
         TpuChip("v5p", "TPU v5", 3, 1, 8960, 9e10),
-        TpuChip("v6e", "TPU v6 lite", 2, 1, 256, 9e10, ring=16),
+        TpuChip("v6e", "TPU v6 lite", 2, 1, 256, 9e10, ring=16, cores=1),
         TpuChip("tpu7x", "TPU7x", 3, 2, 9216, 9e10),
     )
 }

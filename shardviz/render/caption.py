@@ -63,7 +63,7 @@ def coordinates(
 ) -> Text:
     """``X0 Y0–3``: the coordinates of a position along the mesh's axes, or along `axes`.
 
-    Of the `free` axes all coordinates are meant; after a long name stands a blank.
+    `free` axes have all of their coordinates; a long name is followed by a blank.
     """
     words = []
     for axis, at, size in zip(mesh.axis_names, mesh.coords(position), mesh.axis_sizes, strict=True):

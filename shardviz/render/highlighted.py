@@ -14,11 +14,11 @@ def highlighted(code: str, theme: str) -> list[Text]:
     text = Syntax("", "python", theme=theme).highlight(code)
     text.rstrip()
     text.style = ""
-    text.spans = [Span(start, end, _on_any_ground(style)) for start, end, style in text.spans]
+    text.spans = [Span(start, end, _without_background(style)) for start, end, style in text.spans]
     return list(text.split("\n", allow_blank=True))
 
 
-def _on_any_ground(style: str | Style) -> Style:
+def _without_background(style: str | Style) -> Style:
     """The style without the background that Pygments gives it."""
     full = style if isinstance(style, Style) else Style.parse(style)
     return Style(color=full.color, bold=full.bold, italic=full.italic, underline=full.underline)

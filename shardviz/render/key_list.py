@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from textwrap import wrap
 
 from rich.text import Text
@@ -27,20 +28,14 @@ def key_list(sections: Sequence[Keys], width: int) -> list[Text]:
         return _joined([_section(section, width) for section in sections])
     column = (width - GAP) // 2
     drawn = [_section(section, column) for section in sections]
-    cut = min(range(1, len(drawn) + 1), key=lambda number: _height(drawn, number))
-    left, right = _joined(drawn[:cut]), _joined(drawn[cut:])
+    ways = [(_joined(drawn[:cut]), _joined(drawn[cut:])) for cut in range(1, len(drawn) + 1)]
+    left, right = min(ways, key=lambda way: max(map(len, way)))
     lines = []
-    for place in range(max(len(left), len(right))):
-        line = left[place].copy() if place < len(left) else Text()
-        if place < len(right):
-            line.append(" " * (column + GAP - line.cell_len)).append_text(right[place])
+    for one, other in zip_longest(left, right, fillvalue=Text()):
+        line = Text.assemble(one, " " * (column + GAP - one.cell_len), other)
+        line.rstrip()
         lines.append(line)
     return lines
-
-
-def _height(drawn: Sequence[Sequence[Text]], cut: int) -> int:
-    """The height of the page with the first `cut` sections in the left column."""
-    return max(sum(len(each) + 1 for each in part) for part in (drawn[:cut], drawn[cut:]))
 
 
 def _joined(drawn: Sequence[Sequence[Text]]) -> list[Text]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from rich.style import Style
 from rich.text import Text
@@ -41,6 +41,20 @@ def sentence(text: str, width: int, indent: int = 0, lead: str = "", style: str 
     if lead:
         lines[0].stylize("not dim bold", indent, indent + len(lead))
     return lines
+
+
+def shared(
+    said: Iterable[tuple[str, str]], width: int, indent: int = 0, lead: str = "{}: ", style: str = ""
+) -> list[Text]:
+    """Each sentence once, after the names that it is about; `said` has a name and a sentence each."""
+    names: dict[str, list[str]] = {}
+    for name, words in said:
+        names.setdefault(words, []).append(name)
+    return [
+        line
+        for words, those in names.items()
+        for line in sentence(words, width, indent, lead.format(", ".join(those)), style)
+    ]
 
 
 def columns(

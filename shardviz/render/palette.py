@@ -1,7 +1,7 @@
 """One palette for everything that is drawn: a colour for each mesh axis, a colour and a glyph for each shard.
 
 Axes are bold foreground colours, shards are backgrounds under dark ink, so the two are never taken for one
-another and both read on dark and on light terminals. Nothing is told by colour alone: an axis has its name,
+another and both read on dark and on light terminals. Nothing is shown by colour alone: an axis has its name,
 a shard its glyph and the numbers of its devices.
 """
 
@@ -18,6 +18,8 @@ GLYPHS = "αβγδεζηθικλμνξοπρστυφχψω"
 SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 DONE, TO_DO, NEXT_PHASE = "━", "─", "┼"
 """Of a bar that tells how far something is."""
+BEST = "★"
+"""Marks the cheapest of several."""
 DIM = Style(dim=True)
 PARTIAL = "╱"
 """Fills a cell whose numbers are partial sums."""

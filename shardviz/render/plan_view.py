@@ -21,7 +21,7 @@ from shardviz.planner.work_split import CASES
 from shardviz.render.caption import axes_text, caption_cells, mesh_text, notes, repetition, spec_text
 from shardviz.render.layouts.layout_canvas import array_lines
 from shardviz.render.lines import columns, records, sentence, table
-from shardviz.render.palette import Palette
+from shardviz.render.palette import BEST, Palette
 from shardviz.render.units import exact_bytes, human_bytes
 from shardviz.sharding import Layout, Mesh
 from shardviz.stepping.plan_step import StepCost
@@ -89,7 +89,7 @@ def step_lines(plan: Plan, number: int, width: int, palette: Palette) -> list[Te
 def totals(plan: Plan) -> str:
     """The cost of the plan: ``1 collective; each device sends 98,304 bytes (96 KiB)``.
 
-    Another way than the plan's may send less: so this is no bound for a target's answer.
+    Other plans may send less, so this is not a lower bound for a target's answer.
     """
     count = len(plan.collectives)
     if not count:
@@ -140,9 +140,8 @@ class StepsPicture:
     ) -> tuple[list[Text], range]:
         """All lines, and which of them are those of step `chosen`, from 1; with 0 no step is.
 
-        The reason of that step is told in full. Where all lines are more than `height`, if there is a limit,
-        as many of the other reasons are cut to a line as that takes, the last ones first. `costs` are those
-        of the steps of which they are known.
+        The reason of that step is shown in full. Where the lines exceed `height`, other reasons are cut to a
+        line, the last ones first, until they fit. `costs` are the known costs of steps.
         """
         lines, last = [*self._case], self._totals(costs)
         blocks = [self._block(number, costs, bool(chosen)) for number in range(1, len(self._heads) + 1)]
@@ -264,7 +263,6 @@ def count_of(parts: Iterable[Sequence[Numbered]]) -> int:
 
 HEADINGS = ("", "", "specs", "sent", "memory", "collectives", "case")
 RANKING_RIGHT = frozenset({0, 3, 4})
-BEST = "★"
 
 
 def ranking_view(

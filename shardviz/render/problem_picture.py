@@ -23,7 +23,7 @@ from shardviz.render.lines import GAP, sentence
 from shardviz.render.palette import DIM, Palette
 from shardviz.render.sanitize import printable
 from shardviz.render.units import human_bytes
-from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
+from shardviz.sharding import Mesh, PartitionSpec
 
 if TYPE_CHECKING:
     from shardviz.drafts.parsing import Spec
@@ -72,7 +72,7 @@ class Typing:
 class FieldsPicture:
     """A canvas of rows of cells, `width` columns wide, with blank lines between groups if `height` allows.
 
-    `cursor` is the cell that stands out; changing it needs no new picture. What is being typed stands on line
+    `cursor` is the cell that stands out; changing it needs no new picture. What is being typed is on line
     `typing_line` from `value_column` on, with `typing_notes` lines of notes below.
     """
 
@@ -88,7 +88,8 @@ class FieldsPicture:
         self.width = width
         self.cursor: FieldCell | None = None
         self.has_focus = True
-        self.value_column = GUTTER + _label_width(rows)
+        names = [len(row.cells[0].text) + 1 for row in rows if row.is_array]
+        self.value_column = GUTTER + min(max([LABELS, *names]), MAX_LABELS)
         self._mesh, self._palette, self._typing = mesh, palette, typing
         for has_gaps in (True, False):
             self.places: list[FieldPlace] = []
@@ -215,11 +216,6 @@ class FieldsPicture:
         return text.append(cell.after, style)
 
 
-def _label_width(rows: Sequence[FieldRow]) -> int:
-    names = [len(row.cells[0].text) for row in rows if row.is_array]
-    return min(max([LABELS, *(length + 1 for length in names)]), MAX_LABELS)
-
-
 @dataclass(frozen=True)
 class FieldCell:
     """One place for the cursor.
@@ -248,7 +244,7 @@ class FieldCell:
 class FieldRow:
     """A field with its cells, in the group of fields that belong together.
 
-    `label` says what it is; an array has none, its name is a cell. At the end of the row stands the first of
+    `label` says what it is; an array has none, its name is a cell. The row ends with the first of
     `remarks` that fits there, or below it the last.
     """
 
@@ -311,15 +307,14 @@ def _array_rows(scene: ResolvedProblem) -> list[FieldRow]:
     remarks: list[tuple[str, ...]] = [()] * len(specs)
     if not any(fault.field not in BESIDE_THE_PROBLEM for fault in scene.faults):
         arrays = [array for part in problem.parts for array in (*part.operands, part.result)]
-        remarks = [_bytes(array, problem.mesh) for array in arrays]
+        remarks = [
+            () if array.spec is None else (human_bytes(array.bytes_per_device(problem.mesh)),)
+            for array in arrays
+        ]
     return [
         FieldRow(f"specs.{number}", 2, "", _array_cells(number, row, spec), remark)
         for number, (row, spec, remark) in enumerate(zip(scene.rows, specs, remarks, strict=True))
     ]
-
-
-def _bytes(array: ShardedArray, mesh: Mesh) -> tuple[str, ...]:
-    return () if array.spec is None else (human_bytes(array.bytes_per_device(mesh)),)
 
 
 def _array_cells(number: int, row: ArrayRow, spec: Spec) -> tuple[FieldCell, ...]:

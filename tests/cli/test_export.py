@@ -19,7 +19,7 @@ from shardviz.drafts.share import Shared, to_string
 from shardviz.errors import QuestionError
 from shardviz.lessons.attempt import begin
 from shardviz.lessons.course import course, find
-from shardviz.render.exports.subject import JaxProgram, Subject
+from shardviz.render.exports import JaxProgram, Subject
 from shardviz.render.exports.writing import write_file
 
 KINDS = {
@@ -227,8 +227,8 @@ def test_a_hyphen_is_standard_output_and_a_pipe_or_device_is_never_replaced(caps
     Path("link").symlink_to("pipe")
     for name in ("pipe", "link"):
         assert run([*words, name, "--force"]) == 2
-        assert "is a device or a pipe, no file" in capsys.readouterr().err
+        assert "is a device or a pipe, not a file" in capsys.readouterr().err
         assert Path(name).is_fifo()
-    with pytest.raises(QuestionError, match="is a device or a pipe, no file"):
+    with pytest.raises(QuestionError, match="is a device or a pipe, not a file"):
         write_file(Path("link"), "")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "pipe"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 
 from shardviz.cli.group import run
 from shardviz.cli.lesson_check import LessonVerifier, Programs
@@ -114,11 +115,11 @@ ENDS = {
 
 
 def test_how_programs_end():
-    with Programs({}) as programs:
+    with closing(Programs({})) as programs:
         told = {program: programs.start(program) for program in ENDS}
         assert {program: end.result() for program, end in told.items()} == ENDS
 
 
 def test_a_program_that_does_not_end_is_stopped():
-    with Programs({}, 0.2) as programs:
+    with closing(Programs({}, 0.2)) as programs:
         assert programs.start("import time; time.sleep(60)").result() == "it was stopped after 0.2 s"

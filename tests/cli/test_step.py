@@ -380,7 +380,7 @@ def test_a_million_devices_without_numbers_have_a_summary(capsys: Capture) -> No
     out = capsys.readouterr().out
     assert "each sends 1 chunk to the next" in out
     assert "1,999,998 rounds" in out
-    assert "who holds which is not followed" in out
+    assert "their places are not tracked" in out
 
 
 @pytest.mark.parametrize(

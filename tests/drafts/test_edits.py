@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from shardviz.drafts.enter import enter
-from shardviz.drafts.form import ProblemForm
-from shardviz.drafts.mesh_edits import (
+from shardviz.drafts.axis_edits import (
     add_axis,
+    assign,
+    clear,
+    cycle,
+    cycle_unreduced,
     double_axis,
     enter_axis,
     halve_axis,
@@ -17,9 +19,12 @@ from shardviz.drafts.mesh_edits import (
     remove_axis,
     rename_axis,
     resize_axis,
+    toggle_open,
+    toggle_unreduced,
 )
+from shardviz.drafts.enter import enter
+from shardviz.drafts.form import ProblemForm
 from shardviz.drafts.resolve import resolve
-from shardviz.drafts.spec_edits import assign, clear, cycle, cycle_unreduced, toggle_open, toggle_unreduced
 from shardviz.sharding import PartitionSpec
 
 USUAL = ProblemForm()

@@ -13,7 +13,7 @@ from shardviz.lessons.checking import complaints
 from shardviz.lessons.lesson import Goal, Lesson, Prediction
 from shardviz.lessons.lesson_file import read_lesson
 from shardviz.lessons.measures import MEASURES
-from shardviz.render.lessons.guide import fits
+from shardviz.render.lesson_view import fits
 
 AUTHORS = (Path(__file__).parents[2] / "docs" / "writing-lessons.md").read_text(encoding="utf-8")
 EXAMPLE = re.search("```toml\n(.*?)```", AUTHORS, re.DOTALL)[1]

@@ -89,7 +89,7 @@ def test_unknown_counts_are_in_no_sum() -> None:
     text = viewed(PROGRAM.replace('{"known_trip_count":{"n":"3"}}', "{}"), 80)
     assert "all-reduce          0 + ?          0 + ?             0 + ?  0 B" in text
     assert "all                 2 + ?  3,145,728 + ?     2,097,152 + ?  2 MiB" in text
-    assert "?: 1 collective runs a number of times that the text does not tell, in no sum" in text
+    assert "?: 1 collective runs an unknown number of times; not in the sums" in text
     assert text.endswith("3,145,728 sent  in a loop")
 
 
@@ -115,7 +115,7 @@ def test_what_is_not_there_is_said() -> None:
     assert alone.splitlines()[0] == "empty  1 partition, not scheduled"
     assert "mesh" not in alone
     unread = viewed(PROGRAM.replace("[2,4]<=[8]", "[2,4]<=[9]"), 80)
-    assert "\nnot read: 1 collective, in no sum\n" in unread
+    assert "\nnot read: 1 collective, not in the sums\n" in unread
     loose = (
         "%a = f32[4] all-reduce(%b), replica_groups={{0,3},{1,2}}, channel_id=1, use_global_device_ids=true"
     )
@@ -146,14 +146,14 @@ LOWERED = """module @jit_f {
 )
 def test_a_program_before_the_partitioner_has_no_collective_yet(text: str) -> None:
     shown = viewed(text, 120, mesh=None)
-    assert "\nno collective yet: the partitioner, which inserts them, comes after this text" in shown
+    assert "\nno collective yet: the partitioner, which inserts them, runs later" in shown
     assert ("mesh X=2, Y=4" in shown) == ("devices=" not in text)
     assert hlo_document(read(text))["awaits_partitioner"]
     for later in (text.replace("main.1", "main.1_spmd"), text.replace("jit_f,", "jit_f, is_scheduled=true,")):
         assert later == text or "no collective: nothing is sent" in viewed(later, 120, mesh=None)
     reduced = "  %s = f32[8] all-reduce(%a.1), replica_groups={}\n  ROOT"
     some = viewed(text.replace("  ROOT", reduced), 120, mesh=None)
-    assert text is LOWERED or "the partitioner comes after this text and may insert more" in some
+    assert text is LOWERED or "the partitioner runs later and may insert more" in some
 
 
 def test_parts_of_axes_are_explained() -> None:
@@ -308,7 +308,7 @@ ENTRY %main (c: pred[], p: f32[8]) -> f32[8] {
   ROOT %r = f32[8] conditional(%c, %p, %p), true_computation=%yes, false_computation=%no
 }
 """  # noqa: E501
-    assert "1 collective stands in branches of conditionals" in viewed(text, 100)
+    assert "1 collective is in branches of conditionals" in viewed(text, 100)
     assert "branches" not in viewed(PROGRAM, 100)
 
 

@@ -208,12 +208,12 @@ NOTES = [
     (
         ("ppermute", "i=3", (1, 2, 3), "direct"),
         {"perm": ((0, 1),)},
-        "AFTER  s32[1] a device  0 on devices to which nobody sends\n",
+        "AFTER  s32[1] a device  0 on devices that receive nothing\n",
     ),
     (
         ("ragged_all_to_all", "i=2", (3, 1, 4, 1), "pairwise"),
         {"send_sizes": ((1, 0), (1, 1))},
-        "AFTER  s32[2] a device  0 in rows that nobody fills\n",
+        "AFTER  s32[2] a device  0 in rows that receive nothing\n",
     ),
     (("psum", "i=2", (5, 6), "binomial-tree"), {}, "binomial-tree: 2 rounds, 4 bytes sent by each device."),
     (("psum", "i=3", (5, 6, 7), "binomial-tree"), {}, "4 rounds, at most 8 bytes sent by a device."),

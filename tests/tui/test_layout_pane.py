@@ -199,7 +199,7 @@ def test_the_place_on_a_target_is_told_once_it_has_answered():
 
     async def script(pilot):
         await pilot.press("down", "right", "right")
-        assert "v5e:2x4  its chip, once this has answered" in pane_text(pilot.app)
+        assert "v5e:2x4  its chip, once the target has answered" in pane_text(pilot.app)
         assert "h100:8   GPU 6" in pane_text(pilot.app)
         compiled = TargetResult(target.name, "ok", placement=V5E)
         pilot.app.pane.show_answers({target.name: Answer(target, "answered", compiled=compiled)})

@@ -16,7 +16,7 @@ from shardviz.lessons.course import course, find
 from shardviz.lessons.lesson_file import read_lesson
 from shardviz.lessons.measures.subject import scene_of
 from shardviz.lessons.progress import load
-from shardviz.render.lessons.guide import told_of
+from shardviz.render.lesson_view import stage_facts
 from shardviz.tui.dialogs.commands import help_lines
 from shardviz.tui.lesson.controller import LessonController
 from shardviz.tui.registry import APP, COMMANDS, LESSON
@@ -153,7 +153,7 @@ def test_a_collective_is_changed_in_its_picture():
         await pilot.app.open_lesson(at("change", lesson))
         seen = await press(pilot)
         assert "bd,df" not in seen
-        assert "a  plays it by the next algorithm" in seen
+        assert "a  plays it with the next algorithm" in seen
         seen = await press(pilot, "a")
         assert "all_gather  i=4  3,9,5,2  bidirectional-ring" in seen
         assert "✓ The goal is met" in seen
@@ -207,7 +207,7 @@ def test_nothing_that_was_looked_at_before_leaks_into_a_lesson(screen, keys, nam
         app = pilot.app
         for attempt in (begin(find(name)), at("reveal", find(name))):
             await app.open_lesson(attempt)
-            await until(pilot, lambda: screen != "step" or app.pane.stepped is not None)
+            await until(pilot, lambda: screen != "step" or app.pane.prepared is not None)
             seen.setdefault(attempt.stage, []).append(await press(pilot))
 
     async def with_keys(pilot):
@@ -247,7 +247,7 @@ def test_a_lesson_is_left_and_found_again_where_it_was():
         assert "rows 0:4 of A" in await press(pilot)
         assert "columns 0:16 of A" in await press(pilot, "u")
 
-    first_choice = told_of(lesson.predictions[0]).choices[0]
+    first_choice = stage_facts(lesson.predictions[0]).choices[0]
     drive(first, SIZES["usual"], lesson=begin(lesson))
     drive(second, SIZES["usual"])
 

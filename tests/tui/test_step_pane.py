@@ -8,14 +8,18 @@ from threading import Event
 import pytest
 from textual.widgets import Input
 
+from shardviz.compiler import TargetResult, parse_targets
+from shardviz.drafts.enter import enter
 from shardviz.drafts.form import CollectiveFields, ProblemForm
+from shardviz.hardware.placement import DeviceCoords, Placement
 from shardviz.hardware.topology import Switch
 from shardviz.stepping.collective_run import prepare_run
+from shardviz.tui.answers.answer import Answer
 from shardviz.tui.answers.errand import Verify
 from shardviz.tui.registry import STEP
-from shardviz.tui.step.chosen import worked_out
+from shardviz.tui.step.choice import worked_out
 from shardviz.tui.step.pane import StepPane
-from shardviz.tui.step.round_view import RoundView
+from shardviz.tui.step.player import RoundView
 from tests.tui.conftest import PATIENCE, SIZES, check_snapshot, drive, text_of, until
 
 SMALL = ProblemForm(sizes="b=8,d=16,f=8")
@@ -43,7 +47,7 @@ def play(keys, check, draft=SMALL, size=SIZES["wide"], worker=None):
 
 def is_ready(pane) -> bool:
     """Whether all is loaded and worked out."""
-    return pane.is_loaded and (pane.stepped is not None or pane.chosen.question is None)
+    return pane.is_loaded and (pane.prepared is not None or pane.chosen.question is None)
 
 
 def round_of(pane) -> str:
@@ -113,11 +117,11 @@ def test_resizing_while_it_plays_keeps_the_round(monkeypatch):
 
 def test_another_algorithm_is_at_the_same_part_of_the_way():
     def check(pane):
-        assert pane.stepped.run.schedule.algorithm == "bidirectional-ring"
+        assert pane.prepared.run.schedule.algorithm == "bidirectional-ring"
         assert (pane.player.number, pane.player.rounds) == (2, 4)
         assert pane.command_line().endswith("--step 2 --algorithm bidirectional-ring")
         pane.action_algorithm(-1)
-        assert pane.stepped.run.schedule.algorithm == "ring"
+        assert pane.prepared.run.schedule.algorithm == "ring"
 
     play(["right"] * 3 + ["a"], check)
 
@@ -128,7 +132,7 @@ def test_the_algorithm_of_a_collective_of_its_own_belongs_to_the_problem():
         assert (pane.player.number, pane.player.rounds) == (1, 2)
         pane.app.action_undo()
         assert pane.state.history.draft.collective.algorithm == ""
-        assert pane.stepped.run.schedule.algorithm == "ring"
+        assert pane.prepared.run.schedule.algorithm == "ring"
 
     draft = ProblemForm(
         mesh="i=4", specs=("__",) * 3, collective=CollectiveFields("all_gather", data="3,9,5,2")
@@ -170,7 +174,7 @@ def test_the_round_stays_when_sizes_change_and_goes_with_the_collective():
         pane.state.edit(replace(SMALL, sizes="b=16,d=16,f=16"))
         assert pane.player.number == 3
         pane.state.edit(replace(SMALL, specs=("XY", "Y_", "XY")))
-        assert pane.stepped.run.operation.name == "psum_scatter"
+        assert pane.prepared.run.operation.name == "psum_scatter"
         assert pane.player.number == 0
 
     play(["right"] * 3, check)
@@ -190,7 +194,7 @@ def test_links_are_a_ring_a_line_or_a_switch():
     def check(pane):
         found = []
         for _ in range(4):
-            found.append(str(pane.stepped.run.links.topology))
+            found.append(str(pane.prepared.run.links.topology))
             pane.action_links()
         assert found == ["ring of 4", "line of 4", "switch with 4", "ring of 4"]
 
@@ -232,7 +236,7 @@ def test_links_that_were_chosen_stay_for_other_collectives():
                 pane.action_collective(1)
             if way == "o":
                 pane.state.edit(replace(TWO_STEPS, collective=CollectiveFields("psum", axis="X")))
-            found.append((pane.stepped.run.operation.name, pane.stepped.run.links.topology.__class__))
+            found.append((pane.prepared.run.operation.name, pane.prepared.run.links.topology.__class__))
         assert [kind for _, kind in found] == [Switch] * 3
         assert len({name for name, _ in found}) > 1
 
@@ -241,7 +245,7 @@ def test_links_that_were_chosen_stay_for_other_collectives():
 
 def test_a_click_on_the_bar_goes_to_the_round_there():
     async def script(pilot):
-        await until(pilot, lambda: pilot.app.pane.stepped)
+        await until(pilot, lambda: pilot.app.pane.prepared)
         line = round_of(pilot.app.pane)
         first, last = line.index("─"), len(line) - 1
         for column, number in ((last, 6), (first, 0), ((first + last) // 2, 3), (first - 3, 3)):
@@ -282,7 +286,7 @@ def test_a_large_picture_scrolls():
 def test_65536_devices_open_and_step():
     def check(pane):
         assert round_of(pane).startswith("round 1 of 1,020")
-        assert "too many chunks to follow who holds which" in text_of(pane.app)
+        assert "too many chunks to track" in text_of(pane.app)
         assert "┌ 256  X1 Y0" in text_of(pane.app)
 
     play(
@@ -303,10 +307,10 @@ def test_what_takes_long_is_worked_out_beside_the_screen(monkeypatch):
 
     async def script(pilot):
         pane = pilot.app.pane
-        assert pane.stepped is None
+        assert pane.prepared is None
         assert "Working out" in text_of(pilot.app)
         gate.set()
-        await until(pilot, lambda: pane.stepped is not None)
+        await until(pilot, lambda: pane.prepared is not None)
         await pilot.pause()
         assert "round 0 of 1,022" in text_of(pilot.app)
 
@@ -329,20 +333,20 @@ def test_any_other_collective_is_played():
         assert "bidirectional-ring" in text
         assert field.value
         await pilot.press(*"psum", "space", "home", "shift+end", *"all_t", "space", "tab", "Y", "enter")
-        assert pane.stepped.run.operation.name == "all_to_all"
+        assert pane.prepared.run.operation.name == "all_to_all"
         assert pane.command_line() == "shardviz step all_to_all --axis Y"
         assert "columns: the device it goes to" in text_of(app)
         await pilot.press("n", "O")
-        assert pane.stepped.run.operation.name == "psum"
+        assert pane.prepared.run.operation.name == "psum"
         app.action_undo()
-        assert pane.stepped.run.operation.name == "all_to_all"
+        assert pane.prepared.run.operation.name == "all_to_all"
 
     drive(script, draft=SMALL, screen="step")
 
 
 NONSENSE = (
-    ("op", "psum [bold]", "✗ There is no operation 'psum [bold]'."),
-    ("op", "", "✗ There is no operation ''."),
+    ("op", "psum [bold]", "✗ Unknown operation 'psum [bold]'."),
+    ("op", "", "✗ Unknown operation ''."),
     ("axis", "Q", "'Q'"),
     ("data", "1,[/],3", "'1,[/],3'"),
     ("shape", "4x4\n5", "imension 0 has"),
@@ -356,7 +360,7 @@ def test_nonsense_is_said_at_its_field_and_the_picture_stays():
     async def script(pilot):
         app, pane = pilot.app, pilot.app.pane
         pane.query_one(RoundView).focus()
-        before = pane.stepped
+        before = pane.prepared
         await pilot.press("o")
         form = pane.query_one("CollectiveForm")
         for field, text, said in NONSENSE:
@@ -369,7 +373,7 @@ def test_nonsense_is_said_at_its_field_and_the_picture_stays():
             assert said in str(fault.content)
             assert entry.value == text
             entry.value = usual
-        assert pane.stepped is before
+        assert pane.prepared is before
         assert app.state.history.draft == SMALL
         await pilot.press("escape")
         assert not form.display
@@ -418,14 +422,14 @@ def test_every_command_has_a_key_that_runs_it_at_any_time():
         pane = pilot.app.pane
         for command in STEP:
             pane.query_one(RoundView).focus()
-            before = pane.stepped
+            before = pane.prepared
             assert command.keys
             assert await pilot.app.run_action(command.name, pane)
             await pilot.press(command.keys[0])
             if pane.has_class("other"):
                 pane.action_other()
             await pilot.pause()
-            assert pane.stepped is not None, (command, before)
+            assert pane.prepared is not None, (command, before)
 
     drive(script, draft=TWO_STEPS, screen="step")
 
@@ -471,3 +475,24 @@ def test_another_theme_gives_axes_its_colours_at_once():
         assert after.spans != before.spans
 
     drive(script, draft=SMALL, screen="step")
+
+
+def test_the_links_of_a_target_stay_while_it_is_asked_again():
+    (target,) = parse_targets("v5e:2x4")
+    places = tuple(DeviceCoords((i // 4, i % 4)) for i in range(8))
+    compiled = TargetResult(
+        target.name, "ok", placement=Placement(tuple(range(8)), places, (2, 4), (False,) * 2)
+    )
+
+    def check(pane):
+        assert pane.chosen.links_of == ""
+        pane.show_answers({target.name: Answer(target, "answered", compiled=compiled)})
+        assert (pane.chosen.links_of, str(pane.chosen.links.topology)) == (target.name, "line of 4")
+        pane.state.edit(enter(draft, "dtype", "f32"))
+        pane.show_answers({target.name: Answer(target, "asked")})
+        assert pane.chosen.links_of == target.name
+        pane.state.edit(enter(draft, "mesh", "X=4,Y=2"))
+        assert pane.chosen.links_of == ""
+
+    draft = replace(SMALL, targets=target.name)
+    play([], check, draft)

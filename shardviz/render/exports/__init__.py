@@ -1,6 +1,5 @@
-"""Exports: one file each, which needs nothing of shardviz to run or to be opened.
+"""Exports of a `Subject`: one file each, which needs nothing of shardviz to run or to be opened.
 
-subject     what is exported
 script      a Python program that simulates the devices, or the same as a notebook for Jupyter and Colab
 sections    what pictures and pages show, part by part; the rounds of a collective as frames of one page
 svg         a picture
@@ -8,3 +7,58 @@ html        a page for a browser
 cast        a recording for asciinema
 writing     the file itself
 """
+
+from __future__ import annotations
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from shardviz.codegen.code_literals import spec_code
+from shardviz.planner import Plan, Problem
+from shardviz.sharding import Layout
+
+if TYPE_CHECKING:
+    from shardviz.compiler import Target
+    from shardviz.stepping.collective_run import CollectiveRun
+
+
+@dataclass(frozen=True)
+class JaxProgram:
+    """A JAX program of its own, as a lesson has one."""
+
+    code: str
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The subject of an export in any format: ``python(subject) -> str``, ``svg(subject) -> str``, and so on.
+
+    `shown` is a `Problem` (the question: mesh, einsums, how each array is split), a `Plan` (its steps, with
+    the problem that they answer), a `CollectiveRun` (one collective, round by round), a `Layout` (one array)
+    or a `JaxProgram`, which has no picture. `title` is one line of plain text for a heading, `command` the
+    command line that shows the same. `target` is the one whose program of a problem is exported; None is
+    simulated devices.
+    """
+
+    shown: Problem | Plan | CollectiveRun | Layout | JaxProgram
+    title: str
+    command: str = ""
+    target: Target | None = None
+
+    @property
+    def run(self) -> CollectiveRun | None:
+        """The collective, if it is one; its class need not be loaded for the others."""
+        return None if isinstance(self.shown, Problem | Plan | Layout | JaxProgram) else self.shown
+
+
+def title_of(shown: Problem | Plan | CollectiveRun | Layout) -> str:
+    """One line that says what is shown: ``bd,df->bf on the mesh X=2,Y=4``."""
+    if isinstance(shown, Plan):
+        return f"The plan of {title_of(shown.problem)}"
+    if isinstance(shown, Problem):
+        return f"{shown.text} on the mesh {shown.mesh}"
+    if isinstance(shown, Layout):
+        shape = "×".join(map(str, shown.array.shape)) or "One number"
+        return f"{shape}, split as {spec_code(shown.spec)} on the mesh {shown.mesh}"
+    operation = shown.operation
+    over = ", ".join(operation.axes)
+    return f"{operation.name} over {over} on the mesh {shown.mesh}, by {shown.schedule.algorithm}"

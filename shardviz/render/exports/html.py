@@ -1,12 +1,13 @@
 """A problem, a plan, a layout or the rounds of a collective as one page for a browser, light and dark.
 
-Nothing is loaded from anywhere, and the page says so itself: its policy lets only the styles and the script
-apply that are in it, known by their hashes. Without scripts every round stands below the one before it.
+The page loads nothing, and its policy allows only the styles and the script in it, by their hashes. Without
+scripts the rounds follow one another.
 """
 
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Sequence
 from hashlib import sha256
 from html import escape
 
@@ -17,8 +18,8 @@ from rich.text import Text
 
 from shardviz.drafts.form import one_line
 from shardviz.errors import QuestionError
+from shardviz.render.exports import Subject
 from shardviz.render.exports.sections import WIDTH, Section, sections
-from shardviz.render.exports.subject import Subject
 from shardviz.render.palette import ON_LIGHT, TRUECOLOR
 
 MAX_CHARACTERS = 8_000_000
@@ -39,7 +40,7 @@ def html(subject: Subject, width: int = WIDTH) -> str:
         if is_played and not number:
             body.append(CONTROLS)
     style, script = PAGE + styles.css(), SCRIPT if is_played else ""
-    page = "\n".join([*_head(subject, style, script), *body, *_end(script)])
+    page = _page(subject, style, script, body)
     if len(page) > MAX_CHARACTERS:
         raise QuestionError(
             f"the page would have {len(page):,} characters, and browsers open {MAX_CHARACTERS:,} at once",
@@ -48,28 +49,33 @@ def html(subject: Subject, width: int = WIDTH) -> str:
     return page
 
 
-def _head(subject: Subject, style: str, script: str) -> list[str]:
+def _page(subject: Subject, style: str, script: str, body: Sequence[str]) -> str:
     title = escape(one_line(subject.title))
     policy = f"default-src 'none'; style-src {_hashed(style)}; base-uri 'none'; form-action 'none'"
+    parts = [f"<h1>{title}</h1>"]
+    if subject.command:
+        parts.append(f"<p><code>{escape(one_line(subject.command))}</code></p>")
+    parts += [*body, "</main>"]
     if script:
         policy += f"; script-src {_hashed(script)}"
-    command = f"<p><code>{escape(one_line(subject.command))}</code></p>"
-    return [
-        "<!doctype html>",
-        '<html lang="en">',
-        "<head>",
-        '<meta charset="utf-8">',
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        '<meta name="color-scheme" content="light dark">',
-        f"<title>{title}</title>",
-        f"<style>{style}</style>",
-        "</head>",
-        "<body>",
-        "<main>",
-        f"<h1>{title}</h1>",
-        *([command] if subject.command else []),
-    ]
+        parts.append(f"<script>{script}</script>")
+    content = "\n".join(parts)
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{title}</title>
+<style>{style}</style>
+</head>
+<body>
+<main>
+{content}
+</body>
+</html>
+"""
 
 
 def _section(part: Section, number: int, styles: Styles, kind: str) -> str:
@@ -81,10 +87,6 @@ def _section(part: Section, number: int, styles: Styles, kind: str) -> str:
     return (
         f'{opening}\n{heading}\n<pre tabindex="0" aria-labelledby="part-{number}">{lines}</pre>\n</section>'
     )
-
-
-def _end(script: str) -> list[str]:
-    return ["</main>", *([f"<script>{script}</script>"] if script else []), "</body>", "</html>", ""]
 
 
 def _hashed(text: str) -> str:
@@ -140,7 +142,10 @@ class Styles:
         for segment in Text.assemble(line).render(self._console):
             words = escape(one_line(segment.text))
             rules = "" if segment.style is None else _rules(segment.style)
-            pieces.append(f'<span class="{self._class(rules)}">{words}</span>' if rules else words)
+            if rules:
+                name = self._classes.setdefault(rules, f"s{len(self._classes)}")
+                words = f'<span class="{name}">{words}</span>'
+            pieces.append(words)
         return "".join(pieces)
 
     def css(self) -> str:
@@ -152,26 +157,21 @@ class Styles:
         scheme = f":root {{ {light} }}\n@media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n"
         return scheme + "".join(f".{name} {{ {rules} }}\n" for rules, name in self._classes.items())
 
-    def _class(self, rules: str) -> str:
-        return self._classes.setdefault(rules, f"s{len(self._classes)}")
-
 
 def _rules(style: Style) -> str:
     """The declarations of a style; a mesh axis has its own colour on a light page."""
     rules = []
     if style.color is not None and not style.color.is_default:
         place = _AXES.get(style.color)
-        rules.append(f"color: {_hex(style.color) if place is None else f'var(--axis-{place})'};")
+        rules.append(
+            f"color: {style.color.get_truecolor().hex if place is None else f'var(--axis-{place})'};"
+        )
     elif style.dim:
         rules.append("color: var(--dim);")
     if style.bgcolor is not None and not style.bgcolor.is_default:
-        rules.append(f"background: {_hex(style.bgcolor)};")
+        rules.append(f"background: {style.bgcolor.get_truecolor().hex};")
     rules += ["font-weight: bold;"] * bool(style.bold) + ["font-style: italic;"] * bool(style.italic)
     return " ".join(rules + ["text-decoration: underline;"] * bool(style.underline))
-
-
-def _hex(colour: Color) -> str:
-    return colour.get_truecolor().hex
 
 
 CONTROLS = """<div class="player" role="group" aria-label="Player" hidden>

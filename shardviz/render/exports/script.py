@@ -19,7 +19,7 @@ from shardviz.codegen.problem import problem_code
 from shardviz.drafts.form import one_line
 from shardviz.errors import plural
 from shardviz.planner import Plan, Problem
-from shardviz.render.exports.subject import JaxProgram, Subject
+from shardviz.render.exports import JaxProgram, Subject
 from shardviz.sharding import Layout
 
 
@@ -99,13 +99,13 @@ def _introduction(subject: Subject, code: str) -> str:
     _, _, more = (ast.get_docstring(tree) or "").partition("\n")
     if more.strip():
         lines += [_escaped(more.strip()), ""]
-    lines.append("Run the cells in their order. ")
+    lines.append("Run the cells in order. ")
     if found := _SIMULATED.search(code):
         count = plural(int(found[1]), "device")
         lines[-1] += (
-            f"They simulate {count} on any CPU, also where the runtime has a TPU or a GPU; for real devices "
-            "leave out the lines that say so. Where JAX has run before in this kernel, restart it first: the "
-            "number of devices is set once."
+            f"They simulate {count} on any CPU, even where the runtime has a TPU or a GPU; to use real "
+            "devices, remove the lines that set this up. If JAX has already run in this kernel, restart it "
+            "first: the number of devices is set once."
         )
     return "\n".join(lines)
 
@@ -134,7 +134,7 @@ def _sections(code: str) -> Iterator[str]:
 
 
 def _paragraphs(code: str) -> Iterator[tuple[str, list[ast.stmt]]]:
-    """Statements that stand together, with the comments above them; the docstring is the title's."""
+    """Groups of statements between blank lines, with the comments above them, without the docstring."""
     tree = ast.parse(code)
     body = tree.body[1:] if ast.get_docstring(tree) is not None else tree.body
     lines = code.splitlines()

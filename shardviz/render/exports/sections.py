@@ -11,7 +11,7 @@ from rich.text import Text
 from shardviz.errors import QuestionError
 from shardviz.planner import Problem, plan
 from shardviz.planner.plan import Plan, Step
-from shardviz.render.exports.subject import Subject
+from shardviz.render.exports import Subject
 from shardviz.render.layouts.layout_canvas import array_lines, layout_view
 from shardviz.render.lines import sentence, trimmed
 from shardviz.render.palette import Palette
@@ -64,7 +64,7 @@ def sections(subject: Subject, width: int, palette: Palette) -> list[Section]:
         return _steps(shown, width, palette)
     if isinstance(shown, Problem):
         return _question(shown, width, palette)
-    raise QuestionError("a program of its own has no picture", "take it as python or as a notebook")
+    raise QuestionError("a JAX program has no picture", "export it as python or as a notebook")
 
 
 def _question(problem: Problem, width: int, palette: Palette) -> list[Section]:
@@ -85,26 +85,24 @@ def _steps(planned: Plan, width: int, palette: Palette) -> list[Section]:
     return [Section("Plan", case), *steps, Section("In all", sentence(totals(planned), width, 1))]
 
 
-def _rounds(walk: CollectiveRun, width: int, palette: Palette) -> list[Section]:
+def _rounds(run: CollectiveRun, width: int, palette: Palette) -> list[Section]:
     """The lines that all frames begin with, once; then every frame without that."""
-    frames = film(walk, width, TALL, palette)
+    frames = film(run, width, TALL, palette)
     columns = [{line.plain.strip() for line in lines} for lines in zip(*frames, strict=False)]
     top = next((place for place, lines in enumerate(columns) if len(lines) > 1), 1)
     # A table stands apart from its notes by as many blank lines as a terminal has: here one is enough.
     blank = {place for place, lines in enumerate(columns) if lines == {""}}
     gap = {place for place in blank if place - 1 in blank}
+    last = run.schedule.rounds
+    names = ["Before any round", *(f"Round {number} of {last}" for number in range(1, last + 1))]
     rounds = [
-        Section(name.capitalize(), [frame[place] for place in range(top, len(frame)) if place not in gap])
-        for name, frame in zip(frame_names(walk.schedule.rounds), frames, strict=True)
+        Section(name, [frame[place] for place in range(top, len(frame)) if place not in gap])
+        for name, frame in zip(names, frames, strict=True)
     ]
-    return [Section("Collective", _without_end(frames[0][:top])), *rounds]
-
-
-def _without_end(lines: list[Text]) -> list[Text]:
-    """Without blank lines at the end."""
-    while lines and not lines[-1].plain.strip():
-        lines = lines[:-1]
-    return lines
+    head = frames[0][:top]
+    while head and not head[-1].plain.strip():
+        head.pop()
+    return [Section("Collective", head), *rounds]
 
 
 class _StepPictures:
@@ -142,37 +140,32 @@ def _blocks(layout: Layout) -> Blocks:
     return layout.array.name, layout.spec.dims
 
 
-def film(walk: CollectiveRun, width: int, height: int, palette: Palette) -> list[list[Text]]:
+def film(run: CollectiveRun, width: int, height: int, palette: Palette) -> list[list[Text]]:
     """A frame before any round and one after each, of at most `height` lines of `width` columns.
 
-    The devices stand where their links put them; where the page has no room for that, each has a line of a
+    Devices are drawn as boxes joined by their links, or, where the page has no room for that, as lines of a
     table. Raises `QuestionError` for more than `MAX_ROUNDS` rounds.
     """
     # Only rounds need numpy, which takes long to load.
     from shardviz.render.rounds.player import PlayedTable, PlayerPage
     from shardviz.stepping.collective_run import prepare_run
 
-    rounds = walk.schedule.rounds
+    rounds = run.schedule.rounds
     if rounds > MAX_ROUNDS:
         raise QuestionError(
-            f"{walk.schedule.algorithm} has {rounds:,} rounds here, and {MAX_ROUNDS} can be drawn at most",
+            f"{run.schedule.algorithm} has {rounds:,} rounds here, and {MAX_ROUNDS} can be drawn at most",
             "take a smaller mesh, or an algorithm with fewer rounds",
         )
-    prepared = prepare_run(walk.question, walk.links)
+    prepared = prepare_run(run.question, run.links)
     page = PlayerPage(prepared, "devices", 0, width, height, palette, "", verdict=0)
     frames = []
     for number in range(rounds + 1):
         frame = _frame(page, number, width, height)
         if frame is None:
-            table = PlayedTable(walk, width, height, palette, "")
+            table = PlayedTable(run, width, height, palette, "")
             return [table.lines(number) for number in range(rounds + 1)]
         frames.append(frame)
     return frames
-
-
-def frame_names(rounds: int) -> list[str]:
-    """The name of each frame: "before any round", "round 1 of 3", …."""
-    return ["before any round", *(f"round {number} of {rounds}" for number in range(1, rounds + 1))]
 
 
 def _frame(page: PlayerPage, number: int, width: int, height: int) -> list[Text] | None:

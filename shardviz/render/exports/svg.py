@@ -14,8 +14,8 @@ from rich.text import Text
 
 from shardviz.drafts.form import one_line
 from shardviz.errors import QuestionError
+from shardviz.render.exports import Subject
 from shardviz.render.exports.sections import WIDTH, sections
-from shardviz.render.exports.subject import Subject
 from shardviz.render.page import recorder
 from shardviz.render.palette import TRUECOLOR
 

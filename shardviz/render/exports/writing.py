@@ -62,9 +62,9 @@ def write_file(path: Path, text: str) -> None:
 
 
 def _check_regular(path: Path) -> None:
-    """Raise `QuestionError` for what stands under a name and is no file, as ``/dev/null`` or a FIFO."""
+    """Raise `QuestionError` for the name of something other than a file, such as ``/dev/null`` or a FIFO."""
     if path.exists() and not path.is_file():
-        raise QuestionError(f"{quote(str(path))} is a device or a pipe, no file", "use the name of a file")
+        raise QuestionError(f"{quote(str(path))} is a device or a pipe, not a file", "use the name of a file")
 
 
 def _umask() -> int:

@@ -42,7 +42,7 @@ class Fit(NamedTuple):
 
 
 class _Drawn(NamedTuple):
-    """A cell as it stands on screen, and its data as `Cells.data` tells them apart."""
+    """A cell as it is drawn, and its data as `Cells.data` tells them apart."""
 
     text: str
     style: Style
@@ -272,7 +272,7 @@ class ArrayGrid:
     def _draw_box(
         self, builder: LineBuilder, corner: int, grid: int, line: int, pointer: Pointer | None
     ) -> None:
-        """A line of a box with what stands left of it; line 0 is the upper border."""
+        """A line of a box and its label on the left; line 0 is the upper border."""
         place, rest = divmod(line - 1, self._pitch)
         box, seen = corner + self._gutter, self._seen(builder, corner)
         if line == 0 or place >= len(self._rows) or rest:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 AXES = ("x", "y", "z")
 PLACES = 16
-"""Devices of one cell whose places are told."""
+"""Devices of one cell whose places are listed."""
 
 
 class DevicePlacement:
@@ -36,7 +36,7 @@ class DevicePlacement:
     def words(self, position: int, device: int) -> str:
         """``x1 y2`` of a torus, with core and slice where there are several; ``GPU 3 of node 1``.
 
-        If the target numbers its devices otherwise, so that it is not `device` there, that is told.
+        A device that the target numbers otherwise has that number, too.
         """
         place, there = self.placement.places[position], self.placement.ids[position]
         number = f" (device {there})" if there != device else ""
@@ -69,7 +69,7 @@ def cell_details(
     shown = [position] if is_device else list(islice(_positions(cells, index), PLACES))
     count = 1 if is_device else cells.layout.replicas * cells.copies.partials
     rows += [_places(placement, cells, shown, count) for placement in placements]
-    rows += [[Text(name, DIM), Text("its chip, once this has answered", DIM)] for name in awaited]
+    rows += [[Text(name, DIM), Text("its chip, once the target has answered", DIM)] for name in awaited]
     indent = max(label.cell_len for label, *_ in rows) + 2
     lines: list[Text] = []
     for label, *words in rows:

@@ -374,7 +374,7 @@ class Copies:
         return strides
 
     def _offset(self, number: int) -> int:
-        """That of the copy of this number: the free axes' coordinates count in the mesh's order."""
+        """The offset of a copy: the coordinates of the free axes count in the mesh's order."""
         mesh, spec = self.layout.mesh, self.layout.spec
         offset = 0
         for axis in reversed(mesh.axis_names):

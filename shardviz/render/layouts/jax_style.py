@@ -8,6 +8,13 @@ from __future__ import annotations
 
 from io import StringIO
 
+from rich.align import Align
+from rich.box import SQUARE
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
 from shardviz.errors import QuestionError, plural
 from shardviz.sharding import Layout
 
@@ -27,13 +34,6 @@ def jax_style(layout: Layout, device_kind: str = "CPU", width: int = MAX_WIDTH) 
     does not divide, or an array without elements.
     """
     _check(layout)
-    from rich.align import Align
-    from rich.box import SQUARE
-    from rich.console import Console
-    from rich.padding import Padding
-    from rich.table import Table
-    from rich.text import Text
-
     ids: dict[tuple[int, ...], list[int]] = {}
     for position in range(len(layout)):
         ids.setdefault(layout.block(position), []).append(layout.mesh.device_id(position))

@@ -225,7 +225,8 @@ def _canvas(
             for level in (ROOMY, BRIEF)
             for across in ((0, 1) if any(cells.grids > 1 for cells, _ in part) else (0,))
         ]
-        shelves += min(ways, key=partial(_height, gap=gap))
+        lowest = min(ways, key=lambda way: LayoutCanvas(way, gap).height)
+        shelves += lowest
     return LayoutCanvas(shelves, gap)
 
 
@@ -254,10 +255,6 @@ def _shelved(grids: Sequence[ArrayGrid], width: int) -> Shelves:
         shelves[-1].append((grid, sign))
         used += SIGN_WIDTH + grid.width
     return shelves
-
-
-def _height(shelves: Shelves, gap: int) -> int:
-    return LayoutCanvas(shelves, gap).height
 
 
 def _title_width(each: Placed) -> int:

@@ -69,7 +69,7 @@ def rows_of(
 
 
 def row_lines(rows: Sequence[CollectiveRow], width: int, tells_how: bool) -> list[Text]:
-    """A line for each row, and below it when it runs and how, where that is to be told."""
+    """A line for each row, and below it, if `tells_how`, when it runs and by which algorithm."""
     aligned = columns([row.cells for row in rows], width, 2, RIGHT)
     lines: list[Text] = []
     for number, row in enumerate(rows):

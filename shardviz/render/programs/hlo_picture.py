@@ -198,25 +198,15 @@ def _counts(spans: Iterable[Span]) -> tuple[list[int], list[int]]:
     return places, [*accumulate(changes[place] for place in places)]
 
 
-CUT = "…"
-
-
 def program_view(compiled: TargetResult, mesh: Mesh, width: int, palette: Palette) -> list[Text]:
     """A blank line, a heading and the program; lines of MLIR are cut at the page's edge."""
     if compiled.target == "shardy":
         heading = "Shardy's program, all devices at once: MLIR, not HLO"
-        program = [_cut(line, width) for line in compiled.text.splitlines() if line.strip()]
+        lines = (line.rstrip().expandtabs(2) for line in compiled.text.splitlines() if line.strip())
+        program = [_fitting(Text(line), width) for line in lines]
     else:
         heading = f"{compiled.target}'s program on each device"
         if compiled.placement is not None:
             mesh = replace(mesh, device_order=compiled.placement.ids)
         program = hlo_picture(list_hlo(compiled.text, mesh), width, palette)
-    return [Text(), Text(_shortened(heading, width), "bold"), *program]
-
-
-def _shortened(line: str, width: int) -> str:
-    return line if len(line) <= width else line[: width - 1] + CUT
-
-
-def _cut(line: str, width: int) -> Text:
-    return Text(_shortened(line.rstrip().expandtabs(2), width))
+    return [Text(), _fitting(Text(heading, "bold"), width), *program]

@@ -35,10 +35,10 @@ TOTALS_RIGHT = frozenset({1, 2, 3})
 NO_MESH = "no mesh: numbers are positions among the program's devices; name its axes to see them"
 FOUND = "found in the text; name it yourself to see your axes"
 OWN_NAMES = "a collective has axes where its own groups name them; for the others they are not determined"
-NO_COUNT = "a number of times that the text does not tell, in no sum"
-NOT_YET = "the partitioner, which inserts them, comes after this text: read that of the compiled program"
-MAY_COME = "the partitioner comes after this text and may insert more: the compiled program tells"
-BRANCHES = "in branches of conditionals, all of which the sums have; a run takes one branch of each"
+NO_COUNT = "an unknown number of times"
+NOT_YET = "the partitioner, which inserts them, runs later: read the text of the compiled program"
+MAY_COME = "the partitioner runs later and may insert more: read the text of the compiled program"
+BRANCHES = "in branches of conditionals: the sums count every branch, and a run takes one of each"
 NOWHERE = "source line unknown"
 
 
@@ -131,9 +131,11 @@ def _totals(module: HloModule | ShardyModule, found: Sequence[Total], width: int
         lines = records(named, width)
     unknown = sum(each.unknown for each in found)
     if unknown:
-        lines += sentence(f"?: {plural(unknown, 'collective runs', 'collectives run')} {NO_COUNT}", width)
+        runs = plural(unknown, "collective runs", "collectives run")
+        lines += sentence(f"?: {runs} {NO_COUNT}; not in the sums", width)
     if module.unread_collectives:
-        lines += sentence(f"not read: {plural(module.unread_collectives, 'collective')}, in no sum", width)
+        unread = plural(module.unread_collectives, "collective")
+        lines += sentence(f"not read: {unread}, not in the sums", width)
     if module.awaits_partitioner:
         lines += sentence(MAY_COME, width, style="dim")
     return lines
@@ -141,7 +143,7 @@ def _totals(module: HloModule | ShardyModule, found: Sequence[Total], width: int
 
 def _branches(collectives: Sequence[Collective], width: int) -> list[Text]:
     count = sum(each.in_branch for each in collectives)
-    stand = plural(count, "collective stands", "collectives stand")
+    stand = plural(count, "collective is", "collectives are")
     return sentence(f"{stand} {BRANCHES}", width) if count else []
 
 
@@ -171,9 +173,7 @@ def _by_source(
 def _slices(module: HloModule | ShardyModule) -> str:
     """The local slices of replicated arrays, which send nothing."""
     count = sum(each.op == "slice" for each in module.collectives)
-    return (
-        f"and {plural(count, 'local slice')} of what every device has, which sends nothing" if count else ""
-    )
+    return f"and {plural(count, 'local slice')} of replicated arrays: nothing is sent" if count else ""
 
 
 WIDTH = 100
@@ -191,7 +191,12 @@ def expectation_text(
     lines = [Text(f"{name}{f', on the mesh {mesh},' if mesh else ''} {what}")]
     head = [Text(heading) for heading in ("", "operation", "expected", "found")]
     rows = [
-        [Text("" if tally.is_met else "≠"), Text(tally.op), Text(_expected(tally)), Text(_found(tally))]
+        [
+            Text("" if tally.is_met else "≠"),
+            Text(tally.op),
+            Text("any" if tally.expected is None else f"{tally.expected:,}"),
+            Text(_found(tally)),
+        ]
         for tally in tallies
     ]
     lines += [Text(), *table([head, *rows], width, 2, frozenset({2}))]
@@ -202,10 +207,6 @@ def expectation_text(
     for complaint in module.unread:
         lines += [Text(), *sentence(complaint, width, lead="unread: ")]
     return "\n".join(printable(line.plain) for line in lines)
-
-
-def _expected(tally: Tally) -> str:
-    return "any" if tally.expected is None else f"{tally.expected:,}"
 
 
 def _found(tally: Tally) -> str:

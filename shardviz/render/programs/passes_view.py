@@ -127,9 +127,9 @@ def diff_lines(diff: Sequence[str], width: int) -> list[Text]:
     lines = []
     for line in diff:
         style = {"+": "bold", "-": "dim", "@": "italic"}.get(line[:1], "")
-        shown = line if len(line) <= width - INDENT else f"{line[: width - INDENT - 1]}…"
-        lines.append(Text.assemble(" " * INDENT, (shown, style)))
-    return lines or sentence("no line differs but for what is folded away", width, INDENT, style="dim")
+        lines.append(Text.assemble(" " * INDENT, (line, style)))
+        lines[-1].truncate(width, overflow="ellipsis")
+    return lines or sentence("the lines differ only in what is folded away", width, INDENT, style="dim")
 
 
 def stage_list(

@@ -6,13 +6,14 @@ A page draws any of its lines at constant cost, so that the application scrolls 
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
@@ -25,125 +26,70 @@ from shardviz.render.programs.hlo_picture import MARK, HloPicture, collective_st
 from shardviz.render.sanitize import printable, printable_line
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from shardviz.compiler import TargetResult
     from shardviz.hlo import Collective
-    from shardviz.hlo.listing import ListedLine, Listing
+    from shardviz.hlo.listing import ListedLine
     from shardviz.render.palette import Palette
     from shardviz.sharding import Mesh
 
+LINES_AT_ONCE = 4096
+"""Lines that are searched before the searcher may be stopped."""
+MAX_NAME = 400
+"""Characters at a line's beginning among which the name of what it makes is looked for."""
+BEFORE_NAME = (" ", "%", "\n", "")
+AFTER_NAME = (" = ", " (", " {")
+QUOTED = re.compile(r'"([^"]*)"')
+MAX_GROUPS = 8
+MAX_WORKS = 6
+NARROW = 60
+"""On fewer columns all numbers and words follow one another, so that they take fewer lines."""
 
-class ProgramPage(Protocol):
+
+class ProgramPage(ABC):
     """The lines of a program: `width` columns, `height` lines, each drawn at constant cost.
 
     `collectives` are the numbers of the lines that are a collective, or begin one, in order.
     """
 
-    width: int
-    height: int
-    collectives: Sequence[int]
-
-    def line(self, number: int, left: int, right: int) -> Text:
-        """Columns `left` to `right` of a line."""
+    def __init__(self, width: int, height: int, collectives: Mapping[int, Collective]) -> None:
+        self.width, self.height = width, height
+        self.collectives: Sequence[int] = (*collectives,)
+        self._collectives = collectives
 
     def collective(self, number: int) -> Collective | None:
         """The collective that a line is, or begins."""
+        return self._collectives.get(number)
 
     def words(self, number: int) -> str:
         """The whole of a line."""
+        return printable(self.written(number).strip())
 
+    @cached_property
+    def searchable(self) -> LineIndex:
+        """The lines as a search sees them, each with its collective. Takes long for a long program."""
+        found = (f"{self.written(number)}{self._marks(number)}" for number in range(self.height))
+        return LineIndex("\n".join(found))
+
+    def _marks(self, number: int) -> str:
+        """The words of a collective that a search finds beyond its line: `` all-reduce over Y``."""
+        one = self.collective(number)
+        return "" if one is None else f" {one.op} over {', '.join(one.axes)}"
+
+    @abstractmethod
+    def written(self, number: int) -> str:
+        """A line as it is written."""
+
+    @abstractmethod
+    def line(self, number: int, left: int, right: int) -> Text:
+        """Columns `left` to `right` of a line as it is drawn."""
+
+    @abstractmethod
     def place(self, number: int) -> int:
         """The place in the program's text at which a line begins."""
 
+    @abstractmethod
     def number_at(self, place: int) -> int:
         """The line that has this place of the program's text, or the next one that is shown."""
-
-    @property
-    def searchable(self) -> LineIndex:
-        """The lines as a search sees them. Made when they are first asked for, which may take long."""
-
-
-def _marks(collective: Collective | None) -> str:
-    """The words of a collective that a search finds beyond its line: `` all-reduce over Y``."""
-    return f" {collective.op} over {', '.join(collective.axes)}" if collective is not None else ""
-
-
-MAX_NAME = 400
-"""Characters at a line's beginning among which the name of what it makes is looked for."""
-BEFORE_NAME = (" ", "%", "\n", "")
-AFTER_NAME = (" = ", " (", " {")
-
-
-class RawLines:
-    """The lines of a text, and which of them make a collective.
-
-    A name that several functions of MLIR use is that of the collectives that have it, in their order.
-    """
-
-    def __init__(self, index: LineIndex, collectives: Iterable[Collective]) -> None:
-        self.index = index
-        waiting: dict[str, list[Collective]] = {}
-        for each in collectives:
-            waiting.setdefault(each.name, []).append(each)
-        self.collectives: dict[int, Collective] = {}
-        for number in range(index.count) if waiting else ():
-            line = index.line(number, 0, MAX_NAME)
-            named = waiting.get(_name(line))
-            if named and _is(line, named[0]):
-                self.collectives[number] = named.pop(0) if len(named) > 1 else named[0]
-
-    def name_at(self, place: int) -> str:
-        """The name of what the line with this place of the text makes."""
-        if not self.index.count:
-            return ""
-        return _name(self.index.line(min(self.index.line_at(place), self.index.count - 1), 0, MAX_NAME))
-
-    def place_of(self, name: str) -> int:
-        """Where the line is that makes what has this name; the beginning of the text where none does."""
-        text = self.index.text
-        position = text.find(name)
-        while position >= 0:
-            stop = position + len(name)
-            if text[position - 1 : position] in BEFORE_NAME and text.startswith(AFTER_NAME, stop):
-                return position
-            position = text.find(name, stop)
-        return 0
-
-
-class RawPage:
-    """The text as it is; characters that are none to look at have a stand-in."""
-
-    def __init__(self, lines: RawLines, mesh: Mesh, palette: Palette) -> None:
-        self.width = lines.index.width
-        self.height = lines.index.count
-        self.collectives: Sequence[int] = (*lines.collectives,)
-        self._lines = lines
-        self._mesh = mesh
-        self._palette = palette
-
-    def line(self, number: int, left: int, right: int) -> Text:
-        text = Text(printable(self._lines.index.line(number, left, right)))
-        collective = self.collective(number)
-        if collective is not None:
-            text.stylize(collective_style(collective, self._mesh, self._palette))
-        return text
-
-    def collective(self, number: int) -> Collective | None:
-        return self._lines.collectives.get(number)
-
-    def words(self, number: int) -> str:
-        return printable(self._lines.index.line(number, 0, MAX_NAME).strip())
-
-    def place(self, number: int) -> int:
-        return self._lines.index.start(number)
-
-    def number_at(self, place: int) -> int:
-        return max(0, min(self._lines.index.line_at(place), self.height - 1))
-
-    @property
-    def searchable(self) -> LineIndex:
-        return self._lines.index
 
 
 def next_of(numbers: Sequence[int], number: int, step: int) -> int | None:
@@ -152,151 +98,18 @@ def next_of(numbers: Sequence[int], number: int, step: int) -> int | None:
     return numbers[place] if 0 <= place < len(numbers) else None
 
 
-def _name(line: str) -> str:
-    """``add.1`` of ``ROOT %add.1 = …``, ``main`` of ``ENTRY %main (…``, ``%1`` of ``%1 = sdy.…``.
-
-    MLIR's names are numbers, and keep their sign.
-    """
-    words = line.split(maxsplit=2)
-    name = next((word for word in words if word not in ("ROOT", "ENTRY")), "")
-    short = name.removeprefix("%")
-    return name if short.isdigit() else short
-
-
-def _is(line: str, collective: Collective) -> bool:
-    """True if a line with the name of a collective is it: each function of MLIR counts its names anew."""
-    return not collective.name.startswith("%") or collective.op.replace("-", "_") in line
-
-
-class HloPage:
-    """A listing, each line cut at the page's edge. `collectives` are the lines that have one."""
-
-    def __init__(
-        self, listing: Listing, collectives: Sequence[int], raw: RawLines, width: int, palette: Palette
-    ) -> None:
-        self.width = width
-        self.collectives = collectives
-        self.height = len(listing.lines)
-        self._lines = listing.lines
-        self._raw = raw
-        self._picture = HloPicture(listing, width, palette)
-
-    def line(self, number: int, left: int, right: int) -> Text:
-        text = self._picture.line(number)
-        return text[left:right] if left else text
-
-    def collective(self, number: int) -> Collective | None:
-        return self._lines[number].collective
-
-    def words(self, number: int) -> str:
-        return printable(_words(self._lines[number]))
-
-    def place(self, number: int) -> int:
-        return self._raw.place_of(self._lines[number].name)
-
-    def number_at(self, place: int) -> int:
-        name = self._raw.name_at(place)
-        return next((number for number, line in enumerate(self._lines) if line.name == name), 0)
-
-    @cached_property
-    def searchable(self) -> LineIndex:
-        return LineIndex("\n".join(f"{_words(line)}{_marks(line.collective)}" for line in self._lines))
-
-
-def _words(line: ListedLine) -> str:
-    """``name = shape opcode(operands) attributes``, in full."""
-    if line.is_head:
-        return f"{line.opcode} {f'of {line.operands}: ' if line.operands else ''}{line.name}"
-    holds = f": {', '.join(line.holds)}" if line.holds else ""
-    attributes = f" {', '.join(line.attributes)}" if line.attributes else ""
-    return f"{line.name} = {line.shape} {line.opcode}{holds}({line.operands}){attributes}"
-
-
-QUOTED = re.compile(r'"([^"]*)"')
-
-
-class MlirLines:
-    """Those lines of a module that say something: blank ones and tables of source locations do not.
-
-    `collectives` has the collectives by the number of their line.
-    """
-
-    def __init__(self, index: LineIndex, collectives: Iterable[Collective]) -> None:
-        self.index = index
-        found = RawLines(index, collectives).collectives
-        self.raw: list[int] = []
-        self.collectives: dict[int, Collective] = {}
-        for number in range(index.count):
-            start = index.line(number, 0, 80).lstrip()
-            if not start or start.startswith("#loc"):
-                continue
-            if number in found:
-                self.collectives[len(self.raw)] = found[number]
-            self.raw.append(number)
-
-    def text(self, number: int) -> str:
-        """A line, without source locations and attributes that only a compiler wants to know."""
-        return strip_metadata(self.index.line(self.raw[number])).expandtabs(2)
-
-
-class MlirPage:
-    """The module, each line cut at the page's edge; axes in their colours."""
-
-    def __init__(self, lines: MlirLines, mesh: Mesh, width: int, palette: Palette) -> None:
-        self.width = width
-        self.height = len(lines.raw)
-        self.collectives: Sequence[int] = (*lines.collectives,)
-        self._lines = lines
-        self._mesh = mesh
-        self._palette = palette
-
-    def line(self, number: int, left: int, right: int) -> Text:
-        collective = self.collective(number)
-        text = Text(printable(self._lines.text(number)))
-        for axis in QUOTED.finditer(text.plain):
-            if axis[1] in self._mesh.axis_names:
-                text.stylize(self._palette.axis(self._mesh, axis[1]), axis.start(1), axis.end(1))
-        if collective is None:
-            text.truncate(self.width - 2, overflow="ellipsis")
-            return Text("  ").append_text(text)[left:right]
-        text.stylize("bold", len(text.plain) - len(text.plain.lstrip()))
-        tail = facts(collective, self._mesh, self._palette)
-        text.truncate(max(self.width - 2 - tail.cell_len, self.width // 2), overflow="ellipsis")
-        marked = Text.assemble((MARK, collective_style(collective, self._mesh, self._palette)), " ")
-        return marked.append_text(text).append_text(tail)[left:right]
-
-    def collective(self, number: int) -> Collective | None:
-        return self._lines.collectives.get(number)
-
-    def words(self, number: int) -> str:
-        return printable(self._lines.text(number).strip())
-
-    def place(self, number: int) -> int:
-        return self._lines.index.start(self._lines.raw[number])
-
-    def number_at(self, place: int) -> int:
-        line = self._lines.index.line_at(place)
-        return next((number for number, raw in enumerate(self._lines.raw) if raw >= line), 0)
-
-    @cached_property
-    def searchable(self) -> LineIndex:
-        return LineIndex(
-            "\n".join(f"{self._lines.text(n)}{_marks(self.collective(n))}" for n in range(self.height))
-        )
-
-
 @dataclass(frozen=True)
 class ListedProgram:
     """An answer's program on a mesh, whose devices are in the order in which the target has them.
 
     `lines` are what a person reads of it: a listing of HLO, or the lines of Shardy's MLIR; `collectives` are
-    the numbers of those that have one.
+    those that a line has, by its number.
     """
 
     compiled: TargetResult
     mesh: Mesh
     lines: Listing | MlirLines
-    collectives: tuple[int, ...]
+    collectives: Mapping[int, Collective]
     raw: RawLines
 
     def page(self, folded: bool, width: int, palette: Palette) -> ProgramPage:
@@ -323,16 +136,57 @@ def read_program(compiled: TargetResult, mesh: Mesh) -> ListedProgram:
         slices = None if placement is None else placement.slices
         lines = list_hlo(compiled.text, placed, slices=slices)
         collectives = lines.module.collectives
-        marked = tuple(number for number, line in enumerate(lines.lines) if line.collective is not None)
+        marked = {
+            number: line.collective for number, line in enumerate(lines.lines) if line.collective is not None
+        }
     else:
         lines = MlirLines(index, compiled.collectives)
         collectives = compiled.collectives
-        marked = (*lines.collectives,)
+        marked = lines.collectives
     return ListedProgram(compiled, placed, lines, marked, RawLines(index, collectives))
 
 
-LINES_AT_ONCE = 4096
-"""Lines that are searched before the searcher may be stopped."""
+def line_details(
+    program: ListedProgram, page: ProgramPage, number: int, width: int, palette: Palette
+) -> list[Text]:
+    """Lines of at most `width` columns, the most telling first."""
+    collective = page.collective(number)
+    if collective is None:
+        return sentence(page.words(number), width, style="dim")
+    return collective_details(program, program.record(collective), width, palette)
+
+
+def collective_details(
+    program: ListedProgram, collective: Collective, width: int, palette: Palette
+) -> list[Text]:
+    """The data that moves, its size, when it runs and beside what, its devices and its source line."""
+    (row,) = rows_of([collective], program.mesh, palette)
+    op, shapes, *sizes = (cell for cell in row.cells if cell.plain)
+    said = [when(collective)] if has_schedule(program.compiled) else []
+    said += [collective.algorithm] * bool(collective.algorithm)
+    if width < NARROW:
+        lines = records([[op, *sizes, Text("; ".join(said)), shapes]], width)
+    else:
+        lines = [*records([[op, *sizes, shapes]], width), *sentence("; ".join(said), width)]
+    if collective.axes and (members := members_text(collective, MAX_GROUPS if width > 60 else 2)):
+        lines += sentence(members, width, lead="devices " if collective.groups else "")
+    lines += sentence(collective.source, width, lead="from " if collective.source else "")
+    names = [f"{work.name} ({work.op})" for work in collective.overlapped[:MAX_WORKS]]
+    if more := len(collective.overlapped) - len(names):
+        names.append(f"{more:,} more")
+    lines += sentence(", ".join(names), width, lead="meanwhile " if names else "")
+    return [printable_line(line) for line in lines]
+
+
+def place_rule(number: int, page: ProgramPage, width: int) -> Text:
+    """A rule that says where the cursor is: ``── line 7 of 33 ── collective 1 of 2 ───``."""
+    said = [f"line {number + 1:,} of {page.height:,}"]
+    if page.collective(number) is not None:
+        place = bisect_left(page.collectives, number)
+        said.append(f"collective {place + 1:,} of {len(page.collectives):,}")
+    rule = Text("".join(f"── {words} " for words in said), "dim")
+    rule.truncate(width)
+    return rule.append("─" * max(0, width - rule.cell_len), "dim")
 
 
 class LineIndex:
@@ -378,50 +232,177 @@ class LineIndex:
             yield found
 
 
-MAX_GROUPS = 8
-MAX_WORKS = 6
-NARROW = 60
-"""On fewer columns all numbers and words follow one another, so that they take fewer lines."""
+class RawLines:
+    """The lines of a text, and which of them make a collective.
+
+    A name that several functions of MLIR use is that of the collectives that have it, in their order.
+    """
+
+    def __init__(self, index: LineIndex, collectives: Iterable[Collective]) -> None:
+        self.index = index
+        waiting: dict[str, list[Collective]] = {}
+        for each in collectives:
+            waiting.setdefault(each.name, []).append(each)
+        self.collectives: dict[int, Collective] = {}
+        for number in range(index.count) if waiting else ():
+            line = index.line(number, 0, MAX_NAME)
+            named = waiting.get(_name(line))
+            if named and _is(line, named[0]):
+                self.collectives[number] = named.pop(0) if len(named) > 1 else named[0]
+
+    def name_at(self, place: int) -> str:
+        """The name of what the line with this place of the text makes."""
+        if not self.index.count:
+            return ""
+        return _name(self.index.line(min(self.index.line_at(place), self.index.count - 1), 0, MAX_NAME))
+
+    def place_of(self, name: str) -> int:
+        """The place of the line that makes what has this name; 0 where none does."""
+        text = self.index.text
+        position = text.find(name)
+        while position >= 0:
+            stop = position + len(name)
+            if text[position - 1 : position] in BEFORE_NAME and text.startswith(AFTER_NAME, stop):
+                return position
+            position = text.find(name, stop)
+        return 0
 
 
-def line_details(
-    program: ListedProgram, page: ProgramPage, number: int, width: int, palette: Palette
-) -> list[Text]:
-    """Lines of at most `width` columns, the most telling first."""
-    collective = page.collective(number)
-    if collective is None:
-        return sentence(page.words(number), width, style="dim")
-    return collective_details(program, program.record(collective), width, palette)
+class RawPage(ProgramPage):
+    """The text as it is, without control characters."""
+
+    def __init__(self, lines: RawLines, mesh: Mesh, palette: Palette) -> None:
+        super().__init__(lines.index.width, lines.index.count, lines.collectives)
+        self._index, self._mesh, self._palette = lines.index, mesh, palette
+
+    def written(self, number: int) -> str:
+        return self._index.line(number, 0, MAX_NAME)
+
+    def line(self, number: int, left: int, right: int) -> Text:
+        text = Text(printable(self._index.line(number, left, right)))
+        collective = self.collective(number)
+        if collective is not None:
+            text.stylize(collective_style(collective, self._mesh, self._palette))
+        return text
+
+    def place(self, number: int) -> int:
+        return self._index.start(number)
+
+    def number_at(self, place: int) -> int:
+        return max(0, min(self._index.line_at(place), self.height - 1))
+
+    @property
+    def searchable(self) -> LineIndex:
+        return self._index
 
 
-def collective_details(
-    program: ListedProgram, collective: Collective, width: int, palette: Palette
-) -> list[Text]:
-    """The data that moves, its size, when it runs and beside what, its devices and its source line."""
-    (row,) = rows_of([collective], program.mesh, palette)
-    op, shapes, *sizes = (cell for cell in row.cells if cell.plain)
-    said = [when(collective)] if has_schedule(program.compiled) else []
-    said += [collective.algorithm] * bool(collective.algorithm)
-    if width < NARROW:
-        lines = records([[op, *sizes, Text("; ".join(said)), shapes]], width)
-    else:
-        lines = [*records([[op, *sizes, shapes]], width), *sentence("; ".join(said), width)]
-    if collective.axes and (members := members_text(collective, MAX_GROUPS if width > 60 else 2)):
-        lines += sentence(members, width, lead="devices " if collective.groups else "")
-    lines += sentence(collective.source, width, lead="from " if collective.source else "")
-    names = [f"{work.name} ({work.op})" for work in collective.overlapped[:MAX_WORKS]]
-    if more := len(collective.overlapped) - len(names):
-        names.append(f"{more:,} more")
-    lines += sentence(", ".join(names), width, lead="meanwhile " if names else "")
-    return [printable_line(line) for line in lines]
+class HloPage(ProgramPage):
+    """A listing, each line cut at the page's edge."""
+
+    def __init__(
+        self,
+        listing: Listing,
+        collectives: Mapping[int, Collective],
+        raw: RawLines,
+        width: int,
+        palette: Palette,
+    ) -> None:
+        super().__init__(width, len(listing.lines), collectives)
+        self._lines, self._raw = listing.lines, raw
+        self._picture = HloPicture(listing, width, palette)
+
+    def written(self, number: int) -> str:
+        return _words(self._lines[number])
+
+    def line(self, number: int, left: int, right: int) -> Text:
+        text = self._picture.line(number)
+        return text[left:right] if left else text
+
+    def place(self, number: int) -> int:
+        return self._raw.place_of(self._lines[number].name)
+
+    def number_at(self, place: int) -> int:
+        name = self._raw.name_at(place)
+        return next((number for number, line in enumerate(self._lines) if line.name == name), 0)
 
 
-def place_rule(number: int, page: ProgramPage, width: int) -> Text:
-    """A rule that says where the cursor is: ``── line 7 of 33 ── collective 1 of 2 ───``."""
-    said = [f"line {number + 1:,} of {page.height:,}"]
-    if page.collective(number) is not None:
-        place = bisect_left(page.collectives, number)
-        said.append(f"collective {place + 1:,} of {len(page.collectives):,}")
-    rule = Text("".join(f"── {words} " for words in said), "dim")
-    rule.truncate(width)
-    return rule.append("─" * max(0, width - rule.cell_len), "dim")
+class MlirLines:
+    """Those lines of a module that say something: blank ones and tables of source locations do not.
+
+    `collectives` has the collectives by the number of their line.
+    """
+
+    def __init__(self, index: LineIndex, collectives: Iterable[Collective]) -> None:
+        self.index = index
+        found = RawLines(index, collectives).collectives
+        self.raw: list[int] = []
+        self.collectives: dict[int, Collective] = {}
+        for number in range(index.count):
+            start = index.line(number, 0, 80).lstrip()
+            if not start or start.startswith("#loc"):
+                continue
+            if number in found:
+                self.collectives[len(self.raw)] = found[number]
+            self.raw.append(number)
+
+    def text(self, number: int) -> str:
+        """A line, without source locations and attributes that only a compiler wants to know."""
+        return strip_metadata(self.index.line(self.raw[number])).expandtabs(2)
+
+
+class MlirPage(ProgramPage):
+    """The module, each line cut at the page's edge; axes in their colours."""
+
+    def __init__(self, lines: MlirLines, mesh: Mesh, width: int, palette: Palette) -> None:
+        super().__init__(width, len(lines.raw), lines.collectives)
+        self._lines, self._mesh, self._palette = lines, mesh, palette
+
+    def written(self, number: int) -> str:
+        return self._lines.text(number)
+
+    def line(self, number: int, left: int, right: int) -> Text:
+        collective = self.collective(number)
+        text = Text(printable(self._lines.text(number)))
+        for axis in QUOTED.finditer(text.plain):
+            if axis[1] in self._mesh.axis_names:
+                text.stylize(self._palette.axis(self._mesh, axis[1]), axis.start(1), axis.end(1))
+        if collective is None:
+            text.truncate(self.width - 2, overflow="ellipsis")
+            return Text("  ").append_text(text)[left:right]
+        text.stylize("bold", len(text.plain) - len(text.plain.lstrip()))
+        tail = facts(collective, self._mesh, self._palette)
+        text.truncate(max(self.width - 2 - tail.cell_len, self.width // 2), overflow="ellipsis")
+        marked = Text.assemble((MARK, collective_style(collective, self._mesh, self._palette)), " ")
+        return marked.append_text(text).append_text(tail)[left:right]
+
+    def place(self, number: int) -> int:
+        return self._lines.index.start(self._lines.raw[number])
+
+    def number_at(self, place: int) -> int:
+        line = self._lines.index.line_at(place)
+        return next((number for number, raw in enumerate(self._lines.raw) if raw >= line), 0)
+
+
+def _name(line: str) -> str:
+    """``add.1`` of ``ROOT %add.1 = …``, ``main`` of ``ENTRY %main (…``, ``%1`` of ``%1 = sdy.…``.
+
+    MLIR's names are numbers, and keep their sign.
+    """
+    words = line.split(maxsplit=2)
+    name = next((word for word in words if word not in ("ROOT", "ENTRY")), "")
+    short = name.removeprefix("%")
+    return name if short.isdigit() else short
+
+
+def _is(line: str, collective: Collective) -> bool:
+    """True if a line with the name of a collective is it: each function of MLIR counts its names anew."""
+    return not collective.name.startswith("%") or collective.op.replace("-", "_") in line
+
+
+def _words(line: ListedLine) -> str:
+    """``name = shape opcode(operands) attributes``, in full."""
+    if line.is_head:
+        return f"{line.opcode} {f'of {line.operands}: ' if line.operands else ''}{line.name}"
+    holds = f": {', '.join(line.holds)}" if line.holds else ""
+    attributes = f" {', '.join(line.attributes)}" if line.attributes else ""
+    return f"{line.name} = {line.shape} {line.opcode}{holds}({line.operands}){attributes}"

@@ -17,7 +17,7 @@ from shardviz.hardware import AxisRun, Placement, axis_runs
 from shardviz.hlo import Collective
 from shardviz.planner.problem import Problem
 from shardviz.render.caption import spec_text
-from shardviz.render.lines import columns, records, sentence, table
+from shardviz.render.lines import columns, records, sentence, shared, table
 from shardviz.render.palette import Palette
 from shardviz.render.programs.collective_rows import (
     has_schedule,
@@ -38,7 +38,7 @@ def target_view(
     lines = [Text(), _heading(compiled, problem, palette)]
     mesh = problem.mesh
     if compiled.placement is not None:
-        lines += placement_lines([("", compiled.placement)], mesh, width, 2)
+        lines += sentence(placement_words(compiled.placement, mesh), width, 2, "placed: ", "dim")
     if compiled.status != "ok":
         lines += error_lines(compiled, width, 2)
     elif compiled.collectives:
@@ -60,7 +60,7 @@ def target_view(
 
 
 def error_lines(compiled: TargetResult, width: int, indent: int) -> list[Text]:
-    """Why a target has no answer, and what would help."""
+    """The reason why a target has no answer, and its hint."""
     lines = sentence(compiled.error, width, indent, "✗ ", "bold")
     return lines + (sentence(compiled.hint, width, indent + 2, style="dim") if compiled.hint else [])
 
@@ -141,20 +141,6 @@ BETWEEN = {"slice": "between slices", "node": "between nodes"}
 WITHIN = {"core": "the cores of a chip", "gpu": "the GPUs of a node"}
 
 
-def placement_lines(
-    placements: Sequence[tuple[str, Placement]], mesh: Mesh, width: int, indent: int = 0
-) -> list[Text]:
-    """A sentence for every placement, after the names of the targets that have it."""
-    names: dict[str, list[str]] = {}
-    for name, placement in placements:
-        names.setdefault(placement_words(placement, mesh), []).append(name)
-    lines: list[Text] = []
-    for words, those in names.items():
-        lead = f"{', '.join(those)} placed: ".lstrip()
-        lines += sentence(words, width, indent, lead, "dim")
-    return lines
-
-
 def placement_words(placement: Placement, mesh: Mesh) -> str:
     """``X along y (1 hop, a line), Y along x (1 hop, a ring), on a torus of 2×4 chips``."""
     axes: dict[str, list[str]] = {}
@@ -219,7 +205,7 @@ Answers = Sequence[tuple[TargetResult, Sequence[Difference]]]
 def side_by_side(targets: Sequence[str]) -> bool:
     """True where one table has all: of two programs that run, and of three targets or more.
 
-    Shardy's answer is no such program, and beside one there is little to put in columns.
+    Shardy's answer is not a program that runs, and has little to put in columns.
     """
     return len(targets) > FEW or (len(targets) == FEW and "shardy" not in targets)
 
@@ -253,17 +239,21 @@ def targets_table(answers: Answers, problem: Problem, width: int, palette: Palet
         if compiled.status != "ok":
             lines += [Text(compiled.target, "bold"), *error_lines(compiled, width, 2)]
     spread = [(compiled.target, words) for compiled, _ in answers if (words := traffic_words(compiled, mesh))]
-    lines += _joined(spread, width)
+    lines += shared(spread, width)
     lines += _reasons(answers, width)
     before = [
         (compiled.target, partitioned_words(compiled.partitioned))
         for compiled, _ in answers
         if compiled.partitioned is not None and moved(compiled.partitioned) != moved(compiled.collectives)
     ]
-    lines += _joined(before, width, "dim")
+    lines += shared(before, width, style="dim")
     lines += _types([compiled for compiled, _ in answers], width)
-    placed = [(each.target, each.placement) for each, _ in answers if each.placement is not None]
-    return lines + placement_lines(placed, mesh, width)
+    placed = [
+        (each.target, placement_words(each.placement, mesh))
+        for each, _ in answers
+        if each.placement is not None
+    ]
+    return lines + shared(placed, width, 0, "{} placed: ", "dim")
 
 
 def _rows(answers: Sequence[TargetResult], problem: Problem, width: int, palette: Palette) -> list[Text]:
@@ -304,7 +294,7 @@ def _details(cells: Sequence[Text], width: int, indent: int) -> list[Text]:
 
 
 def _moves(compiled: TargetResult, mesh: Mesh, palette: Palette) -> list[list[Text]]:
-    """The cells of each of a target's collectives that stand after its name."""
+    """The cells of each of a target's collectives, which follow its name."""
     if compiled.status != "ok":
         return [[Text("✗ no answer" if compiled.status == "error" else "✗ not available")]]
     moving = [each for each in compiled.collectives if each.op != "slice"]
@@ -344,19 +334,7 @@ def _reasons(answers: Answers, width: int) -> list[Text]:
     return lines
 
 
-def _joined(said: Sequence[tuple[str, str]], width: int, style: str = "") -> list[Text]:
-    """Each sentence once, after the targets that it is about."""
-    names: dict[str, list[str]] = {}
-    for name, words in said:
-        names.setdefault(words, []).append(name)
-    return [
-        line
-        for words, those in names.items()
-        for line in sentence(words, width, lead=f"{', '.join(those)}: ", style=style)
-    ]
-
-
 def _types(answers: Sequence[TargetResult], width: int) -> list[Text]:
     """The answers of `jax.typeof` under Explicit axes."""
     said = [(each.target, ", ".join(f"{name} is {text}" for name, text in each.typeof)) for each in answers]
-    return _joined([(name, words) for name, words in said if words], width, "dim")
+    return shared([(name, words) for name, words in said if words], width, style="dim")

@@ -71,7 +71,7 @@ def target_strip(tabs: Sequence[TargetTab], chosen: int, width: int) -> Text:
 
 
 def target_at(strip: str, names: Sequence[str], column: int) -> str:
-    """The target that stands at a column of the strip; empty where none does."""
+    """The target at a column of the strip; empty where there is none."""
     found, place = "", 0
     for name in names:
         start = strip.find(f" {name} ", place)
@@ -95,7 +95,7 @@ def _tab(tab: TargetTab, is_chosen: bool, with_words: bool) -> Text:
 def info_view(versions: Sequence[tuple[str, str]], warning: str, width: int) -> list[Text]:
     """`versions` are (name, version); `warning` says what is wrong with them, or is empty."""
     installed = [[Text(name), Text(version)] for name, version in versions]
-    cure = "pip install -U 'shardviz[tpu]' takes the one that it asks for."
+    cure = "pip install -U 'shardviz[tpu]' installs the version that it needs."
     warned = [Text(), *sentence(f"{warning}. {cure}", width, style="bold")] if warning else []
     elsewhere = "shardviz targets lists the targets, and how to install those that are missing."
     return [*table(installed, width), *warned, Text(), *sentence(elsewhere, width, style="dim")]

@@ -9,19 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
-
-from rich.style import Style
 
 from shardviz.collectives import Frame, Piece, Sends
+from shardviz.collectives.values import Bools
 from shardviz.render.palette import Palette
 from shardviz.render.rounds.pieces import FORMS, Naming, PieceCell, chunk_name, chunk_style, piece_cell
 from shardviz.stepping.collective_run import CollectiveRun
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
 
 COMBINED = {"pmax": "max", "pmin": "min"}
 MAX_CELLS = 48
@@ -41,27 +34,27 @@ class BufferRow:
 
 
 class BufferRows:
-    """The rows of a frame for some columns. `moving`: what has just arrived is marked, what was sent is told.
+    """The rows of a frame for some columns. `moving`: arrivals are marked, and rows list what was sent.
 
     `ended`: only what is part of the result.
     """
 
     def __init__(
         self,
-        walk: CollectiveRun,
+        run: CollectiveRun,
         frame: Frame,
         columns: Sequence[int | None],
         palette: Palette,
         moving: bool,
         ended: bool,
     ) -> None:
-        self._walk, self._frame, self._palette = walk, frame, palette
+        self._run, self._frame, self._palette = run, frame, palette
         self._moving, self._ended = moving, ended
         self._columns = [column for column in columns if column is not None]
-        schedule = walk.schedule
+        schedule = run.schedule
         self._slots = schedule.pattern.kind == "all_to_all"
         self._pieces = schedule.pattern.pieces(schedule.chunks)
-        self._empty = empty_chunks(walk)
+        self._empty = empty_chunks(run)
         self._wanted = frozenset(self._columns)
         self._within = None
         if self._columns and not self._slots:
@@ -70,7 +63,7 @@ class BufferRows:
         self._naming = Naming(
             self._slots,
             schedule.pattern.group_size if schedule.pattern.reduces else 1,
-            COMBINED.get(walk.operation.name, "+"),
+            COMBINED.get(run.operation.name, "+"),
             moving and sends is not None and bool(sends.reduce.any()),
         )
 
@@ -102,34 +95,30 @@ class BufferRows:
         if not self._slots:
             return chunk
         pair, piece = divmod(chunk, self._pieces)
-        origin, target = divmod(pair, self._walk.schedule.pattern.group_size)
+        origin, target = divmod(pair, self._run.schedule.pattern.group_size)
         if member not in (origin, target):
             return None
         return (origin if member == target else target) * self._pieces + piece
 
     def _ends(self, member: int, chunk: int) -> bool:
         """True if a chunk of an all-to-all is to end on the member."""
-        return chunk // self._pieces % self._walk.schedule.pattern.group_size == member
+        return chunk // self._pieces % self._run.schedule.pattern.group_size == member
 
     def _cell(self, piece: Piece, group: int) -> PieceCell:
-        cell = piece_cell(
-            piece, self._name(piece.chunk, group), self._style(piece.chunk, group), self._naming
-        )
+        style = chunk_style(self._palette, self._run.schedule.chunks, piece.chunk, group)
+        cell = piece_cell(piece, self._name(piece.chunk, group), style, self._naming)
         return cell if self._moving else replace(cell, arrived=False)
 
     def _name(self, chunk: int, group: int) -> str:
-        schedule = self._walk.schedule
+        schedule = self._run.schedule
         return chunk_name(schedule.pattern, schedule.chunks, chunk, group)
-
-    def _style(self, chunk: int, group: int) -> Style:
-        return chunk_style(self._palette, self._walk.schedule.chunks, chunk, group)
 
     def sent(self, group: int, member: int) -> str:
         """The chunks that a member has just sent, without empty ones: ``α→1``, ``2 chunks→1 α→3``."""
         sends = self._frame.sends
         if sends is None or not self._moving:
             return ""
-        walk = self._walk
+        run = self._run
         mine = (sends.src == member).nonzero()[0]
         if self._empty is not None:
             mine = mine[~self._empty[sends.chunk[mine]]]
@@ -141,7 +130,7 @@ class BufferRows:
             by_chunks.setdefault(tuple(sorted(chunks)), []).append(target)
         words = []
         for carried, receivers in by_chunks.items():
-            ids = [str(walk.mesh.device_id(walk.groups[group][receiver])) for receiver in receivers]
+            ids = [str(run.mesh.device_id(run.groups[group][receiver])) for receiver in receivers]
             to = ",".join(ids) if len(ids) < 4 else f"{len(ids)} devices"
             names = [self._name(chunk, group) for chunk in carried]
             what = ",".join(names) if len(names) < 4 else f"{len(names)} chunks"
@@ -151,48 +140,48 @@ class BufferRows:
         return " ".join(words) if len(words) < 4 else f"{len(mine)} chunks→{len(targets)} devices"
 
 
-def empty_chunks(walk: CollectiveRun) -> NDArray[np.bool_] | None:
+def empty_chunks(run: CollectiveRun) -> Bools | None:
     """A flag for each chunk, True if it is empty; None where none is, and where all are."""
-    if isinstance(walk.chunk_bytes, int):
+    if isinstance(run.chunk_bytes, int):
         return None
-    empty = walk.chunk_bytes == 0
+    empty = run.chunk_bytes == 0
     return empty if empty.any() and not empty.all() else None
 
 
-def carried(walk: CollectiveRun, sends: Sends) -> Sends:
+def carried(run: CollectiveRun, sends: Sends) -> Sends:
     """The sends of a round without those of empty chunks."""
-    empty = empty_chunks(walk)
+    empty = empty_chunks(run)
     if empty is None:
         return sends
-    sends = sends.expanded(walk.schedule.chunks)
+    sends = sends.expanded(run.schedule.chunks)
     kept = ~empty[sends.chunk]
     return Sends(sends.src[kept], sends.dst[kept], sends.chunk[kept], sends.reduce[kept])
 
 
-def empty_note(walk: CollectiveRun) -> str:
+def empty_note(run: CollectiveRun) -> str:
     """A sentence on how many chunks are empty, and why; "" where none is."""
-    empty = empty_chunks(walk)
-    if empty is None or walk.schedule.pattern.kind == "all_to_all":
+    empty = empty_chunks(run)
+    if empty is None or run.schedule.pattern.kind == "all_to_all":
         return ""
-    chunks = walk.schedule.chunks
+    chunks = run.schedule.chunks
     count = int(empty.sum())
     are = "is" if count == 1 else "are"
     return f"{count:,} of the {chunks:,} chunks {are} empty: a shard has fewer numbers than chunks"
 
 
-def drawn_columns(walk: CollectiveRun) -> Sequence[int] | None:
-    """The columns of a device's cells, as `BufferRows` counts them; None where they are too many, and where
-    nobody follows who holds which."""
-    columns = chunk_columns(walk) if walk.followed else None
+def drawn_columns(run: CollectiveRun) -> Sequence[int] | None:
+    """The columns of a device's cells, as `BufferRows` counts them; None where they are too many, or chunks
+    are not tracked."""
+    columns = chunk_columns(run) if run.followed else None
     return columns if columns is not None and len(columns) <= MAX_CELLS else None
 
 
-def chunk_columns(walk: CollectiveRun) -> Sequence[int]:
+def chunk_columns(run: CollectiveRun) -> Sequence[int]:
     """The columns of chunks that are not empty."""
-    pattern, chunks = walk.schedule.pattern, walk.schedule.chunks
+    pattern, chunks = run.schedule.pattern, run.schedule.chunks
     if pattern.kind == "all_to_all":
         return range(pattern.group_size * pattern.pieces(chunks))
-    empty = empty_chunks(walk)
+    empty = empty_chunks(run)
     found: Sequence[int] = range(chunks) if empty is None else (~empty).nonzero()[0].tolist()
     return found
 
@@ -219,7 +208,7 @@ class FrameStats:
 
     @property
     def passing(self) -> bool:
-        """True if anything waits to go on that has no slot."""
+        """True if anything without a slot waits to go on."""
         return any(row.passing for row in self.rows)
 
     @property
@@ -254,19 +243,19 @@ class FrameStats:
                 yield number, max(known, default=1)
 
 
-def sampled(walk: CollectiveRun, group: int, columns: Sequence[int], palette: Palette) -> FrameStats:
+def sampled(run: CollectiveRun, group: int, columns: Sequence[int], palette: Palette) -> FrameStats:
     """Every device's row in the first and the last frame and some between; of large groups some rows.
 
     Where sums are made, all forms say whose, or of how many; where pieces are too many, they have names.
     """
-    rounds, size = walk.schedule.rounds, walk.schedule.pattern.group_size
+    rounds, size = run.schedule.rounds, run.schedule.pattern.group_size
     pieces = size * len(columns)
     frames = sorted({rounds, *range(0, rounds, max(1, -(-rounds // max(1, MAX_PIECES // max(1, pieces)))))})
     members = range(size)
     if pieces > MAX_PIECES:
         frames, members = sorted({0, rounds // 2}), range(min(2, size))
-    makers = [BufferRows(walk, walk.frames[number], columns, palette, True, False) for number in frames]
-    reduces = walk.schedule.pattern.reduces
+    makers = [BufferRows(run, run.frames[number], columns, palette, True, False) for number in frames]
+    reduces = run.schedule.pattern.reduces
     forms = [
         number
         for number, form in enumerate(FORMS)

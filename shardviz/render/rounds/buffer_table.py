@@ -51,13 +51,13 @@ class BufferTable:
     """Frame `number` of some groups: a canvas, in which each group has a line that names the chunks.
 
     With `max_rows` it is a summary on a page of `width` columns: the first and the last of more devices, and
-    of chunks that do not fit. `moving`: what has just arrived is marked, and beside each device stands what
-    it has sent. `ended`: only what is part of the result. Without a `shape` it has its own.
+    of chunks that do not fit. `moving`: arrivals are marked, and each device's row ends with what it
+    has sent. `ended`: only what is part of the result. Without a `shape` it has its own.
     """
 
     def __init__(
         self,
-        walk: CollectiveRun,
+        run: CollectiveRun,
         number: int,
         groups: Sequence[int],
         width: int,
@@ -67,17 +67,17 @@ class BufferTable:
         ended: bool = False,
         shape: TableShape | None = None,
     ) -> None:
-        self._walk, self._number, self.groups, self._palette = walk, number, groups, palette
+        self._run, self._number, self.groups, self._palette = run, number, groups, palette
         self._moving, self._ended = moving, ended
         self.page, self.scrolls = width, max_rows is None
-        pattern = walk.schedule.pattern
+        pattern = run.schedule.pattern
         size = pattern.group_size
         self._slots = pattern.kind == "all_to_all"
         self._members: Sequence[int | None] = range(size) if max_rows is None else visible(size, max_rows)
         # The last device of a group has the longest label; of few, all are looked at.
         deciding = self._shown if max_rows else (0, size - 1)
-        positions = [walk.groups[group][member] for group in groups for member in deciding]
-        self._labels = DeviceLabels(walk.mesh, positions, palette, width // 4)
+        positions = [run.groups[group][member] for group in groups for member in deciding]
+        self._labels = DeviceLabels(run.mesh, positions, palette, width // 4)
         self._gutter = max(self._labels.width, *(title.cell_len for title in self._titles)) + GAP
         self._columns = self._chosen_columns()
         self._gap = self._columns.index(None) if None in self._columns[-2:-1] else len(self._columns)
@@ -159,8 +159,8 @@ class BufferTable:
 
     def _chosen_columns(self) -> list[int | None]:
         if self.scrolls:
-            return [*chunk_columns(self._walk)] if self._walk.followed else []
-        every = chunk_columns(self._walk)
+            return [*chunk_columns(self._run)] if self._run.followed else []
+        every = chunk_columns(self._run)
         fits = (self.page - self._gutter + 1) // (LEAST + 1)
         chosen = visible(len(every), fits)
         if None in chosen:
@@ -171,7 +171,7 @@ class BufferTable:
         if member is None:
             label = self._titles[number].copy()
         else:
-            label = self._labels.of(self._walk.groups[self.groups[number]][member])
+            label = self._labels.of(self._run.groups[self.groups[number]][member])
         return label.append(" " * (self._gutter - label.cell_len))
 
     def _texts(self, row: BufferRow, columns: Sequence[int | None]) -> list[Text]:
@@ -209,23 +209,23 @@ class BufferTable:
 
     def _written(self, group: int, column: int | None) -> str:
         """The name of a chunk, or the device of a slot."""
-        walk, schedule = self._walk, self._walk.schedule
+        run, schedule = self._run, self._run.schedule
         if column is None:
             return ""
         if self._slots:
             member = column // schedule.pattern.pieces(schedule.chunks)
-            return str(walk.mesh.device_id(walk.groups[group][member]))
+            return str(run.mesh.device_id(run.groups[group][member]))
         return chunk_name(schedule.pattern, schedule.chunks, column, group)
 
     @cached_property
     def _titles(self) -> list[Text]:
         """The coordinates of each group along the other axes; empty where there is only one group."""
-        walk = self._walk
-        others = [axis for axis in walk.mesh.axis_names if axis not in walk.operation.axes]
-        if len(walk.groups) == 1:
+        run = self._run
+        others = [axis for axis in run.mesh.axis_names if axis not in run.operation.axes]
+        if len(run.groups) == 1:
             others = []
-        firsts = [walk.groups[group][0] for group in self.groups]
-        titles = [coordinates(walk.mesh, first, self._palette, others) for first in firsts]
+        firsts = [run.groups[group][0] for group in self.groups]
+        titles = [coordinates(run.mesh, first, self._palette, others) for first in firsts]
         for title in titles:
             title.truncate(self.page // 4, overflow="ellipsis")
         return titles
@@ -238,8 +238,8 @@ class BufferTable:
         key = (group, member, first, stop)
         if key not in self._rows:
             if (first, stop) not in self._makers:
-                frame, columns = self._walk.frames[self._number], self._columns[first:stop]
-                made = BufferRows(self._walk, frame, columns, self._palette, self._moving, self._ended)
+                frame, columns = self._run.frames[self._number], self._columns[first:stop]
+                made = BufferRows(self._run, frame, columns, self._palette, self._moving, self._ended)
                 self._makers[first, stop] = made
             self._rows[key] = self._makers[first, stop].row(group, member)
         return self._rows[key]
@@ -268,14 +268,14 @@ def table_shape(table: BufferTable, stats: FrameStats) -> TableShape:
     return TableShape(form, cell, used + GAP if sent and fits else None, width)
 
 
-def scrolled_shape(walk: CollectiveRun, group: int, width: int, palette: Palette) -> TableShape:
+def scrolled_shape(run: CollectiveRun, group: int, width: int, palette: Palette) -> TableShape:
     """The shape of all frames of a group in a window."""
-    columns = chunk_columns(walk)[:LOOKED_AT] if walk.followed else ()
-    return table_shape(BufferTable(walk, 0, [group], width, palette), sampled(walk, group, columns, palette))
+    columns = chunk_columns(run)[:LOOKED_AT] if run.followed else ()
+    return table_shape(BufferTable(run, 0, [group], width, palette), sampled(run, group, columns, palette))
 
 
-def shown_groups(walk: CollectiveRun) -> range:
+def shown_groups(run: CollectiveRun) -> range:
     """The groups that are drawn: all if they fit, else the first."""
-    size = walk.schedule.pattern.group_size
-    count = len(walk.groups) if walk.frames.before is not None else 1
+    size = run.schedule.pattern.group_size
+    count = len(run.groups) if run.frames.before is not None else 1
     return range(count if count * size <= MAX_ROWS else 1)

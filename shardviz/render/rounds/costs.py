@@ -9,9 +9,8 @@ from rich.text import Text
 from shardviz.collectives import LowerBound
 from shardviz.errors import plural
 from shardviz.hardware import AlgorithmRow, Timeline, fastest
-from shardviz.render.lines import columns, records, sentence
-from shardviz.render.palette import Palette
-from shardviz.render.plan_view import BEST
+from shardviz.render.lines import columns, records, sentence, shared
+from shardviz.render.palette import BEST, Palette
 from shardviz.render.rounds.step_notes import headline
 from shardviz.render.units import exact_bytes, human_bytes, rate, seconds
 from shardviz.stepping.collective_run import CollectiveRun
@@ -25,13 +24,13 @@ RIGHT = frozenset({2, 3, 4, 5, 6, 7})
 CHOSEN = "▸"
 
 
-def cost_lines(walk: CollectiveRun, width: int) -> list[Text]:
+def cost_lines(run: CollectiveRun, width: int) -> list[Text]:
     """Rounds and bytes against the least possible and the other algorithms, then the time on these links."""
-    schedule, timeline, bound = walk.schedule, walk.timeline, walk.bound
+    schedule, timeline, bound = run.schedule, run.timeline, run.bound
     if schedule.pattern.group_size == 1:
         return sentence("one device alone: nothing to send", width, lead=f"{schedule.algorithm}: ")
     words = f"{plural(schedule.rounds, 'round')}, {_sent(timeline)}. {least(bound)}."
-    compared = walk.rows if schedule.pattern.group_size <= MAX_GROUP else ()
+    compared = run.rows if schedule.pattern.group_size <= MAX_GROUP else ()
     rows = [row for row in compared if row.algorithm != schedule.algorithm and not row.reason]
     if rows:
         named = [
@@ -41,7 +40,7 @@ def cost_lines(walk: CollectiveRun, width: int) -> list[Text]:
         more = f"; {len(rows) - OTHERS} more: --compare" if len(rows) > OTHERS else ""
         words += f" Others: {'; '.join(named)}{more}."
     lines = sentence(words, width, lead=f"{schedule.algorithm}: ")
-    took = f"on a {walk.links.topology}, {link_text(walk)}"
+    took = f"on a {run.links.topology}, {link_text(run)}"
     if timeline.waiting:
         took += f"; {plural(timeline.waiting, 'message')} must wait for a link"
     return [*lines, *sentence(took, width, lead=f"{duration(timeline.seconds, timeline.waiting)} ")]
@@ -70,67 +69,58 @@ def _sent(timeline: Timeline) -> str:
 
 
 def duration(time: float, waiting: int | None) -> str:
-    """A time as `seconds`; a lower bound where nobody knows how many messages have to wait."""
+    """A time as `seconds`; a lower bound where it is unknown how many messages have to wait."""
     return f"{'≥ ' if waiting is None else ''}{seconds(time)}"
 
 
-def link_text(walk: CollectiveRun) -> str:
+def link_text(run: CollectiveRun) -> str:
     """``1 µs and 45 GB/s a v5e link, assumed``."""
-    links = walk.links
+    links = run.links
     assumed = ", assumed" if links.assumed else ""
     return f"{seconds(links.spec.latency)} and {rate(links.spec.bandwidth)} {links.each}{assumed}"
 
 
 def comparison_view(
-    walk: CollectiveRun,
+    run: CollectiveRun,
     crossovers: Sequence[tuple[int, str]],
     left_out: Sequence[tuple[str, str]],
     width: int,
     palette: Palette,
 ) -> list[Text]:
-    """The table of `walk.rows` (chosen one marked), then one line on which is fastest from which payload on.
+    """The table of `run.rows` (chosen one marked), then one line on which is fastest from which payload on.
 
     `crossovers` are (bytes, algorithm) and `left_out` (algorithm, reason), as `shardviz.hardware` gives them.
     """
-    able = [row for row in walk.rows if not row.reason]
-    best = fastest(walk.rows)
+    able = [row for row in run.rows if not row.reason]
+    best = fastest(run.rows)
     starred = () if len(best) == len(able) > 1 else best
-    rows = [_cells(walk, row, row.algorithm in starred) for row in able]
+    rows = [_cells(run, row, row.algorithm in starred) for row in able]
     head = [Text(heading, "bold") for heading in HEADINGS]
     lines = columns([head, *rows], width, right=RIGHT)
     if lines is None:
         named = [[*row[:2], *_named(row[2:])] for row in rows]
         lines = records(named, width)
-    lines = [*headline(walk, width, palette), *sentence(_question(walk), width), Text(), *lines]
-    lines += _reasons([(row.algorithm, row.reason) for row in walk.rows if row.reason], "", width)
-    lines += [Text(), *_crossovers_line(walk, crossovers, left_out, best, width)]
-    lines += _reasons(left_out, "not compared at other payloads, since ", width)
+    lines = [*headline(run, width, palette), *sentence(_question(run), width), Text(), *lines]
+    reasons = [(row.algorithm, row.reason) for row in run.rows if row.reason]
+    lines += shared(reasons, width, lead="– {}: ", style="dim")
+    lines += [Text(), *_crossovers_line(run, crossovers, left_out, best, width)]
+    skipped = [(name, f"not compared at other payloads, since {reason}") for name, reason in left_out]
+    lines += shared(skipped, width, lead="– {}: ", style="dim")
     star = f"{BEST} fastest here, " if starred else ""
-    notes = f"{star}{CHOSEN} the one that would be stepped through. {least(walk.bound)}."
+    notes = f"{star}{CHOSEN} the algorithm that step shows. {least(run.bound)}."
     return [*lines, *sentence(notes, width, style="dim")]
 
 
-def _reasons(named: Sequence[tuple[str, str]], lead: str, width: int) -> list[Text]:
-    """A line for each reason, after the algorithms that have it."""
-    names: dict[str, list[str]] = {}
-    for algorithm, reason in named:
-        names.setdefault(reason, []).append(algorithm)
-    lines: list[Text] = []
-    for reason, those in names.items():
-        lines += sentence(lead + reason, width, lead=f"– {', '.join(those)}: ", style="dim")
-    return lines
-
-
-def _question(walk: CollectiveRun) -> str:
+def _question(run: CollectiveRun) -> str:
     """The payload that is compared, and its links."""
-    size = walk.schedule.pattern.group_size
-    what = f"{exact_bytes(walk.bytes)} over {plural(size, 'device')}"
-    return f"{what}, on a {walk.links.topology} with {link_text(walk)}"
+    size = run.schedule.pattern.group_size
+    what = f"{exact_bytes(run.bytes)} over {plural(size, 'device')}"
+    return f"{what}, on a {run.links.topology} with {link_text(run)}"
 
 
-def _cells(walk: CollectiveRun, row: AlgorithmRow, fastest: bool) -> list[Text]:
-    fewest = walk.bound.wire_bytes
-    chosen = row.algorithm == walk.schedule.algorithm
+def _cells(run: CollectiveRun, row: AlgorithmRow, fastest: bool) -> list[Text]:
+    fewest = run.bound.wire_bytes
+    chosen = row.algorithm == run.schedule.algorithm
     return [
         Text(CHOSEN * chosen + BEST * fastest, "bold"),
         Text(row.algorithm, "bold"),
@@ -156,7 +146,7 @@ def _named(cells: Sequence[Text]) -> list[Text]:
 
 
 def _crossovers_line(
-    walk: CollectiveRun,
+    run: CollectiveRun,
     crossovers: Sequence[tuple[int, str]],
     left_out: Sequence[tuple[str, str]],
     best: Sequence[str],
@@ -169,7 +159,7 @@ def _crossovers_line(
     skipped = {algorithm for algorithm, _ in left_out}
     if not crossovers or (best and skipped.issuperset(best)):
         return []
-    looked_at = [row.algorithm for row in walk.rows if not row.reason and row.algorithm not in skipped]
+    looked_at = [row.algorithm for row in run.rows if not row.reason and row.algorithm not in skipped]
     if skipped and len(looked_at) < 2:
         return []
     among = f" among {_and(looked_at)}" if skipped else ""
@@ -179,7 +169,7 @@ def _crossovers_line(
     said = [f"up to {human_bytes(end)} {name}" for name, (end, _) in zip(names, crossovers[1:], strict=False)]
     said.append(f"from there {names[-1]}" if said else f"{names[-1]} at any payload")
     words = ", ".join(said)
-    here = next((name for start, name in reversed(crossovers) if start <= walk.bytes), names[0])
+    here = next((name for start, name in reversed(crossovers) if start <= run.bytes), names[0])
     ties = [name for name in best if name != here]
     if best and here not in best:
         # Chunks that are not equally large, as a payload of few elements has, are sent in other times.

@@ -7,32 +7,45 @@ on one side and comes back on the other.
 
 from __future__ import annotations
 
-import math
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import lru_cache
 
+import numpy as np
+
+from shardviz.collectives.values import Ints
 from shardviz.hardware import Topology
 from shardviz.hardware.topology import Switch, Torus
 
 Pair = tuple[int, int]
 """Two linked members, the left or the upper one first."""
+NOBODY = -1
 
 
-@dataclass(frozen=True)
-class DeviceMap(ABC):
-    """`members` of a group in `rows` and `columns`."""
+@dataclass(frozen=True, eq=False)
+class DeviceMap:
+    """The `members` of a group in a `grid` of rows and columns, whose neighbours are linked."""
 
     members: int
-    rows: int
-    columns: int
+    grid: Ints
 
-    @abstractmethod
+    @property
+    def rows(self) -> int:
+        return len(self.grid)
+
+    @property
+    def columns(self) -> int:
+        return int(self.grid.shape[1])
+
     def member(self, row: int, column: int) -> int | None:
         """The member at a place; None for nobody, and beyond the edges."""
+        if not (0 <= row < self.rows and 0 <= column < self.columns):
+            return None
+        found = int(self.grid[row, column])
+        return None if found == NOBODY else found
 
-    @abstractmethod
     def place(self, member: int) -> tuple[int, int]:
         """The row and the column of a member."""
+        return divmod(int((self.grid == member).argmax()), self.columns)
 
     def across(self, row: int, gap: int) -> Pair | None:
         """The pair linked over gap `gap` of a row, which is left of column `gap`; 0 and `columns` are the
@@ -43,14 +56,13 @@ class DeviceMap(ABC):
         """The same for the gap above row `gap`."""
         return self._neighbours(self.member(gap - 1, column), self.member(gap, column))
 
-    def corner(self, row: int, gap: int) -> bool:
+    def corner(self, _row: int, _gap: int) -> bool:
         """True if the link over a gap of a row turns up behind it, to the device above the next column."""
-        del row, gap
         return False
 
-    @abstractmethod
-    def linked(self, one: int, other: int) -> bool:
+    def linked(self, _one: int, _other: int) -> bool:
         """True if two that stand beside one another are linked."""
+        return True
 
     def _neighbours(self, one: int | None, other: int | None) -> Pair | None:
         if one is None or other is None or not self.linked(one, other):
@@ -58,38 +70,11 @@ class DeviceMap(ABC):
         return one, other
 
 
-@dataclass(frozen=True)
 class RingMap(DeviceMap):
     """A ring: along the first row, back and forth over the others, and up the first column.
 
     The last row of a loop of two rows may be one short; its end then turns up at a corner.
     """
-
-    @property
-    def _is_short(self) -> bool:
-        return self.members < self.rows * self.columns
-
-    def member(self, row: int, column: int) -> int | None:
-        if not (0 <= row < self.rows and 0 <= column < self.columns):
-            return None
-        if not row:
-            return column
-        if not column:
-            return self.members - row
-        if self._is_short:
-            return None if column == self.columns - 1 else self.members - 1 - column
-        first = self.columns + (row - 1) * (self.columns - 1)
-        return first + (self.columns - 1 - column if row % 2 else column - 1)
-
-    def place(self, member: int) -> tuple[int, int]:
-        if member < self.columns:
-            return 0, member
-        if self._is_short:
-            return 1, self.members - 1 - member
-        if member > self.members - self.rows:
-            return self.members - member, 0
-        row, step = divmod(member - self.columns, self.columns - 1)
-        return row + 1, step + 1 if row % 2 else self.columns - 1 - step
 
     def across(self, row: int, gap: int) -> Pair | None:
         if self.corner(row, gap):
@@ -102,27 +87,17 @@ class RingMap(DeviceMap):
         return super().down(gap, column)
 
     def corner(self, row: int, gap: int) -> bool:
-        return self._is_short and row == 1 and gap == self.columns - 1
+        return self.members < self.grid.size and row == 1 and gap == self.columns - 1
 
     def linked(self, one: int, other: int) -> bool:
         return abs(one - other) in (1, self.members - 1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LineMap(DeviceMap):
     """A line that winds down the page; `closed` where its ends are linked, around the page's edges."""
 
     closed: bool
-
-    def member(self, row: int, column: int) -> int | None:
-        if not (0 <= row < self.rows and 0 <= column < self.columns):
-            return None
-        found = row * self.columns + (self.columns - 1 - column if row % 2 else column)
-        return found if found < self.members else None
-
-    def place(self, member: int) -> tuple[int, int]:
-        row, step = divmod(member, self.columns)
-        return row, self.columns - 1 - step if row % 2 else step
 
     def across(self, row: int, gap: int) -> Pair | None:
         last = self.members - 1
@@ -137,7 +112,7 @@ class LineMap(DeviceMap):
         return abs(one - other) == 1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TorusMap(DeviceMap):
     """A torus or a grid: the last axis along a row, the one before it down the rows.
 
@@ -145,14 +120,6 @@ class TorusMap(DeviceMap):
     """
 
     torus: Torus
-
-    def member(self, row: int, column: int) -> int | None:
-        if not (0 <= row < self.rows and 0 <= column < self.columns):
-            return None
-        return row * self.columns + column
-
-    def place(self, member: int) -> tuple[int, int]:
-        return divmod(member, self.columns)
 
     def across(self, row: int, gap: int) -> Pair | None:
         if gap in (0, self.columns):
@@ -162,69 +129,69 @@ class TorusMap(DeviceMap):
         return super().across(row, gap)
 
     def down(self, gap: int, column: int) -> Pair | None:
-        height = self._block
+        above = self._axes[-2]
+        height = self.torus.dims[above]
         if gap % height:
             return super().down(gap, column)
-        if len(self._axes) < 2 or not self.torus.is_ring(self._axes[-2]):
+        if not self.torus.is_ring(above):
             return None
         # Above a block its last row leads to its first; under the last block the same is drawn again.
         first = gap if gap < self.rows else gap - height
         return (first + height - 1) * self.columns + column, first * self.columns + column
 
-    def linked(self, one: int, other: int) -> bool:
-        # Only members that stand beside one another within a block are asked about.
-        del one, other
-        return True
-
     @property
     def _axes(self) -> list[int]:
         return [axis for axis, size in enumerate(self.torus.dims) if size > 1]
 
-    @property
-    def _block(self) -> int:
-        return self.torus.dims[self._axes[-2]] if len(self._axes) > 1 else self.rows
 
-
-@dataclass(frozen=True)
 class SwitchMap(DeviceMap):
     """Rows of devices, each linked to the switch above it, which has the number `members`."""
 
-    def member(self, row: int, column: int) -> int | None:
-        if not (0 <= row < self.rows and 0 <= column < self.columns):
-            return None
-        found = row * self.columns + column
-        return found if found < self.members else None
-
-    def place(self, member: int) -> tuple[int, int]:
-        return divmod(member, self.columns)
+    def across(self, _row: int, _gap: int) -> None:
+        return None
 
     def down(self, gap: int, column: int) -> Pair | None:
         member = self.member(gap, column)
         return None if member is None else (self.members, member)
 
-    def linked(self, one: int, other: int) -> bool:
-        del one, other
-        return False
 
-
+@lru_cache(maxsize=64)
 def device_map(topology: Topology, columns: int) -> DeviceMap:
     """The map of a topology, at most `columns` wide where that is for the map to choose."""
     n = topology.devices
     columns = max(1, min(columns, n))
     if isinstance(topology, Switch):
-        return SwitchMap(n, -(-n // columns), columns)
+        return SwitchMap(n, _in_rows(n, columns))
     assert isinstance(topology, Torus)
     axes = [axis for axis, size in enumerate(topology.dims) if size > 1]
     if len(axes) > 1:
-        width = topology.dims[axes[-1]]
-        return TorusMap(n, n // width, width, topology)
+        return TorusMap(n, _in_rows(n, topology.dims[axes[-1]]), topology)
     closed = bool(axes) and topology.is_ring(axes[0])
-    if not closed:
-        return LineMap(n, -(-n // columns), columns, False)
     half = -(-n // 2)
-    if half <= columns:
-        return RingMap(n, 2, half)
-    for width in range(columns, max(1, math.ceil(columns / 2) - 1), -1):
+    if closed and half <= columns:
+        return RingMap(n, _in_loop(n, 2, half))
+    for width in range(columns, max(1, -(-columns // 2) - 1), -1) if closed else ():
         if width > 1 and n % (2 * width) == 0:
-            return RingMap(n, n // width, width)
-    return LineMap(n, -(-n // columns), columns, True)
+            return RingMap(n, _in_loop(n, n // width, width))
+    winding = _in_rows(n, columns)
+    winding[1::2] = winding[1::2, ::-1]
+    return LineMap(n, winding, closed)
+
+
+def _in_rows(members: int, columns: int) -> Ints:
+    """All in order, row after row."""
+    return np.pad(np.arange(members), (0, -members % columns), constant_values=NOBODY).reshape(-1, columns)
+
+
+def _in_loop(members: int, rows: int, columns: int) -> Ints:
+    """Along the first row, back and forth over the others beside the first column, and up that."""
+    grid = np.full((rows, columns), NOBODY)
+    grid[0] = range(columns)
+    if members < grid.size:
+        grid[1, :-1] = range(members - 1, columns - 1, -1)
+        return grid
+    grid[1:, 0] = range(members - 1, members - rows, -1)
+    between = np.arange(columns, members - rows + 1).reshape(rows - 1, columns - 1)
+    between[::2] = between[::2, ::-1]
+    grid[1:, 1:] = between
+    return grid

@@ -1,4 +1,4 @@
-"""The devices of a group as their links join them, with what they hold and what moves: one round of a walk.
+"""The devices of a group as their links join them, with what they hold and what moves: one round of a run.
 
 Lines are drawn where they are seen only, so that groups of any size cost the same.
 """
@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.style import Style
 from rich.text import Text
 
+from shardviz.collectives.values import Ints
 from shardviz.errors import plural
 from shardviz.hardware import Switch
 from shardviz.render.canvas import LineBuilder
@@ -32,11 +32,6 @@ from shardviz.render.rounds.device_map import DeviceMap, LineMap, Pair, SwitchMa
 from shardviz.render.rounds.pieces import ARRIVED, FORMS, NOTHING, PieceCell, chunk_name, chunk_style
 from shardviz.render.rounds.round_traffic import Moves, RoundTraffic
 from shardviz.stepping.collective_run import CollectiveRun
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
 
 SWITCH, BAR = "switch", "━"
 LISTED = 3
@@ -65,13 +60,11 @@ class DevicePicture:
 
     def __init__(self, boxes: GroupBoxes, number: int) -> None:
         self._boxes, self._shape, self._map = boxes, boxes.shape, boxes.map
-        self._traffic = RoundTraffic(boxes.walk, number)
-        self._frame = boxes.walk.frames[number] if boxes.walk.followed else None
+        self._traffic = RoundTraffic(boxes.run, number)
+        self._frame = boxes.run.frames[number] if boxes.run.followed else None
         self._rows: BufferRows | None = None
         if self._frame is not None and boxes.columns is not None:
-            self._rows = BufferRows(
-                boxes.walk, self._frame, boxes.columns, boxes.palette, bool(number), False
-            )
+            self._rows = BufferRows(boxes.run, self._frame, boxes.columns, boxes.palette, bool(number), False)
         self._drawn: dict[int, list[Text]] = {}
         self._top = self._map.down(0, 0) is not None
         self._above = self._shape.above
@@ -106,7 +99,7 @@ class DevicePicture:
         return first, first + self._shape.height
 
     def _in_column(self, row: int, column: int, offset: int) -> Text:
-        """A line of what stands in a column: a link above a box, or a line of the box."""
+        """A line of a column: of a link above a box, or of the box."""
         width = self._shape.width
         if offset == -1 - self._above // 2 and not isinstance(self._map, SwitchMap):
             return self._link_above(row, column)
@@ -242,7 +235,7 @@ class DevicePicture:
     def _cells(self, row: BufferRow, member: int) -> list[Text]:
         shape = self._shape
         assert self._boxes.columns is not None
-        is_all_to_all = self._boxes.walk.schedule.pattern.kind == "all_to_all"
+        is_all_to_all = self._boxes.run.schedule.pattern.kind == "all_to_all"
         leaving = set() if is_all_to_all else set(self._traffic.sent(member).listed)
         texts = []
         for column, cell in zip(self._boxes.columns, row.cells, strict=True):
@@ -297,17 +290,17 @@ class DevicePicture:
         if not len(moves):
             return ""
         others = list(dict.fromkeys(moves.others.tolist()))
-        boxes, walk = self._boxes, self._boxes.walk
-        group = walk.groups[boxes.group]
+        boxes, run = self._boxes, self._boxes.run
+        group = run.groups[boxes.group]
         chunks = len(moves) * moves.span
         if len(moves) > 1 or len(others) > 1:
-            ids = ",".join(str(walk.mesh.device_id(group[other])) for other in others[:LISTED])
+            ids = ",".join(str(run.mesh.device_id(group[other])) for other in others[:LISTED])
             to = ids if len(others) <= LISTED else f"{len(others):,} devices"
             return f"{plural(chunks, 'chunk')}{arrow}{to}"
         first = int(moves.first[0])
-        last = (first + moves.span - 1) % walk.schedule.chunks
+        last = (first + moves.span - 1) % run.schedule.chunks
         names = boxes.name(first) + (f"–{boxes.name(last)}" if moves.span > 1 else "")
-        return f"{names}{arrow}{walk.mesh.device_id(group[others[0]])}"
+        return f"{names}{arrow}{run.mesh.device_id(group[others[0]])}"
 
 
 class GroupBoxes:
@@ -317,28 +310,28 @@ class GroupBoxes:
     one with which its width does.
     """
 
-    def __init__(self, walk: CollectiveRun, group: int, width: int, height: int, palette: Palette) -> None:
-        self.walk, self.group, self.palette = walk, group, palette
-        self.shape, self.map = box_shape(walk, group, width, height, palette)
+    def __init__(self, run: CollectiveRun, group: int, width: int, height: int, palette: Palette) -> None:
+        self.run, self.group, self.palette = run, group, palette
+        self.shape, self.map = box_shape(run, group, width, height, palette)
         self.width, self.height = page(self.map, self.shape)
-        self.columns = drawn_columns(walk)
+        self.columns = drawn_columns(run)
         self._borders: dict[int, Text] = {}
         self._bars: dict[bytes, Text] = {}
 
     def name(self, chunk: int) -> str:
         """The name of a chunk."""
-        schedule = self.walk.schedule
+        schedule = self.run.schedule
         return chunk_name(schedule.pattern, schedule.chunks, chunk, self.group)
 
     def style(self, chunk: int) -> Style:
         """The colour of a chunk."""
-        return chunk_style(self.palette, self.walk.schedule.chunks, chunk, self.group)
+        return chunk_style(self.palette, self.run.schedule.chunks, chunk, self.group)
 
     def border(self, member: int) -> Text:
         """The upper border with the device's number and, where there is room, its place in the mesh."""
         if member not in self._borders:
-            mesh, inside = self.walk.mesh, self.shape.inside
-            position = self.walk.groups[self.group][member]
+            mesh, inside = self.run.mesh, self.shape.inside
+            position = self.run.groups[self.group][member]
             title = Text.assemble((str(mesh.device_id(position)), "bold"))
             place = coordinates(mesh, position, self.palette)
             if title.cell_len + 2 + place.cell_len + 2 <= inside:
@@ -349,7 +342,7 @@ class GroupBoxes:
 
     def bar(self, chunks: Ints) -> Text:
         """A bar of the chunks that are there; most rounds have the same ones."""
-        places = chunks * len(self._bar_parts) // self.walk.schedule.chunks
+        places = chunks * len(self._bar_parts) // self.run.schedule.chunks
         parts = np.bincount(places, minlength=len(self._bar_parts))
         key = parts.tobytes()
         if key not in self._bars:
@@ -365,7 +358,7 @@ class GroupBoxes:
     @cached_property
     def _bar_parts(self) -> list[tuple[int, Style]]:
         """The number of chunks of every part of a bar, and the colour of the first of them."""
-        count, parts = self.walk.schedule.chunks, self.shape.inside // PART
+        count, parts = self.run.schedule.chunks, self.shape.inside // PART
         bounds = [-(-place * count // parts) for place in range(parts + 1)]
         return [(stop - start, Style(color=self.style(start).bgcolor)) for start, stop in pairwise(bounds)]
 
@@ -400,16 +393,16 @@ class BoxShape:
 
 
 def box_shape(
-    walk: CollectiveRun, group: int, width: int, height: int, palette: Palette
+    run: CollectiveRun, group: int, width: int, height: int, palette: Palette
 ) -> tuple[BoxShape, DeviceMap]:
     """The richest boxes with which the whole picture fits a page, else boxes with which its width does.
 
     A ring that closes, and a line or a switch in one row, come before richer boxes. Where sums are made,
     names without marks are worse than a picture that scrolls.
     """
-    above = 2 if isinstance(walk.links.topology, Switch) else 1
-    shapes = (replace(shape, above=above) for shape in _shapes(walk, group, palette))
-    found = [(shape, _map(walk, shape, width)) for shape in shapes]
+    above = 2 if isinstance(run.links.topology, Switch) else 1
+    shapes = (replace(shape, above=above) for shape in _shapes(run, group, palette))
+    found = [(shape, _map(run, shape, width)) for shape in shapes]
     fitting = []
     for shape, arranged in found:
         wide, high = page(arranged, shape)
@@ -418,7 +411,7 @@ def box_shape(
             fits = page(arranged, roomy)[1] <= height and not isinstance(arranged, SwitchMap)
             fitting.append((roomy if fits else shape, arranged))
     natural = (each for each in fitting if not isinstance(each[1], LineMap | SwitchMap) or each[1].rows == 1)
-    if fitting and not (fitting[0][0].bare and walk.schedule.pattern.reduces):
+    if fitting and not (fitting[0][0].bare and run.schedule.pattern.reduces):
         return next(natural, fitting[0])
     names = [each for each in found if each[0].form == NAMES and not each[0].bare]
     wide_enough = [each for each in names if page(each[1], each[0])[0] <= width]
@@ -437,25 +430,25 @@ def page(arranged: DeviceMap, shape: BoxShape) -> tuple[int, int]:
     return wide, arranged.rows * (shape.height + above) + above * (top + bottom - 1)
 
 
-def _map(walk: CollectiveRun, shape: BoxShape, width: int) -> DeviceMap:
+def _map(run: CollectiveRun, shape: BoxShape, width: int) -> DeviceMap:
     pitch = shape.width + shape.gap
-    arranged = device_map(walk.links.topology, (width + shape.gap) // pitch)
+    arranged = device_map(run.links.topology, (width + shape.gap) // pitch)
     if arranged.across(0, 0) is not None:
         # What goes around needs room at both edges.
-        arranged = device_map(walk.links.topology, (width - shape.gap) // pitch)
+        arranged = device_map(run.links.topology, (width - shape.gap) // pitch)
     return arranged
 
 
-def _shapes(walk: CollectiveRun, group: int, palette: Palette) -> Iterator[BoxShape]:
+def _shapes(run: CollectiveRun, group: int, palette: Palette) -> Iterator[BoxShape]:
     """Shapes from the richest to the smallest."""
-    columns = drawn_columns(walk)
-    least = max(LEAST_INSIDE, len(str(walk.mesh.size - 1)) + 2)
+    columns = drawn_columns(run)
+    least = max(LEAST_INSIDE, len(str(run.mesh.size - 1)) + 2)
     if columns is None:
         for gap in GAPS:
             for inside in (BAR_WIDTH + 4, BAR_WIDTH):
-                yield BoxShape(max(inside, least), 1 + walk.followed, gap)
+                yield BoxShape(max(inside, least), 1 + run.followed, gap)
         return
-    seen = sampled(walk, group, columns, palette)
+    seen = sampled(run, group, columns, palette)
     lengths: set[tuple[int, int]] = set()
     for form, longest in seen.labels():
         if (longest, FORMS[form].rank) in lengths:

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.style import Style
 from rich.text import Text
 
 from shardviz.collectives import Pattern, Piece
-from shardviz.collectives.values import plain_values
+from shardviz.collectives.values import Values, plain_values
 from shardviz.render.palette import DIM, GLYPHS, PARTIAL, SUBSCRIPTS, Palette, glyph
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 
 ARRIVED = "▸"
 """Stands before a piece that came in the last round."""
@@ -28,7 +24,7 @@ LISTED = 16
 
 
 @dataclass(frozen=True)
-class Form:
+class LabelForm:
     """The way every piece of a picture is written.
 
     `first` and `last` are how many numbers stand before and after ``…`` where there are more than `first` +
@@ -51,13 +47,13 @@ class Form:
 
 
 FORMS = (
-    Form(None, addends=True, named=True),
+    LabelForm(None, addends=True, named=True),
     *(
-        Form(first, last, counted=counted, named=named)
+        LabelForm(first, last, counted=counted, named=named)
         for first, last in ((None, 0), (2, 1), (1, 1), (1, 0))
         for counted, named in ((True, True), (True, False), (False, False))
     ),
-    Form(0, counted=True),
+    LabelForm(0, counted=True),
 )
 """From the richest to the shortest."""
 
@@ -88,7 +84,7 @@ class PieceCell:
         """True if it has no element."""
         return self.numbers is not None and not self.length
 
-    def label(self, form: Form) -> str | None:
+    def label(self, form: LabelForm) -> str | None:
         """The cell's text without marks; None for what cannot be written in that form."""
         if self.empty:
             return EMPTY
@@ -105,7 +101,7 @@ class PieceCell:
         name = f"{self.name} " if form.named and self.named else ""
         return f"{name}{words}{' ' if form.counted and self.count else ''}{self.count * form.counted}"
 
-    def text(self, width: int, form: Form) -> Text:
+    def text(self, width: int, form: LabelForm) -> Text:
         """In exactly `width` columns, the first and the last of them for marks."""
         label = (self.label(form) or self.name)[: width - 2]
         if self.empty:
@@ -188,7 +184,7 @@ def number(value: bool | int | float | complex) -> str:
     return str(value)
 
 
-def numbers(values: NDArray[Any]) -> list[str]:
+def numbers(values: Values) -> list[str]:
     """Every element, in row-major order."""
     return [number(value) for value in plain_values(values.reshape(-1))]
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from rich.text import Text
 
 from shardviz.errors import plural
 from shardviz.hardware.timelines import CumulativeCost
+from shardviz.render.canvas import Canvas
 from shardviz.render.caption import array_text, axes_text
 from shardviz.render.lines import GAP, GLUE, sentence, trimmed
 from shardviz.render.palette import DONE, NEXT_PHASE, TO_DO, Palette
@@ -24,27 +25,18 @@ from shardviz.render.rounds.buffer_table import (
     table_shape,
 )
 from shardviz.render.rounds.costs import duration
-from shardviz.render.rounds.device_picture import (
-    FULL,
-    SOME,
-    DevicePicture,
-    GroupBoxes,
-)
+from shardviz.render.rounds.device_picture import FULL, SOME, DevicePicture, GroupBoxes
 from shardviz.render.rounds.pieces import NOTHING
 from shardviz.render.rounds.round_traffic import round_words
-from shardviz.render.rounds.step_notes import SEPARATOR, after_words, headline, legend, marks
+from shardviz.render.rounds.step_notes import SEPARATOR, after_words, headline, marks
 from shardviz.render.units import human_bytes, rate, shaped, times
 from shardviz.stepping.collective_run import CollectiveRun, PreparedRun
-
-if TYPE_CHECKING:
-    from shardviz.render.canvas import Canvas
-
 
 View = Literal["devices", "table"]
 LOW = 18
 """Lines below which a picture that needs them leaves room for nothing but the most important."""
 LEAST = 2
-"""Lines that the account and the marks have beside a picture that could do with more."""
+"""Lines that the cost and the marks have beside a picture that could do with more."""
 BARS = f"{FULL * 4} chunks that are there, in order   {SOME} some of them   {NOTHING} none"
 COUNTED = 16
 """Devices among which a sum is looked for that the legend can name."""
@@ -68,7 +60,7 @@ class PlayerPage:
 
     def __init__(
         self,
-        stepped: PreparedRun,
+        prepared: PreparedRun,
         view: View,
         group: int,
         width: int,
@@ -78,9 +70,9 @@ class PlayerPage:
         links_of: str = "",
         verdict: int = 1,
     ) -> None:
-        self._stepped, self._view, self._group = stepped, view, group
+        self._prepared, self._view, self._group = prepared, view, group
         self._width, self._height, self.palette, self._lead = width, height, palette, lead
-        self._summary = CostSummary(stepped.run, stepped.cost, links_of)
+        self._summary = CostSummary(prepared.run, prepared.cost, links_of)
         self.verdict_lines = verdict
         self.is_low = height < LOW
         self._said: dict[int, Text] = {}
@@ -88,12 +80,12 @@ class PlayerPage:
 
     def head(self, number: int, speed: str) -> list[Text]:
         """The collective, the progress, the round in words; before and after, what every device has."""
-        walk, drawn, width = self._stepped.run, self._stepped.drawn, self._width
+        run, drawn, width = self._prepared.run, self._prepared.drawn, self._width
         words = self._words(number)
-        state = state_line(walk, drawn, number, width)
+        state = state_line(run, drawn, number, width)
         lines = [
-            title_line(walk, width, self.palette, self._lead),
-            progress_line(walk, number, width, f"{speed}" if speed else ""),
+            title_line(run, width, self.palette, self._lead),
+            progress_line(run, number, width, speed),
         ]
         if self.is_low:
             return [*lines, state if state is not None else words]
@@ -101,18 +93,18 @@ class PlayerPage:
 
     def _words(self, number: int) -> Text:
         """`words_line`, found once for rounds that are alike."""
-        walk = self._stepped.run
+        run = self._prepared.run
         key = number
-        if number and isinstance(walk.chunk_bytes, int):
-            phase, within = walk.schedule.phase(number)
+        if number and isinstance(run.chunk_bytes, int):
+            phase, within = run.schedule.phase(number)
             key = number - within if phase.alike else number
         if key not in self._said:
-            self._said[key] = words_line(walk, number, self._width)
+            self._said[key] = words_line(run, number, self._width)
         return self._said[key]
 
     def foot(self, number: int, verdict: Sequence[Text]) -> list[Text]:
-        """The account, whether JAX agrees, and the marks: at least the beginning of each, and all that there
-        is room for under the picture."""
+        """The cost, JAX's verdict and the marks: at least the beginning of each, and as much as fits below
+        the picture."""
         parts = self._summary.lines(number, self._width), verdict, self._notes(number)
         least = self._least(number, len(verdict))
         spare = self._height - len(self.head(number, "")) - self.canvas(number).height - 1 - sum(least)
@@ -124,15 +116,15 @@ class PlayerPage:
         return lines
 
     def _least(self, number: int, verdict: int) -> tuple[int, int, int]:
-        """The lines of the account, the verdict and the marks that stand there in any case."""
+        """The lines of the cost, the verdict and the marks that are shown in any case."""
         if self.is_low:
             return 1, 0, 0
-        account = len(self._summary.lines(number, self._width))
-        return min(account, LEAST), verdict, min(len(self._notes(number)), LEAST)
+        cost = self._summary.lines(number, self._width)
+        return min(len(cost), LEAST), verdict, min(len(self._notes(number)), LEAST)
 
     def canvas(self, number: int) -> Canvas:
         """The picture of a round."""
-        drawn = self._stepped.drawn
+        drawn = self._prepared.drawn
         if self._view == "table":
             groups, width = [self._group], self._width
             return BufferTable(drawn, number, groups, width, self.palette, shape=self._table)
@@ -140,13 +132,13 @@ class PlayerPage:
 
     @cached_property
     def _room(self) -> int:
-        """Lines that are left for the picture: a blank one stands under it where there is room."""
+        """Lines that are left for the picture, above a blank one where there is room."""
         beside = len(self.head(0, "")) + sum(self._least(0, self.verdict_lines)) + (not self.is_low)
         return self._height - beside
 
     @cached_property
     def _boxes(self) -> GroupBoxes:
-        drawn, width, room = self._stepped.drawn, self._width, self._room
+        drawn, width, room = self._prepared.drawn, self._width, self._room
         found = GroupBoxes(drawn, self._group, width, room, self.palette)
         if found.height <= room:
             return found
@@ -155,7 +147,7 @@ class PlayerPage:
 
     @cached_property
     def _table(self) -> TableShape:
-        return scrolled_shape(self._stepped.drawn, self._group, self._width, self.palette)
+        return scrolled_shape(self._prepared.drawn, self._group, self._width, self.palette)
 
     def _notes(self, number: int) -> list[Text]:
         """The marks of all frames, with a sum that is seen in this one, and what other groups do."""
@@ -167,23 +159,23 @@ class PlayerPage:
         return self._noted[count]
 
     def _marks(self, count: int) -> str:
-        drawn = self._stepped.drawn
+        drawn = self._prepared.drawn
         if self._look is None:
-            return BARS if drawn.followed else "too many chunks to follow who holds which"
+            return BARS if drawn.followed else "too many chunks to track"
         form = max((form for form, _ in self._look.labels()), default=0)
         return marks(drawn, [(self._look, TableShape(form))], count)
 
     @cached_property
     def _look(self) -> FrameStats | None:
         """The rows that decide the marks; None where there are no cells."""
-        columns = drawn_columns(self._stepped.drawn)
+        columns = drawn_columns(self._prepared.drawn)
         if columns is None:
             return None
-        return sampled(self._stepped.drawn, self._group, columns, self.palette)
+        return sampled(self._prepared.drawn, self._group, columns, self.palette)
 
     def _count(self, number: int) -> int:
         """Of how many addends a sum is that a round shows; the smallest one where it shows none."""
-        drawn = self._stepped.drawn
+        drawn = self._prepared.drawn
         size = drawn.schedule.pattern.group_size
         if self._look is None or not drawn.schedule.pattern.reduces:
             return 0
@@ -195,28 +187,28 @@ class PlayerPage:
 
     @cached_property
     def _others(self) -> str:
-        others = len(self._stepped.run.groups) - 1
+        others = len(self._prepared.run.groups) - 1
         if not others:
             return ""
         what = f"group {self._group + 1} of {others + 1}: {plural(others, 'other')} "
         return f"{what}{'does' if others == 1 else 'do'} the same".replace(" ", GLUE)
 
 
-def title_line(walk: CollectiveRun, width: int, palette: Palette, lead: str = "") -> Text:
+def title_line(run: CollectiveRun, width: int, palette: Palette, lead: str = "") -> Text:
     """``psum_scatter over Y   ring   bf16[1024,8192] X_{U_Y}``: as much of it as there is room for.
 
     `lead` is what the collective belongs to.
     """
-    layout = walk.question.layout
+    layout = run.question.layout
     array = layout.array
     parts = [
         Text.assemble(
             (lead, "dim"),
-            (walk.operation.name, "bold"),
+            (run.operation.name, "bold"),
             " over ",
-            axes_text(walk.operation.axes, walk.mesh, palette),
+            axes_text(run.operation.axes, run.mesh, palette),
         ),
-        Text(f"by {walk.schedule.algorithm}"),
+        Text(f"by {run.schedule.algorithm}"),
         array_text(array, layout.mesh, palette),
         Text(f"{shaped(array.dtype, array.shape)}, {times(layout.shard_shape)} a device", "dim"),
     ]
@@ -227,9 +219,9 @@ def title_line(walk: CollectiveRun, width: int, palette: Palette, lead: str = ""
     return _fitting(parts, width)
 
 
-def progress_line(walk: CollectiveRun, number: int, width: int, playing: str = "") -> Text:
+def progress_line(run: CollectiveRun, number: int, width: int, playing: str = "") -> Text:
     """A bar with the place where each phase begins; `playing` is the speed."""
-    rounds = walk.schedule.rounds
+    rounds = run.schedule.rounds
     width -= len(playing) + GAP if playing else 0
     where = f"round {number:,} of {rounds:,}".ljust(len(f"round {rounds:,} of {rounds:,}"))
     room = max(4, min(width - len(where) - GAP, MAX_BAR))
@@ -237,7 +229,7 @@ def progress_line(walk: CollectiveRun, number: int, width: int, playing: str = "
     marks = [TO_DO] * room
     marks[:done] = [DONE] * done
     first = 0
-    for phase in walk.schedule.phases[:-1]:
+    for phase in run.schedule.phases[:-1]:
         first += phase.rounds
         marks[min(room - 1, room * first // rounds)] = NEXT_PHASE
     bar = Text("".join(marks), "dim")
@@ -246,36 +238,36 @@ def progress_line(walk: CollectiveRun, number: int, width: int, playing: str = "
     return line.append(f"{' ' * GAP}{playing}") if playing else line
 
 
-def words_line(walk: CollectiveRun, number: int, width: int) -> Text:
+def words_line(run: CollectiveRun, number: int, width: int) -> Text:
     """The phase, with all of them before the first round, and what is sent in the round."""
-    if not walk.schedule.rounds:
+    if not run.schedule.rounds:
         return Text("one device alone: nothing to send")
     if number:
-        phase, _ = walk.schedule.phase(number)
-        line = Text.assemble((walk.phase_name(phase), "bold"), f"  {round_words(walk, number)}")
+        phase, _ = run.schedule.phase(number)
+        line = Text.assemble((run.phase_name(phase), "bold"), f"  {round_words(run, number)}")
     else:
-        phases = dict.fromkeys(map(walk.phase_name, walk.schedule.phases))
+        phases = dict.fromkeys(map(run.phase_name, run.schedule.phases))
         line = Text(" → ".join(phases), "bold")
     line.truncate(width, overflow="ellipsis")
     return line
 
 
-def state_line(walk: CollectiveRun, drawn: CollectiveRun, number: int, width: int) -> Text | None:
+def state_line(run: CollectiveRun, drawn: CollectiveRun, number: int, width: int) -> Text | None:
     """The line on every device's data before the first round and after the last; None between.
 
-    `drawn` is the walk whose numbers are shown.
+    `drawn` is the run whose numbers are shown.
     """
-    pattern = walk.schedule.pattern
+    pattern = run.schedule.pattern
     if not number:
         has = "each device has its own addend" if pattern.reduces else "each device has its own part"
         if pattern.kind == "broadcast":
-            has = "one device has what all are to have"
+            has = "one device has the data that all will get"
         line = Text.assemble(("BEFORE", "bold"), f"  {has}")
-        shape = f", {times(walk.question.layout.shard_shape)}"
+        shape = f", {times(run.question.layout.shard_shape)}"
         if line.cell_len + len(shape) <= width:
             line.append(shape)
-        return _fitting([line, *_smaller(walk, drawn)], width)
-    if number < walk.schedule.rounds:
+        return _fitting([line, *_smaller(run, drawn)], width)
+    if number < run.schedule.rounds:
         return None
     after = drawn.frames.after
     if after is None:
@@ -286,32 +278,35 @@ def state_line(walk: CollectiveRun, drawn: CollectiveRun, number: int, width: in
     if drawn.final is not None:
         result = f"  {shaped(dtype, drawn.final.shape)} {drawn.question.final_spec}"
         parts.append(Text.assemble(("FINAL RESULT", "bold"), result))
-    return _fitting([*parts, *_smaller(walk, drawn)], width)
+    return _fitting([*parts, *_smaller(run, drawn)], width)
 
 
-def _smaller(walk: CollectiveRun, drawn: CollectiveRun) -> list[Text]:
-    """That the numbers are those of a smaller array, where they are."""
-    if drawn.question.layout == walk.question.layout:
+def _smaller(run: CollectiveRun, drawn: CollectiveRun) -> list[Text]:
+    """A note that the numbers are those of a smaller array, where they are."""
+    if drawn.question.layout == run.question.layout:
         return []
     return [Text(f"shown with a smaller array, {times(drawn.question.layout.array.shape)} in all", "dim")]
 
 
 @dataclass(frozen=True)
 class CostSummary:
-    """The cost up to a round, beside that of all rounds and the least possible."""
+    """The cost up to a round, beside that of all rounds and the least possible.
 
-    walk: CollectiveRun
-    course: CumulativeCost | None
+    `links_of` is the target whose links they are; empty where they are assumed.
+    """
+
+    run: CollectiveRun
+    cost: CumulativeCost | None
     links_of: str = ""
-    """The target whose links they are; empty where they are assumed."""
 
     def lines(self, number: int, width: int) -> list[Text]:
         """``sent 12 KiB of 24 KiB by each device, least 24 KiB``, rounds and time."""
-        bound, rounds = self.walk.bound, self.walk.schedule.rounds
-        if self.course is None:
-            return [_fitting([Text("too many rounds to add up", "dim"), self._least()], width)]
-        spent, total = self.course.after(number), self.course.after(rounds)
-        waiting = self.walk.timeline.waiting
+        bound, rounds = self.run.bound, self.run.schedule.rounds
+        if self.cost is None:
+            fewest = f"least {human_bytes(bound.wire_bytes)}, {plural(bound.rounds, 'round')}"
+            return [_fitting([Text("too many rounds to add up", "dim"), Text(fewest, "dim")], width)]
+        spent, total = self.cost.after(number), self.cost.after(rounds)
+        waiting = self.run.timeline.waiting
         sent = Text.assemble(
             ("sent ", "dim"),
             (human_bytes(spent.bytes).rjust(LONGEST), "bold"),
@@ -324,20 +319,12 @@ class CostSummary:
             f" of {duration(total.seconds, waiting)}",
         )
         least = Text(f"{plural(rounds, 'round')}, least {bound.rounds:,}", "dim")
-        speed = f" at {rate(self.walk.links.spec.bandwidth)} {self.walk.links.each}"
+        speed = f" at {rate(self.run.links.spec.bandwidth)} {self.run.links.each}"
         if took.cell_len + len(speed) <= width:
             took.append(speed, "dim")
-        return flowed([sent, took, self._links, least], width)
-
-    @property
-    def _links(self) -> Text:
-        """The links between the devices, and how they are known."""
         where = f"on {self.links_of}" if self.links_of else "assumed"
-        return Text(f"{self.walk.links.topology} {where}", "dim")
-
-    def _least(self) -> Text:
-        bound = self.walk.bound
-        return Text(f"least {human_bytes(bound.wire_bytes)}, {plural(bound.rounds, 'round')}", "dim")
+        links = Text(f"{self.run.links.topology} {where}", "dim")
+        return flowed([sent, took, links, least], width)
 
 
 def flowed(parts: list[Text], width: int) -> list[Text]:
@@ -365,21 +352,21 @@ def _fitting(parts: list[Text], width: int) -> Text:
 
 
 class PlayedTable:
-    """All frames of a walk as tables on pages of one height, for playing them one after another in place.
+    """All frames of a run as tables on pages of one height, for playing them one after another in place.
 
     `ending` says how the show is ended; empty where nothing ends it.
     """
 
     def __init__(
-        self, walk: CollectiveRun, width: int, height: int, palette: Palette, ending: str = STOP
+        self, run: CollectiveRun, width: int, height: int, palette: Palette, ending: str = STOP
     ) -> None:
         self._ending = ending
-        self.walk, self.width, self.height, self.palette = walk, width, height, palette
-        self._top = headline(walk, width, palette)
+        self.run, self.width, self.height, self.palette = run, width, height, palette
+        self._top = headline(run, width, palette)
         # A blank line, two of progress, another blank line; the columns' names.
         room = height - len(self._top) - 4
-        groups = shown_groups(walk)
-        if len(groups) * (walk.schedule.pattern.group_size + 1) > room - 1:
+        groups = shown_groups(run)
+        if len(groups) * (run.schedule.pattern.group_size + 1) > room - 1:
             groups = range(1)
         self._groups = groups
         self._rows = max(min(MAX_ROWS, room - 2), 1)
@@ -387,8 +374,8 @@ class PlayedTable:
     def lines(self, number: int) -> list[Text]:
         """Exactly `height` lines for frame `number`; 0 is before any round."""
         shape, notes = self._common
-        progress = progress_line(self.walk, number, self.width)
-        lines = [*self._top, Text(), progress, words_line(self.walk, number, self.width), Text()]
+        progress = progress_line(self.run, number, self.width)
+        lines = [*self._top, Text(), progress, words_line(self.run, number, self.width), Text()]
         lines += self._table(number, shape).lines()
         room = self.height - len(lines)
         notes = notes if room > len(notes) else notes[-1:]
@@ -398,13 +385,13 @@ class PlayedTable:
 
     @cached_property
     def _common(self) -> tuple[TableShape, list[Text]]:
-        rounds = self.walk.schedule.rounds
+        rounds = self.run.schedule.rounds
         seen = sorted({0, rounds, *range(0, rounds, max(rounds // SAMPLED_FRAMES, 1))})
         drawn = [self._table(number) for number in seen]
         shape = table_shape(drawn[0], FrameStats([row for table in drawn for row in table.stats.rows]))
-        words = legend(self.walk, drawn, shape)
+        words = marks(self.run, [(table.stats, shape) for table in drawn])
         said = "   ".join(filter(None, (words, self._ending)))
         return shape, sentence(said, self.width, style="dim")
 
     def _table(self, number: int, shape: TableShape | None = None) -> BufferTable:
-        return BufferTable(self.walk, number, self._groups, self.width, self.palette, self._rows, shape=shape)
+        return BufferTable(self.run, number, self._groups, self.width, self.palette, self._rows, shape=shape)

@@ -6,23 +6,17 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from shardviz.collectives import Pattern, Sends
+from shardviz.collectives.values import Bools, Ints
 from shardviz.errors import plural
 from shardviz.hardware.routes import RouteSegment, link_loads, route_segments
 from shardviz.hardware.topology import Switch, Torus
 from shardviz.render.rounds.buffer_rows import carried
 from shardviz.render.units import human_bytes
 from shardviz.stepping.collective_run import CollectiveRun
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
-    Bools = NDArray[np.bool_]
 
 LISTED = 8
 """Messages that are named one by one."""
@@ -52,16 +46,19 @@ class Moves:
 
 
 class RoundTraffic:
-    """Round `number` of a walk, of which 0 moves nothing; empty chunks are left out.
+    """Round `number` of a run, of which 0 moves nothing; empty chunks are left out.
 
     Messages take the ways of `hardware.routes`. The switch is the member after the last.
     """
 
-    def __init__(self, walk: CollectiveRun, number: int) -> None:
-        self._topology = walk.links.topology
-        self._size = walk.schedule.pattern.group_size
-        self._all = walk.schedule.chunks
-        self._sends = carried(walk, walk.schedule.round(number)) if number else None
+    def __init__(self, run: CollectiveRun, number: int) -> None:
+        self._topology = run.links.topology
+        self._size = run.schedule.pattern.group_size
+        self._all = run.schedule.chunks
+        nothing = np.zeros(0, dtype=np.int64)
+        self._sends = Sends(nothing, nothing, nothing, nothing.astype(bool))
+        if number:
+            self._sends = carried(run, run.schedule.round(number))
         self._found: dict[tuple[int, int], list[int] | int] = {}
 
     def sent(self, member: int) -> Moves:
@@ -74,41 +71,36 @@ class RoundTraffic:
 
     def chunks(self, origin: int, target: int) -> list[int] | int:
         """The chunks on the link from one member to its neighbour; of too many messages how many go there."""
-        if self._sends is None:
-            return []
         if (origin, target) not in self._found:
-            self._found[origin, target] = self._chunks(self._sends, origin, target)
+            self._found[origin, target] = self._chunks(origin, target)
         return self._found[origin, target]
 
-    def _chunks(self, sends: Sends, origin: int, target: int) -> list[int] | int:
+    def _chunks(self, origin: int, target: int) -> list[int] | int:
         if isinstance(self._topology, Switch):
             moves = self.sent(origin) if target == self._size else self.received(target)
         elif self._is_direct:
             mine = _of(self._by_sender, origin)
-            moves = self._moves(mine[sends.dst[mine] == target], True)
-        elif len(sends) > MAX_FOLLOWED:
+            moves = self._moves(mine[self._sends.dst[mine] == target], True)
+        elif len(self._sends) > MAX_FOLLOWED:
             return int(self._loads[self._link(origin, target)])
         else:
             moves = self._moves(self._on(origin, target).nonzero()[0], True)
         return moves.listed
 
     def _moves(self, entries: Ints, sending: bool) -> Moves:
-        if self._sends is None:
-            return Moves(entries, entries, 1, self._all)
         others = self._sends.dst if sending else self._sends.src
         return Moves(self._sends.chunk[entries], others[entries], self._sends.span, self._all)
 
     @cached_property
     def _by_sender(self) -> tuple[Ints, Ints]:
-        return _ordered(None if self._sends is None else self._sends.src, self._size)
+        return _ordered(self._sends.src, self._size)
 
     @cached_property
     def _by_receiver(self) -> tuple[Ints, Ints]:
-        return _ordered(None if self._sends is None else self._sends.dst, self._size)
+        return _ordered(self._sends.dst, self._size)
 
     @cached_property
     def _segments(self) -> dict[int, RouteSegment]:
-        assert self._sends is not None
         assert isinstance(self._topology, Torus)
         return {part.axis: part for part in route_segments(self._topology, self._sends.src, self._sends.dst)}
 
@@ -120,7 +112,6 @@ class RoundTraffic:
 
     def _on(self, origin: int, target: int) -> Bools:
         """A flag for each message, True if it goes over a link of a torus."""
-        assert self._sends is not None
         assert isinstance(self._topology, Torus)
         axis, up = self._direction(origin, target)
         part = self._segments.get(axis)
@@ -155,7 +146,6 @@ class RoundTraffic:
     @cached_property
     def _loads(self) -> Ints:
         """Messages on every link."""
-        assert self._sends is not None
         pairs = np.sort(self._sends.src * self._size + self._sends.dst)
         pairs = pairs[np.append(True, pairs[1:] != pairs[:-1])]
         src, dst = np.divmod(pairs, self._size)
@@ -168,22 +158,20 @@ def _of(ordered: tuple[Ints, Ints], member: int) -> Ints:
     return order[first[member] : first[member + 1]]
 
 
-def _ordered(members: Ints | None, size: int) -> tuple[Ints, Ints]:
+def _ordered(members: Ints, size: int) -> tuple[Ints, Ints]:
     """The entries in the order of their members, and where those of each member begin."""
     first = np.zeros(size + 1, dtype=np.int64)
-    if members is None:
-        return np.zeros(0, dtype=np.int64), first
     first[1:] = np.bincount(members, minlength=size).cumsum()
     return np.argsort(members, kind="stable"), first
 
 
-def round_words(walk: CollectiveRun, number: int) -> str:
+def round_words(run: CollectiveRun, number: int) -> str:
     """``each sends 1 chunk to the next, 4 B``: the bytes are the most that one device sends."""
-    sends = carried(walk, walk.schedule.round(number))
-    words = sends_line(sends, walk.schedule.pattern, walk.operation.axes)
+    sends = carried(run, run.schedule.round(number))
+    words = sends_line(sends, run.schedule.pattern, run.operation.axes)
     if not len(sends):
         return words
-    load = walk.timeline[number - 1]
+    load = run.timeline[number - 1]
     senders = len(set(sends.src.tolist()))
     most = "" if load.bytes == load.device_bytes * senders else "at most "
     return f"{words}, {most}{human_bytes(load.device_bytes)}"

@@ -5,24 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.style import Style
 from rich.text import Text
 
+from shardviz.collectives.values import Values
 from shardviz.render.canvas import SUMMARY, visible
 from shardviz.render.caption import DeviceLabels
 from shardviz.render.lines import shelve
 from shardviz.render.palette import DIM, PARTIAL, Palette
 from shardviz.render.rounds.pieces import chunk_style, numbers
 from shardviz.stepping.collective_run import CollectiveRun
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
-    Values = NDArray[Any]
 
 MAX_LINES = 8
 """Lines of one device; a vector has half as many."""
@@ -37,22 +31,22 @@ StyleOf = Callable[[int], Style | None]
 
 
 def shards_picture(
-    walk: CollectiveRun, ended: bool, width: int, palette: Palette, max_devices: int = MAX_DEVICES
+    run: CollectiveRun, ended: bool, width: int, palette: Palette, max_devices: int = MAX_DEVICES
 ) -> list[Text]:
     """BEFORE (or, `ended`, AFTER): a row a device; shards of several lines stand beside one another."""
-    values = walk.frames.after if ended else walk.frames.before
+    values = run.frames.after if ended else run.frames.before
     if values is None:
         raise ValueError("frames without numbers have no shards to show")
-    places = visible(walk.mesh.size, max_devices)
+    places = visible(run.mesh.size, max_devices)
     shown = [place for place in places if place is not None]
-    named = DeviceLabels(walk.mesh, shown, palette, width // 4)
+    named = DeviceLabels(run.mesh, shown, palette, width // 4)
     labels = [named.of(place) for place in shown]
     gutter = named.width + GAP
     room = width - gutter
     digits = max(_digits(values[place], room, MAX_LINES) for place in shown)
-    striped = not ended and walk.schedule.pattern.reduces
+    striped = not ended and run.schedule.pattern.reduces
     blocks = [
-        array_lines(values[place], _styles(walk, place, ended, palette), room, digits, striped)
+        array_lines(values[place], _styles(run, place, ended, palette), room, digits, striped)
         for place in shown
     ]
     if values.ndim < 3 or all(len(block) == 1 for block in blocks):
@@ -71,16 +65,16 @@ def shards_picture(
     return shelve(stacks, width)[:-1]
 
 
-def final_picture(walk: CollectiveRun, width: int, palette: Palette) -> list[Text]:
-    """The result of `shard_map`, put together from those of `walk.question.final_positions`."""
-    values = walk.final
+def final_picture(run: CollectiveRun, width: int, palette: Palette) -> list[Text]:
+    """The result of `shard_map`, put together from those of `run.question.final_positions`."""
+    values = run.final
     if values is None:
         raise ValueError("frames without numbers have no result to show")
-    period = max(values.size // len(walk.question.final_positions), 1)
+    period = max(values.size // len(run.question.final_positions), 1)
 
     @cache
     def of_device(number: int) -> StyleOf:
-        return _styles(walk, walk.question.final_positions[number], True, palette)
+        return _styles(run, run.question.final_positions[number], True, palette)
 
     def style(place: int) -> Style | None:
         number, within = divmod(place, period)
@@ -159,24 +153,24 @@ def _line(
         return (True, None) if place is None else (False, style(place))
 
     cells = []
-    for (gap, colours), run in groupby(places, look):
+    for (gap, colours), cell in groupby(places, look):
         if gap:
             cells.append(Text("…", DIM))
             continue
-        words = [numbers(flat[place : place + 1])[0].rjust(digits) for place in run if place is not None]
+        words = [numbers(flat[place : place + 1])[0].rjust(digits) for place in cell if place is not None]
         side = PARTIAL if striped else " "
         cells.append(Text(f"{side}{' '.join(words)}{side}", colours or ""))
     return Text(blank).join(cells)
 
 
-def _styles(walk: CollectiveRun, place: int, ended: bool, palette: Palette) -> StyleOf:
+def _styles(run: CollectiveRun, place: int, ended: bool, palette: Palette) -> StyleOf:
     """The styles of a device's shard: each number has its chunk's."""
-    cuts = walk.frames.cuts
-    values = walk.frames.after if ended else walk.frames.before
+    cuts = run.frames.cuts
+    values = run.frames.after if ended else run.frames.before
     if cuts is None or values is None:
         raise ValueError("frames without numbers have no colours for them")
-    group, member = walk.places[place]
-    chunks = walk.held_chunks(member, ended)
+    group, member = run.places[place]
+    chunks = run.held_chunks(member, ended)
     index = (cuts.end if ended else cuts.start)[chunks]
     owner = np.full(values[place].size, -1)
     used = index >= 0
@@ -184,6 +178,6 @@ def _styles(walk: CollectiveRun, place: int, ended: bool, palette: Palette) -> S
 
     def style(number: int) -> Style | None:
         chunk = int(owner[number])
-        return None if chunk < 0 else chunk_style(palette, walk.schedule.chunks, chunk, group)
+        return None if chunk < 0 else chunk_style(palette, run.schedule.chunks, chunk, group)
 
     return style

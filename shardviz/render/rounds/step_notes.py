@@ -24,16 +24,16 @@ ARROW = re.compile(r"([^ →]+)→([0-9]+)(?: |$)")
 COUNT = re.compile(r"(?:Σ|of )([0-9]+)$")
 
 
-def headline(walk: CollectiveRun, width: int, palette: Palette) -> list[Text]:
+def headline(run: CollectiveRun, width: int, palette: Palette) -> list[Text]:
     """``all_gather over i  by ring  mesh i=4, 4 devices  s32[4] as P('i'), 1 a device``."""
-    operation, layout = walk.operation, walk.question.layout
-    what = Text.assemble((operation.name, "bold"), " over ", axes_text(operation.axes, walk.mesh, palette))
+    operation, layout = run.operation, run.question.layout
+    what = Text.assemble((operation.name, "bold"), " over ", axes_text(operation.axes, run.mesh, palette))
     cells = [
         what,
-        Text(walk.schedule.algorithm, "bold"),
-        Text.assemble("mesh ", mesh_text(walk.mesh, palette)),
+        Text(run.schedule.algorithm, "bold"),
+        Text.assemble("mesh ", mesh_text(run.mesh, palette)),
         Text(
-            f"{shaped(layout.array.dtype, layout.array.shape)} {walk.question.spec} → "
+            f"{shaped(layout.array.dtype, layout.array.shape)} {run.question.spec} → "
             f"{times(layout.shard_shape)} a device"
         ),
     ]
@@ -41,56 +41,49 @@ def headline(walk: CollectiveRun, width: int, palette: Palette) -> list[Text]:
 
 
 def legend_lines(
-    walk: CollectiveRun,
-    drawn: Sequence[BufferTable],
-    width: int,
-    palette: Palette,
-    shape: TableShape | None = None,
+    run: CollectiveRun, drawn: Sequence[BufferTable], width: int, palette: Palette
 ) -> list[Text]:
-    """The marks that pictures have, and whether colours repeat; `shape` where it is not each one's own."""
-    lines = sentence(legend(walk, drawn, shape), width, style="dim")
+    """The marks that pictures have, and whether colours repeat."""
+    said = marks(run, [(table.stats, table.shape) for table in drawn])
+    lines = sentence(said, width, style="dim")
     groups = max((len(table.groups) for table in drawn), default=1)
-    for note in repetition(groups * walk.schedule.chunks, palette):
+    for note in repetition(groups * run.schedule.chunks, palette):
         lines += sentence(note.plain, width, style="dim")
     return lines
 
 
-def legend(walk: CollectiveRun, drawn: Sequence[BufferTable], shape: TableShape | None = None) -> str:
-    """``▸ has just arrived   ╱ partial sum``: an entry for each mark that is there."""
-    return marks(walk, [(table.stats, shape or table.shape) for table in drawn])
+def marks(run: CollectiveRun, drawn: Sequence[tuple[FrameStats, TableShape]], count: int = 0) -> str:
+    """``▸ has just arrived   ╱ partial sum``: an entry for each mark that is drawn.
+
+    `count` is the sum that is named, 0 for the largest.
+    """
+    return SEPARATOR.join(entry.replace(" ", GLUE) for entry in _entries(run, drawn, count))
 
 
-def marks(walk: CollectiveRun, drawn: Sequence[tuple[FrameStats, TableShape]], count: int = 0) -> str:
-    """`legend`, of anything that is drawn in a shape; `count` is the sum that is named, 0 for the largest."""
-    return SEPARATOR.join(entry.replace(" ", GLUE) for entry in _entries(walk, drawn, count))
-
-
-def after_words(walk: CollectiveRun) -> Iterator[str]:
+def after_words(run: CollectiveRun) -> Iterator[str]:
     """Effects of the operation beyond the rounds: a mean's division, zeros where nothing arrived."""
-    size, pattern = walk.schedule.pattern.group_size, walk.schedule.pattern
-    if walk.operation.name == "pmean":
+    size, pattern = run.schedule.pattern.group_size, run.schedule.pattern
+    if run.operation.name == "pmean":
         yield f"every total ÷ {size}"
     if pattern.kind == "permute" and len({target for _, target in pattern.perm}) < size:
-        yield "0 on devices to which nobody sends"
-    if walk.operation.name == "ragged_all_to_all" and _padded(walk):
-        yield "0 in rows that nobody fills"
+        yield "0 on devices that receive nothing"
+    if run.operation.name == "ragged_all_to_all" and _padded(run):
+        yield "0 in rows that receive nothing"
 
 
-def _padded(walk: CollectiveRun) -> bool:
+def _padded(run: CollectiveRun) -> bool:
     """True if some result has elements that no chunk fills."""
-    cuts, size = walk.frames.cuts, walk.schedule.pattern.group_size
-    if cuts is None or walk.frames.after is None:
+    cuts, size = run.frames.cuts, run.schedule.pattern.group_size
+    if cuts is None or run.frames.after is None:
         return False
-    elements = walk.frames.after[0].size
-    return any(int(cuts.sizes[walk.held_chunks(member, True)].sum()) < elements for member in range(size))
+    elements = run.frames.after[0].size
+    return any(int(cuts.sizes[run.held_chunks(member, True)].sum()) < elements for member in range(size))
 
 
-def _entries(
-    walk: CollectiveRun, drawn: Sequence[tuple[FrameStats, TableShape]], count: int
-) -> Iterator[str]:
+def _entries(run: CollectiveRun, drawn: Sequence[tuple[FrameStats, TableShape]], count: int) -> Iterator[str]:
     pairs = [(cell, FORMS[shape.form]) for stats, shape in drawn for cell in stats.cells]
     full = [(cell, form) for cell, form in pairs if not cell.empty]
-    combined = {"pmax": "largest", "pmin": "smallest"}.get(walk.operation.name, "")
+    combined = {"pmax": "largest", "pmin": "smallest"}.get(run.operation.name, "")
     if any(cell.arrived and cell.needed for cell, _ in full):
         yield f"{ARRIVED} has just arrived"
     if any(cell.partial and cell.needed for cell, _ in full):
@@ -113,71 +106,75 @@ def _entries(
         if arrow:
             yield f"{arrow[0].strip()} sent {arrow[1]} to device {arrow[2]}"
             break
-    if walk.schedule.pattern.kind == "all_to_all":
-        yield from _slots(walk)
+    if run.schedule.pattern.kind == "all_to_all":
+        yield from _slots(run)
     if any(cell.wraps and form.addends for cell, form in full):
-        yield f"{walk.result_dtype} wraps around"
+        yield f"{run.result_dtype} wraps around"
 
 
-def _slots(walk: CollectiveRun) -> Iterator[str]:
+def _slots(run: CollectiveRun) -> Iterator[str]:
     """Explain the names of an all-to-all, and its columns."""
-    schedule, group = walk.schedule, walk.groups[0]
+    schedule, group = run.schedule, run.groups[0]
     if len(group) > 1:
         name = chunk_name(schedule.pattern, schedule.chunks, schedule.pattern.pieces(schedule.chunks))
-        sender, receiver = (walk.mesh.device_id(position) for position in group[:2])
+        sender, receiver = (run.mesh.device_id(position) for position in group[:2])
         yield f"{name} from device {sender} to device {receiver}"
     yield "columns: the device it goes to, or came from"
 
 
 def verdict_lines(verdict: Verdict, mesh: Mesh, width: int) -> list[Text]:
-    """That every value is equal, or how many are not, where the first of them is, and what may explain it."""
-    ran, judgement = verdict.ran, verdict.verification
-    version = dict(ran.versions).get("jax", "")
-    kind = "simulated CPU device" if ran.target == "cpu" else f"{ran.target} device"
-    judge = f"JAX{' ' * bool(version)}{version} on {plural(mesh.size, kind)}: "
-    where = ""
-    if judgement.device is not None:
-        index = ", ".join(map(str, judgement.index))
-        where = (
-            f" on device {mesh.device_id(judgement.device)} at [{index}]"
-            f" {judgement.ours} here, {judgement.theirs} in JAX"
-        )
-    if judgement.verdict == "equal":
-        lines = sentence("every value equal", width, lead=judge)
-    elif judgement.verdict == "rounding":
+    """The verdict: all values equal, or how many differ, where the first of them is, and a likely cause."""
+    result = verdict.verification
+    jax, devices = _asked(verdict, mesh)
+    verifier, count = f"{jax} on {devices}: ", f"{result.differing:,} of {plural(result.values, 'value')}"
+    where = _first_difference(verdict, mesh, "in JAX")
+    if result.verdict == "equal":
+        lines = sentence("every value equal", width, lead=verifier)
+    elif result.verdict == "rounding":
         said = (
-            f"{judgement.differing:,} of {plural(judgement.values, 'value')} differ by rounding, as another"
-            f" order of the additions gives; at most {plural(judgement.ulps, 'ulp')},{where}"
+            f"{count} differ by rounding, as another order of the additions gives; at most"
+            f" {plural(result.ulps, 'ulp')}, {where}"
         )
-        lines = sentence(said, width, lead=judge)
+        lines = sentence(said, width, lead=verifier)
     else:
-        said = f"{judgement.differing:,} of {plural(judgement.values, 'value')} differ:{where}"
-        lines = sentence(said if where else "the results differ", width, lead=f"✗ {judge}")
-    for note in (judgement.note, ran.note):
-        lines += sentence(note, width, 2, style="dim") if note else []
+        said = f"{count} differ: {where}" if where else "the results differ"
+        lines = sentence(said, width, lead=f"✗ {verifier}")
+    for note in (result.note, verdict.ran.note):
+        lines += sentence(note, width, 2, style="dim")
     return lines
 
 
 def short_verdict(verdict: Verdict, mesh: Mesh, width: int, most: int) -> list[Text]:
     """The same in up to `most` lines, the verdict first: as much as they have room for."""
-    ran, judgement = verdict.ran, verdict.verification
-    jax = f"JAX {dict(ran.versions).get('jax', '')}".strip()
-    kind = "simulated CPU device" if ran.target == "cpu" else f"{ran.target} device"
-    judges = (f"{jax} on {plural(mesh.size, kind)}", jax)
-    count = f"{judgement.differing:,} of {plural(judgement.values, 'value')}"
-    if judgement.verdict == "equal":
-        said = [f"every value equal: {judge}" for judge in judges]
-    elif judgement.verdict == "rounding":
-        by = f"by rounding, at most {plural(judgement.ulps, 'ulp')}"
-        said = [f"{count} differ {by}, as another order of the additions gives: {judges[0]}"]
-        said += [f"{count} differ {by}: {judge}" for judge in judges]
+    result = verdict.verification
+    jax, devices = _asked(verdict, mesh)
+    verifiers = (f"{jax} on {devices}", jax)
+    count = f"{result.differing:,} of {plural(result.values, 'value')}"
+    if result.verdict == "equal":
+        said = [f"every value equal: {verifier}" for verifier in verifiers]
+    elif result.verdict == "rounding":
+        by = f"by rounding, at most {plural(result.ulps, 'ulp')}"
+        said = [f"{count} differ {by}, as another order of the additions gives: {verifiers[0]}"]
+        said += [f"{count} differ {by}: {verifier}" for verifier in verifiers]
     else:
-        where = ""
-        if judgement.device is not None:
-            index = ", ".join(map(str, judgement.index))
-            where = f", on device {mesh.device_id(judgement.device)} at [{index}] {judgement.ours} here, "
-            where += f"{judgement.theirs} there"
-        said = [f"{count} differ from {jax}{where}", f"{count} differ from {jax}"]
-    lead = "✓ " if verdict.agrees else "✗ "
-    ways = [sentence(words, width, lead=lead) for words in said]
+        where = _first_difference(verdict, mesh, "there")
+        said = [f"{count} differ from {jax}" + f", {where}" * bool(where), f"{count} differ from {jax}"]
+    ways = [sentence(words, width, lead="✓ " if verdict.agrees else "✗ ") for words in said]
     return next((way for way in ways if len(way) <= most), ways[-1][:most])
+
+
+def _asked(verdict: Verdict, mesh: Mesh) -> tuple[str, str]:
+    """``JAX 0.10.2`` and ``4 simulated CPU devices``."""
+    ran = verdict.ran
+    kind = "simulated CPU device" if ran.target == "cpu" else f"{ran.target} device"
+    return f"JAX {dict(ran.versions).get('jax', '')}".strip(), plural(mesh.size, kind)
+
+
+def _first_difference(verdict: Verdict, mesh: Mesh, there: str) -> str:
+    """``on device 3 at [1] 3 here, 4 there``; "" where it is not known."""
+    result = verdict.verification
+    if result.device is None:
+        return ""
+    index = ", ".join(map(str, result.index))
+    device = mesh.device_id(result.device)
+    return f"on device {device} at [{index}] {result.ours} here, {result.theirs} {there}"

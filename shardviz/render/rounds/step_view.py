@@ -35,102 +35,102 @@ LOOKED_AT_SENDS = 2**20
 TABLE_HEADINGS = ("", "rounds", "who sends what to whom", "a device", "a round")
 
 
-def step_view(walk: CollectiveRun, width: int, palette: Palette, number: int | None = None) -> list[Text]:
+def step_view(run: CollectiveRun, width: int, palette: Palette, number: int | None = None) -> list[Text]:
     """BEFORE, every round, AFTER and the final result where they fit a screen or two, else a summary.
 
     `number` shows one round alone (0: before any); `QuestionError` for a round that does not exist.
     """
-    lines = [*headline(walk, width, palette), *_algorithm(walk, width), Text()]
+    lines = [*headline(run, width, palette), *_algorithm(run, width), Text()]
     if number is not None:
-        lines += one_round(walk, number, width, palette)
-    elif _is_small(walk, width, palette):
-        lines += [*_before(walk, width, palette, MAX_ROWS), Text(), *_rounds(walk, width, palette)]
-        lines += _after(walk, width, palette, MAX_ROWS)
+        lines += one_round(run, number, width, palette)
+    elif _is_small(run, width, palette):
+        lines += [*_before(run, width, palette, MAX_ROWS), Text(), *_rounds(run, width, palette)]
+        lines += _after(run, width, palette, MAX_ROWS)
     else:
-        lines += _summary(walk, width, palette)
-    lines += [Text(), *cost_lines(walk, width)]
+        lines += _summary(run, width, palette)
+    lines += [Text(), *cost_lines(run, width)]
     return [trimmed(line, palette) for line in lines]
 
 
-def _algorithm(walk: CollectiveRun, width: int) -> list[Text]:
+def _algorithm(run: CollectiveRun, width: int) -> list[Text]:
     """The algorithm's summary, and that the numbers are examples where they are."""
-    algorithm = ALGORITHMS[walk.schedule.algorithm]
+    algorithm = ALGORITHMS[run.schedule.algorithm]
     lines = sentence(f"{algorithm.name}: {algorithm.summary}", width, style="dim")
-    if walk.question.counted:
+    if run.question.counted:
         lines += sentence("the numbers 0, 1, 2, … are only examples", width, style="dim")
     return lines
 
 
-def one_round(walk: CollectiveRun, number: int, width: int, palette: Palette) -> list[Text]:
+def one_round(run: CollectiveRun, number: int, width: int, palette: Palette) -> list[Text]:
     """One frame with what is sent in it."""
     if number:
-        phase, _ = walk.schedule.phase(number)
-        lines = sentence(walk.phase_name(phase), width, lead=f"round {number} of {walk.schedule.rounds}  ")
-        lines += sentence(round_words(walk, number), width, 2)
-        lines += sentence(_load_words(walk, number), width, 2, style="dim")
+        phase, _ = run.schedule.phase(number)
+        lines = sentence(run.phase_name(phase), width, lead=f"round {number} of {run.schedule.rounds}  ")
+        lines += sentence(round_words(run, number), width, 2)
+        lines += sentence(_load_words(run, number), width, 2, style="dim")
     else:
         lines = [Text("before any round", "bold")]
-    lines += sentence(empty_note(walk), width, 2, style="dim")
-    groups = shown_groups(walk)
-    drawn = BufferTable(walk, number, groups, width, palette, MAX_ROWS)
+    lines += sentence(empty_note(run), width, 2, style="dim")
+    groups = shown_groups(run)
+    drawn = BufferTable(run, number, groups, width, palette, MAX_ROWS)
     lines += drawn.lines()
-    return [*lines, *_other_groups(walk, groups, width), *legend_lines(walk, [drawn], width, palette)]
+    return [*lines, *_other_groups(run, groups, width), *legend_lines(run, [drawn], width, palette)]
 
 
-def _summary(walk: CollectiveRun, width: int, palette: Palette) -> list[Text]:
+def _summary(run: CollectiveRun, width: int, palette: Palette) -> list[Text]:
     """The rounds in a table, between some of the devices before and after them."""
-    if walk.question.shards is None and not walk.followed:
-        pieces = f"there are more than {MAX_PIECES:,} pieces: who holds which is not followed"
-        return [*round_table(walk, width), *sentence(pieces, width, style="dim")]
-    lines = [*_before(walk, width, palette, SUMMARY_ROWS), Text(), *round_table(walk, width), Text()]
-    lines += _after(walk, width, palette, SUMMARY_ROWS)
-    hint = "--round N shows one round" + ("" if walk.unlisted else ", --json all of them")
-    lines += sentence(empty_note(walk), width, style="dim")
+    if run.question.shards is None and not run.followed:
+        pieces = f"there are more than {MAX_PIECES:,} pieces: their places are not tracked"
+        return [*round_table(run, width), *sentence(pieces, width, style="dim")]
+    lines = [*_before(run, width, palette, SUMMARY_ROWS), Text(), *round_table(run, width), Text()]
+    lines += _after(run, width, palette, SUMMARY_ROWS)
+    hint = "--round N shows one round" + ("" if run.unlisted else ", --json all of them")
+    lines += sentence(empty_note(run), width, style="dim")
     return [*lines, *sentence(hint, width, style="dim")]
 
 
-def _before(walk: CollectiveRun, width: int, palette: Palette, rows: int) -> list[Text]:
+def _before(run: CollectiveRun, width: int, palette: Palette, rows: int) -> list[Text]:
     title = Text("BEFORE", "bold")
-    if walk.frames.before is not None:
-        return [title, *shards_picture(walk, False, width, palette, rows)]
-    drawn = BufferTable(walk, 0, [0], width, palette, rows, moving=False)
+    if run.frames.before is not None:
+        return [title, *shards_picture(run, False, width, palette, rows)]
+    drawn = BufferTable(run, 0, [0], width, palette, rows, moving=False)
     return [title, *drawn.lines()]
 
 
-def _after(walk: CollectiveRun, width: int, palette: Palette, rows: int) -> list[Text]:
-    after = walk.frames.after
+def _after(run: CollectiveRun, width: int, palette: Palette, rows: int) -> list[Text]:
+    after = run.frames.after
     if after is None:
-        drawn = BufferTable(walk, walk.schedule.rounds, [0], width, palette, rows, moving=False, ended=True)
+        drawn = BufferTable(run, run.schedule.rounds, [0], width, palette, rows, moving=False, ended=True)
         return [Text("AFTER", "bold"), *drawn.lines()]
-    title = [Text("AFTER", "bold"), Text(f"{shaped(walk.result_dtype, after.shape[1:])} a device")]
-    title += [Text(said) for said in after_words(walk)]
-    lines = [*table([title], width), *shards_picture(walk, True, width, palette, rows)]
-    if walk.final is not None:
-        heading = [Text("FINAL RESULT", "bold"), Text(shaped(walk.result_dtype, walk.final.shape))]
-        heading.append(Text(walk.question.final_spec))
-        lines += [Text(), *table([heading], width), *final_picture(walk, width, palette)]
-    elif after.ndim == 1 and len(walk.question.final_positions) > 1:
+    title = [Text("AFTER", "bold"), Text(f"{shaped(run.result_dtype, after.shape[1:])} a device")]
+    title += [Text(said) for said in after_words(run)]
+    lines = [*table([title], width), *shards_picture(run, True, width, palette, rows)]
+    if run.final is not None:
+        heading = [Text("FINAL RESULT", "bold"), Text(shaped(run.result_dtype, run.final.shape))]
+        heading.append(Text(run.question.final_spec))
+        lines += [Text(), *table([heading], width), *final_picture(run, width, palette)]
+    elif after.ndim == 1 and len(run.question.final_positions) > 1:
         said = "no FINAL RESULT: shard_map joins results along a dimension, and these have none"
         lines += [Text(), *sentence(said, width, style="dim")]
     return lines
 
 
-def _rounds(walk: CollectiveRun, width: int, palette: Palette) -> list[Text]:
+def _rounds(run: CollectiveRun, width: int, palette: Palette) -> list[Text]:
     """Every phase with a heading, its rounds beside one another as far as they fit."""
     lines: list[Text] = []
-    groups = shown_groups(walk)
+    groups = shown_groups(run)
     every = []
     first = 1
-    for name, phases in groupby(walk.schedule.phases, key=walk.phase_name):
+    for name, phases in groupby(run.schedule.phases, key=run.phase_name):
         numbers = range(first, first + sum(phase.rounds for phase in phases))
         first = numbers.stop
         if not numbers:
             continue
-        words = [round_words(walk, number) for number in numbers]
+        words = [round_words(run, number) for number in numbers]
         alike = len(set(words)) == 1
         heading = plural(len(numbers), "round") + (f"; {words[0]}" if alike else "")
         lines += sentence(heading, width, lead=f"{name}  ")
-        drawn = [BufferTable(walk, number, groups, width, palette, MAX_ROWS) for number in numbers]
+        drawn = [BufferTable(run, number, groups, width, palette, MAX_ROWS) for number in numbers]
         bodies = [picture.lines() for picture in drawn]
         under: list[list[Text]] = [[] for _ in numbers]
         if not alike:
@@ -145,61 +145,61 @@ def _rounds(walk: CollectiveRun, width: int, palette: Palette) -> list[Text]:
         ]
         lines += shelve(blocks, width)
         every += drawn
-    notes = [*_other_groups(walk, groups, width), *sentence(empty_note(walk), width, style="dim")]
-    notes = [*notes, *legend_lines(walk, every, width, palette)]
+    notes = [*_other_groups(run, groups, width), *sentence(empty_note(run), width, style="dim")]
+    notes = [*notes, *legend_lines(run, every, width, palette)]
     return [*lines, *notes, Text()] if notes else lines
 
 
-def _load_words(walk: CollectiveRun, number: int) -> str:
+def _load_words(run: CollectiveRun, number: int) -> str:
     """The load of a round on the links of a group, and its time."""
-    load = walk.timeline[number - 1]
+    load = run.timeline[number - 1]
     said = f"{human_bytes(load.bytes)} in all"
     if load.busiest_link is not None:
-        ends = "→".join(node_name(walk, node) for node in load.busiest_link)
+        ends = "→".join(node_name(run, node) for node in load.busiest_link)
         said += f", {human_bytes(load.busiest_bytes)} on the busiest link ({ends})"
     if load.waiting:
         said += f", {plural(load.waiting, 'message')} must wait for a link"
     return f"{said}; {duration(load.seconds, load.waiting)}"
 
 
-def node_name(walk: CollectiveRun, node: int) -> str:
+def node_name(run: CollectiveRun, node: int) -> str:
     """A member of the first group by its device's id, or the switch in the middle."""
-    group = walk.groups[0]
-    return str(walk.mesh.device_id(group[node])) if node < len(group) else "switch"
+    group = run.groups[0]
+    return str(run.mesh.device_id(group[node])) if node < len(group) else "switch"
 
 
-def _other_groups(walk: CollectiveRun, groups: range, width: int) -> list[Text]:
-    more = len(walk.groups) - len(groups)
+def _other_groups(run: CollectiveRun, groups: range, width: int) -> list[Text]:
+    more = len(run.groups) - len(groups)
     if not more:
         return []
-    said = f"{plural(more, 'other group')} of {plural(walk.schedule.pattern.group_size, 'device')}"
+    said = f"{plural(more, 'other group')} of {plural(run.schedule.pattern.group_size, 'device')}"
     return sentence(f"{said} {'does' if more == 1 else 'do'} the same at the same time", width, style="dim")
 
 
-def _is_small(walk: CollectiveRun, width: int, palette: Palette) -> bool:
+def _is_small(run: CollectiveRun, width: int, palette: Palette) -> bool:
     """True if every round can be drawn with all its devices and chunks."""
-    size = walk.schedule.pattern.group_size
-    groups = len(shown_groups(walk))
-    if size > MAX_ROWS or walk.schedule.rounds * groups * (size + 2) > MAX_LINES:
+    size = run.schedule.pattern.group_size
+    groups = len(shown_groups(run))
+    if size > MAX_ROWS or run.schedule.rounds * groups * (size + 2) > MAX_LINES:
         return False
-    return not BufferTable(walk, 0, [0], width, palette, MAX_ROWS).summarised
+    return not BufferTable(run, 0, [0], width, palette, MAX_ROWS).summarised
 
 
-def round_table(walk: CollectiveRun, width: int) -> list[Text]:
+def round_table(run: CollectiveRun, width: int) -> list[Text]:
     """One line for consecutive rounds that read alike; the first and last ones of many.
 
     Raises `QuestionError` for more rounds, or larger ones, than can be added up.
     """
-    if walk.timeline.too_long:
+    if run.timeline.too_long:
         raise QuestionError(
-            f"{walk.schedule.algorithm} on {plural(walk.mesh.size, 'device')}: {walk.timeline.too_long}",
+            f"{run.schedule.algorithm} on {plural(run.mesh.size, 'device')}: {run.timeline.too_long}",
             "take a smaller mesh, fewer axes with --axis, or --round N for one round",
         )
     rows = [[Text(heading, "bold") for heading in TABLE_HEADINGS]]
-    found = [(key, [*run]) for key, run in groupby(_spans(walk), key=lambda each: each[1:])]
+    found = [(key, [*spans]) for key, spans in groupby(_spans(run), key=lambda each: each[1:])]
     shown = found if len(found) <= MAX_RUNS else [*found[: MAX_ROWS - 2], found[-1]]
-    for (phase, words, sent, time), run in shown:
-        first, last = run[0][0][0], run[-1][0][1]
+    for (phase, words, sent, time), spans in shown:
+        first, last = spans[0][0][0], spans[-1][0][1]
         numbers = f"{first:,}" if first == last else f"{first:,}–{last:,}"
         rows.append([Text(phase, "bold"), Text(numbers), Text(words), Text(sent), Text(time, "dim")])
     lines = columns(rows, width, right=frozenset({3, 4}))
@@ -208,18 +208,18 @@ def round_table(walk: CollectiveRun, width: int) -> list[Text]:
         for name, which, *rest in ([cell.plain for cell in row] for row in rows[1:]):
             said = "{}: {}, {} a device, {} a round".format(name, *rest)
             lines += sentence(said, width, lead=f"round{'s' if '–' in which else ''} {which}  ")
-    left_out = sum(run[-1][0][1] - run[0][0][0] + 1 for _, run in found[MAX_RUNS - 2 : -1])
+    left_out = sum(spans[-1][0][1] - spans[0][0][0] + 1 for _, spans in found[MAX_RUNS - 2 : -1])
     if len(found) > MAX_RUNS:
         lines += sentence(f"{plural(left_out, 'round')} before the last not shown", width, style="dim")
     return lines
 
 
-def _spans(walk: CollectiveRun) -> Iterator[tuple[tuple[int, int], str, str, str, str]]:
+def _spans(run: CollectiveRun) -> Iterator[tuple[tuple[int, int], str, str, str, str]]:
     """(first and last number, phase, words, bytes, time) of rounds.
 
     Rounds that are alike are looked at once; of many that are not, the first ones and the last.
     """
-    schedule, timeline = walk.schedule, walk.timeline
+    schedule, timeline = run.schedule, run.timeline
     first = 1
     for phase in schedule.phases:
         last = first + phase.rounds - 1
@@ -228,13 +228,13 @@ def _spans(walk: CollectiveRun) -> Iterator[tuple[tuple[int, int], str, str, str
         most = max(3, min(LOOKED_AT, most))
         if len(spans) > most:
             spans = [*spans[: most - 2], (first + most - 2, last - 1), (last, last)]
-        name = walk.phase_name(phase)
+        name = run.phase_name(phase)
         for start, stop in spans:
             if stop > start and not phase.alike:
                 yield (start, stop), name, "…", "", ""
                 continue
             load = timeline[start - 1]
-            words = sends_line(phase.sends(start - first), schedule.pattern, walk.operation.axes)
+            words = sends_line(phase.sends(start - first), schedule.pattern, run.operation.axes)
             sent, time = human_bytes(load.device_bytes), duration(load.seconds, load.waiting)
             yield (start, stop), name, words, sent, time
         first = last + 1

@@ -14,25 +14,29 @@ from textual.events import Click
 from textual.message import Message
 from textual.widgets import Static
 
+from shardviz.drafts.command_line import to_arguments
 from shardviz.errors import ShardvizError, TargetError
 from shardviz.render.programs.program_pages import ListedProgram, read_program
 from shardviz.render.programs.target_status import target_at, target_strip
-from shardviz.tui.compiler.headings import program_heading
-from shardviz.tui.compiler.notices import all_answers, fault_lines, notice
+from shardviz.tui.compiler.notices import (
+    TICK_S,
+    all_answers,
+    fault_lines,
+    notice,
+    program_heading,
+    tab,
+)
 from shardviz.tui.compiler.passes import Passes
 from shardviz.tui.compiler.program_box import ProgramBox
-from shardviz.tui.compiler.status import TURNS_S, tab
 from shardviz.tui.pane import Pane
 from shardviz.tui.registry import COMPILER, SEARCHING, Command, bindings
 
 if TYPE_CHECKING:
-    from textual.timer import Timer
-
     from shardviz.compiler import TargetResult
     from shardviz.drafts.resolve import ResolvedProblem
     from shardviz.hlo.passes.stages import PassStage
     from shardviz.lessons.measures import AnswerLocation
-    from shardviz.sharding import Mesh
+    from shardviz.planner import Problem
     from shardviz.tui.answers.answer import Answer
     from shardviz.tui.state import EditorState
 
@@ -65,15 +69,12 @@ class CompilerPane(Pane):
 
     def __init__(self, state: EditorState) -> None:
         super().__init__(state)
-        self._scene: ResolvedProblem | None = None
-        self._answers: Mapping[str, Answer] = {}
         self._chosen = ""
         self._programs: dict[str, ListedProgram | ShardvizError] = {}
         self._reading: TargetResult | None = None
         self._passes: dict[str, Passes] = {}
         self._with_diff = False
         self._is_table = False
-        self._clock: Timer | None = None
 
     def compose(self) -> ComposeResult:
         yield Static(id="targets")
@@ -81,8 +82,16 @@ class CompilerPane(Pane):
         yield ProgramBox()
 
     @property
+    def _answers(self) -> Mapping[str, Answer]:
+        return self.state.queries.answers
+
+    @property
+    def _problem(self) -> Problem:
+        return self.state.resolved.problem
+
+    @property
     def box(self) -> ProgramBox:
-        """What stands below targets and slider."""
+        """The page below targets and slider."""
         return self.query_one(ProgramBox)
 
     @property
@@ -105,7 +114,7 @@ class CompilerPane(Pane):
 
     @property
     def _moving(self) -> bool:
-        """Whether something may turn while one waits."""
+        """True if a spinner may turn."""
         return self.app.animation_level != "none"
 
     def program_text(self) -> str:
@@ -114,32 +123,29 @@ class CompilerPane(Pane):
         return program.compiled.text if isinstance(program, ListedProgram) else ""
 
     def command_line(self) -> str:
-        if self._is_table or self._scene is None or not self._chosen:
+        if self._is_table or not self._chosen:
             return super().command_line()
-        from shardviz.drafts.command_line import to_arguments
-
-        _, *asked = to_arguments(replace(self._scene.shown, targets=self._chosen))
+        _, *arguments = to_arguments(replace(self.state.resolved.shown, targets=self._chosen))
         if self.passes.back:
-            return join(["shardviz", "passes", *asked])
-        return join(["shardviz", "explain", *asked, "--hlo"])
+            return join(["shardviz", "passes", *arguments])
+        return join(["shardviz", "explain", *arguments, "--hlo"])
 
     def jax_code(self) -> str:
         answer = self._answers.get(self._chosen)
-        if self._is_table or self._scene is None or answer is None:
+        if self._is_table or answer is None:
             return super().jax_code()
         compiled = answer.compiled
         if compiled is not None and compiled.status == "unavailable":
             raise TargetError(compiled.error, compiled.hint)
         from shardviz.codegen.problem import problem_code
 
-        return problem_code(self._scene.problem, answer.target)
+        return problem_code(self._problem, answer.target)
 
     def on_mount(self) -> None:
-        self._clock = self.set_interval(TURNS_S if self._moving else 1.0, self._tick, pause=True)
+        self._clock = self.set_interval(TICK_S if self._moving else 1.0, self._tick, pause=True)
 
-    def show_problem(self, scene: ResolvedProblem) -> None:
-        self._scene = scene
-        self.show_answers(self.state.queries.answers)
+    def show_problem(self, _resolved: ResolvedProblem) -> None:
+        self.show_answers(self._answers)
 
     def begin(self, _place: AnswerLocation) -> None:
         self._is_table = self._with_diff = False
@@ -147,7 +153,6 @@ class CompilerPane(Pane):
         self._draw()
 
     def show_answers(self, answers: Mapping[str, Answer]) -> None:
-        self._answers = answers
         if self._chosen not in answers:
             compilers = [name for name in answers if name != "shardy"]
             self._chosen = next(iter(compilers or answers), "")
@@ -162,19 +167,18 @@ class CompilerPane(Pane):
         self._draw()
 
     def _draw(self) -> None:
-        """Draw everything, and find out what is to be read or asked for that."""
-        answer = self._answers.get(self._chosen)
-        if self._scene is None or not self.size.width:
+        """Draw everything, and begin to read or ask what that needs."""
+        if not self.size.width:
             return
-        if answer is not None and self.passes.back:
-            self.passes.follow(self.state.queries.traced(self._chosen), self._scene.problem)
+        answers = self._answers
+        if self._chosen in answers and self.passes.back:
+            self.passes.follow(self.state.queries.traced(self._chosen), self._problem)
         self._read_what_is_new()
         self._draw_status()
         self._draw_box()
         self.update_commands()
-        if self._clock is not None:
-            under_way = self.passes.is_under_way or any(a.state == "asked" for a in self._answers.values())
-            self._clock.resume() if under_way else self._clock.pause()
+        under_way = self.passes.is_under_way or any(each.state == "asked" for each in answers.values())
+        self._clock.resume() if under_way else self._clock.pause()
 
     def _tick(self) -> None:
         """Time has passed for what is under way."""
@@ -182,16 +186,16 @@ class CompilerPane(Pane):
             self._draw_status()
             if not self.box.is_program:
                 self._draw_box()
-        elif self._clock is not None:
+        else:
             self._clock.pause()
 
     def _draw_status(self) -> None:
         """The lines above the page."""
-        width, moves = self.size.width, self._moving
-        names = [*self._answers]
+        width, moves, answers = self.size.width, self._moving, self._answers
+        names = [*answers]
         strip = Text()
         if self._chosen in names:
-            tabs = [tab(each, moves) for each in self._answers.values()]
+            tabs = [tab(each, moves) for each in answers.values()]
             strip = target_strip(tabs, names.index(self._chosen), width)
         self.query_one("#targets", Static).update(strip, layout=False)
         slider = self.passes.slider(width, moves)
@@ -201,25 +205,24 @@ class CompilerPane(Pane):
         self.box.title(self._heading())
 
     def _heading(self) -> Text:
-        """What the page below shows, and what is not yet there."""
-        if self._scene is None or not self._answers:
+        """The subject of the page below, and what is not yet there."""
+        answer = self._answers.get(self._chosen)
+        if answer is None:
             return Text()
         if self._is_table:
             return Text("all targets side by side", "bold")
-        answer = self._answers[self._chosen]
         if self.passes.back:
-            words = self.passes.words(self._scene.problem)
+            words = self.passes.words(self._problem)
             return Text.assemble((f"the passes of {self._chosen}", "bold"), ("  " + words, "dim"))
         return program_heading(answer, self._programs.get(self._chosen), self.box.folded, self.size.width)
 
     def _draw_box(self) -> None:
         """The table, a stage, the program, or why there is none."""
-        if self._scene is None:
-            return
-        box, width, palette, problem = self.box, self.box.view.room, self.palette, self._scene.problem
-        answer = self._answers.get(self._chosen)
-        if self._is_table and self._answers:
-            box.show_lines(all_answers(self._answers, problem, width, palette, self._moving), "table")
+        box, width, palette, problem = self.box, self.box.view.room, self.palette, self._problem
+        answers = self._answers
+        answer = answers.get(self._chosen)
+        if self._is_table and answers:
+            box.show_lines(all_answers(answers, problem, width, palette, self._moving), "table")
             return
         if self.passes.back:
             stage = self.passes.stage
@@ -242,17 +245,17 @@ class CompilerPane(Pane):
         """Have the chosen target's program read, where that is not done or under way."""
         answer, program = self._answers.get(self._chosen), self._programs.get(self._chosen)
         compiled = answer.compiled if answer is not None else None
-        if compiled is None or compiled.status != "ok" or self._scene is None:
+        if compiled is None or compiled.status != "ok":
             return
         known = program.compiled if isinstance(program, ListedProgram) else None
         if compiled is not known and compiled is not self._reading:
             self._reading = compiled
-            self._read(compiled, self._scene.problem.mesh)
+            self._read(compiled, self._problem)
 
     @work(thread=True, exit_on_error=False, exclusive=True, group="read")
-    def _read(self, compiled: TargetResult, mesh: Mesh) -> None:
+    def _read(self, compiled: TargetResult, problem: Problem) -> None:
         try:
-            program: ListedProgram | ShardvizError = read_program(compiled, mesh)
+            program: ListedProgram | ShardvizError = read_program(compiled, problem.mesh)
         except ShardvizError as error:
             program = error
         self.post_message(self.ProgramRead(compiled, program))

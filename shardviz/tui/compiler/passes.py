@@ -1,4 +1,4 @@
-"""Where the slider of a target stands, and what is known of its passes."""
+"""The slider over the passes of a target, and what is known of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from shardviz.render.programs.passes_view import AHEAD, NOW, PAST, diff_lines, p
 from shardviz.render.programs.target_answers import error_lines
 from shardviz.render.programs.target_status import spinner
 from shardviz.tui.answers.spoken import spoken
-from shardviz.tui.compiler.status import state_words
+from shardviz.tui.compiler.notices import state_words
 
 if TYPE_CHECKING:
     from shardviz.hlo.passes.stages import PassStage
@@ -67,7 +67,7 @@ class Passes:
 
     @property
     def is_under_way(self) -> bool:
-        """Whether the compiler is being asked."""
+        """True while the compiler is being asked."""
         return self._known is not None and self._known.state == "asked"
 
     def slider(self, width: int, moving: bool) -> Text:
@@ -80,11 +80,11 @@ class Passes:
         return FROM_HERE.copy()
 
     def is_old(self, problem: Problem) -> bool:
-        """Whether the stages are those of another problem."""
+        """True if the stages are those of another problem."""
         return bool(self._stages) and problem != self._problem
 
     def words(self, problem: Problem) -> str:
-        """What is to be said of stages that are not those of the problem on screen, or not there yet."""
+        """The state of stages that are not those of the problem on screen, or not there yet."""
         said = ["of the problem before"] if self.is_old(problem) else []
         if self._known is not None and (state := state_words(self._known)):
             said.append(state)

@@ -18,10 +18,10 @@ from textual.widgets import Input, Static
 
 from shardviz.drafts.wording import error_words
 from shardviz.errors import ShardvizError
+from shardviz.render.exports import JaxProgram, Subject, title_of
 from shardviz.render.exports.cast import cast
 from shardviz.render.exports.html import html
 from shardviz.render.exports.script import notebook
-from shardviz.render.exports.subject import JaxProgram, Subject, title_of
 from shardviz.render.exports.svg import recorded_svg
 from shardviz.render.exports.writing import free_name, target_path, write_file
 from shardviz.render.page import recorder

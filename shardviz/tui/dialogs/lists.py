@@ -175,7 +175,7 @@ class LessonsDialog(ListDialog):
 
     async def on_mount(self) -> None:
         from shardviz.lessons.course import course
-        from shardviz.render.lessons.course import course_line
+        from shardviz.render.lesson_view import course_line
 
         self.choices.focus()
         try:

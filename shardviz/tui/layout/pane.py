@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
+from textual.geometry import Region
+from textual.message import Message
 
 from shardviz.drafts.wording import as_sentence
 from shardviz.errors import ShardvizError
@@ -15,11 +17,10 @@ from shardviz.planner.plan import decided_parts, einsum_parts
 from shardviz.render.caption import caption_cells, repetition
 from shardviz.render.layouts.cell_details import DevicePlacement, cell_details, device_lines
 from shardviz.render.layouts.cells import BlockCells, CellIndex, Cells, DeviceCells
-from shardviz.render.layouts.layout_canvas import CellCursor, LayoutCanvas, arrange
+from shardviz.render.layouts.layout_canvas import CellCursor, LayoutCanvas, PointedLayout, arrange
 from shardviz.render.lines import sentence, table
 from shardviz.render.plan_view import Numbered, count_of, numbered_parts
-from shardviz.tui.layout.cells_view import CellsView
-from shardviz.tui.layout.grounds import awaited, grounds_of
+from shardviz.tui.layout.placements import device_placements, unplaced_targets
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import Pane
 from shardviz.tui.registry import LAYOUT, bindings
@@ -39,8 +40,73 @@ so."""
 ROOMY_WORDS = 8
 
 
+class CellsView(LinesView, inherit_bindings=False):
+    """Shows the canvas of a layout; the view follows the cursor."""
+
+    class Pointed(Message):
+        """A cell was pointed at with the mouse."""
+
+        def __init__(self, cursor: CellCursor) -> None:
+            super().__init__()
+            self.cursor = cursor
+
+    def point(self, layout: LayoutCanvas, cursor: CellCursor) -> None:
+        """Show a layout with the cursor at a cell, and bring that into view."""
+        before = self.canvas
+        canvas = PointedLayout(layout, cursor, focused=self.has_focus)
+        if isinstance(before, PointedLayout) and before.canvas is layout:
+            self.canvas = canvas
+            self._redraw(before, canvas)
+        else:
+            self.show(canvas)
+        self._follow()
+
+    def watch_has_focus(self, has_focus: bool) -> None:
+        """The cursor stands out while keys move it."""
+        super().watch_has_focus(has_focus)
+        if isinstance(self.canvas, PointedLayout):
+            self.canvas = PointedLayout(self.canvas.canvas, self.canvas.cursor, focused=has_focus)
+            self.refresh_lines(self.canvas.canvas.place_of(self.canvas.cursor)[1])
+
+    def draw_line(self, row: int, left: int, right: int) -> Text:
+        """The first line that is seen names the columns, where those above it are out of sight."""
+        if row == self.scroll_offset.y and isinstance(self.canvas, PointedLayout):
+            heading = self.canvas.canvas.heading(row, left, right)
+            if heading is not None:
+                return heading
+        return super().draw_line(row, left, right)
+
+    def on_resize(self) -> None:
+        """Less may be seen now: not less than the cursor."""
+        self._follow()
+
+    def _follow(self) -> None:
+        if not isinstance(self.canvas, PointedLayout):
+            return
+        around = Region(*self.canvas.canvas.around(self.canvas.cursor))
+        self.scroll_to_region(around, animate=False, force=True)
+
+    def on_click(self, event: events.Click) -> None:
+        """Point at the cell under the mouse."""
+        if isinstance(self.canvas, PointedLayout):
+            left, top = self.scroll_offset
+            self.post_message(self.Pointed(self.canvas.canvas.cursor_at(event.x + left, event.y + top)))
+
+    def _redraw(self, before: PointedLayout, after: PointedLayout) -> None:
+        """Draw the lines again that differ: the cursor's, and all seen ones where other cells are marked."""
+        layout = before.canvas
+        old, new = before.cursor, after.cursor
+        is_one_of_many = isinstance(layout.cells(new), DeviceCells) and len(layout.arrays) > 1
+        same_data = layout.cells(old).data(old.cell) == layout.cells(new).data(new.cell)
+        if not is_one_of_many and (same_data or not (layout.repeats(old) or layout.repeats(new))):
+            self.refresh_lines(layout.place_of(old)[1])
+            self.refresh_lines(layout.place_of(new)[1])
+        else:
+            self.refresh()
+
+
 class LayoutPane(Pane):
-    """Which device holds what: by blocks of the arrays, or by devices of the mesh."""
+    """The arrays by their blocks, or by the devices of the mesh."""
 
     area = "layout"
     BINDINGS = bindings(LAYOUT)
@@ -52,17 +118,16 @@ class LayoutPane(Pane):
 
     def __init__(self, state: EditorState) -> None:
         super().__init__(state)
-        self._scene: ResolvedProblem | None = None
         self._parts: list[list[Numbered]] = []
         self._answers: Mapping[str, Answer] = {}
-        self._grounds: Sequence[DevicePlacement] = ()
-        self._awaited: Sequence[str] = ()
+        self._placements: Sequence[DevicePlacement] = ()
+        self._unplaced: Sequence[str] = ()
         self._shares: Sequence[Sequence[Text]] = ()
         """A row for each array: its shape, and what of it a device holds."""
         self._by_device = False
         self._at_einsum = False
         self._begins_at: AnswerLocation | None = None
-        """Where the cursor goes as soon as the screen has a size."""
+        """The place of the cursor as soon as the screen has a size."""
         self.canvas = LayoutCanvas([], 0)
         self.cursor = CellCursor(0, CellIndex(0, 0, 0))
 
@@ -70,26 +135,24 @@ class LayoutPane(Pane):
         yield CellsView(id="cells")
         yield LinesView(id="words")
 
-    def show_problem(self, scene: ResolvedProblem) -> None:
-        self._scene = scene
+    def show_problem(self, resolved: ResolvedProblem) -> None:
         try:
-            self._parts = numbered_parts(scene.plan, einsum_parts if self._at_einsum else decided_parts)
+            self._parts = numbered_parts(resolved.plan, einsum_parts if self._at_einsum else decided_parts)
         except ShardvizError as error:
             self._parts = []
-            self._complain(error)
+            self._show_error(error)
             return
-        self._find_grounds()
+        self._find_placements()
         self._arrange()
 
     def begin(self, place: AnswerLocation) -> None:
         self._begins_at = place
         self._by_device = self._at_einsum = False
-        if self._scene is not None:
-            self.show_problem(self._scene)
+        self.show_problem(self.state.resolved)
 
     def show_answers(self, answers: Mapping[str, Answer]) -> None:
         self._answers = answers
-        self._find_grounds()
+        self._find_placements()
         self._show_words()
 
     def on_resize(self, _event: events.Resize) -> None:
@@ -109,9 +172,8 @@ class LayoutPane(Pane):
 
     def action_moment(self) -> None:
         """The arrays as they are given and wanted, or as the einsum takes and leaves them."""
-        if self._scene is not None:
-            self._at_einsum = not self._at_einsum
-            self.show_problem(self._scene)
+        self._at_einsum = not self._at_einsum
+        self.show_problem(self.state.resolved)
 
     def action_next_array(self, step: int) -> None:
         """The cursor to the first cell of the next array, or the one before."""
@@ -180,11 +242,10 @@ class LayoutPane(Pane):
         self._show_words()
         self._view.point(self.canvas, cursor)
 
-    def _find_grounds(self) -> None:
-        if self._scene is not None:
-            targets = self._scene.targets
-            self._grounds = grounds_of(targets, self._answers, self._scene.problem.mesh)
-            self._awaited = awaited(targets, self._answers, self._grounds, self._scene.problem.mesh)
+    def _find_placements(self) -> None:
+        targets, mesh = self.state.resolved.targets, self.state.resolved.problem.mesh
+        self._placements = device_placements(targets, self._answers, mesh)
+        self._unplaced = unplaced_targets(targets, self._answers, self._placements, mesh)
 
     def _show_words(self) -> None:
         if not self.canvas.arrays:
@@ -199,8 +260,8 @@ class LayoutPane(Pane):
         self.query_one("#words", LinesView).show(TextLines(lines))
 
     def _of_cell(self, width: int) -> list[Text]:
-        """What there is to say of the cursor's cell."""
-        said = cell_details(self._cells, self.cursor.cell, width, self._grounds, self._awaited)
+        """The details of the cursor's cell."""
+        said = cell_details(self._cells, self.cursor.cell, width, self._placements, self._unplaced)
         return [self._heading(width), *said]
 
     def _share_height(self, words: int) -> int:
@@ -243,7 +304,7 @@ class LayoutPane(Pane):
         key = f"{' m as given ' * self._at_einsum} v {other}"
         return Text.assemble((f"{now} ", "bold"), ("─" * (width - len(now) - 1 - len(key)) + key, "dim"))
 
-    def _complain(self, error: ShardvizError) -> None:
+    def _show_error(self, error: ShardvizError) -> None:
         """A sentence in place of the picture."""
         self.canvas = LayoutCanvas([], 0)
         width = max(self.size.width, 20)

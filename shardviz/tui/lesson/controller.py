@@ -12,7 +12,7 @@ from shardviz.lessons.course import following
 from shardviz.lessons.goal import first_difference
 from shardviz.lessons.lesson import Lesson
 from shardviz.lessons.measures import AnswerLocation, answer_location
-from shardviz.render.lessons.guide import Told, told_of
+from shardviz.render.lesson_view import StageFacts, stage_facts
 from shardviz.tui.registry import LESSON
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class LessonController:
         self, attempt: Attempt, is_presented: bool = False, draft_before: ProblemForm | None = None
     ) -> None:
         predictions = attempt.lesson.predictions
-        self._texts = tuple(map(told_of, predictions))
+        self._texts = tuple(map(stage_facts, predictions))
         self._places = tuple(map(answer_location, predictions))
         self.after = following(attempt.lesson)
         self.attempt = attempt
@@ -98,10 +98,10 @@ class LessonController:
         return self.kind == "predict" and prediction is not None and not prediction.before
 
     @property
-    def told(self) -> Told:
+    def told(self) -> StageFacts:
         """The values that the stage's words need."""
         if self.attempt.prediction is None:
-            return Told(after=self.after.title if self.after is not None else "")
+            return StageFacts(after=self.after.title if self.after is not None else "")
         is_asked = self.kind == "predict" and not self.is_presented
         told = self._texts[self.attempt.stage.number]
         return replace(told, chosen=self.chosen) if is_asked else told

@@ -11,7 +11,7 @@ from textual.widgets import Static
 
 from shardviz.drafts.wording import as_sentence
 from shardviz.render.highlighted import highlighted
-from shardviz.render.lessons.guide import Inks, bar, guide_page, strip_lines
+from shardviz.render.lesson_view import Inks, bar, guide_page, strip_lines
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import Side
 from shardviz.tui.themes import code_style_of

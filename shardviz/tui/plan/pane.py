@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
 from textual import work
 from textual.app import ComposeResult
+from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.events import Resize
 from textual.message import Message
@@ -15,12 +16,14 @@ from textual.worker import get_current_worker
 
 from shardviz.errors import QuestionError, ShardvizError
 from shardviz.planner.plan import LOCAL_OPS
+from shardviz.render.lines import sentence
 from shardviz.render.plan_view import StepsPicture
-from shardviz.stepping.plan_step import StepCost, step_cost
+from shardviz.render.programs.target_status import wait_lines
+from shardviz.stepping.plan_step import StepCost, collective_steps, step_cost
+from shardviz.tui.answers.spoken import spoken
+from shardviz.tui.answers.waits import wait_of
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import Pane
-from shardviz.tui.plan.steps_view import StepsView
-from shardviz.tui.plan.target_lines import TargetLines
 from shardviz.tui.registry import PLAN, Command, bindings
 
 if TYPE_CHECKING:
@@ -36,6 +39,26 @@ GAP = 3
 TICK_S = 0.1
 
 
+class StepsView(LinesView, inherit_bindings=False):
+    """Lines that scroll by the page; up and down belong to the pane, which chooses steps with them."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        ("pageup", "page_up", "Page up"),
+        ("pagedown", "page_down", "Page down"),
+        ("home", "scroll_home", "Top"),
+        ("end", "scroll_end", "Bottom"),
+    ]
+
+    def bring_in(self, lines: range) -> None:
+        """Scroll as little as shows these lines, the first of them at any rate; at the top, all above too."""
+        height = self.size.height
+        top = int(self.scroll_offset.y)
+        if lines.stop > top + height:
+            top = lines.stop - height
+        top = min(top, lines.start)
+        self.scroll_to(y=top if lines.stop > height else 0, animate=False)
+
+
 class PlanPane(Pane):
     """Steps, one of them chosen; and the targets' answers, as they arrive."""
 
@@ -48,7 +71,7 @@ class PlanPane(Pane):
     """
 
     class Costed(Message):
-        """What the collectives of a plan cost, by the number of the step."""
+        """The costs of a plan's collectives, by the number of the step."""
 
         def __init__(self, plan: Plan, costs: Mapping[int, StepCost]) -> None:
             super().__init__()
@@ -59,15 +82,14 @@ class PlanPane(Pane):
         super().__init__(state)
         self.chosen = 1
         """The number of the chosen step, from 1."""
-        self._scene: ResolvedProblem | None = None
-        self._answers: Mapping[str, Answer] = {}
-        self._targets = TargetLines()
-        self._picture: tuple[tuple[object, ...], StepsPicture] | None = None
-        self._costed: Plan | None = None
+        self._plan: Plan | None = None
         self._costs: Mapping[int, StepCost] = {}
+        self._picture: tuple[tuple[object, ...], StepsPicture] | None = None
+        self._answered: tuple[tuple[object, ...], list[Text]] = (), []
+        """The lines of the answers that are here, and what they were drawn of."""
         self._place = range(0)
         self._begins = False
-        """Whether the chosen step has to be brought into view as soon as the screen has a size."""
+        """True if the chosen step is to be brought into view as soon as the screen has a size."""
 
     def compose(self) -> ComposeResult:
         with Horizontal():
@@ -76,8 +98,8 @@ class PlanPane(Pane):
 
     @property
     def commands(self) -> Sequence[Command]:
-        idle = set() if self._answers else {"ask_now"}
-        if self._scene is None or self._scene.plan.steps[self.chosen - 1].op in LOCAL_OPS:
+        idle = set() if self.state.resolved.targets else {"ask_now"}
+        if self._plan is None or self._plan.steps[self.chosen - 1].op in LOCAL_OPS:
             idle.add("open_step")
         return [command for command in PLAN if command.name not in idle]
 
@@ -98,7 +120,7 @@ class PlanPane(Pane):
         from shardviz.codegen.plan import plan_code
 
         try:
-            return plan_code(self.state.resolved.plan)
+            return plan_code(self.exported())
         except QuestionError as error:
             raise QuestionError(
                 error.message, f"{error.hint}, or press c on 1 or 4 for jit's program"
@@ -107,28 +129,26 @@ class PlanPane(Pane):
     def exported(self) -> Plan:
         return self.state.resolved.plan
 
-    def show_problem(self, scene: ResolvedProblem) -> None:
-        if self._scene is None or not _same_step(self._scene.plan, scene.plan, self.chosen):
-            self.chosen = _first_collective(scene.plan)
+    def show_problem(self, resolved: ResolvedProblem) -> None:
+        before, self._plan = self._plan, resolved.plan
+        if before is None or not _same_step(before, self._plan, self.chosen):
+            self.chosen = _first_collective(self._plan)
             self._steps.scroll_home(animate=False)
-        self._scene = scene
-        self._answers = self.state.queries.answers
-        if scene.plan is not self._costed:
-            self._costed, self._costs = scene.plan, {}
-            self._count(scene.plan)
+        if self._plan is not before:
+            self._costs = {}
+            self._count(self._plan)
         self._draw()
 
     def begin(self, place: AnswerLocation) -> None:
-        if self._scene is not None:
+        if self._plan is not None:
             self._begins = not self.size.width
-            self._choose(_first_about(self._scene.plan, place))
+            self._choose(_first_about(self._plan, place))
 
-    def show_answers(self, answers: Mapping[str, Answer]) -> None:
-        self._answers = answers
+    def show_answers(self, _answers: Mapping[str, Answer]) -> None:
         self._draw()
 
     def on_plan_pane_costed(self, message: Costed) -> None:
-        if message.plan is self._costed:
+        if message.plan is self._plan:
             self._costs = message.costs
             self._draw()
 
@@ -139,17 +159,15 @@ class PlanPane(Pane):
             self._steps.scroll_up(animate=False)
 
     def action_next_step(self) -> None:
-        if self._scene is not None and self.chosen < len(self._scene.plan.steps):
+        if self._plan is not None and self.chosen < len(self._plan.steps):
             self._choose(self.chosen + 1)
         else:
             self._steps.scroll_down(animate=False)
 
     def action_open_step(self) -> None:
-        if self._scene is None:
-            return
-        step = self._scene.plan.steps[self.chosen - 1]
-        if step.op in LOCAL_OPS:
-            self.notify(f"Step {self.chosen}, {step.op}, sends nothing that could be played.", markup=False)
+        op = self.exported().steps[self.chosen - 1].op
+        if op in LOCAL_OPS:
+            self.notify(f"Step {self.chosen}, {op}, sends nothing that could be played.", markup=False)
         else:
             self.post_message(self.StepOpened(self.chosen))
 
@@ -172,11 +190,9 @@ class PlanPane(Pane):
     def _count(self, plan: Plan) -> None:
         """Work out what the collectives cost: for a large mesh that takes a while."""
         costs = {}
-        for number, step in enumerate(plan.steps, 1):
+        for number in collective_steps(plan):
             if get_current_worker().is_cancelled:
                 return
-            if step.op in LOCAL_OPS:
-                continue
             try:
                 costs[number] = step_cost(plan, number)
             except ShardvizError:
@@ -191,23 +207,23 @@ class PlanPane(Pane):
             self._clock.pause()
 
     def _draw(self) -> None:
-        scene, (width, height) = self._scene, self.size
-        if scene is None or not width:
+        width, height = self.size
+        if self._plan is None or not width:
             return
         self.update_commands()
         beside = self.has_class("beside")
         # The last columns are a gap and the scroll bar.
         room = (width - GAP) // 2 - 2 if beside else width - 2
-        moving = self.app.animation_level != "none"
-        targets = self._targets.lines(self._answers, scene.problem, room, self.palette, moving)
+        answers = self.state.queries.answers
+        targets = self._target_lines(answers, room)
         limit = height if beside else max(height // 2, height - 1 - len(targets))
-        lines, self._place = self._drawn(scene.plan, room).lines(self.chosen, self._costs, limit)
+        lines, self._place = self._drawn(self._plan, room).lines(self.chosen, self._costs, limit)
         if beside:
             self.query_one("#targets", LinesView).show(TextLines(targets))
         else:
             lines += [Text(), *targets]
         self._steps.show(TextLines(lines))
-        if any(answer.state == "asked" for answer in self._answers.values()):
+        if any(answer.state == "asked" for answer in answers.values()):
             self._clock.resume()
         else:
             self._clock.pause()
@@ -219,10 +235,30 @@ class PlanPane(Pane):
             self._picture = key, StepsPicture(*key)
         return self._picture[1]
 
+    def _target_lines(self, answers: Mapping[str, Answer], width: int) -> list[Text]:
+        """The answers that are here, drawn once, and below them the targets that are still at work."""
+        if not answers:
+            return sentence("No targets: no compiler is asked.", width, style="dim")
+        here = [(each.compiled, each.differences) for each in answers.values() if each.compiled is not None]
+        key = here, (*answers,), width, self.palette
+        if key != self._answered[0]:
+            lines: list[Text] = []
+            if here:
+                # Loaded with the first answer: until then the screen needs none of it.
+                from shardviz.render.programs.target_answers import answers_view
+
+                given = [(spoken(compiled), differences) for compiled, differences in here]
+                lines = answers_view(given, self.state.resolved.problem, width, self.palette, (*answers,))[1:]
+            self._answered = key, lines
+        lines = self._answered[1]
+        waits = [wait_of(answer) for answer in answers.values() if answer.compiled is None]
+        between = [Text()] if lines and waits else []
+        return [*lines, *between, *wait_lines(waits, width, self.app.animation_level != "none")]
+
 
 def _first_collective(plan: Plan) -> int:
     """The number of the first step that sends something; 1 where none does."""
-    return next((number for number, step in enumerate(plan.steps, 1) if step.op not in LOCAL_OPS), 1)
+    return next(iter(collective_steps(plan)), 1)
 
 
 def _first_about(plan: Plan, place: AnswerLocation) -> int:
@@ -234,6 +270,6 @@ def _first_about(plan: Plan, place: AnswerLocation) -> int:
 
 
 def _same_step(before: Plan, after: Plan, number: int) -> bool:
-    """Whether a step does to the same array what the step of that number did."""
+    """True if the step of that number does the same to the same array in both plans."""
     steps = [plan.steps[number - 1] for plan in (before, after) if number <= len(plan.steps)]
     return len(steps) == 2 and (steps[0].op, steps[0].array) == (steps[1].op, steps[1].array)

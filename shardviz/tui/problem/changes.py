@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from shardviz.drafts import mesh_edits, spec_edits
+from shardviz.drafts import axis_edits
 from shardviz.drafts.command_line import looks_like_command
 from shardviz.drafts.enter import enter
 from shardviz.drafts.form import PROBLEM_FIELDS, ProblemForm
@@ -63,16 +63,16 @@ def entered(draft: ProblemForm, cell: FieldCell, text: str) -> ProblemForm:
     if cell.kind != "axis" or looks_like_command(text):
         return enter(draft, cell.field, text)
     if not text.strip():
-        return mesh_edits.remove_axis(draft, cell.axes[0])
-    return mesh_edits.enter_axis(draft, cell.axes[0], text)
+        return axis_edits.remove_axis(draft, cell.axes[0])
+    return axis_edits.enter_axis(draft, cell.axes[0], text)
 
 
 def cycled(draft: ProblemForm, cell: FieldCell, resolved: ResolvedProblem) -> ProblemForm:
     """The next choice for a cell."""
     if cell.kind == "dim":
-        return spec_edits.cycle(draft, cell.row, cell.number)
+        return axis_edits.cycle(draft, cell.row, cell.number)
     if cell.kind in ("array", "choice"):
-        return spec_edits.toggle_open(draft, cell.row, planned_spec(cell.row, resolved))
+        return axis_edits.toggle_open(draft, cell.row, planned_spec(cell.row, resolved))
     choices = PROBLEM_FIELDS[cell.field].usual
     place = choices.index(cell.text) + 1 if cell.text in choices else 0
     return enter(draft, cell.field, choices[place % len(choices)])
@@ -89,8 +89,8 @@ def planned_spec(row: int, resolved: ResolvedProblem) -> PartitionSpec | None:
 def assigned(draft: ProblemForm, cell: FieldCell, axis: str) -> ProblemForm:
     """A mesh axis more for a dimension, or for the axes over which an array is a pending sum."""
     if cell.kind == "dim":
-        return spec_edits.assign(draft, cell.row, cell.number, axis)
-    return spec_edits.toggle_unreduced(draft, cell.row, axis)
+        return axis_edits.assign(draft, cell.row, cell.number, axis)
+    return axis_edits.toggle_unreduced(draft, cell.row, axis)
 
 
 def moved_from(rows: Sequence[FieldRow], cell: FieldCell, axis: str) -> str:
@@ -108,9 +108,9 @@ def moved_from(rows: Sequence[FieldRow], cell: FieldCell, axis: str) -> str:
 def cleared(draft: ProblemForm, cell: FieldCell) -> ProblemForm:
     """No axis for a dimension, or no pending sum."""
     if cell.kind == "dim":
-        return spec_edits.clear(draft, cell.row, cell.number)
+        return axis_edits.clear(draft, cell.row, cell.number)
     for axis in cell.axes:
-        draft = spec_edits.toggle_unreduced(draft, cell.row, axis)
+        draft = axis_edits.toggle_unreduced(draft, cell.row, axis)
     return draft
 
 

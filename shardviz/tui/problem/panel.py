@@ -10,7 +10,7 @@ from textual import events
 from textual.app import ComposeResult
 from textual.geometry import Region
 
-from shardviz.drafts import mesh_edits, spec_edits
+from shardviz.drafts import axis_edits
 from shardviz.drafts.parsing import parsed
 from shardviz.drafts.resolve import resolve
 from shardviz.render.problem_picture import FieldCell, FieldRow, FieldsPicture, field_rows, mesh_in
@@ -173,7 +173,7 @@ class ProblemPanel(Side):
         self.state.edit(changes.cycled(self.state.resolved.draft, self.cell, self.state.resolved))
 
     def action_sum(self) -> None:
-        draft = spec_edits.cycle_unreduced(self.state.resolved.draft, self.cell.row)
+        draft = axis_edits.cycle_unreduced(self.state.resolved.draft, self.cell.row)
         if draft == self.state.resolved.draft:
             self.notify("Every axis splits a dimension of this array: ⌫ on one frees its axes.")
         self.state.edit(draft)
@@ -182,21 +182,21 @@ class ProblemPanel(Side):
         self.state.edit(changes.cleared(self.state.resolved.draft, self.cell))
 
     def action_double(self) -> None:
-        self.state.edit(mesh_edits.double_axis(self.state.resolved.draft, *self.cell.axes))
+        self.state.edit(axis_edits.double_axis(self.state.resolved.draft, *self.cell.axes))
 
     def action_halve(self) -> None:
-        self.state.edit(mesh_edits.halve_axis(self.state.resolved.draft, *self.cell.axes))
+        self.state.edit(axis_edits.halve_axis(self.state.resolved.draft, *self.cell.axes))
 
     def action_add_axis(self) -> None:
         self.cursor = Cursor("mesh", len(mesh_in(self.state.resolved).axis_names))
-        self.state.edit(mesh_edits.add_axis(self.state.resolved.draft))
+        self.state.edit(axis_edits.add_axis(self.state.resolved.draft))
 
     def action_remove_axis(self) -> None:
-        self.state.edit(mesh_edits.remove_axis(self.state.resolved.draft, *self.cell.axes))
+        self.state.edit(axis_edits.remove_axis(self.state.resolved.draft, *self.cell.axes))
 
     def action_move_axis(self, places: int) -> None:
         axis = self.cell.axes[0]
-        draft = mesh_edits.move_axis(self.state.resolved.draft, axis, places)
+        draft = axis_edits.move_axis(self.state.resolved.draft, axis, places)
         mesh = parsed(draft).mesh
         if mesh is not None:
             self.cursor = Cursor("mesh", mesh.axis_names.index(axis))

@@ -1,11 +1,13 @@
-"""A small form for a collective of one's own: what `shardviz step` would be asked."""
+"""A small form for another collective, with the fields of `shardviz step`."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.text import Text
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, VerticalScroll
@@ -16,7 +18,6 @@ from shardviz.collectives.operations import OPERATIONS, PARAMETERS, takers
 from shardviz.drafts.form import COLLECTIVE_FIELDS, CollectiveFields
 from shardviz.drafts.wording import as_sentence
 from shardviz.errors import ShardvizError
-from shardviz.tui.step.choice_field import ChoiceField
 
 if TYPE_CHECKING:
     from shardviz.drafts.resolve import ResolvedProblem
@@ -31,6 +32,24 @@ SETTINGS = ("pieces", *(name for name in PARAMETERS if name != "untiled"), "unti
 CHOSEN = ("op", "algorithm")
 """Fields below which stands what can be chosen for them."""
 HINTS = {name: each.hint for name, each in COLLECTIVE_FIELDS.items()} | {"pieces": "as the algorithm has it"}
+
+
+class ChoiceField(Input):
+    """Takes any text; `space` puts the next choice in its place, or the first that begins as it does."""
+
+    choices: Sequence[str] = ()
+
+    async def _on_key(self, event: events.Key) -> None:
+        if event.key != "space":
+            return
+        event.stop()
+        event.prevent_default()
+        if self.value in self.choices:
+            place = self.choices.index(self.value) + 1
+            self.value = self.choices[place % len(self.choices)]
+        else:
+            self.value = next((name for name in self.choices if name.startswith(self.value)), self.value)
+        self.cursor_position = len(self.value)
 
 
 class CollectiveForm(VerticalScroll):
@@ -77,11 +96,11 @@ class CollectiveForm(VerticalScroll):
     def first_field(self) -> Input:
         return self.query_one("#field-op", Input)
 
-    def show_problem(self, scene: ResolvedProblem) -> None:
-        """The collective of a scene; what somebody is writing stays while that is the same."""
+    def show_problem(self, resolved: ResolvedProblem) -> None:
+        """The collective of a problem; what somebody is writing stays while that is the same."""
         if not self.display:
             return
-        collective = scene.draft.collective or CollectiveFields()
+        collective = resolved.draft.collective or CollectiveFields()
         if collective != self._filled:
             self._filled = collective
             values = {name: getattr(collective, name) for name in FIELDS} | dict(collective.parameters)
@@ -92,7 +111,7 @@ class CollectiveForm(VerticalScroll):
 
     @property
     def collective(self) -> CollectiveFields:
-        """What stands in the fields."""
+        """The collective that the fields describe."""
         texts = {name: self.query_one(f"#field-{name}", Input).value.strip() for name in FIELDS}
         parameters = [(name, self.query_one(f"#field-{name}", Input).value.strip()) for name in SETTINGS]
         return CollectiveFields(**texts, parameters=tuple(each for each in parameters if each[1]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
@@ -13,17 +14,17 @@ from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import Static
 
+from shardviz.drafts.command_line import to_command_line
 from shardviz.drafts.wording import as_sentence, error_words
-from shardviz.errors import ShardvizError
+from shardviz.errors import QuestionError, ShardvizError
 from shardviz.render.lines import sentence
+from shardviz.tui.layout.placements import device_placements
 from shardviz.tui.lines_view import TextLines
 from shardviz.tui.pane import Pane
 from shardviz.tui.registry import FORM, STEP, Command, CommandsChanged, bindings
-from shardviz.tui.step.chosen import Chosen, is_large, worked_out
+from shardviz.tui.step.choice import CollectiveChoice, is_large, worked_out
 from shardviz.tui.step.form import CollectiveForm
-from shardviz.tui.step.head import StepHead
-from shardviz.tui.step.player import Player
-from shardviz.tui.step.round_view import RoundView
+from shardviz.tui.step.player import Player, RoundView, StepHead
 
 if TYPE_CHECKING:
     from shardviz.documents.fields import Document
@@ -34,11 +35,13 @@ if TYPE_CHECKING:
     from shardviz.render.rounds.player import PlayerPage, View
     from shardviz.stepping.collective_run import CollectiveRun, PreparedRun
     from shardviz.stepping.question import CollectiveQuestion
-    from shardviz.tui.answers.answer import Answer, Verification
+    from shardviz.tui.answers.answer import Answer
     from shardviz.tui.state import EditorState
 
 PAN = 16
-"""Columns."""
+"""Columns of one key press."""
+VERDICT_LINES = 2
+"""The most lines for JAX's verdict."""
 
 
 class StepPane(Pane):
@@ -51,7 +54,7 @@ class StepPane(Pane):
     StepPane.other RoundView, StepPane.other #step-head, StepPane.other #step-foot { display: none; }
     """
 
-    class Ready(Message):
+    class Prepared(Message):
         """A collective has been worked out beside the screen."""
 
         def __init__(self, ticket: int, found: PreparedRun | ShardvizError) -> None:
@@ -59,18 +62,16 @@ class StepPane(Pane):
             self.ticket, self.found = ticket, found
 
     class Loaded(Message):
-        """What the first picture needs has been loaded beside the screen."""
+        """The modules of the first picture have been loaded beside the screen."""
 
     is_loaded: ClassVar = False
 
     def __init__(self, state: EditorState) -> None:
         super().__init__(state)
         self.player = Player()
-        self.stepped: PreparedRun | None = None
-        self.chosen = Chosen()
+        self.prepared: PreparedRun | None = None
+        self.chosen = CollectiveChoice(state.resolved)
         self._beginning: AnswerLocation | None = None
-        self._scene: ResolvedProblem | None = None
-        self._answers: Mapping[str, Answer] = {}
         self._group = 0
         self._view: View = "devices"
         self._page: PlayerPage | None = None
@@ -78,7 +79,7 @@ class StepPane(Pane):
         self._ticket = 0
         self._timer: Timer | None = None
         self._lines: dict[str, int] = {}
-        """How many lines stand above and below the picture."""
+        """The count of lines above and below the picture."""
 
     def compose(self) -> ComposeResult:
         yield StepHead(id="step-head", markup=False)
@@ -89,14 +90,14 @@ class StepPane(Pane):
     def on_mount(self) -> None:
         self._open_form(False)
 
-    def show_problem(self, scene: ResolvedProblem) -> None:
-        self._scene, self._page = scene, None
+    def show_problem(self, resolved: ResolvedProblem) -> None:
+        self._page = None
         if self.state.step_number:
             # It was chosen on another screen.
             self.chosen.step, self.state.step_number = self.state.step_number, 0
-            if scene.collective is not None:
+            if resolved.collective is not None:
                 self.call_next(self.action_back_to_plan)
-        self.query_one(CollectiveForm).show_problem(scene)
+        self.query_one(CollectiveForm).show_problem(resolved)
         self._choose()
 
     def begin(self, place: AnswerLocation) -> None:
@@ -109,15 +110,13 @@ class StepPane(Pane):
         self._go(place.round)
 
     def show_answers(self, answers: Mapping[str, Answer]) -> None:
-        self._answers = answers
-        if self._scene is not None and self.is_loaded:
-            self._load(self.player.fraction) if self._stand_on(self._scene) else self._draw_foot()
+        if self.is_loaded:
+            self._load(self.player.fraction) if self._find_links(answers) else self._draw_foot()
 
-    def _stand_on(self, scene: ResolvedProblem) -> bool:
+    def _find_links(self, answers: Mapping[str, Answer]) -> bool:
         """Take the links of the targets that have answered; whether they are others than before."""
-        from shardviz.tui.layout.grounds import grounds_of
-
-        return self.chosen.stand_on(grounds_of(scene.targets, self._answers, scene.problem.mesh))
+        resolved = self.state.resolved
+        return self.chosen.place(device_placements(resolved.targets, answers, resolved.problem.mesh))
 
     @property
     def commands(self) -> Sequence[Command]:
@@ -136,30 +135,31 @@ class StepPane(Pane):
         self.call_after_refresh(self._draw)
 
     def command_line(self) -> str:
-        from shardviz.drafts.command_line import to_command_line
-
         shown = self.state.resolved.shown
         played = to_command_line(shown, "explain" if shown.collective is None else "step")
         return self.chosen.command_line or played
 
     def jax_code(self) -> str:
-        if self.stepped is not None:
-            from shardviz.codegen.collective import rounds_code
+        from shardviz.codegen.collective import collective_code, rounds_code
 
-            return rounds_code(self.stepped.drawn)
-        # What is still worked out has its program already, where it is a collective of its own.
-        from shardviz.codegen.collective import collective_code
-
+        if self.prepared is not None:
+            return rounds_code(self.prepared.drawn)
+        # While it is worked out, a collective that is not the plan's has its program already.
         question = self.state.resolved.collective
         return super().jax_code() if question is None else collective_code(question)
 
     def exported(self) -> CollectiveRun | Problem:
-        return self.state.resolved.problem if self.stepped is None else self.stepped.run
+        return self.state.resolved.problem if self.prepared is None else self.prepared.run
 
     def document(self) -> Document:
-        from shardviz.tui.step.document import whole_document
+        if self.prepared is None:
+            return super().document()
+        from shardviz.documents.rounds import step_document
 
-        return super().document() if self.stepped is None else whole_document(self.stepped.run)
+        run = self.prepared.run
+        if run.unlisted:
+            raise QuestionError(f"the document would list {run.unlisted}", "take a smaller mesh or array")
+        return step_document(run, None)
 
     def action_play(self) -> None:
         self.player.toggle()
@@ -197,7 +197,7 @@ class StepPane(Pane):
             self._load(self.player.fraction)
 
     def action_links(self) -> None:
-        if self.stepped is not None:
+        if self.prepared is not None:
             self.chosen.next_links()
             self._load(self.player.fraction)
 
@@ -206,8 +206,8 @@ class StepPane(Pane):
         self._draw()
 
     def action_group(self, steps: int) -> None:
-        if self.stepped is not None:
-            self._group = (self._group + steps) % len(self.stepped.run.groups)
+        if self.prepared is not None:
+            self._group = (self._group + steps) % len(self.prepared.run.groups)
             self._page = None
             self._draw()
 
@@ -232,17 +232,15 @@ class StepPane(Pane):
         self.set_class(is_open, "other")
 
     def action_back_to_plan(self) -> None:
-        from dataclasses import replace
-
         self.state.edit(replace(self.state.history.draft, collective=None))
 
     def on_collective_form_done(self) -> None:
         self.action_other()
 
-    def on_step_head_picked(self, message: StepHead.Picked) -> None:
+    def on_step_head_bar_clicked(self, message: StepHead.BarClicked) -> None:
         self._go(round(message.part * self.player.rounds))
 
-    def on_step_pane_ready(self, message: Ready) -> None:
+    def on_step_pane_prepared(self, message: Prepared) -> None:
         if message.ticket == self._ticket:
             self._take(message.found)
 
@@ -268,15 +266,13 @@ class StepPane(Pane):
             self._timer = self.set_interval(1 / self.player.speed, self.tick)
 
     def _choose(self) -> None:
-        """Play what the scene has of the choice; what is the same goes on."""
-        if self._scene is None:
-            return
+        """Play what the problem has of the choice; what is the same goes on."""
         if not self.is_loaded:
             self._draw()
-            self._load_modules(self._scene)
+            self._load_modules(self.state.resolved)
             return
-        found = self.chosen.look(self._scene)
-        moved = self._stand_on(self._scene)
+        found = self.chosen.look(self.state.resolved)
+        moved = self._find_links(self.state.queries.answers)
         if found == "other":
             self._group, self.player.playing = 0, False
         if found != "same" or moved:
@@ -294,7 +290,7 @@ class StepPane(Pane):
         self._keep_time()
         links = None if question is None else self._links()
         if question is None or links is None or is_large(question):
-            self.stepped = None
+            self.prepared = None
             self._draw()
             if question is not None and links is not None:
                 self._work_out(question, links, self._ticket)
@@ -302,7 +298,7 @@ class StepPane(Pane):
         self._take(worked_out(question, links))
 
     def _links(self) -> Links | None:
-        """What joins the devices; None where they are too many."""
+        """The links of the devices; None where they are too many."""
         try:
             return self.chosen.links
         except ShardvizError as error:
@@ -311,18 +307,16 @@ class StepPane(Pane):
 
     @work(thread=True, exit_on_error=False, group="step", exclusive=True)
     def _work_out(self, question: CollectiveQuestion, links: Links, ticket: int) -> None:
-        self.post_message(self.Ready(ticket, worked_out(question, links)))
+        self.post_message(self.Prepared(ticket, worked_out(question, links)))
 
     @work(thread=True, exit_on_error=False, group="step", exclusive=True)
-    def _load_modules(self, scene: ResolvedProblem) -> None:
+    def _load_modules(self, resolved: ResolvedProblem) -> None:
         """Do once, beside the screen, what takes long the first time."""
-        from shardviz.render.rounds import player
-        from shardviz.tui.layout import grounds
-        from shardviz.tui.step import verdict
+        from shardviz.render.rounds import player, step_notes
 
-        del player, grounds, verdict
-        chosen = Chosen()
-        chosen.look(scene)
+        del player, step_notes
+        chosen = CollectiveChoice(resolved)
+        chosen.look(resolved)
         question = chosen.question
         if question is not None and not is_large(question):
             with suppress(ShardvizError):
@@ -337,9 +331,9 @@ class StepPane(Pane):
 
     def _take(self, found: PreparedRun | ShardvizError) -> None:
         if isinstance(found, ShardvizError):
-            self.stepped, self._fault = None, found
+            self.prepared, self._fault = None, found
         else:
-            self.stepped = found
+            self.prepared = found
             self._group = min(self._group, len(found.run.groups) - 1)
         self._page = None
         self._draw()
@@ -348,21 +342,21 @@ class StepPane(Pane):
         width = self.size.width
         if not width:
             return
-        if self.stepped is None:
+        if self.prepared is None:
             self._draw_words(width)
             return
         if self._page is None or self._page.palette is not self.palette:
-            self._page = self._new_page(self.stepped)
+            self._page = self._new_page(self.prepared)
         self._draw_head()
         self._draw_foot()
         self.query_one(RoundView).show(self._page.canvas(self.player.number))
 
-    def _new_page(self, stepped: PreparedRun, verdict: int = 1) -> PlayerPage:
+    def _new_page(self, prepared: PreparedRun, verdict: int = 1) -> PlayerPage:
         from shardviz.render.rounds.player import PlayerPage
 
         lead = "" if self.chosen.is_own else f"step {self.chosen.step}  "
         palette, links_of = self.palette, self.chosen.links_of
-        return PlayerPage(stepped, self._view, self._group, *self.size, palette, lead, links_of, verdict)
+        return PlayerPage(prepared, self._view, self._group, *self.size, palette, lead, links_of, verdict)
 
     def _draw_head(self) -> None:
         if self._page is not None:
@@ -371,15 +365,13 @@ class StepPane(Pane):
             self._put("#step-head", self._page.head(player.number, speed))
 
     def _draw_foot(self) -> None:
-        if self._page is None or self.stepped is None or not self.size.width:
+        if self._page is None or self.prepared is None or not self.size.width:
             return  # A pane that a lesson hides has no room, and draws itself again when it is shown.
-        from shardviz.tui.step.verdict import verdict_of
-
-        verdict = verdict_of(self._verification(), self.stepped.run.mesh, self.size.width)
+        verdict = self._verdict(self.prepared)
         lines = self._page.foot(self.player.number, verdict)
         if len(verdict) != self._page.verdict_lines:
             # The picture makes room for a longer verdict.
-            self._page = self._new_page(self.stepped, len(verdict))
+            self._page = self._new_page(self.prepared, len(verdict))
             self.query_one(RoundView).show(self._page.canvas(self.player.number))
         self._put("#step-foot", lines)
 
@@ -389,14 +381,25 @@ class StepPane(Pane):
         self._lines[name] = len(lines)
         self.query_one(name, Static).update(Text("\n").join(lines), layout=changed)
 
-    def _verification(self) -> Verification | None:
-        """What JAX says of the numbers that are shown; None where there are none."""
-        assert self.stepped is not None
-        question = self.stepped.drawn.question
-        return None if question.shards is None else self.state.queries.verified(question)
+    def _verdict(self, prepared: PreparedRun) -> list[Text]:
+        """JAX's verdict on the numbers that are shown; a line at least, so that little moves."""
+        from shardviz.render.rounds.step_notes import short_verdict
+
+        width, question = self.size.width, prepared.drawn.question
+        if question.shards is None:
+            said = "no numbers to verify: they would be too many"
+        else:
+            known = self.state.queries.verified(question)
+            if known.verdict is not None:
+                return short_verdict(known.verdict, prepared.run.mesh, width, VERDICT_LINES)
+            if known.state in ("waiting", "asked"):
+                said = "… JAX computes the same"
+            else:
+                said = as_sentence(known.silence) or "not verified: cancelled; r asks again"
+        return sentence(said, width, style="dim")[:VERDICT_LINES]
 
     def _draw_words(self, width: int) -> None:
-        """Why there is no picture."""
+        """The reason why there is no picture."""
         self._put("#step-foot", [])
         self._put("#step-head", [])
         if self._fault is not None:

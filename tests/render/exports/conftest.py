@@ -6,7 +6,7 @@ import pytest
 
 from shardviz.notation import parse_mesh
 from shardviz.planner import plan, problem_from_text
-from shardviz.render.exports.subject import Subject
+from shardviz.render.exports import Subject
 from shardviz.sharding import Layout, PartitionSpec, ShardedArray
 
 HOSTILE = "<script>alert(1)</script> & \"quotes\" '{x}' ]]> --> \x1b[31m\x00"

@@ -10,8 +10,8 @@ import pytest
 
 from shardviz.drafts.command_line import form_from_options
 from shardviz.drafts.resolve import resolve
+from shardviz.render.exports import JaxProgram, Subject, title_of
 from shardviz.render.exports.script import notebook, script
-from shardviz.render.exports.subject import JaxProgram, Subject, title_of
 
 DEVICES = re.compile(r'jax\.config\.update\("jax_(platforms|num_cpu_devices)", .*\)')
 """What the tests have set up already."""
@@ -64,7 +64,7 @@ def test_the_first_cells_say_what_this_is_and_install_jax():
     text = "".join(introduction["source"])
     assert text.startswith("# The plan of bd,df-\\>bf on the mesh X=2,Y=4\n")
     assert f"    {COMMAND}\n" in text
-    assert "They simulate 8 devices on any CPU, also where the runtime has a TPU or a GPU" in text
+    assert "They simulate 8 devices on any CPU, even where the runtime has a TPU or a GPU" in text
     assert "".join(install["source"]) == "%pip -q install -U jax"
     assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in rest)
 

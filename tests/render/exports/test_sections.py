@@ -7,8 +7,8 @@ import pytest
 from shardviz.errors import QuestionError
 from shardviz.notation import parse_mesh
 from shardviz.planner import plan, problem_from_text
+from shardviz.render.exports import JaxProgram, Subject
 from shardviz.render.exports.sections import MAX_ROUNDS, film, sections
-from shardviz.render.exports.subject import JaxProgram, Subject
 from shardviz.render.palette import PLAIN
 
 PLAN = """\

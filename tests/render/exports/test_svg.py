@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 import pytest
 
 from shardviz.errors import QuestionError
+from shardviz.render.exports import Subject
 from shardviz.render.exports import svg as module
-from shardviz.render.exports.subject import Subject
 from shardviz.render.exports.svg import svg
 
 SVG = "{http://www.w3.org/2000/svg}"

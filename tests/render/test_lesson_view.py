@@ -9,8 +9,7 @@ import pytest
 from shardviz.lessons.attempt import UNKNOWN, begin, stages
 from shardviz.lessons.lesson_file import read_lesson
 from shardviz.lessons.progress import CourseEntry
-from shardviz.render.lessons.course import course_line
-from shardviz.render.lessons.guide import PLAIN, bar, fits, guide_page, strip_lines, told_of
+from shardviz.render.lesson_view import PLAIN, bar, course_line, fits, guide_page, stage_facts, strip_lines
 from tests.lessons.conftest import TEXT
 
 LESSON = read_lesson(TEXT, "07-rows.toml", 7)
@@ -24,8 +23,8 @@ def at(kind, **changes):
 
 
 def guide(attempt, width=34, height=20, **changes):
-    told = replace(told_of(LESSON.predictions[0]), **changes)
-    return [line.plain for line in guide_page(attempt, told, width, height).lines]
+    facts = replace(stage_facts(LESSON.predictions[0]), **changes)
+    return [line.plain for line in guide_page(attempt, facts, width, height).lines]
 
 
 def test_a_question_with_its_choices():
@@ -55,8 +54,8 @@ def test_the_prediction_beside_the_answer(said):
 def test_no_line_is_too_long(width):
     for place, stage in enumerate(stages(LESSON)):
         attempt = replace(begin(LESSON), place=place, answers=("4:8, 0:8", "8x16"))
-        told = told_of(attempt.prediction) if attempt.prediction else told_of(LESSON.predictions[0])
-        for line in guide_page(attempt, told, width, 20).lines:
+        facts = stage_facts(attempt.prediction) if attempt.prediction else stage_facts(LESSON.predictions[0])
+        for line in guide_page(attempt, facts, width, 20).lines:
             assert line.cell_len <= width, stage
         assert bar(attempt, width).cell_len == width
         for most in (4, 5, 8):

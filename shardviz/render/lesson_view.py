@@ -1,18 +1,23 @@
-"""A lesson on the screen: its bar, the words of each stage, and the goal above the sandbox.
+"""A lesson on the screen (bar, words of each stage, goal), as a page, and the course as a list.
 
 `fits` checks that every text can be read at once in a terminal of 80×24.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from rich.text import Text
 
+from shardviz.drafts.command_line import to_command_line
+from shardviz.drafts.form import ProblemForm
 from shardviz.lessons.attempt import TITLES, UNKNOWN, Attempt, LessonStage, begin, stages
 from shardviz.lessons.lesson import Lesson, Prediction
 from shardviz.lessons.measures import answer_of, choices
+from shardviz.lessons.progress import CourseEntry, State
+from shardviz.render.command_lines import command_lines
 from shardviz.render.lines import sentence
 
 MADE = "This is what you made, as a JAX program."
@@ -21,21 +26,33 @@ RUNS = "It runs as it is, on devices that your machine simulates."
 COPY = "c opens it to copy or to save."
 PLAYED = "The collective in the picture is yours to change."
 WAYS = {
-    "a": "plays it by the next algorithm",
-    "o": "opens all of it as a form: axis, data, algorithm, …",
-    "u": "takes the last change back",
+    "a": "plays it with the next algorithm",
+    "o": "opens it as a form: axis, data, algorithm, …",
+    "u": "undoes the last change",
 }
 """The keys that change a collective, where that is the sandbox."""
 CURSOR, RIGHT, WRONG = "▸", "✓", "✗"
+MET = "The goal is met. n goes on."
+MET_ONCE = "n goes on: the goal was met."
+LEAST = 2
+"""Lines that a difference has at least, if it needs them."""
+DONE, HERE, TO_COME = "●", "◉", "○"
+COLUMNS, LINES = 80, 24
+GUIDE = (34, LINES - 4)
+"""Columns and lines of the guide: above it stand the lesson, the problem and the screens, below the keys."""
+TITLE = 46
+"""Columns of the title beside the dots of the stages."""
+STRIP = COLUMNS - 2
+GOAL_LINES = HINT_LINES = 2
 
 
 @dataclass(frozen=True)
-class Told:
+class StageFacts:
     """The facts that a stage's words depend on besides the attempt.
 
     `choices` are those of the prediction, without `UNKNOWN`, `answer` is the right one of them, and `reasons`
-    say why each of the others is not. `chosen` is the number of the one under the cursor, -1 where nobody
-    chooses. `after` is the title of the lesson that comes next, empty where none does.
+    say why each of the others is not. `chosen` is the number of the one under the cursor, -1 without a
+    cursor. `after` is the title of the lesson that comes next, empty where none does.
     """
 
     choices: Sequence[str] = ()
@@ -45,11 +62,11 @@ class Told:
     after: str = ""
 
 
-def told_of(prediction: Prediction) -> Told:
+def stage_facts(prediction: Prediction) -> StageFacts:
     """The choices of a prediction, all in one form. Raises `ShardvizError` for one without an answer."""
     answer = answer_of(prediction)
     reasons = {answer.shown(text): reason for text, reason in prediction.wrong.items()}
-    return Told(tuple(map(answer.shown, choices(prediction))), answer.text, reasons)
+    return StageFacts(tuple(map(answer.shown, choices(prediction))), answer.text, reasons)
 
 
 @dataclass(frozen=True)
@@ -80,13 +97,18 @@ def heading(attempt: Attempt) -> str:
 
 
 def guide_page(
-    attempt: Attempt, told: Told, width: int, height: int, inks: Inks = PLAIN, is_wide_set: bool = False
+    attempt: Attempt,
+    facts: StageFacts,
+    width: int,
+    height: int,
+    inks: Inks = PLAIN,
+    is_wide_set: bool = False,
 ) -> GuidePage:
     """The words of the stage in lines of `width` columns, without blank lines where `height` is too low.
 
     `is_wide_set` sets them further apart, for those who read from afar.
     """
-    blocks, at = _blocks(attempt, told, width, inks, is_wide_set)
+    blocks, at = _blocks(attempt, facts, width, inks, is_wide_set)
     page = _joined(blocks, at, [Text()])
     if len(page.lines) > height:
         page = _joined(blocks, at, [])
@@ -104,38 +126,32 @@ def _joined(blocks: list[list[Text]], at: int, gap: list[Text]) -> GuidePage:
 
 
 def _blocks(
-    attempt: Attempt, told: Told, width: int, inks: Inks, is_wide_set: bool
+    attempt: Attempt, facts: StageFacts, width: int, inks: Inks, is_wide_set: bool
 ) -> tuple[list[list[Text]], int]:
     """Paragraphs, and which of them matters most."""
     kind = attempt.stage.kind
     head = [Text.assemble((heading(attempt), inks.heading))]
     prediction = attempt.prediction
     if kind == "predict" and prediction is not None:
-        choices = [_choice(text, number == told.chosen, width) for number, text in enumerate(_all(told))]
+        texts = [*facts.choices, UNKNOWN] if facts.chosen >= 0 else facts.choices
+        choices = [_choice(text, number == facts.chosen, width) for number, text in enumerate(texts)]
         question = sentence(prediction.question, width, style="bold")
         if is_wide_set:
-            return [head, question, *choices], 2 + max(told.chosen, 0)
+            return [head, question, *choices], 2 + max(facts.chosen, 0)
         listed = [line for choice in choices for line in choice]
         return [head, question, listed], 1
     if kind == "reveal" and prediction is not None:
-        return [
-            head,
-            sentence(prediction.question, width, style="dim"),
-            *_verdict(attempt, told, width, inks),
-        ], 2
+        question = sentence(prediction.question, width, style="dim")
+        return [head, question, *_verdict(attempt, facts, width, inks)], 2
     if kind == "code":
-        after = f"n opens the next lesson: {told.after}." if told.after else "That was the last lesson."
+        after = f"n opens the next lesson: {facts.after}." if facts.after else "That was the last lesson."
         code = f"{SEEN if attempt.lesson.program else MADE} {RUNS}"
         return [head, sentence(code, width), sentence(COPY, width), sentence(after, width)], 0
     if kind == "change":
         ways = [_hanging(f"{key}  ", words, width, inks.heading) for key, words in WAYS.items()]
         return [head, sentence(PLAYED, width), [line for way in ways for line in way]], 0
     text = attempt.lesson.explain if kind == "explain" else attempt.lesson.see
-    return [head, *([*sentence(part, width)] for part in text.split("\n") if part)], 0
-
-
-def _all(told: Told) -> list[str]:
-    return [*told.choices, UNKNOWN] if told.chosen >= 0 else [*told.choices]
+    return [head, *(sentence(part, width) for part in text.split("\n") if part)], 0
 
 
 def _hanging(lead: str, text: str, width: int, lead_style: str = "", style: str = "") -> list[Text]:
@@ -145,36 +161,22 @@ def _hanging(lead: str, text: str, width: int, lead_style: str = "", style: str 
     return [Text.assemble((lead, lead_style), first), *(Text.assemble(blank, line) for line in others)]
 
 
-def _marked(mark: str, text: str, width: int, style: str) -> list[Text]:
-    return _hanging(f"{mark} ", text, width, style, style)
-
-
 def _choice(text: str, is_chosen: bool, width: int) -> list[Text]:
     style = "bold" if is_chosen else ""
     return _hanging(f"{CURSOR if is_chosen else ' '} ", text, width, style, style)
 
 
-def _verdict(attempt: Attempt, told: Told, width: int, inks: Inks) -> list[list[Text]]:
+def _verdict(attempt: Attempt, facts: StageFacts, width: int, inks: Inks) -> list[list[Text]]:
     """The prediction beside the answer, and the sentence for it."""
     said = attempt.answers[attempt.stage.number]
-    if said == told.answer:
-        verdict = _marked(RIGHT, f"{said} is right.", width, inks.right)
-        return [verdict, *_why_not(told, width)]
-    right = _marked(RIGHT, f"It is {told.answer}.", width, inks.right)
-    if said is None or said == UNKNOWN:
-        return [right, *_why_not(told, width)]
-    verdict = [*_marked(WRONG, f"You said {said}.", width, ""), *right]
-    return [verdict, sentence(told.reasons.get(said, ""), width)]
-
-
-def _why_not(told: Told, width: int) -> list[list[Text]]:
-    """The likeliest mistake: who made none reads what is wrong with it."""
-    for text, reason in told.reasons.items():
-        return [sentence(f"Why not {text}? {reason}", width)]
-    return []
-
-
-DONE, HERE, TO_COME = "●", "◉", "○"
+    right = f"{said} is right." if said == facts.answer else f"It is {facts.answer}."
+    verdict = _hanging(f"{RIGHT} ", right, width, inks.right, inks.right)
+    if said not in (None, UNKNOWN, facts.answer):
+        wrong = _hanging(f"{WRONG} ", f"You said {said}.", width)
+        return [[*wrong, *verdict], sentence(facts.reasons.get(said, ""), width)]
+    # Without a mistake of their own, readers learn what is wrong with the likeliest one.
+    likeliest = [f"Why not {text}? {reason}" for text, reason in facts.reasons.items()][:1]
+    return [verdict, *(sentence(words, width) for words in likeliest)]
 
 
 def bar(attempt: Attempt, width: int) -> Text:
@@ -194,12 +196,6 @@ def bar(attempt: Attempt, width: int) -> Text:
     line.truncate(max(width - len(end), 1), overflow="ellipsis")
     line.append(" " * (width - line.cell_len - len(end))).append(end)
     return line
-
-
-MET = "The goal is met. n goes on."
-MET_ONCE = "n goes on: the goal was met."
-LEAST = 2
-"""Lines that a difference has at least, if it needs them."""
 
 
 def strip_lines(
@@ -246,23 +242,11 @@ def _cut(lines: list[Text], most: int, width: int) -> list[Text]:
     return kept
 
 
-COLUMNS, LINES = 80, 24
-GUIDE = (34, LINES - 4)
-"""Columns and lines of the guide: above it stand the lesson, the problem and the screens, below the keys."""
-TITLE = 46
-"""Columns of the title beside the dots of the stages."""
-STRIP = COLUMNS - 2
-GOAL_LINES = HINT_LINES = 2
-
-
 def fits(lesson: Lesson) -> list[str]:
     """The texts that do not fit, a sentence each."""
-    return [*_title(lesson), *_stages(lesson), *_strip(lesson)]
-
-
-def _title(lesson: Lesson) -> Iterator[str]:
-    if len(lesson.title) > TITLE:
-        yield f"title has {len(lesson.title)} letters; {TITLE} fit"
+    letters = len(lesson.title)
+    title = [f"title has {letters} letters; {TITLE} fit"] * (letters > TITLE)
+    return [*title, *_stages(lesson), *_strip(lesson)]
 
 
 def _stages(lesson: Lesson) -> Iterator[str]:
@@ -274,9 +258,9 @@ def _stages(lesson: Lesson) -> Iterator[str]:
         # A question that is too long is so again above each answer.
         if stage.kind == "change" or (stage.kind == "reveal" and stage.number in too_long):
             continue
-        for said, told in _tellings(at):
+        for said, facts in _tellings(at):
             answered = replace(at, answers=(said,) * len(lesson.predictions))
-            page = guide_page(answered, told, width, height)
+            page = guide_page(answered, facts, width, height)
             where = _key(stage, said)
             widest = max(line.cell_len for line in page.lines)
             if stage.kind == "predict" and (widest > width or len(page.lines) > height):
@@ -294,18 +278,18 @@ def _key(stage: LessonStage, said: str | None) -> str:
     return stage.kind if said is None else f"predict.{stage.number + 1} after the answer {said!r}"
 
 
-def _tellings(attempt: Attempt) -> Iterator[tuple[str | None, Told]]:
+def _tellings(attempt: Attempt) -> Iterator[tuple[str | None, StageFacts]]:
     """All that the stage can say: a reveal has something to say to each answer."""
     prediction = attempt.prediction
     if prediction is None:
-        yield None, Told()
+        yield None, StageFacts()
         return
-    told = replace(told_of(prediction), chosen=0)
+    facts = replace(stage_facts(prediction), chosen=0)
     if attempt.stage.kind == "predict":
-        yield None, told
+        yield None, facts
         return
-    for said in (*told.choices, UNKNOWN):
-        yield said, told
+    for said in (*facts.choices, UNKNOWN):
+        yield said, facts
 
 
 def _strip(lesson: Lesson) -> Iterator[str]:
@@ -314,3 +298,57 @@ def _strip(lesson: Lesson) -> Iterator[str]:
     for number, hint in enumerate(lesson.hints, 1):
         if len(sentence(hint, STRIP, lead=f"Hint {number} of 3  ")) > HINT_LINES:
             yield f"hints.{number} takes more than {HINT_LINES} lines of {STRIP} columns"
+
+
+MARKS: dict[State, str] = {"new": "○", "begun": "◐", "solved": "●"}
+WORDS: dict[State, str] = {"new": "", "begun": "begun", "solved": "solved"}
+
+
+def course_line(entry: CourseEntry) -> Text:
+    """``●  3  Rows, columns, replicas   solved``."""
+    words = f"at {entry.stage}" if entry.state == "begun" and entry.stage else WORDS[entry.state]
+    line = Text.assemble(f"{MARKS[entry.state]} ", (f"{entry.number:>2}  ", "dim"), entry.title)
+    return line.append(f"  {words}", "dim") if words else line
+
+
+def course_page(entries: Sequence[CourseEntry], width: int) -> list[Text]:
+    """A line for each lesson, then how many are solved and the command that opens the next one."""
+    counts = Counter(entry.state for entry in entries)
+    lines = [Text("Lessons", "bold"), Text()]
+    lines += [line[:width] for line in map(course_line, entries)]
+    legend = "   ".join(f"{mark} {counts[state]} {state}" for state, mark in MARKS.items() if counts[state])
+    lines += [Text(), *sentence(legend, width, style="dim")]
+    begun = next((entry for entry in entries if entry.state == "begun"), None)
+    following = begun or next((entry for entry in entries if entry.state == "new"), None)
+    if following is None:
+        return [*lines, *sentence("All are solved; shardviz lesson 1 opens the first one again.", width)]
+    verb = "goes on with" if begun else "opens"
+    return [*lines, *sentence(f"shardviz lesson {following.number} {verb} “{following.title}”.", width)]
+
+
+def lesson_page(lesson: Lesson, width: int) -> list[Text]:
+    """All of a lesson but the answers: what to see and the command that shows it, the questions, the goal."""
+    number = f"{lesson.number}  " if lesson.number else ""
+    lines = [*sentence(lesson.title, width, lead=number, style="bold"), Text()]
+    for paragraph in lesson.see.split("\n"):
+        lines += sentence(paragraph, width)
+    lines += _shown(lesson.setup, width)
+    for place, prediction in enumerate(lesson.predictions, 1):
+        lines += [Text(), *sentence(prediction.question, width, lead=f"Predict {place}  ")]
+        lines += _choices(prediction, width)
+    lines += [Text(), *sentence(lesson.goal.text, width, lead="Change  ")]
+    opened = f"shardviz lesson {lesson.number}" if lesson.number else "the same command"
+    end = f"In a terminal, {opened} shows all of it, and the answers."
+    lines += [Text(), *sentence(end, width, style="dim")]
+    return lines
+
+
+def _choices(prediction: Prediction, width: int) -> list[Text]:
+    texts = (*stage_facts(prediction).choices, UNKNOWN)
+    return [line for text in texts for line in sentence(text, width, 2, "· ")]
+
+
+def _shown(draft: ProblemForm, width: int) -> list[Text]:
+    """The command that shows the problem, as it has to be typed."""
+    command = to_command_line(draft, "explain" if draft.collective is None else "step")
+    return [Text.assemble("  ", (line, "dim")) for line in command_lines(command, width - 2)]

@@ -1,4 +1,4 @@
-"""Where the devices of the mesh stand on the targets, as far as it is known."""
+"""The placement of the mesh's devices on the targets' machines, as far as it is known."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from shardviz.tui.answers.answer import Answer
 
 
-def grounds_of(targets: Iterable[Target], answers: Mapping[str, Answer], mesh: Mesh) -> list[DevicePlacement]:
+def device_placements(
+    targets: Iterable[Target], answers: Mapping[str, Answer], mesh: Mesh
+) -> list[DevicePlacement]:
     """As the compilers have placed the mesh; on GPUs, whose order JAX leaves as it is, before they answer."""
     found = []
     for target in targets:
@@ -29,18 +31,20 @@ def grounds_of(targets: Iterable[Target], answers: Mapping[str, Answer], mesh: M
     return found
 
 
-def awaited(
-    targets: Iterable[Target], answers: Mapping[str, Answer], grounds: Iterable[DevicePlacement], mesh: Mesh
+def unplaced_targets(
+    targets: Iterable[Target],
+    answers: Mapping[str, Answer],
+    placements: Iterable[DevicePlacement],
+    mesh: Mesh,
 ) -> list[str]:
     """The targets that place the mesh once they have answered."""
-    known = {ground.target for ground in grounds}
-    fitting = (each for each in targets if each.machines is not None and each.max_devices == mesh.size)
-    open_ = (each.name for each in fitting if not _is_over(answers.get(each.name)))
-    return [name for name in open_ if name not in known]
-
-
-def _is_over(answer: Answer | None) -> bool:
-    return answer is not None and answer.compiled is not None
+    over = {placement.target for placement in placements}
+    over |= {name for name, answer in answers.items() if answer.compiled is not None}
+    return [
+        each.name
+        for each in targets
+        if each.machines is not None and each.max_devices == mesh.size and each.name not in over
+    ]
 
 
 def _on_gpus(target: Target, mesh: Mesh) -> Placement | None:

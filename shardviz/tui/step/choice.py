@@ -1,4 +1,4 @@
-"""Which collective is played: a step of the plan or one of its own, by which algorithm, on which links."""
+"""The collective that is played: a step of the plan or another one, its algorithm and its links."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
+from shardviz.drafts.command_line import to_arguments
 from shardviz.errors import ShardvizError
-from shardviz.planner.plan import LOCAL_OPS
+from shardviz.hardware.links import Links, links_of_chip
+from shardviz.hardware.placement import Placement, placed_topology
+from shardviz.hardware.topology import Topology, topology_for
+from shardviz.stepping.plan_step import collective_steps, question_of_step
 
 if TYPE_CHECKING:
     from shardviz.drafts.form import ProblemForm
     from shardviz.drafts.resolve import ResolvedProblem
-    from shardviz.hardware import Placement, Topology
     from shardviz.hardware.chips import Gpu, TpuChip
-    from shardviz.hardware.links import Links
     from shardviz.render.layouts.cell_details import DevicePlacement
     from shardviz.sharding import Mesh
     from shardviz.stepping.collective_run import PreparedRun
@@ -26,10 +28,11 @@ LARGE = 2**14
 KINDS = ("torus", "ring", "line", "switch")
 
 
-class Chosen:
-    """The choice, as far as a scene allows it. `fault` says why there is no collective, where that is one."""
+class CollectiveChoice:
+    """The choice, as far as a problem allows it. `fault` says why its collective cannot be played."""
 
-    def __init__(self) -> None:
+    def __init__(self, resolved: ResolvedProblem) -> None:
+        self._resolved = resolved
         self.step = 0
         """The step of the plan, from 1; 0 for the first that sends anything."""
         self.base: CollectiveQuestion | None = None
@@ -38,50 +41,45 @@ class Chosen:
         """The kind of links that a person has chosen; None for those of a target, or a ring or a torus."""
         self.fault: ShardvizError | None = None
         self._algorithm: str | None = None
-        self._scene: ResolvedProblem | None = None
         self._of: tuple[object, ...] = ()
         self._questions: dict[str | None, CollectiveQuestion] = {}
         self._mesh: Mesh | None = None
-        self._grounds: list[DevicePlacement] = []
-        """Where targets have placed the mesh."""
+        self._placements: list[DevicePlacement] = []
+        """The placements of the mesh by targets."""
         self._placed: dict[tuple[object, ...], tuple[Placement, Topology | None]] = {}
-        """What was found, with the placement, whose identity stands in the key."""
-        self._joined: tuple[object, ...] = ()
+        """The topologies that were found, with the placement, whose identity stands in the key."""
+        self._linked: tuple[object, ...] = ()
 
     @property
     def collectives(self) -> list[int]:
         """The steps of the plan that send anything."""
-        if self._scene is None:
-            return []
-        return [place for place, step in enumerate(self._scene.plan.steps, 1) if step.op not in LOCAL_OPS]
+        return collective_steps(self._resolved.plan)
 
     @property
     def is_own(self) -> bool:
-        """Whether it belongs to no plan."""
-        return self._scene is not None and self._scene.collective is not None
+        """True if it belongs to no plan."""
+        return self._resolved.collective is not None
 
-    def look(self, scene: ResolvedProblem) -> Literal["same", "alike", "other"]:
-        """Find the collective in a scene.
+    def look(self, resolved: ResolvedProblem) -> Literal["same", "alike", "other"]:
+        """Find the collective of a problem.
 
         "same": it is the one before; "alike": the same operation on the same array, otherwise split or
         sized; "other": another one, by its usual algorithm. The kind of links stays as it was chosen.
         """
-        from shardviz.stepping.plan_step import question_of_step
-
-        self._scene = scene
+        self._resolved = resolved
         numbers = self.collectives
         if self.step not in numbers:
             self.step = numbers[0] if numbers else 0
         # Questions hold arrays, so they are told apart by identity.
-        of = (id(scene.collective),) if scene.collective is not None else (scene.plan, self.step)
+        of = (id(resolved.collective),) if resolved.collective is not None else (resolved.plan, self.step)
         if of == self._of:
             return "same"
         before, self._of, self.base, self.fault, self._questions = self.base, of, None, None, {}
         try:
-            if scene.collective is not None:
-                self.base = scene.collective
+            if resolved.collective is not None:
+                self.base = resolved.collective
             elif self.step:
-                self.base = question_of_step(scene.plan, self.step)
+                self.base = question_of_step(resolved.plan, self.step)
         except ShardvizError as error:
             self.fault = error
         if before is not None and self.base is not None and _alike(before, self.base):
@@ -127,26 +125,25 @@ class Chosen:
         """The draft with the chosen algorithm in its own collective, to which it then belongs; None where a
         collective of the plan is played, or the draft has faults."""
         own = draft.collective
-        if own is None or self._algorithm is None or self._scene is None or self._scene.faults:
+        if own is None or self._algorithm is None or self._resolved.faults:
             return None
         algorithm, self._algorithm = self._algorithm, None
         kept = tuple(each for each in own.parameters if each[0] != "pieces")
         return replace(draft, collective=replace(own, algorithm=algorithm, parameters=kept))
 
-    def stand_on(self, grounds: Iterable[DevicePlacement]) -> bool:
+    def place(self, placements: Iterable[DevicePlacement]) -> bool:
         """Take the links of the first target on which the group's neighbours are linked; whether they are
         others than before.
 
-        A target that has placed this mesh keeps it there while it is asked about another program.
+        A target that has placed this mesh keeps it there while it compiles another program.
         """
-        if self._scene is not None:
-            mesh = self._scene.problem.mesh
-            kept = self._grounds if mesh == self._mesh else []
-            known = {ground.target: ground for ground in (*kept, *grounds)}
-            self._mesh = mesh
-            self._grounds = [known[each.name] for each in self._scene.targets if each.name in known]
-        before, self._joined = self._joined, (self._placement, self._chip)
-        return self._joined != before
+        mesh = self._resolved.problem.mesh
+        kept = self._placements if mesh == self._mesh else []
+        known = {each.target: each for each in (*kept, *placements)}
+        self._mesh = mesh
+        self._placements = [known[each.name] for each in self._resolved.targets if each.name in known]
+        before, self._linked = self._linked, (self._placement, self._chip)
+        return self._linked != before
 
     def forget(self) -> bool:
         """Take the usual algorithm and links again; whether others had been chosen."""
@@ -156,9 +153,7 @@ class Chosen:
 
     @property
     def links(self) -> Links:
-        """What joins the group. Raises `QuestionError` where it is too large, or no collective is there."""
-        from shardviz.hardware.links import links_of_chip
-
+        """The links of the group. Raises `QuestionError` where it is too large, or there is no collective."""
         return links_of_chip(self._topology(self.topology), self._chip)
 
     @property
@@ -176,8 +171,6 @@ class Chosen:
         self.topology = ways[(ways.index(self.topology) + 1) % len(ways)] if self.topology in ways else None
 
     def _topology(self, kind: str | None) -> Topology:
-        from shardviz.hardware import topology_for
-
         assert self.base is not None
         if kind is None and self._placement is not None:
             return self._placement[1]
@@ -189,31 +182,28 @@ class Chosen:
         the first whose links join the whole mesh."""
         from shardviz.stepping.collective_run import linked_chip
 
-        if self._scene is None or self.base is None:
+        if self.base is None:
             return None
         if self._placement is None:
-            return linked_chip(self._scene.targets, self.base.layout.mesh)
-        placed = next(each for each in self._scene.targets if each.name == self._placement[0])
+            return linked_chip(self._resolved.targets, self.base.layout.mesh)
+        placed = next(each for each in self._resolved.targets if each.name == self._placement[0])
         return None if placed.machines is None else placed.machines.chip
 
     @property
     def _placement(self) -> tuple[str, Topology] | None:
         """The first target on which the group's neighbours are linked, and how."""
-        from shardviz.hardware.placement import placed_topology
-
         if self.base is None:
             return None
         mesh, axes = self.base.layout.mesh, self.base.operation.axes
-        for ground in self._grounds:
-            if len(ground.placement.ids) != mesh.size:
+        for each in self._placements:
+            if len(each.placement.ids) != mesh.size:
                 continue
-            key = (id(ground.placement), mesh, axes)
+            key = (id(each.placement), mesh, axes)
             if key not in self._placed:
-                found = placed_topology(ground.placement, mesh, axes)
-                self._placed[key] = ground.placement, found
+                self._placed[key] = each.placement, placed_topology(each.placement, mesh, axes)
             topology = self._placed[key][1]
             if topology is not None:
-                return ground.target, topology
+                return each.target, topology
         return None
 
     def next_step(self, steps: int) -> None:
@@ -226,11 +216,9 @@ class Chosen:
     @property
     def command_line(self) -> str:
         """The command that shows the same; empty where nothing is shown."""
-        from shardviz.drafts.command_line import to_arguments
-
-        if self._scene is None or self.base is None:
+        if self.base is None:
             return ""
-        found = to_arguments(self._scene.shown, "step" if self.is_own else "explain")
+        found = to_arguments(self._resolved.shown, "step" if self.is_own else "explain")
         if not self.is_own:
             found += ["--step", str(self.step)]
         elif kind := self._kind:
@@ -244,9 +232,7 @@ class Chosen:
 
     @property
     def _kind(self) -> str:
-        """What the command line calls the links; empty for its usual ones and those without a word."""
-        from shardviz.hardware import topology_for
-
+        """The command line's name of the links; empty for its usual ones and those without a name."""
         assert self.base is not None
         dims = self.base.schedule.pattern.dims
         shown = self._topology(self.topology)
@@ -255,7 +241,7 @@ class Chosen:
 
 
 def is_large(question: CollectiveQuestion) -> bool:
-    """Whether working it out takes longer than a key press may."""
+    """True if working it out takes longer than a key press may."""
     schedule = question.schedule
     if not schedule.rounds:
         return False
