@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, settings
 import shardviz.compiler
 from shardviz.compiler import Cancelled, Worker
 from shardviz.compiler.installed import older_than
-from shardviz.compiler.messages import LaneName
+from shardviz.compiler.messages import ProcessName
 from shardviz.compiler.worker_process import WorkerProcess
 
 # Eight simulated devices.
@@ -124,10 +124,10 @@ def everybody_asks_the_same_compilers(worker: Worker) -> Iterator[None]:
     """
 
     class Asking(Worker):
-        def _lane(self, name: LaneName) -> WorkerProcess:
+        def _process(self, name: ProcessName) -> WorkerProcess:
             if self._closed:
                 raise Cancelled("the worker was closed")
-            return worker._lane(name)
+            return worker._process(name)
 
     shardviz.compiler.Worker = Asking
     yield

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from shardviz.errors import CompilerError, TargetError
 
 if TYPE_CHECKING:
-    from shardviz.compiler import Pending, Target, TargetResult, Worker
+    from shardviz.compiler import CompilerRequest, Target, TargetResult, Worker
     from shardviz.planner import Problem
 
 _lock = threading.Lock()
@@ -29,44 +29,39 @@ def ask(
     the targets, so one that cannot hold the mesh says so as well. Raises `TargetError` for targets that
     cannot take the problem.
     """
-    from shardviz.compiler import TargetResult
+    from shardviz.compiler.requests import settled
     from shardviz.compiler.target_result import without_answer
 
     worker = _worker()
-    asked: list[Pending[TargetResult] | TargetResult] = []
+    requests: list[CompilerRequest[TargetResult]] = []
     try:
         for target in targets:
             try:
-                asked.append(worker.submit(problem, target))
+                requests.append(worker.submit(problem, target))
             except TargetError as error:
                 if not may_refuse:
                     raise
-                asked.append(without_answer(target.name, error))
+                requests.append(settled(without_answer(target.name, error)))
         names = (target.name for target in targets)
-        return tuple(
-            each if isinstance(each, TargetResult) else _answer(name, each, timeout)
-            for name, each in zip(names, asked, strict=True)
-        )
+        return tuple(_answer(name, each, timeout) for name, each in zip(names, requests, strict=True))
     finally:
         # An error, or an interrupt, leaves questions whose answers nobody waits for.
-        for each in asked:
-            if not isinstance(each, TargetResult) and not each.done():
-                each.cancel()
+        for each in requests:
+            each.cancel()
 
 
-def _answer(target: str, pending: Pending[TargetResult], timeout: float) -> TargetResult:
-    from shardviz.compiler import TargetResult
+def _answer(target: str, request: CompilerRequest[TargetResult], timeout: float) -> TargetResult:
     from shardviz.compiler.target_result import without_answer
 
     try:
-        return pending.result(min(timeout, threading.TIMEOUT_MAX))
+        return request.result(min(timeout, threading.TIMEOUT_MAX))
     except CompilerError as error:
         return without_answer(target, error)
     except TimeoutError:
-        doing = f" while {pending.stage}" if pending.stage else ""
-        pending.cancel()
-        slow = f"{pending.subject} took longer than {timeout:g} s{doing} and was stopped"
-        return TargetResult(target, "error", error=slow, hint="give it longer with a larger timeout")
+        doing = f" while {request.stage}" if request.stage else ""
+        request.cancel()
+        slow = f"{request.subject} took longer than {timeout:g} s{doing} and was stopped"
+        return without_answer(target, CompilerError(slow, "give it longer with a larger timeout"))
 
 
 def _worker() -> Worker:

@@ -20,9 +20,11 @@ import click
 from shardviz.cli import lesson_runner as script
 from shardviz.cli.output import print_json, print_note, working
 from shardviz.cli.process import ExitCode, on_signal
+from shardviz.cli.target_session import started_worker
 from shardviz.collectives import Frames
 from shardviz.compiler import TARGETS, TargetResult, Worker
-from shardviz.compiler.child_process import simulated_environment, stderr_tail
+from shardviz.compiler.worker_process import simulated_environment, stderr_tail
+from shardviz.documents.course import LESSON_CHECK
 from shardviz.errors import ShardvizError, TargetError, plural
 from shardviz.lessons.checking import Complaint, complaints
 from shardviz.lessons.course import file_names, find
@@ -126,8 +128,6 @@ def check_lessons(texts: Sequence[str], as_json: bool) -> int:
                 click.echo("\n".join(each.lines))
     wrong = [each for each in checked if each.complaints]
     if as_json:
-        from shardviz.documents.course import LESSON_CHECK
-
         print_json(LESSON_CHECK.document(lessons=checked, note=silence))
     else:
         click.echo(_total(len(checked), wrong))
@@ -153,9 +153,8 @@ class LessonVerifier:
     """JAX, which computes the answers of lessons too and runs their programs; `close` ends its processes."""
 
     def __init__(self) -> None:
-        self._worker = Worker(TIME_LIMIT_S)
+        self._worker = started_worker(TIME_LIMIT_S)
         self._programs = Programs(simulated_environment(os.environ), TIME_LIMIT_S)
-        on_signal(self._worker.kill)
         on_signal(self._programs.kill)
         self._first = self._worker.layout(_ANY, Mesh(("X",), (2,)))
 

@@ -22,7 +22,7 @@ from shardviz.cli.streams import escaped_json
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from shardviz.compiler import Pending
+    from shardviz.compiler import CompilerRequest
     from shardviz.render.palette import Palette
 
 T = TypeVar("T")
@@ -134,7 +134,9 @@ def _recognisable(text: str, encoding: str) -> str:
     )
 
 
-def wait_for(pending: Pending[T], name: str, others: Sequence[tuple[str, Pending[T]]] = ()) -> T:
+def wait_for(
+    pending: CompilerRequest[T], name: str, others: Sequence[tuple[str, CompilerRequest[T]]] = ()
+) -> T:
     """Wait for an answer; the line shows the target, the stage and the seconds.
 
     `others` are waited for later: those without an answer are listed after it, as many as the line holds.

@@ -14,7 +14,7 @@ from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import CommandOutput, print_json, print_note, wait_for, working
 from shardviz.cli.process import ExitCode
-from shardviz.cli.target_session import WorkerSession, started_worker
+from shardviz.cli.target_session import WorkerSession
 from shardviz.collectives.operations import PARAMETERS, check_operation, takers
 from shardviz.compiler import TARGETS
 from shardviz.errors import CompilerError, QuestionError, ShardvizError, TargetError, plural
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from shardviz.collectives import Schedule
-    from shardviz.compiler import ExecutionResult, Pending
+    from shardviz.compiler import CompilerRequest, ExecutionResult
     from shardviz.hardware.links import Links
     from shardviz.render.palette import Palette
     from shardviz.stepping.collective_run import CollectiveRun
@@ -178,12 +178,12 @@ class Verifier(WorkerSession):
 
     def __init__(self, on: str | None, timeout: float, option: str = "--on") -> None:
         self._target = None if on == "none" else TARGETS[on or "cpu"]
-        super().__init__(None if self._target is None else started_worker(timeout, self._target))
+        super().__init__(timeout, *([self._target] if self._target else []))
         self.silence = ""
         """The reason why JAX is not asked, where it would have been."""
         self._chosen = on is not None
         self._option = option
-        self._pending: Pending[ExecutionResult] | None = None
+        self._pending: CompilerRequest[ExecutionResult] | None = None
 
     def ask(self, question: CollectiveQuestion) -> None:
         """Send the collective and its numbers to JAX.

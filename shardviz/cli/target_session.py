@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from types import TracebackType
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from shardviz.cli.output import print_error, print_note, wait_for
@@ -13,9 +13,7 @@ from shardviz.compiler import Target, check_axis_types, check_mesh, parse_target
 from shardviz.errors import CompilerError, TargetError
 
 if TYPE_CHECKING:
-    from typing import Self
-
-    from shardviz.compiler import Pending, TargetResult, Worker
+    from shardviz.compiler import CompilerRequest, TargetResult, Worker
     from shardviz.planner import Problem
 
 
@@ -29,21 +27,14 @@ def started_worker(timeout: float, *targets: Target) -> Worker:
     return worker
 
 
-class WorkerSession:
-    """A context that ends its compilers' processes; `exit_code` is that of the answers so far."""
+class WorkerSession(ExitStack[None]):
+    """A context that ends the compilers' processes for its targets; `exit_code` is that of the answers so
+    far."""
 
-    def __init__(self, worker: Worker | None) -> None:
+    def __init__(self, timeout: float, *targets: Target) -> None:
+        super().__init__()
         self.exit_code = ExitCode.FINE
-        self._worker = worker
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._worker is not None:
-            self._worker.close()
+        self._worker = self.enter_context(started_worker(timeout, *targets)) if targets else None
 
 
 class TargetSession(WorkerSession):
@@ -55,9 +46,9 @@ class TargetSession(WorkerSession):
 
     def __init__(self, text: str, timeout: float, may_drop: bool) -> None:
         self._targets = parse_targets(text)
-        super().__init__(started_worker(timeout, *self._targets) if self._targets else None)
+        super().__init__(timeout, *self._targets)
         self._may_drop = may_drop
-        self._pending: list[tuple[Target, Pending[TargetResult]]] = []
+        self._pending: list[tuple[Target, CompilerRequest[TargetResult]]] = []
 
     def ask(self, problem: Problem) -> None:
         """Send the problem to every target. Raises `TargetError` where none, or a chosen one, can take it."""

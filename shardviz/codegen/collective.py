@@ -22,7 +22,7 @@ from shardviz.codegen.code_literals import (
     stacked_shape,
     tuple_code,
 )
-from shardviz.compiler.execution import UNSAFE
+from shardviz.compiler.question import UNSAFE
 from shardviz.compiler.targets import MAX_CPU_DEVICES
 from shardviz.errors import QuestionError
 from shardviz.sharding import PartitionSpec

@@ -19,8 +19,7 @@ from shardviz.codegen.code_literals import (
     types_code,
     wide_code,
 )
-from shardviz.compiler.child.gpu_configs import target_config
-from shardviz.compiler.machines import GpuNodes, Machines, TpuSlices, parts_by_slice
+from shardviz.compiler.machines import GpuNodes, Machines, TpuSlices, parts_by_slice, target_config
 from shardviz.compiler.question import subscripts
 from shardviz.compiler.targets import MAX_CPU_DEVICES, TARGETS, check_mesh
 from shardviz.errors import plural
@@ -284,7 +283,7 @@ def _setting_for(target: Target, problem: Problem) -> _Setting:
     numpy = ["import numpy as np"] if mesh.device_order is not None else []
     if target.machines is not None:
         lines, helpers = _described_mesh(target.machines, mesh, types)
-        before = _TPU if target.machines.lane == "tpu" else ["import re", ""]
+        before = _TPU if target.machines.process == "tpu" else ["import re", ""]
         imports = [*before, *_JAX, *numpy, *helpers, *_sharding()]
         return _Setting(imports, [*wide, *lines], False)
     devices = devices_code(mesh.size, problem.arguments[0].dtype) if target.name == "cpu" else wide

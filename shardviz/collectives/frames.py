@@ -1,9 +1,10 @@
-"""A schedule run on numbers: who holds what after every round, forwards and backwards."""
+"""A schedule run on numbers: the data of every member after every round, forwards and backwards."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import overload
 
@@ -20,6 +21,7 @@ MAX_BYTES = 2**30
 """Memory for the numbers of all data."""
 
 
+@dataclass(slots=True, eq=False)
 class Piece:
     """A member's piece of one chunk at one time. Equal `datum` means equal data.
 
@@ -27,13 +29,12 @@ class Piece:
     result, or will be sent or added to.
     """
 
-    __slots__ = ("_frames", "_group", "arrived", "chunk", "datum", "needed")
-
-    def __init__(
-        self, frames: Frames, group: int, chunk: int, datum: int, arrived: bool, needed: bool
-    ) -> None:
-        self._frames, self._group = frames, group
-        self.chunk, self.datum, self.arrived, self.needed = chunk, datum, arrived, needed
+    _frames: Frames
+    _group: int
+    chunk: int
+    datum: int
+    arrived: bool
+    needed: bool
 
     @property
     def values(self) -> Values | None:
@@ -73,18 +74,13 @@ class Frame:
             self.sends = self.phase.sends(within).expanded(frames.schedule.chunks)
         self._frames = frames
 
-    @cached_property
-    def held(self) -> Buffer:
-        """The chunks that all members hold, as arrays."""
-        return self._frames.trace.held(self.number)
-
-    def held_by(self, member: int) -> Buffer:
+    def buffer(self, member: int) -> Buffer:
         """The chunks that one member holds, as arrays."""
-        return self._frames.trace.held(self.number, member)
+        return self._frames.trace.buffer(self.number, member)
 
     def pieces(self, member: int, group: int = 0, chunks: range | None = None) -> tuple[Piece, ...]:
         """The pieces of a member of a group, ordered by chunk; of some `chunks` only, if given."""
-        held = self.held_by(member)
+        held = self.buffer(member)
         seen = slice(None)
         if chunks is not None:
             seen = slice(held.chunk.searchsorted(chunks.start), held.chunk.searchsorted(chunks.stop))

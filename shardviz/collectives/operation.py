@@ -211,7 +211,7 @@ def whole(shape: tuple[int, ...], count: int = 1) -> Ints:
 
 
 def split(shape: tuple[int, ...], dim: int, count: int) -> Ints:
-    """The same, in a row for each of `count` equal blocks along a dimension."""
+    """The flat index of every element, in a row for each of `count` equal blocks along a dimension."""
     import numpy as np
 
     array = np.arange(np.prod(shape, dtype=np.int64))

@@ -32,7 +32,7 @@ class Sends:
         return len(self.src)
 
     def expanded(self, chunks: int) -> Sends:
-        """The same with one chunk an entry."""
+        """These sends with one chunk an entry."""
         if self.span == 1:
             return self
         chunk = (self.chunk[:, None] + np.arange(self.span)).reshape(-1) % chunks

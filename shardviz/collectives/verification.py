@@ -1,4 +1,4 @@
-"""Verification: the values of two tellers, checked to be equal or as near as rounding lets them be.
+"""Verification: the simulator's values against JAX's, equal or as near as rounding lets them be.
 
 What is only moved, integers, and the largest and smallest must be equal. Reals may be added in any order,
 and in a wider type that is rounded once (XLA for CPU adds bf16 in f32, f8 and f4 in f16): every sum of n
@@ -18,6 +18,10 @@ import numpy as np
 from shardviz.collectives.operation import Operation
 from shardviz.collectives.values import Bools, Ints, Reals, Values, float_limits
 from shardviz.sharding import Mesh
+
+_ANY_FLOAT = "f64"
+_MANY = 2**62
+_NAN_NOTE = "XLA for CPU passes over NaN here, where StableHLO's maximum and minimum give NaN"
 
 
 @dataclass(frozen=True)
@@ -66,10 +70,6 @@ def verify(
         note = "" if operation.name not in ("pmax", "pmin") or not _is_nan(before).any() else _NAN_NOTE
         return _found("different", ours, theirs, unequal, ulps, first, note)
     return _found("rounding", ours, theirs, unequal, ulps, int(np.argmax(np.where(unequal, ulps, -1))), "")
-
-
-_MANY = 2**62
-_NAN_NOTE = "XLA for CPU passes over NaN here, where StableHLO's maximum and minimum give NaN"
 
 
 def _found(
@@ -201,6 +201,3 @@ def _over_groups(operation: Operation, mesh: Mesh, before: Values, parts: Reals,
         total = getattr(np, how).reduce(addends[list(group)], axis=0)
         sums[np.array(group)[member][:, None], cuts.end[chunk]] = total[cuts.start[chunk]]
     return sums.reshape(-1, parts.shape[1])
-
-
-_ANY_FLOAT = "f64"

@@ -12,7 +12,7 @@ named.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import prod
 
 from shardviz.hlo import Collective, Origin
@@ -30,21 +30,16 @@ class _LocalPiece:
     axes: frozenset[str] | None
 
 
-@dataclass
 class MovedArrays:
     """Follows a target's collectives in program order."""
 
-    problem: Problem
-    _pieces: dict[str, _LocalPiece] = field(init=False)
-    _arrays: list[ShardedArray] = field(init=False)
-
-    def __post_init__(self) -> None:
-        mesh = self.problem.mesh
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
         self._pieces = {
-            array.name: _LocalPiece(array.shard_shape(mesh), frozenset(array.decided_spec.axes))
-            for array in self.problem.arguments
+            array.name: _LocalPiece(array.shard_shape(problem.mesh), frozenset(array.decided_spec.axes))
+            for array in problem.arguments
         }
-        self._arrays = [*self.problem.arguments, *(part.result for part in self.problem.parts)]
+        self._arrays = [*problem.arguments, *(part.result for part in problem.parts)]
 
     def of(self, one: Collective) -> tuple[str, ...]:
         """The names of the arrays that the next collective may move; only results hold partial sums."""

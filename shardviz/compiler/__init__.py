@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 from shardviz.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from shardviz.compiler.target_result import TargetResult as TargetResult
+    from shardviz.compiler.target_result import (
+        ExecutionResult as ExecutionResult,
+        TargetResult as TargetResult,
+    )
     from shardviz.compiler.messages import About as About
-    from shardviz.compiler.pending import Cancelled as Cancelled, Pending as Pending
-    from shardviz.compiler.execution import ExecutionResult as ExecutionResult
+    from shardviz.compiler.requests import Cancelled as Cancelled, CompilerRequest as CompilerRequest
     from shardviz.compiler.targets import (
         TARGETS as TARGETS,
         Target as Target,
@@ -30,10 +32,9 @@ else:
     __getattr__, __dir__, __all__ = lazy_names(
         __name__,
         {
-            "target_result": "TargetResult",
+            "target_result": "ExecutionResult TargetResult",
             "messages": "About",
-            "pending": "Cancelled Pending",
-            "execution": "ExecutionResult",
+            "requests": "Cancelled CompilerRequest",
             "targets": "TARGETS Target check_axis_types check_mesh parse_targets",
             "pass_trace": "PassTrace",
             "installed": "installed_versions",

@@ -1,14 +1,12 @@
-"""All that can be asked, in groups: each with what it needs, whether that is here, and what installs it."""
+"""The targets in groups: each with what it needs, whether that is here, and what installs it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.util import find_spec
 
 from shardviz.compiler.installed import EXTRAS, versions_of
-from shardviz.compiler.machine_names import MAX_DEVICES, MAX_GPUS
-from shardviz.compiler.machines import GpuNodes, TpuSlices
-from shardviz.compiler.messages import LaneName
+from shardviz.compiler.machines import MAX_DEVICES, MAX_GPUS, GpuNodes, TpuSlices
+from shardviz.compiler.messages import ProcessName
 from shardviz.compiler.targets import TARGETS
 from shardviz.errors import plural
 from shardviz.hardware.chips import GPUS, TPUS, Gpu, TpuChip
@@ -64,15 +62,12 @@ def target_groups() -> tuple[TargetGroup, ...]:
 
 
 def _jax() -> TargetGroup:
-    missing = "" if find_spec("jax") is not None else "JAX is not installed"
     choices = tuple(Choice(target.name, target.description) for target in TARGETS.values())
-    return TargetGroup(
-        "jax", "JAX alone", choices, "", missing, "pip install jax", versions_of("jax", "jaxlib")
-    )
+    return TargetGroup("jax", "JAX alone", choices, "", "", "pip install jax", versions_of("jax", "jaxlib"))
 
 
-def _hardware(lane: LaneName, title: str, choices: tuple[Choice, ...], takes: str) -> TargetGroup:
-    extra = EXTRAS[lane]
+def _hardware(process: ProcessName, title: str, choices: tuple[Choice, ...], takes: str) -> TargetGroup:
+    extra = EXTRAS[process]
     missing = "" if extra.installed else "not installed" if extra.installable else f"{extra.exists_for} only"
     command = extra.command if extra.installed or extra.installable else ""
     return TargetGroup(extra.name, title, choices, takes, missing, command, versions_of(*extra.packages))

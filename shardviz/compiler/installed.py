@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from shardviz.errors import TargetError
 
 if TYPE_CHECKING:
-    from shardviz.compiler.messages import LaneName
+    from shardviz.compiler.messages import ProcessName
     from shardviz.compiler.targets import Target
 
 PACKAGES = ("jax", "jaxlib", "libtpu", "jax-cuda12-plugin", "jax-cuda13-plugin")
@@ -105,7 +105,7 @@ class Extra:
         return any(find_spec(module) is not None for module in self.modules)
 
 
-EXTRAS: dict[LaneName, Extra] = {
+EXTRAS: dict[ProcessName, Extra] = {
     "tpu": Extra(
         "tpu",
         "the TPU compiler, libtpu,",
@@ -123,7 +123,7 @@ EXTRAS: dict[LaneName, Extra] = {
         "Linux",
     ),
 }
-"""By the lane that needs it."""
+"""By the process that needs it."""
 
 
 def this_machine() -> tuple[str, str]:
@@ -135,7 +135,7 @@ def this_machine() -> tuple[str, str]:
 
 def check_installed(target: Target) -> None:
     """Raise `TargetError` when a target's compiler is not installed; it says what installs it."""
-    extra = EXTRAS.get(target.lane)
+    extra = EXTRAS.get(target.process)
     if extra is None or extra.installed:
         return
     if not extra.installable:

@@ -1,19 +1,30 @@
-"""The hardware behind a target: slices of TPUs, or nodes of GPUs, and what the compilers call it."""
+"""The hardware behind a target: slices of TPUs or nodes of GPUs, their names, and what compilers are told.
+
+Names are ``v5e:2x4``, ``2*v5e:4x4``, ``h100:2x8``; they are checked here, before a compiler sees them: that
+for TPUs would take an axis of 0, divide by it, and die.
+
+Read as well, as people say them: Google Cloud's accelerator types, ``v5p-128`` and ``v5litepod-8``, and
+counts of chips, ``8xh100``, ``8xv5p``, ``h100x8``, ``v5e8``. The number of a type counts the TensorCores of
+v2, v3, v4, v5p and tpu7x, two a chip, and the chips of v5e and v6e (Cloud TPU's documentation of each
+version; its `xpk` names slices so); the slice is the most compact of so many chips.
+"""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from shardviz.compiler.messages import Machine
-from shardviz.errors import plural
-from shardviz.hardware.chips import HOST, Gpu, TpuChip
+from shardviz.errors import plural, quote
+from shardviz.hardware.chips import GPUS, HOST, TPU_ALIASES, TPUS, Gpu, TpuChip
 
 if TYPE_CHECKING:
-    from shardviz.compiler.messages import LaneName
+    from shardviz.compiler.messages import ProcessName
+
 
 SUGGESTED = 2
 
@@ -26,7 +37,7 @@ class TpuSlices:
     chip: TpuChip
     torus: tuple[int, ...]
     slices: int = 1
-    lane: ClassVar[LaneName] = "tpu"
+    process: ClassVar[ProcessName] = "tpu"
 
     @property
     def name(self) -> str:
@@ -87,7 +98,7 @@ class GpuNodes:
     chip: Gpu
     nodes: int
     gpus: int
-    lane: ClassVar[LaneName] = "cuda"
+    process: ClassVar[ProcessName] = "cuda"
     made_of: ClassVar[str] = ""
 
     @property
@@ -162,3 +173,303 @@ def parts_by_slice(sizes: Sequence[int], slices: int) -> tuple[tuple[int, ...], 
     for size in sizes:
         across.append(math.gcd(size, slices // math.prod(across)))
     return tuple(size // part for size, part in zip(sizes, across, strict=True)), tuple(across)
+
+
+MAX_DEVICES = 2**15
+"""Devices of a target: more than any pod or cluster that is asked about, and described in half a second."""
+MAX_GPUS = 2**14
+_NAME = re.compile(r"(?:(?P<count>[^:*]*)\*)?(?P<chip>[^:*]*)(?P<colon>:)?(?P<sizes>.*)", re.DOTALL)
+MAX_DIGITS = 9
+"""Longer numbers are not computed with."""
+
+_NUMBER = re.compile(r"[0-9]++", re.ASCII)
+_CHIP = f"(?P<chip>{'|'.join(sorted((*TPUS, *TPU_ALIASES, *GPUS), key=len, reverse=True))})"
+_COUNTED = re.compile(
+    rf"(?P<before>[0-9]++) *[x×]? *(?:tpu|nvidia)?[ _-]?{_CHIP}s?"
+    rf"|(?:tpu|nvidia)?[ _-]?{_CHIP.replace('chip', 'kind')}(?P<by> *[-x×_ ] *|(?<=[a-z]))(?P<after>[0-9]++)",
+    re.ASCII,
+)
+"""A chip and how many, either first; between a name that ends in a digit and a number stands something."""
+_NAMED = re.compile(rf"(?<![a-wyz0-9]){_CHIP}(?![a-z])(?:[^0-9]?(?P<sizes>[0-9]{{1,3}}(?:x[0-9]{{1,3}})+))?")
+"""A chip anywhere in a name, and sizes behind it."""
+
+_LIKELY = re.compile(
+    r"(?:tpu[-_ ]?)?v?[0-9]{1,2}[a-z]{0,7}|tpu\w{0,6}|(?:gb|[abhlv])[0-9]{2,3}s?|gpus?|cuda|nvidia", re.ASCII
+)
+"""Names that look like a chip's."""
+_A_GPU = f"GPU and how many: h100:8 (also {', '.join(name for name in GPUS if name != 'h100')})"
+_A_TPU = f"generation and its chips: v5e:2x4 (also {', '.join(name for name in TPUS if name != 'v5e')})"
+_MAKERS = {
+    **dict.fromkeys(("gpu", "gpus", "cuda", "nvidia"), _A_GPU),
+    **dict.fromkeys(("tpu", "tpus"), _A_TPU),
+}
+"""What to name instead of words for all chips of a maker."""
+
+
+class Fault(Exception):
+    """What is wrong with a name: the offending piece stands from `start` to `stop` in it."""
+
+    def __init__(self, problem: str, start: int, stop: int, hint: str) -> None:
+        super().__init__(problem)
+        self.problem, self.start, self.stop, self.hint = problem, start, max(stop, start + 1), hint
+
+
+def parse_machines(name: str) -> Machines | None:
+    """Read a name in lower case; None for a word that names no chip. Raises `Fault`."""
+    match = _parsed(name)
+    chip = match["chip"].strip()
+    if TPU_ALIASES.get(chip, chip) in TPUS:
+        return _tpu(TPUS[TPU_ALIASES.get(chip, chip)], match)
+    if chip in GPUS:
+        return _gpu(GPUS[chip], match)
+    counted = None if match["colon"] else _COUNTED.fullmatch(chip)
+    if counted is not None:
+        return _counted(counted, match)
+    named = None if match["colon"] else _NAMED.search(name)
+    if named is None and (
+        match["colon"] or match["count"] is not None or (len(chip) <= 40 and _LIKELY.fullmatch(chip))
+    ):
+        if not chip:
+            raise Fault("a chip is missing", *match.span("chip"), _everything())
+        if maker := _MAKERS.get(chip):
+            raise Fault(f"{chip} is not a chip,", *match.span("chip"), f"name the {maker}")
+        raise Fault(f"unknown chip {quote(match['chip'], 30)}", *match.span("chip"), _chips_like(chip))
+    if named is not None:
+        known = TPU_ALIASES.get(named["chip"], named["chip"])
+        example = _example(TPUS[known]) if known in TPUS else f"{known}:8"
+        meant = f"{known}:{named['sizes']}" if named["sizes"] else example
+        raise Fault(f"unknown target {quote(name, 30)}", *match.span(), f"did you mean {meant}?")
+    return None
+
+
+def _counted(counted: re.Match[str], match: re.Match[str]) -> Machines:
+    """``v5p-128``, ``8xv5p``: slices by how many cores or chips each has; ``8xh100``: nodes."""
+    said = counted["chip"] or counted["kind"]
+    known = TPU_ALIASES.get(said, said)
+    group = "before" if counted["before"] else "after"
+    count = _number(counted[group], match.start("chip") + counted.start(group), _everything())
+    if known in GPUS:
+        return _gpus(GPUS[known], count, match)
+    chip = TPUS[known]
+    if group == "before":
+        return _slices(chip, count, 1, match)
+    if chip.cores == 1 or counted["by"].strip() == "-":
+        return _slices(chip, count, chip.cores, match)
+    whole = _slices(chip, count, 1, match)
+    hint = f"did you mean {whole.name} for {plural(count, 'chip')}, or {known}-{count}, which counts cores?"
+    raise Fault(f"{quote(match['chip'], 30)} may count chips or cores", *match.span("chip"), hint)
+
+
+def _tpu(chip: TpuChip, match: re.Match[str]) -> TpuSlices:
+    slices, span = 1, match.span("count")
+    example = _example(chip)
+    if match["count"] is not None:
+        slices = _number(match["count"], span[0], f"write 2*{example} for two slices")
+        if slices < 1:
+            raise Fault("no slices", *span, f"use 1 or more: {example} or 2*{example}")
+    hint = f"say how many chips along each axis: {example}"
+    if not match["colon"] and slices > 1 and (whole := tori(chip, slices)):
+        one = TpuSlices(chip, whole[0]).name
+        hint = f"write {one} for {slices} chips, {slices}*{example} for {slices} slices"
+    torus = _sizes(match, chip.name, hint)
+    start, stop = match.span("sizes")
+    if len(torus) != chip.rank:
+        raise Fault(
+            f"{chip.name} is a torus of {chip.rank} axes, not {len(torus)},", start, stop, _rank(chip, torus)
+        )
+    if (axis := chip.split_host(torus)) is not None:
+        # Both x and y may be odd.
+        lower, upper = (
+            times((*(size + step if size % 2 and size > 1 else size for size in torus[:2]), *torus[2:]))
+            for step in (-1, 1)
+        )
+        problem = f"{torus[axis]} chips along {'xyz'[axis]} do not fill whole hosts of 2x2 chips,"
+        hint = f"sizes along x and y are 1 or even: {chip.name}:{lower} or {chip.name}:{upper}"
+        raise Fault(problem, start, stop, hint)
+    found = TpuSlices(chip, torus, slices)
+    one = TpuSlices(chip, torus).name
+    if not chip.fits_a_pod(torus):
+        largest = f"{chip.longest_axis}x{chip.longest_axis}" if chip.rank == 2 else f"{chip.pod:,} chips"
+        joined = TpuSlices(chip, (4,) * chip.rank, 2).name
+        hint = (
+            f"pods of {chip.name} have up to {largest}; {joined} joins two slices by the data-center network"
+        )
+        raise Fault(f"{one} is larger than a pod", start, stop, hint)
+    if not chip.has_routes(torus):
+        others = [TpuSlices(chip, each).name for each in tori(chip, math.prod(torus))]
+        hint = f"use {' or '.join(others[:2] or [f'{chip.name}:4x4', f'{chip.name}:8x8'])}"
+        raise Fault(f"the TPU compiler has no routes for {one}", start, stop, hint)
+    if found.devices > MAX_DEVICES:
+        problem = f"{found.devices:,} devices are more than the {MAX_DEVICES:,} that can be asked about"
+        most = MAX_DEVICES // (found.devices // slices)
+        raise Fault(problem, *span, f"use up to {most:,} slices of {one}")
+    return found
+
+
+def _slices(chip: TpuChip, count: int, each: int, match: re.Match[str]) -> TpuSlices:
+    """The most compact slice of so many cores, `each` a chip, or chips where that is 1."""
+    noun = "core" if each == 2 else "chip"
+    found = [] if count % each else tori(chip, count // each)
+    if not found:
+        counts = "cores, 2 a chip" if each == 2 else "chips"
+        problem = f"no slice of {chip.name} has {plural(count, noun)}"
+        hint = f"the number counts {counts}; write the sizes of the slice: {_example(chip)}"
+        raise Fault(problem, *match.span("chip"), hint)
+    slices, one = match["count"] or "", TpuSlices(chip, found[0]).name
+    return _tpu(chip, _parsed(f"{slices}*{one}" if match["count"] is not None else one))
+
+
+def _example(chip: TpuChip) -> str:
+    return f"{chip.name}:{'2x2x1' if chip.rank == 3 else '2x4'}"
+
+
+def _gpus(gpu: Gpu, count: int, match: re.Match[str]) -> GpuNodes:
+    """``8xh100``: nodes by how many GPUs they have in all."""
+    span = match.span("chip")
+    if match["count"] is not None:
+        raise Fault("slices are for TPUs,", *match.span("count"), f"write {gpu.name}:2x{gpu.node}")
+    names = GpuNodes(gpu, 1, 1).of_size(count) if count else []
+    if not names:
+        hint = (
+            f"a node holds {gpu.node}: write {gpu.name}:{gpu.node} for one, {gpu.name}:2x{gpu.node} for two"
+        )
+        raise Fault(f"{count:,} {gpu.name.upper()} are not whole nodes", *span, hint)
+    return _gpu(gpu, _parsed(names[0]))
+
+
+def _parsed(name: str) -> re.Match[str]:
+    match = _NAME.fullmatch(name)
+    assert match is not None
+    return match
+
+
+def _rank(chip: TpuChip, torus: tuple[int, ...]) -> str:
+    """What someone meant who gave another number of axes."""
+    if len(torus) == 1 and (compact := tori(chip, torus[0])):
+        return f"write {TpuSlices(chip, compact[0]).name} for {plural(torus[0], 'chip')}"
+    meant = tuple(size for size in torus if size != 1) if len(torus) > chip.rank else torus
+    if len(meant) <= chip.rank:
+        return f"write {chip.name}:{times((*meant, *(1,) * (chip.rank - len(meant))))}"
+    return f"write {_example(chip)}, or another chip with {len(torus)} axes"
+
+
+def _gpu(gpu: Gpu, match: re.Match[str]) -> GpuNodes:
+    if match["count"] is not None:
+        if not match["colon"] and _NUMBER.fullmatch(match["count"].strip()):
+            return _gpus(gpu, _number(match["count"], match.start("count"), ""), _parsed(gpu.name))
+        hint = f"write {gpu.name}:2x{gpu.node} for two nodes of {gpu.node}"
+        raise Fault("slices are for TPUs,", *match.span("count"), hint)
+    example = f"{gpu.name}:{gpu.node} for one node, {gpu.name}:2x{gpu.node} for two"
+    sizes = _sizes(match, gpu.name, f"say how many GPUs: {example}")
+    start, stop = match.span("sizes")
+    if len(sizes) > 2:
+        problem = f"{gpu.name} takes nodes x GPUs, not {len(sizes)} sizes,"
+        raise Fault(problem, start, stop, f"write {example}")
+    nodes, gpus = sizes if len(sizes) == 2 else (1, *sizes)
+    if gpus > gpu.node:
+        whole, rest = divmod(nodes * gpus, gpu.node)
+        meant = f"{gpu.name}:{whole}x{gpu.node}" if not rest else example
+        raise Fault(f"a node holds {gpu.node} GPUs, not {gpus:,}", start, stop, f"write {meant}")
+    if nodes * gpus > MAX_GPUS:
+        problem = f"{nodes * gpus:,} GPUs are more than the {MAX_GPUS:,} that can be asked about"
+        raise Fault(problem, start, stop, f"use at most {gpu.name}:{MAX_GPUS // gpu.node}x{gpu.node}")
+    return GpuNodes(gpu, nodes, gpus)
+
+
+def _sizes(match: re.Match[str], chip: str, hint: str) -> tuple[int, ...]:
+    if not match["sizes"].strip():
+        raise Fault(f"{chip} has no size", *match.span("chip"), hint)
+    sizes, start = [], match.start("sizes")
+    for piece in re.split("[x×]", match["sizes"]):
+        size = _number(piece, start, hint)
+        if size < 1:
+            raise Fault(f"{chip} has no axis of {size}", start, start + len(piece), "sizes are 1 or more")
+        sizes.append(size)
+        start += len(piece) + 1
+    return tuple(sizes)
+
+
+def _number(text: str, start: int, hint: str) -> int:
+    number = text.strip()
+    if not _NUMBER.fullmatch(number):
+        problem = f"{quote(text, 30)} is not a number" if number else "a number is missing"
+        raise Fault(problem, start, start + len(text), hint)
+    if len(number.lstrip("0")) > MAX_DIGITS:
+        raise Fault(f"{quote(text, 30)} is too large", start, start + len(text), hint)
+    return int(number)
+
+
+def _chips_like(chip: str) -> str:
+    from difflib import get_close_matches
+
+    known = (*TPUS, *TPU_ALIASES, *GPUS)
+    close = get_close_matches(chip, known, n=1, cutoff=0.6) if len(chip) <= 40 else []
+    return f"did you mean {TPU_ALIASES.get(close[0], close[0])}? {_everything()}" if close else _everything()
+
+
+def _everything() -> str:
+    return f"the chips are {', '.join(TPUS)}, {', '.join(GPUS)}"
+
+
+@dataclass(frozen=True)
+class GpuFigures:
+    """One SXM module. `shared` and `l2` are bytes (a core's shared memory, the second-level cache), `memory`
+    is bytes and `bandwidth` bytes a second of HBM, `clock` GHz at boost.
+
+    Figures are NVIDIA's: the architecture whitepapers of Ampere, Hopper and Blackwell, the data sheets of the
+    SXM modules, and the table of compute capabilities in the CUDA programming guide.
+    """
+
+    capability: tuple[int, int]
+    cores: int
+    fpus: int
+    shared: int
+    l2: int
+    memory: int
+    bandwidth: int
+    clock: float
+
+
+KIB, MIB, GB = 2**10, 2**20, 10**9
+
+FIGURES = {
+    "a100": GpuFigures((8, 0), 108, 64, 164 * KIB, 40 * MIB, 80 * GB, 2_039 * GB, 1.41),
+    "h100": GpuFigures((9, 0), 132, 128, 228 * KIB, 50 * MIB, 80 * GB, 3_350 * GB, 1.98),
+    "h200": GpuFigures((9, 0), 132, 128, 228 * KIB, 50 * MIB, 141 * GB, 4_800 * GB, 1.98),
+    "b200": GpuFigures((10, 0), 148, 128, 228 * KIB, 126 * MIB, 180 * GB, 8_000 * GB, 1.965),
+}
+
+RESERVED = KIB
+"""Of a core's shared memory, what CUDA keeps for each block."""
+
+
+def target_config(gpu: str) -> str:
+    """A GPU of `shardviz.hardware.chips.GPUS`, by name, as XLA wants one described that is not here: a
+    `GpuTargetConfigProto` as text."""
+    figures = FIGURES[gpu]
+    major, minor = figures.capability
+    return f"""
+gpu_device_info {{
+  threads_per_block_limit: 1024
+  threads_per_warp: 32
+  shared_memory_per_block: {48 * KIB}
+  shared_memory_per_core: {figures.shared}
+  shared_memory_per_block_optin: {figures.shared - RESERVED}
+  threads_per_core_limit: 2048
+  core_count: {figures.cores}
+  fpus_per_core: {figures.fpus}
+  block_dim_limit_x: 2147483647
+  block_dim_limit_y: 65535
+  block_dim_limit_z: 65535
+  memory_bandwidth: {figures.bandwidth}
+  l2_cache_size: {figures.l2}
+  clock_rate_ghz: {figures.clock}
+  device_memory_size: {figures.memory}
+  cuda_compute_capability {{ major: {major} minor: {minor} }}
+  registers_per_core_limit: 65536
+  registers_per_block_limit: 65536
+}}
+platform_name: "CUDA"
+dnn_version_info {{ major: 9 minor: 1 }}
+device_description_str: "{GPUS[gpu].device_kind}"
+"""

@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import pickle
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
-LaneName = Literal["simulated", "real", "tpu", "cuda"]
+ProcessName = Literal["simulated", "real", "tpu", "cuda"]
 """Which child process answers: JAX can be set up for one of these in a process."""
 
 Versions = tuple[tuple[str, str], ...]
@@ -37,12 +37,22 @@ class Array:
 
 
 @dataclass(frozen=True)
-class Part:
+class EinsumPart:
     """One einsum; `subscripts` as `jnp.einsum` takes them. See `shardviz.planner.problem.Contraction`."""
 
     subscripts: str
     operands: tuple[Array, ...]
     result: Array
+
+
+@dataclass(frozen=True)
+class DeviceMesh:
+    """A mesh; `device_order` as in `shardviz.sharding.Mesh`. Under Explicit axes `is_explicit`, else Auto."""
+
+    axis_names: tuple[str, ...]
+    axis_sizes: tuple[int, ...]
+    device_order: tuple[int, ...] | None
+    is_explicit: bool = False
 
 
 @dataclass(frozen=True)
@@ -60,18 +70,15 @@ class Machine:
 
 @dataclass(frozen=True)
 class Question:
-    """To the child: compile this for `target`. `device_order` as in `shardviz.sharding.Mesh`.
+    """To the child: compile this for `target`.
 
     `machine` describes the hardware of a TPU or GPU target. With `dump_to`, a folder, XLA leaves there the
     module after every one of its passes.
     """
 
     target: str
-    axis_names: tuple[str, ...]
-    axis_sizes: tuple[int, ...]
-    device_order: tuple[int, ...] | None
-    explicit: bool
-    parts: tuple[Part, ...]
+    mesh: DeviceMesh
+    parts: tuple[EinsumPart, ...]
     machine: Machine | None = None
     dump_to: str = ""
 
@@ -84,14 +91,11 @@ class RunCollective:
     of HLO's `dtype`, in which a type under a byte takes one.
     """
 
-    explicit: ClassVar[bool] = False
     target: str
+    mesh: DeviceMesh
     op: str
     axes: tuple[str, ...]
     parameters: tuple[tuple[str, Any], ...]
-    axis_names: tuple[str, ...]
-    axis_sizes: tuple[int, ...]
-    device_order: tuple[int, ...] | None
     shape: tuple[int, ...]
     dtype: str
     shards: bytes
@@ -101,11 +105,7 @@ class RunCollective:
 class AskLayout:
     """To the child: which elements of an array every device of a mesh holds."""
 
-    explicit: ClassVar[bool] = False
-    target: str
-    axis_names: tuple[str, ...]
-    axis_sizes: tuple[int, ...]
-    device_order: tuple[int, ...] | None
+    mesh: DeviceMesh
     array: Array
 
 
@@ -115,14 +115,14 @@ class AskAbout:
 
 
 @dataclass(frozen=True)
-class Ready:
+class ChildReady:
     """From the child, once: JAX is loaded."""
 
     versions: Versions
 
 
 @dataclass(frozen=True)
-class Broken:
+class ChildBroken:
     """From the child, as its last word: JAX cannot be loaded, is too old, or finds no device."""
 
     reason: str
@@ -130,7 +130,7 @@ class Broken:
 
 
 @dataclass(frozen=True)
-class Progress:
+class StageReport:
     """From the child: what it is doing now, as "lowering"."""
 
     stage: str

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from shardviz.compiler.machines import GpuNodes
-from shardviz.compiler.target_result import TargetResult
+from shardviz.compiler.target_result import ExecutionResult, TargetResult
 from shardviz.hardware.placement import DeviceCoords, Placement
 from shardviz.hlo import read_hlo, read_shardy
 from shardviz.hlo.schedule.matmul_order import with_matmul_order
@@ -15,10 +15,11 @@ from shardviz.notation import write_spec
 from shardviz.sharding import PartitionSpec
 
 if TYPE_CHECKING:
-    from shardviz.compiler.messages import Output, Spec, Versions
+    from shardviz.compiler.messages import Output, RunOutput, Spec, Versions
     from shardviz.compiler.targets import Target
     from shardviz.hlo import Collective
     from shardviz.planner.problem import Problem
+    from shardviz.sharding import Mesh
 
 
 _NO_ROOM = re.compile(r"RESOURCE_EXHAUSTED|[Oo]ut of memory")
@@ -60,6 +61,29 @@ def read_output(output: Output, problem: Problem, target: Target, versions: Vers
         partitioned=partitioned,
         collective_matmuls=module.collective_matmuls,
         placement=placement,
+    )
+
+
+def read_run(output: RunOutput, mesh: Mesh, target: str, versions: Versions) -> ExecutionResult:
+    """What came of a collective."""
+    shards = None
+    if output.status == "ok":
+        import numpy as np
+
+        from shardviz.collectives.values import numpy_dtype
+
+        flat = np.frombuffer(output.shards, dtype=numpy_dtype(output.dtype))
+        shards = flat.reshape(mesh.size, *output.shape)
+    return ExecutionResult(
+        target,
+        output.status,
+        shards,
+        output.program,
+        output.note,
+        output.elapsed_s,
+        output.error,
+        output.hint,
+        versions,
     )
 
 

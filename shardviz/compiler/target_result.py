@@ -1,16 +1,18 @@
-"""A target's answer, and how much of its traffic leaves a TPU slice or a GPU's node."""
+"""A target's answer to a problem or a collective, and how much of its traffic leaves a slice or a node."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from shardviz.errors import ShardvizError, TargetError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from numpy.typing import NDArray
 
     from shardviz.hardware import Placement
     from shardviz.hlo import Collective, CollectiveMatmul
@@ -42,6 +44,26 @@ class TargetResult:
     versions: tuple[tuple[str, str], ...] = ()
     collective_matmuls: tuple[CollectiveMatmul, ...] = ()
     placement: Placement | None = None
+
+
+@dataclass(frozen=True)
+class ExecutionResult:
+    """What JAX made of shards. `status` is "ok", "error" or "unavailable" as in `TargetResult`.
+
+    `shards` is every device's result, by mesh position; None where there is none. `program` is the call
+    that ran, and `note` says what stood in for an operation that the platform lacks. `elapsed_s` are the
+    seconds from request to answer in the child.
+    """
+
+    target: str
+    status: str
+    shards: NDArray[Any] | None = None
+    program: str = ""
+    note: str = ""
+    elapsed_s: float = 0.0
+    error: str = ""
+    hint: str = ""
+    versions: tuple[tuple[str, str], ...] = ()
 
 
 def without_answer(target: str, error: ShardvizError) -> TargetResult:

@@ -1,4 +1,4 @@
-"""Who can be asked: the names after `--target`, and how large a mesh each can hold."""
+"""The targets: their names after `--target`, and how large a mesh each can hold."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from shardviz.errors import TargetError, place, plural, quote
 
 if TYPE_CHECKING:
     from shardviz.compiler.machines import Machines
-    from shardviz.compiler.messages import LaneName
+    from shardviz.compiler.messages import ProcessName
     from shardviz.planner.problem import Problem
     from shardviz.sharding import Mesh
 
@@ -22,7 +22,7 @@ MAX_PARTITIONS = 2**31 - 1
 
 @dataclass(frozen=True)
 class Target:
-    """One teller. `max_devices` is None where only the child can know how many there are.
+    """A partitioner or a compiler. `max_devices` is None where only the child can know how many there are.
 
     `machines` is the hardware of a TPU or GPU target, whose mesh takes all of its `max_devices`.
     """
@@ -30,7 +30,7 @@ class Target:
     name: str
     description: str
     max_devices: int | None = None
-    lane: LaneName = "simulated"
+    process: ProcessName = "simulated"
     machines: Machines | None = None
 
 
@@ -39,7 +39,7 @@ TARGETS = {
     for target in (
         Target("shardy", "Shardy, the partitioner inside jaxlib: any mesh, no devices", MAX_PARTITIONS),
         Target("cpu", f"XLA for up to {MAX_CPU_DEVICES:,} simulated CPU devices", MAX_CPU_DEVICES),
-        Target("real", "XLA for the devices that JAX finds here", lane="real"),
+        Target("real", "XLA for the devices that JAX finds here", process="real"),
     )
 }
 """The targets without a size, by name."""
@@ -101,7 +101,7 @@ def _target(piece: str, text: str, start: int) -> Target:
         hint = f"write {unsized}; its devices are as many as the mesh's"
         raise TargetError(f"{unsized} takes no size, {where}", hint)
     # Only now: most questions name no hardware.
-    from shardviz.compiler.machine_names import Fault, parse_machines
+    from shardviz.compiler.machines import Fault, parse_machines
 
     try:
         machines = parse_machines(name)
@@ -110,7 +110,7 @@ def _target(piece: str, text: str, start: int) -> Target:
         raise TargetError(f"{fault.problem} {where}", fault.hint) from None
     if machines is None:
         raise _unknown(piece, text, start)
-    return Target(machines.name, machines.description, machines.devices, machines.lane, machines)
+    return Target(machines.name, machines.description, machines.devices, machines.process, machines)
 
 
 def _another_size(target: Target, machines: Machines, mesh: Mesh) -> TargetError:

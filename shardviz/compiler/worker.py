@@ -9,23 +9,19 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from shardviz.compiler.child_process import environment_for
 from shardviz.compiler.installed import check_installed
-from shardviz.compiler.messages import About, AskAbout, LayoutOutput, Output, Reply, RunOutput
-from shardviz.compiler.pending import Cancelled, Pending, settled
-from shardviz.compiler.worker_process import WorkerProcess
+from shardviz.compiler.messages import AskAbout
+from shardviz.compiler.requests import Cancelled, CompilerRequest, settled
+from shardviz.compiler.worker_process import WorkerProcess, environment_for
 from shardviz.errors import TargetError
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from numpy.typing import NDArray
 
     from shardviz.collectives import Operation
-    from shardviz.compiler.execution import ExecutionResult
-    from shardviz.compiler.messages import LaneName
+    from shardviz.compiler.messages import About, LayoutOutput, Output, ProcessName, RunOutput
     from shardviz.compiler.pass_trace import DumpFolders, PassTrace
-    from shardviz.compiler.target_result import TargetResult
+    from shardviz.compiler.target_result import ExecutionResult, TargetResult
     from shardviz.compiler.targets import Target
     from shardviz.planner.problem import Problem
     from shardviz.sharding import Mesh, ShardedArray
@@ -45,7 +41,7 @@ class Worker:
 
     def __init__(self, time_limit: float = TIME_LIMIT_S) -> None:
         self._time_limit = time_limit
-        self._lanes: dict[LaneName, WorkerProcess] = {}
+        self._processes: dict[ProcessName, WorkerProcess] = {}
         self._lock = threading.Lock()
         self._closed = False
         self._answers: dict[tuple[object, ...], TargetResult] = {}
@@ -54,9 +50,7 @@ class Worker:
     def __enter__(self) -> Worker:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def start(self, *targets: Target) -> None:
@@ -65,75 +59,79 @@ class Worker:
         for target in targets:
             with suppress(TargetError):
                 check_installed(target)
-                self._lane(target.lane)
+                self._process(target.process).start()
         if not targets:
-            self._lane("simulated")
+            self._process("simulated").start()
 
     def submit(
-        self, problem: Problem, target: Target, on_progress: Callable[[str], None] | None = None
-    ) -> Pending[TargetResult]:
-        """Ask a target about a problem. `on_progress` is called with each stage, from another thread.
+        self,
+        problem: Problem,
+        target: Target,
+        on_progress: Callable[[str], None] | None = None,
+        due: float = 0.0,
+        rank: int = 0,
+    ) -> CompilerRequest[TargetResult]:
+        """Ask a target about a problem. `on_progress`, `due` and `rank` are those of `CompilerRequest`.
 
         Raises `TargetError` for what `check_mesh` and `check_axis_types` refuse.
         """
-        # Loaded only here: `start` comes first, and the child should load JAX at once.
         from shardviz.compiler.question import question_for
-        from shardviz.compiler.reading import read_output
 
         missing = _missing(problem, target)
         if missing is not None:
             return settled(missing)
-        lane = self._lane(target.lane)
+        process = self._process(target.process)
+        with self._lock:
+            known = self._answers.get((problem, target.name, process.versions))
+        if known is not None:
+            return settled(known)
 
-        def finish(output: Reply) -> TargetResult:
-            assert isinstance(output, Output)
-            answer = read_output(output, problem, target, lane.versions)
+        def read(output: Output) -> TargetResult:
+            from shardviz.compiler.reading import read_output
+
+            answer = read_output(output, problem, target, process.versions)
             self._remember(problem, answer)
             return answer
 
-        request = question_for(problem, target)
-        pending: Pending[TargetResult] = Pending(request, finish, lane.withdraw, on_progress)
-        with self._lock:
-            known = self._answers.get((problem, target.name, lane.versions))
-        if known is not None:
-            pending.settle(known)
-        else:
-            lane.submit(pending)
-        return pending
+        message = question_for(problem, target)
+        return process.submit(CompilerRequest(message, read, on_progress, due=due, rank=rank))
 
     def ask(self, problem: Problem, target: Target) -> TargetResult:
         """Ask and wait. Raises `TargetError`, or `CompilerError` when the compiler dies or takes too long."""
         return self.submit(problem, target).result()
 
     def trace(
-        self, problem: Problem, target: Target, on_progress: Callable[[str], None] | None = None
-    ) -> Pending[PassTrace]:
+        self,
+        problem: Problem,
+        target: Target,
+        on_progress: Callable[[str], None] | None = None,
+        due: float = 0.0,
+        rank: int = 0,
+    ) -> CompilerRequest[PassTrace]:
         """Ask a target about a problem, pass by pass; otherwise as `submit`. Such answers are not kept.
 
         Raises `CompilerError` as well, where there is no room for the compiler's dumps.
         """
         from shardviz.compiler.pass_trace import DumpFolders, PassTrace, read_traced
         from shardviz.compiler.question import question_for
-        from shardviz.compiler.reading import read_output
 
         missing = _missing(problem, target)
         if missing is not None:
             return settled(PassTrace(missing))
-        lane = self._lane(target.lane)
+        process = self._process(target.process)
         with self._lock:
             folders = self._folders = self._folders or DumpFolders()
         folder = folders.make()
 
-        def finish(output: Reply) -> PassTrace:
-            assert isinstance(output, Output)
-            return read_traced(read_output(output, problem, target, lane.versions), folder, problem)
+        def read(output: Output) -> PassTrace:
+            from shardviz.compiler.reading import read_output
 
-        question = replace(question_for(problem, target), dump_to=folder)
-        pending: Pending[PassTrace] = Pending(
-            question, finish, lane.withdraw, on_progress, on_end=lambda: folders.remove(folder)
+            return read_traced(read_output(output, problem, target, process.versions), folder, problem)
+
+        message = replace(question_for(problem, target), dump_to=folder)
+        return process.submit(
+            CompilerRequest(message, read, on_progress, lambda: folders.remove(folder), due, rank)
         )
-        lane.submit(pending)
-        return pending
 
     def run(
         self,
@@ -142,61 +140,51 @@ class Worker:
         shards: NDArray[Any],
         target: Target,
         on_progress: Callable[[str], None] | None = None,
-    ) -> Pending[ExecutionResult]:
-        """Have JAX run a collective. `shards` has the mesh's devices by position as its first dimension.
+        due: float = 0.0,
+        rank: int = 0,
+    ) -> CompilerRequest[ExecutionResult]:
+        """Have JAX run a collective; otherwise as `submit`. The first dimension of `shards` has the mesh's
+        devices by position.
 
         Raises `QuestionError` for what the operation refuses, and `TargetError` for a target that runs
         nothing or can never have as many devices.
         """
-        from shardviz.compiler.execution import ran, run_request
+        from shardviz.compiler.question import run_request
 
-        request = run_request(operation, mesh, shards, target)
-        lane = self._lane(target.lane)
+        message = run_request(operation, mesh, shards, target)
+        process = self._process(target.process)
 
-        def finish(output: Reply) -> ExecutionResult:
-            assert isinstance(output, RunOutput)
-            return ran(output, mesh, target.name, lane.versions)
+        def read(output: RunOutput) -> ExecutionResult:
+            from shardviz.compiler.reading import read_run
 
-        pending: Pending[ExecutionResult] = Pending(request, finish, lane.withdraw, on_progress)
-        lane.submit(pending)
-        return pending
+            return read_run(output, mesh, target.name, process.versions)
 
-    def layout(self, array: ShardedArray, mesh: Mesh) -> Pending[LayoutOutput]:
+        return process.submit(CompilerRequest(message, read, on_progress, due=due, rank=rank))
+
+    def layout(self, array: ShardedArray, mesh: Mesh) -> CompilerRequest[LayoutOutput]:
         """Ask JAX which elements of an array, of which the spec is decided, the devices of a mesh hold.
 
         Raises `TargetError` for a mesh of more devices than can be simulated.
         """
         from shardviz.compiler.question import layout_request
 
-        def finish(output: Reply) -> LayoutOutput:
-            assert isinstance(output, LayoutOutput)
-            return output
-
-        lane = self._lane("simulated")
-        pending: Pending[LayoutOutput] = Pending(layout_request(array, mesh), finish, lane.withdraw)
-        lane.submit(pending)
-        return pending
+        message = layout_request(array, mesh)
+        return self._process("simulated").submit(CompilerRequest(message, lambda output: output))
 
     def about(self) -> About:
         """Versions and devices as JAX itself reports them on this machine, from the `real` child."""
-
-        def finish(about: Reply) -> About:
-            assert isinstance(about, About)
-            return about
-
-        lane = self._lane("real")
-        pending: Pending[About] = Pending(AskAbout(), finish, lane.withdraw)
-        lane.submit(pending)
-        return pending.result()
+        request: CompilerRequest[About] = CompilerRequest(AskAbout(), lambda about: about)
+        return self._process("real").submit(request).result()
 
     def pids(self) -> tuple[int, ...]:
         """Process ids of the children that run now."""
-        return tuple(lane.pid for lane in self._lanes.values() if lane.pid is not None)
+        found = (process.pid for process in self._processes.values())
+        return tuple(pid for pid in found if pid is not None)
 
     def kill(self) -> None:
         """Kill the children and remove what they leave, for a signal handler: nothing is waited for."""
-        for lane in [*self._lanes.values()]:
-            lane.kill()
+        for process in [*self._processes.values()]:
+            process.kill()
         if self._folders is not None:
             self._folders.remove_all()
 
@@ -204,19 +192,20 @@ class Worker:
         """Kill the children and wait for them; requests without an answer end as `Cancelled`."""
         with self._lock:
             self._closed = True
-            lanes, self._lanes = self._lanes, {}
-        for lane in lanes.values():
-            lane.close()
+            processes, self._processes = self._processes, {}
+        for process in processes.values():
+            process.close()
         if self._folders is not None:
             self._folders.remove_all()
 
-    def _lane(self, name: LaneName) -> WorkerProcess:
+    def _process(self, name: ProcessName) -> WorkerProcess:
         with self._lock:
             if self._closed:
                 raise Cancelled("the worker was closed")
-            if name not in self._lanes:
-                self._lanes[name] = WorkerProcess(name, environment_for(name, os.environ), self._time_limit)
-            return self._lanes[name]
+            if name not in self._processes:
+                environment = environment_for(name, os.environ)
+                self._processes[name] = WorkerProcess(name, environment, self._time_limit)
+            return self._processes[name]
 
     def _remember(self, problem: Problem, answer: TargetResult) -> None:
         with self._lock:

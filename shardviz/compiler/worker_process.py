@@ -1,35 +1,42 @@
-"""One child process and the requests that wait for it, in the order in which they came."""
+"""A child process, the thread that takes the requests to it, and the reasons why it ended."""
 
 from __future__ import annotations
 
+import os
 import re
+import signal
+import subprocess
+import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from importlib import import_module
-from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from shardviz.compiler.child_process import ChildProcess, stderr_tail
 from shardviz.compiler.messages import (
     About,
-    Broken,
+    Channel,
+    ChildBroken,
+    ChildReady,
     LayoutOutput,
     Output,
-    Progress,
     Question,
-    Ready,
     Reply,
     Request,
     RunCollective,
     RunOutput,
+    StageReport,
     Versions,
 )
-from shardviz.compiler.pending import Cancelled, Pending
+from shardviz.compiler.requests import Cancelled, CompilerRequest, RequestScheduler, start_timer
 from shardviz.errors import CompilerError, ShardvizError
 
 if TYPE_CHECKING:
-    from shardviz.compiler.messages import LaneName
+    from shardviz.compiler.messages import ProcessName
+
+
+T = TypeVar("T")
 
 CANCEL_GRACE_S = 1.0
 """A cancelled request may still finish within this time: loading JAX again would take as long."""
@@ -44,25 +51,25 @@ _TPU_FLAGS = "LIBTPU_INIT_ARGS"
 
 
 class WorkerProcess:
-    """A child with one environment, a queue of requests, and the thread that serves it.
+    """A child with one environment, the requests to it, and the thread that serves it.
 
-    The thread starts the child, and must be the one to do so: Linux ends the child when the thread that
-    started it ends (child/main.py asks for that).
+    The child starts with `start` or the first request. The thread starts it, and must be the one to do so:
+    Linux ends the child when the thread that started it ends (child/main.py asks for that).
     """
 
-    def __init__(self, name: LaneName, environment: Mapping[str, str], time_limit: float) -> None:
+    def __init__(self, name: ProcessName, environment: Mapping[str, str], time_limit: float) -> None:
         self._name = name
         self._environment = environment
         self._time_limit = time_limit
-        self._queue: SimpleQueue[Pending[Any] | None] = SimpleQueue()
+        self._scheduler = RequestScheduler(self._stop_soon)
         self._lock = threading.Lock()
         self._process: ChildProcess | None = None
-        self._current: Pending[Any] | None = None
+        self._asked: CompilerRequest[Any] | None = None
         self._stopped_because = ""
         self._closed = False
         self._loaded = False
         self.versions: Versions = ()
-        self._thread = threading.Thread(target=self._serve, name="shardviz-lane", daemon=True)
+        self._thread = threading.Thread(target=self._serve, name="shardviz-compiler", daemon=True)
         self._thread.start()
 
     @property
@@ -71,8 +78,14 @@ class WorkerProcess:
         process = self._process
         return process.pid if process is not None else None
 
-    def submit(self, pending: Pending[Any]) -> None:
-        self._queue.put(pending)
+    def start(self) -> None:
+        """Start the child soon, so that it loads JAX while something else happens."""
+        self._scheduler.add(CompilerRequest(None, lambda _: None))
+
+    def submit(self, request: CompilerRequest[T]) -> CompilerRequest[T]:
+        """Send a request when it is due and those before it are over."""
+        self._scheduler.add(request)
+        return request
 
     def kill(self) -> None:
         """Kill the child, if there is one, without a lock."""
@@ -82,96 +95,92 @@ class WorkerProcess:
 
     def close(self) -> None:
         """Kill the child; every request that has no answer yet ends as `Cancelled`."""
+        self._scheduler.close()
         with self._lock:
             self._closed = True
-            if self._current is not None:
-                self._current.fail(Cancelled("the worker was closed"))
             process = self._process
             if process is not None:
                 process.kill()
-        self._queue.put(None)
         if process is not None:
             process.wait(CLOSE_GRACE_S)
         self._thread.join(THREAD_GRACE_S)
 
-    def withdraw(self, pending: Pending[Any]) -> None:
-        """Stop the work on a cancelled request, if it has begun and does not end by itself soon.
+    def _stop_soon(self, request: CompilerRequest[Any]) -> None:
+        """Stop the work on a cancelled request, if it does not end by itself soon.
 
         A child that still loads JAX has not begun: it goes on, and `_converse` drops the request.
         """
 
         def stop() -> None:
             if self._loaded:
-                self._stop(pending, "was cancelled")
+                self._stop(request, "was cancelled")
 
-        _timer(CANCEL_GRACE_S, stop)
+        start_timer(CANCEL_GRACE_S, stop)
 
     def _serve(self) -> None:
-        with suppress(Exception):  # the first request meets the same error and reports it
-            self._start()
-            import_module("shardviz.compiler.reading")  # while the child loads JAX
-        while (pending := self._queue.get()) is not None:
-            if not pending.done():
-                self._answer(pending)
+        while (request := self._scheduler.next()) is not None:
+            if request.message is not None:
+                self._answer(request)
+                continue
+            with suppress(Exception):  # the first request meets the same error and reports it
+                self._start()
         self._reap()
 
     def _start(self) -> ChildProcess:
         with self._lock:
             if self._closed:
                 raise Cancelled("the worker was closed")
-            if self._process is None:
-                try:
-                    self._process = ChildProcess(self._name, self._environment)
-                except OSError as error:
-                    raise CompilerError(f"the compiler's process cannot be started: {error}") from error
-            return self._process
+            if self._process is not None:
+                return self._process
+            try:
+                process = self._process = ChildProcess(self._name, self._environment)
+            except OSError as error:
+                raise CompilerError(f"the compiler's process cannot be started: {error}") from error
+        import_module("shardviz.compiler.reading")  # while the child loads JAX
+        return process
 
-    def _answer(self, pending: Pending[Any]) -> None:
-        limit = _timer(self._time_limit, self._stop, pending, f"took longer than {self._time_limit:g} s")
+    def _answer(self, request: CompilerRequest[Any]) -> None:
         try:
-            pending.reply(self._ask(pending))
+            request.reply(self._ask(request))
         except ShardvizError as error:
-            pending.fail(error)
+            request.fail(error)
         except (EOFError, BrokenPipeError):
-            pending.fail(self._death(pending))
+            request.fail(self._death(request))
         except Exception as error:
             # Whatever it is, the one who waits must hear of it, and the next request needs a sane child.
             self._reap()
-            pending.fail(CompilerError(f"{pending.subject} gave no answer: {error!r}"))
+            request.fail(CompilerError(f"{request.subject} gave no answer: {error!r}"))
+
+    def _ask(self, request: CompilerRequest[Any]) -> Reply:
+        """Send the message, and wait for the reply. A child that died before that is not to blame on it."""
+        limit = start_timer(self._time_limit, self._stop, request, f"took longer than {self._time_limit:g} s")
+        was_idle = self._loaded
+        with self._lock:
+            self._asked, self._stopped_because = request, ""
+        try:
+            return self._converse(self._start(), request)
+        except (EOFError, BrokenPipeError):
+            if not was_idle or request.stage or self._stopped_because:
+                raise
+            self._reap()
+            return self._converse(self._start(), request)
         finally:
             limit.cancel()
             with self._lock:
-                self._current = None
+                self._asked = None
 
-    def _ask(self, pending: Pending[Any]) -> Reply:
-        was_idle = self._loaded
-        try:
-            return self._converse(self._begin(pending), pending)
-        except (EOFError, BrokenPipeError):
-            if not was_idle or pending.stage or self._stopped_because:
-                raise
-        # It died before it began, so this request is not to blame.
-        self._reap()
-        return self._converse(self._begin(pending), pending)
-
-    def _begin(self, pending: Pending[Any]) -> ChildProcess:
-        process = self._start()
-        with self._lock:
-            self._current, self._stopped_because = pending, ""
-        return process
-
-    def _converse(self, process: ChildProcess, pending: Pending[Any]) -> Reply:
+    def _converse(self, process: ChildProcess, request: CompilerRequest[Any]) -> Reply:
         if not self._loaded:
-            pending.progress("importing jax")
+            request.progress("importing jax")
             self._load(process)
-        if pending.done():
-            raise Cancelled(f"the request to {pending.subject} was cancelled")
+        if request.done():
+            raise Cancelled(f"the request to {request.subject} was cancelled")
         with suppress(BrokenPipeError):  # what it said before it ended is still to be read
-            process.send(pending.request)
+            process.send(request.message)
         while True:
             match self._received(process):
-                case Progress(stage):
-                    pending.progress(stage)
+                case StageReport(stage):
+                    request.progress(stage)
                 case Output() | RunOutput() | LayoutOutput() | About() as reply:
                     return reply
                 case other:
@@ -180,7 +189,7 @@ class WorkerProcess:
     def _load(self, process: ChildProcess) -> None:
         """Wait until the child has loaded JAX."""
         match self._received(process):
-            case Ready(versions):
+            case ChildReady(versions):
                 self._loaded, self.versions = True, versions
             case other:
                 raise AssertionError(f"the child sent {other!r}")
@@ -188,19 +197,19 @@ class WorkerProcess:
     def _received(self, process: ChildProcess) -> object:
         """What the child says next. Raises `CompilerError` where that is that it cannot go on."""
         message = process.receive()
-        if isinstance(message, Broken):
+        if isinstance(message, ChildBroken):
             self._reap()
             raise CompilerError(f"jax cannot be used here: {message.reason}", message.hint)
         return message
 
-    def _death(self, pending: Pending[Any]) -> CompilerError:
+    def _death(self, request: CompilerRequest[Any]) -> CompilerError:
         """The error for a request whose child has died under it."""
         how, log = self._reap()
-        doing = f" while {pending.stage}" if pending.stage else ""
+        doing = f" while {request.stage}" if request.stage else ""
         if self._stopped_because:
             return CompilerError(
-                f"{pending.subject} {self._stopped_because}{doing} and was stopped",
-                _hint_for_slow(pending.request),
+                f"{request.subject} {self._stopped_because}{doing} and was stopped",
+                _hint_for_slow(request.message),
                 log,
             )
         flags = "XLA_FLAGS" if "XLA_FLAGS" in log else ""
@@ -210,14 +219,14 @@ class WorkerProcess:
             hint = f"XLA did not accept the environment variable {flags}: correct it or unset it"
         elif how.endswith("SIGKILL"):
             hint = "ask again to start it anew; if nobody killed it, the system ran out of memory"
-        elif isinstance(pending.request, RunCollective):
+        elif isinstance(request.message, RunCollective):
             hint = "ask again to start it anew, or leave out the comparison with --on none"
         else:
             hint = "ask again to start it anew, or ask --target shardy"
         # Who kills from outside lets nothing be said about it.
         words = "" if how.endswith("SIGKILL") else stderr_tail(log)
         said = f": {words}" if words else ""
-        return CompilerError(f"{pending.subject} {how}{doing}{said}", hint, log)
+        return CompilerError(f"{request.subject} {how}{doing}{said}", hint, log)
 
     def _reap(self) -> tuple[str, str]:
         with self._lock:
@@ -225,24 +234,197 @@ class WorkerProcess:
             self._loaded, self.versions = False, ()
         return process.reap() if process is not None else ("was closed", "")
 
-    def _stop(self, pending: Pending[Any], reason: str) -> None:
+    def _stop(self, request: CompilerRequest[Any], reason: str) -> None:
         with self._lock:
-            if self._current is pending and self._process is not None:
+            if self._asked is request and self._process is not None:
                 self._stopped_because = reason
                 self._process.kill()
 
 
-def _hint_for_slow(request: Request) -> str:
+def _hint_for_slow(message: Request | None) -> str:
     longer = "give it longer with a larger --timeout"
-    if isinstance(request, Question) and request.target != "shardy":
+    if isinstance(message, Question) and message.target != "shardy":
         return f"{longer}, or ask --target shardy, which compiles nothing"
-    if isinstance(request, RunCollective):
+    if isinstance(message, RunCollective):
         return f"{longer}, or leave out the comparison with --on none"
     return longer
 
 
-def _timer(seconds: float, function: Callable[..., None], *args: object) -> threading.Timer:
-    timer = threading.Timer(min(threading.TIMEOUT_MAX, seconds), function, args)
-    timer.daemon = True
-    timer.start()
-    return timer
+LOG_BYTES = 32_768
+"""How much of the end of what the child prints is kept."""
+
+_DUMP_NOISE = b"Refusing to write"
+"""XLA says so of the binary parts of a dump to stdout (child/xla.py asks for such dumps)."""
+
+PROGRAM = (
+    "import sys; sys.path.append(sys.argv[3]); "
+    "from shardviz.compiler.child.main import main; main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[4])"
+)
+
+
+class ChildProcess:
+    """A running child. It leads its own session, so an interrupt in the terminal does not reach it."""
+
+    def __init__(self, name: ProcessName, environment: Mapping[str, str]) -> None:
+        to_child_read, to_child_write = os.pipe()
+        to_parent_read, to_parent_write = os.pipe()
+        root = str(Path(__file__).parents[2])
+        try:
+            # -P keeps the current directory off the path: a user's own random.py must not be imported.
+            self._popen = subprocess.Popen(
+                [
+                    sys.executable,
+                    "-P",
+                    "-c",
+                    PROGRAM,
+                    str(to_child_read),
+                    str(to_parent_write),
+                    root,
+                    name,
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                pass_fds=(to_child_read, to_parent_write),
+                start_new_session=True,
+                env=environment,
+            )
+        finally:
+            os.close(to_child_read)
+            os.close(to_parent_write)
+        self._channel = Channel(to_parent_read, to_child_write)
+        self._log = bytearray()
+        self._drain = threading.Thread(target=self._keep_log, name="shardviz-child-log", daemon=True)
+        self._drain.start()
+
+    @property
+    def pid(self) -> int:
+        return self._popen.pid
+
+    def alive(self) -> bool:
+        return self._popen.poll() is None
+
+    def send(self, message: object) -> None:
+        """`BrokenPipeError` when the child is gone."""
+        self._channel.send(message)
+
+    def receive(self) -> object:
+        """`EOFError` when the child is gone."""
+        return self._channel.receive()
+
+    def kill(self) -> None:
+        """Kill the child and whatever it started. Safe from any thread, and when it is already dead."""
+        if self.alive():
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
+
+    def wait(self, seconds: float) -> None:
+        """Wait until it is gone, at most so long."""
+        with suppress(subprocess.TimeoutExpired):
+            self._popen.wait(seconds)
+
+    def reap(self) -> tuple[str, str]:
+        """Kill it if need be and wait: how it ended ("was killed by SIGKILL"), and what it printed last."""
+        self.kill()
+        code = self._popen.wait()
+        self._drain.join(timeout=1.0)
+        self._channel.close()
+        if code < 0:
+            try:
+                name = signal.Signals(-code).name
+            except ValueError:
+                name = f"signal {-code}"
+            return f"was killed by {name}", self.log
+        return f"ended with status {code}", self.log
+
+    @property
+    def log(self) -> str:
+        """The end of what the child printed."""
+        lines = bytes(self._log).splitlines(keepends=True)
+        return b"".join(line for line in lines if _DUMP_NOISE not in line).decode(errors="replace")
+
+    def _keep_log(self) -> None:
+        assert self._popen.stdout is not None
+        with self._popen.stdout as pipe:
+            while piece := os.read(pipe.fileno(), 65_536):
+                self._log += piece
+                del self._log[:-LOG_BYTES]
+
+
+_OF_TPUS = {
+    # Without it the TPU compiler asks the network which machine it runs on, and waits for an answer.
+    "TPU_SKIP_MDS_QUERY": "1",
+    # Only who drives a TPU must be alone; several may compile, beside a job of the user's too.
+    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
+}
+_KEPT_OF_TPUS = ("TPU_LIBRARY_PATH",)
+"""Where JAX looks for libtpu; the rest of what begins with TPU_ describes the machine at hand."""
+
+
+def environment_for(process: ProcessName, inherited: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a child, from the user's."""
+    if process == "real":
+        return dict(inherited)
+    environment = simulated_environment(inherited)
+    if process == "tpu":
+        for name in list(environment):
+            if name.startswith("TPU_") and name not in _KEPT_OF_TPUS:
+                del environment[name]
+        environment |= _OF_TPUS
+    return environment
+
+
+def simulated_environment(inherited: Mapping[str, str]) -> dict[str, str]:
+    """For compilers alone: simulated CPU devices, and no setting of JAX that could change an answer.
+
+    The user's XLA_FLAGS stay, without the device count, which follows the mesh that is asked about.
+    """
+    environment = {name: value for name, value in inherited.items() if not name.startswith("JAX_")}
+    environment["JAX_PLATFORMS"] = "cpu"
+    flags = [
+        flag
+        for flag in environment.get("XLA_FLAGS", "").split()
+        if not flag.startswith("--xla_force_host_platform_device_count")
+    ]
+    environment["XLA_FLAGS"] = " ".join(flags)
+    return environment
+
+
+MAX_WORDS = 200
+
+_PREFIX = r"(?:\w\d{4} [\d:.]{8,20} ++\d++ )?(?:[\w/.-]{1,80}:\d++\] )?(?:RAW: )?"
+"""What C++ puts before a line that it logs: time, thread, source."""
+_TELLING = (
+    re.compile(r"^F\d{4} [^\]\n]{1,200}\] *+([^\n]++)", re.MULTILINE),
+    re.compile(r"((?:Check failed|RET_CHECK failure|Unknown flag|Assertion)[^\n]++)"),
+    re.compile(r"^ *what\(\): *+([^\n]++)", re.MULTILINE),
+    re.compile(r"^((?:[A-Za-z_]\w{0,40}\.){0,4}[A-Z]\w{0,40}(?:Error|Exception): [^\n]++)", re.MULTILINE),
+)
+"""Lines that give the reason, the best first."""
+_FUNCTION = re.compile(r"^PC: @ +\S++ +\S++ +(?!\(unknown\))([\w:~<>{}()]{3,120})$", re.MULTILINE)
+"""Where the processor stood, from a stack trace."""
+_NOISE = re.compile(
+    rf"^{_PREFIX}(?:$|WARNING: |Failed to find host bounds|INVALID_ARGUMENT: Error: unexpected worker|"
+    r"=== Source Location|learning/|https://symbolize|\*\*\* |@ |PC: @|Remote crash data|Skipping coredump|"
+    r"Coroner |Sending fingerprint|Cannot send fingerprint|Dumping core|Raising signal|Fatal Python error|"
+    r"Current thread|Thread 0x|Extension modules|File \"|Refusing to write|Could not create directory)"
+)
+"""What libtpu prints on any machine without a TPU, and around a stack trace."""
+
+
+def stderr_tail(log: str) -> str:
+    """What explains a death, on one line; "" when nothing does."""
+    for pattern in _TELLING:
+        if found := pattern.findall(log):
+            return _short(found[-1])
+    if found := _FUNCTION.findall(log):
+        return f"in {_short(found[-1])}"
+    for line in reversed(log.splitlines()):
+        if not _NOISE.match(line.strip()):
+            return _short(re.sub(f"^{_PREFIX}", "", line))
+    return ""
+
+
+def _short(words: str) -> str:
+    words = "".join(c if c.isprintable() else "�" for c in " ".join(words.split()))
+    return words if len(words) <= MAX_WORDS else f"{words[: MAX_WORDS - 1]}…"

@@ -1,4 +1,4 @@
-"""The chips that can be asked about: TPU generations and NVIDIA GPUs, and how many of them hang together."""
+"""The chips that targets can have: TPU generations and NVIDIA GPUs, and how many of them are linked."""
 
 from __future__ import annotations
 

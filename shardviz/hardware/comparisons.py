@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from shardviz.collectives.algorithms import ALGORITHMS, Unsuited
+from shardviz.collectives.algorithms import candidates
 from shardviz.collectives.pattern import Pattern
 from shardviz.collectives.schedule import Schedule
 from shardviz.collectives.values import Ints, Reals
@@ -41,7 +41,7 @@ MAX_WORK = 50_000_000
 QUEUE_WORK = 2**24
 """Hops, or what takes as long, that are followed through the queues for all payloads of a schedule."""
 MIN_TRIED = 8
-"""Payloads for which that must be possible."""
+"""Payloads for which the queues of a schedule must be followed within that."""
 RIVAL = 1.25
 """Times this much above the fastest, between payloads that were tried, are not looked at more closely."""
 TOLERANCE = 1e-3
@@ -123,18 +123,6 @@ def fastest(rows: Sequence[AlgorithmRow]) -> tuple[str, ...]:
     if any(row.seconds < least * (1 - TIED) for row in able):
         return ()
     return tuple(row.algorithm for row in able if row.exact and row.seconds <= least * (1 + TIED))
-
-
-def candidates(pattern: Pattern) -> dict[str, Schedule | str]:
-    """The schedule of every algorithm that knows the pattern's kind, or why it cannot carry it out."""
-    found: dict[str, Schedule | str] = {}
-    for name, algorithm in ALGORITHMS.items():
-        if pattern.kind in algorithm.kinds:
-            try:
-                found[name] = algorithm.schedule(pattern)
-            except Unsuited as reason:
-                found[name] = str(reason)
-    return found
 
 
 def chunks_of_member(schedule: Schedule) -> int:

@@ -1,4 +1,4 @@
-"""The links that join a group: what one can do, read from text such as ``45GB/s``, and how they are laid."""
+"""The links that join a group: latency and bandwidth, read from text such as ``45GB/s``, and topology."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from shardviz.hardware.chips import TPUS, Gpu, TpuChip
 from shardviz.hardware.topology import Topology, topology_for
 
 ASSUMED = "v5e"
-"""The chip whose links are taken where nobody has named one."""
+"""The chip whose links are assumed where none is named."""
 MAX_LATENCY = 1e6
 """Seconds; with the bounds below, all times of a schedule stay far within a float."""
 MIN_BANDWIDTH, MAX_BANDWIDTH = 1.0, 1e18
@@ -84,7 +84,7 @@ def parse_bandwidth(text: str) -> float:
 
 @contextmanager
 def _as_written(what: str, text: str) -> Iterator[None]:
-    """Refuse a quantity that no link has, as it was written."""
+    """Word the error of a quantity that no link has with the text of the quantity."""
     try:
         yield
     except QuestionError as error:

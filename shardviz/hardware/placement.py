@@ -1,4 +1,4 @@
-"""The chip of each device of a mesh, and what lies between neighbours along a mesh axis."""
+"""The chip of each device of a mesh, and the links between neighbours along a mesh axis."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Placement:
         return found if self.torus and len(set(found)) > 1 else None
 
     def on(self, mesh: Mesh) -> Mesh:
-        """The mesh with its devices in the order in which they stand here."""
+        """The mesh with its devices in the order of this placement."""
         return replace(mesh, device_order=self.ids)
 
 

@@ -191,7 +191,7 @@ class Clock:
 def store_and_forward(
     torus: Torus, segments: tuple[RouteSegment, ...], sizes: Reals, link_spec: LinkSpec
 ) -> tuple[Reals, Bools]:
-    """When each message of one round is at its destination, in seconds, and whether it had to wait.
+    """The arrival of each message of one round, in seconds, and whether it had to wait.
 
     All are ready at time 0. `sizes` are bytes, one number a message, above 0; every message makes at least
     one hop. The link_spec's bandwidth is finite.
@@ -307,7 +307,7 @@ class _Progress:
         )
 
     def advance(self, sent: Ints) -> Ints:
-        """Take messages that a link has sent to their next one; gives those that are not there yet."""
+        """Move messages that a link has sent to their next link; return those that have not arrived yet."""
         link = self.link[sent]
         straight = link != self.last[sent]
         onward: Ints = sent[straight]

@@ -166,7 +166,7 @@ def link_loads(topology: Topology, src: Ints, dst: Ints, weights: Ints) -> Ints:
 
 
 def segment_loads(topology: Torus, segments: Iterable[RouteSegment], weights: Ints) -> Ints:
-    """The same on a torus, for segments that are known."""
+    """The link loads on a torus, for the segments of the routes."""
     loads = np.zeros(topology.links, dtype=np.int64)
     for part in segments:
         for up in (True, False):

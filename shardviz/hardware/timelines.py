@@ -1,4 +1,4 @@
-"""A schedule on links: what every round loads and how long it takes, and what all of them come to."""
+"""A schedule on links: the load and time of every round, and the sums over all of them."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from shardviz.hardware.topology import Topology, Torus
 MAX_WORK = 200_000_000
 """Numbers of sends and links that are looked at to add up all rounds of a schedule: about two seconds."""
 ROUND_WORK = 2_000
-"""Numbers that can be looked at in the time that a round takes however little it sends."""
+"""Numbers that can be looked at in the time that any round takes, even one that sends little."""
 QUEUE_WORK = 80_000_000
 """Hops, or what takes as long, that are followed through the queues of all rounds of a schedule."""
 MAX_UNEQUAL = 2**22
-"""Nor more of alike rounds, just because their chunks are not equal."""
+"""Sends that are added up of alike rounds whose chunks are not equal."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class Timeline:
 
     @property
     def exact(self) -> bool:
-        """The queues of every round were followed."""
+        """Every round's queues were followed."""
         return self._totals[0].exact
 
     @cached_property

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from shardviz.errors import NotationError, QuestionError, plural, quote
 
 MAX_DEVICES = 2**20
-"""Beyond this, arrays with a number for every link would swallow memory."""
+"""With more devices, arrays with a number for every link would take too much memory."""
 MAX_LINKS = 2**23
-"""Beyond this, so would they on tori of many axes."""
+"""The same limit on links, for tori of many axes."""
 MAX_RANK = 16
 NAMES = ("ring", "line", "torus", "switch")
 HINT = "use ring, line, torus, switch, or the sizes of a torus, as in 4x4"

@@ -9,5 +9,5 @@ goal          the sandbox against the goal: the first thing that differs
 attempt       a learner's attempt at a lesson, at one of its stages
 progress      the lessons that are solved, kept between sessions
 checking      the errors of a lesson, key by key
-jax_questions, jax_answers  the parts of a lesson that JAX can verify
+jax_questions  the parts of a lesson that JAX can verify
 """

@@ -1,14 +1,14 @@
-"""What of a lesson JAX can say too, and whether it says the same. Nobody is asked here: answers are given."""
+"""The questions of a lesson that JAX can answer too, and where the answers that it gave disagree."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING, Protocol
 
 from shardviz import compare
 from shardviz.errors import QuestionError, quote
-from shardviz.lessons.jax_answers import MEASURES, OF_ONE_ARRAY, Held, said, sent
 from shardviz.lessons.measures import compute
 from shardviz.lessons.measures.subject import array_named, collective_of, scene_of
 from shardviz.sharding import Layout
@@ -16,12 +16,35 @@ from shardviz.sharding import Layout
 if TYPE_CHECKING:
     from shardviz.drafts.form import ProblemForm
     from shardviz.drafts.resolve import ResolvedProblem
+    from shardviz.hlo import Collective
     from shardviz.lessons.lesson import Lesson
     from shardviz.lessons.measures.answers import ComputedAnswer
     from shardviz.planner import Plan
     from shardviz.sharding import Mesh, ShardedArray
     from shardviz.stepping.question import CollectiveQuestion
     from shardviz.stepping.verdict import Verdict
+
+
+Bounds = tuple[tuple[int, int], ...]
+"""(start, stop) of each dimension."""
+
+
+class HeldArray(Protocol):
+    """The parts of an array that the devices hold, as JAX says: `shardviz.compiler`'s `LayoutOutput`.
+
+    `bits` are those of one element; `devices` has for each mesh position the device's id and its slices.
+    `error` says why JAX refuses the array; empty where it does not.
+    """
+
+    @property
+    def shard_shape(self) -> tuple[int, ...]: ...
+    @property
+    def bits(self) -> int: ...
+    @property
+    def devices(self) -> Sequence[tuple[int, Bounds]]: ...
+    @property
+    def error(self) -> str: ...
+
 
 OF_PLANS = ("collectives", "count", "line", "sent")
 """Measures of what a plan sends."""
@@ -49,12 +72,12 @@ class ArraysQuestion:
     ask: str = ""
     answer: ComputedAnswer | None = None
 
-    def disagreement(self, held: Sequence[Held]) -> str:
-        """What JAX says otherwise; empty where it agrees."""
+    def disagreement(self, held: Sequence[HeldArray]) -> str:
+        """Where JAX says otherwise; empty where it agrees."""
         if refusals := [each.error for each in held if each.error]:
             return f"JAX refuses it: {refusals[0]}"
         if self.answer is not None:
-            theirs = said(self.ask, self.mesh, held)
+            theirs = layouts_say(self.ask, self.mesh, held)
             assert theirs is not None
             return "" if _is_same(self.answer, theirs) else _otherwise(self.answer, theirs)
         for array, each in zip(self.arrays, held, strict=True):
@@ -76,7 +99,7 @@ class RunQuestion:
     answer: ComputedAnswer | None = None
 
     def disagreement(self, verdict: Verdict) -> str:
-        """What JAX's numbers say otherwise; empty where they are ours."""
+        """Where JAX's numbers are others; empty where they are ours."""
         mesh, found = self.question.layout.mesh, verdict.verification
         if not verdict.agrees:
             where = "" if found.device is None else f"; device {mesh.device_id(found.device)} first"
@@ -115,7 +138,7 @@ class PlanQuestion:
         differences = compare.differences(self.plan, answer)
         if found := [one for one in differences if one.code not in SAME_MOVES]:
             return found[0].message.rstrip(".")
-        theirs = None if differences or self.answer is None else sent(self.ask, answer.collectives)
+        theirs = None if differences or self.answer is None else collectives_say(self.ask, answer.collectives)
         if theirs is None or self.answer is None or _is_same(self.answer, theirs):
             return ""
         return _otherwise(self.answer, theirs)
@@ -125,7 +148,7 @@ JaxQuestion = ArraysQuestion | RunQuestion | PlanQuestion
 
 
 def jax_questions(lesson: Lesson) -> list[JaxQuestion]:
-    """What JAX can be asked about a lesson whose answers can be computed: each prediction's answer as far as
+    """The questions to JAX about a lesson whose answers can be computed: each prediction's answer as far as
     JAX knows it, the collectives of setup and solution, what the goal wants to be held and to be sent."""
     found: list[JaxQuestion] = []
     for number, prediction in enumerate(lesson.predictions, 1):
@@ -188,3 +211,105 @@ def _is_same(answer: ComputedAnswer, text: str) -> bool:
 
 def _otherwise(answer: ComputedAnswer, theirs: str) -> str:
     return f"the answer is {answer.text}; JAX gives {quote(theirs, 100)}"
+
+
+def layouts_say(ask: str, mesh: Mesh, held: Sequence[HeldArray]) -> str | None:
+    """The answer to a measure about arrays or devices, from JAX's layout of each array that it is about.
+
+    None for a measure that such layouts do not answer.
+    """
+    name, *arguments = ask.split()
+    answer = _ANSWERS.get(name)
+    return None if answer is None or not held else answer(mesh, held, arguments)
+
+
+def collectives_say(ask: str, collectives: Sequence[Collective]) -> str | None:
+    """The answer to a measure about what is sent, from a partitioner's collectives.
+
+    None for a measure that they do not answer.
+    """
+    name, *arguments = ask.split()
+    if name == "sent":
+        return f"{sum(each.wire_bytes * (each.count or 1) for each in collectives)} B"
+    if name == "count":
+        return str(sum(each.op == _OPS[arguments[0]] for each in collectives))
+    return None
+
+
+def _devices(_mesh: Mesh, held: Sequence[HeldArray], _arguments: list[str]) -> str:
+    return str(len(held[0].devices))
+
+
+def _device(mesh: Mesh, held: Sequence[HeldArray], arguments: list[str]) -> str:
+    wanted = {
+        name.strip(): int(place)
+        for name, _, place in (part.partition("=") for part in " ".join(arguments).split(","))
+    }
+    for position, (device, _) in enumerate(held[0].devices):
+        coords = dict(zip(mesh.axis_names, mesh.coords(position), strict=True))
+        if wanted.items() <= coords.items():
+            return str(device)
+    raise AssertionError(f"no device at {wanted}")
+
+
+def _coordinates(mesh: Mesh, held: Sequence[HeldArray], arguments: list[str]) -> str:
+    position = [device for device, _ in held[0].devices].index(int(arguments[0]))
+    coords = zip(mesh.axis_names, mesh.coords(position), strict=True)
+    return ", ".join(f"{name}={place}" for name, place in coords)
+
+
+def _shard_shape(_mesh: Mesh, held: Sequence[HeldArray], _arguments: list[str]) -> str:
+    return "x".join(map(str, held[0].shard_shape))
+
+
+def _slices(_mesh: Mesh, held: Sequence[HeldArray], arguments: list[str]) -> str:
+    return ", ".join(f"{start}:{stop}" for start, stop in dict(held[0].devices)[int(arguments[1])])
+
+
+def _holders(_mesh: Mesh, held: Sequence[HeldArray], arguments: list[str]) -> str:
+    mine = dict(held[0].devices)[int(arguments[1])]
+    return ", ".join(str(device) for device, bounds in sorted(held[0].devices) if bounds == mine)
+
+
+def _replicas(_mesh: Mesh, held: Sequence[HeldArray], _arguments: list[str]) -> str:
+    devices = held[0].devices
+    return str(len(devices) // len({bounds for _, bounds in devices}))
+
+
+def _bytes(_mesh: Mesh, held: Sequence[HeldArray], _arguments: list[str]) -> str:
+    stops = ([stop for _, stop in bounds] for _, bounds in held[0].devices)
+    whole = map(max, zip(*stops, strict=True))
+    return f"{_octets(prod(whole) * held[0].bits)} B"
+
+
+def _shard_bytes(_mesh: Mesh, held: Sequence[HeldArray], _arguments: list[str]) -> str:
+    return f"{sum(_octets(prod(each.shard_shape) * each.bits) for each in held)} B"
+
+
+def _octets(bits: int) -> int:
+    return -(-bits // 8)
+
+
+_ANSWERS: dict[str, Callable[[Mesh, Sequence[HeldArray], list[str]], str]] = {
+    "devices": _devices,
+    "device": _device,
+    "coordinates": _coordinates,
+    "shard_shape": _shard_shape,
+    "slices": _slices,
+    "holders": _holders,
+    "replicas": _replicas,
+    "bytes": _bytes,
+    "shard_bytes": _shard_bytes,
+}
+_OPS = {
+    "all_gather": "all-gather",
+    "psum": "all-reduce",
+    "psum_scatter": "reduce-scatter",
+    "all_to_all": "all-to-all",
+    "ppermute": "collective-permute",
+}
+"""Operations of plans as programs call them."""
+OF_ONE_ARRAY = ("shard_shape", "slices", "holders", "replicas", "bytes", "shard_bytes")
+"""Those whose first argument is an array's name; `shard_bytes` without one is of all operands."""
+MEASURES = frozenset(_ANSWERS)
+"""The measures that JAX's layouts answer."""

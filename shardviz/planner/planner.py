@@ -13,7 +13,7 @@ that leaves first operands (usually the activations) in place.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 
 from shardviz.errors import QuestionError
@@ -51,15 +51,12 @@ class PartialPlan:
     chain: tuple[ChainStep, ...]
 
 
-@dataclass
 class Planner:
     """Plans problems on one mesh; remembers reshardings, so that similar problems are planned quickly."""
 
-    mesh: Mesh
-    _reshards: Reshards = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._reshards = Reshards(self.mesh.shape)
+    def __init__(self, mesh: Mesh) -> None:
+        self.mesh = mesh
+        self._reshards = Reshards(mesh.shape)
 
     def plan(self, problem: Problem) -> Plan:
         """The plan. Raises `QuestionError` when the result cannot be left unreduced as asked."""
@@ -111,7 +108,8 @@ class Planner:
         result_paths = [
             self._reshards.path(part.result.shape, part.result.dtype, old, new) for old, new in pairwise(ends)
         ]
-        cost = sum((found for found, _ in (*operand_paths, *result_paths)), start=PathCost())
+        costs = (found for found, _ in (*operand_paths, *result_paths))
+        cost = PathCost(*map(sum, zip(*costs, strict=True)))
         work = math.prod(
             size // self.mesh.group_size(work_split.assignment.get(dim, ()))
             for dim, size in _dim_sizes(part).items()
@@ -243,7 +241,7 @@ def _goals(
 
 
 def _effort(problem: Problem) -> tuple[int, int]:
-    """See `EFFORT`."""
+    """The entry of `EFFORT` for a problem."""
     specs = [array.spec for part in problem.parts for array in (*part.operands, part.result)]
     named = {axis for spec in specs if spec is not None for axis in spec.axes}
     wide = sum(problem.mesh.axis_size(axis) > 1 for axis in named)

@@ -26,7 +26,7 @@ from shardviz.notation.spec_string import list_end
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, canonical_dtype
 
 DEFAULT_SIZES = (1024, 2048, 8192)
-"""For the first three dimensions; others have `OTHER_SIZE`."""
+"""The sizes of the first three dimensions; others have `OTHER_SIZE`."""
 OTHER_SIZE = 128
 Names = tuple[tuple[str, ...], str]
 """Names of one einsum's operands and of its result."""
@@ -134,7 +134,7 @@ def problem_from_text(
 
 
 def _check_mesh(specs: str, mesh: Mesh) -> None:
-    """Raise `QuestionError` for specs on a mesh of their own, as a NamedSharding has, that is another one."""
+    """Raise `QuestionError` for specs that name another mesh, as a NamedSharding can."""
     own = mesh_in_text(specs)
     try:
         said = mesh if own is None else parse_mesh(own)
@@ -224,7 +224,7 @@ def _check_fit(
     text: str,
     ranked: bool,
 ) -> None:
-    """Raise `NotationError` where the specs do not fit the einsums in number, rank, or by a stray ``?``."""
+    """Raise `NotationError` where the specs do not fit the einsums in number or rank, or by a stray ``?``."""
     if len(einsums) != len(specs):
         raise _spec_error(
             text,

@@ -130,17 +130,17 @@ class _MoveReason:
 
     @property
     def dim(self) -> str:
-        """Its name."""
+        """The name of that dimension."""
         return self.array.dims[self.place]
 
     @property
     def is_summed(self) -> bool:
-        """The einsum sums over it."""
+        """The einsum sums over that dimension."""
         return self.dim in self.choice.part.einsum.contracted
 
     @property
     def extents(self) -> tuple[int, int]:
-        """Elements of a device along it, before and after the move."""
+        """Elements of a device along that dimension, before and after the move."""
         before, after = (
             self.choice.local_shape(self.array, state)[self.place]
             for state in (self.move.before, self.move.after)

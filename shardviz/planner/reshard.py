@@ -19,7 +19,9 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import combinations, islice, permutations
+from functools import reduce
+from itertools import combinations, count, islice, permutations
+from typing import NamedTuple
 
 from shardviz.sharding import Mesh, PartitionSpec, array_bytes
 
@@ -118,8 +120,8 @@ class Shards:
 
     def _reductions(self, state: State) -> Iterator[ReshardMove]:
         dims, unreduced = state
-        for count in range(1, len(unreduced) + 1):
-            for axes in combinations(unreduced, count):
+        for size in range(1, len(unreduced) + 1):
+            for axes in combinations(unreduced, size):
                 rest = tuple(axis for axis in unreduced if axis not in axes)
                 yield self.move("psum", axes, None, state, (dims, rest))
                 for ordered in permutations(axes):
@@ -188,19 +190,18 @@ EXACT_AXES = 3
 grows with the factorial of the axes."""
 
 
-@dataclass(frozen=True, order=True)
-class PathCost:
+class PathCost(NamedTuple):
     """The cost of moves, compared in this order: bytes on the wire, collectives, local slices."""
 
     wire_bytes: int = 0
     collectives: int = 0
     slices: int = 0
 
-    def __add__(self, other: PathCost) -> PathCost:
+    def after(self, move: ReshardMove) -> PathCost:
+        """The cost with one move more."""
+        is_slice = move.op == "slice"
         return PathCost(
-            self.wire_bytes + other.wire_bytes,
-            self.collectives + other.collectives,
-            self.slices + other.slices,
+            self.wire_bytes + move.wire_bytes, self.collectives + (not is_slice), self.slices + is_slice
         )
 
 
@@ -251,7 +252,7 @@ class Reshards:
             moves = self._searches.setdefault(key, PathSearch(inner, inner_start)).to(inner_goal)
         else:
             moves = _greedy(inner, inner_start, inner_goal)
-        cost = sum(map(_cost, moves), start=PathCost())
+        cost = reduce(PathCost.after, moves, PathCost())
         return cost, tuple(
             whole.move(
                 m.op, m.axes, m.dim, _outside(m.before, fixed, pending), _outside(m.after, fixed, pending)
@@ -260,7 +261,6 @@ class Reshards:
         )
 
 
-@dataclass
 class PathSearch:
     """All cheapest paths from one state of an array, found as they are asked for (Dijkstra's algorithm).
 
@@ -268,22 +268,18 @@ class PathSearch:
     one search.
     """
 
-    shards: Shards
-    start: State
-    _best: dict[State, tuple[PathCost, ReshardMove | None]] = field(init=False)
-    _heap: list[tuple[PathCost, int, State]] = field(init=False)
-    _settled: set[State] = field(init=False, default_factory=set)
-    _pushed: int = field(init=False, default=0)
-
-    def __post_init__(self) -> None:
-        self._best = {self.start: (PathCost(), None)}
-        self._heap = [(PathCost(), 0, self.start)]
+    def __init__(self, shards: Shards, start: State) -> None:
+        self._shards, self._start = shards, start
+        self._best: dict[State, tuple[PathCost, ReshardMove | None]] = {start: (PathCost(), None)}
+        self._heap = [(PathCost(), 0, start)]
+        self._settled: set[State] = set()
+        self._pushed = count(1)
 
     def to(self, goal: State) -> tuple[ReshardMove, ...]:
         """The moves of a cheapest path to `goal`."""
         while goal not in self._settled:
             if not self._heap:
-                return _plain(self.shards, self.start, goal)
+                return _plain(self._shards, self._start, goal)
             cost, _, state = heapq.heappop(self._heap)
             if state not in self._settled:
                 self._settled.add(state)
@@ -296,13 +292,12 @@ class PathSearch:
         return tuple(reversed(path))
 
     def _leave(self, state: State, cost: PathCost) -> None:
-        for move in self.shards.moves(state):
-            reached = cost + _cost(move)
+        for move in self._shards.moves(state):
+            reached = cost.after(move)
             known = self._best.get(move.after)
             if known is None or reached < known[0]:
                 self._best[move.after] = (reached, move)
-                self._pushed += 1
-                heapq.heappush(self._heap, (reached, self._pushed, move.after))
+                heapq.heappush(self._heap, (reached, next(self._pushed), move.after))
 
 
 def _greedy(shards: Shards, start: State, goal: State) -> tuple[ReshardMove, ...]:
@@ -327,15 +322,15 @@ def _greedy(shards: Shards, start: State, goal: State) -> tuple[ReshardMove, ...
 
 def _out_of_place(state: State, goal: State) -> int:
     """The number of axes that are not where the goal has them, or have one before them that is not."""
-    count = 2 * sum(axis not in goal[1] for axis in state[1])
+    misplaced = 2 * sum(axis not in goal[1] for axis in state[1])
     for held, wanted in zip(state[0], goal[0], strict=True):
         same = len(_common(held, wanted))
-        count += 2 * len(held[same:]) + len(wanted[same:])
-    return count
+        misplaced += 2 * len(held[same:]) + len(wanted[same:])
+    return misplaced
 
 
 def _plain(shards: Shards, start: State, goal: State) -> tuple[ReshardMove, ...]:
-    """Reduce, gather everything, slice: seldom cheapest, always possible."""
+    """The moves that reduce, gather everything, and slice: seldom the cheapest, always possible."""
     moves: list[ReshardMove] = []
     dims, pending = start
 
@@ -353,10 +348,6 @@ def _plain(shards: Shards, start: State, goal: State) -> tuple[ReshardMove, ...]
             after = (with_axes(dims, dim, (*dims[dim], axis)), pending)
             dims, pending = take("slice", (axis,), dim, after)
     return tuple(moves)
-
-
-def _cost(move: ReshardMove) -> PathCost:
-    return PathCost(move.wire_bytes, int(move.op != "slice"), int(move.op == "slice"))
 
 
 def _common(old: Axes, new: Axes) -> Axes:

@@ -14,7 +14,7 @@ from shardviz.planner.problem import Problem
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 
 MAX_PLANS = 1500
-"""Some seconds of work."""
+"""Plans that a ranking may need: some seconds of work."""
 MAX_CONSIDERED = 100_000
 """Combinations of places for the axes, before those that do not divide or only swap axes are left out."""
 

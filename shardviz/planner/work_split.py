@@ -52,8 +52,8 @@ def work_splits(
     size: dict[str, int],
     axis: dict[str, int],
 ) -> Iterator[WorkSplit]:
-    """Every way to share the work. `starts` are the operands' states, `requests` what the result is wanted
-    as, `size` the elements of each dimension, `axis` the devices along each mesh axis."""
+    """Every way to share the work. `starts` are the operands' states, `requests` the wanted states of
+    the result, `size` the elements of each dimension, `axis` the devices along each mesh axis."""
     asked = (*zip(einsum.operands, starts, strict=True), *requests)
     for assignment in islice(_assignments(einsum, asked, size, axis), MAX_ASSIGNMENTS):
         taken = {name for axes in assignment.values() for name in axes}

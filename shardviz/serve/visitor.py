@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import shardviz
-from shardviz.compiler.child_process import PROGRAM
 from shardviz.compiler.worker import Worker
+from shardviz.compiler.worker_process import PROGRAM
 from shardviz.drafts.form import OPEN
 from shardviz.drafts.share import from_string
 from shardviz.errors import TargetError
@@ -27,10 +27,10 @@ from shardviz.lessons.attempt import attempt_of
 from shardviz.tui.app import ShardvizApp
 
 if TYPE_CHECKING:
-    from shardviz.compiler import Pending, Target
+    from shardviz.compiler import CompilerRequest, Target
 
 
-LANE = "simulated"
+PROCESS = "simulated"
 """The one compilers' process that a visitor may have: Shardy and XLA for simulated devices."""
 MEMORY, MEMORY_OF_A_CORE = 2**30, 2**27
 """Bytes; XLA starts threads for every core, each of which has a stack."""
@@ -63,21 +63,21 @@ class VisitorsWorker(Worker):
     def start(self, *_targets: Target) -> None:
         """A class that looks at layouts needs no compiler."""
 
-    def submit(self, *args: Any, **named: Any) -> Pending[Any]:
+    def submit(self, *args: Any, **named: Any) -> CompilerRequest[Any]:
         _check(args[1])
         return super().submit(*args, **named)
 
-    def trace(self, *args: Any, **named: Any) -> Pending[Any]:
+    def trace(self, *args: Any, **named: Any) -> CompilerRequest[Any]:
         _check(args[1])
         return super().trace(*args, **named)
 
-    def run(self, *args: Any, **named: Any) -> Pending[Any]:
+    def run(self, *args: Any, **named: Any) -> CompilerRequest[Any]:
         _check(args[3])
         return super().run(*args, **named)
 
 
 def _check(target: Target) -> None:
-    if target.lane != LANE:
+    if target.process != PROCESS:
         raise TargetError(
             f"a visitor cannot ask {target.name} on the server's machine",
             "ask shardy or cpu, or run shardviz yourself",

@@ -12,7 +12,7 @@ from shardviz.stepping.question import MAX_COUNTED, CollectiveQuestion
 if TYPE_CHECKING:
     from shardviz.collectives import Frames
     from shardviz.collectives.verification import VerificationResult
-    from shardviz.compiler import ExecutionResult, Pending, Target, Worker
+    from shardviz.compiler import CompilerRequest, ExecutionResult, Target, Worker
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,11 @@ def ask_jax(
     worker: Worker,
     question: CollectiveQuestion,
     target: Target,
-    on_update: Callable[[str], None] | None = None,
-) -> Pending[ExecutionResult]:
-    """Send the collective and its numbers to JAX; `on_update` is called with each stage, from another thread.
+    on_progress: Callable[[str], None] | None = None,
+    due: float = 0.0,
+    rank: int = 0,
+) -> CompilerRequest[ExecutionResult]:
+    """Send the collective and its numbers to JAX; the last parameters are those of `CompilerRequest`.
 
     Raises `TargetError` where there are no numbers, or more devices than the target has.
     """
@@ -43,7 +45,8 @@ def ask_jax(
             f"the {question.layout.array.elements:,} elements are followed without numbers",
             f"take an array of up to {MAX_COUNTED:,}, or --on none",
         )
-    return worker.run(question.operation, question.layout.mesh, question.shards, target, on_update)
+    mesh = question.layout.mesh
+    return worker.run(question.operation, mesh, question.shards, target, on_progress, due=due, rank=rank)
 
 
 def compare_with_jax(question: CollectiveQuestion, frames: Frames, ran: ExecutionResult) -> Verdict:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.containers import Vertical
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from shardviz.planner import Plan, Problem
     from shardviz.render.palette import Palette
     from shardviz.stepping.collective_run import CollectiveRun
-    from shardviz.tui.answers.answer import Answer
     from shardviz.tui.state import EditorState
+    from shardviz.tui.target_answers import ShownAnswer
 
 
 class Side(Vertical):
@@ -86,12 +86,19 @@ class Pane(Side):
     def begin(self, place: AnswerLocation) -> None:
         """Begin at the location of a lesson's answer."""
 
-    def show_answers(self, answers: Mapping[str, Answer]) -> None:
+    def show_answers(self, answers: Mapping[str, ShownAnswer]) -> None:
         """Draw the targets' answers, by target name, in the order of the form."""
 
     @property
+    def idle(self) -> Collection[str]:
+        """Actions of the pane that do nothing now, such as "round"."""
+        return ()
+
+    @property
     def commands(self) -> Sequence[Command]:
-        return [command for command in COMMANDS if command.area == self.area]
+        idle = self.idle
+        own = [command for command in COMMANDS if command.area == self.area]
+        return [command for command in own if command.name.partition("(")[0] not in idle]
 
     def update_commands(self) -> None:
         """Send `CommandsChanged` where `commands` are others than last time."""

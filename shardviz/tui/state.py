@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from shardviz.compiler import Worker
     from shardviz.drafts.resolve import ResolvedProblem
     from shardviz.drafts.state_file import SavedSession
-    from shardviz.tui.answers.desk import Desk
+    from shardviz.tui.compiler_queries import CompilerQueries
 
 
 class EditorState:
@@ -44,11 +44,11 @@ class EditorState:
         self._worker = worker
 
     @cached_property
-    def queries(self) -> Desk:
+    def queries(self) -> CompilerQueries:
         """The queries to the compilers: loaded behind the first frame."""
-        from shardviz.tui.answers.desk import Desk
+        from shardviz.tui.compiler_queries import CompilerQueries
 
-        return Desk(self._on_answer, self._worker)
+        return CompilerQueries(self._on_answer, self._worker)
 
     def kill_compilers(self) -> None:
         """Kill the compilers' processes, for a signal handler: nothing is waited for."""

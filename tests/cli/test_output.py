@@ -13,7 +13,7 @@ from shardviz.cli import output
 from shardviz.cli.group import run
 from shardviz.cli.output import PIPE_WIDTH, CommandOutput, color_system
 from shardviz.cli.process import CLEAR_LINE
-from shardviz.compiler.pending import Pending
+from shardviz.compiler.requests import CompilerRequest
 
 XTERM = {"TERM": "xterm-256color"}
 
@@ -74,7 +74,7 @@ def test_jax_draws_on_a_narrow_terminal_too(columns, widest, capsys, monkeypatch
 class Terminal(io.StringIO):
     """A terminal, and an answer that is there as soon as one was told to wait."""
 
-    def __init__(self, pending: Pending[str]) -> None:
+    def __init__(self, pending: CompilerRequest[str]) -> None:
         super().__init__()
         self._pending = pending
 
@@ -86,8 +86,8 @@ class Terminal(io.StringIO):
             self._pending.settle("answer")
 
 
-def waiting(stage: str) -> Pending[str]:
-    pending: Pending[str] = Pending(None, str, lambda _: None)  # type: ignore[arg-type]
+def waiting(stage: str) -> CompilerRequest[str]:
+    pending: CompilerRequest[str] = CompilerRequest(None, str)
     pending.stage = stage
     return pending
 

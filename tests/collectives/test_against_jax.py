@@ -22,7 +22,7 @@ from shardviz.collectives.verification import verify
 from shardviz.compiler import TARGETS
 from shardviz.compiler.child.collective import CollectiveProgram
 from shardviz.compiler.child.program import WIDE
-from shardviz.compiler.execution import run_request
+from shardviz.compiler.question import run_request
 from shardviz.errors import QuestionError
 from shardviz.sharding import Mesh
 from shardviz.sharding.array import BITS

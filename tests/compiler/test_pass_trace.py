@@ -19,7 +19,7 @@ KINDS = ["input", "propagation", "partitioner", "rewrite", "schedule"]
 
 
 def folder_of(pending):
-    return Path(pending.request.dump_to)
+    return Path(pending.message.dump_to)
 
 
 def told(collectives):

@@ -31,7 +31,7 @@ from shardviz.collectives.values import numpy_dtype
 from shardviz.collectives.verification import verify
 from shardviz.compiler import TARGETS, Worker
 from shardviz.compiler.child.collective import CollectiveProgram
-from shardviz.compiler.execution import run_request
+from shardviz.compiler.question import run_request
 from shardviz.errors import CompilerError, QuestionError, TargetError
 from shardviz.sharding import Mesh
 

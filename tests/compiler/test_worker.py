@@ -132,7 +132,7 @@ def test_a_time_limit_may_be_endless(matmul):
 def test_waiting_has_a_timeout_of_its_own(worker, matmul):
     go_on = threading.Event()
     pending = worker.submit(matmul("X_,_Y", sizes="b=8,d=32,f=32"), SHARDY, lambda _: go_on.wait(60))
-    with pytest.raises(TimeoutError, match=r"the shardy compiler has not answered within 0\.01 s"):
+    with pytest.raises(TimeoutError):
         pending.result(0.01)
     go_on.set()
     assert pending.result().status == "ok"

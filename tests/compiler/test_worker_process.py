@@ -11,11 +11,10 @@ import pytest
 
 from shardviz.cli.group import run
 from shardviz.compiler import TARGETS, Worker, parse_targets
-from shardviz.compiler.child_process import environment_for, stderr_tail
 from shardviz.compiler.messages import Machine
-from shardviz.compiler.pending import Pending
 from shardviz.compiler.question import question_for
-from shardviz.compiler.worker_process import WorkerProcess
+from shardviz.compiler.requests import CompilerRequest
+from shardviz.compiler.worker_process import WorkerProcess, environment_for, stderr_tail
 from shardviz.errors import CompilerError
 
 (V5E,) = parse_targets("v5e:2x4")
@@ -23,7 +22,7 @@ from shardviz.errors import CompilerError
 INHERITED = {"JAX_PLATFORMS": "tpu", "TPU_TOPOLOGY": "4x4", "TPU_LIBRARY_PATH": "/lib.so", "HOME": "/root"}
 
 
-def test_the_environment_of_a_lane():
+def test_the_environment_of_a_child():
     assert environment_for("real", INHERITED) == INHERITED
     tpu = environment_for("tpu", INHERITED)
     assert (tpu["JAX_PLATFORMS"], tpu["HOME"]) == ("cpu", "/root")
@@ -82,14 +81,13 @@ def test_a_compiler_that_dies_leaves_its_signal_and_last_words(matmul):
     question = replace(
         question_for(matmul("XY,Y_->X_"), V5E), target="v5e:0x4", machine=Machine("tpu", "v5e:0x4")
     )
-    lane = WorkerProcess("tpu", environment_for("tpu", os.environ), 60.0)
+    process = WorkerProcess("tpu", environment_for("tpu", os.environ), 60.0)
     try:
-        pending = Pending(question, lambda output: output, lane.withdraw)
-        lane.submit(pending)
+        pending = process.submit(CompilerRequest(question, lambda output: output))
         with pytest.raises(CompilerError) as caught:
             pending.result(60)
     finally:
-        lane.close()
+        process.close()
     assert caught.value.message == (
         "the v5e:0x4 compiler was killed by SIGFPE while describing the hardware: "
         "in pjrt::GetTpuTopologyDescription()"

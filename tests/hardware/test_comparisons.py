@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from shardviz.collectives import Pattern, schedule_for
+from shardviz.collectives.algorithms import candidates
 from shardviz.errors import QuestionError
 from shardviz.hardware import LinkSpec, comparison, crossovers, fastest, left_out, timeline, topology_for
-from shardviz.hardware.comparisons import LARGEST, AlgorithmRow, candidates
+from shardviz.hardware.comparisons import LARGEST, AlgorithmRow
 
 WIRE = LinkSpec()
 

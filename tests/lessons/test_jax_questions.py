@@ -10,8 +10,14 @@ import pytest
 from shardviz.collectives import Frames
 from shardviz.compiler import ExecutionResult, TargetResult
 from shardviz.compiler.messages import LayoutOutput
-from shardviz.lessons.jax_answers import MEASURES, said
-from shardviz.lessons.jax_questions import ArraysQuestion, PlanQuestion, RunQuestion, jax_questions
+from shardviz.lessons.jax_questions import (
+    MEASURES,
+    ArraysQuestion,
+    PlanQuestion,
+    RunQuestion,
+    jax_questions,
+    layouts_say,
+)
 from shardviz.lessons.lesson_file import read_lesson
 from shardviz.lessons.measures import compute
 from shardviz.lessons.measures.answers import NUMBER, NUMBERS
@@ -137,5 +143,7 @@ def test_jax_answers_are_written_as_measures_read_them():
     assert {ask.split()[0] for ask in ASKED} == MEASURES
     for ask in ASKED:
         arrays = problem.arguments if ask == "shard_bytes" else problem.arguments[:1]
-        told = said(ask, parse_mesh("X=2,Y=2"), [held(Layout(array, problem.mesh)) for array in arrays])
+        told = layouts_say(
+            ask, parse_mesh("X=2,Y=2"), [held(Layout(array, problem.mesh)) for array in arrays]
+        )
         assert compute(ask, lesson.setup).is_same(told), ask

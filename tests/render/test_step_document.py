@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from shardviz.collectives.verification import VerificationResult
-from shardviz.compiler.execution import ExecutionResult
+from shardviz.compiler.target_result import ExecutionResult
 from shardviz.documents.rounds import comparison_document, plain, step_document
 from shardviz.stepping.collective_run import CollectiveRun
 from shardviz.stepping.verdict import Verdict

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shardviz.collectives.verification import VerificationResult
-from shardviz.compiler.execution import ExecutionResult
+from shardviz.compiler.target_result import ExecutionResult
 from shardviz.render.rounds.step_notes import verdict_lines
 from shardviz.sharding import Mesh
 from shardviz.stepping.verdict import Verdict

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import textual.pilot
 from textual.pilot import Pilot
 
 from shardviz.compiler.messages import AskAbout
-from shardviz.compiler.pending import Pending
+from shardviz.compiler.requests import CompilerRequest
 from shardviz.drafts.form import ProblemForm
 from shardviz.tui.app import ShardvizApp
 from shardviz.tui.dialogs.export import strips_of
@@ -56,8 +57,12 @@ class Mute:
     def start(self, *_):
         """Nothing is started."""
 
-    def submit(self, *_):
-        return Pending(AskAbout(), lambda reply: reply, lambda _: None)
+    def submit(self, *_, due, **__):
+        request = CompilerRequest(AskAbout(), str)
+        now = time.monotonic()
+        if due <= now:
+            request.began = now
+        return request
 
     trace = run = submit
 

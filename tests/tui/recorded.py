@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from shardviz.compiler import PassTrace, TargetResult
-from shardviz.compiler.pending import settled
+from shardviz.compiler.requests import settled
 from shardviz.hlo import Collective, read_hlo, read_shardy
 from shardviz.hlo.mlir.tensor_shardings import ShardedTensor
 from shardviz.hlo.passes.stages import PassStage
@@ -81,13 +81,13 @@ def cpu_answer(text: str = PROGRAM) -> TargetResult:
 class Recorded(Mute):
     """Shardy and the CPU's compiler answer at once, the TPU's dies, and any other says nothing."""
 
-    def submit(self, problem, target, on_progress=None):
+    def submit(self, problem, target, *of, **schedule):
         if target.name == "v5e:2x4":
             return settled(TargetResult(target.name, "error", error=REFUSAL, hint=HINT))
         known = {"shardy": shardy_answer, "cpu": cpu_answer}.get(target.name)
-        return settled(known()) if known else super().submit(problem, target, on_progress)
+        return settled(known()) if known else super().submit(problem, target, *of, **schedule)
 
-    def trace(self, problem, target, on_progress=None):
+    def trace(self, problem, target, *of, **schedule):
         if target.name == "cpu":
             return settled(PassTrace(cpu_answer(), STAGES))
-        return super().submit(problem, target, on_progress)
+        return super().submit(problem, target, *of, **schedule)

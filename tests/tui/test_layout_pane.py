@@ -12,9 +12,9 @@ from shardviz.drafts.enter import enter
 from shardviz.drafts.form import ProblemForm
 from shardviz.hardware.placement import DeviceCoords, Placement
 from shardviz.render.layouts.cells import CellIndex
-from shardviz.tui.answers.answer import Answer
 from shardviz.tui.layout.pane import LayoutPane
 from shardviz.tui.registry import LAYOUT
+from shardviz.tui.target_answers import ShownAnswer
 from tests.tui.conftest import SIZES, check_snapshot, drive, text_of
 
 NONE = ProblemForm(targets="none")
@@ -202,7 +202,7 @@ def test_the_place_on_a_target_is_told_once_it_has_answered():
         assert "v5e:2x4  its chip, once the target has answered" in pane_text(pilot.app)
         assert "h100:8   GPU 6" in pane_text(pilot.app)
         compiled = TargetResult(target.name, "ok", placement=V5E)
-        pilot.app.pane.show_answers({target.name: Answer(target, "answered", compiled=compiled)})
+        pilot.app.pane.show_answers({target.name: ShownAnswer(target, "answered", compiled=compiled)})
         await pilot.pause()
         assert "v5e:2x4  chip x1 y2 (device 7)" in pane_text(pilot.app)
 
@@ -215,7 +215,7 @@ def test_an_answer_to_another_mesh_places_nothing():
 
     async def script(pilot):
         compiled = TargetResult(target.name, "ok", placement=V5E)
-        pilot.app.pane.show_answers({target.name: Answer(target, "answered", compiled=compiled)})
+        pilot.app.pane.show_answers({target.name: ShownAnswer(target, "answered", compiled=compiled)})
         await pilot.pause()
         # Nor does one whose mesh is another say that it will.
         assert "chip" not in pane_text(pilot.app)

@@ -7,12 +7,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from shardviz.compiler.pending import settled
+from shardviz.compiler.requests import CompilerRequest
 from shardviz.drafts.enter import enter
 from shardviz.drafts.form import ProblemForm
 from shardviz.errors import CompilerError
 from shardviz.render.programs.target_status import SPINNER
-from shardviz.tui.answers import waits
+from shardviz.tui import target_answers
 from shardviz.tui.plan.pane import PlanPane
 from tests.tui.conftest import SIZES, Mute, check_snapshot, drive, text_of, until
 
@@ -32,8 +32,14 @@ class Timeless:
     def start(self, *targets):
         self.worker.start(*targets)
 
-    def submit(self, problem, target, _told):
-        return settled(replace(self.worker.ask(problem, target), elapsed_s=0.25))
+    def submit(self, problem, target, *_, **__):
+        request = CompilerRequest(None, str)
+
+        def settle(asked):
+            request.settle(replace(asked.result(), elapsed_s=0.25))
+
+        self.worker.submit(problem, target).add_done_callback(settle)
+        return request
 
 
 def all_here(app):
@@ -150,7 +156,7 @@ def test_who_waits_sees_for_how_long_and_nothing_turns_where_nothing_may(monkeyp
         app.animation_level = "none"
         await until(pilot, lambda: "… shardy  asked" in text_of(app))
         since = app.state.queries.answers["shardy"].since
-        monkeypatch.setattr(waits, "time", SimpleNamespace(monotonic=lambda: since + 65.04))
+        monkeypatch.setattr(target_answers, "time", SimpleNamespace(monotonic=lambda: since + 65.04))
         await until(pilot, lambda: "… shardy  asked  65.0 s" in text_of(app))
         assert not set(SPINNER) & set(text_of(app))
 
@@ -166,7 +172,7 @@ def test_without_targets_nobody_is_asked():
 
 def test_a_compiler_that_dies_leaves_a_sentence():
     class Dying(Mute):
-        def submit(self, *_):
+        def submit(self, *_, **__):
             raise CompilerError("the shardy compiler was killed by SIGKILL", "ask again to start it anew")
 
     async def script(pilot):

@@ -13,13 +13,14 @@ from shardviz.drafts.enter import enter
 from shardviz.drafts.form import CollectiveFields, ProblemForm
 from shardviz.hardware.placement import DeviceCoords, Placement
 from shardviz.hardware.topology import Switch
+from shardviz.stepping import verdict
 from shardviz.stepping.collective_run import prepare_run
-from shardviz.tui.answers.answer import Answer
-from shardviz.tui.answers.errand import Verify
+from shardviz.stepping.verdict import compare_with_jax
 from shardviz.tui.registry import STEP
 from shardviz.tui.step.choice import worked_out
 from shardviz.tui.step.pane import StepPane
 from shardviz.tui.step.player import RoundView
+from shardviz.tui.target_answers import ShownAnswer
 from tests.tui.conftest import PATIENCE, SIZES, check_snapshot, drive, text_of, until
 
 SMALL = ProblemForm(sizes="b=8,d=16,f=8")
@@ -383,13 +384,13 @@ def test_nonsense_is_said_at_its_field_and_the_picture_stays():
 
 
 def test_jax_confirms_every_value(worker, monkeypatch):
-    seen, answered = Event(), Verify.answered
+    seen = Event()
 
-    def held(verify, reply):
+    def held(*of):
         assert seen.wait(HOLD_S)
-        return answered(verify, reply)
+        return compare_with_jax(*of)
 
-    monkeypatch.setattr(Verify, "answered", held)
+    monkeypatch.setattr(verdict, "compare_with_jax", held)
 
     async def script(pilot):
         app = pilot.app
@@ -486,10 +487,10 @@ def test_the_links_of_a_target_stay_while_it_is_asked_again():
 
     def check(pane):
         assert pane.chosen.links_of == ""
-        pane.show_answers({target.name: Answer(target, "answered", compiled=compiled)})
+        pane.show_answers({target.name: ShownAnswer(target, "answered", compiled=compiled)})
         assert (pane.chosen.links_of, str(pane.chosen.links.topology)) == (target.name, "line of 4")
         pane.state.edit(enter(draft, "dtype", "f32"))
-        pane.show_answers({target.name: Answer(target, "asked")})
+        pane.show_answers({target.name: ShownAnswer(target, "asked")})
         assert pane.chosen.links_of == target.name
         pane.state.edit(enter(draft, "mesh", "X=4,Y=2"))
         assert pane.chosen.links_of == ""

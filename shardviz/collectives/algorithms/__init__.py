@@ -81,14 +81,19 @@ def schedule_for(
 def schedules_for(pattern: Pattern) -> tuple[Schedule, ...]:
     """A schedule of every algorithm that can carry out the pattern, in the order of `ALGORITHMS`."""
     _check_size(pattern)
-    found = []
-    for algorithm in ALGORITHMS.values():
+    return tuple(found for found in candidates(pattern).values() if isinstance(found, Schedule))
+
+
+def candidates(pattern: Pattern) -> dict[str, Schedule | str]:
+    """The schedule of every algorithm that knows the pattern's kind, or why it cannot carry it out."""
+    found: dict[str, Schedule | str] = {}
+    for name, algorithm in ALGORITHMS.items():
         if pattern.kind in algorithm.kinds:
             try:
-                found.append(algorithm.schedule(pattern))
-            except Unsuited:
-                continue
-    return tuple(found)
+                found[name] = algorithm.schedule(pattern)
+            except Unsuited as reason:
+                found[name] = str(reason)
+    return found
 
 
 def _check_size(pattern: Pattern) -> None:
@@ -115,4 +120,12 @@ def _pipelines(pattern: Pattern) -> str:
     return f"leave out the pieces, or choose {' or '.join(able)}" if able else "leave out the pieces"
 
 
-__all__ = ["ALGORITHMS", "LONGEST_PIPELINE", "Algorithm", "Unsuited", "schedule_for", "schedules_for"]
+__all__ = [
+    "ALGORITHMS",
+    "LONGEST_PIPELINE",
+    "Algorithm",
+    "Unsuited",
+    "candidates",
+    "schedule_for",
+    "schedules_for",
+]

@@ -49,7 +49,7 @@ OTHER_NAMES = {
     "collectivebroadcast": "pbroadcast",
     "raggedalltoall": "ragged_all_to_all",
 }
-"""JAX's names of what HLO, NCCL and MPI call otherwise, without dashes and underscores."""
+"""JAX's operations by their names in HLO, NCCL and MPI, without dashes and underscores."""
 
 __all__ = [
     "OPERATIONS",

@@ -140,7 +140,7 @@ class RaggedAllToAll(Operation):
         return (rows, *shape[1:])
 
     def least(self, shape: tuple[int, ...], dtype: str, group_size: int) -> LowerBound:
-        """Bytes that the busiest member sends; in r rounds nobody can reach, or hear of, 2 ** r others."""
+        """The bytes that the busiest member sends; in r rounds no member can reach 2 ** r others."""
         import numpy as np
 
         table = np.array(self.send_sizes, dtype=np.int64)

@@ -15,33 +15,32 @@ import jax
 import jaxlib
 
 from shardviz.compiler.child import shardy, xla
-from shardviz.compiler.child.program import WIDE, Program, jax_dtype, named_sharding
-from shardviz.compiler.child.refusal import settling_spec, words_of
+from shardviz.compiler.child.program import WIDE, Program, jax_dtype, named_sharding, settling_spec, words_of
 from shardviz.compiler.installed import EXTRAS
 from shardviz.compiler.messages import About, AskLayout, LayoutOutput, Output, Question, Versions
 from shardviz.errors import CompilerError, TargetError
 
 if TYPE_CHECKING:
-    from shardviz.compiler.messages import LaneName
+    from shardviz.compiler.messages import ProcessName
 
 # The text should name no files of this package, and an executable from a cache would leave no dump.
 jax.config.update("jax_traceback_in_locations_limit", 0)
 jax.config.update("jax_enable_compilation_cache", False)
 
 
-def versions(lane: LaneName) -> Versions:
+def versions(name: ProcessName) -> Versions:
     """(name, version) of what computes the answers."""
     found = [("jax", jax.__version__), ("jaxlib", jaxlib.__version__), ("python", python_version())]
-    for package in EXTRAS[lane].packages if lane in EXTRAS else ():
+    for package in EXTRAS[name].packages if name in EXTRAS else ():
         with suppress(PackageNotFoundError):
             found.append((package, version(package)))
     return tuple(found)
 
 
-def about(lane: LaneName) -> About:
+def about(name: ProcessName) -> About:
     """Versions, and the devices that JAX finds."""
     kinds = Counter(device.device_kind for device in jax.devices())
-    return About(versions(lane), jax.default_backend(), tuple(kinds.items()))
+    return About(versions(name), jax.default_backend(), tuple(kinds.items()))
 
 
 def answer(question: Question, report: Callable[[str], None]) -> Output:
@@ -58,7 +57,7 @@ def _ask(question: Question, report: Callable[[str], None]) -> tuple[Output, tup
     program = None
     try:
         if question.target == "shardy":
-            program = Program(question, shardy.mesh_for(question))
+            program = Program(question, shardy.abstract_mesh(question.mesh))
             output = shardy.ask(program, report)
         elif question.machine is not None:
             # Imported late: mesh_utils and topologies are for these targets alone.
@@ -70,7 +69,7 @@ def _ask(question: Question, report: Callable[[str], None]) -> tuple[Output, tup
             output = replace(xla.ask(program, report), devices=topology.places(program.mesh, devices))
         else:
             make_mesh = xla.simulated_mesh if question.target == "cpu" else xla.real_mesh
-            program = Program(question, make_mesh(question))
+            program = Program(question, make_mesh(question.mesh))
             output = xla.ask(program, report)
     except TargetError as error:
         output = Output("unavailable", error=error.message, hint=error.hint)
@@ -94,7 +93,7 @@ def layout(request: AskLayout) -> LayoutOutput:
 def _layout(request: AskLayout) -> LayoutOutput:
     array = request.array
     assert array.spec is not None
-    mesh = xla.simulated_mesh(request)
+    mesh = xla.simulated_mesh(request.mesh)
     sharding = named_sharding(mesh, array.spec)
     indices = sharding.devices_indices_map(array.shape)
     devices = []

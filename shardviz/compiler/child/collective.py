@@ -14,8 +14,7 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from shardviz.compiler.child import xla
-from shardviz.compiler.child.program import WIDE, jax_dtype
-from shardviz.compiler.child.refusal import words_of
+from shardviz.compiler.child.program import WIDE, jax_dtype, words_of
 from shardviz.compiler.messages import RunCollective, RunOutput
 from shardviz.errors import CompilerError, TargetError
 
@@ -42,12 +41,12 @@ def run(request: RunCollective, report: Callable[[str], None]) -> RunOutput:
 
 def _run(request: RunCollective, report: Callable[[str], None]) -> RunOutput:
     report("starting devices")
-    mesh = (xla.simulated_mesh if request.target == "cpu" else xla.real_mesh)(request)
+    mesh = (xla.simulated_mesh if request.target == "cpu" else xla.real_mesh)(request.mesh)
     collective = CollectiveProgram(request, mesh.devices.flat[0].platform)
-    spec = P(*request.axis_names)
-    shape = (*request.axis_sizes, *request.shape)
+    spec = P(*request.mesh.axis_names)
+    shape = (*request.mesh.axis_sizes, *request.shape)
     shards = np.frombuffer(request.shards, dtype=jax_dtype(request.dtype)).reshape(shape)
-    ones = (1,) * len(request.axis_sizes)
+    ones = (1,) * len(request.mesh.axis_sizes)
 
     def program(shard: Any) -> Any:
         result = collective(shard.reshape(request.shape))

@@ -13,53 +13,53 @@ from typing import TYPE_CHECKING
 from shardviz.compiler.installed import OLDEST_JAX, older_than
 from shardviz.compiler.messages import (
     AskLayout,
-    Broken,
     Channel,
-    Progress,
+    ChildBroken,
+    ChildReady,
     Question,
-    Ready,
     Request,
     RunCollective,
+    StageReport,
 )
 
 if TYPE_CHECKING:
-    from shardviz.compiler.messages import LaneName
+    from shardviz.compiler.messages import ProcessName
 
 _PR_SET_PDEATHSIG = 1
 
 
-def main(read_fd: int, write_fd: int, lane: LaneName) -> None:
+def main(read_fd: int, write_fd: int, name: ProcessName) -> None:
     """Serve the parent over two file descriptors. Returns only when JAX cannot be used."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _end_with_parent()
-    if lane in ("tpu", "cuda"):
+    if name in ("tpu", "cuda"):
         # What XLA cannot dump to stdout it puts into a folder "-", unless nobody can make one here.
         os.chdir("/proc")
     channel = Channel(read_fd, write_fd)
     inbox: SimpleQueue[Request] = SimpleQueue()
     threading.Thread(target=_listen, args=(channel, inbox), daemon=True).start()
     try:
-        _serve(channel, inbox, lane)
+        _serve(channel, inbox, name)
     except Exception as error:
-        channel.send(Broken(f"{type(error).__name__}: {error}"))
+        channel.send(ChildBroken(f"{type(error).__name__}: {error}"))
 
 
-def _serve(channel: Channel, inbox: SimpleQueue[Request], lane: LaneName) -> None:
+def _serve(channel: Channel, inbox: SimpleQueue[Request], name: ProcessName) -> None:
     gc.disable()  # what loads now stays: looking for garbage in it only delays
     import jax
 
     if older_than(jax.__version__, OLDEST_JAX):
         old = f"it is jax {jax.__version__}, and shardviz needs {OLDEST_JAX} or newer"
-        channel.send(Broken(old, f"pip install -U 'jax>={OLDEST_JAX}'"))
+        channel.send(ChildBroken(old, f"pip install -U 'jax>={OLDEST_JAX}'"))
         return
     from shardviz.compiler.child.answer import about, answer, layout, versions
 
     gc.freeze()
     gc.enable()
-    channel.send(Ready(versions(lane)))
+    channel.send(ChildReady(versions(name)))
 
     def report(stage: str) -> None:
-        channel.send(Progress(stage))
+        channel.send(StageReport(stage))
 
     while True:
         match inbox.get():
@@ -73,7 +73,7 @@ def _serve(channel: Channel, inbox: SimpleQueue[Request], lane: LaneName) -> Non
             case AskLayout() as asked:
                 channel.send(layout(asked))
             case _:
-                channel.send(about(lane))
+                channel.send(about(name))
 
 
 def _listen(channel: Channel, inbox: SimpleQueue[Request]) -> None:

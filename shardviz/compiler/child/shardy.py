@@ -12,7 +12,7 @@ from jaxlib.mlir.passmanager import PassManager
 
 from shardviz.compiler.child.program import Program, axis_types
 from shardviz.compiler.child.xla import simulate
-from shardviz.compiler.messages import Output, Question
+from shardviz.compiler.messages import DeviceMesh, Output
 
 PASSES = {
     "propagation": "builtin.module(sdy-propagation-pipeline)",
@@ -32,12 +32,12 @@ EARLY_DEVICES = 64
 """As many simulated devices start in some milliseconds."""
 
 
-def mesh_for(question: Question) -> Any:
+def abstract_mesh(mesh: DeviceMesh) -> Any:
     """A JAX mesh without devices; their order plays no part in what Shardy decides."""
     # Lowering asks for a default device and so starts the backend in any case: better with the devices
     # that the target cpu will want next than with one.
-    simulate(min(math.prod(question.axis_sizes), EARLY_DEVICES))
-    return AbstractMesh(question.axis_sizes, question.axis_names, axis_types=axis_types(question))
+    simulate(min(math.prod(mesh.axis_sizes), EARLY_DEVICES))
+    return AbstractMesh(mesh.axis_sizes, mesh.axis_names, axis_types=axis_types(mesh))
 
 
 def ask(program: Program, report: Callable[[str], None]) -> Output:

@@ -10,9 +10,8 @@ import jax
 import numpy as np
 from jax.experimental import mesh_utils, topologies
 
-from shardviz.compiler.child.gpu_configs import target_config
 from shardviz.compiler.child.program import axis_types
-from shardviz.compiler.machines import parts_by_slice
+from shardviz.compiler.machines import parts_by_slice, target_config
 from shardviz.compiler.messages import Machine, Question
 from shardviz.errors import TargetError
 
@@ -36,12 +35,13 @@ def described_devices(machine: Machine) -> list[Any]:
 
 def described_mesh(question: Question, devices: list[Any]) -> Any:
     """A JAX mesh of the devices; `TargetError` where JAX does not place one of these sizes on them."""
-    order = question.device_order
-    if order is not None:
-        placed = np.array([devices[id_] for id_ in order], dtype=object).reshape(question.axis_sizes)
+    mesh = question.mesh
+    if mesh.device_order is not None:
+        in_order = [devices[id_] for id_ in mesh.device_order]
+        placed = np.array(in_order, dtype=object).reshape(mesh.axis_sizes)
     else:
         placed = _placed(question, devices)
-    return jax.sharding.Mesh(placed, question.axis_names, axis_types=axis_types(question))
+    return jax.sharding.Mesh(placed, mesh.axis_names, axis_types=axis_types(mesh))
 
 
 def places(mesh: Any, devices: list[Any]) -> tuple[tuple[int, tuple[int, ...], int, int], ...]:
@@ -61,12 +61,12 @@ def places(mesh: Any, devices: list[Any]) -> tuple[tuple[int, tuple[int, ...], i
 
 
 def _placed(question: Question, devices: list[Any]) -> Any:
-    sizes = question.axis_sizes
+    sizes = question.mesh.axis_sizes
     try:
         return _place(sizes, devices)
     except NotImplementedError as error:
         fitting = _fitting(sizes, devices)
-        meshes = (",".join(map("{}={}".format, question.axis_names, each)) for each in fitting)
+        meshes = (",".join(map("{}={}".format, question.mesh.axis_names, each)) for each in fitting)
         where = "--device-order row-major places it by the ids"
         raise TargetError(
             f"jax.make_mesh does not place a mesh of {_times(sizes)} on {question.target}: "

@@ -15,7 +15,7 @@ import jax
 import numpy as np
 
 from shardviz.compiler.child.program import Program, axis_types, spec_of
-from shardviz.compiler.messages import AskLayout, Output, Question, RunCollective
+from shardviz.compiler.messages import DeviceMesh, Output
 from shardviz.compiler.targets import MAX_CPU_DEVICES
 from shardviz.errors import CompilerError, TargetError, plural
 
@@ -43,22 +43,22 @@ def simulate(count: int) -> None:
     _simulated = count
 
 
-def simulated_mesh(question: Question | RunCollective | AskLayout) -> Any:
+def simulated_mesh(mesh: DeviceMesh) -> Any:
     """A JAX mesh of simulated CPU devices."""
-    simulate(math.prod(question.axis_sizes))
-    return _mesh(question)
+    simulate(math.prod(mesh.axis_sizes))
+    return _jax_mesh(mesh)
 
 
-def real_mesh(question: Question | RunCollective | AskLayout) -> Any:
+def real_mesh(mesh: DeviceMesh) -> Any:
     """A JAX mesh of the devices that JAX finds; `TargetError` when they are too few."""
-    wanted, found = math.prod(question.axis_sizes), len(_devices())
+    wanted, found = math.prod(mesh.axis_sizes), len(_devices())
     if found < wanted:
         simulated = "--target cpu for simulated devices, or " if wanted <= MAX_CPU_DEVICES else ""
         raise TargetError(
             f"the mesh has {plural(wanted, 'device')} but JAX finds {found:,} here",
             f"ask {simulated}--target shardy for a mesh of any size",
         )
-    return _mesh(question)
+    return _jax_mesh(mesh)
 
 
 def ask(program: Program, report: Callable[[str], None]) -> Output:
@@ -89,12 +89,12 @@ def _devices() -> list[Any]:
         ) from error
 
 
-def _mesh(question: Question | RunCollective | AskLayout) -> Any:
-    devices = np.array(jax.devices()[: math.prod(question.axis_sizes)], dtype=object)
-    if question.device_order is not None:
-        devices = devices[list(question.device_order)]
-    devices = devices.reshape(question.axis_sizes)
-    return jax.sharding.Mesh(devices, question.axis_names, axis_types=axis_types(question))
+def _jax_mesh(mesh: DeviceMesh) -> Any:
+    devices = np.array(jax.devices()[: math.prod(mesh.axis_sizes)], dtype=object)
+    if mesh.device_order is not None:
+        devices = devices[list(mesh.device_order)]
+    devices = devices.reshape(mesh.axis_sizes)
+    return jax.sharding.Mesh(devices, mesh.axis_names, axis_types=axis_types(mesh))
 
 
 def _compile(lowered: Any, folder: str) -> tuple[Any, str]:

@@ -15,21 +15,20 @@ from shardviz.render.programs.target_answers import error_lines, targets_table
 from shardviz.render.programs.target_status import TargetTab, spinner, wait_lines
 from shardviz.render.sanitize import printable_line
 from shardviz.render.units import human_bytes, seconds
-from shardviz.tui.answers.spoken import spoken
-from shardviz.tui.answers.waits import wait_of
+from shardviz.tui.target_answers import reworded, wait_of
 
 if TYPE_CHECKING:
     from shardviz.errors import ShardvizError
     from shardviz.planner import Problem
     from shardviz.render.palette import Palette
-    from shardviz.tui.answers.answer import Answer, TracedAnswer
+    from shardviz.tui.target_answers import ShownAnswer, ShownPasses
 
 TICK_S = 0.1
 """Seconds between two pictures of something under way."""
 NO_TARGETS = "No compiler is asked: name targets in the problem, such as shardy,cpu."
 
 
-def tab(answer: Answer, moving: bool) -> TargetTab:
+def tab(answer: ShownAnswer, moving: bool) -> TargetTab:
     """A target with its state, for the strip."""
     name, compiled = answer.target.name, answer.compiled
     if compiled is not None:
@@ -42,7 +41,7 @@ def tab(answer: Answer, moving: bool) -> TargetTab:
     return TargetTab(name, "·", "cancelled" if answer.state == "cancelled" else "waits")
 
 
-def state_words(answer: Answer | TracedAnswer) -> str:
+def state_words(answer: ShownAnswer | ShownPasses) -> str:
     """``compiling, 3.2 s``, ``cancelled; r asks again``; empty where the answer is there."""
     if answer.state in ("answered", "failed"):
         return ""
@@ -51,7 +50,7 @@ def state_words(answer: Answer | TracedAnswer) -> str:
 
 
 def program_heading(
-    answer: Answer, program: ListedProgram | ShardvizError | None, folded: bool, width: int
+    answer: ShownAnswer, program: ListedProgram | ShardvizError | None, folded: bool, width: int
 ) -> Text:
     """``cpu  1 collective  192 KiB sent  on each device``; of the problem before, how it is now.
 
@@ -77,12 +76,12 @@ def program_heading(
     return text
 
 
-def notice(answer: Answer | None, width: int) -> list[Text]:
+def notice(answer: ShownAnswer | None, width: int) -> list[Text]:
     """The reason why a target shows no program."""
     if answer is None:
         return sentence(NO_TARGETS, width)
     if answer.compiled is not None and answer.compiled.status != "ok":
-        return [printable_line(line) for line in error_lines(spoken(answer.compiled), width, 0)]
+        return [printable_line(line) for line in error_lines(reworded(answer.compiled), width, 0)]
     return sentence(answer.target.description, width, style="dim")
 
 
@@ -94,13 +93,13 @@ def fault_lines(fault: ShardvizError, width: int) -> list[Text]:
 
 
 def all_answers(
-    answers: Mapping[str, Answer], problem: Problem, width: int, palette: Palette, moving: bool
+    answers: Mapping[str, ShownAnswer], problem: Problem, width: int, palette: Palette, moving: bool
 ) -> list[Text]:
     """The table of all answers that are here, with their reasons, and the targets that are still at work."""
     if not answers:
         return sentence(NO_TARGETS, width)
     here = [
-        (spoken(each.compiled), each.differences) for each in answers.values() if each.compiled is not None
+        (reworded(each.compiled), each.differences) for each in answers.values() if each.compiled is not None
     ]
     lines = targets_table(here, problem, width, palette)[1:] if here else []
     waits = [wait_of(each) for each in answers.values() if each.compiled is None]

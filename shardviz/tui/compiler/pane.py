@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from shlex import join
 from typing import TYPE_CHECKING
@@ -11,7 +11,6 @@ from rich.text import Text
 from textual import work
 from textual.app import ComposeResult
 from textual.events import Click
-from textual.message import Message
 from textual.widgets import Static
 
 from shardviz.drafts.command_line import to_arguments
@@ -37,8 +36,8 @@ if TYPE_CHECKING:
     from shardviz.hlo.passes.stages import PassStage
     from shardviz.lessons.measures import AnswerLocation
     from shardviz.planner import Problem
-    from shardviz.tui.answers.answer import Answer
     from shardviz.tui.state import EditorState
+    from shardviz.tui.target_answers import ShownAnswer
 
 
 class CompilerPane(Pane):
@@ -52,20 +51,6 @@ class CompilerPane(Pane):
     DEFAULT_CSS = """
     CompilerPane > Static { height: 1; }
     """
-
-    class ProgramRead(Message):
-        """A program was read, or cannot be."""
-
-        def __init__(self, compiled: TargetResult, program: ListedProgram | ShardvizError) -> None:
-            super().__init__()
-            self.compiled, self.program = compiled, program
-
-    class Compared(Message):
-        """The texts of a stage were compared."""
-
-        def __init__(self, passes: Passes, stage: PassStage, diff: tuple[str, ...]) -> None:
-            super().__init__()
-            self.passes, self.stage, self.diff = passes, stage, diff
 
     def __init__(self, state: EditorState) -> None:
         super().__init__(state)
@@ -82,7 +67,7 @@ class CompilerPane(Pane):
         yield ProgramBox()
 
     @property
-    def _answers(self) -> Mapping[str, Answer]:
+    def _answers(self) -> Mapping[str, ShownAnswer]:
         return self.state.queries.answers
 
     @property
@@ -100,13 +85,13 @@ class CompilerPane(Pane):
         return self._passes.setdefault(self._chosen, Passes())
 
     @property
-    def commands(self) -> Sequence[Command]:
-        idle = set() if self._answers else {"earlier", "later", "diff", "table", "ask"}
+    def idle(self) -> Collection[str]:
+        idle = set() if self._answers else {"stage", "diff", "table", "ask"}
         if len(self._answers) < 2:
-            idle |= {"next_target", "previous_target"}
+            idle.add("target")
         if not self.program_text():
-            idle |= {"next_collective", "previous_collective", "search", "fold"}
-        return [command for command in COMPILER if command.name not in idle]
+            idle |= {"collective", "search", "fold"}
+        return idle
 
     @property
     def typing(self) -> Sequence[Command]:
@@ -152,7 +137,7 @@ class CompilerPane(Pane):
         self._passes.clear()
         self._draw()
 
-    def show_answers(self, answers: Mapping[str, Answer]) -> None:
+    def show_answers(self, answers: Mapping[str, ShownAnswer]) -> None:
         if self._chosen not in answers:
             compilers = [name for name in answers if name != "shardy"]
             self._chosen = next(iter(compilers or answers), "")
@@ -258,21 +243,21 @@ class CompilerPane(Pane):
             program: ListedProgram | ShardvizError = read_program(compiled, problem.mesh)
         except ShardvizError as error:
             program = error
-        self.post_message(self.ProgramRead(compiled, program))
+        self.call_later(self._take_program, compiled, program)
 
-    def on_compiler_pane_program_read(self, event: ProgramRead) -> None:
-        if event.compiled is self._reading:
-            self._programs[event.compiled.target] = event.program
-            if isinstance(event.program, ListedProgram):
+    def _take_program(self, compiled: TargetResult, program: ListedProgram | ShardvizError) -> None:
+        if compiled is self._reading:
+            self._programs[compiled.target] = program
+            if isinstance(program, ListedProgram):
                 self._reading = None
             self._draw()
 
     @work(thread=True, exit_on_error=False, exclusive=True, group="compare")
     def _compare(self, passes: Passes, stage: PassStage) -> None:
-        self.post_message(self.Compared(passes, stage, stage.diff()))
+        self.call_later(self._take_diff, passes, stage, stage.diff())
 
-    def on_compiler_pane_compared(self, event: Compared) -> None:
-        event.passes.diffs[id(event.stage)] = event.diff
+    def _take_diff(self, passes: Passes, stage: PassStage, diff: tuple[str, ...]) -> None:
+        passes.diffs[id(stage)] = diff
         self._draw()
 
     def _show(self, *, table: bool = False) -> None:
@@ -290,24 +275,14 @@ class CompilerPane(Pane):
             self.passes.click(event.x, slider)
             self._show()
 
-    def _next_target(self, step: int) -> None:
+    def action_target(self, step: int) -> None:
         names = [*self._answers]
         if names:
             self._chosen = names[(names.index(self._chosen) + step) % len(names)]
         self._show()
 
-    def action_next_target(self) -> None:
-        self._next_target(1)
-
-    def action_previous_target(self) -> None:
-        self._next_target(-1)
-
-    def action_earlier(self) -> None:
-        self.passes.move(-1)
-        self._show()
-
-    def action_later(self) -> None:
-        self.passes.move(1)
+    def action_stage(self, step: int) -> None:
+        self.passes.move(step)
         self._show()
 
     def action_diff(self) -> None:
@@ -327,13 +302,9 @@ class CompilerPane(Pane):
             self._show()
         return self.box.is_program
 
-    def action_next_collective(self) -> None:
+    def action_collective(self, step: int) -> None:
         if self._to_program():
-            self.box.to_collective(1)
-
-    def action_previous_collective(self) -> None:
-        if self._to_program():
-            self.box.to_collective(-1)
+            self.box.to_collective(step)
 
     def action_search(self) -> None:
         if self._to_program():
@@ -350,10 +321,10 @@ class CompilerPane(Pane):
     def action_page(self, step: int) -> None:
         self.box.view.move(step * max(1, self.box.view.size.height - 1))
 
-    def action_first_line(self) -> None:
+    def action_first(self) -> None:
         self.box.view.move_to(0)
 
-    def action_last_line(self) -> None:
+    def action_last(self) -> None:
         self.box.view.move_to(self.box.view.canvas.height - 1)
 
     def action_sideways(self, step: int) -> None:

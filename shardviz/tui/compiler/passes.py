@@ -12,14 +12,14 @@ from shardviz.render.lines import sentence
 from shardviz.render.programs.passes_view import AHEAD, NOW, PAST, diff_lines, pass_slider, stage_list
 from shardviz.render.programs.target_answers import error_lines
 from shardviz.render.programs.target_status import spinner
-from shardviz.tui.answers.spoken import spoken
 from shardviz.tui.compiler.notices import state_words
+from shardviz.tui.target_answers import reworded
 
 if TYPE_CHECKING:
     from shardviz.hlo.passes.stages import PassStage
     from shardviz.planner import Problem
     from shardviz.render.palette import Palette
-    from shardviz.tui.answers.answer import TracedAnswer
+    from shardviz.tui.target_answers import ShownPasses
 
 ONCE_MORE = "The compiler is asked once more, to write down what each of its passes does."
 FROM_HERE = Text.assemble(("← its passes   ", "dim"), ("◉ program", "bold"))
@@ -35,11 +35,11 @@ class Passes:
     def __init__(self) -> None:
         self.back = 0
         self.diffs: dict[int, tuple[str, ...]] = {}
-        self._known: TracedAnswer | None = None
+        self._known: ShownPasses | None = None
         self._stages: tuple[PassStage, ...] = ()
         self._problem: Problem | None = None
 
-    def follow(self, known: TracedAnswer, problem: Problem) -> None:
+    def follow(self, known: ShownPasses, problem: Problem) -> None:
         """More may be known of the passes for the problem on screen."""
         self._known = known
         if known.state in ("answered", "failed"):
@@ -106,9 +106,9 @@ class Passes:
         if known is None:
             return []
         if known.error is not None:
-            return error_lines(spoken(without_answer(known.target.name, known.error)), width, 0)
+            return error_lines(reworded(without_answer(known.target.name, known.error)), width, 0)
         if known.traced is not None and known.traced.compiled.status != "ok":
-            return error_lines(spoken(known.traced.compiled), width, 0)
+            return error_lines(reworded(known.traced.compiled), width, 0)
         if known.traced is not None:
             return sentence("The compiler left nothing to follow: the program has one device.", width)
         return sentence(ONCE_MORE, width, style="dim")

@@ -28,8 +28,8 @@ from shardviz.tui.registry import LAYOUT, bindings
 if TYPE_CHECKING:
     from shardviz.drafts.resolve import ResolvedProblem
     from shardviz.lessons.measures import AnswerLocation
-    from shardviz.tui.answers.answer import Answer
     from shardviz.tui.state import EditorState
+    from shardviz.tui.target_answers import ShownAnswer
 
 BESIDE = 120
 """Columns from which on the words stand beside the picture, and how many they have there."""
@@ -119,7 +119,7 @@ class LayoutPane(Pane):
     def __init__(self, state: EditorState) -> None:
         super().__init__(state)
         self._parts: list[list[Numbered]] = []
-        self._answers: Mapping[str, Answer] = {}
+        self._answers: Mapping[str, ShownAnswer] = {}
         self._placements: Sequence[DevicePlacement] = ()
         self._unplaced: Sequence[str] = ()
         self._shares: Sequence[Sequence[Text]] = ()
@@ -150,7 +150,7 @@ class LayoutPane(Pane):
         self._by_device = self._at_einsum = False
         self.show_problem(self.state.resolved)
 
-    def show_answers(self, answers: Mapping[str, Answer]) -> None:
+    def show_answers(self, answers: Mapping[str, ShownAnswer]) -> None:
         self._answers = answers
         self._find_placements()
         self._show_words()
@@ -221,7 +221,8 @@ class LayoutPane(Pane):
             self.canvas = arrange(parts, width - WORDS_WIDTH, height)
         else:
             self.canvas = arrange(parts, width, height - words)
-        self._find_shares()
+        layouts = {str(layout): layout for part in self._parts for layout, _ in part}
+        self._shares = [caption_cells(layout, self.palette) for layout in layouts.values()]
         if self._begins_at is not None:
             place, self._begins_at = self._begins_at, None
             self._point(self._cursor_at(place))
@@ -250,7 +251,7 @@ class LayoutPane(Pane):
     def _show_words(self) -> None:
         if not self.canvas.arrays:
             return
-        width = self._words_width
+        width = WORDS_WIDTH - 2 if self.has_class("beside") else self.size.width
         cell = self._of_cell(width)
         room = self._share_height(len(cell))
         lines = [*cell, Text(), *self._of_arrays(width)]
@@ -288,14 +289,6 @@ class LayoutPane(Pane):
         others.pop(str(here.layout))
         lines = device_lines([*others.values()], here.position(self.cursor.cell), width)
         return [Text("and of the other arrays", "dim"), *lines] if lines else []
-
-    def _find_shares(self) -> None:
-        layouts = {str(layout): layout for part in self._parts for layout, _ in part}
-        self._shares = [caption_cells(layout, self.palette) for layout in layouts.values()]
-
-    @property
-    def _words_width(self) -> int:
-        return WORDS_WIDTH - 2 if self.has_class("beside") else self.size.width
 
     def _heading(self, width: int) -> Text:
         """``by array, at the einsum ───────── v by device``."""

@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from shardviz.compiler import Target
     from shardviz.hardware import Placement
     from shardviz.sharding import Mesh
-    from shardviz.tui.answers.answer import Answer
+    from shardviz.tui.target_answers import ShownAnswer
 
 
 def device_placements(
-    targets: Iterable[Target], answers: Mapping[str, Answer], mesh: Mesh
+    targets: Iterable[Target], answers: Mapping[str, ShownAnswer], mesh: Mesh
 ) -> list[DevicePlacement]:
     """As the compilers have placed the mesh; on GPUs, whose order JAX leaves as it is, before they answer."""
     found = []
@@ -23,7 +23,7 @@ def device_placements(
         answer = answers.get(target.name)
         compiled = answer.compiled if answer is not None else None
         placement = compiled.placement if compiled is not None else None
-        if placement is None and target.lane == "cuda":
+        if placement is None and target.process == "cuda":
             placement = _on_gpus(target, mesh)
         # An answer may be to the problem before.
         if placement is not None and len(placement.ids) == mesh.size:
@@ -33,7 +33,7 @@ def device_placements(
 
 def unplaced_targets(
     targets: Iterable[Target],
-    answers: Mapping[str, Answer],
+    answers: Mapping[str, ShownAnswer],
     placements: Iterable[DevicePlacement],
     mesh: Mesh,
 ) -> list[str]:

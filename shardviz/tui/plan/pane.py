@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
@@ -11,7 +11,6 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.events import Resize
-from textual.message import Message
 from textual.worker import get_current_worker
 
 from shardviz.errors import QuestionError, ShardvizError
@@ -20,18 +19,17 @@ from shardviz.render.lines import sentence
 from shardviz.render.plan_view import StepsPicture
 from shardviz.render.programs.target_status import wait_lines
 from shardviz.stepping.plan_step import StepCost, collective_steps, step_cost
-from shardviz.tui.answers.spoken import spoken
-from shardviz.tui.answers.waits import wait_of
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import Pane
-from shardviz.tui.registry import PLAN, Command, bindings
+from shardviz.tui.registry import PLAN, bindings
+from shardviz.tui.target_answers import reworded, wait_of
 
 if TYPE_CHECKING:
     from shardviz.drafts.resolve import ResolvedProblem
     from shardviz.lessons.measures import AnswerLocation
     from shardviz.planner import Plan
-    from shardviz.tui.answers.answer import Answer
     from shardviz.tui.state import EditorState
+    from shardviz.tui.target_answers import ShownAnswer
 
 WIDE = 110
 """Columns from which on the targets stand beside the plan; on fewer they stand below it."""
@@ -70,14 +68,6 @@ class PlanPane(Pane):
     PlanPane.beside #targets {{ display: block; }}
     """
 
-    class Costed(Message):
-        """The costs of a plan's collectives, by the number of the step."""
-
-        def __init__(self, plan: Plan, costs: Mapping[int, StepCost]) -> None:
-            super().__init__()
-            self.plan = plan
-            self.costs = costs
-
     def __init__(self, state: EditorState) -> None:
         super().__init__(state)
         self.chosen = 1
@@ -97,11 +87,11 @@ class PlanPane(Pane):
             yield LinesView(id="targets")
 
     @property
-    def commands(self) -> Sequence[Command]:
+    def idle(self) -> Collection[str]:
         idle = set() if self.state.resolved.targets else {"ask_now"}
         if self._plan is None or self._plan.steps[self.chosen - 1].op in LOCAL_OPS:
             idle.add("open_step")
-        return [command for command in PLAN if command.name not in idle]
+        return idle
 
     def on_mount(self) -> None:
         self._clock = self.set_interval(TICK_S, self._tick, pause=True)
@@ -144,12 +134,13 @@ class PlanPane(Pane):
             self._begins = not self.size.width
             self._choose(_first_about(self._plan, place))
 
-    def show_answers(self, _answers: Mapping[str, Answer]) -> None:
+    def show_answers(self, _answers: Mapping[str, ShownAnswer]) -> None:
         self._draw()
 
-    def on_plan_pane_costed(self, message: Costed) -> None:
-        if message.plan is self._plan:
-            self._costs = message.costs
+    def _take_costs(self, plan: Plan, costs: Mapping[int, StepCost]) -> None:
+        """Show the costs of a plan's collectives, by the number of the step."""
+        if plan is self._plan:
+            self._costs = costs
             self._draw()
 
     def action_previous_step(self) -> None:
@@ -198,7 +189,7 @@ class PlanPane(Pane):
             except ShardvizError:
                 # Too large to be followed round by round: the plan itself says what must be sent.
                 continue
-        self.post_message(self.Costed(plan, costs))
+        self.call_later(self._take_costs, plan, costs)
 
     def _tick(self) -> None:
         if self.display:
@@ -235,7 +226,7 @@ class PlanPane(Pane):
             self._picture = key, StepsPicture(*key)
         return self._picture[1]
 
-    def _target_lines(self, answers: Mapping[str, Answer], width: int) -> list[Text]:
+    def _target_lines(self, answers: Mapping[str, ShownAnswer], width: int) -> list[Text]:
         """The answers that are here, drawn once, and below them the targets that are still at work."""
         if not answers:
             return sentence("No targets: no compiler is asked.", width, style="dim")
@@ -247,7 +238,7 @@ class PlanPane(Pane):
                 # Loaded with the first answer: until then the screen needs none of it.
                 from shardviz.render.programs.target_answers import answers_view
 
-                given = [(spoken(compiled), differences) for compiled, differences in here]
+                given = [(reworded(compiled), differences) for compiled, differences in here]
                 lines = answers_view(given, self.state.resolved.problem, width, self.palette, (*answers,))[1:]
             self._answered = key, lines
         lines = self._answered[1]

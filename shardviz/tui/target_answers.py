@@ -1,9 +1,13 @@
-"""What is known of an answer: on its way, or here."""
+"""The compilers' answers as the screens have them, on their way or here, and in the application's words."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
+
+from shardviz.drafts.wording import as_sentence
+from shardviz.render.programs.target_status import Wait
 
 if TYPE_CHECKING:
     from shardviz.compare import Difference
@@ -14,9 +18,13 @@ if TYPE_CHECKING:
 State = Literal["waiting", "asked", "answered", "failed", "cancelled"]
 """Waiting for a pause in typing, or for its turn; asked; answered; failed; or cancelled before that."""
 
+CANCELLED = "cancelled; r asks again"
+NEXT = "waits for its turn"
+LATER = "waits for a pause in typing; r asks now"
+
 
 @dataclass(frozen=True)
-class Answer:
+class ShownAnswer:
     """What is known of a target's answer to the problem on screen.
 
     `state`: "waiting" until asked (a pause in typing, or a key), "asked" since `since` (`time.monotonic`),
@@ -25,7 +33,7 @@ class Answer:
     """
 
     target: Target
-    state: State
+    state: State = "waiting"
     stage: str = ""
     since: float = 0.0
     compiled: TargetResult | None = None
@@ -33,15 +41,15 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class TracedAnswer:
-    """What is known of a target's passes for the problem on screen; as `Answer`.
+class ShownPasses:
+    """What is known of a target's passes for the problem on screen; as `ShownAnswer`.
 
     "answered" with `traced`, whose `compiled` may have status "error" or "unavailable"; "failed" with an
     `error`.
     """
 
     target: Target
-    state: State
+    state: State = "waiting"
     stage: str = ""
     since: float = 0.0
     traced: PassTrace | None = None
@@ -50,13 +58,30 @@ class TracedAnswer:
 
 @dataclass(frozen=True)
 class Verification:
-    """What is known of JAX's verdict on a collective; as `Answer`.
+    """What is known of JAX's verdict on a collective; as `ShownAnswer`.
 
     "answered" with `verdict`; "failed" where JAX says nothing, and `silence` is a sentence that tells why.
     """
 
-    state: State
+    state: State = "waiting"
     stage: str = ""
     since: float = 0.0
     verdict: Verdict | None = None
     silence: str = ""
+
+
+def wait_of(answer: ShownAnswer | ShownPasses) -> Wait:
+    """An answer that is not here, as it stands now."""
+    name = answer.target.name
+    if answer.state == "asked":
+        return Wait(name, answer.stage or "asked", max(0.0, time.monotonic() - answer.since))
+    if answer.state == "cancelled":
+        return Wait(name, CANCELLED)
+    return Wait(name, NEXT if answer.target.process == "simulated" else LATER)
+
+
+def reworded(compiled: TargetResult) -> TargetResult:
+    """The same answer; why it is none is said in sentences that name the application's fields and keys."""
+    if compiled.status == "ok":
+        return compiled
+    return replace(compiled, error=as_sentence(compiled.error), hint=as_sentence(compiled.hint))

@@ -1,7 +1,8 @@
-"""The desk: what is asked when, what is kept, and compilers that die."""
+"""The application's questions: what is asked when, what is kept, and compilers that die."""
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import threading
@@ -9,14 +10,13 @@ import time
 
 import pytest
 
-from shardviz.compiler import Worker
-from shardviz.compiler.messages import AskAbout
-from shardviz.compiler.pending import Pending
+from shardviz.compiler import TARGETS, Worker, requests
+from shardviz.compiler.question import question_for
+from shardviz.compiler.worker_process import WorkerProcess
 from shardviz.drafts.form import ProblemForm
 from shardviz.drafts.resolve import resolve
 from shardviz.stepping.plan_step import question_of_step
-from shardviz.tui.answers import clerk
-from shardviz.tui.answers.desk import Desk
+from shardviz.tui.compiler_queries import CompilerQueries
 
 PATIENCE_S = 60
 
@@ -27,8 +27,8 @@ def scene(number=1, targets="shardy,cpu", **fields):
     return resolve(ProblemForm(**{"sizes": sizes, "targets": targets, **fields}))
 
 
-class Watched(Desk):
-    """A desk, and who waits until something is known there."""
+class Watched(CompilerQueries):
+    """The application's questions, and who waits until something is known there."""
 
     def __init__(self, worker=None):
         self.changed = threading.Condition()
@@ -53,35 +53,54 @@ class Watched(Desk):
         return self.answers[target].compiled
 
 
-class Held:
-    """A worker whose answers the test gives; it counts the requests."""
+class SilentProcess(WorkerProcess):
+    """A process that says nothing: what is under way ends when the test ends it."""
 
     def __init__(self):
         self.requests = []
-        self.pendings = []
         self.withdrawn = []
+        super().__init__("simulated", {}, math.inf)
 
-    def submit(self, problem, target, on_progress=None):
-        pending = Pending(AskAbout(), lambda reply: reply, self.withdrawn.append)
-        self.requests.append((target.name, problem))
-        self.pendings.append(pending)
-        on_progress("compiling")
-        return pending
+    @property
+    def messages(self):
+        return [each.message for each in self.requests]
+
+    def _answer(self, request):
+        over = threading.Event()
+        request.add_done_callback(lambda _: over.set())
+        self.requests.append(request)
+        request.progress("compiling")
+        over.wait()
+
+    def _stop_soon(self, request):
+        self.withdrawn.append(request)
+
+
+class Held(Worker):
+    """A worker with one such process for all targets."""
+
+    def __init__(self):
+        super().__init__()
+        self.process = SilentProcess()
+        self._processes["simulated"] = self.process
+
+    def _process(self, _):
+        return self.process
 
 
 @pytest.fixture
 def held():
-    worker = Held()
-    desk = Watched(worker)
-    yield desk, worker
-    desk.close()
+    with Held() as worker:
+        queries = Watched(worker)
+        yield queries, worker.process
+        queries.close()
 
 
 @pytest.fixture
 def real(worker):
-    desk = Watched(worker)
-    yield desk
-    desk.close()
+    queries = Watched(worker)
+    yield queries
+    queries.close()
 
 
 def test_targets_answer_with_what_differs_from_the_plan(real):
@@ -93,26 +112,26 @@ def test_targets_answer_with_what_differs_from_the_plan(real):
 
 
 def test_of_twenty_edits_the_first_and_the_last_are_asked(held):
-    desk, worker = held
-    desk.ask(scene(1, "shardy"))
-    desk.until(lambda: worker.requests)
+    queries, process = held
+    queries.ask(scene(1, "shardy"))
+    queries.until(lambda: process.requests)
     for number in range(2, 21):
-        desk.ask(scene(number, "shardy"))
-    assert desk.answers["shardy"].state == "waiting"
-    worker.pendings[0].cancel()
-    desk.until(lambda: desk.state("shardy") == "asked")
-    assert worker.requests == [("shardy", scene(number).problem) for number in (1, 20)]
+        queries.ask(scene(number, "shardy"))
+    assert queries.answers["shardy"].state == "waiting"
+    process.requests[0].cancel()
+    queries.until(lambda: queries.state("shardy") == "asked")
+    assert process.messages == [question_for(scene(number).problem, TARGETS["shardy"]) for number in (1, 20)]
 
 
 def test_what_is_typed_fast_reaches_a_slow_compiler_once(real, monkeypatch):
     asked = []
-    submit = real.worker.submit
+    answer = WorkerProcess._answer
 
-    def counting(problem, target, told):
-        asked.append(target.name)
-        return submit(problem, target, told)
+    def counting(process, request):
+        asked.append(request.message.target)
+        answer(process, request)
 
-    monkeypatch.setattr(real.worker, "submit", counting)
+    monkeypatch.setattr(WorkerProcess, "_answer", counting)
     for typed in [scene(number) for number in range(40, 60)]:
         real.ask(typed)
     assert real.compiled("cpu").collectives[0].operand_shape == (8 * 59 // 2, 64)
@@ -129,34 +148,44 @@ def test_what_was_known_before_an_edit_is_there_at_once_after_it_is_undone(real)
 
 
 def test_an_old_question_may_end_but_not_hold_up_the_next_for_long(held, monkeypatch):
-    desk, worker = held
-    monkeypatch.setattr(clerk, "PATIENCE_S", 0.0)
-    desk.ask(scene(1, "v5e:2x4"))
-    desk.ask_now()
-    desk.until(lambda: worker.pendings)
-    desk.ask(scene(2, "v5e:2x4"))
-    assert worker.withdrawn == []
-    desk.ask_now()
-    desk.until(lambda: len(worker.pendings) == 2)
-    assert worker.withdrawn == worker.pendings[:1]
+    queries, process = held
+    monkeypatch.setattr(requests, "PATIENCE_S", 0.0)
+    queries.ask(scene(1, "real"))
+    queries.ask_now()
+    queries.until(lambda: process.requests)
+    queries.ask(scene(2, "real"))
+    assert process.withdrawn == []
+    queries.ask_now()
+    queries.until(lambda: len(process.requests) == 2)
+    assert process.withdrawn == process.requests[:1]
+
+
+def test_an_old_question_goes_on_where_it_is_asked_again(held, monkeypatch):
+    queries, process = held
+    monkeypatch.setattr(requests, "PATIENCE_S", 0.1)
+    for number in (1, 2, 1):
+        queries.ask(scene(number, "shardy"))
+        queries.until(lambda: process.requests)
+    time.sleep(0.2)
+    assert (queries.state("shardy"), process.withdrawn) == ("asked", [])
+    assert len(process.requests) == 1
 
 
 def test_cancelling_stops_all_and_asking_now_goes_on(held):
-    desk, worker = held
-    desk.ask(scene())
-    desk.until(lambda: desk.state("shardy") == "asked")
-    assert desk.cancel()
-    assert [each.state for each in desk.answers.values()] == ["cancelled", "cancelled"]
-    desk.until(lambda: worker.withdrawn)
-    assert not desk.cancel()
-    desk.ask_now("shardy")
-    desk.until(lambda: len(worker.requests) == 2)
-    assert (desk.state("shardy"), desk.state("cpu")) == ("asked", "cancelled")
+    queries, process = held
+    queries.ask(scene())
+    queries.until(lambda: queries.state("shardy") == "asked")
+    assert queries.cancel()
+    assert [each.state for each in queries.answers.values()] == ["cancelled", "cancelled"]
+    queries.until(lambda: process.withdrawn)
+    assert not queries.cancel()
+    queries.ask_now("shardy")
+    queries.until(lambda: len(process.requests) == 2)
+    assert (queries.state("shardy"), queries.state("cpu")) == ("asked", "cancelled")
 
 
 def test_a_target_that_cannot_answer_says_why_and_what_would_help(real, monkeypatch):
     monkeypatch.setattr("shardviz.compiler.installed.find_spec", lambda _: None)
-    monkeypatch.setattr("shardviz.tui.answers.desk.PAUSE_S", 0.0)
     real.ask(scene(1, "h100:8,v5e:4x4"))
     missing, misfit = real.compiled("h100:8"), real.compiled("v5e:4x4")
     assert (missing.status, misfit.status) == ("unavailable", "unavailable")
@@ -203,25 +232,25 @@ def test_where_there_are_no_numbers_jax_is_silent(real):
 
 @pytest.mark.usefixtures("own_compilers")
 def test_a_worker_that_is_killed_five_times_leaves_sentences_and_then_answers():
-    desk = Watched()
+    queries = Watched()
     try:
         for number in range(1, 6):
-            desk.ask(scene(number, "shardy"))
-            desk.until(lambda: desk.answers["shardy"].stage and desk.worker.pids())
-            os.kill(desk.worker.pids()[0], signal.SIGKILL)
-            killed = desk.compiled("shardy")
+            queries.ask(scene(number, "shardy"))
+            queries.until(lambda: queries.answers["shardy"].stage and queries.worker.pids())
+            os.kill(queries.worker.pids()[0], signal.SIGKILL)
+            killed = queries.compiled("shardy")
             assert killed.status == "error"
             assert killed.error == "the shardy compiler was killed by SIGKILL while importing jax"
             assert killed.hint.startswith("ask again")
-        desk.ask_now()
-        assert desk.compiled("shardy").status == "ok"
+        queries.ask_now()
+        assert queries.compiled("shardy").status == "ok"
         # In the middle of a compilation, as `q` may come.
-        desk.ask(scene(7, "cpu"))
-        desk.until(lambda: desk.answers["cpu"].stage == "compiling")
-        (pid,) = desk.worker.pids()
+        queries.ask(scene(7, "cpu"))
+        queries.until(lambda: queries.answers["cpu"].stage == "compiling")
+        (pid,) = queries.worker.pids()
     finally:
         begun = time.monotonic()
-        desk.close()
+        queries.close()
     assert time.monotonic() - begun < 1
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
@@ -230,12 +259,12 @@ def test_a_worker_that_is_killed_five_times_leaves_sentences_and_then_answers():
 def test_a_question_that_is_cancelled_while_jax_loads_does_not_load_it_again(monkeypatch):
     monkeypatch.setattr("shardviz.compiler.worker_process.CANCEL_GRACE_S", 0.0)
     with Worker() as worker:
-        desk = Watched(worker)
-        desk.ask(scene(1, "shardy"))
-        desk.until(lambda: desk.answers["shardy"].stage == "importing jax")
+        queries = Watched(worker)
+        queries.ask(scene(1, "shardy"))
+        queries.until(lambda: queries.answers["shardy"].stage == "importing jax")
         pids = worker.pids()
-        assert desk.cancel()
-        desk.ask(scene(2, "shardy"))
-        assert desk.compiled("shardy").status == "ok"
+        assert queries.cancel()
+        queries.ask(scene(2, "shardy"))
+        assert queries.compiled("shardy").status == "ok"
         assert worker.pids() == pids
-        desk.close()
+        queries.close()

@@ -12,9 +12,9 @@ import pytest
 
 from shardviz.api.explaining import DEFAULT_MESH
 from shardviz.compiler import check_mesh, parse_targets
-from shardviz.compiler.child_process import environment_for
 from shardviz.compiler.groups import target_groups
 from shardviz.compiler.messages import Machine
+from shardviz.compiler.worker_process import environment_for
 from shardviz.errors import TargetError
 from shardviz.hardware.chips import TPUS
 from shardviz.notation import parse_mesh

@@ -1,0 +1,240 @@
+"""Requests to the compilers' processes, and the order in which one process takes them.
+
+Whoever asks, from any thread, gets a `CompilerRequest`: a future. Each `WorkerProcess` has one thread, which
+takes a request at a time from its `RequestScheduler` and speaks with its child:
+
+    asker's thread            the process's thread                    the child (child/main.py)
+    Worker.submit ── add ──▶  RequestScheduler.next
+                              message ──────────────────────────────▶ loads JAX, then works
+                 stage, on_progress ◀── StageReport ◀──────────────── "lowering", "compiling" …
+                 result, callbacks  ◀── read ◀── Output … ◀────────── its reply
+
+A request waits until it is due. Of those that are due the lowest rank goes first, then the oldest. A request
+can be cancelled, which stops the child unless it is ready soon, or dropped: then it is not begun any more,
+or goes on for `PATIENCE_S` at most where another one is due.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from shardviz.compiler.messages import Question, Request, RunCollective
+from shardviz.errors import CompilerError, ShardvizError
+
+T = TypeVar("T")
+
+PATIENCE_S = 2.0
+"""A request that was dropped may go on so long while another is due: its answer is worth having, and stopping
+a compiler for good means to load JAX again."""
+
+
+class Cancelled(CompilerError):
+    """The request was withdrawn before it was answered."""
+
+
+class CompilerRequest(Future[T]):
+    """A message to a child, and a future of what `read` makes of the reply.
+
+    It is sent from `due` on (`time.monotonic`). `began` is when that happened, None until then, and `stage`
+    says what is being done for it now. `on_progress` is called with each stage, from the process's thread.
+    `on_end` is called however the request ends, and maybe twice. Without a message the child is only started.
+    """
+
+    def __init__(
+        self,
+        message: Request | None,
+        read: Callable[[Any], T],
+        on_progress: Callable[[str], None] | None = None,
+        on_end: Callable[[], None] | None = None,
+        due: float = 0.0,
+        rank: int = 0,
+    ) -> None:
+        super().__init__()
+        self.message = message
+        self.due = due
+        self.rank = rank
+        self.began: float | None = None
+        self.stage = ""
+        self.dropped: float | None = None
+        self.scheduler: RequestScheduler | None = None
+        self._read = read
+        self._on_progress = on_progress
+        self._on_end = on_end
+
+    @property
+    def subject(self) -> str:
+        """What is at work for it, for an error: "the cpu compiler"."""
+        match self.message:
+            case Question(target):
+                return f"the {target} compiler"
+            case RunCollective(target, _, op):
+                return f"{op} on {target} devices"
+        return "the worker"
+
+    def cancel(self) -> bool:
+        """Withdraw the request: `result` raises `Cancelled`. False where the end is there already."""
+        if not self.fail(Cancelled(f"the request to {self.subject} was cancelled")):
+            return False
+        if self.scheduler is not None:
+            self.scheduler.withdraw(self)
+        return True
+
+    def drop(self) -> None:
+        """Nobody waits for it now: it is cancelled where it has not begun, or as soon as it is in the way."""
+        if self.scheduler is not None:
+            self.scheduler.drop(self)
+
+    def keep(self) -> bool:
+        """Go on after `drop`; False where that is too late."""
+        return self.scheduler is not None and self.scheduler.keep(self)
+
+    def progress(self, stage: str) -> None:
+        """Note what is being done, and call `on_progress`."""
+        self.stage = stage
+        if self._on_progress is not None and not self.done():
+            self._on_progress(stage)
+
+    def reply(self, reply: object) -> None:
+        """End the request with what the child replied. Raises what reading the reply raises."""
+        self.settle(self._read(reply))
+
+    def settle(self, answer: T) -> None:
+        """End the request with an answer, unless it has ended: a cancelled one may still be answered."""
+        self._clean_up()
+        with suppress(InvalidStateError):
+            self.set_result(answer)
+
+    def fail(self, error: ShardvizError) -> bool:
+        """End the request without an answer; False where it has ended already."""
+        self._clean_up()
+        try:
+            self.set_exception(error)
+        except InvalidStateError:
+            return False
+        return True
+
+    def _clean_up(self) -> None:
+        # Before the end is known: who waits for that finds everything cleaned up.
+        if self._on_end is not None:
+            self._on_end()
+
+
+def settled(answer: T) -> CompilerRequest[T]:
+    """A request that is answered without a child."""
+    request = CompilerRequest[T](None, lambda _: answer)
+    request.settle(answer)
+    return request
+
+
+class RequestScheduler:
+    """The requests to one process. `stop` is called with one that was cancelled while it was under way."""
+
+    def __init__(self, stop: Callable[[CompilerRequest[Any]], None]) -> None:
+        self._stop = stop
+        self._waiting: list[CompilerRequest[Any]] = []
+        self._current: CompilerRequest[Any] | None = None
+        self._is_closed = False
+        self._watch: threading.Timer | None = None
+        self._changed = threading.Condition()
+
+    def add(self, request: CompilerRequest[Any]) -> None:
+        """Take a request in; after `close` it ends as `Cancelled`."""
+        request.scheduler = self
+        with self._changed:
+            if not self._is_closed:
+                self._waiting.append(request)
+                self._watch_dropped()
+                self._changed.notify()
+                return
+        request.fail(_closed())
+
+    def next(self) -> CompilerRequest[Any] | None:
+        """Wait for the next request that is due, and begin it; None after `close`. The one before is over."""
+        with self._changed:
+            self._current = None
+            while not self._is_closed:
+                now = time.monotonic()
+                if due := self._due(now):
+                    self._current = min(due, key=lambda each: each.rank)
+                    self._current.began = now
+                    self._waiting.remove(self._current)
+                    return self._current
+                self._changed.wait(min((each.due - now for each in self._waiting), default=None))
+        return None
+
+    def withdraw(self, request: CompilerRequest[Any]) -> None:
+        """A request was cancelled."""
+        with self._changed:
+            if request in self._waiting:
+                self._waiting.remove(request)
+            is_current = request is self._current
+        if is_current:
+            self._stop(request)
+
+    def drop(self, request: CompilerRequest[Any]) -> None:
+        """See `CompilerRequest.drop`."""
+        with self._changed:
+            if request is self._current:
+                request.dropped = time.monotonic()
+                self._watch_dropped()
+                return
+        request.cancel()
+
+    def keep(self, request: CompilerRequest[Any]) -> bool:
+        """See `CompilerRequest.keep`."""
+        with self._changed:
+            if request is not self._current or request.done():
+                return False
+            request.dropped = None
+            return True
+
+    def close(self) -> None:
+        """All requests that have not ended end as `Cancelled`, and `next` returns None."""
+        with self._changed:
+            self._is_closed = True
+            ended, self._waiting = self._waiting, []
+            if self._current is not None:
+                ended.append(self._current)
+            self._changed.notify()
+        for request in ended:
+            request.fail(_closed())
+
+    def _due(self, now: float) -> list[CompilerRequest[Any]]:
+        return [each for each in self._waiting if each.due <= now]
+
+    def _watch_dropped(self) -> None:
+        """Look at the current request again when it can first be in the way, if it was dropped."""
+        if self._watch is not None:
+            self._watch.cancel()
+            self._watch = None
+        current = self._current
+        if current is not None and current.dropped is not None and self._waiting:
+            at = max(current.dropped + PATIENCE_S, min(each.due for each in self._waiting))
+            self._watch = start_timer(max(0.0, at - time.monotonic()), self._end_dropped, current)
+
+    def _end_dropped(self, request: CompilerRequest[Any]) -> None:
+        with self._changed:
+            if request is not self._current or request.dropped is None:
+                return
+            now = time.monotonic()
+            if now < request.dropped + PATIENCE_S or not self._due(now):
+                self._watch_dropped()
+                return
+        request.cancel()
+
+
+def _closed() -> Cancelled:
+    return Cancelled("the worker was closed")
+
+
+def start_timer(seconds: float, function: Callable[..., None], *args: object) -> threading.Timer:
+    """Call a function after some time, from a thread that keeps no process alive."""
+    timer = threading.Timer(min(threading.TIMEOUT_MAX, seconds), function, args)
+    timer.daemon = True
+    timer.start()
+    return timer

@@ -1,0 +1,283 @@
+"""The application's questions to the compilers: asked while a person edits, and kept with their answers."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from shardviz.compiler.requests import Cancelled
+from shardviz.compiler.target_result import without_answer
+from shardviz.compiler.targets import TARGETS, parse_targets
+from shardviz.errors import CompilerError, ShardvizError
+from shardviz.tui.target_answers import ShownAnswer, ShownPasses, Verification
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from shardviz.compiler import CompilerRequest, ExecutionResult, Target, TargetResult, Worker
+    from shardviz.drafts.resolve import ResolvedProblem
+    from shardviz.stepping.question import CollectiveQuestion
+
+PAUSES_S = {"shardy": 0.0, "cpu": 0.15}
+PAUSE_S = 1.0
+"""How long nothing must have been edited until a target is asked: by its name, and any other."""
+KEPT = {"answer": 256, "passes": 8, "verdict": 16}
+"""How much is kept of all that was asked: whoever undoes an edit has it at once."""
+
+Key = tuple[str, Hashable, str]
+"""What is asked ("answer", "passes" or "verdict"), about which subject, and the target's name."""
+
+Known = TypeVar("Known", ShownAnswer, ShownPasses, Verification)
+
+
+class _Query(Generic[Known]):
+    """One question. `send` asks it, `read` and `failed` make of a reply or an error what is then known.
+
+    `is_settled`: the child has replied, and would reply the same again.
+    """
+
+    def __init__(
+        self,
+        waiting: Known,
+        send: Callable[[Callable[[str], None]], CompilerRequest[Any]],
+        read: Callable[[Any], Known],
+        failed: Callable[[ShardvizError], Known],
+        on_change: Callable[[], object],
+    ) -> None:
+        self.is_settled = False
+        self._known: Known = waiting
+        self._read: Callable[[Any], Known] = read
+        self._failed: Callable[[ShardvizError], Known] = failed
+        self._on_change = on_change
+        self.request: CompilerRequest[Any] | None = None
+        try:
+            self.request = send(self._progress)
+        except Exception as error:
+            self._fail(error)
+        else:
+            self.request.add_done_callback(self._end)
+
+    @property
+    def known(self) -> Known:
+        """What is known now of the answer."""
+        known, request = self._known, self.request
+        if known.state == "waiting" and request is not None and request.began is not None:
+            return replace(known, state="asked", stage=request.stage, since=request.began)
+        return known
+
+    def _progress(self, _stage: str) -> None:
+        self._on_change()
+
+    def _end(self, request: Future[Any]) -> None:
+        """Note the end, in the thread that brings it."""
+        try:
+            self._known = self._read(request.result())
+            self.is_settled = True
+        except Exception as error:
+            self._fail(error)
+        self._on_change()
+
+    def _fail(self, error: Exception) -> None:
+        """Note that there is no answer: each error is said, as somebody waits."""
+        if isinstance(error, Cancelled):
+            self._known = replace(self._known, state="cancelled")
+        elif isinstance(error, ShardvizError):
+            self._known = self._failed(error)
+        else:
+            self._known = self._failed(CompilerError(f"the answer cannot be read: {error!r}"))
+
+
+class CompilerQueries:
+    """Asks Shardy at once, the CPU's compiler next, slower targets after a pause or on demand.
+
+    `on_change` is called, from any thread, whenever something has changed of `answers`, `traced` or
+    `verified`. A `worker` that is given is left open by `close`. The methods are for one thread, that of the
+    screen, and none waits for a compiler.
+    """
+
+    def __init__(self, on_change: Callable[[], object], worker: Worker | None = None) -> None:
+        self._on_change = on_change
+        self._worker = worker
+        self._is_ours = worker is None
+        self._is_closed = False
+        self._queries: dict[Key, _Query[Any]] = {}
+        self._wanted: set[Key] = set()
+        self._scene: ResolvedProblem | None = None
+        self._edited = -math.inf
+
+    @property
+    def worker(self) -> Worker:
+        """The compilers' client, made when it is first needed. Raises `Cancelled` after `close`."""
+        if self._is_closed:
+            raise Cancelled("the application was closed")
+        if self._worker is None:
+            from shardviz.compiler import Worker
+
+            self._worker = Worker()
+        return self._worker
+
+    @property
+    def answers(self) -> Mapping[str, ShownAnswer]:
+        """The answers to the problem on screen, by target name, in the order of the draft."""
+        scene = self._scene
+        if scene is None:
+            return {}
+        return {
+            target.name: self._queries["answer", scene.problem, target.name].known for target in scene.targets
+        }
+
+    def start(self) -> None:
+        """Start the compilers' process behind the first screen."""
+        self.worker.start()
+
+    def ask(self, scene: ResolvedProblem) -> None:
+        """The scene has changed: ask about its problem, and forget what is no longer asked."""
+        self._scene, self._edited = scene, time.monotonic()
+        names = [target.name for target in scene.targets]
+        for what, subject, name in [*self._wanted]:
+            if what != "verdict" and (subject != scene.problem or name not in names):
+                self._drop((what, subject, name))
+        for target in scene.targets:
+            self._ask(scene, target)
+        self._forget()
+        self._notify()
+
+    def ask_now(self, target: str = "") -> None:
+        """Ask a target now (all, without a name), without a pause; also where it was cancelled, or its
+        compiler failed."""
+        scene = self._scene
+        if scene is None:
+            return
+        self._edited = -math.inf
+        for key in [*self._wanted]:
+            query = self._queries[key]
+            if target in ("", key[2]) and not query.is_settled and query.known.state != "asked":
+                self._drop(key)
+        for one in scene.targets:
+            self._ask(scene, one)
+        # Who shows passes or a verdict asks for them again.
+        self._notify()
+
+    def traced(self, target: str) -> ShownPasses:
+        """The passes of one of the scene's targets; they are asked for where nobody has.
+
+        What was cancelled or has failed is asked again after `ask_now`.
+        """
+        scene = self._scene
+        found = next((each for each in scene.targets if each.name == target), None) if scene else None
+        if scene is None or found is None:
+            return ShownPasses(parse_targets(target)[0])
+        problem, asked = scene.problem, found
+        return self._want(
+            ("passes", problem, target),
+            ShownPasses(asked),
+            lambda on_progress: self.worker.trace(problem, asked, on_progress, due=self._due(target), rank=2),
+            lambda traced: ShownPasses(asked, "answered", traced=traced),
+            lambda error: ShownPasses(asked, "failed", error=error),
+        )
+
+    def verified(self, question: CollectiveQuestion) -> Verification:
+        """JAX's verdict on a collective; it is asked for where nobody has, and another is no longer wanted.
+
+        A question is known by its identity. What was cancelled is asked again after `ask_now`.
+        """
+        key = ("verdict", id(question), "")
+        for other in [*self._wanted]:
+            if other[0] == "verdict" and other != key:
+                self._drop(other)
+
+        def send(on_progress: Callable[[str], None]) -> CompilerRequest[ExecutionResult]:
+            from shardviz.stepping.verdict import ask_jax
+
+            return ask_jax(self.worker, question, TARGETS["cpu"], on_progress, due=self._due("cpu"), rank=2)
+
+        def read(ran: ExecutionResult) -> Verification:
+            from shardviz.collectives import Frames
+            from shardviz.stepping.verdict import compare_with_jax
+
+            frames = Frames(question.schedule, question.operation, question.layout.mesh, question.shards)
+            return Verification("answered", verdict=compare_with_jax(question, frames, ran))
+
+        def failed(error: ShardvizError) -> Verification:
+            return Verification("failed", silence=f"not verified by JAX: {error.message}")
+
+        return self._want(key, Verification(), send, read, failed)
+
+    def cancel(self) -> bool:
+        """Cancel what is under way or waits; False where there is nothing."""
+        requests = [query.request for query in self._queries.values() if query.request is not None]
+        stopped = [request.cancel() for request in requests if not request.done()]
+        if stopped:
+            self._notify()
+        return bool(stopped)
+
+    def kill(self) -> None:
+        """End the compilers' processes for a signal handler: without a lock, and nothing is waited for."""
+        if self._worker is not None and self._is_ours:
+            self._worker.kill()
+
+    def close(self) -> None:
+        """Cancel what is under way, and end the compilers' processes."""
+        self._is_closed = True
+        self.cancel()
+        if self._worker is not None and self._is_ours:
+            self._worker.close()
+
+    def _ask(self, scene: ResolvedProblem, target: Target) -> None:
+        def send(on_progress: Callable[[str], None]) -> CompilerRequest[TargetResult]:
+            due, rank = self._due(target.name), int(target.name != "shardy")
+            return self.worker.submit(scene.problem, target, on_progress, due=due, rank=rank)
+
+        def read(compiled: TargetResult) -> ShownAnswer:
+            from shardviz.compare import differences
+
+            found = differences(scene.plan, compiled)
+            return ShownAnswer(target, "answered", compiled=compiled, differences=found)
+
+        def failed(error: ShardvizError) -> ShownAnswer:
+            return ShownAnswer(target, "answered", compiled=without_answer(target.name, error))
+
+        self._want(("answer", scene.problem, target.name), ShownAnswer(target), send, read, failed)
+
+    def _want(
+        self,
+        key: Key,
+        waiting: Known,
+        send: Callable[[Callable[[str], None]], CompilerRequest[Any]],
+        read: Callable[[Any], Known],
+        failed: Callable[[ShardvizError], Known],
+    ) -> Known:
+        """What is known of a question: of the one that was asked, unless that has to be asked again."""
+        query: _Query[Known] | None = self._queries.pop(key, None)
+        is_kept = query is not None and (
+            key in self._wanted or query.is_settled or (query.request is not None and query.request.keep())
+        )
+        if query is None or not is_kept:
+            query = _Query(waiting, send, read, failed, self._notify)
+        self._queries[key] = query
+        self._wanted.add(key)
+        return query.known
+
+    def _drop(self, key: Key) -> None:
+        """What has this key is no longer on screen."""
+        self._wanted.remove(key)
+        if (request := self._queries[key].request) is not None:
+            request.drop()
+
+    def _forget(self) -> None:
+        """Keep the latest of what was asked."""
+        for what, kept in KEPT.items():
+            keys = [key for key in self._queries if key[0] == what and key not in self._wanted]
+            for key in keys[:-kept]:
+                del self._queries[key]
+
+    def _due(self, target: str) -> float:
+        """When a target may be asked: after a pause for another edit."""
+        return self._edited + PAUSES_S.get(target, PAUSE_S)
+
+    def _notify(self) -> None:
+        if not self._is_closed:
+            self._on_change()
