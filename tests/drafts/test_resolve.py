@@ -6,8 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from shardviz.drafts import parsing
+from shardviz.drafts.axis_edits import add_axis, cycle
 from shardviz.drafts.enter import enter
 from shardviz.drafts.form import CollectiveFields, ProblemForm
+from shardviz.drafts.parsing import read_spec
 from shardviz.drafts.resolve import MAX_PARTS, resolve, resolve_first
 from shardviz.errors import ShardvizError
 
@@ -213,3 +216,20 @@ def test_a_chain_that_takes_too_long_is_refused():
     fault = resolve(draft, SHOWN).faults[0]
     assert fault.message == "a chain of 64 einsums is too long to be planned while you type"
     assert fault.hint == "edit up to 32 of them; `shardviz explain` takes more"
+
+
+def test_a_key_reads_each_row_once(monkeypatch):
+    read = []
+
+    def counted(text, *others):
+        read.append(text)
+        return read_spec(text, *others)
+
+    monkeypatch.setattr(parsing, "read_spec", counted)
+    parsing.parsed.cache_clear()
+    last = resolve(USUAL)
+    assert read == list(USUAL.specs)
+    for edited in (cycle(last.draft, 0, 0), add_axis(last.draft)):
+        read.clear()
+        assert resolve(edited, last).faults == ()
+        assert len(read) <= len(edited.specs)
