@@ -195,7 +195,7 @@ class WorkerProcess:
                 raise AssertionError(f"the child sent {other!r}")
 
     def _received(self, process: ChildProcess) -> object:
-        """What the child says next. Raises `CompilerError` where that is that it cannot go on."""
+        """The child's next message. Raises `CompilerError` where it cannot go on."""
         message = process.receive()
         if isinstance(message, ChildBroken):
             self._reap()
@@ -313,7 +313,7 @@ class ChildProcess:
         return self._channel.receive()
 
     def kill(self) -> None:
-        """Kill the child and whatever it started. Safe from any thread, and when it is already dead."""
+        """Kill the child and all that it started. Safe from any thread, and when it is already dead."""
         if self.alive():
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
@@ -413,7 +413,7 @@ _NOISE = re.compile(
 
 
 def stderr_tail(log: str) -> str:
-    """What explains a death, on one line; "" when nothing does."""
+    """The line that explains a death; "" where none does."""
     for pattern in _TELLING:
         if found := pattern.findall(log):
             return _short(found[-1])
