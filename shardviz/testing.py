@@ -13,7 +13,9 @@ from collections.abc import Mapping
 from types import EllipsisType
 from typing import Any
 
+from shardviz.api.inspecting import Report, inspect
 from shardviz.errors import QuestionError
+from shardviz.hlo.totals import tallies, unmet
 
 Expected = int | EllipsisType | None
 """Runs of an operation; ``...`` is any number of them, None leaves the operation to `others`."""
@@ -51,8 +53,6 @@ def assert_collectives(
     `QuestionError` for a check of nothing, and what `shardviz.inspect` raises.
     """
     __tracebackhide__ = True
-    from shardviz.api.inspecting import Report, inspect
-    from shardviz.hlo.totals import tallies, unmet
 
     expected = {
         "all-gather": all_gather,

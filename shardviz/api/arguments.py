@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from shardviz.errors import QuestionError, plural, quote
+from shardviz.notation import parse_chain, parse_mesh
+from shardviz.notation.mesh import with_device_order
+from shardviz.sharding import Mesh, PartitionSpec
+from shardviz.sharding.mesh import is_axis_name
 
 if TYPE_CHECKING:
     from shardviz.notation.einsum import Einsum
-    from shardviz.sharding import Mesh
 
 
 MeshLike: TypeAlias = "str | Mapping[str, int] | Mesh | Any"
@@ -62,8 +65,6 @@ class JaxMesh:
 
     def mesh(self) -> Mesh:
         """The same mesh, its devices numbered from 0."""
-        from shardviz.sharding import Mesh
-
         return Mesh(self.axis_names, self.axis_sizes, self.numbers)
 
 
@@ -73,10 +74,6 @@ def as_mesh(mesh: MeshLike, device_order: str | Sequence[int] | None = None) -> 
     A jax Mesh brings its own order; its devices are numbered from 0 in the order of their ids. Raises
     `QuestionError` for what is not a mesh, and for an order that does not fit it.
     """
-    from shardviz.notation import parse_mesh
-    from shardviz.notation.mesh import with_device_order
-    from shardviz.sharding import Mesh
-
     if isinstance(mesh, str):
         found = parse_mesh(mesh)
     elif isinstance(mesh, Mapping):
@@ -95,7 +92,6 @@ def as_mesh(mesh: MeshLike, device_order: str | Sequence[int] | None = None) -> 
 
 
 def _writable(names: Iterable[str]) -> tuple[str, ...]:
-    from shardviz.sharding.mesh import is_axis_name
 
     found: list[str] = []
     for name in names:
@@ -135,8 +131,6 @@ class _Item:
 
 def given_arrays(einsum: str, specs: SpecsLike | Any) -> GivenArrays:
     """Read the specs of an einsum's arrays. Raises `QuestionError` for others, too few and too many."""
-    from shardviz.notation import parse_chain
-
     if specs is None or isinstance(specs, str):
         return GivenArrays(specs)
     is_several = isinstance(specs, Sequence) and not _is_partition_spec(specs)
@@ -213,7 +207,6 @@ def _is_partition_spec(value: Any) -> bool:
 
 
 def _spec_text(spec: Any) -> str:
-    from shardviz.sharding import PartitionSpec
 
     dims = []
     for entry in getattr(spec, "partitions", spec):

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from shardviz.api.arguments import MeshLike, SpecsLike, as_mesh, given_arrays, merged_sizes
 from shardviz.api.shared_worker import ask
 from shardviz.api.shown import Shown
+from shardviz.compare import differences
+from shardviz.compiler import parse_targets
+from shardviz.documents.plans import ranking_document
+from shardviz.documents.programs import explain_document
 from shardviz.errors import QuestionError, quote
+from shardviz.notation import parse_sizes
+from shardviz.planner import plan, problem_from_text, search
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -58,8 +64,6 @@ class Explanation(Shown):
         ]
 
     def document(self) -> dict[str, Any]:
-        from shardviz.documents.programs import explain_document
-
         return explain_document(self.plan, self.compiled, self.differences)
 
 
@@ -87,10 +91,6 @@ def explain(
     A compiler that refuses, or fails, has its reason in its answer. Raises `QuestionError` for a question
     that cannot be read or does not fit, `TargetError` for targets that do not exist or cannot take it.
     """
-    from shardviz.compare import differences
-    from shardviz.compiler import parse_targets
-    from shardviz.planner import plan
-
     if not timeout > 0:
         raise QuestionError(f"timeout={timeout} is not a time", "give seconds, more than 0")
     asked = parse_targets(target_text(target))
@@ -130,9 +130,6 @@ def problem_of(
     device_order: str | Sequence[int] | None = None,
 ) -> Problem:
     """The problem in the words of Python; raises what `problem_from_text` raises."""
-    from shardviz.notation import parse_sizes
-    from shardviz.planner import problem_from_text
-
     given = given_arrays(einsum, specs)
     if mesh is None:
         mesh = given.meshes[0] if given.meshes else DEFAULT_MESH
@@ -179,8 +176,6 @@ class Ranking(Shown):
         return ranking_view(self.problem, self.candidates, width, palette, SHOWN)
 
     def document(self) -> dict[str, Any]:
-        from shardviz.documents.plans import ranking_document
-
         return ranking_document(self.candidates)
 
 
@@ -198,7 +193,5 @@ def rank(
     ``?`` or None, as in ``X_,?->X_``, and without any all are. Raises `QuestionError` for a question that
     cannot be read, and where there are too many ways.
     """
-    from shardviz.planner import search
-
     problem = problem_of(einsum, mesh, specs, sizes, dtype, ranked=True)
     return Ranking(problem, search(problem))

@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from shardviz.api.arguments import JaxMesh, MeshLike, as_mesh
 from shardviz.api.shown import Shown
+from shardviz.documents.programs import hlo_document
 from shardviz.errors import QuestionError, quote
+from shardviz.hlo import read
+from shardviz.hlo import read_hlo as read_compiled
+from shardviz.sharding.array import BITS
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -53,8 +57,6 @@ class Report(Shown):
         return lines
 
     def document(self) -> dict[str, Any]:
-        from shardviz.documents.programs import hlo_document
-
         return hlo_document(self.module, self.given)
 
 
@@ -67,8 +69,6 @@ def read_hlo(text: str, mesh: MeshLike | None = None) -> Report:
     Raises `NotationError` for a text that is none of these, `QuestionError` for a mesh that is not the
     module's.
     """
-    from shardviz.hlo import read
-
     if not isinstance(text, str):
         raise QuestionError(
             f"a {type(text).__name__} is not text",
@@ -91,14 +91,12 @@ def inspect(program: Any, /, *args: Any, **kwargs: Any) -> Report:
 
     Raises `QuestionError` for what is not a program; what JAX raises comes through.
     """
-    from shardviz.hlo import read_hlo as read
-
     compiled = compiled_program(program, args, kwargs)
     modules: list[HloModule] = []
     notes = []
     for mesh in compiled.meshes:
         try:
-            module = read(compiled.text, mesh.mesh(), slices=mesh.slices)
+            module = read_compiled(compiled.text, mesh.mesh(), slices=mesh.slices)
         except QuestionError as error:
             notes.append(f"axes are not named after the mesh {_written(mesh)}: {error.message}")
         else:
@@ -107,7 +105,7 @@ def inspect(program: Any, /, *args: Any, **kwargs: Any) -> Report:
     if named is not None and len(compiled.meshes) > 1:
         meshes = " and ".join(map(_written, compiled.meshes))
         notes.append(f"this program has several meshes: {meshes}; axes are named after {named.mesh}")
-    module = read(compiled.text, infer=True) if named is None else named
+    module = read_compiled(compiled.text, infer=True) if named is None else named
     if compiled.is_for_cpu:
         notes += _widened(compiled.text, module.collectives)
     return Report(module, None if named is None else named.mesh, compiled.text, tuple(notes))
@@ -116,8 +114,6 @@ def inspect(program: Any, /, *args: Any, **kwargs: Any) -> Report:
 def _widened(text: str, collectives: Sequence[Collective]) -> list[str]:
     """Where XLA for CPU may have computed the floats of the arguments and results, which the first line of
     its text lists, in a wider type, and moved them so."""
-    from shardviz.sharding.array import BITS
-
     moved = {each.dtype for each in collectives if each.wire_bytes and _FLOAT.match(f"{each.dtype}[")}
     widest = max(moved, key=BITS.__getitem__, default="")
     given = dict.fromkeys(_FLOAT.findall(text.partition("\n")[0]))

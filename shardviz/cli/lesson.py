@@ -11,6 +11,7 @@ from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import CommandOutput, print_json, print_note
 from shardviz.cli.process import ExitCode
 from shardviz.cli.streams import no_terminal
+from shardviz.documents.course import LESSON, LESSONS
 from shardviz.errors import QuestionError, plural
 from shardviz.lessons.course import course, faults, find
 from shardviz.lessons.progress import CourseProgress, load
@@ -90,8 +91,6 @@ def _open_lesson(text: str, present: bool, output: CommandOutput) -> int:
     """Open the lesson that `text` names, at the stage where it was left; before a class from its start."""
     lesson = find(text)
     if output.as_json:
-        from shardviz.documents.course import LESSON
-
         print_json(LESSON.document(lesson=lesson))
         return ExitCode.FINE
     if reason := no_terminal():
@@ -112,8 +111,6 @@ def _list_lessons(output: CommandOutput) -> int:
         print_note(fault.message)
     entries = [progress.entry(lesson) for lesson in course()]
     if output.as_json:
-        from shardviz.documents.course import LESSONS
-
         print_json(LESSONS.document(lessons=entries))
     else:
         from shardviz.render.lesson_view import course_page

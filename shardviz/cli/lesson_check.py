@@ -24,6 +24,7 @@ from shardviz.cli.target_session import started_worker
 from shardviz.collectives import Frames
 from shardviz.compiler import TARGETS, TargetResult, Worker
 from shardviz.compiler.worker_process import simulated_environment, stderr_tail
+from shardviz.documents.course import LESSON_CHECK
 from shardviz.errors import ShardvizError, TargetError, plural
 from shardviz.lessons.checking import Complaint, complaints
 from shardviz.lessons.course import file_names, find
@@ -127,8 +128,6 @@ def check_lessons(texts: Sequence[str], as_json: bool) -> int:
                 click.echo("\n".join(each.lines))
     wrong = [each for each in checked if each.complaints]
     if as_json:
-        from shardviz.documents.course import LESSON_CHECK
-
         print_json(LESSON_CHECK.document(lessons=checked, note=silence))
     else:
         click.echo(_total(len(checked), wrong))

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import socket
+from importlib.util import find_spec
 
 import click
 
@@ -13,7 +14,12 @@ from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import print_note
 from shardviz.cli.process import ExitCode
+from shardviz.drafts.form import ProblemForm
+from shardviz.drafts.share import Shared, from_string, to_string
 from shardviz.errors import QuestionError, plural
+from shardviz.lessons.attempt import attempt_of
+from shardviz.lessons.course import find
+from shardviz.serve.addresses import listen, own_address
 
 SESSIONS = 10
 IDLE_MINUTES = 60
@@ -49,7 +55,6 @@ def command(host: str, port: int, sessions: int, lesson: str | None, shared: str
     """
     _check_installed()
     words = [_beginning(lesson, shared)]
-    from shardviz.serve.addresses import listen
     from shardviz.serve.server import Rules, Server
 
     listening = listen(host, port)
@@ -67,7 +72,6 @@ def command(host: str, port: int, sessions: int, lesson: str | None, shared: str
 
 
 def _check_installed() -> None:
-    from importlib.util import find_spec
 
     if os.name != "posix":
         raise QuestionError("shardviz serve needs Linux or macOS", "on Windows, start it in WSL")
@@ -79,15 +83,9 @@ def _check_installed() -> None:
 
 def _beginning(lesson: str | None, shared: str | None) -> str:
     """The first problem or lesson of every visitor, as a string. Raises `QuestionError` if it is unknown."""
-    from shardviz.drafts.form import ProblemForm
-    from shardviz.drafts.share import Shared, from_string, to_string
-    from shardviz.lessons.attempt import attempt_of
-
     if lesson is not None and shared is not None:
         raise QuestionError("--lesson and --from both say how to begin", "leave out one of them")
     if lesson is not None:
-        from shardviz.lessons.course import find
-
         found = find(lesson, may_read_files=False)
         return to_string(Shared(found.setup, found.screen, found.name))
     begin = from_string(shared) if shared is not None else Shared(ProblemForm())
@@ -102,8 +100,6 @@ def _is_local(address: str) -> bool:
 
 def _open_names() -> list[str]:
     """Under what others reach this machine: its address, and its name where the network knows that."""
-    from shardviz.serve.addresses import own_address
-
     return [name for name in (own_address(), socket.gethostname()) if name]
 
 

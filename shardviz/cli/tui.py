@@ -11,12 +11,14 @@ from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import print_json, print_note
 from shardviz.cli.process import ExitCode
 from shardviz.cli.streams import no_terminal
+from shardviz.documents.course import SHARED
 from shardviz.drafts.command_line import form_from_options
 from shardviz.drafts.form import SCREENS, SPECS
 from shardviz.drafts.share import from_string
 from shardviz.drafts.state_file import SESSION_NAME, SavedSession, StateError, load_session, state_path
 from shardviz.drafts.wording import error_words
 from shardviz.errors import QuestionError
+from shardviz.lessons.attempt import attempt_of
 
 EXAMPLES = (
     ("The application, on the problem that it begins with", "shardviz tui"),
@@ -108,14 +110,10 @@ def _open_shared(ctx: click.Context, string: str, screen: str | None, as_json: b
     """Open what a shared string says, on another screen where one is given, or print it."""
     shared = from_string(string)
     if as_json:
-        from shardviz.documents.course import SHARED
-
         print_json(SHARED.document(shared=shared))
         return ExitCode.FINE
     attempt = None
     if shared.lesson:
-        from shardviz.lessons.attempt import attempt_of
-
         attempt = attempt_of(shared)
     if reason := no_terminal():
         return _help(ctx, reason)

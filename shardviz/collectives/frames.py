@@ -74,18 +74,13 @@ class Frame:
             self.sends = self.phase.sends(within).expanded(frames.schedule.chunks)
         self._frames = frames
 
-    @cached_property
-    def held(self) -> Buffer:
-        """The chunks that all members hold, as arrays."""
-        return self._frames.trace.held(self.number)
-
-    def held_by(self, member: int) -> Buffer:
+    def buffer(self, member: int) -> Buffer:
         """The chunks that one member holds, as arrays."""
-        return self._frames.trace.held(self.number, member)
+        return self._frames.trace.buffer(self.number, member)
 
     def pieces(self, member: int, group: int = 0, chunks: range | None = None) -> tuple[Piece, ...]:
         """The pieces of a member of a group, ordered by chunk; of some `chunks` only, if given."""
-        held = self.held_by(member)
+        held = self.buffer(member)
         seen = slice(None)
         if chunks is not None:
             seen = slice(held.chunk.searchsorted(chunks.start), held.chunk.searchsorted(chunks.stop))

@@ -100,7 +100,7 @@ class Trace(ABC):
         return len(self.leaf_member) + sum(len(own) for own, _ in self.sums)
 
     @abstractmethod
-    def held(self, number: int, member: int | None = None) -> Buffer:
+    def buffer(self, number: int, member: int | None = None) -> Buffer:
         """The chunks that all members hold after a round, or one of them; 0 is before the first."""
 
     @abstractmethod
@@ -170,7 +170,7 @@ class ReduceTrace(Trace):
         for number, sends in enumerate(schedule, 1):
             self._play(number, sends.expanded(schedule.chunks))
 
-    def held(self, number: int, member: int | None = None) -> Buffer:
+    def buffer(self, number: int, member: int | None = None) -> Buffer:
         order, until = self._by_slot
         if member is not None:
             mine = slice(self._first_change[member], self._first_change[member + 1])
@@ -319,7 +319,7 @@ class CopyTrace(Trace):
         for number, source, target in _blocks(schedule):
             self._play(number.astype(rounds), source, target)
 
-    def held(self, number: int, member: int | None = None) -> Buffer:
+    def buffer(self, number: int, member: int | None = None) -> Buffer:
         chunks = self._chunks
         mine = slice(None) if member is None else slice(member * chunks, (member + 1) * chunks)
         slot = np.flatnonzero(self._arrival[mine] <= number) + (mine.start or 0)

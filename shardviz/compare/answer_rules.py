@@ -8,7 +8,7 @@ from itertools import product
 
 from shardviz.compare.comparison import SAME_TRAFFIC, Comparison
 from shardviz.compare.transfer import ArrayTransfer, kinds
-from shardviz.compare.wording import acts_on, does, factor, instead
+from shardviz.compare.wording import acts_on, does, listed, wire
 from shardviz.planner import Problem
 from shardviz.planner.reshard import state_of
 from shardviz.sharding import array_bytes
@@ -47,10 +47,9 @@ def promoted(comparison: Comparison) -> None:
         if BITS.get(one.dtype, 0) > BITS[planned] and (one.dtype[0] != "u" or planned[0] == "u")
     ]
     if wider:
-        words, ratio = _in_another_dtype(wider, planned)
-        also = f" (and {len(wider) - 1} more)" if len(wider) > 1 else ""
-        message = f"{comparison.target} computes {words}, {factor(ratio)}{also}."
-        comparison.add("promoted_dtype", message)
+        words, ratio, also = _in_another_dtype(wider, planned)
+        times = "twice" if ratio == 2 else f"{ratio:g} times"
+        comparison.add("promoted_dtype", f"{comparison.target} computes {words}, {times} as many{also}.")
 
 
 def narrowed(comparison: Comparison) -> None:
@@ -62,19 +61,18 @@ def narrowed(comparison: Comparison) -> None:
         if _is_float(one.dtype) and _is_float(planned) and BITS[one.dtype] < BITS[planned] and one.pieces == 1
     ]
     if narrower:
-        words, _ = _in_another_dtype(narrower, planned)
-        also = f" (and {len(narrower) - 1} more)" if len(narrower) > 1 else ""
+        words, _, also = _in_another_dtype(narrower, planned)
         comparison.add("narrowed_dtype", f"{comparison.target} moves {words}{also}.")
 
 
-def _in_another_dtype(moved: Sequence[ArrayTransfer], planned: str) -> tuple[str, float]:
-    """The dtypes of the largest transfer in words, and how many times the planned bytes it carries."""
+def _in_another_dtype(moved: Sequence[ArrayTransfer], planned: str) -> tuple[str, float, str]:
+    """The largest transfer in words, its bytes over the planned, and how many more there are."""
     one = max(moved, key=lambda each: each.bytes)
     before = array_bytes((one.elements,), planned)
     words = (
         f"{planned} as {one.dtype}: its {one.op}{one.over} carries {one.bytes:,} bytes instead of {before:,}"
     )
-    return words, one.bytes / before
+    return words, one.bytes / before, f" (and {len(moved) - 1} more)" if len(moved) > 1 else ""
 
 
 def _is_float(dtype: str) -> bool:
@@ -104,10 +102,11 @@ def idle_axis(comparison: Comparison) -> None:
     names_moved = {name for one in moved for name in one.arrays}
     alone = len(moved) == len(comparison.theirs)
     replaced = [one for one in comparison.ours if alone or set(one.arrays) & names_moved]
+    instead = f" and does {listed(replaced)} instead, sending {wire(replaced):,} bytes" if replaced else ""
     comparison.add(
         "idle_axis",
         f"{comparison.target} also splits data over {names}, which no spec mentions, and moves it there: "
-        f"it {does(moved)}; the plan leaves {names} idle{instead(replaced)}.",
+        f"it {does(moved)}; the plan leaves {names} idle{instead}.",
         replaced,
         moved,
     )

@@ -81,14 +81,6 @@ def listed_axes(axes: frozenset[str], mesh: Mesh) -> str:
     return ", ".join(axis for axis in mesh.axis_names if axis in axes)
 
 
-def instead(several: Sequence[ArrayTransfer]) -> str:
-    return f" and does {listed(several)} instead, sending {wire(several):,} bytes" if several else ""
-
-
-def factor(ratio: float) -> str:
-    return "twice as many" if ratio == 2 else f"{ratio:g} times as many"
-
-
 def under_way(overlapped: Sequence[Work]) -> str:
     """The work during a collective: "2 matmuls, ~52,626 cycles"; "" where there is none."""
     if not overlapped:

@@ -301,17 +301,26 @@ def _rows_of(draft: ProblemForm, last: ResolvedProblem | None) -> tuple[ArrayRow
     )
 
 
+class CollectiveFieldError(QuestionError):
+    """An error of one `field` of a collective, by its name in `CollectiveFields` or of a parameter, for a
+    `reason`; the message names the field."""
+
+    def __init__(self, field: str, reason: str, hint: str) -> None:
+        super().__init__(f"{'operation' if field == 'op' else field}: {reason}", hint)
+        self.field, self.reason = field, reason
+
+
 def collective_question(collective: CollectiveFields, mesh: Mesh) -> CollectiveQuestion:
     """The question of `shardviz step` with these fields.
 
-    Raises `ShardvizError`; its message begins with the field that is wrong where it is one: ``shape: …``.
+    Raises `CollectiveFieldError` where one field is wrong, and other `ShardvizError`s.
     """
     from shardviz.collectives.operations import check_operation
     from shardviz.stepping.question import question_from_options
 
     given = _parameters(collective)
     pieces = given.pop("pieces")
-    _of("operation", check_operation, collective.op, given)
+    _of("op", check_operation, collective.op, given)
     _check_parts(collective, mesh)
     return question_from_options(
         collective.op,
@@ -359,16 +368,16 @@ def _parameters(collective: CollectiveFields) -> dict[str, Any]:
 def _number(name: str, text: str) -> int:
     sign, digits = ("-", text.strip()[1:]) if text.strip().startswith("-") else ("", text.strip())
     if not (digits.isascii() and digits.isdigit()) or len(digits) > 9:
-        raise QuestionError(f"{name}: {quote(text, 30)} is not a whole number", "write for example 0")
+        raise CollectiveFieldError(name, f"{quote(text, 30)} is not a whole number", "write for example 0")
     number = int(sign + digits)
     if name == "pieces" and not 1 <= number <= MAX_PIECES:
-        raise QuestionError(f"pieces: {number} are not from 1 to {MAX_PIECES:,}", "write for example 4")
+        raise CollectiveFieldError(name, f"{number} are not from 1 to {MAX_PIECES:,}", "write for example 4")
     return number
 
 
-def _of(part: str, check: Callable[..., Any], *texts: str | Mesh | Mapping[str, Any]) -> None:
-    """Check one part; its error begins with its name."""
+def _of(field: str, check: Callable[..., Any], *texts: str | Mesh | Mapping[str, Any]) -> None:
+    """Check one field."""
     try:
         check(*texts)
     except ShardvizError as error:
-        raise QuestionError(f"{part}: {error.message}", error.hint) from None
+        raise CollectiveFieldError(field, error.message, error.hint) from None

@@ -1,1 +1,8 @@
-"""Views over the engines' objects: lines of text for a terminal, and files. A view computes nothing."""
+"""Views over the engines' objects: lines of text for a terminal, and files. A view computes nothing.
+
+palette, units, caption, lines, sanitize    colours, numbers, arrays in words, sentences and columns
+canvas, page                                pictures drawn line by line, and whole pages of them
+layouts, plan_view, rounds, programs        arrays on a mesh, plans, collectives, compiled programs
+problem_picture, lesson_view                a problem as it is edited, a lesson
+exports                                     files: programs, notebooks, pictures, pages, recordings
+"""

@@ -34,12 +34,18 @@ def spec_text(name: str, dims: tuple[str, ...], spec: PartitionSpec, mesh: Mesh,
     for marker, axes in (*zip(dims, spec.dims, strict=True), ("{U", spec.unreduced)):
         if not axes:
             continue
-        position = text.plain.index(f"{marker}_", position) + len(marker) + 1
-        for axis in axes:
-            position = text.plain.index(axis, position)
-            text.stylize(palette.axis(mesh, axis), position, position + len(axis))
-            position += len(axis)
+        start = text.plain.index(f"{marker}_", position) + len(marker) + 1
+        position = colour_axes(text, axes, start, mesh, palette)
     return text
+
+
+def colour_axes(text: Text, axes: Iterable[str], position: int, mesh: Mesh, palette: Palette) -> int:
+    """Colour axes that follow one another in a text from a position on; return where the last one ends."""
+    for axis in axes:
+        position = text.plain.index(axis, position)
+        text.stylize(palette.axis(mesh, axis), position, position + len(axis))
+        position += len(axis)
+    return position
 
 
 def caption_cells(layout: Layout, palette: Palette) -> list[Text]:

@@ -26,7 +26,7 @@ RUNS = "It runs as it is, on devices that your machine simulates."
 COPY = "c opens it to copy or to save."
 PLAYED = "The collective in the picture is yours to change."
 WAYS = {
-    "a": "plays it with the next algorithm",
+    "a": "plays the next algorithm",
     "o": "opens it as a form: axis, data, algorithm, …",
     "u": "undoes the last change",
 }

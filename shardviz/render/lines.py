@@ -46,10 +46,11 @@ def sentence(text: str, width: int, indent: int = 0, lead: str = "", style: str 
 def shared(
     said: Iterable[tuple[str, str]], width: int, indent: int = 0, lead: str = "{}: ", style: str = ""
 ) -> list[Text]:
-    """Each sentence once, after the names that it is about; `said` has a name and a sentence each."""
+    """Each sentence of `said` once, after the names that it is about; empty ones are left out."""
     names: dict[str, list[str]] = {}
     for name, words in said:
-        names.setdefault(words, []).append(name)
+        if words:
+            names.setdefault(words, []).append(name)
     return [
         line
         for words, those in names.items()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.containers import Vertical
@@ -90,8 +90,15 @@ class Pane(Part):
         """Draw the targets' answers, by target name, in the order of the form."""
 
     @property
+    def idle(self) -> Collection[str]:
+        """Actions of the pane that do nothing now, such as "round"."""
+        return ()
+
+    @property
     def commands(self) -> Sequence[Command]:
-        return [command for command in COMMANDS if command.area == self.area]
+        idle = self.idle
+        own = [command for command in COMMANDS if command.area == self.area]
+        return [command for command in own if command.name.partition("(")[0] not in idle]
 
     def update_commands(self) -> None:
         """Send `CommandsChanged` where `commands` are others than last time."""

@@ -148,7 +148,7 @@ PROBLEM = commands_of(
     ),
     ("move('up')", "up", "Up", "To the field above.", "", "↑"),
     ("move('down')", "down", "Down", "To the field below.", "", "↓"),
-    ("move('left')", "left", "Left", "To the cell before.", "", "←"),
+    ("move('left')", "left", "Left", "To the previous cell.", "", "←"),
     ("move('right')", "right", "Right", "To the cell after.", "", "→"),
 )
 
@@ -163,7 +163,7 @@ LAYOUT = commands_of(
         "einsum",
     ),
     ("next_array(1)", "n", "Next array", "To the next array.", "array"),
-    ("next_array(-1)", "N", "Previous array", "To the array before."),
+    ("next_array(-1)", "N", "Previous array", "To the previous array."),
     ("move(-1, 0)", "left", "Left", "One cell to the left, or to the array there.", "", "←"),
     ("move(1, 0)", "right", "Right", "One cell to the right, or to the array there.", "", "→"),
     ("move(0, -1)", "up", "Up", "One cell up, or to the array above.", "", "↑"),
@@ -176,8 +176,8 @@ LAYOUT = commands_of(
 
 PLAN = commands_of(
     "plan",
-    ("next_step", "down j", "Next step", "The step after; below, scroll.", "step", "↑↓"),
-    ("previous_step", "up k", "Previous step", "The step before; above, scroll.", "", "↑"),
+    ("next_step", "down j", "Next step", "The next step; below, scroll.", "step", "↑↓"),
+    ("previous_step", "up k", "Previous step", "The previous step; above, scroll.", "", "↑"),
     ("open_step", "enter", "Play", "Step through this collective, round by round.", "play"),
     ("ask_now", "r", "Ask now", "Recompile for all targets.", "ask now"),
 )
@@ -186,24 +186,24 @@ STEP = commands_of(
     "step",
     ("play", "space", "Play", "Play the rounds, or pause.", "play", "space"),
     ("round(1)", "right", "Next round", "One round forward.", "round", "→"),
-    ("round(-1)", "left", "Round before", "One round back.", "", "←"),
+    ("round(-1)", "left", "Previous round", "One round back.", "", "←"),
     ("first", "home", "First", "Before the first round."),
     ("last", "end", "Last", "After the last round."),
     ("speed(1)", "plus equals_sign", "Faster", "Twice as many rounds a second.", "", "+"),
     ("speed(-1)", "minus", "Slower", "Half as many rounds a second.", "", "-"),
     ("algorithm(1)", "a", "Next algorithm", "The same with the next algorithm.", "algorithm"),
-    ("algorithm(-1)", "A", "Algorithm before", "The same with the algorithm before."),
+    ("algorithm(-1)", "A", "Previous algorithm", "The same with the previous algorithm."),
     ("view", "v", "View", "The devices with their links, or a table of all chunks.", "view"),
     ("collective(1)", "n", "Next collective", "The next collective of the plan.", "collective"),
-    ("collective(-1)", "N", "Collective before", "The collective of the plan before."),
+    ("collective(-1)", "N", "Previous collective", "The previous collective of the plan."),
     ("other", "o", "Other", "Play any other collective.", "any"),
     ("back_to_plan", "O", "Plan's", "Back from another collective to those of the plan."),
     ("links", "l", "Links", "Join the devices by a ring or a torus, a line, a switch."),
     ("ask_now", "r", "Ask now", "Recompile for all targets, and verify with JAX again."),
     ("group(1)", "g", "Next group", "Show the next of the groups that do this together."),
-    ("group(-1)", "G", "Group before", "Show the group before."),
-    ("pan(1)", "greater_than_sign shift+right", "Right", "What is to the right.", "", ">"),
-    ("pan(-1)", "less_than_sign shift+left", "Left", "What is to the left.", "", "<"),
+    ("group(-1)", "G", "Previous group", "Show the previous group."),
+    ("pan(1)", "greater_than_sign shift+right", "Right", "Scroll to the right.", "", ">"),
+    ("pan(-1)", "less_than_sign shift+left", "Left", "Scroll to the left.", "", "<"),
 )
 
 FORM = commands_of(
@@ -217,20 +217,20 @@ FORM = commands_of(
 
 COMPILER = commands_of(
     "compiler",
-    ("next_target", "n", "Next target", "The next target's answer.", "target"),
-    ("previous_target", "N", "Previous target", "The answer of the target before."),
+    ("target(1)", "n", "Next target", "The next target's answer.", "target"),
+    ("target(-1)", "N", "Previous target", "The previous target's answer."),
     (
-        "earlier",
+        "stage(-1)",
         "left",
         "Earlier pass",
         "One stage back: from the program to what the compiler's passes made of it, down to Shardy's.",
         "passes",
         "←→",
     ),
-    ("later", "right", "Later pass", "One stage on, up to the program.", "", "→"),
-    ("diff", "d", "Diff", "What the stage changed in the program's text, or not."),
-    ("next_collective", "j", "Next collective", "To the next collective.", "next"),
-    ("previous_collective", "k", "Previous collective", "To the collective before."),
+    ("stage(1)", "right", "Later pass", "One stage on, up to the program.", "", "→"),
+    ("diff", "d", "Diff", "Show or hide what the stage changed in the program's text."),
+    ("collective(1)", "j", "Next collective", "To the next collective.", "next"),
+    ("collective(-1)", "k", "Previous collective", "To the previous collective."),
     ("search", "slash", "Search", "Find text in the program, while you type.", "search", "/"),
     ("fold", "f", "All of the text", "The text as the compiler wrote it, or folded."),
     ("table", "w", "Side by side", "All targets in one table, with reasons, or one.", "table"),
@@ -239,16 +239,16 @@ COMPILER = commands_of(
     ("move(1)", "down", "Line down", "To the line below.", "", "↓"),
     ("page(-1)", "pageup", "Page up", "A page up."),
     ("page(1)", "pagedown", "Page down", "A page down."),
-    ("first_line", "home", "First line", "To the first line."),
-    ("last_line", "end", "Last line", "To the last line."),
+    ("first", "home", "First line", "To the first line."),
+    ("last", "end", "Last line", "To the last line."),
     ("sideways(-1)", "less_than_sign", "To the left", "Scroll long lines to the left.", "", "<"),
     ("sideways(1)", "greater_than_sign", "To the right", "Scroll long lines to the right.", "", ">"),
 )
 
 SEARCHING = commands_of(
     "compiler",
-    ("next(1)", "enter down", "Next match", "To the next line that has it.", "next"),
-    ("next(-1)", "up shift+enter", "Match before", "To the match before.", "previous", "↑"),
+    ("next(1)", "enter down", "Next match", "To the next line with the text.", "next"),
+    ("next(-1)", "up shift+enter", "Previous match", "To the previous match.", "previous", "↑"),
     ("leave", "escape", "Close", "End the search where it is.", "close", "esc"),
 )
 """What works while text is searched, when every other key is text."""
@@ -257,7 +257,7 @@ LESSON = commands_of(
     "lesson",
     ("lesson('answer')", "enter", "Answer", "Predict what the cursor is on, and see the answer.", "answer"),
     ("lesson('down')", "down", "Choose", "To the next choice; “I don't know” is the last.", "choose", "↑↓"),
-    ("lesson('up')", "up", "Choose", "To the choice before.", "", "↑"),
+    ("lesson('up')", "up", "Choose", "To the previous choice.", "", "↑"),
     ("lesson('reveal')", "space", "Reveal", "The answer, where the lesson is shown to a class.", "reveal"),
     ("lesson('next')", "n", "Next", "On to what comes next; after the code, to the next lesson.", "next"),
     ("lesson('hint')", "h", "Hint", "The next hint; after the last, the goal alone.", "hint"),

@@ -53,7 +53,7 @@ def test_every_state_is_found_in_any_order(schedule: Schedule) -> None:
     numbers = list(range(len(states)))
     random.Random(0).shuffle(numbers)
     for number in numbers:
-        held = trace.held(number)
+        held = trace.buffer(number)
         found = {
             (int(member), int(chunk)): tuple(sorted(trace.contributions(int(datum))))
             for member, chunk, datum in zip(held.member, held.chunk, held.datum, strict=True)
@@ -65,13 +65,13 @@ def test_every_state_is_found_in_any_order(schedule: Schedule) -> None:
 @pytest.mark.parametrize("schedule", SCHEDULES, ids=name)
 def test_what_arrives_is_what_was_sent(schedule: Schedule) -> None:
     trace = trace_of(schedule)
-    assert not trace.held(0).arrived.any()
-    before = trace.held(0)
+    assert not trace.buffer(0).arrived.any()
+    before = trace.buffer(0)
     had = set(zip(before.member.tolist(), before.chunk.tolist(), strict=True))
     for number, sends in enumerate(schedule, 1):
         each = sends.expanded(schedule.chunks)
         sent = set(zip(each.dst.tolist(), each.chunk.tolist(), strict=True))
-        held = trace.held(number)
+        held = trace.buffer(number)
         slots = list(zip(held.member.tolist(), held.chunk.tolist(), strict=True))
         arrived = {slot for slot, came in zip(slots, held.arrived, strict=True) if came}
         # A chunk that only moves is the same datum wherever it is: to come once more changes nothing.
@@ -86,7 +86,7 @@ def test_what_is_needed_is_sent_later_or_part_of_the_result(schedule: Schedule) 
     later: set[tuple[int, int]] = set()
     overwritten: set[tuple[int, int]] = set()
     for number in range(schedule.rounds, -1, -1):
-        held = trace.held(number)
+        held = trace.buffer(number)
         slots = list(zip(held.member.tolist(), held.chunk.tolist(), strict=True))
         needed = {slot for slot, need in zip(slots, held.needed, strict=True) if need}
         assert needed == {slot for slot in slots if slot in later or slot in ends - overwritten}
@@ -115,7 +115,7 @@ def line(*sends: tuple[int, int, int, bool], kind: str = "all_reduce") -> Schedu
 
 def test_the_order_of_the_additions() -> None:
     trace = trace_of(line((0, 1, 0, True), (1, 2, 0, True)))
-    after = trace.held(2)
+    after = trace.buffer(2)
     assert [trace.contributions(int(datum)) for datum in after.datum] == [(0,), (0, 1), (0, 1, 2)]
 
 
@@ -123,7 +123,7 @@ def test_several_that_add_in_one_round() -> None:
     sends = Sends(np.array([2, 1, 3]), np.array([0, 0, 0]), np.zeros(3, int), np.ones(3, bool))
     phase = Phase("all", 1, lambda _: sends)
     trace = trace_of(Schedule("by hand", Pattern("reduce_scatter", (4,)), 4, (phase,)))
-    assert trace.contributions(int(trace.held(1).datum[0])) == (2, 0, 1, 3)
+    assert trace.contributions(int(trace.buffer(1).datum[0])) == (2, 0, 1, 3)
 
 
 @pytest.mark.parametrize(

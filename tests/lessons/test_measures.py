@@ -233,7 +233,7 @@ def test_flops_of_a_chain_add_up():
     [
         ("197e12", "45e9", "sending"),
         ("197e12", "180e9", "multiplying"),
-        (str(2**32), "1572864", "both alike"),
+        (str(2**32), "1572864", "both the same"),
     ],
 )
 def test_what_takes_longer(flops, bandwidth, answer):

@@ -170,11 +170,11 @@ def test_the_slider_goes_through_all_stages():
 def test_keys_typed_before_the_stages_are_there_count():
     async def script(pilot):
         for _ in range(3):
-            pilot.app.pane.action_earlier()
+            pilot.app.pane.action_stage(-1)
         await until(pilot, lambda: "❯ 3" in text_of(pilot.app))
         for _ in range(9):
-            pilot.app.pane.action_earlier()
-        pilot.app.pane.action_later()
+            pilot.app.pane.action_stage(-1)
+        pilot.app.pane.action_stage(1)
         assert cursor_line(pilot)[:1] == "2"
 
     play(script)

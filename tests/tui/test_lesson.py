@@ -153,7 +153,7 @@ def test_a_collective_is_changed_in_its_picture():
         await pilot.app.open_lesson(at("change", lesson))
         seen = await press(pilot)
         assert "bd,df" not in seen
-        assert "a  plays it with the next algorithm" in seen
+        assert "a  plays the next algorithm" in seen
         seen = await press(pilot, "a")
         assert "all_gather  i=4  3,9,5,2  bidirectional-ring" in seen
         assert "✓ The goal is met" in seen

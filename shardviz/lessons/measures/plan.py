@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from shardviz.drafts.resolve import ResolvedProblem
     from shardviz.planner import Plan
 
-LONGER = ("multiplying", "sending", "both alike")
+LONGER = ("multiplying", "sending", "both the same")
 OPS = ("all_gather", "psum", "psum_scatter", "all_to_all", "ppermute")
 """The collectives of plans."""
 

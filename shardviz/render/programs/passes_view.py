@@ -13,6 +13,7 @@ from shardviz.hlo.mlir.tensor_shardings import ARGUMENT, RESULT, Axes, ShardedTe
 from shardviz.hlo.passes.collective_changes import lacking
 from shardviz.hlo.passes.stages import PassStage
 from shardviz.notation import write_spec
+from shardviz.render.caption import colour_axes
 from shardviz.render.lines import sentence, table
 from shardviz.render.palette import Palette
 from shardviz.render.plan_view import headline
@@ -89,11 +90,7 @@ def _spec_text(dims: Axes | None, unreduced: tuple[str, ...], mesh: Mesh, palett
     if dims is None:
         return Text("?")
     text = Text(write_spec(PartitionSpec(dims, unreduced)))
-    position = 0
-    for axis in (*(axis for axes in dims for axis in axes), *sorted(unreduced)):
-        position = text.plain.index(axis, position)
-        text.stylize(palette.axis(mesh, axis), position, position + len(axis))
-        position += len(axis)
+    colour_axes(text, (*(axis for axes in dims for axis in axes), *sorted(unreduced)), 0, mesh, palette)
     return text
 
 

@@ -48,8 +48,7 @@ def target_view(
     if traffic := traffic_words(compiled, mesh):
         lead, _, rest = traffic.partition(": ")
         lines += sentence(rest, width, 2, f"{lead}: ")
-    if compiled.partitioned is not None and moved(compiled.partitioned) != moved(compiled.collectives):
-        lines += sentence(partitioned_words(compiled.partitioned), width, 2, style="dim")
+    lines += sentence(_rewritten(compiled), width, 2, style="dim")
     lines += table([[Text(name, "bold"), Text(text)] for name, text in compiled.typeof], width, 2)
     for difference in differences:
         sign = "=" if difference.code in SAME_TRAFFIC else "≠"
@@ -85,9 +84,16 @@ def traffic_words(compiled: TargetResult, mesh: Mesh) -> str:
     return "; ".join(f"{where}: {words}" for where, words in said.items())
 
 
-def moved(collectives: Sequence[Collective]) -> list[tuple[str, str, int]]:
-    """The part of collectives that one sentence shows, to tell two programs apart."""
-    return [(each.op, each.dtype, each.bytes) for each in collectives]
+def _rewritten(compiled: TargetResult) -> str:
+    """The collectives right after SPMD partitioning, if the backend has replaced them; else ""."""
+    partitioned = compiled.partitioned
+    if partitioned is None:
+        return ""
+    before, after = (
+        [(each.op, each.dtype, each.bytes) for each in collectives]
+        for collectives in (partitioned, compiled.collectives)
+    )
+    return partitioned_words(partitioned) if before != after else ""
 
 
 def partitioned_words(partitioned: Sequence[Collective]) -> str:
@@ -238,16 +244,14 @@ def targets_table(answers: Answers, problem: Problem, width: int, palette: Palet
     for compiled, _ in answers:
         if compiled.status != "ok":
             lines += [Text(compiled.target, "bold"), *error_lines(compiled, width, 2)]
-    spread = [(compiled.target, words) for compiled, _ in answers if (words := traffic_words(compiled, mesh))]
-    lines += shared(spread, width)
+    lines += shared(((each.target, traffic_words(each, mesh)) for each, _ in answers), width)
     lines += _reasons(answers, width)
-    before = [
-        (compiled.target, partitioned_words(compiled.partitioned))
-        for compiled, _ in answers
-        if compiled.partitioned is not None and moved(compiled.partitioned) != moved(compiled.collectives)
+    lines += shared(((each.target, _rewritten(each)) for each, _ in answers), width, style="dim")
+    # The answers of `jax.typeof` under Explicit axes.
+    types = [
+        (each.target, ", ".join(f"{name} is {text}" for name, text in each.typeof)) for each, _ in answers
     ]
-    lines += shared(before, width, style="dim")
-    lines += _types([compiled for compiled, _ in answers], width)
+    lines += shared(types, width, style="dim")
     placed = [
         (each.target, placement_words(each.placement, mesh))
         for each, _ in answers
@@ -332,9 +336,3 @@ def _reasons(answers: Answers, width: int) -> list[Text]:
         said = same[0].message_about("each" if len(same) > 1 else "it")
         lines += sentence(f"{code}: {said}", width, lead=f"{sign} {those}: ")
     return lines
-
-
-def _types(answers: Sequence[TargetResult], width: int) -> list[Text]:
-    """The answers of `jax.typeof` under Explicit axes."""
-    said = [(each.target, ", ".join(f"{name} is {text}" for name, text in each.typeof)) for each in answers]
-    return shared([(name, words) for name, words in said if words], width, style="dim")

@@ -278,7 +278,7 @@ class DevicePicture:
         """The member's chunks as a bar in their colours; nothing where they are not followed."""
         if self._frame is None:
             return []
-        held = self._frame.held_by(member)
+        held = self._frame.buffer(member)
         return [self._boxes.bar(held.chunk[held.needed])]
 
     def _arrived(self, member: int) -> Text:

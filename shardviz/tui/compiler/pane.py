@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from shlex import join
 from typing import TYPE_CHECKING
@@ -100,13 +100,13 @@ class CompilerPane(Pane):
         return self._passes.setdefault(self._chosen, Passes())
 
     @property
-    def commands(self) -> Sequence[Command]:
-        idle = set() if self._answers else {"earlier", "later", "diff", "table", "ask"}
+    def idle(self) -> Collection[str]:
+        idle = set() if self._answers else {"stage", "diff", "table", "ask"}
         if len(self._answers) < 2:
-            idle |= {"next_target", "previous_target"}
+            idle.add("target")
         if not self.program_text():
-            idle |= {"next_collective", "previous_collective", "search", "fold"}
-        return [command for command in COMPILER if command.name not in idle]
+            idle |= {"collective", "search", "fold"}
+        return idle
 
     @property
     def typing(self) -> Sequence[Command]:
@@ -290,24 +290,14 @@ class CompilerPane(Pane):
             self.passes.click(event.x, slider)
             self._show()
 
-    def _next_target(self, step: int) -> None:
+    def action_target(self, step: int) -> None:
         names = [*self._answers]
         if names:
             self._chosen = names[(names.index(self._chosen) + step) % len(names)]
         self._show()
 
-    def action_next_target(self) -> None:
-        self._next_target(1)
-
-    def action_previous_target(self) -> None:
-        self._next_target(-1)
-
-    def action_earlier(self) -> None:
-        self.passes.move(-1)
-        self._show()
-
-    def action_later(self) -> None:
-        self.passes.move(1)
+    def action_stage(self, step: int) -> None:
+        self.passes.move(step)
         self._show()
 
     def action_diff(self) -> None:
@@ -327,13 +317,9 @@ class CompilerPane(Pane):
             self._show()
         return self.box.is_program
 
-    def action_next_collective(self) -> None:
+    def action_collective(self, step: int) -> None:
         if self._to_program():
-            self.box.to_collective(1)
-
-    def action_previous_collective(self) -> None:
-        if self._to_program():
-            self.box.to_collective(-1)
+            self.box.to_collective(step)
 
     def action_search(self) -> None:
         if self._to_program():
@@ -350,10 +336,10 @@ class CompilerPane(Pane):
     def action_page(self, step: int) -> None:
         self.box.view.move(step * max(1, self.box.view.size.height - 1))
 
-    def action_first_line(self) -> None:
+    def action_first(self) -> None:
         self.box.view.move_to(0)
 
-    def action_last_line(self) -> None:
+    def action_last(self) -> None:
         self.box.view.move_to(self.box.view.canvas.height - 1)
 
     def action_sideways(self, step: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
@@ -22,7 +22,7 @@ from shardviz.render.programs.target_status import wait_lines
 from shardviz.stepping.plan_step import StepCost, collective_steps, step_cost
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import Pane
-from shardviz.tui.registry import PLAN, Command, bindings
+from shardviz.tui.registry import PLAN, bindings
 from shardviz.tui.target_answers import reworded, wait_of
 
 if TYPE_CHECKING:
@@ -96,11 +96,11 @@ class PlanPane(Pane):
             yield LinesView(id="targets")
 
     @property
-    def commands(self) -> Sequence[Command]:
+    def idle(self) -> Collection[str]:
         idle = set() if self.state.resolved.targets else {"ask_now"}
         if self._plan is None or self._plan.steps[self.chosen - 1].op in LOCAL_OPS:
             idle.add("open_step")
-        return [command for command in PLAN if command.name not in idle]
+        return idle
 
     def on_mount(self) -> None:
         self._clock = self.set_interval(TICK_S, self._tick, pause=True)

@@ -16,6 +16,7 @@ from textual.widgets import Input, Static
 
 from shardviz.collectives.operations import OPERATIONS, PARAMETERS, takers
 from shardviz.drafts.form import COLLECTIVE_FIELDS, CollectiveFields
+from shardviz.drafts.resolve import CollectiveFieldError, collective_question
 from shardviz.drafts.wording import as_sentence
 from shardviz.errors import ShardvizError
 
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from shardviz.tui.state import EditorState
 
 FIELDS = tuple(COLLECTIVE_FIELDS)
-PARTS = {"operation": "op"}
-"""Fields that a message calls otherwise."""
 SETTINGS = ("pieces", *(name for name in PARAMETERS if name != "untiled"), "untiled")
 """Fields that only some algorithms or operations take."""
 CHOSEN = ("op", "algorithm")
@@ -146,12 +145,12 @@ class CollectiveForm(VerticalScroll):
         self._offer("algorithm", _algorithms(collective, mesh))
         error = _error(collective, mesh)
         if error is not None:
-            part, _, rest = error.message.partition(": ")
-            wrong = PARTS.get(part, part)
-            if wrong not in (*FIELDS, *SETTINGS):
-                wrong, rest = _culprit(collective, mesh), error.message
+            if isinstance(error, CollectiveFieldError):
+                wrong, reason = error.field, error.reason
+            else:
+                wrong, reason = _culprit(collective, mesh), error.message
             self.query_one(f"#fault-{wrong}", Static).update(
-                Text(f"✗ {as_sentence(rest)} {as_sentence(error.hint)}".rstrip())
+                Text(f"✗ {as_sentence(reason)} {as_sentence(error.hint)}".rstrip())
             )
         for name in (*FIELDS, *SETTINGS):
             self.query_one(f"#fault-{name}").display = name == wrong
@@ -161,7 +160,6 @@ class CollectiveForm(VerticalScroll):
 def _algorithms(collective: CollectiveFields, mesh: Mesh) -> list[str]:
     """Those that can do it, as far as it is a collective."""
     from shardviz.collectives import schedules_for
-    from shardviz.drafts.resolve import collective_question
 
     try:
         question = collective_question(replace(collective, algorithm=""), mesh)
@@ -171,8 +169,6 @@ def _algorithms(collective: CollectiveFields, mesh: Mesh) -> list[str]:
 
 
 def _error(collective: CollectiveFields, mesh: Mesh) -> ShardvizError | None:
-    from shardviz.drafts.resolve import collective_question
-
     try:
         collective_question(collective, mesh)
     except ShardvizError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
@@ -119,11 +119,11 @@ class StepPane(Pane):
         return self.chosen.place(device_placements(resolved.targets, answers, resolved.problem.mesh))
 
     @property
-    def commands(self) -> Sequence[Command]:
+    def idle(self) -> Collection[str]:
         idle = {"play", "round", "algorithm", "view"} if self.chosen.question is None else set()
         if self.chosen.is_own or len(self.chosen.collectives) < 2:
             idle.add("collective")
-        return [command for command in STEP if command.name.partition("(")[0] not in idle]
+        return idle
 
     @property
     def typing(self) -> Sequence[Command]:
