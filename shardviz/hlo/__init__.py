@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 
 from shardviz.errors import NotationError
-from shardviz.hlo.collective import Collective, CollectiveMatmul, Origin, Work, wire_bytes
+from shardviz.hlo.collective import Collective, CollectiveMatmul, Origin, Work
 from shardviz.hlo.groups.mesh_inference import mesh_of_collectives
 from shardviz.hlo.mlir.shardy import ShardyModule, read_shardy
 from shardviz.hlo.module import HloModule, is_hlo, read_hlo
+from shardviz.hlo.records import wire_bytes
 from shardviz.hlo.text.normal_form import without_comments
 from shardviz.sharding import Mesh
 
@@ -30,7 +31,7 @@ _FIRST = re.compile(
     r"|(?P<mlir>(?<![%.\w-])(?:func\.func|(?:stablehlo|sdy|mhlo)\.\w))",
     re.MULTILINE,
 )
-"""What stands outside of strings tells the language; an HLO module's header may quote the other."""
+"""Marks of a language outside of strings; an HLO module's header may quote the other language."""
 
 
 def read(text: str, mesh: Mesh | None = None, *, infer: bool = False) -> HloModule | ShardyModule:

@@ -47,7 +47,7 @@ class Work:
 
 @dataclass(frozen=True)
 class MatmulOrder:
-    """Where a collective begins: after `before` of the program's `matmuls`."""
+    """The place of a collective among the program's `matmuls`: it begins after `before` of them."""
 
     before: int
     matmuls: int
@@ -77,12 +77,12 @@ class Collective:
 
     `is_async` tells that it starts and ends in different places; `overlapped` is what runs in between, in
     program order (1,000 instructions at most), and is empty where nothing does: what only names, indexes or
-    fetches data is no work. `algorithm` is how the compiler carries it out, in its own words, where it says
+    fetches data is not work. `algorithm` is how the compiler carries it out, in its own words, where it says
     so. With `between_slices` it crosses the data-center network: the text has a `send` and a `recv` of TPU
     slices, `op` is what they carry, and a group has devices of several slices. `matmul_order` is where it
-    begins among the matmuls, None where nobody asked (`schedule/matmul_order.py`) or the text does not tell.
-    With `is_host_transfer` a `send` goes to the device's host, and a `recv` comes from there: nothing is sent
-    to another device.
+    begins among the matmuls, None where it was not asked for (`schedule/matmul_order.py`) or the text does
+    not tell. With `is_host_transfer` a `send` goes to the device's host, and a `recv` comes from there, not
+    from another device.
     """
 
     op: str
@@ -121,25 +121,9 @@ class Collective:
         return other
 
 
-def wire_bytes(op: str, group_size: int, larger: int, operand: int) -> int:
-    """Bytes one device must send at least, for a collective over groups of `group_size`.
-
-    `larger` is the larger of a device's operand and result in bytes. (N-1)/N of it for a gather, a
-    scatter and an all-to-all, twice that for an all-reduce, rounded up; the operand for a permute: the
-    lower bounds of Chan et al., "Collective communication: theory, practice, and experience" (2007).
-    """
-    if op in ("slice", "recv") or group_size <= 1:
-        return 0
-    if op in ("collective-permute", "send", "collective-broadcast"):
-        return operand
-    if op == "all-reduce":
-        return -(-2 * larger * (group_size - 1) // group_size)
-    return -(-larger * (group_size - 1) // group_size)
-
-
 @dataclass(frozen=True)
 class CollectiveMatmul:
-    """What stands for one all-gather before a matmul, or one reduce-scatter after it.
+    """Permutes and partial matmuls instead of an all-gather before a matmul, or a reduce-scatter after it.
 
     `op` is HLO's name of the collective that was taken apart ("all-gather" or "reduce-scatter"). `permutes`
     and `matmuls` name instructions of the module in program order; `directions` is 1 where all permutes go

@@ -51,7 +51,7 @@ _COMMENT = re.compile(r"/\*[^*]{0,40}\*/ ?")
 MAX_MEMBERS = 64
 """A fusion is told by no more computations than this, its own and those nested in it."""
 RENDEZVOUS = re.compile(r'_xla_host_transfer_rendezvous="([^"\\\n]{0,200})"')
-"""What a send and a recv of one transfer between slices have in common."""
+"""The common mark of the send and the recv of one transfer between slices."""
 _MOVE = re.compile(
     r" ((?:all-(?:gather|reduce|to-all)|reduce-scatter|collective-(?:permute|broadcast)|ragged-all-to-all"
     r"|send|recv)(?:-start|-done)?)\("
@@ -73,7 +73,7 @@ _SILENT = {
     "copy",
 }
 _SILENT |= {f"{op}{end}" for op in OPS if op != "slice" for end in ("", "-start", "-done")}
-"""What says nothing about a fusion's work: collectives are told apart."""
+"""Opcodes that say nothing about a fusion's work: collectives are told apart."""
 _TELLING = (
     "convolution",
     "dot",
@@ -89,7 +89,7 @@ _TELLING = (
     "concatenate",
     "transpose",
 )
-"""What makes a fusion's work, the heaviest first; where it has none of these, its commonest opcodes do."""
+"""Opcodes that tell a fusion's work, the heaviest first; without them its most frequent opcodes do."""
 MAX_TOLD = 3
 
 
@@ -122,7 +122,7 @@ class ListedLine:
         return self.depth % 2 == 0
 
     def continues(self, other: ListedLine) -> bool:
-        """Whether this line takes an element of the same tuple as `other` does."""
+        """Return whether this line takes an element of the same tuple as `other` does."""
         return (
             self.opcode == other.opcode == "get-tuple-element"
             and self.operands == other.operands
@@ -215,7 +215,7 @@ class _Lister:
                         yield ListedLine(head.depth + 2, name, "", how, line.name, (), 0), inner
 
     def _shares_a_line(self, line: ListedLine) -> bool:
-        """Whether a line joins those before it: more than two that take a tuple apart share one."""
+        """Return whether a line joins those before it: more than two that take a tuple apart share one."""
         *_, before, last = None, None, *self._lines[-2:]
         if last is None or not line.continues(last):
             return False
@@ -296,7 +296,7 @@ def _called(attributes: Iterable[str], key: str) -> list[str]:
 
 
 def listed_line(text: str, depth: int) -> ListedLine | None:
-    """An instruction as a line, its operands without their shapes; None when the text is none."""
+    """An instruction as a line, its operands without their shapes; None when the text is not one."""
     short = strip_metadata(text)
     opened = open_instruction(short)
     if opened is None:
@@ -347,7 +347,7 @@ class Fusion(NamedTuple):
 
 
 class CallIndex:
-    """What the computations of one text are made of, and who calls whom."""
+    """The contents of the computations of one text, and the calls between them."""
 
     def __init__(self, computations: Computations) -> None:
         self.text = computations.text
@@ -390,7 +390,7 @@ class CallIndex:
         return found
 
     def fusion(self, body: Computation) -> Fusion:
-        """What a fusion does whose computation is `body`, nested ones included."""
+        """The fusion whose computation is `body`, with those nested in it."""
         if body.start not in self._fusions:
             members = self._members(body)
             self._fusions[body.start] = Fusion(
@@ -416,7 +416,7 @@ class CallIndex:
         return self._partners[rendezvous]
 
     def mentions(self, body: Computation, words: str) -> bool:
-        """Whether a computation's text has these words."""
+        """Return whether a computation's text has these words."""
         return self.text.find(words, body.start, body.stop) >= 0
 
     def _members(self, body: Computation) -> list[Computation]:

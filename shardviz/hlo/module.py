@@ -17,7 +17,7 @@ from shardviz.hlo.schedule.collective_matmuls import Permute, collective_matmuls
 from shardviz.hlo.schedule.overlap import Schedules
 from shardviz.hlo.text.call_graph import CallGraph, in_branches, program_order, run_counts
 from shardviz.hlo.text.computation import Computation, line_at
-from shardviz.hlo.text.cross_slice import CrossSliceTransfers, slices_named
+from shardviz.hlo.text.cross_slice import cross_slice_transfers, slices_named
 from shardviz.hlo.text.instruction import Instruction, InstructionForm, parse_instruction
 from shardviz.hlo.text.instruction_lines import InstructionLines
 from shardviz.hlo.text.normal_form import normal_form
@@ -47,8 +47,7 @@ _RUNNING = {
     " conditional(": ("branch_computations", "true_computation", "false_computation"),
     " async-start(": ("calls",),
 }
-"""What runs other computations, and the attributes that name them."""
-_NAME = re.compile(r"[^\s,{}()=%]+")
+"""Opcodes that run other computations, and the attributes that name those."""
 _FILE = re.compile(r'^(\d{1,9}) "((?:[^"\\]|\\.)*+)"?', re.MULTILINE)
 _LOCATION = re.compile(r"^(\d{1,9}) \{file_name_id=(\d{1,9}).{0,200}? line=(\d{1,9})", re.MULTILINE)
 _FRAME = re.compile(r"^(\d{1,9}) \{file_location_id=(\d{1,9})", re.MULTILINE)
@@ -83,7 +82,7 @@ class HloModule:
 
 
 def is_hlo(text: str) -> bool:
-    """Whether a text looks like HLO: a module's header, or at least an instruction."""
+    """Return whether a text looks like HLO: a module's header, or at least an instruction."""
     return _MODULE.search(text) is not None or _INSTRUCTION.search(text) is not None
 
 
@@ -108,7 +107,7 @@ def read_hlo(
     positions is (by default they follow one another).
 
     Text that is cut off or damaged gives what can be read; `HloModule.unread` tells the rest. Raises
-    `NotationError` for a text that is no HLO, `QuestionError` when the mesh has another number of devices.
+    `NotationError` for a text that is not HLO, `QuestionError` when the mesh has another number of devices.
     """
     return Reader(text, mesh, slices).read(infer=infer, origins=origins)
 
@@ -164,7 +163,7 @@ class Reader:
             )
 
     def read(self, *, infer: bool = False, origins: bool = False) -> HloModule:
-        """What `read_hlo` gives."""
+        """The module, as `read_hlo` returns it."""
         devices, computations, found = self.numbers.total, self.computations, self.collectives
         if self.mesh is not None and devices > 1 and self.mesh.size != devices:
             raise QuestionError(
@@ -173,7 +172,8 @@ class Reader:
             )
         written = written_meshes(self.header, self.text, self.first_sharding)
         self.mesh, self.numbers = program_mesh(written, self._unlike, self.numbers, self.mesh, infer=infer)
-        calls = CallGraph(self.text, computations).calls_to(found)
+        lines = InstructionLines(self.text, computations)
+        calls = CallGraph(lines).calls_to(found)
         callers = {call.caller: call.position for call in calls}
         sites = {call.callee: call.position for call in reversed(calls)}
         roots: dict[int, int | None] = {}
@@ -183,22 +183,22 @@ class Reader:
             elif home.start not in sites and self._lacks_callers():
                 roots[home.start] = 1 if not self.header and computations.entry is None else None
         counts, chosen = run_counts(roots, calls), in_branches(calls)
+        homes = {home.start: home for home in found}
+        in_order = [*program_order(roots, calls, {home.start: [*found[home]] for home in found})]
+        transfers, recvs = cross_slice_transfers(self.text, found)
         records = Records(self.text, self.numbers, self.mesh)
-        lines = InstructionLines(self.text, computations)
         schedules = Schedules(lines, found, calls)
-        transfers = CrossSliceTransfers(self.text, found)
-        repeated = schedules.repeated | transfers.repeated
+        repeated = schedules.repeated | recvs
         followed = InstructionOrigins(lines) if origins else None
         collectives, permutes = [], []
         alike: dict[tuple[object, ...], Collective] = {}
-        homes = {home.start: home for home in found}
-        for start, positions in program_order(roots, calls, {home.start: [*found[home]] for home in found}):
+        for start, positions in in_order:
             home = homes[start]
             for position in positions:
                 if position in repeated:
                     continue
                 instruction = found[home][position]
-                transfer = transfers.at(position)
+                transfer = transfers.get(position)
                 key = start, instruction.kind, transfer
                 shared = alike.get(key)
                 if shared is None:
@@ -208,10 +208,10 @@ class Reader:
                         self._complain(position, f"{quote(instruction.name)} cannot be read: {error.message}")
                         continue
                     shared = alike[key] = shared.having(
-                        **schedules.of(instruction, home, position, transfer)._asdict(),
                         count=counts.get(start, 0),
                         in_branch=start in chosen,
                         source=self._source(instruction.form, home, sites),
+                        **schedules.of(instruction, home, position, transfer)._asdict(),
                     )
                 record = shared.having(
                     name=instruction.name,
@@ -257,7 +257,7 @@ class Reader:
             if instruction is None or not is_one or not instruction.is_alone:
                 stop = line_at(text, start)[1]
                 if _stray(text, start, stop, is_one):
-                    self._complain(start, "a collective stands in a line that is not its own")
+                    self._complain(start, "a collective shares its line with another statement")
             if instruction is None or not is_one:
                 continue
             if start == last_line and self.computations.breaks_off() is not None:
@@ -313,7 +313,7 @@ class Reader:
         return {m[1]: places.get(m[2], "") for m in _FRAME.finditer(_table(head, "StackFrames"))}
 
     def _lacks_callers(self) -> bool:
-        """Whether the text may be without what calls a computation."""
+        """Return whether the text may be without what calls a computation."""
         return self.computations.entry is None or self.computations.breaks_off() is not None
 
     def _awaits_partitioner(self) -> bool:
@@ -332,7 +332,7 @@ class Reader:
         idle = sum(len(lines) for home, lines in self.collectives.items() if home.start not in counts)
         if idle:
             self.unread.append(
-                f"{plural(idle, 'collective stands', 'collectives stand')} in computations that nothing calls"
+                f"{plural(idle, 'collective is', 'collectives are')} in computations that nothing calls"
             )
         last = self.computations.breaks_off()
         if self.header and self.computations.entry is None:
@@ -341,7 +341,7 @@ class Reader:
             self.unread.append(f"the text breaks off inside {quote(last)}")
         elif self.computations.entry is not None and (missing := self._missing()):
             others = f" and {plural(len(missing) - 1, 'other')}" if missing[1:] else ""
-            self.unread.append(f"the text is without {quote(missing[0])}{others}, which it runs")
+            self.unread.append(f"the text lacks {quote(missing[0])}{others}, which it runs")
 
     def _missing(self) -> list[str]:
         """The bodies of loops, the branches and the wrapped computations that the text does not have."""
@@ -352,9 +352,10 @@ class Reader:
                 start, stop = line_at(self.text, position)
                 instruction = parse_instruction(self.text, start)
                 if instruction is not None and instruction.opcode == opcode[1:-1]:
-                    called = " ".join(instruction.attributes.get(key, "") for key in keys)
-                    names = _NAME.findall(called)
-                    missing.update((name, None) for name in names if not self.computations.named(name, start))
+                    called = instruction.called(*keys)
+                    missing.update(
+                        (name, None) for name in called if not self.computations.named(name, start)
+                    )
                 position = self.text.find(opcode, stop)
         return list(missing)
 
@@ -368,7 +369,7 @@ def _module(text: str) -> re.Match[str] | None:
 
 
 def _stray(text: str, start: int, stop: int, is_one: bool) -> bool:
-    """Whether a line has a collective's opcode where none can be: strings, and its own where it `is_one`."""
+    """Return whether a line has a collective's opcode where none can be, its own and strings left out."""
     quotes, read = 0, start
     for match in _CANDIDATE.finditer(text, start, stop):
         if match[1]:

@@ -1,4 +1,4 @@
-"""Which of a program's arguments a collective's operands come from, found by following operands back."""
+"""The arguments of a program that a collective's operands come from, found by following them back."""
 
 from __future__ import annotations
 

@@ -1,12 +1,17 @@
-"""An instruction → its `Collective`: the devices that take part, what moves, along which axes."""
+"""An instruction → its `Collective`: the devices that take part, what moves, along which axes.
+
+HLO prints the shape of a result, and that of an operand only on request. A collective's operands follow from
+the result, the size of the groups and the rules of each opcode, so that no other line has to be read.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from shardviz.errors import NotationError
-from shardviz.hlo.collective import RAGGED, Collective, wire_bytes
+from shardviz.hlo.collective import RAGGED, Collective
 from shardviz.hlo.groups.device_numbers import DeviceNumbers
 from shardviz.hlo.groups.group_text import axes_by_name
 from shardviz.hlo.groups.replica_groups import (
@@ -19,18 +24,45 @@ from shardviz.hlo.groups.replica_groups import (
 )
 from shardviz.hlo.text.computation import Computation, line_at
 from shardviz.hlo.text.cross_slice import CrossSliceTransfer, device_numbers
-from shardviz.hlo.text.instruction import Instruction, open_instruction, operand_names
-from shardviz.hlo.text.shapes import CollectiveShapes, arrays, base_op, collective_shapes, parse_shape
+from shardviz.hlo.text.instruction import Instruction, base_op, open_instruction, operand_names
+from shardviz.hlo.text.shapes import ArrayShape, Shape, arrays, parse_shape, parse_shapes
 from shardviz.sharding import Mesh
 
+_DIMENSION = re.compile(r"\d{1,3}")
+_SLICE = re.compile(r"\{([^{}]*)\}")
 _FUSED_SCATTER = re.compile(r"all-reduce-scatter(?:\.(?:\d+|clone))*+")
+
+
+@dataclass(frozen=True)
+class CollectiveShapes:
+    """Per-device arrays of a collective; `dim` is gathered, scattered or made whole, `split_dim` split."""
+
+    operands: tuple[ArrayShape, ...]
+    results: tuple[ArrayShape, ...]
+    dim: int | None = None
+    split_dim: int | None = None
+
+    @classmethod
+    def resized(cls, operands: tuple[ArrayShape, ...], results: tuple[ArrayShape, ...]) -> CollectiveShapes:
+        """These operands and results, and the dimension that changes its size, if it is one."""
+        sizes = zip(operands[0].sizes, results[0].sizes, strict=False)
+        changed = [dim for dim, (before, after) in enumerate(sizes) if before != after]
+        return cls(operands, results, changed[0] if len(changed) == 1 else None)
+
+    @property
+    def operand_bytes(self) -> int:
+        return sum(array.nbytes for array in self.operands)
+
+    @property
+    def larger_bytes(self) -> int:
+        return max(self.operand_bytes, sum(array.nbytes for array in self.results))
 
 
 @dataclass(frozen=True)
 class Members:
     """The devices that take part: how many in a group, the axes that the groups follow, and the groups' ids.
 
-    `groups` is None where there are too many ids to list; `count` of the groups is 0 where nobody knows.
+    `groups` is None where there are too many ids to list; `count` of the groups is 0 where that is unknown.
     """
 
     size: int
@@ -70,6 +102,22 @@ def members_of_groups(groups: ReplicaGroups, mesh: Mesh | None) -> Members:
     """The members of any other collective."""
     listed = device_ids(groups.expand(), mesh) if groups.total <= MAX_LISTED_IDS else None
     return Members(groups.size, group_axes(groups, mesh) if mesh else (), listed, groups.count)
+
+
+def wire_bytes(op: str, group_size: int, larger: int, operand: int) -> int:
+    """Bytes one device must send at least, for a collective over groups of `group_size`.
+
+    `larger` is the larger of a device's operand and result in bytes. (N-1)/N of it for a gather, a
+    scatter and an all-to-all, twice that for an all-reduce, rounded up; the operand for a permute: the
+    lower bounds of Chan et al., "Collective communication: theory, practice, and experience" (2007).
+    """
+    if op in ("slice", "recv") or group_size <= 1:
+        return 0
+    if op in ("collective-permute", "send", "collective-broadcast"):
+        return operand
+    if op == "all-reduce":
+        return -(-2 * larger * (group_size - 1) // group_size)
+    return -(-larger * (group_size - 1) // group_size)
 
 
 class Records:
@@ -117,7 +165,7 @@ class Records:
         else:
             members = members_of_groups(self._numbers.groups(instruction), self._mesh)
         if self._mesh is not None and self._numbers.orders > 1:
-            # Where the others' devices stand, nobody says.
+            # The positions of the others' devices are unknown.
             groups = instruction.attributes.get("replica_groups", "")
             members = replace(members, axes=axes_by_name(groups, tuple(self._mesh.shape.items())))
         shapes = collective_shapes(instruction, members.size)
@@ -169,3 +217,83 @@ class Records:
             collective_shapes(transfer.recv, members.size).results,
         )
         return replace(members.record(transfer.op, transfer.send.name, shapes), between_slices=True)
+
+
+def collective_shapes(instruction: Instruction, group_size: int) -> CollectiveShapes:
+    """The arrays of a collective over groups of `group_size`.
+
+    Raises `NotationError` when the instruction's shape cannot be one of its opcode's.
+    """
+    shape = parse_shape(instruction.shape)
+    op = base_op(instruction.opcode)
+    given: tuple[ArrayShape, ...] = ()
+    results: tuple[ArrayShape, ...]
+    if op in ("send", "recv"):
+        results = tuple(arrays(shape))[:1]
+    elif (
+        instruction.opcode.endswith("-start")
+        and isinstance(shape, list)
+        and _has_operands(instruction, shape)
+    ):
+        given, results = tuple(arrays(shape[0])), tuple(arrays(shape[1]))
+    else:
+        results = tuple(arrays(shape))
+    if "[" in instruction.operands:
+        given = tuple(array for each in parse_shapes(instruction.operands) for array in arrays(each)) or given
+    if op == "ragged-all-to-all":
+        given = given[:1]
+    if not results:
+        raise NotationError(
+            f"{instruction.opcode} of no arrays", instruction.shape, 0, len(instruction.shape)
+        )
+    if "slice_sizes" in instruction.attributes:
+        slices = tuple(_slices(instruction.attributes["slice_sizes"], results))
+        return CollectiveShapes(slices, slices)
+    dim = _dimension(instruction, results)
+    operands = given or tuple(_operand(op, array, dim, group_size) for array in results)
+    if op == "all-to-all":
+        # The array form splits and joins the same dimension; a tuple's elements are already the parts.
+        return CollectiveShapes(operands, results, dim, dim)
+    return CollectiveShapes(operands, results, dim if op in ("all-gather", "reduce-scatter") else None)
+
+
+def _has_operands(instruction: Instruction, shape: list[Shape]) -> bool:
+    """Return whether the tuple of a start is (operands, results, contexts ...).
+
+    An all-reduce's own start has its results alone, an array for each operand; one that is wrapped in an
+    async-start is printed by the same name.
+    """
+    if base_op(instruction.opcode) == "all-reduce":
+        return len([*arrays(shape)]) > len(operand_names(instruction.operands))
+    return len(shape) > 1
+
+
+def _slices(sizes: str, buffers: Sequence[ArrayShape]) -> Iterator[ArrayShape]:
+    """The slices of its `buffers` that a permute in place sends: ``{1,64},{2,64}`` are two.
+
+    They are slices of one buffer, or each of its own.
+    """
+    found = [match[1] for match in _SLICE.finditer(sizes)]
+    if len(found) != len(buffers) and len({buffer.dtype for buffer in buffers}) > 1:
+        raise NotationError("slices of arrays of several types cannot be told apart", sizes, 0, len(sizes))
+    for number, slice_ in enumerate(found):
+        dtype = buffers[number % len(buffers)].dtype
+        (shape,) = arrays(parse_shape(f"{dtype}[{slice_}]"))
+        yield shape
+
+
+def _dimension(instruction: Instruction, results: Sequence[ArrayShape]) -> int | None:
+    match = _DIMENSION.match(instruction.attributes.get("dimensions", ""))
+    if match is None or any(int(match[0]) >= len(array.sizes) for array in results):
+        return None
+    return int(match[0])
+
+
+def _operand(op: str, result: ArrayShape, dim: int | None, group_size: int) -> ArrayShape:
+    if dim is None or group_size < 1:
+        return result
+    if op == "all-gather":
+        return result.resized(dim, -(-result.sizes[dim] // group_size))
+    if op == "reduce-scatter":
+        return result.resized(dim, result.sizes[dim] * group_size)
+    return result

@@ -1,4 +1,4 @@
-"""How often each kind of collective runs, in all and against what a test expects."""
+"""The runs of each kind of collective, in all and against what a test expects."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Total:
 
 
 def totals(collectives: Iterable[Collective]) -> tuple[Total, ...]:
-    """A total for each kind, in the order in which the kinds first come. Local slices are no collectives."""
+    """A total for each kind, in the order in which the kinds first come. Local slices are not collectives."""
     found: dict[tuple[str, bool, bool], Total] = {}
     for each in collectives:
         if each.op == "slice":
@@ -52,8 +52,8 @@ def totals(collectives: Iterable[Collective]) -> tuple[Total, ...]:
 class Tally:
     """The collectives of one operation, by HLO's name, or of all `OTHERS`.
 
-    `expected` is how often they should run in all, None where nobody says. `found` counts runs through
-    loops and calls; `uncounted` is how many of the collectives stand in loops of unknown length.
+    `expected` is how often they should run in all, None where nothing is expected. `found` counts runs
+    through loops and calls; `uncounted` is how many of the collectives are in loops of unknown length.
     """
 
     op: str
@@ -70,7 +70,7 @@ class Tally:
 
     @property
     def is_met(self) -> bool:
-        """Whether all is as expected. Nobody can say so of a loop of unknown length."""
+        """Return whether all is as expected, which is never said of a loop of unknown length."""
         return self.expected is None or (self.found == self.expected and not self.uncounted)
 
 

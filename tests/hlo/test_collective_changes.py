@@ -69,7 +69,7 @@ CASES = [
     (
         [replace(GATHER, is_async=True, overlapped=(MATMUL,))],
         [replace(GATHER, is_async=False)],
-        ["all-gather over Y: made synchronous, moved, beside no matmul any more"],
+        ["all-gather over Y: made synchronous, moved, no longer beside a matmul"],
     ),
     (
         [replace(REDUCE, count=None)] * 2,

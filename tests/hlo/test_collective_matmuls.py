@@ -157,7 +157,7 @@ def test_collective_matmuls(function, specs, op, directions, hops, whole):
     assert found.permutes == tuple(each.name for each in module.collectives)
     assert {each.op for each in module.collectives} == {"collective-permute"}
     assert len(found.matmuls) >= 2
-    assert found.source.split(":")[0].endswith("test_collective_matmul.py")
+    assert found.source.split(":")[0].endswith("test_collective_matmuls.py")
 
 
 NONE = [pipeline, shifted, handed_on_once, not_around, jacobi, with_residual, gathered_first]

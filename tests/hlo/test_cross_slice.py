@@ -87,7 +87,7 @@ def test_impossible_targets_are_said_to_be_unread(target):
     found = module(line("send", "f32[8]", target=target), line("recv", "f32[8]", target=target))
     assert found.collectives == ()
     (complaint,) = found.unread
-    assert complaint.startswith("line 4: 'send' cannot be read: the devices of these slices cannot be told")
+    assert complaint.startswith("line 4: 'send' cannot be read: the devices of these slices are not readable")
 
 
 def test_device_numbers():

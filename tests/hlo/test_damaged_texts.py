@@ -276,11 +276,14 @@ def test_damaged_texts_of_real_compilers(path):
         (("[4,2]<=[2,4]", "[4,2]<=[2,5]"), "line 20: 'r' cannot be read: 4 groups of 2 are not the 10 ids"),
         (("T(1,0)", "T(1,1)"), "line 20: 'r' cannot be read: T(1,1) is not a permutation"),
         (("{{0,4},{1,5}", "{{0,44},{1,5}"), "line 29: 'a' cannot be read: there is no device 44 among the 8"),
-        (("{{0,4},{1,5}", "{{0,4},{1,4}"), "line 29: 'a' cannot be read: device 4 is there twice"),
+        (("{{0,4},{1,5}", "{{0,4},{1,4}"), "line 29: 'a' cannot be read: device 4 appears twice"),
         (("{{0,4},{1,5}", "{{0,4},{1,-5}"), "line 29: 'a' cannot be read: no device has a negative number"),
         (("[4,2]<=[2,4]T(1,0)", "[4,4]<=[4,4]T(1,0)"), "line 20: 'r' cannot be read: there is no device 15"),
         (("{2,3},{3,0}", "{2,3},{3,8}"), "line 28: 'p.1' cannot be read: there is no device 8 among the 8"),
-        (("  %p.1 = ", "  %x = f32[4,4] add(%d, %d) %p.1 = "), "line 28: a collective stands in a line that"),
+        (
+            ("  %p.1 = ", "  %x = f32[4,4] add(%d, %d) %p.1 = "),
+            "line 28: a collective shares its line with another",
+        ),
         (("{0,1},{1,2}", "{0,1,1},{1,2}"), "line 28: 'p.1' cannot be read: a permute has pairs"),
         (
             ("'axis_1':(1)2", "'axis_1':(1)3"),

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from shardviz.errors import QuestionError
 from shardviz.hlo.groups.device_numbers import slice_positions
-from shardviz.hlo.groups.replica_groups import ReplicaGroups
-from shardviz.hlo.groups.strided_ids import row_major
+from shardviz.hlo.groups.replica_groups import ReplicaGroups, row_major
 
 
 def sets(groups: ReplicaGroups) -> list[tuple[int, ...]]:

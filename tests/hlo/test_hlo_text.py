@@ -268,7 +268,7 @@ def test_two_calls_are_one_record_in_program_order():
 def test_a_call_in_a_string_does_not_count():
     found = read('  ROOT %r = f32[8] add(%p, %p), metadata={op_name="x, calls=%inner"}', BODY)
     assert found.collectives == ()
-    assert found.unread == ("3 collectives stand in computations that nothing calls",)
+    assert found.unread == ("3 collectives are in computations that nothing calls",)
 
 
 def test_calls_in_a_circle_end():
@@ -418,6 +418,6 @@ def test_an_entry_alone_says_that_it_lacks_what_it_runs(line):
     """As pasted without the computations above it: what they send is not nothing."""
     entry = f"ENTRY %main (p: f32[8]) -> f32[8] {{\n  %p = f32[8] parameter(0)\n  {line}\n}}\n"
     (complaint,) = read_hlo(f"HloModule m, num_partitions=8\n\n{entry}").unread
-    assert complaint.startswith("the text is without 'layers'")
+    assert complaint.startswith("the text lacks 'layers'")
     layers = "%layers (p: f32[8]) -> f32[8] {\n  %p = f32[8] parameter(0)\n}\n"
     assert not any("'layers'" in each for each in read_hlo(f"HloModule m\n\n{layers}\n{entry}").unread)

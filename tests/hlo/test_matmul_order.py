@@ -1,4 +1,4 @@
-"""Where collectives stand among the matmuls of a program."""
+"""Where collectives are among the matmuls of a program."""
 
 from __future__ import annotations
 

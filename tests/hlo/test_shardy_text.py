@@ -302,7 +302,7 @@ def test_what_no_function_calls():
     found = module_of(function("main", f"stablehlo.abs %arg0 : {VECTOR}", "public "), function("f", REDUCE))
     assert (found.collectives, found.unread) == (
         (),
-        ("1 collective stands in functions that nothing calls",),
+        ("1 collective is in functions that nothing calls",),
     )
 
 

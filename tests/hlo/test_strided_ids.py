@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardviz.hlo.groups.strided_ids import cut, ids, length, merge, nest_of, pieces, row_major
+from shardviz.hlo.groups.replica_groups import cut, ids, length, merge, nest_of, pieces, row_major
 
 sizes = st.lists(st.integers(1, 4), min_size=1, max_size=5)
 

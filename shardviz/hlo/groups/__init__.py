@@ -1,1 +1,1 @@
-"""Who takes part in a collective: groups of devices in every form, and the mesh axes that they follow."""
+"""The devices of a collective: groups in every form, and the mesh axes that they follow."""

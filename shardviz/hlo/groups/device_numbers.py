@@ -12,10 +12,16 @@ from dataclasses import dataclass
 from shardviz.errors import NotationError, QuestionError, plural
 from shardviz.hlo.collective import RAGGED
 from shardviz.hlo.groups.group_text import check_ids, parse_pairs, parse_replica_groups
-from shardviz.hlo.groups.replica_groups import Lists, ReplicaGroups, check_listable
-from shardviz.hlo.groups.strided_ids import Loop, ids, nest_of, through
-from shardviz.hlo.text.instruction import Instruction
-from shardviz.hlo.text.shapes import base_op
+from shardviz.hlo.groups.replica_groups import (
+    Lists,
+    Loop,
+    ReplicaGroups,
+    check_listable,
+    ids,
+    nest_of,
+    through,
+)
+from shardviz.hlo.text.instruction import Instruction, base_op
 from shardviz.sharding import Mesh
 
 _WITHOUT_GLOBAL_IDS = ("all-to-all", RAGGED, "collective-broadcast")
@@ -23,7 +29,7 @@ _WITHOUT_GLOBAL_IDS = ("all-to-all", RAGGED, "collective-broadcast")
 
 @dataclass(frozen=True)
 class DeviceNumbers:
-    """How a module numbers its devices: within a slice by replica and partition, then slice by slice.
+    """A module's numbers of its devices: within a slice by replica and partition, then slice by slice.
 
     Without `is_known`, where no header says how many there are, the groups say what there is to know.
     `orders` counts those in which the text has the devices of its mesh: with several, only the axes that
@@ -93,7 +99,7 @@ class DeviceNumbers:
 class SlicePositions:
     """Device k of slice s stands at position ``first[s] + offset[k]`` of the mesh.
 
-    `firsts` and `offsets` are nests of loops; slices that are no such pattern are `lists` of positions.
+    `firsts` and `offsets` are nests of loops; slices without such a pattern are `lists` of positions.
     """
 
     num_slices: int
@@ -138,7 +144,7 @@ class SlicePositions:
 
 
 def reordered(order: Sequence[int]) -> SlicePositions:
-    """Where the devices of a program on one slice stand, whose mesh has device ``order[p]`` at position p."""
+    """The positions of the devices of one slice in a mesh that has device ``order[p]`` at position p."""
     where = [0] * len(order)
     for position, device in enumerate(order):
         where[device] = position
@@ -149,7 +155,7 @@ def reordered(order: Sequence[int]) -> SlicePositions:
 def slice_positions(
     num_slices: int, devices_per_slice: int, slices: Sequence[int] | None = None
 ) -> SlicePositions:
-    """Where the devices of `num_slices` slices stand; `slices` has the slice of each position.
+    """The positions of the devices of `num_slices` slices; `slices` has the slice of each position.
 
     Without it the slices follow one another, as JAX's hybrid meshes have them by default. Raises
     `QuestionError` when `slices` does not give each slice its devices.
@@ -163,7 +169,7 @@ def slice_positions(
     if len(places) != num_slices or any(len(where) != devices_per_slice for where in places):
         raise QuestionError(
             f"the devices are not on {plural(num_slices, 'slice')} of {devices_per_slice}",
-            "say for each position of the mesh on which slice it is",
+            "give the slice of each position of the mesh",
         )
     firsts = [where[0] for where in places]
     offsets = nest_of([position - firsts[0] for position in places[0]])

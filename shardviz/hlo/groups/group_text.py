@@ -17,8 +17,21 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from shardviz.errors import NotationError
-from shardviz.hlo.groups.replica_groups import Lists, ReplicaGroups, check_listable, groups_over, one_group
-from shardviz.hlo.groups.strided_ids import Loop, cut, ids, length, merge, nest_of, row_major, through
+from shardviz.hlo.groups.replica_groups import (
+    Lists,
+    Loop,
+    ReplicaGroups,
+    check_listable,
+    cut,
+    groups_over,
+    ids,
+    length,
+    merge,
+    nest_of,
+    one_group,
+    row_major,
+    through,
+)
 
 MAX_IDS = 2**40
 """More ids than any program has; larger numbers in a text are nonsense."""
@@ -96,7 +109,7 @@ def _listed(text: str, devices: int) -> ReplicaGroups:
 
 
 def check_ids(text: str, highest: int, devices: int) -> None:
-    """Raise `NotationError` when the largest id of groups or pairs in `text` is none of so many devices."""
+    """Raise `NotationError` when the largest id in `text`, groups or pairs, is not one of so many devices."""
     if highest < devices:
         return
     found = re.search(rf"(?<!\d){highest}(?!\d)", text)
@@ -110,7 +123,7 @@ def _check_once(text: str, lists: Lists) -> None:
     for group in lists:
         for i in group:
             if i in seen:
-                raise NotationError(f"device {i} is there twice", text, 0, len(text))
+                raise NotationError(f"device {i} appears twice", text, 0, len(text))
             seen.add(i)
 
 
@@ -202,7 +215,7 @@ def _written(text: str, axes: str, order: str | None) -> WrittenMesh:
 
 
 def _items(text: str, pattern: re.Pattern[str], body: str) -> Iterator[re.Match[str]]:
-    """What a list has between its commas; `NotationError` where that is not what `pattern` says."""
+    """The items between the commas of a list; `NotationError` for one that does not match `pattern`."""
     position = 0
     while body[position:].strip():
         item = pattern.match(body, position)

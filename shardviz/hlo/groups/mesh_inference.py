@@ -1,4 +1,4 @@
-"""The mesh that the groups of a module seem to be made for, where nobody says which one it was.
+"""The mesh that the groups of a module seem to be made for, where neither the user nor the text names one.
 
 A group along axes of a mesh is a nest of loops over positions. Each loop (size, stride) cuts the row-major
 numbering of the devices at `stride` and at ``size * stride``; the places where all the groups cut it are the
@@ -18,8 +18,7 @@ from shardviz.errors import NotationError
 from shardviz.hlo.collective import Collective
 from shardviz.hlo.groups.device_numbers import DeviceNumbers, reordered
 from shardviz.hlo.groups.group_text import Axes, WrittenMesh, mesh_of_sharding, written_mesh
-from shardviz.hlo.groups.replica_groups import Lists, ReplicaGroups
-from shardviz.hlo.groups.strided_ids import Loop, pieces, row_major
+from shardviz.hlo.groups.replica_groups import Lists, Loop, ReplicaGroups, pieces, row_major
 from shardviz.hlo.mlir.attributes import mesh_literals
 from shardviz.hlo.text.instruction import Instruction
 from shardviz.sharding import Mesh
@@ -205,7 +204,7 @@ def _is_unnamed(axes: Axes) -> bool:
 
 
 def _fits(mesh: WrittenMesh, devices: int) -> bool:
-    """Whether it can be the mesh of so many devices; an order that is none of XLA's own is the user's."""
+    """Return whether it can be the mesh of so many devices; an order that is not XLA's is the user's."""
     names = [name for name, _ in mesh.axes]
     in_order = mesh.order is None or (
         not _is_unnamed(mesh.axes) and sorted(mesh.order) == list(range(devices))

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from shardviz.errors import NotationError, QuestionError
-from shardviz.hlo.groups.replica_groups import ReplicaGroups, groups_over
-from shardviz.hlo.groups.strided_ids import row_major
+from shardviz.hlo.groups.replica_groups import ReplicaGroups, groups_over, row_major
 from shardviz.hlo.text.shapes import MAX_ELEMENTS, ArrayShape
 from shardviz.sharding import Mesh, PartitionSpec, canonical_dtype
 from shardviz.sharding.mesh import MAX_DEVICES, is_axis_name
@@ -158,18 +157,22 @@ def parse_dims(text: str, start: int, sizes: AxisSizes) -> tuple[Dims, int]:
 
 def parse_axes(body: str, sizes: AxisSizes) -> tuple[AxisRef, ...]:
     """``"X", "Y":(1)2``: axes and parts of axes; ``?`` and what else may stand there is passed over."""
-    found = []
-    for match in _AXIS.finditer(body):
-        name, size = match[1], sizes.get(match[1])
-        if size is None:
-            raise NotationError(f"the mesh has no axis {name}", body, match.start(), match.end())
-        above, part = (1, size) if match[2] is None else (int(match[2]), int(match[3]))
-        if above < 1 or part < 1 or size % (above * part):
-            raise NotationError(
-                f"axis {name} of size {size} has no such part", body, match.start(), match.end()
-            )
-        found.append(AxisRef(name, above, part, part == size))
-    return tuple(found)
+    return tuple(axis_ref(match, sizes) for match in _AXIS.finditer(body))
+
+
+def axis_ref(found: re.Match[str], sizes: AxisSizes) -> AxisRef:
+    """The axis whose name, and maybe the parts above it and its own size, are groups of a match.
+
+    Raises `NotationError` for an axis, or a part of one, that the mesh does not have.
+    """
+    name, size = found[1], sizes.get(found[1])
+    if size is None:
+        raise NotationError(f"the mesh has no axis {name}", found.string, found.start(), found.end())
+    above, part = (1, size) if found[2] is None else (int(found[2]), int(found[3]))
+    if above < 1 or part < 1 or size % (above * part):
+        problem = f"axis {name} of size {size} has no such part"
+        raise NotationError(problem, found.string, found.start(), found.end())
+    return AxisRef(name, above, part, part == size)
 
 
 def axis_groups(axes: Sequence[AxisRef], sizes: AxisSizes) -> ReplicaGroups:

@@ -22,7 +22,7 @@ _BEGINS = (
     r'"\w++\.[\w.]++"\(|[#!][\w.]++ = |\^|\{-#|#-\}|(?:module|func|return|call|cond|reducer)\b'
     rf"|[a-z_]\w*+\.[a-z_][\w.]*+(?!{_GAP}[=,>}}])))"
 )
-"""How operations, labels and aliases begin, and what MLIR itself puts on a line of its own."""
+"""The beginnings of operations, labels and aliases, and of what MLIR puts on a line of its own."""
 _OTHER = re.compile(
     rf"\n(?:(?<=[,=(\[<]\n)|(?<=->\n)|(?!{_BEGINS}|[ \t]*+(?:$|\}}(?!>|,(?! \{{$)))))", re.MULTILINE
 )
@@ -65,7 +65,7 @@ def unwrapped(text: str) -> str:
 
 
 def _goes_on(text: str, start: int, before: str, depth: int) -> bool:
-    """Whether what stands at `start` belongs to the operation whose line `before` ends with brackets open."""
+    """Return whether the operation with the line `before` goes on at `start`."""
     if before.endswith(("=", "applies")):
         return _NAMING.match(text, start) is None
     if _BEGINNING.match(text, start):
@@ -74,7 +74,7 @@ def _goes_on(text: str, start: int, before: str, depth: int) -> bool:
 
 
 def _depth(line: str, depth: int) -> int:
-    """How many brackets are open behind a line; a region's end closes none of them."""
+    """The number of brackets that are open behind a line; a region's end closes none of them."""
     for token in _BRACKET.finditer(line):
         if token["opens"]:
             depth += 1
@@ -225,7 +225,7 @@ def _attributes(text: str) -> dict[str, str]:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """What stands between the commas of a list, until the bracket that closes it."""
+    """The items between the commas of a list, until the bracket that closes it."""
     depth, start = 0, 0
     for token in _TOKEN.finditer(text):
         if token[0] in "([{<":

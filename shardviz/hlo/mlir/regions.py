@@ -43,7 +43,7 @@ class Loop:
 
     @property
     def trips(self) -> int | None:
-        """How often the body runs; None when the text does not tell."""
+        """The number of times that the body runs; None when the text does not tell."""
         if self.start is None or self.stop is None or not self.step or self.step < 0:
             return None
         return max(0, -(-(self.stop - self.start) // self.step))

@@ -34,8 +34,7 @@ from shardviz.hlo.mlir.attributes import (
     parts,
 )
 from shardviz.hlo.mlir.regions import BLOCK_ARGUMENT, Function, MlirOperation
-from shardviz.hlo.records import Members
-from shardviz.hlo.text.shapes import ArrayShape, CollectiveShapes
+from shardviz.hlo.records import CollectiveShapes, Members
 from shardviz.sharding import Mesh
 
 OPS = {
@@ -60,7 +59,7 @@ Digit = tuple[str, int, int]
 
 @dataclass(frozen=True)
 class _Moved:
-    """What an operation's own attributes say: its axes, the parts of each dimension before it, and where."""
+    """An operation's own attributes: its axes, the parts of each dimension before it, and where."""
 
     axes: tuple[AxisRef, ...]
     parts_before: tuple[int, ...]
@@ -96,18 +95,13 @@ def sdy_collective(operation: MlirOperation, meshes: Meshes, mesh: Mesh | None) 
         axes, group_size = tuple(str(axis) for axis in moved.axes if axis.size > 1), found.size
         groups, count = found.expand() if found.total <= MAX_LISTED_IDS else None, found.count
     transfer = CollectiveShapes(
-        (ArrayShape(tensor.dtype, _local(tensor.sizes, moved.parts_before)),),
-        (ArrayShape(tensor.dtype, _local(tensor.sizes, tuple(map(parts, after.dims)))),),
+        (tensor.part(moved.parts_before),),
+        (tensor.part(map(parts, after.dims)),),
         moved.dim,
         moved.split_dim,
     )
     listed = None if groups is None else device_ids(groups, own)
     return Members(group_size, axes, listed, count).record(op, operation.value, transfer)
-
-
-def _local(shape: tuple[int, ...], cuts: tuple[int, ...]) -> tuple[int, ...]:
-    """One device's part, rounded up where the parts are not equal."""
-    return tuple(-(-size // max(1, cut)) for size, cut in zip(shape, cuts, strict=True))
 
 
 def _moved(op: str, text: str, start: int, stop: int, after: TensorSharding, sizes: AxisSizes) -> _Moved:
@@ -141,7 +135,7 @@ def _exchanged(text: str, start: int, stop: int, before: list[int], sizes: AxisS
     for move in moves:
         moved, source, target = parse_axes(move[1], sizes), int(move[2]), int(move[3])
         if max(source, target) >= len(before):
-            raise NotationError("there is no such dimension", text, move.start(), move.end())
+            raise NotationError("the tensor has no such dimension", text, move.start(), move.end())
         before[source] *= parts(moved)
         before[target] //= parts(moved)
         axes += moved

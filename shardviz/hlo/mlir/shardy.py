@@ -56,7 +56,7 @@ class ShardyModule:
 
 
 def is_mlir(text: str) -> bool:
-    """Whether a text looks like StableHLO or Shardy."""
+    """Return whether a text looks like StableHLO or Shardy."""
     return _MLIR.search(text) is not None
 
 
@@ -67,7 +67,7 @@ def read_shardy(text: str, mesh: Mesh | None = None) -> ShardyModule:
     once for each call, a loop's as often as its counter tells, in a branch of a conditional once
     (`in_branch`). Groups are ids of the mesh's devices.
 
-    Raises `NotationError` for a text that is no such module, `QuestionError` when `mesh` is another mesh
+    Raises `NotationError` for a text that is not such a module, `QuestionError` when `mesh` is another mesh
     than the module's.
     """
     if not is_mlir(text):
@@ -149,7 +149,7 @@ class _Reader:
                 in_branch = operation.in_branch or home in chosen
                 collectives.append(replace(collective, count=count, in_branch=in_branch))
         if idle := sum(home not in counts for home, _ in found):
-            stand = plural(idle, "collective stands", "collectives stand")
+            stand = plural(idle, "collective is", "collectives are")
             self.unread.append(f"{stand} in functions that nothing calls")
         if not walk.is_closed:
             self.unread.append("the text breaks off inside the module")
@@ -197,7 +197,7 @@ class _Reader:
 
 
 def _without_operand(text: str) -> str:
-    """What decides everything but a permute: two layers' collectives often differ in their operand only."""
+    """The text that decides all but a permute: collectives of two layers often differ only in the operand."""
     start = text.find("%")
     return text if start < 0 else text[:start] + text[text.find(" ", start) :]
 
@@ -209,7 +209,7 @@ def _main(functions: list[Function]) -> Function | None:
 
 
 def _runs(loops: tuple[tuple[Loop, bool], ...]) -> int | None:
-    """How often something in these loops runs; a condition is tried once more than the body."""
+    """The runs of something in these loops; a condition is tried once more than the body."""
     count: int | None = 1
     for loop, is_condition in loops:
         trips = loop.trips

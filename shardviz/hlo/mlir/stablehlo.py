@@ -7,22 +7,24 @@ use_global_device_ids}> : (tensor<4x4xf32>) -> tensor<8x4xf32>
 from __future__ import annotations
 
 import re
+from itertools import zip_longest
 
 from shardviz.errors import NotationError
 from shardviz.hlo.collective import RAGGED, Collective
 from shardviz.hlo.groups.replica_groups import ReplicaGroups, one_group
 from shardviz.hlo.mlir.attributes import (
-    AxisRef,
     Meshes,
+    TensorSharding,
     axis_groups,
+    axis_ref,
     parse_dense_rows,
     parse_sharding_list,
     parse_tensors,
     parts,
 )
 from shardviz.hlo.mlir.regions import MlirOperation
-from shardviz.hlo.records import Members, members_of_groups, members_of_pairs
-from shardviz.hlo.text.shapes import ArrayShape, CollectiveShapes
+from shardviz.hlo.records import CollectiveShapes, Members, members_of_groups, members_of_pairs
+from shardviz.hlo.text.shapes import ArrayShape
 from shardviz.sharding import Mesh
 
 STABLEHLO_OPS = {
@@ -94,16 +96,9 @@ def _groups(text: str, op: str, meshes: Meshes, replicas: int, partitions: int) 
         sizes = meshes.sizes.get(named[1])
         if sizes is None:
             raise NotationError(f"the mesh {named[1]} is not declared", text, named.start(1), named.end(1))
-        axes = []
-        for match in _AXIS.finditer(text, named.end(), _list_end(text, named.end())):
-            size = sizes.get(match[1])
-            if size is None:
-                raise NotationError(f"the mesh has no axis {match[1]}", text, match.start(), match.end())
-            above, part = (1, size) if match[2] is None else (int(match[2]), int(match[3]))
-            if above < 1 or part < 1 or size % (above * part):
-                raise NotationError("an axis has no such part", text, match.start(), match.end())
-            axes.append(AxisRef(match[1], above, part, part == size))
-        return axis_groups(axes, sizes)
+        stop = text.find("]", named.end())
+        found = _AXIS.finditer(text, named.end(), len(text) if stop < 0 else stop)
+        return axis_groups([axis_ref(axis, sizes) for axis in found], sizes)
     rows = _rows(text)
     if not any(rows):
         return one_group(replicas * partitions)
@@ -115,11 +110,6 @@ def _groups(text: str, op: str, meshes: Meshes, replicas: int, partitions: int) 
     if groups.total > (replicas if not channel or use_global is False else replicas * partitions):
         return groups
     return groups.on_devices(replicas, partitions, channel=channel, use_global=use_global)
-
-
-def _list_end(text: str, start: int) -> int:
-    end = text.find("]", start)
-    return len(text) if end < 0 else end
 
 
 def _transfer(text: str, op: str, meshes: Meshes) -> CollectiveShapes:
@@ -136,9 +126,7 @@ def _transfer(text: str, op: str, meshes: Meshes) -> CollectiveShapes:
     at = text.rfind(_PER_VALUE, 0, signature)
     if at >= 0:
         shardings = [found for found, _ in parse_sharding_list(text, at + len(_PER_VALUE), meshes)]
-        cuts = [tuple(map(parts, sharding.dims)) for sharding in shardings]
-        operands = tuple(_local(array, cuts, i) for i, array in enumerate(operands))
-        results = tuple(_local(array, cuts, i) for i, array in enumerate(results))
+        operands, results = _local(operands, shardings), _local(results, shardings)
     number = {key: int(match[1]) if (match := find.search(text)) else None for key, find in _NUMBER.items()}
     if op == "all-to-all":
         return CollectiveShapes(operands, results, number["concat_dimension"], number["split_dimension"])
@@ -146,8 +134,12 @@ def _transfer(text: str, op: str, meshes: Meshes) -> CollectiveShapes:
     return CollectiveShapes(operands, results, dim)
 
 
-def _local(array: ArrayShape, cuts: list[tuple[int, ...]], index: int) -> ArrayShape:
-    """One device's part where axes outside of the manual computation split the array further."""
-    if index >= len(cuts) or len(cuts[index]) != len(array.sizes):
-        return array
-    return ArrayShape(array.dtype, tuple(-(-n // c) for n, c in zip(array.sizes, cuts[index], strict=True)))
+def _local(arrays: tuple[ArrayShape, ...], shardings: list[TensorSharding]) -> tuple[ArrayShape, ...]:
+    """One device's parts where axes outside of the manual computation split the arrays further."""
+    pairs = zip_longest(arrays, shardings[: len(arrays)])
+    return tuple(
+        array.part(map(parts, sharding.dims))
+        if sharding is not None and len(sharding.dims) == len(array.sizes)
+        else array
+        for array, sharding in pairs
+    )

@@ -1,4 +1,4 @@
-"""How Shardy has every tensor of a module split, and what a pass changed about that."""
+"""The sharding that Shardy gives every tensor of a module, and what a pass changed about it."""
 
 from __future__ import annotations
 

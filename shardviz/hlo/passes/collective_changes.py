@@ -26,7 +26,7 @@ def collective_changes(
     if not gone and not here:
         return _moved(before, after) if in_order else ()
     found: list[str] = []
-    for rule in (_joined, _taken_apart, _scattered, _reduced_again, _halved, _permuted, _altered):
+    for rule in (_joined, _taken_apart, _turned, _halved, _permuted, _altered):
         found += rule(gone, here)
     if gone and here:
         found.append(f"{described(gone)}{over(gone)} became {described(here)}{over(here)}{of_bytes(here)}")
@@ -100,31 +100,22 @@ def _sums(many: list[Collective], few: list[Collective]) -> list[tuple[list[Coll
     return found
 
 
-def _scattered(gone: list[Collective], here: list[Collective]) -> list[str]:
-    """An all-reduce of which each device keeps a part is a reduce-scatter."""
-    return [
-        f"an all-reduce{over([old])} and the slice after it became a reduce-scatter: {bytes_of(old, new)}"
-        for old, new in _turned("all-reduce", "reduce-scatter", gone, here)
-    ]
-
-
-def _reduced_again(gone: list[Collective], here: list[Collective]) -> list[str]:
-    return [
-        f"a reduce-scatter{over([old])} became an all-reduce and a slice after it: {bytes_of(old, new)}"
-        for old, new in _turned("reduce-scatter", "all-reduce", gone, here)
-    ]
-
-
-def _turned(
-    old: str, new: str, gone: list[Collective], here: list[Collective]
-) -> list[tuple[Collective, Collective]]:
-    """Takes out pairs of one kind and another between the same devices; none where something is gathered."""
+def _turned(gone: list[Collective], here: list[Collective]) -> list[str]:
+    """An all-reduce of which each device keeps a part, as a reduce-scatter, and the other way around."""
     found = []
-    for each in [each for each in gone if each.op == old]:
-        if (others := _with(new, each, here)) and not _with("all-gather", each, here):
-            found.append((each, others[0]))
-            gone.remove(each)
-            here.remove(others[0])
+    for old_op, new_op, says in (
+        (
+            "all-reduce",
+            "reduce-scatter",
+            "an all-reduce{} and the slice after it became a reduce-scatter: {}",
+        ),
+        ("reduce-scatter", "all-reduce", "a reduce-scatter{} became an all-reduce and a slice after it: {}"),
+    ):
+        for old in [each for each in gone if each.op == old_op]:
+            if (others := _with(new_op, old, here)) and not _with("all-gather", old, here):
+                found.append(says.format(over([old]), bytes_of(old, others[0])))
+                gone.remove(old)
+                here.remove(others[0])
     return found
 
 
@@ -156,9 +147,12 @@ def _permuted(gone: list[Collective], here: list[Collective]) -> list[str]:
 def _altered(gone: list[Collective], here: list[Collective]) -> list[str]:
     """Collectives that are still what they were, but for a type, a shape, or how they run."""
     found: Counter[tuple[str, str, str]] = Counter()
-    for is_alike in (_is_as_large, _is_of_kind):
+    for is_exact in (True, False):
         for old in [*gone]:
-            new = next((each for each in here if is_alike(old, each)), None)
+            alike = (each for each in here if each.op == old.op)
+            if is_exact:
+                alike = (each for each in alike if each.bytes == old.bytes and members(each) == members(old))
+            new = next(alike, None)
             if new is not None:
                 gone.remove(old)
                 here.remove(new)
@@ -167,14 +161,6 @@ def _altered(gone: list[Collective], here: list[Collective]) -> list[str]:
         f"{op if count == 1 else plural(count, op)}{where}: {altered}"
         for (op, where, altered), count in found.items()
     ]
-
-
-def _is_as_large(old: Collective, new: Collective) -> bool:
-    return (old.op, old.bytes) == (new.op, new.bytes) and members(old) == members(new)
-
-
-def _is_of_kind(old: Collective, new: Collective) -> bool:
-    return old.op == new.op
 
 
 def described(collectives: Iterable[Collective]) -> str:
@@ -210,12 +196,12 @@ def directions(permutes: Sequence[Collective]) -> str:
 
 
 def matmuls_beside(each: Collective) -> int:
-    """How many matmuls run while it is under way."""
+    """The number of matmuls that run while a collective is under way."""
     return sum(work.op == "matmul" for work in each.overlapped)
 
 
 def alterations(old: Collective, new: Collective) -> list[str]:
-    """What is different about a collective that is still what it was: a type, a shape, or how it runs."""
+    """The differences of a collective that is still what it was: a type, a shape, or how it runs."""
     said = []
     if old.dtype != new.dtype:
         said.append(f"{old.dtype} became {new.dtype}, {bytes_of(old, new)}")
@@ -238,12 +224,12 @@ def alterations(old: Collective, new: Collective) -> list[str]:
     if new.algorithm and old.algorithm != new.algorithm:
         said.append(f"carried out by {new.algorithm}")
     elif old.algorithm != new.algorithm:
-        said.append(f"no longer by {old.algorithm}")
+        said.append(f"no longer carried out by {old.algorithm}")
     return said
 
 
 def members(each: Collective) -> tuple[object, ...]:
-    """Who takes part; the order in which the groups are listed counts for nothing."""
+    """The devices that take part; the order in which the groups are listed counts for nothing."""
     return each.axes, None if each.groups is None else frozenset(each.groups)
 
 
@@ -263,7 +249,7 @@ def _elsewhere(old: Collective, new: Collective) -> str:
 
 def _overlap_changed(old: int, new: int) -> str:
     if not new:
-        return "moved, beside no matmul any more"
+        return "moved, no longer beside a matmul"
     return f"moved beside {plural(new, 'matmul')}" + (f" instead of {old}" if old else "")
 
 

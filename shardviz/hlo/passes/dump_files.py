@@ -8,7 +8,7 @@
     module_0004.jit_f.cpu_after_optimizations.txt
     shardy/module_0004.jit_f/02.after_propagation.mlir
 
-and many that are no modules: assembly, options, buffer assignments.
+and many that are not modules: assembly, options, buffer assignments.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from shardviz.errors import NotationError, QuestionError, plural
@@ -82,7 +82,7 @@ def read_passes(
 ) -> tuple[PassStage, ...]:
     """The stages of one program's compilation, from its dumps in the order in which they were written.
 
-    Dumps that are no module, or cannot be read as one, are passed over. With a `mesh` collectives have its
+    Dumps that are not a module, or cannot be read as one, are passed over. With a `mesh` collectives have its
     axes; `slices` as in `read_hlo`. Raises `QuestionError` when the mesh has another number of devices than
     the program.
     """
@@ -94,7 +94,7 @@ def read_passes(
 
 @dataclass(frozen=True)
 class _State:
-    """What matters of one module."""
+    """One module: its shardings, its collectives and its schedule."""
 
     dump: Dump
     collectives: tuple[Collective, ...]
@@ -185,7 +185,9 @@ def _hlo_stages(
             yield _partitioner(previous, state)
             shown, partitioned = state, 1
         elif changes and not (state is states[-1] and state.is_scheduled):
-            yield state.stage("rewrite", _title(changes), _shown_until(previous, shown), changes)
+            # The text is that right before the pass, the collectives are those that were last shown.
+            before = replace(shown, dump=previous.dump, splits=previous.splits)
+            yield state.stage("rewrite", _title(changes), before, changes)
             shown = state
         previous = state
     if previous.is_scheduled:
@@ -193,7 +195,7 @@ def _hlo_stages(
 
 
 def _partitioning(earlier: Sequence[_State], after: _State) -> PassStage:
-    """What the partitioner did, from the modules before its own dump.
+    """The partitioner's work, from the modules before its own dump.
 
     The passes within it leave dumps too, of half of its work: `tried` is what it put in first, of which
     some may be gone at the end.
@@ -217,11 +219,6 @@ def _partitioner(before: _State, after: _State, tried: Sequence[Collective] = ()
         changes += collective_changes(replaced, after.collectives)
     changes = tuple(change for change in changes if not change.startswith(INSERTED))
     return after.stage("partitioner", f"the partitioner inserts {inserted}", before, changes)
-
-
-def _shown_until(previous: _State, shown: _State) -> _State:
-    """The module right before a pass, with the collectives as they were last shown."""
-    return _State(previous.dump, shown.collectives, previous.splits, shown.matmuls, shown.is_scheduled)
 
 
 def _states(dumps: Sequence[Dump], mesh: Mesh | None, slices: Sequence[int] | None) -> Iterator[_State]:

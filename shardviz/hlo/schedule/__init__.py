@@ -1,1 +1,1 @@
-"""What a schedule tells beyond bytes: what overlaps, by which algorithm, what became a collective matmul."""
+"""Facts of a schedule beyond bytes: overlap, algorithms, collective matmuls."""

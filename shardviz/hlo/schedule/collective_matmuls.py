@@ -1,11 +1,11 @@
-"""Finds the collective matmuls of a module: what goes around a ring, one device at a time, beside matmuls.
+"""The collective matmuls of a module: data that goes around a ring, one device at a time, beside matmuls.
 
 A permute belongs to one when it sends everybody's array to a neighbour on a ring, and
 
 - what arrives is an operand of a matmul, and so is the array with which the ring began: that is an
   all-gather whose pieces are multiplied as they come; or
-- what arrives is added to the result of a matmul that owes it nothing: that is a reduce-scatter whose sums
-  grow on their way.
+- what arrives is added to the result of a matmul that does not depend on it: that is a reduce-scatter whose
+  sums grow on their way.
 
 What arrives from a device may be sent on by the next permute or by the next round of a loop. Ring attention
 is two of them: its keys and its values are gathered, and multiplied as they come.
@@ -65,14 +65,14 @@ class Ring:
     met: set[Value] = field(default_factory=set)
     """The permutes whose result is added to what it brings."""
     origins: frozenset[Value] = frozenset()
-    """What it sends that no permute brought."""
+    """The values that it sends and that no permute brought."""
     sent: frozenset[Value] = frozenset()
     """The values that it sends, under all their names."""
     matmuls: set[Value] = field(default_factory=set)
     sums: dict[Value, set[Value]] = field(default_factory=dict)
-    """What is made by adding to what arrives, and the matmuls whose products are added."""
+    """The sums of what arrives and of the products of matmuls, each with those matmuls."""
     rounds: int | None = 1
-    """How often it runs until what is sent is around; None where the loop's length is unknown."""
+    """The number of runs until what is sent is around; None where the loop's length is unknown."""
 
     def added_before(self, rings: Iterable[Ring]) -> set[Value]:
         """The matmuls whose products are added to what it brings, before one of `rings` sends the sum on."""
@@ -86,7 +86,7 @@ class Chain:
 
     rings: list[Ring]
     pieces: int = 1
-    """How many parts of an array are on their way, each around the whole ring."""
+    """The parts of an array that are on their way, each around the whole ring."""
 
     @property
     def directions(self) -> set[Lists]:
@@ -111,13 +111,13 @@ class Chain:
 
     @property
     def hops(self) -> int | None:
-        """How many permutes run until what is sent is around, None where a loop's length is unknown."""
+        """The permutes that run until what is sent is around; None where a loop's length is unknown."""
         counts = [ring.rounds for ring in self.rings]
         return None if None in counts else sum(count or 0 for count in counts)
 
     @property
     def goes_around(self) -> bool:
-        """Whether every device's array reaches all others."""
+        """Return whether every device's array reaches all others."""
         return self.hops is None or self.hops >= self.group_size - 1
 
 
@@ -167,7 +167,7 @@ class _Search:
                 yield record
 
     def _look_back(self, ring: Ring) -> None:
-        """What it sends, and where that is from."""
+        """Find what a ring sends, and where that comes from."""
         sent = [self._flow.back(source, self._flow.is_move) for source in self._flow.sources(ring.value)]
         found = {value for values in sent for value in values}
         ring.earlier = {value for value in found if value in self._rings}
@@ -175,11 +175,11 @@ class _Search:
         ring.origins = frozenset(value for value in ring.sent if self._begins(value))
 
     def _begins(self, value: Value) -> bool:
-        """Whether it is made here, or comes from a computation around that nobody looks into."""
+        """Return whether it is made here, or comes from a computation around, which is not looked into."""
         return not self._flow.is_move(value) or not self._flow.sources(value)
 
     def _look_ahead(self, ring: Ring) -> None:
-        """What is done with what arrives."""
+        """Find what is done with what arrives."""
         arrived = self._flow.ahead(ring.value, self._flow.is_move)
         for user in [value for value, passed in arrived.items() if not passed]:
             if self._multiplies(user, arrived):
@@ -195,7 +195,7 @@ class _Search:
             ring.op = ring.op or "all-gather"
 
     def _meets(self, ring: Ring, sums: Collection[Value]) -> bool:
-        """Whether it is the last of a ring in two directions, which brings the sum of one to the other's."""
+        """Return whether it ends a ring in two directions: it brings the sum of one to the other's."""
         arrived = self._flow.ahead(ring.value, self._flow.is_move)
         return any(
             earlier in sums
@@ -215,15 +215,15 @@ class _Search:
         return frozenset(value for value in whole if self._multiplies(value, whole))
 
     def _is_joined(self, value: Value) -> bool:
-        """Whether a value is its source, or that and what was padded to stand beside it."""
+        """Return whether a value is its source, or that and what was padded to stand beside it."""
         return self._flow.is_move(value) or self._flow.line(value).opcode == "maximum"
 
     def _is_larger(self, one: Value, other: Value) -> bool:
-        """Whether the first array of one result has more elements than that of another."""
+        """Return whether the first array of one result has more elements than that of another."""
         return prod(sizes(self._flow.line(one))) > prod(sizes(self._flow.line(other)))
 
     def _multiplies(self, user: Value, values: Collection[Value]) -> bool:
-        """Whether a matmul multiplies one of the values."""
+        """Return whether a matmul multiplies one of the values."""
         if not self._flow.is_matmul(user):
             return False
         line = self._flow.line(user)
@@ -242,7 +242,7 @@ class _Search:
         return set() if any(self._depends(value, sums) for value in found) else found
 
     def _depends(self, matmul: Value, values: Set[Value]) -> bool:
-        """Whether what a matmul multiplies is made of one of the values, in the same round of a loop."""
+        """Return whether a matmul multiplies what is made of one of the values in the same loop round."""
         line = self._flow.line(matmul)
         names = self._flow.lines.operands(line)
         factors = {name for number in self._flow.lines.factors(line) for name in names[number : number + 1]}
@@ -253,22 +253,22 @@ class _Search:
         )
 
     def _is_made(self, value: Value) -> bool:
-        """Whether a value comes from others of its own computation."""
+        """Return whether a value comes from others of its own computation."""
         return self._flow.line(value).opcode not in ("parameter", "while")
 
     def _is_part(self, value: Value) -> bool:
-        """Whether a value is a part of its source, or all of it, or the parts of one that were fetched."""
+        """Return whether a value is its source, a part of it, or the parts that were fetched."""
         return self._is_fetched(value) or self._flow.line(value).opcode in _PARTS
 
     def _is_fetched(self, value: Value) -> bool:
-        """Whether a value is its source, at once or fetched in parts and put together again."""
+        """Return whether a value is its source, at once or fetched in parts and put together again."""
         if self._flow.is_move(value):
             return True
         line = self._flow.line(value)
         return line.opcode in _FETCHES or self._flow.lines.text.find(_JOINED, line.inside, line.stop) >= 0
 
     def _others(self, user: Value, values: Collection[Value]) -> set[Value]:
-        """What an instruction takes beside the values, back to where it, or what it is a part of, is made."""
+        """The other values that an instruction takes, back to where they, or the whole of them, are made."""
         return {
             each
             for source in self._flow.sources(user)[:MAX_TERMS]
@@ -312,8 +312,11 @@ class _Search:
         return sorted(found, key=lambda chain: min(self._order[ring.value] for ring in chain.rings))
 
     def _count_rounds(self, chain: Chain) -> None:
-        """How often each runs until the array is around: a loop counts that sends on what the round before it
-        has brought. One around all of it, over the layers of a model, has nothing to do with it."""
+        """Count the runs of each until the array is around.
+
+        A loop counts that sends on what its round before has brought; one around all of it, over the layers
+        of a model, does not.
+        """
         members = {ring.value for ring in chain.rings}
         loops = {
             ring.value.home
@@ -370,7 +373,7 @@ class _Search:
         )
 
     def _multiplied(self, value: Value) -> frozenset[Value]:
-        """The matmuls that multiply a value, under whatever name, alone or beside others."""
+        """The matmuls that multiply a value, under any name, alone or beside others."""
         if value not in self._multiplied_by:
             names = self._flow.ahead(value, self._is_fetched)
             found = {user for user in names if self._multiplies(user, names)}

@@ -12,16 +12,14 @@ from dataclasses import replace
 
 from shardviz.hlo.collective import Collective, CollectiveMatmul, MatmulOrder
 from shardviz.hlo.text.computation import Computation, Computations
+from shardviz.hlo.text.instruction import parse_instruction
 from shardviz.hlo.text.instruction_lines import InstructionLine, InstructionLines
 from shardviz.hlo.text.normal_form import normal_form
 
 _ENTRY = re.compile(r"^ENTRY [^\n]*+\n", re.MULTILINE)
 _CONTROL = ("while", "call", "conditional")
 _WRAPPERS = ("fusion", "async-start")
-_BODIES = re.compile(
-    r" (?:body|to_apply|true_computation|false_computation)=%?([^\s,(){}]++)"
-    r"| branch_computations=\{([^{}]*+)\}"
-)
+_BODIES = ("body", "to_apply", "true_computation", "false_computation", "branch_computations")
 
 
 def with_matmul_order(
@@ -56,7 +54,7 @@ class _ProgramOrder:
         self._inside: dict[int, int] = {}
 
     def matmuls_before(self, wanted: set[str]) -> dict[str, int]:
-        """How many matmuls come before each of some instructions, by name; `count` is then that of all."""
+        """The matmuls before each of some instructions, by name; `count` is then the number of all."""
         found: dict[str, int] = {}
         for line in self._in_order():
             names = [line.name]
@@ -75,7 +73,7 @@ class _ProgramOrder:
         return found
 
     def _matmuls_of(self, line: InstructionLine) -> int:
-        """How many matmuls an instruction is: a fusion may hold several."""
+        """The number of matmuls in an instruction: a fusion may hold several."""
         callee = self._lines.callee(line) if line.opcode in _WRAPPERS else None
         if callee is None:
             return int(self._lines.is_matmul(line))
@@ -102,10 +100,7 @@ class _ProgramOrder:
             running += [iter(self._lines.of(body)) for body in reversed(bodies)]
 
     def _bodies(self, line: InstructionLine) -> list[Computation]:
-        if line.opcode not in _CONTROL:
-            return []
-        names: list[str] = []
-        for one, several in _BODIES.findall(self._text[line.inside : line.stop]):
-            names += [one] if one else [name.strip().removeprefix("%") for name in several.split(",")]
+        instruction = parse_instruction(self._text, line.start) if line.opcode in _CONTROL else None
+        names = instruction.called(*_BODIES) if instruction else []
         found = (self._computations.named(name, line.start) for name in names)
         return [body for body in found if body is not None]

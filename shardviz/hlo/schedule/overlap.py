@@ -1,4 +1,4 @@
-"""What runs while a collective is under way: everything between its start and its done.
+"""The work that runs while a collective is under way: everything between its start and its done.
 
 A collective is under way in one of these forms:
 
@@ -15,15 +15,14 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
-from typing import NamedTuple, overload
+from typing import Any, NamedTuple
 
 from shardviz.hlo.collective import OPS, Work
 from shardviz.hlo.text.call_graph import Call
 from shardviz.hlo.text.computation import Computation, line_at
 from shardviz.hlo.text.cross_slice import CrossSliceTransfer
-from shardviz.hlo.text.instruction import Instruction
+from shardviz.hlo.text.instruction import Instruction, base_op
 from shardviz.hlo.text.instruction_lines import InstructionLine, InstructionLines
-from shardviz.hlo.text.shapes import base_op
 
 MAX_WORK = 1000
 """No more instructions than this are listed beside one collective."""
@@ -69,14 +68,14 @@ _says = lru_cache(maxsize=4096)(str.__contains__)
 
 
 class CollectiveSchedule(NamedTuple):
-    """How the collectives of one form in one computation run: fields of `Collective`."""
+    """The way in which the collectives of one form in one computation run: fields of `Collective`."""
 
     is_async: bool
     algorithm: str = ""
 
 
 class OverlappedOps(Sequence[Work]):
-    """What `find` gives of its arguments, as a sequence that equals the tuple of it."""
+    """The work that `find` gives, found when first looked at: a long module has much of it."""
 
     def __init__(self, find: Callable[..., tuple[Work, ...]], *arguments: object) -> None:
         self._find = find
@@ -86,11 +85,7 @@ class OverlappedOps(Sequence[Work]):
     def _works(self) -> tuple[Work, ...]:
         return self._find(*self._arguments)
 
-    @overload
-    def __getitem__(self, index: int) -> Work: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Work, ...]: ...
-    def __getitem__(self, index: int | slice) -> Work | tuple[Work, ...]:
+    def __getitem__(self, index: Any) -> Any:
         return self._works[index]
 
     def __len__(self) -> int:
@@ -144,7 +139,7 @@ class Schedules:
         position: int,
         transfer: CrossSliceTransfer | None = None,
     ) -> CollectiveSchedule:
-        """How the collective runs whose line begins at `position`, and all of its form in `home`."""
+        """The schedule of the collective in the line at `position`, and of all of its form in `home`."""
         if transfer is not None:
             return CollectiveSchedule(True)
         words = instruction.form.text
@@ -168,7 +163,7 @@ class Schedules:
         position: int,
         transfer: CrossSliceTransfer | None = None,
     ) -> Sequence[Work]:
-        """What runs while the collective in the line at `position` is under way, which is asynchronous.
+        """The work beside the collective in the line at `position`, which is asynchronous.
 
         A `transfer` is under way from its send, with which the data leaves, until its recv is done.
         """
@@ -191,7 +186,7 @@ class Schedules:
         return line if line and line.opcode in ("fusion", "async-start") else None
 
     def _between(self, name: str, home: Computation, position: int) -> tuple[Work, ...]:
-        """What runs until that is done which the instruction `name` in the line at a position begins."""
+        """The work until that is done which the instruction `name` in the line at a position begins."""
         _, after = line_at(self._text, position)
         ends = self._ends_of(home)
         end = ends.get(name)
@@ -205,7 +200,7 @@ class Schedules:
         return (self._work(home, after, home.stop) + self._work(home, home.start, later))[:MAX_WORK]
 
     def _ends_of(self, home: Computation) -> dict[str, tuple[int, str]]:
-        """Where what an instruction began is ended or passed on, by that instruction's name.
+        """The lines that end or pass on what an instruction began, by that instruction's name.
 
         With it the name of the line that does; a chain of updates leads to the done.
         """
@@ -221,7 +216,7 @@ class Schedules:
         return self._ends[home.start]
 
     def _in_the_next_iteration(self, name: str, home: Computation) -> int | None:
-        """Where a loop's body ends what its iteration before has begun, and passed on in its result."""
+        """The place where a loop's body ends what the iteration before began and passed on."""
         root = None if home.is_entry else self._lines.root(home)
         passed = self._lines.operands(root) if root and root.opcode == "tuple" else []
         if name not in passed:

@@ -1,4 +1,4 @@
-"""Which computations run which, and how often each of them runs."""
+"""The calls between computations, and how often each of them runs."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import re
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
-from shardviz.hlo.text.computation import Computation, Computations, line_at
+from shardviz.hlo.text.computation import Computation, line_at
 from shardviz.hlo.text.instruction import Instruction, parse_instruction
+from shardviz.hlo.text.instruction_lines import InstructionLines
 from shardviz.hlo.text.trip_count import TripCounts
 
 MAX_COUNT = 2**62
@@ -17,7 +19,6 @@ MAX_COUNT = 2**62
 MAX_SCANS = 32
 """Computations of one name on more levels of the call graph than this are a trap and are passed over."""
 
-_NAME = re.compile(r"%?([^\s,{}()=]+)")
 _TRIP_COUNT = re.compile(r'known_trip_count[\\":]{1,6}\{[\\"]{0,2}n[\\":]{1,6}(\d{1,18})')
 _CALLING = (
     "calls",
@@ -30,7 +31,7 @@ _CALLING = (
 
 
 class Call(NamedTuple):
-    """A place in the computation `caller` that runs `callee` `times` times (None: nobody knows).
+    """A place in the computation `caller` that runs `callee` `times` times (None: unknown).
 
     `opcode` is that of the instruction there: a conditional runs one of its branches.
     """
@@ -45,12 +46,11 @@ class Call(NamedTuple):
 class CallGraph:
     """The calls of a module. A `Call` names computations by where they start."""
 
-    def __init__(self, text: str, computations: Computations) -> None:
-        self._text = text
-        self._computations = computations
-        self._lines: dict[int, tuple[Instruction | None, frozenset[str]]] = {}
-        self._inferred: dict[int, int | None] = {}
-        self._trip_counts = TripCounts(text, computations)
+    def __init__(self, lines: InstructionLines) -> None:
+        self._text = lines.text
+        self._computations = lines.computations
+        self._lines = lines
+        self._called: dict[int, tuple[Instruction | None, frozenset[str]]] = {}
 
     def calls_to(self, wanted: Iterable[Computation]) -> list[Call]:
         """Every call that leads, directly or through others, to one of the computations `wanted`."""
@@ -86,7 +86,7 @@ class CallGraph:
         return calls
 
     def _runs(self, position: int, callee: str) -> tuple[int | None, str]:
-        """How often one run of the instruction at `position` runs `callee`, and its opcode.
+        """The number of times that the instruction at `position` runs `callee`, and its opcode.
 
         0 when it only mentions it.
         """
@@ -98,30 +98,28 @@ class CallGraph:
         ):
             # Most calls are those of fusions.
             return 1, "fusion"
-        if start not in self._lines:
+        if start not in self._called:
             found = parse_instruction(self._text, start)
-            called = [found.attributes[key] for key in _CALLING if key in found.attributes] if found else []
-            self._lines[start] = found, frozenset(_NAME.findall(" ".join(called)))
-        instruction, names = self._lines[start]
+            self._called[start] = found, frozenset(found.called(*_CALLING) if found else ())
+        instruction, names = self._called[start]
         if instruction is None or instruction.opcode in ("async-update", "async-done"):
             return 0, ""
         attributes = instruction.attributes
         if instruction.opcode == "while" and callee in (attributes.get("body"), attributes.get("condition")):
             written = _TRIP_COUNT.search(self._text, position, line_at(self._text, position)[1])
-            trips = int(written[1]) if written else self._trips(start, instruction)
+            trips = int(written[1]) if written else self._trip_counts.of(start, instruction)
             return None if trips is None else trips + (callee == attributes.get("condition")), "while"
         if "replica_groups" in attributes or "source_target_pairs" in attributes:
             return 0, ""
         return int(callee in names), instruction.opcode
 
-    def _trips(self, start: int, loop: Instruction) -> int | None:
-        if start not in self._inferred:
-            self._inferred[start] = self._trip_counts.of(start, loop)
-        return self._inferred[start]
+    @cached_property
+    def _trip_counts(self) -> TripCounts:
+        return TripCounts(self._lines)
 
 
 def run_counts(roots: Mapping[int, int | None], calls: Iterable[Call]) -> dict[int, int | None]:
-    """How often each computation runs when every root runs as often as `roots` says, None for nobody knows.
+    """The number of runs of each computation when every root runs as often as `roots` says; None: unknown.
 
     Calls in a circle count once.
     """
@@ -157,7 +155,7 @@ def in_branches(calls: Iterable[Call]) -> set[int]:
 
 
 def _callers_first(roots: Iterable[int], outgoing: dict[int, list[Call]]) -> list[int]:
-    """What the roots reach, every caller before what it calls."""
+    """The computations that the roots reach, every caller before those that it calls."""
     finished: list[int] = []
     seen: set[int] = set()
     for root in roots:

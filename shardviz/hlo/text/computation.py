@@ -1,4 +1,4 @@
-"""Where the computations of a module stand in its text, and where it calls them: the index of a text.
+"""The index of a text: the computations of a module, and the places that call them.
 
 The text is in normal form: a header is a line at the margin that ends with ``{``, and its computation goes
 on until a ``}`` at the margin.
@@ -51,7 +51,7 @@ class Computations:
     def __init__(self, text: str) -> None:
         self.text = text
         self.gaps: list[tuple[int, int]] = []
-        """Start and end of what is no computation as XLA prints it: headers of modules, tables, anything."""
+        """Start and end of what is not a computation as XLA prints it: headers of modules, tables."""
         self._spans: list[tuple[int, int]] = []
         self._names: list[str] = []
         self._entries: set[int] = set()
@@ -90,7 +90,7 @@ class Computations:
 
     @property
     def head(self) -> str:
-        """What stands in front of the first computation, with the line that begins it: header and tables."""
+        """The text in front of the first computation, with the line that begins it: header and tables."""
         starts = (start for (start, _), name in zip(self._spans, self._names, strict=True) if name)
         return self.text[: next(starts, len(self.text))]
 
@@ -141,7 +141,7 @@ class Computations:
 
     @cached_property
     def sites(self) -> dict[str, list[int]]:
-        """Where the text seems to call a computation of each name; a string may pretend to."""
+        """The places that seem to call a computation, by its name; a string may pretend to."""
         sites: dict[str, list[int]] = defaultdict(list)
         for match in _CALL.finditer(self.text):
             braced, name = match.groups()

@@ -40,7 +40,7 @@ _RANGE = re.compile(r" *(\d{1,9})(?::(\d{1,9}))? *")
 
 
 class CrossSliceTransfer(NamedTuple):
-    """What a send carries to other slices, and the recv that it is a pair with."""
+    """A collective between slices: the send that carries it, and the recv that it is a pair with."""
 
     op: str
     target: str
@@ -48,15 +48,15 @@ class CrossSliceTransfer(NamedTuple):
     recv: Instruction
 
 
-class CrossSliceTransfers:
-    """The pairs of one text by the position of the send."""
-
-    def __init__(self, text: str, collectives: Mapping[Computation, Mapping[int, Instruction]]) -> None:
-        self._pairs: dict[int, CrossSliceTransfer] = {}
-        waiting: dict[tuple[int, str], int] = {}
-        repeated = set()
-        every = ((home, *each) for home, lines in collectives.items() for each in lines.items())
-        for home, position, instruction in every:
+def cross_slice_transfers(
+    text: str, collectives: Mapping[Computation, Mapping[int, Instruction]]
+) -> tuple[dict[int, CrossSliceTransfer], set[int]]:
+    """The transfers of a text by the position of their send, and the positions of their recvs."""
+    found: dict[int, CrossSliceTransfer] = {}
+    recvs = set()
+    for lines in collectives.values():
+        waiting: dict[str, int] = {}
+        for position, instruction in lines.items():
             if instruction.opcode not in ("send", "recv"):
                 continue
             line = line_at(text, position)
@@ -64,31 +64,22 @@ class CrossSliceTransfers:
             if kind is None or kind[1] not in OPS_BETWEEN:
                 continue
             # The name of the meeting comes late; until then the two have one token.
-            token = instruction.operands.rstrip(")").rpartition(" ")[2]
-            key = home.start, meeting[1] if meeting else token
+            key = meeting[1] if meeting else instruction.operands.rstrip(")").rpartition(" ")[2]
             other = waiting.pop(key, None)
-            if other is None or collectives[home][other].opcode == instruction.opcode:
+            if other is None or lines[other].opcode == instruction.opcode:
                 waiting[key] = position
                 continue
             send, recv = (position, other) if instruction.opcode == "send" else (other, position)
             target = _TARGET.search(text, *line)
-            self._pairs[send] = CrossSliceTransfer(
-                OPS_BETWEEN[kind[1]],
-                target[1] if target else "",
-                collectives[home][send],
-                collectives[home][recv],
+            found[send] = CrossSliceTransfer(
+                OPS_BETWEEN[kind[1]], target[1] if target else "", lines[send], lines[recv]
             )
-            repeated.add(recv)
-        self.repeated = frozenset(repeated)
-        """Positions of lines that are the other half of a pair."""
-
-    def at(self, position: int) -> CrossSliceTransfer | None:
-        """The pair whose send begins at a position."""
-        return self._pairs.get(position)
+            recvs.add(recv)
+    return found, recvs
 
 
 def slices_named(text: str) -> int:
-    """How many slices the transfers of a text name; 1 where nothing crosses."""
+    """The number of slices that the transfers of a text name; 1 where nothing crosses."""
     most, position = 1, 0
     for _ in range(MAX_TARGETS):
         position = text.find(_KEY, position)
@@ -105,7 +96,7 @@ def slices_named(text: str) -> int:
 
 
 def device_numbers(target: str, devices_per_slice: int) -> Lists:
-    """Who meets whom, as device numbers that count slice by slice.
+    """The groups or pairs of a transfer, as device numbers that count slice by slice.
 
     Raises `NotationError` for a target that cannot be read or names a device that a slice does not have.
     """
@@ -119,7 +110,7 @@ def device_numbers(target: str, devices_per_slice: int) -> Lists:
     if not pairs or any(
         number < 1 or device >= devices_per_slice for group in pairs for number, device in group
     ):
-        raise NotationError("the devices of these slices cannot be told", target, 0, len(target))
+        raise NotationError("the devices of these slices are not readable", target, 0, len(target))
     return tuple(
         tuple((number - 1) * devices_per_slice + device for number, device in group) for group in pairs
     )

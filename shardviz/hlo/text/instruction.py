@@ -34,6 +34,7 @@ _GROUPS = ("replica_groups", "source_target_pairs")
 _BARE = {'"': '"', "{": "}"}
 _MARKS = ('"', "{", "%")
 _NAME = re.compile(r"%([^\s,(){}=%]+)")
+_NAMES = re.compile(r"[^\s,{}()=%]+")
 _NAME_WITHOUT_SIGN = re.compile(r"([A-Za-z_][^\s=,(){}\[\]]*)\s*(?=[,)]|$)")
 
 
@@ -42,7 +43,7 @@ MAX_DEPTH = 10_000
 
 
 class InstructionForm:
-    """What lines have in common that differ only in their names, operands, channels and reductions.
+    """The common part of lines that differ only in their names, operands, channels and reductions.
 
     The layers of a model share it; it is taken apart once. `text` are the attributes as they stand there.
     """
@@ -68,17 +69,17 @@ class InstructionForm:
 
     @cached_property
     def is_wrapper(self) -> bool:
-        """Whether it is the start of a collective in a computation that it calls: it has no groups itself."""
+        """Return whether it starts a collective in a computation that it calls: it has no groups."""
         return "calls" in self.attributes and self.attributes.keys().isdisjoint(_GROUPS)
 
     @cached_property
     def begins(self) -> bool:
-        """Whether something else ends what it begins."""
+        """Return whether something else ends what it begins."""
         return self.opcode.endswith("-start") or self.opcode in ("send", "recv")
 
     @cached_property
     def is_alone(self) -> bool:
-        """Whether no other instruction seems to stand among the attributes."""
+        """Return whether no other instruction seems to stand among the attributes."""
         return " = " not in self.text
 
 
@@ -105,9 +106,13 @@ class Instruction(NamedTuple):
     def attributes(self) -> Mapping[str, str]:
         return self.form.attributes
 
+    def called(self, *keys: str) -> list[str]:
+        """The computations that the attributes of these names have: one each, or several."""
+        return _NAMES.findall(" ".join(self.attributes.get(key, "") for key in keys))
+
     @property
     def kind(self) -> tuple[InstructionForm, bool, str]:
-        """What collectives have in common whose records differ in name only.
+        """The common part of collectives whose records differ in name only.
 
         Operands may have their shapes; of a ragged one the line that makes the operand tells what is sent.
         """
@@ -116,12 +121,12 @@ class Instruction(NamedTuple):
 
     @property
     def is_alone(self) -> bool:
-        """Whether no other instruction seems to stand in its line."""
+        """Return whether no other instruction seems to stand in its line."""
         return self.form.is_alone and " = " not in self.operands
 
 
 def parse_instruction(text: str, start: int = 0) -> Instruction | None:
-    """The parts of the line that begins at `start`; None when it is no instruction.
+    """The parts of the line that begins at `start`; None when it is not an instruction.
 
     Reads what there is of a line that is cut off.
     """
@@ -165,6 +170,11 @@ def open_instruction(line: str) -> tuple[str, str, str, int] | None:
     if opcode is None:
         return None
     return head[1], line[start:stop], opcode[1], opcode.end()
+
+
+def base_op(opcode: str) -> str:
+    """The collective that an opcode is, or begins: ``all-gather`` for ``all-gather-start``."""
+    return opcode.removesuffix("-start")
 
 
 def closing(line: str, start: int) -> int:

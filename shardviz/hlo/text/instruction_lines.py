@@ -20,7 +20,7 @@ _LINE = re.compile(
 )
 _NAMES = re.compile(r"%([^\s,(){}=%]+)")
 _CALLEE = re.compile(r" (?:calls|to_apply)=%?([^\s,(){}]+)")
-_PARAMETER = re.compile(r"(\d{1,6})\)")
+_PARAMETER = re.compile(r"\s*(\d{1,6})\s*\)")
 _INDEX = re.compile(r" index=(\d{1,6})")
 _KERNEL = re.compile(r'custom_call_target="[^"]{0,200}?(?:gemm|matmul|\$conv)')
 """Names that libraries give to their matmuls: ``__cublas$gemm``, ``__onednn$matmul``."""
@@ -46,6 +46,7 @@ class InstructionLines:
     def __init__(self, text: str, computations: Computations) -> None:
         self.text = text
         self.computations = computations
+        self._at: dict[int, InstructionLine | None] = {}
         self._lines: dict[int, list[InstructionLine]] = {}
         self._named: dict[int, dict[str, InstructionLine]] = {}
         self._operands: dict[int, list[str]] = {}
@@ -72,7 +73,10 @@ class InstructionLines:
 
     def at(self, position: int) -> InstructionLine | None:
         """The instruction in whose line a position is."""
-        return self._line(*line_at(self.text, position))
+        start, stop = line_at(self.text, position)
+        if start not in self._at:
+            self._at[start] = self._line(start, stop)
+        return self._at[start]
 
     def operands(self, line: InstructionLine) -> list[str]:
         """The names of an instruction's operands."""
@@ -105,7 +109,7 @@ class InstructionLines:
         return self._callees[line.start]
 
     def is_matmul(self, line: InstructionLine) -> bool:
-        """Whether it multiplies matrices: by itself, in a library's kernel, or in what it calls."""
+        """Return whether it multiplies matrices: by itself, in a library's kernel, or in what it calls."""
         if line.opcode in _CALLING:
             callee = self.callee(line)
             return callee is not None and self.multiplies(callee)
@@ -114,7 +118,7 @@ class InstructionLines:
         return line.opcode in _MATMULS
 
     def multiplies(self, home: Computation) -> bool:
-        """Whether a computation, or one that it calls, multiplies matrices."""
+        """Return whether a computation, or one that it calls, multiplies matrices."""
         if home.start not in self._multiplies:
             waiting, seen, found = [home], {home.start}, False
             while waiting and not found:

@@ -36,7 +36,7 @@ _ORDINARY = (
     r"|HloModule "
     r"|(?:(?:File|Function)Names|FileLocations|StackFrames)\n|\d++ [{\"])"
 )
-"""How the lines begin that XLA prints and that go on from no other."""
+"""The beginnings of lines that XLA prints, none of which goes on from another."""
 _ORDINARY_LINE = re.compile(_ORDINARY)
 # Most lines are known by the first of the two, which is the faster.
 _OTHER_LINE = re.compile(rf"\n(?!  %[^\s=,(){{}}]++ = )(?!{_ORDINARY})")
@@ -53,7 +53,7 @@ _SPACE = re.compile(
 )
 
 _GOES_ON = re.compile(r"[ \t]*+(?:[,={\[]|<=|T\()")
-"""How a line begins that is no statement of its own, whatever the line before it ends with."""
+"""The beginning of a line that continues a statement, whatever the line before it ends with."""
 _STATEMENT = re.compile(
     r"[ \t]*+(?:"
     rf"(?P<instruction>(?:ROOT\s++)?{_NAME}(?:\s++=\s++|=(?=\(|[a-z][a-z\d]*+\[[\d\]<?])))"
@@ -64,12 +64,12 @@ _STATEMENT = re.compile(
     r")",
     re.MULTILINE,
 )
-"""How a statement begins, at whatever margin; a `line` never goes on in the next."""
+"""The beginning of a statement, at any margin; a `line` never goes on in the next."""
 _BOUNDARY = (
     rf"[ \t]*+(?:$|(?:ROOT )?{_NAME} = \(?[a-z]|ENTRY |HloModule "
     rf"|{_NAME} \([^\n]*+(?<=\{{)$)"
 )
-"""What no string and no bracket goes on across, except in a damaged text."""
+"""Lines across which no string and no bracket goes on, except in a damaged text."""
 _CERTAINLY_NEW = re.compile(_BOUNDARY, re.MULTILINE)
 _TOKEN = re.compile(
     rf'"(?:[^"\\\n]|\\.|\n(?!{_BOUNDARY}))*+"?|(?P<opens>[({{\[])|(?P<closes>[)}}\]])|(?P<breaks>\n)',
@@ -77,7 +77,7 @@ _TOKEN = re.compile(
 )
 _ELEMENT = re.compile(r"%([^\s,(){}=%#]+)#(\d{1,6})(?=[,)])")
 _TAKEN = re.compile(r"#\d{1,6}[,)]")
-"""What every text with such an element has, and few others; found at once."""
+"""A mark of every text with such an element, which few others have; found at once."""
 _DEFINITION = re.compile(r"\s*(?:ROOT\s+)?%([^\s=,(){}]+) = \(")
 _PIECE = re.compile(r"/\*[^*]*\*/|[(){}\[\],]|[^(){}\[\],/]+|/")
 
@@ -155,7 +155,7 @@ def _on_lines_of_their_own(text: str) -> NormalForm:
 
 
 def _has_other_spaces(text: str) -> bool:
-    """Whether a text's lines have other spaces than those that XLA prints."""
+    """Return whether a text's lines have other spaces than those that XLA prints."""
     for found in _OTHER_SPACES.finditer(text, 0, MAX_SAMPLE):
         if text.find('"', text.rfind("\n", 0, found.start()) + 1, found.start()) < 0:
             return True
@@ -192,7 +192,7 @@ def _statement(text: str, start: int) -> tuple[str | None, int]:
 
 
 def _header_end(text: str, start: int) -> int:
-    """Where a header ends: with the brace of its computation; with its line where that is missing."""
+    """The end of a header: the brace of its computation, or the end of its line where that is missing."""
     stop = _line_end(text, start)
     first = stop
     while not text[start:stop].rstrip().endswith("{"):

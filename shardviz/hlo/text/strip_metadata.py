@@ -1,4 +1,4 @@
-"""What a reader of a compiler's text can do without, left out: layouts, metadata, configurations."""
+"""A compiler's text without layouts, metadata and configurations, which only a compiler needs."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def stripped_lines(text: str) -> Iterator[str]:
 
 
 def _value_end(line: str, start: int) -> int:
-    """Where an attribute's value ends: an object in braces, a string, or a word."""
+    """The end of an attribute's value: an object in braces, a string, or a word."""
     if line.startswith("{", start):
         return _closed(_BRACES, line, start + 1, "}")
     if line.startswith('"', start) and (quoted := _BRACES.match(line, start)):

@@ -1,4 +1,4 @@
-"""How often a loop runs whose length the compiler did not write down.
+"""The number of times a loop runs whose length the compiler did not write down.
 
 TPU's text has no known_trip_count. The length follows from the condition (a comparison of a counter with a
 bound), from what the counter starts with in front of the loop, and from what the body adds to it. The
@@ -12,32 +12,24 @@ import re
 from bisect import bisect_right
 from typing import NamedTuple
 
-from shardviz.hlo.text.computation import Computation, Computations, line_at
-from shardviz.hlo.text.instruction import (
-    Instruction,
-    closing,
-    open_instruction,
-    operand_names,
-    parse_instruction,
-)
+from shardviz.hlo.text.computation import Computation, line_at
+from shardviz.hlo.text.instruction import Instruction, operand_names, parse_instruction
+from shardviz.hlo.text.instruction_lines import InstructionLine, InstructionLines
 
 MAX_STEPS = 200
 """Instructions looked at for one loop at most; a real one has some twenty."""
 MAX_DEPTH = 40
 """Sums and loops within one another, followed at most."""
 SEARCHED = 4
-"""How many times the length of the text is searched for definitions, at most."""
+"""Definitions are searched in so many times the length of the text at most."""
 
 _MOVES = ("copy", "copy-start", "copy-done", "bitcast", "convert", "reshape", "optimization-barrier")
-_CALLED = re.compile(r"[ ,](?:calls|to_apply)=%?([^\s,(){}]+)")
-_INDEX = re.compile(r"[ ,]index=(\d{1,6})")
 _DIRECTION = re.compile(r"[ ,]direction=([A-Z]{2})\b")
 _INTEGER = re.compile(r"\s*(-?\d{1,19})\s*\)")
-_ROOT = re.compile(r"[^\S\n]*+ROOT[^\S\n]++%?([^\s=,(){}]++) = ")
 _SCALAR = re.compile(r"([su])(\d{1,2})\[\]")
 
 Path = tuple[int, ...]
-"""Which element of a tuple, and of the tuples in it."""
+"""The number of an element of a tuple, then of the tuple in it, and so on."""
 
 
 class _Scope(NamedTuple):
@@ -52,48 +44,76 @@ class _Scope(NamedTuple):
 
 
 class _Made(NamedTuple):
-    """The instruction that makes a value, no matter how often it is moved: its line, opcode and operands."""
+    """The instruction that makes an element of a value, no matter how often it is moved."""
 
     scope: _Scope
-    line: str
-    opcode: str
-    inside: int
-    operands: list[str]
+    line: InstructionLine
     path: Path
 
 
-class _Line(NamedTuple):
+class _Sum(NamedTuple):
     """``factor * element + number`` of an element of a loop's state; the number alone without one."""
 
     number: int
     element: Path | None = None
     factor: int = 0
 
-    def plus(self, other: _Line, times: int = 1) -> _Line | None:
+    def plus(self, other: _Sum, times: int = 1) -> _Sum | None:
         """With `times` the other added; None for two elements at once."""
         if self.element != other.element and self.element is not None and other.element is not None:
             return None
         element = other.element if self.element is None else self.element
-        return _Line(self.number + times * other.number, element, self.factor + times * other.factor)
+        return _Sum(self.number + times * other.number, element, self.factor + times * other.factor)
+
+
+class _Loop(NamedTuple):
+    """A while instruction in `home` that starts with the value `init`."""
+
+    home: _Scope
+    init: str
+    body: _Scope
+    condition: _Scope
 
 
 class TripCounts:
     """The lengths of a module's loops."""
 
-    def __init__(self, text: str, computations: Computations) -> None:
-        self._text = text
-        self._computations = computations
+    def __init__(self, lines: InstructionLines) -> None:
+        self._text = lines.text
+        self._computations = lines.computations
+        self._lines = lines
         self._steps = 0
         self._depth = 0
-        self._left = SEARCHED * len(text) + 2**20
-        self._lines: dict[tuple[int, str], str | None] = {}
+        self._left = SEARCHED * len(self._text) + 2**20
+        self._defined: dict[tuple[int, str], InstructionLine | None] = {}
+        self._known: dict[int, int | None] = {}
         self._kept: dict[tuple[int, Path], bool] = {}
 
     def of(self, start: int, instruction: Instruction) -> int | None:
-        """How often the body of the while instruction in a line runs; None when that is not told."""
-        self._steps = self._depth = 0
-        loop = self._loop(start, instruction)
-        return loop.trips() if loop else None
+        """The number of times that the body of the while instruction in a line runs; None if unknown."""
+        if start not in self._known:
+            self._steps = self._depth = 0
+            self._known[start] = self._trips(self._loop(start, instruction))
+        return self._known[start]
+
+    def _trips(self, loop: _Loop | None) -> int | None:
+        root = self._root(loop.condition.computation) if loop else None
+        made = self._made(loop.condition, root) if loop and root else None
+        if loop is None or made is None or made.line.opcode != "compare":
+            return None
+        direction = _DIRECTION.search(self._text, made.line.inside, made.line.stop)
+        names = self._lines.operands(made.line)
+        if direction is None or len(names) != 2:
+            return None
+        sides = [self._side(loop, self._value(made.scope, name)) for name in names]
+        least, most = self._range(made.scope, names[0])
+        if sides[0] is None or sides[1] is None:
+            return None
+        (a, step), (b, other) = sides[0], sides[1]
+        found = trips(direction[1], a - b, step - other)
+        if found is None or not least <= a + found * step <= most or not least <= b + found * other <= most:
+            return None
+        return found
 
     def _loop(self, start: int, instruction: Instruction | None) -> _Loop | None:
         if instruction is None or instruction.opcode != "while":
@@ -104,87 +124,28 @@ class TripCounts:
         if body is None or condition is None or not names:
             return None
         home = self._computations.around(start)
-        return _Loop(self, _Scope(home), names[0], _Scope(body), _Scope(condition))
+        return _Loop(_Scope(home), names[0], _Scope(body), _Scope(condition))
 
-    def value(self, scope: _Scope, name: str, path: Path = ()) -> _Line | None:
-        """What a value is, as far as numbers and a loop's state tell."""
-        if self._depth == MAX_DEPTH:
+    def _side(self, loop: _Loop, value: _Sum | None) -> tuple[int, int] | None:
+        """The first value of a side of the comparison, and by how much it grows."""
+        if value is None or value.element is None:
+            return value and (value.number, 0)
+        found = self._element(loop, value.element)
+        return found and (value.factor * found[0] + value.number, value.factor * found[1])
+
+    def _element(self, loop: _Loop, path: Path) -> tuple[int, int] | None:
+        """The first value of an element of a loop's state, and its increase in each run of the body."""
+        root = self._root(loop.body.computation)
+        after = self._value(loop.body, root, path) if root else None
+        before = self._value(loop.home, loop.init, path)
+        if before is not None and before.element is not None:
+            outside = self._outside(loop.home.computation, before.element)
+            before = None if outside is None else _Sum(outside * before.factor + before.number)
+        if before is None or after is None or (after.element, after.factor) != (path, 1):
             return None
-        self._depth += 1
-        try:
-            made = self.made(scope, name, path)
-            return self._line(made) if made else None
-        finally:
-            self._depth -= 1
+        return before.number, after.number
 
-    def _line(self, made: _Made) -> _Line | None:
-        if made.opcode == "parameter":
-            return _Line(0, made.path, 1)
-        if made.opcode == "constant":
-            number = _INTEGER.match(made.line, made.inside)
-            return _Line(int(number[1])) if number and _SCALAR.search(made.line) else None
-        if made.opcode not in ("add", "subtract", "multiply"):
-            return None
-        terms = [self.value(made.scope, name) for name in made.operands]
-        if len(terms) != 2 or terms[0] is None or terms[1] is None:
-            return None
-        one, other = terms[0], terms[1]
-        if made.opcode == "multiply":
-            if one.element is not None:
-                one, other = other, one
-            found = None if one.element is not None else _Line(0).plus(other, one.number)
-        else:
-            found = one.plus(other, 1 if made.opcode == "add" else -1)
-        # No counter has more than 64 bits; powers of powers have no end.
-        return found if found and max(abs(found.number), abs(found.factor)) < 2**64 else None
-
-    def made(self, scope: _Scope, name: str, path: Path = ()) -> _Made | None:
-        """The instruction behind copies, tuples, fusions and calls; None when it is not to be found."""
-        while self._steps < MAX_STEPS:
-            self._steps += 1
-            line = self.definition(scope.computation, name)
-            opened = open_instruction(line) if line else None
-            if line is None or opened is None:
-                return None
-            _, _, opcode, inside = opened
-            names = operand_names(line[inside : closing(line, inside)])
-            made = _Made(scope, line, opcode, inside, names, path)
-            if made.opcode == "parameter" and scope.outer is not None:
-                number = _INTEGER.match(line, made.inside)
-                if number is None or not 0 <= int(number[1]) < len(scope.given):
-                    return None
-                scope, name = scope.outer, scope.given[int(number[1])]
-            elif made.opcode == "tuple" and path and path[0] < len(names):
-                name, path = names[path[0]], path[1:]
-            elif made.opcode == "get-tuple-element" and names and (index := _INDEX.search(line, made.inside)):
-                name, path = names[0], (int(index[1]), *path)
-            elif made.opcode in _MOVES and names:
-                name, path = names[0], path[1:] if made.opcode == "copy-start" else path
-            elif made.opcode in ("fusion", "call") and (called := _CALLED.search(line, made.inside)):
-                callee = self._computations.named(called[1], scope.computation.start)
-                root = self.root(callee) if callee else None
-                if callee is None or root is None:
-                    return None
-                scope, name = _Scope(callee, tuple(names), scope), root
-            elif made.opcode == "while" and names and self._keeps(scope, line, path):
-                name = names[0]
-            else:
-                return made
-        return None
-
-    def _keeps(self, scope: _Scope, line: str, path: Path) -> bool:
-        """Whether an element of a loop's state is after the loop what it was before."""
-        instruction = parse_instruction(line)
-        name = instruction.attributes.get("body", "") if instruction else ""
-        body = self._computations.named(name, scope.computation.start)
-        root = self.root(body) if body else None
-        if body is None or root is None:
-            return False
-        if (body.start, path) not in self._kept:
-            self._kept[body.start, path] = self.value(_Scope(body), root, path) == _Line(0, path, 1)
-        return self._kept[body.start, path]
-
-    def outside(self, home: Computation, path: Path) -> int | None:
+    def _outside(self, home: Computation, path: Path) -> int | None:
         """An element of the state of the loop whose body `home` is, when that loop leaves it as it was."""
         if home.is_entry or not home.name or self._depth == MAX_DEPTH:
             return None
@@ -202,105 +163,134 @@ class TripCounts:
             return None
         self._depth += 1
         try:
-            found = loop.element(path)
+            found = self._element(loop, path)
         finally:
             self._depth -= 1
         return found[0] if found and found[1] == 0 else None
 
-    def root(self, home: Computation) -> str | None:
-        """The name of a computation's result, which is its last instruction nearly always."""
-        stop = home.stop
-        while self._left >= 0 and (start := self._text.rfind("ROOT ", home.start, stop)) >= 0:
-            line, end = line_at(self._text, start)
-            self._left -= stop - line
-            found = _ROOT.match(self._text, line)
-            if found is not None:
-                self._lines[home.start, found[1]] = self._text[line:end]
-                return found[1]
-            stop = line
-        return None
-
-    def definition(self, home: Computation, name: str) -> str | None:
-        if (home.start, name) not in self._lines:
-            self._lines[home.start, name] = self._defining_line(home, name)
-        return self._lines[home.start, name]
-
-    def _defining_line(self, home: Computation, name: str) -> str | None:
-        start = home.start
-        while (start := self._search(f"{name} = ", start, home.stop)) >= 0:
-            line, stop = line_at(self._text, start)
-            if self._text[line:start].strip() in ("", "%", "ROOT", "ROOT %"):
-                return self._text[line:stop]
-            start += len(name)
-        return None
-
-    def _search(self, piece: str, start: int, stop: int) -> int:
-        """`str.find` until so much has been searched that no more will be."""
-        if self._left < 0:
-            return -1
-        found = self._text.find(piece, start, stop)
-        self._left -= (stop if found < 0 else found) - start
-        return found
-
-
-class _Loop(NamedTuple):
-    """A while instruction in `home` that starts with the value `init`."""
-
-    counts: TripCounts
-    home: _Scope
-    init: str
-    body: _Scope
-    condition: _Scope
-
-    def trips(self) -> int | None:
-        root = self.counts.root(self.condition.computation)
-        made = self.counts.made(self.condition, root) if root else None
-        direction = _DIRECTION.search(made.line, made.inside) if made and made.opcode == "compare" else None
-        names = made.operands if made else []
-        if made is None or direction is None or len(names) != 2:
-            return None
-        sides = [self._side(self.counts.value(made.scope, name)) for name in names]
-        least, most = self._range(made.scope, names[0])
-        if sides[0] is None or sides[1] is None:
-            return None
-        (a, step), (b, other) = sides[0], sides[1]
-        found = trips(direction[1], a - b, step - other)
-        if found is None or not least <= a + found * step <= most or not least <= b + found * other <= most:
-            return None
-        return found
-
-    def element(self, path: Path) -> tuple[int, int] | None:
-        """What an element of the state is at first and by how much it grows in each run of the body."""
-        root = self.counts.root(self.body.computation)
-        after = self.counts.value(self.body, root, path) if root else None
-        before = self.counts.value(self.home, self.init, path)
-        if before is not None and before.element is not None:
-            outside = self.counts.outside(self.home.computation, before.element)
-            before = None if outside is None else _Line(outside * before.factor + before.number)
-        if before is None or after is None or (after.element, after.factor) != (path, 1):
-            return None
-        return before.number, after.number
-
-    def _side(self, value: _Line | None) -> tuple[int, int] | None:
-        """What a side of the comparison is at first and by how much it grows."""
-        if value is None or value.element is None:
-            return value and (value.number, 0)
-        found = self.element(value.element)
-        return found and (value.factor * found[0] + value.number, value.factor * found[1])
-
     def _range(self, scope: _Scope, name: str) -> tuple[int, int]:
-        """The numbers that the compared type has; none when it is no scalar integer."""
-        line = self.counts.definition(scope.computation, name)
-        opened = open_instruction(line) if line else None
-        kind = _SCALAR.match(opened[1]) if opened else None
+        """The numbers that the compared type has; none when it is not a scalar integer."""
+        line = self._definition(scope.computation, name)
+        kind = _SCALAR.match(line.shape) if line else None
         if kind is None:
             return 0, -1
         bits = int(kind[2])
         return (0, 2**bits - 1) if kind[1] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
+    def _value(self, scope: _Scope, name: str, path: Path = ()) -> _Sum | None:
+        """A value in terms of numbers and of a loop's state; None where these do not tell."""
+        if self._depth == MAX_DEPTH:
+            return None
+        self._depth += 1
+        try:
+            made = self._made(scope, name, path)
+            return self._sum(made) if made else None
+        finally:
+            self._depth -= 1
+
+    def _sum(self, made: _Made) -> _Sum | None:
+        line = made.line
+        if line.opcode == "parameter":
+            return _Sum(0, made.path, 1)
+        if line.opcode == "constant":
+            number = _INTEGER.match(self._text, line.inside, line.stop)
+            return _Sum(int(number[1])) if number and _SCALAR.match(line.shape) else None
+        if line.opcode not in ("add", "subtract", "multiply"):
+            return None
+        terms = [self._value(made.scope, name) for name in self._lines.operands(line)]
+        if len(terms) != 2 or terms[0] is None or terms[1] is None:
+            return None
+        one, other = terms[0], terms[1]
+        if line.opcode == "multiply":
+            if one.element is not None:
+                one, other = other, one
+            found = None if one.element is not None else _Sum(0).plus(other, one.number)
+        else:
+            found = one.plus(other, 1 if line.opcode == "add" else -1)
+        # No counter has more than 64 bits; powers of powers have no end.
+        return found if found and max(abs(found.number), abs(found.factor)) < 2**64 else None
+
+    def _made(self, scope: _Scope, name: str, path: Path = ()) -> _Made | None:
+        """The instruction behind copies, tuples, fusions and calls; None when it is not to be found."""
+        while self._steps < MAX_STEPS:
+            self._steps += 1
+            line = self._definition(scope.computation, name)
+            if line is None:
+                return None
+            names = self._lines.operands(line)
+            if line.opcode == "parameter" and scope.outer is not None:
+                number = self._lines.parameter_number(line)
+                if number is None or number >= len(scope.given):
+                    return None
+                scope, name = scope.outer, scope.given[number]
+            elif line.opcode == "tuple" and path and path[0] < len(names):
+                name, path = names[path[0]], path[1:]
+            elif (
+                line.opcode == "get-tuple-element"
+                and names
+                and (index := self._lines.element_index(line)) is not None
+            ):
+                name, path = names[0], (index, *path)
+            elif line.opcode in _MOVES and names:
+                name, path = names[0], path[1:] if line.opcode == "copy-start" else path
+            elif line.opcode in ("fusion", "call") and (callee := self._lines.callee(line)) is not None:
+                root = self._root(callee)
+                if root is None:
+                    return None
+                scope, name = _Scope(callee, tuple(names), scope), root
+            elif line.opcode == "while" and names and self._keeps(line, path):
+                name = names[0]
+            else:
+                return _Made(scope, line, path)
+        return None
+
+    def _keeps(self, loop: InstructionLine, path: Path) -> bool:
+        """Return whether an element of a loop's state is after the loop what it was before."""
+        instruction = parse_instruction(self._text, loop.start)
+        name = instruction.attributes.get("body", "") if instruction else ""
+        body = self._computations.named(name, loop.start)
+        root = self._root(body) if body else None
+        if body is None or root is None:
+            return False
+        if (body.start, path) not in self._kept:
+            self._kept[body.start, path] = self._value(_Scope(body), root, path) == _Sum(0, path, 1)
+        return self._kept[body.start, path]
+
+    def _root(self, home: Computation) -> str | None:
+        """The name of a computation's result, which is its last instruction nearly always."""
+        stop = home.stop
+        while self._left >= 0 and (start := self._text.rfind("ROOT ", home.start, stop)) >= 0:
+            line = self._lines.at(start)
+            start = line_at(self._text, start)[0]
+            self._left -= stop - start
+            if line is not None and line.is_root:
+                self._defined[home.start, line.name] = line
+                return line.name
+            stop = start
+        return None
+
+    def _definition(self, home: Computation, name: str) -> InstructionLine | None:
+        if (home.start, name) not in self._defined:
+            self._defined[home.start, name] = self._search(home, name)
+        return self._defined[home.start, name]
+
+    def _search(self, home: Computation, name: str) -> InstructionLine | None:
+        """The definition of a name, until so much has been searched that no more will be."""
+        start = home.start
+        while self._left >= 0:
+            found = self._text.find(f"{name} = ", start, home.stop)
+            self._left -= (home.stop if found < 0 else found) - start
+            if found < 0:
+                return None
+            line_start, _ = line_at(self._text, found)
+            if self._text[line_start:found].strip() in ("", "%", "ROOT", "ROOT %"):
+                return self._lines.at(found)
+            start = found + len(name)
+        return None
+
 
 def trips(direction: str, start: int, step: int) -> int | None:
-    """How often ``start``, ``start + step``, … is less (LT), at most (LE), … than 0 before it is not.
+    """The number of times that ``start``, ``start + step``, … is less (LT), at most (LE), … than 0.
 
     None when it never ceases to be, or only where the numbers overflow.
     """

@@ -1,4 +1,4 @@
-"""Where values come from and go to among the instructions of some computations, through loops and tuples."""
+"""The sources and the users of values in some computations, through loops and tuples."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from shardviz.hlo.text.computation import Computation, line_at
+from shardviz.hlo.text.computation import Computation
 from shardviz.hlo.text.instruction_lines import InstructionLine, InstructionLines
 
 MAX_FOLLOWED = 64
@@ -45,7 +45,7 @@ def sizes(line: InstructionLine) -> tuple[int, ...]:
 
 
 class Value(NamedTuple):
-    """What an instruction makes; one `element` of it where that is a tuple taken apart."""
+    """The result of an instruction; one `element` of it where that is a tuple taken apart."""
 
     home: int
     name: str
@@ -62,7 +62,6 @@ class ValueFlow:
         self.lines = lines
         self._homes = {home.start: home for home in homes}
         self._mentions = {start: self._read(home) for start, home in self._homes.items()}
-        self._at: dict[int, InstructionLine | None] = {}
         self._made: dict[tuple[int, str], InstructionLine | None] = {}
         self._loops: dict[int, Value] = {}
         self._bodies: dict[Value, int] = {}
@@ -79,7 +78,7 @@ class ValueFlow:
                 self._join(body, loop)
 
     def __contains__(self, value: Value) -> bool:
-        """Whether the line that makes a value was found; a damaged name is not."""
+        """Return whether the line that makes a value was found; a damaged name is not."""
         return self._line(value.home, value.name) is not None
 
     def line(self, value: Value) -> InstructionLine:
@@ -108,13 +107,13 @@ class ValueFlow:
                 yield user
 
     def is_matmul(self, value: Value) -> bool:
-        """Whether the instruction that makes it multiplies matrices."""
+        """Return whether the instruction that makes it multiplies matrices."""
         if value not in self._multiplies:
             self._multiplies[value] = self.lines.is_matmul(self.line(value))
         return self._multiplies[value]
 
     def is_move(self, value: Value) -> bool:
-        """Whether a value is nothing but its source, in another place or form."""
+        """Return whether a value is nothing but its source, in another place or form."""
         line = self.line(value)
         if line.opcode in MOVES or value.element is not None or line.opcode == "get-tuple-element":
             return True
@@ -155,7 +154,7 @@ class ValueFlow:
         return found
 
     def _read(self, home: Computation) -> dict[str, list[int]]:
-        """Where each name stands in a computation, as an operand or defined."""
+        """The positions of each name in a computation, as an operand or where it is defined."""
         text = self.lines.text
         found: dict[str, list[int]] = defaultdict(list)
         is_signed = home.start and not _DEFINED_WITHOUT_SIGN.search(text, home.start, home.stop)
@@ -167,14 +166,10 @@ class ValueFlow:
         """The instructions of a computation in whose lines a name stands, each once."""
         last = None
         for position in self._mentions.get(home, {}).get(name, ()):
-            span = line_at(self.lines.text, position)
-            if span != last:
-                last = span
-                if span[0] not in self._at:
-                    self._at[span[0]] = self.lines.at(position)
-                line = self._at[span[0]]
-                if line is not None:
-                    yield line
+            line = self.lines.at(position)
+            if line is not None and line is not last:
+                yield line
+            last = line
 
     def _line(self, home: int, name: str) -> InstructionLine | None:
         """The instruction of a computation by its name; the last one where it is used again."""
@@ -197,7 +192,7 @@ class ValueFlow:
         return self._users[value]
 
     def _elements_of(self, value: Value) -> dict[int, list[Value]]:
-        """What is taken of a tuple, by number."""
+        """The elements that are taken of a tuple, by number."""
         if value not in self._elements:
             found: dict[int, list[Value]] = defaultdict(list)
             self._elements[value] = found
@@ -209,9 +204,9 @@ class ValueFlow:
         return self._elements[value]
 
     def _taken_of(self, tuple_: Value) -> dict[str, list[Value]]:
-        """What is taken of a tuple, or of the states of loops that it becomes, by the name that went into it.
+        """The elements that are taken of a tuple, or of a loop's state that it becomes, by the name put in.
 
-        Nothing of what is no tuple, or is used as a whole.
+        Nothing of what is not a tuple, or is used as a whole.
         """
         if tuple_ not in self._taken:
             found: dict[str, list[Value]] = defaultdict(list)
