@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from shardviz.drafts.form import COLLECTIVE_FIELDS, PROBLEM_FIELDS, Field, ProblemForm
+from shardviz.drafts.form import COLLECTIVE_FIELDS, PROBLEM_FIELDS, FormField, ProblemForm
 from shardviz.drafts.parsing import parsed
 from shardviz.drafts.resolve import ResolvedProblem
 from shardviz.drafts.spans import TextSpan, spec_spans, split_product
@@ -57,7 +57,7 @@ def collective_summary(scene: ResolvedProblem) -> tuple[SummaryPart, ...]:
     )
 
 
-def _parts(fields: Mapping[str, Field], texts: Mapping[str, str]) -> list[SummaryPart]:
+def _parts(fields: Mapping[str, FormField], texts: Mapping[str, str]) -> list[SummaryPart]:
     """The fields that have a text, each with the word that leads it."""
     return [
         SummaryPart(name, (TextSpan(f"{fields[name].lead}{text.strip()}"),))
