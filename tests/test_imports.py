@@ -117,6 +117,7 @@ QUESTION = ("explain", "bd,df->bf", "--specs", "XY,Y_->X_", "--target", "none")
         (("step", "--help"), {"click"}),
         (("step", "psum", "--mesh", "i=4", "--on", "none"), {"click", "rich", "numpy"}),
         (("info",), {"click", "rich"}),
+        (("export", "svg", "explain", "bd,df->bf", "--specs", "XY,Y_->X_"), {"click", "rich"}),
         (("hlo", "--help"), {"click"}),
         (("hlo", PROGRAM, "--json"), {"click", "rich"}),
         (("hlo", PROGRAM, "--picture"), {"click", "rich"}),

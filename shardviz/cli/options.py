@@ -11,7 +11,7 @@ import click
 
 from shardviz.cli.output import MIN_WIDTH, CommandOutput
 from shardviz.cli.streams import write_ascii
-from shardviz.drafts.form import COLLECTIVE_FIELDS, PROBLEM_FIELDS, TABLE_KEYS, Field
+from shardviz.drafts.form import COLLECTIVE_FIELDS, PROBLEM_FIELDS, TABLE_KEYS, FormField
 from shardviz.errors import QuestionError
 from shardviz.notation import parse_mesh
 
@@ -83,7 +83,7 @@ def _all(*options: Callable[[Any], Any]) -> Callable[[F], F]:
     return add
 
 
-def of_field(field: Field, **changes: Any) -> Callable[[F], F]:
+def of_field(field: FormField, **changes: Any) -> Callable[[F], F]:
     """The option of a form's field; `changes` are this command's own words for it."""
     words: dict[str, Any] = {"default": field.default or None, "show_default": bool(field.default)}
     words |= {"metavar": field.metavar, "help": field.help}

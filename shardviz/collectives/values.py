@@ -177,7 +177,7 @@ def _unfit(number: object, place: int, dtype: str, why: str, hint: str = "") -> 
 
 
 def plain_values(values: Values) -> list[Any]:
-    """Nested lists of Python's own bool, int, float or complex, whatever the dtype."""
+    """Nested lists of Python's own bool, int, float or complex, for every dtype."""
     if values.dtype.kind in "biufc":
         listed: list[Any] = values.tolist()
         return listed

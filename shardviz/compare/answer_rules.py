@@ -80,7 +80,7 @@ def _is_float(dtype: str) -> bool:
 
 
 def strike_equal(comparison: Comparison) -> None:
-    """Strike out what both sides have, whatever its dtype; first where the array is beyond doubt."""
+    """Strike out what both sides have, of any dtype; first where the array is beyond doubt."""
     for is_sure, mine in product((True, False), list(comparison.ours)):
         same = (one for one in comparison.theirs if mine.is_like(one))
         other = next((one for one in same if one.arrays == mine.arrays or not is_sure), None)

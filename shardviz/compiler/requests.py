@@ -1,6 +1,6 @@
 """Requests to the compilers' processes, and the order in which one process takes them.
 
-Whoever asks, from any thread, gets a `CompilerRequest`: a future. Each `WorkerProcess` has one thread, which
+The caller, in any thread, gets a `CompilerRequest`: a future. Each `WorkerProcess` has one thread, which
 takes a request at a time from its `RequestScheduler` and speaks with its child:
 
     asker's thread            the process's thread                    the child (child/main.py)

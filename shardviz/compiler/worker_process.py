@@ -313,7 +313,7 @@ class ChildProcess:
         return self._channel.receive()
 
     def kill(self) -> None:
-        """Kill the child and whatever it started. Safe from any thread, and when it is already dead."""
+        """Kill the child and all that it started. Safe from any thread, and when it is already dead."""
         if self.alive():
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)

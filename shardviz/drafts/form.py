@@ -23,7 +23,7 @@ def parameter_names() -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Field:
+class FormField:
     """A field on every surface; `name` is its key in Python, JSON, TOML and share strings.
 
     `flag`, `metavar` and `help` are those of its option; the command's argument has no flag. The application
@@ -47,14 +47,14 @@ class Field:
 
 
 def _text(default: str, label: str, **words: Any) -> Any:
-    """A field that is one text; `words` are those of `Field`."""
+    """A field that is one text; `words` are those of `FormField`."""
     return field(default=default, metadata={"label": label, **words})
 
 
-def _fields(form: type) -> dict[str, Field]:
+def _fields(form: type) -> dict[str, FormField]:
     """The fields of a form that are one text, by name."""
     texts = [each for each in fields(form) if each.metadata]
-    return {each.name: Field(each.name, getattr(form, each.name), **each.metadata) for each in texts}
+    return {each.name: FormField(each.name, getattr(form, each.name), **each.metadata) for each in texts}
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ class ProblemForm:
 
 PROBLEM_FIELDS = _fields(ProblemForm)
 COLLECTIVE_FIELDS = _fields(CollectiveFields)
-SPECS = Field("specs", "", "specs", "--specs", "SPECS", "How the arrays are split: 'XY,Y_->X_'.")
+SPECS = FormField("specs", "", "specs", "--specs", "SPECS", "How the arrays are split: 'XY,Y_->X_'.")
 """The option of all specs together; in a form each array has its own."""
 TABLE_KEYS = tuple(dict.fromkeys(("mesh", "device_order", "einsum", "specs", *PROBLEM_FIELDS)))
 """The fields with one text each in a table in TOML and on a command line, in the order of options."""

@@ -337,7 +337,7 @@ def collective_question(collective: CollectiveFields, mesh: Mesh) -> CollectiveQ
 
 
 def _check_parts(collective: CollectiveFields, mesh: Mesh) -> None:
-    """Raise for a part that is wrong whatever the others are."""
+    """Raise for a field that is wrong on its own."""
     from shardviz.notation import parse_axes, parse_numbers, parse_shape
 
     if collective.axis:

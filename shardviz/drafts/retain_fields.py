@@ -101,7 +101,8 @@ def _with_rank(form: ProblemForm, sizes: str) -> ProblemForm:
 
 
 def _of_shapes(text: str, einsums: Einsums | None) -> dict[str, int]:
-    """Sizes by dimension from the operands' shapes in order; none where the text is no shapes that fit."""
+    """Sizes by dimension from the operands' shapes in order; none where the text is not a list of
+    shapes that fit."""
     from shardviz.notation import parse_shape
 
     if einsums is None or "=" in text:

@@ -208,7 +208,7 @@ def _json_of(packed: bytes) -> object:
 
 
 def _shortened(document: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
-    """What a document has other than usual."""
+    """The values of a document that are not the usual ones."""
     return {
         key: _shortened(value, _usual(key, usual)) if key in _INNER and value else value
         for key, value in document.items()

@@ -30,7 +30,7 @@ class StateError(ShardvizError):
 
 
 def state_path(name: str) -> Path:
-    """Where the file stands: `$XDG_STATE_HOME/shardviz` on Linux, and its like elsewhere."""
+    """The path of a file: in `$XDG_STATE_HOME/shardviz` on Linux, and its like elsewhere."""
     from platformdirs import user_state_path
 
     return user_state_path("shardviz", appauthor=False) / name
@@ -61,7 +61,7 @@ def write_state(path: Path, document: dict[str, Any]) -> None:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Keep other sessions from the file meanwhile, for whoever reads it and writes it back.
+    """Keep other sessions from the file while this one reads it and writes it back.
 
     The lock is gone with the process that has it. Raises `StateError` where another session keeps it for
     long, and where the folder cannot be written to. Where there are no such locks, as on Windows and on some

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from shardviz.drafts.form import COLLECTIVE_FIELDS, PROBLEM_FIELDS, Field, ProblemForm
+from shardviz.drafts.form import COLLECTIVE_FIELDS, PROBLEM_FIELDS, FormField, ProblemForm
 from shardviz.drafts.parsing import parsed
 from shardviz.drafts.resolve import ResolvedProblem
 from shardviz.drafts.spans import TextSpan, spec_spans, split_product
@@ -23,26 +23,26 @@ class SummaryPart:
         return "".join(span.text for span in self.spans)
 
 
-def summary(scene: ResolvedProblem) -> tuple[SummaryPart, ...]:
+def summary(resolved: ResolvedProblem) -> tuple[SummaryPart, ...]:
     """``bd,df->bf``, ``XY,Y_->X_``, ``X=2 Y=4``, ``bf16`` and the targets, of the draft that is shown.
 
     A product that was written in brackets has its subscripts, and no specs beside it. Device order, sizes and
     axis types are there where they are not the usual ones.
     """
-    shown = scene.shown
+    shown = resolved.shown
     texts = {name: getattr(shown, name).strip() for name in ("device_order", "sizes", "dtype", "axis_types")}
     texts |= {"sizes": texts["sizes"].replace(",", " "), "targets": shown.targets}
     if texts["axis_types"] == ProblemForm.axis_types:
         del texts["axis_types"]
-    return (*_problem(shown), SummaryPart("mesh", _mesh_spans(scene)), *_parts(PROBLEM_FIELDS, texts))
+    return (*_problem(shown), SummaryPart("mesh", _mesh_spans(resolved)), *_parts(PROBLEM_FIELDS, texts))
 
 
-def collective_summary(scene: ResolvedProblem) -> tuple[SummaryPart, ...]:
+def collective_summary(resolved: ResolvedProblem) -> tuple[SummaryPart, ...]:
     """``all_gather``, ``i=4``, ``3,9,5,2``, ``ring`` of a collective of its own, none of the problem.
 
     What was left to its default is not there, but for the algorithm. Empty where there is no such collective.
     """
-    draft, question = scene.shown, scene.collective
+    draft, question = resolved.shown, resolved.collective
     if draft.collective is None or question is None:
         return ()
     own = draft.collective
@@ -50,14 +50,14 @@ def collective_summary(scene: ResolvedProblem) -> tuple[SummaryPart, ...]:
     texts |= {"algorithm": question.schedule.algorithm}
     return (
         SummaryPart("collective", (TextSpan(own.op),)),
-        SummaryPart("mesh", _mesh_spans(scene)),
+        SummaryPart("mesh", _mesh_spans(resolved)),
         *_parts(PROBLEM_FIELDS, {"device_order": draft.device_order}),
         *_parts(COLLECTIVE_FIELDS, texts),
         *(SummaryPart("parameter", (TextSpan(f"{name} {text.strip()}"),)) for name, text in own.parameters),
     )
 
 
-def _parts(fields: Mapping[str, Field], texts: Mapping[str, str]) -> list[SummaryPart]:
+def _parts(fields: Mapping[str, FormField], texts: Mapping[str, str]) -> list[SummaryPart]:
     """The fields that have a text, each with the word that leads it."""
     return [
         SummaryPart(name, (TextSpan(f"{fields[name].lead}{text.strip()}"),))
@@ -87,9 +87,9 @@ def _problem(draft: ProblemForm) -> list[SummaryPart]:
     return [SummaryPart("einsum", (TextSpan(draft.einsum),)), SummaryPart("specs", tuple(spans))]
 
 
-def _mesh_spans(scene: ResolvedProblem) -> tuple[TextSpan, ...]:
+def _mesh_spans(resolved: ResolvedProblem) -> tuple[TextSpan, ...]:
     spans: list[TextSpan] = []
-    for name, size in scene.problem.mesh.shape.items():
+    for name, size in resolved.problem.mesh.shape.items():
         spans += [TextSpan(" ")] * bool(spans)
         spans.append(TextSpan(f"{name}={size}", name))
     return tuple(spans)

@@ -33,7 +33,7 @@ from shardviz.hardware.topology import Switch, Topology, Torus
 MAX_WORK = 80_000_000
 """Hops, or what takes as long, that are followed through the queues: about five seconds."""
 LINKS_A_STEP = 2**13
-"""Links that can be looked at in the time that a step takes whatever their number."""
+"""Links that can be looked at in the time that a step takes for any number of them."""
 HOPS_A_SEGMENT = 4
 """Hops that can be followed in the time that it takes to make a part of a message's route ready."""
 LINKS_A_HOP = 2**4

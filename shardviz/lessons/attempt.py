@@ -76,7 +76,7 @@ class Attempt:
 
     @property
     def may_go_on(self) -> bool:
-        """Whether `next` leads on: a prediction has to be answered, if only with `UNKNOWN`, a goal met."""
+        """Return whether `next` goes on: a prediction has to be answered, also with `UNKNOWN`, a goal met."""
         kind, number = self.stage
         if kind == "predict":
             return self.answers[number] is not None

@@ -1,4 +1,4 @@
-"""Whether a lesson keeps its word: what its author has to mend, key by key."""
+"""The errors of a lesson that can be read, key by key, for its author."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from shardviz.errors import ShardvizError
 from shardviz.lessons.goal import first_difference, kept_difference, read_spec, wanted_mesh
 from shardviz.lessons.lesson import Lesson, Prediction
 from shardviz.lessons.measures import answer_of, measured
-from shardviz.lessons.measures.subject import array_named, scene_of
+from shardviz.lessons.measures.subject import array_named, resolve_once
 
 if TYPE_CHECKING:
     from shardviz.drafts.resolve import ResolvedProblem
@@ -28,7 +28,7 @@ class Complaint:
 
 
 def complaints(lesson: Lesson) -> list[Complaint]:
-    """All that is wrong with a lesson, in the order of its file; none where it keeps its word.
+    """All that is wrong with a lesson, in the order of its file; none where it is valid.
 
     The start does not meet the goal and the solution does, by changing what may change; every wrong answer is
     one of its question's kind, wrong, and unlike the others; every screen has something to show.
@@ -37,7 +37,7 @@ def complaints(lesson: Lesson) -> list[Complaint]:
 
 
 def _complaints(lesson: Lesson) -> Iterator[Complaint]:
-    setup = _scene(lesson.setup)
+    setup = _resolved(lesson.setup)
     if isinstance(setup, ShardvizError):
         fault = resolve_first(lesson.setup).faults[0]
         yield Complaint(f"setup.{fault.field.partition('.')[0]}", _words(setup))
@@ -55,9 +55,9 @@ def _complaints(lesson: Lesson) -> Iterator[Complaint]:
 
 
 def _prediction(key: str, prediction: Prediction, screen: str) -> Iterator[Complaint]:
-    scene = _scene(prediction.draft)
-    if isinstance(scene, ShardvizError):
-        yield Complaint(f"{key}.with", _words(scene))
+    resolved = _resolved(prediction.draft)
+    if isinstance(resolved, ShardvizError):
+        yield Complaint(f"{key}.with", _words(resolved))
         return
     try:
         answer = answer_of(prediction)
@@ -65,9 +65,9 @@ def _prediction(key: str, prediction: Prediction, screen: str) -> Iterator[Compl
         yield Complaint(f"{key}.ask", _words(error))
         return
     if prediction.before:
-        yield from _screen(f"{key}.before", prediction.before, scene)
+        yield from _screen(f"{key}.before", prediction.before, resolved)
     if prediction.screen != screen:
-        yield from _screen(f"{key}.screen", prediction.screen, scene)
+        yield from _screen(f"{key}.screen", prediction.screen, resolved)
     known: dict[str, str] = {}
     for wrong in prediction.wrong:
         place = f"{key}.wrong.{shown_key(wrong)}"
@@ -84,7 +84,7 @@ def _prediction(key: str, prediction: Prediction, screen: str) -> Iterator[Compl
 
 
 def _goal(lesson: Lesson, setup: ResolvedProblem) -> Iterator[Complaint]:
-    solution = _scene(lesson.solution)
+    solution = _resolved(lesson.solution)
     if isinstance(solution, ShardvizError):
         yield Complaint("solution", _words(solution))
         return
@@ -107,7 +107,7 @@ def _goal(lesson: Lesson, setup: ResolvedProblem) -> Iterator[Complaint]:
 
 
 def _parts_of_goal(lesson: Lesson, solution: ResolvedProblem) -> Iterator[Complaint]:
-    """What cannot be asked at all, whatever the sandbox is."""
+    """Conditions that cannot be evaluated in any sandbox."""
     goal = lesson.goal
     for name, text in (goal.holds or {}).items():
         try:
@@ -119,22 +119,22 @@ def _parts_of_goal(lesson: Lesson, solution: ResolvedProblem) -> Iterator[Compla
             measured(ask, solution).read(limit)
         except ShardvizError as error:
             yield Complaint(f"goal.at_most.{shown_key(ask)}", _words(error))
-    ends = None if goal.ends is None else _scene(goal.ends)
+    ends = None if goal.ends is None else _resolved(goal.ends)
     if isinstance(ends, ShardvizError):
         yield Complaint("goal.ends", _words(ends))
 
 
-def _screen(key: str, screen: str, scene: ResolvedProblem) -> Iterator[Complaint]:
-    if screen == "step" and scene.collective is None and not scene.plan.collectives:
+def _screen(key: str, screen: str, resolved: ResolvedProblem) -> Iterator[Complaint]:
+    if screen == "step" and resolved.collective is None and not resolved.plan.collectives:
         yield Complaint(
             key, "there is nothing to step through: no collective is set, and the plan sends nothing"
         )
 
 
-def _scene(draft: ProblemForm) -> ResolvedProblem | ShardvizError:
-    """The scene of a draft, or its first fault."""
+def _resolved(draft: ProblemForm) -> ResolvedProblem | ShardvizError:
+    """The problem of a form, or its first error."""
     try:
-        return scene_of(draft)
+        return resolve_once(draft)
     except ShardvizError as error:
         return error
 

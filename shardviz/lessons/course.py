@@ -21,7 +21,7 @@ def course() -> tuple[Lesson, ...]:
 
 
 def faults() -> tuple[LessonError, ...]:
-    """What is wrong with the files that `course` leaves out."""
+    """The errors of the files that `course` leaves out."""
     return tuple(each for each in _read_all() if isinstance(each, LessonError))
 
 
@@ -42,7 +42,7 @@ def lesson_names() -> tuple[str, ...]:
 def find(text: str, may_read_files: bool = True) -> Lesson:
     """The lesson of a number, a name, or the path of a file that ends in ``.toml``.
 
-    Raises `LessonError` for one that there is not, and for a file that is no lesson, or may not be read.
+    Raises `LessonError` for one that there is not, and for a file that is not a lesson, or may not be read.
     """
     wanted = text.strip()
     if wanted.endswith(".toml"):

@@ -16,7 +16,7 @@ from shardviz.lessons.measures.answers import Sent, collectives, numbers_text, s
 from shardviz.lessons.measures.collective import operands_of, results_of
 from shardviz.lessons.measures.layout import bounds_by_device, sums_by_device
 from shardviz.lessons.measures.plan import sent_by
-from shardviz.lessons.measures.subject import array_named, scene_of
+from shardviz.lessons.measures.subject import array_named, resolve_once
 from shardviz.planner.plan import LOCAL_OPS
 from shardviz.sharding import Layout, PartitionSpec, ShardedArray
 
@@ -39,28 +39,28 @@ _LIMITED = {
     "rounds": "there are {} rounds",
     "hops": "a message crosses {} links",
 }
-"""What a measure says of the sandbox: {} is the answer, {0} the first argument."""
+"""The sentence of a measure about the sandbox: {} is the answer, {0} the first argument."""
 
 
-def first_difference(goal: Goal, lesson: Lesson, scene: ResolvedProblem) -> str | None:
-    """What is not yet as the goal wants it, as a sentence without its full stop; None where the goal is met.
+def first_difference(goal: Goal, lesson: Lesson, resolved: ResolvedProblem) -> str | None:
+    """The first thing that the goal wants otherwise, as a sentence without its full stop, or None.
 
     In this order: a fault, what had to stay, the mesh, the types of its axes, who holds what, what is sent,
     with what it ends, limits. Any sharding passes that leaves every device with the same data.
     """
-    if scene.faults:
-        return as_sentence(scene.faults[0].message).removesuffix(".")
+    if resolved.faults:
+        return as_sentence(resolved.faults[0].message).removesuffix(".")
     try:
-        return next(_differences(goal, lesson, scene), None)
+        return next(_differences(goal, lesson, resolved), None)
     except ShardvizError as error:
         # What the goal speaks of is not there.
         return as_sentence(error.message).removesuffix(".")
 
 
-def _differences(goal: Goal, lesson: Lesson, scene: ResolvedProblem) -> Iterator[str]:
-    problem, setup = scene.problem, scene_of(lesson.setup)
+def _differences(goal: Goal, lesson: Lesson, resolved: ResolvedProblem) -> Iterator[str]:
+    problem, setup = resolved.problem, resolve_once(lesson.setup)
     mesh = wanted_mesh(lesson)
-    kept = kept_difference(setup, scene, goal.may_change)
+    kept = kept_difference(setup, resolved, goal.may_change)
     if kept is not None:
         yield kept
     if goal.mesh is not None and wide(problem.mesh) != wide(mesh):
@@ -73,19 +73,19 @@ def _differences(goal: Goal, lesson: Lesson, scene: ResolvedProblem) -> Iterator
     if goal.axis_types is not None and problem.axis_types != goal.axis_types:
         yield f"the axes are {problem.axis_types}; the goal wants them {goal.axis_types}"
     for name, text in (goal.holds or {}).items():
-        array = array_named(scene, name)
+        array = array_named(resolved, name)
         spec = read_spec(text, mesh, array)
         difference = layout_difference(array, problem.mesh, spec, mesh)
         if difference is not None:
             yield difference
-    sent = None if goal.collectives is None else plan_difference(scene.plan, goal.collectives)
+    sent = None if goal.collectives is None else plan_difference(resolved.plan, goal.collectives)
     if sent is not None:
         yield sent
-    ended = None if goal.ends is None else result_difference(scene, scene_of(goal.ends))
+    ended = None if goal.ends is None else result_difference(resolved, resolve_once(goal.ends))
     if ended is not None:
         yield ended
     for ask, limit in (goal.at_most or {}).items():
-        exceeded = _exceeded(ask, limit, scene)
+        exceeded = _exceeded(ask, limit, resolved)
         if exceeded is not None:
             yield exceeded
 
@@ -98,7 +98,7 @@ def wanted_mesh(lesson: Lesson) -> Mesh:
     from shardviz.drafts.parsing import read_mesh
 
     if lesson.goal.mesh is None:
-        return scene_of(lesson.setup).problem.mesh
+        return resolve_once(lesson.setup).problem.mesh
     return read_mesh(lesson.goal.mesh, lesson.setup.device_order)
 
 
@@ -112,8 +112,8 @@ def read_spec(text: str, mesh: Mesh, array: ShardedArray) -> PartitionSpec:
     return spec
 
 
-def _exceeded(ask: str, limit: str, scene: ResolvedProblem) -> str | None:
-    answer = measured(ask, scene)
+def _exceeded(ask: str, limit: str, resolved: ResolvedProblem) -> str | None:
+    answer = measured(ask, resolved)
     value, most = answer.read(answer.text), answer.read(limit)
     if not isinstance(value, (int, Fraction)) or not isinstance(most, (int, Fraction)):
         raise QuestionError(f"{quote(ask, 30)} has no size", "limit a number or bytes")
@@ -128,14 +128,14 @@ def _exceeded(ask: str, limit: str, scene: ResolvedProblem) -> str | None:
 
 
 def kept_difference(
-    setup: ResolvedProblem, scene: ResolvedProblem, may_change: Collection[str]
+    setup: ResolvedProblem, resolved: ResolvedProblem, may_change: Collection[str]
 ) -> str | None:
     """The first field that is not in `may_change` and does not mean what it means in `setup`.
 
     Where a collective of its own is what may change, of the problem beside it only the mesh counts. Targets
     may always be others.
     """
-    return next(_changes(setup, scene, {*may_change}), None)
+    return next(_changes(setup, resolved, {*may_change}), None)
 
 
 def wide(mesh: Mesh) -> list[tuple[str, int]]:
@@ -143,8 +143,8 @@ def wide(mesh: Mesh) -> list[tuple[str, int]]:
     return [(name, size) for name, size in mesh.shape.items() if size > 1]
 
 
-def _changes(setup: ResolvedProblem, scene: ResolvedProblem, may_change: set[str]) -> Iterator[str]:
-    was, now = setup.problem, scene.problem
+def _changes(setup: ResolvedProblem, resolved: ResolvedProblem, may_change: set[str]) -> Iterator[str]:
+    was, now = setup.problem, resolved.problem
     if "mesh" not in may_change and wide(now.mesh) != wide(was.mesh):
         yield f"the mesh is {now.mesh}; the goal keeps {was.mesh}"
     can_be_kept = was.mesh.size == now.mesh.size or not _order(was.mesh)
@@ -153,7 +153,7 @@ def _changes(setup: ResolvedProblem, scene: ResolvedProblem, may_change: set[str
     if setup.collective is not None:
         if "collective" in may_change:
             return
-        if scene.shown.collective != setup.shown.collective:
+        if resolved.shown.collective != setup.shown.collective:
             yield "the collective has changed; the goal keeps the one that was there"
     if "einsum" not in may_change and _einsums(now) != _einsums(was):
         yield f"the einsum is {_einsums(now)}; the goal keeps {_einsums(was)}"
@@ -167,16 +167,16 @@ def _changes(setup: ResolvedProblem, scene: ResolvedProblem, may_change: set[str
     if "axis_types" not in may_change and now.axis_types != was.axis_types:
         yield f"the axes are {now.axis_types}; the goal keeps them {was.axis_types}"
     if not {"specs", "einsum"} & may_change:
-        yield from _changed_specs(setup, scene)
+        yield from _changed_specs(setup, resolved)
 
 
-def _changed_specs(setup: ResolvedProblem, scene: ResolvedProblem) -> Iterator[str]:
-    for name in dict.fromkeys(row.name for row in scene.rows):
-        array, spec = array_named(scene, name), array_named(setup, name).decided_spec
-        mesh = scene.problem.mesh
+def _changed_specs(setup: ResolvedProblem, resolved: ResolvedProblem) -> Iterator[str]:
+    for name in dict.fromkeys(row.name for row in resolved.rows):
+        array, spec = array_named(resolved, name), array_named(setup, name).decided_spec
+        mesh = resolved.problem.mesh
         if not {*spec.axes, *spec.unreduced} <= {*mesh.axis_names}:
             mesh = setup.problem.mesh
-        difference = layout_difference(array, scene.problem.mesh, spec, mesh, "keeps")
+        difference = layout_difference(array, resolved.problem.mesh, spec, mesh, "keeps")
         if difference is not None:
             yield difference
 
@@ -202,8 +202,8 @@ T = TypeVar("T")
 def layout_difference(
     array: ShardedArray, mesh: Mesh, wanted: PartitionSpec, wanted_mesh: Mesh, verb: str = "wants"
 ) -> str | None:
-    """Where an array on a mesh is not what it would be under another spec, on another mesh of the same
-    devices: the first device, by its number, that holds other elements or another partial sum.
+    """The first difference of an array on a mesh from the array under another spec, on another mesh of the
+    same devices: the first device, by its number, that holds other elements or another partial sum.
 
     None where all hold the same, however that is written. Raises `QuestionError` for more devices than can be
     compared, and for a spec that does not fit the array.
@@ -284,21 +284,21 @@ MAX_SHOWN = 8
 """Numbers of a device that one sentence lists."""
 
 
-def result_difference(scene: ResolvedProblem, wanted: ResolvedProblem) -> str | None:
-    """The first device, by its number, that ends with other numbers than in another scene, or that begins
+def result_difference(resolved: ResolvedProblem, wanted: ResolvedProblem) -> str | None:
+    """The first device, by its number, that ends with other numbers than in another problem, or that begins
     with other ones: they are what the question is about.
 
     Raises `QuestionError` for a collective whose numbers are not followed.
     """
-    if scene.collective is None or wanted.collective is None:
+    if resolved.collective is None or wanted.collective is None:
         raise QuestionError("no collective is set, and the goal wants one", "press o on the step screen")
-    meshes = scene.problem.mesh, wanted.problem.mesh
+    meshes = resolved.problem.mesh, wanted.problem.mesh
     if meshes[0].size != meshes[1].size:
         return f"the mesh has {plural(meshes[0].size, 'device')}; the goal wants {meshes[1].size:,}"
-    begun = _differing(operands_of(scene), operands_of(wanted))
+    begun = _differing(operands_of(resolved), operands_of(wanted))
     if begun is not None:
         return "device {:,} begins with {}; the goal keeps {}".format(*begun)
-    ours, theirs = results_of(scene), results_of(wanted)
+    ours, theirs = results_of(resolved), results_of(wanted)
     if ours.shape != theirs.shape:
         if ours[0].size != theirs[0].size:
             return f"device 0 ends with {_shown_numbers(ours[0])}; the goal wants {_shown_numbers(theirs[0])}"

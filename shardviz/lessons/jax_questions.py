@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from shardviz import compare
 from shardviz.errors import QuestionError, quote
 from shardviz.lessons.measures import compute
-from shardviz.lessons.measures.subject import array_named, collective_of, scene_of
+from shardviz.lessons.measures.subject import array_named, collective_of, resolve_once
 from shardviz.sharding import Layout
 
 if TYPE_CHECKING:
@@ -154,8 +154,8 @@ def jax_questions(lesson: Lesson) -> list[JaxQuestion]:
     for number, prediction in enumerate(lesson.predictions, 1):
         found += _of_measure(f"predict.{number}.ask", prediction.ask, prediction.draft)
     for key, draft in (("setup.collective", lesson.setup), ("solution.collective", lesson.solution)):
-        found += _of_run(key, scene_of(draft).collective)
-    solution = scene_of(lesson.solution)
+        found += _of_run(key, resolve_once(draft).collective)
+    solution = resolve_once(lesson.solution)
     for name in lesson.goal.holds or ():
         found += _of_arrays(f"goal.holds.{name}", solution, [array_named(solution, name)])
     if lesson.goal.collectives is not None:
@@ -165,30 +165,30 @@ def jax_questions(lesson: Lesson) -> list[JaxQuestion]:
 
 def _of_measure(key: str, ask: str, draft: ProblemForm) -> Iterator[JaxQuestion]:
     name, *arguments = ask.split()
-    scene = scene_of(draft)
+    resolved = resolve_once(draft)
     answer = compute(ask, draft)
     if name in MEASURES:
-        arrays = scene.problem.arguments
+        arrays = resolved.problem.arguments
         if name in OF_ONE_ARRAY and arguments:
-            arrays = (array_named(scene, arguments[0]),)
-        yield from _of_arrays(key, scene, arrays, ask, answer)
+            arrays = (array_named(resolved, arguments[0]),)
+        yield from _of_arrays(key, resolved, arrays, ask, answer)
     elif name == "result":
-        yield from _of_run(key, collective_of(scene), int(arguments[0]), answer)
+        yield from _of_run(key, collective_of(resolved), int(arguments[0]), answer)
     elif name in OF_ROUNDS:
-        yield from _of_run(key, collective_of(scene))
-    elif name == "result_spec" or (name in OF_PLANS and scene.collective is None):
-        yield PlanQuestion(key, scene.plan, ask, answer)
+        yield from _of_run(key, collective_of(resolved))
+    elif name == "result_spec" or (name in OF_PLANS and resolved.collective is None):
+        yield PlanQuestion(key, resolved.plan, ask, answer)
 
 
 def _of_arrays(
     key: str,
-    scene: ResolvedProblem,
+    resolved: ResolvedProblem,
     arrays: Sequence[ShardedArray],
     ask: str = "",
     answer: ComputedAnswer | None = None,
 ) -> Iterator[ArraysQuestion]:
     """Nothing where JAX's layouts refuse one of the arrays: partial sums, and parts of different sizes."""
-    mesh = scene.problem.mesh
+    mesh = resolved.problem.mesh
     layouts = [Layout(array, mesh) for array in arrays]
     if not any(layout.uneven or layout.spec.unreduced for layout in layouts):
         yield ArraysQuestion(key, mesh, tuple(arrays), ask, answer)

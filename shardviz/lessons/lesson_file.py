@@ -101,7 +101,7 @@ def _prediction(table: StrictTable, setup: Options, draft: ProblemForm, screen: 
 
 
 def _reason(wrong: StrictTable, answer: str) -> str:
-    """Why an answer is wrong; the answer itself is shown, too."""
+    """The reason why an answer is wrong; the answer itself is shown, too."""
     wrong.check_shown(answer, answer.replace("\n", "\0"))
     return wrong.text(answer)
 

@@ -21,7 +21,7 @@ MAX_ANSWER = 300
 """Characters of an answer."""
 
 Entry = dict[str, Any]
-"""What is kept of a lesson: ``solved``, and ``attempt``, the last one or null."""
+"""The entry of a lesson: ``solved``, and ``attempt``, the last one or null."""
 
 State = Literal["new", "begun", "solved"]
 

@@ -58,7 +58,7 @@ class Palette:
 
 @lru_cache(maxsize=64)
 def _places(names: tuple[str, ...], count: int) -> dict[str, int]:
-    """The number of each axis's colour among `count`: by its name, so that it stays whatever others do.
+    """The number of each axis's colour among `count`: by its name, so that it does not depend on the others.
 
     Where two names want one colour, the later in the alphabet has the next that is free.
     """

@@ -11,7 +11,7 @@ from rich.cells import chop_cells
 from rich.style import Style
 from rich.text import Text
 
-from shardviz.drafts.form import PROBLEM_FIELDS, ArrayRow, Field, FieldError, ProblemForm
+from shardviz.drafts.form import PROBLEM_FIELDS, ArrayRow, FieldError, FormField, ProblemForm
 from shardviz.drafts.parsing import parsed
 from shardviz.drafts.resolve import ResolvedProblem
 from shardviz.drafts.retain_fields import sizes_text
@@ -296,7 +296,7 @@ def _mesh_row(draft: ProblemForm, mesh: Mesh | None) -> FieldRow:
     return FieldRow("mesh", 0, "mesh", cells, (plural(mesh.size, "device"), f"= {mesh.size:,}", ""))
 
 
-def _text_row(field: Field, text: str) -> FieldRow:
+def _text_row(field: FormField, text: str) -> FieldRow:
     cell = FieldCell("text", field.name, 0, text or field.empty, is_default=not text)
     return FieldRow(field.name, field.group, field.label, (cell,))
 

@@ -68,7 +68,7 @@ class StepCost:
 
 
 def step_cost(plan: Plan, number: int) -> StepCost:
-    """The cost of step `number`, from 1. Raises `QuestionError` where that is no collective, or too large."""
+    """The cost of step `number`, from 1. Raises `QuestionError` for a local step and one too large."""
     from shardviz.hardware.links import links_from_text
     from shardviz.stepping.collective_run import CollectiveRun
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from shardviz.tui.lesson.view import LessonView
 
 KEEP_AFTER_S = 0.5
-"""How long after the last edit the session is kept."""
+"""Pause after the last edit until the session is kept, in seconds."""
 NO_FILES = "A visitor's session writes no files; c shows the code, y copies it."
 NOT_KEPT = "A visitor's session is not kept; y copies it as a string."
 
@@ -76,9 +76,9 @@ class ShardvizApp(ResilientApp):
     ) -> None:
         """Open on a draft, or in a lesson: to learn, where it was left, or to `present` it to a class.
 
-        Of an attempt that somebody has sent, stage and sandbox are taken over. A `warning` is shown first.
+        An attempt that was sent opens at its stage, with its sandbox. A `warning` is shown first.
         """
-        # Without colours the terminal's own are taken, since grey ones would tell nothing either.
+        # Without colours the terminal's own are taken, since shades of grey would show nothing either.
         super().__init__(ansi_color="NO_COLOR" in os.environ or None)
         set_up_themes(self)
         if lesson is not None:
@@ -232,7 +232,7 @@ class ShardvizApp(ResilientApp):
         self.refresh(layout=True)
 
     def on_paste(self) -> None:
-        """Nobody has taken what was pasted."""
+        """No field was open for the pasted text."""
         self.notify("No field is open: enter opens the one under the cursor, then paste.")
 
     async def on_pane_step_opened(self, event: Pane.StepOpened) -> None:
@@ -255,8 +255,8 @@ class ShardvizApp(ResilientApp):
             self.workspace.face(not self.workspace.is_left)
 
     def _is_kept_back(self, area: str = "") -> bool:
-        """Whether a lesson keeps a pane back for now, or, without one, what would show the answer; it says
-        why."""
+        """Return whether a lesson keeps a pane back for now, or, without one, what would show the answer, and
+        notify why."""
         why = self.lesson.refusal(area) if self.lesson is not None else ""
         if why:
             self.notify(why)
@@ -315,8 +315,8 @@ class ShardvizApp(ResilientApp):
         self.push_screen(LessonsDialog(self.progress, open_now), self.open_lesson)
 
     async def open_lesson(self, lesson: Lesson | Attempt | None, is_presented: bool = False) -> None:
-        """Go on with a lesson where it was left, or open an attempt at one as it is, in place of the lesson
-        that is open. Who presents a lesson goes on to present."""
+        """Continue a lesson where it was left, or open an attempt as it is, in place of the open lesson.
+        A presentation stays one."""
         if lesson is None:
             return
         from shardviz.tui.lesson.view import LessonView, controller_of
@@ -350,14 +350,14 @@ class ShardvizApp(ResilientApp):
         """Back to the problem of one's own, as it was, where a lesson is open; L leads back to that."""
         if self.lesson is not None:
             await self._close_lesson(self.lesson)
-            self.notify("The lesson is left as it stands; L goes on with it.")
+            self.notify("The lesson is closed at this stage; L continues it.")
 
     async def _close_lesson(self, lesson: LessonView) -> None:
         self.lesson = None
         await lesson.leave()
 
     def shared(self) -> Shared:
-        """What is on screen, for somebody else to open."""
+        """The form or lesson on screen, for others to open."""
         from shardviz.drafts.share import Shared
 
         if self.lesson is not None:
@@ -429,7 +429,7 @@ class ShardvizApp(ResilientApp):
         self.call_after_refresh(self.show_problem)
 
     def action_help_quit(self) -> None:
-        """What `ctrl+c`, which copies in a field, does elsewhere."""
+        """`ctrl+c` copies in a field; elsewhere it says how to quit."""
         self.notify("q quits; in a field, ctrl+q.")
 
     def notify(
@@ -441,7 +441,7 @@ class ShardvizApp(ResilientApp):
         timeout: float | None = None,
         markup: bool = False,
     ) -> None:
-        """Say something in passing, in place of what was said before."""
+        """Show a notification in place of the one before, without markup."""
         self.clear_notifications()
         super().notify(message, title=title, severity=severity, timeout=timeout, markup=markup)
 

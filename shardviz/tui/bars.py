@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import rich.style
 from rich.text import Text
-from textual import events
 from textual.color import Color
 from textual.content import Content
 from textual.style import Style
@@ -65,7 +65,7 @@ class ScreenTabs(Widget):
         self._area = SCREENS[0]
         self._left = "Problem"
         self._at_left = False
-        self._places: list[tuple[int, int, str]] = []
+        self.auto_links = False
 
     def show(self, area: str, at_left: bool, left: str) -> None:
         """Mark the screen that is shown, and, if the keys go there, what is on the left, of that title."""
@@ -75,7 +75,6 @@ class ScreenTabs(Widget):
     def render(self) -> Text:
         width = self.size.width
         line = Text()
-        self._places = []
         for area in (PROBLEM, *SCREENS):
             action = PROBLEM if area == PROBLEM else f"show('{area}')"
             command = next(each for each in APP if each.name == action)
@@ -83,18 +82,12 @@ class ScreenTabs(Widget):
             text = f"{command.key_text} {title}".rstrip()
             text = f" {text} " if width >= ROOMY else text
             is_shown = self._at_left if area == PROBLEM else area == self._area
-            start = line.cell_len
             shown = "bold reverse" if width >= ROOMY else "bold underline"
-            line.append(text, shown if is_shown else "dim")
-            self._places.append((start, line.cell_len, action))
+            style = rich.style.Style.parse(shown if is_shown else "dim")
+            line.append(text, style + rich.style.Style(meta={"@click": f"app.{action}"}))
             beside = area == PROBLEM and width >= WIDE
             line.append(" " * (PROBLEM_WIDTH - line.cell_len) if beside else " ")
         return line
-
-    async def on_click(self, event: events.Click) -> None:
-        for start, stop, action in self._places:
-            if start <= event.x < stop:
-                await self.app.run_action(action, self.app)
 
 
 GAP = 2
@@ -110,7 +103,7 @@ class KeyFooter(Widget):
     def __init__(self, commands: Sequence[Command] = ()) -> None:
         super().__init__()
         self._commands: tuple[Command, ...] = ()
-        self._places: list[tuple[range, Command]] = []
+        self.auto_links = False
         self.show_commands(commands)
 
     def show_commands(self, commands: Sequence[Command]) -> None:
@@ -121,17 +114,13 @@ class KeyFooter(Widget):
     def render(self) -> Content:
         key = Style(foreground=Color.parse(self.app.theme_variables["footer-key-foreground"]), bold=True)
         line = Content()
-        self._places = []
         for command in self._commands:
-            start = line.cell_length + (GAP if line else 0)
             piece = Content.assemble((f"{command.key_text} ", key), command.footer)
-            if start + piece.cell_length > self.size.width:
+            if command.keys:
+                press = f"app.simulate_key('{command.keys[0]}')"
+                piece = piece.stylize(Style.from_meta({"@click": press}))
+            longer = Content(" " * GAP).join([line, piece]) if line else piece
+            if longer.cell_length > self.size.width:
                 break
-            line = Content.assemble(line, " " * (start - line.cell_length), piece)
-            self._places.append((range(start, start + piece.cell_length), command))
+            line = longer
         return line
-
-    def on_click(self, event: events.Click) -> None:
-        for columns, command in self._places:
-            if event.x in columns and command.keys:
-                self.app.simulate_key(command.keys[0])

@@ -1,4 +1,4 @@
-"""A part of the screen with commands of its own, and what the four panes have in common."""
+"""The base of the workspace's sides, which have commands of their own, and of the four panes."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from shardviz.tui.target_answers import ShownAnswer
 
 
-class Part(Vertical):
-    """The left or the right of the screen: the problem, a pane, or what a lesson has in their place."""
+class Side(Vertical):
+    """The left or the right of the workspace: the problem, a pane, or a lesson's widget in their place."""
 
     @property
     def commands(self) -> Sequence[Command]:
@@ -45,7 +45,7 @@ class Part(Vertical):
         return palette_of(self.app)
 
 
-class Pane(Part):
+class Pane(Side):
     """One of the four screens. `area` is its name in the registry.
 
     `show_problem` and `show_answers` are called when the pane comes on screen, and, while it is there,
@@ -84,7 +84,7 @@ class Pane(Part):
         """Draw another problem."""
 
     def begin(self, place: AnswerLocation) -> None:
-        """Begin where a lesson points, whatever was looked at before."""
+        """Begin at the location of a lesson's answer."""
 
     def show_answers(self, answers: Mapping[str, ShownAnswer]) -> None:
         """Draw the targets' answers, by target name, in the order of the form."""
@@ -120,7 +120,7 @@ class Pane(Part):
         return problem_code(self.state.resolved.problem)
 
     def exported(self) -> Problem | Plan | CollectiveRun:
-        """What a page or a notebook of the pane shows."""
+        """The subject of a page or a notebook of the pane."""
         return self.state.resolved.problem
 
     def document(self) -> Document:

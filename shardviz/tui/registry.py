@@ -67,20 +67,25 @@ APP = commands_of(
     ("show('layout')", "1", "Layout", "Which device holds what."),
     ("show('plan')", "2", "Plan", "The steps and their reasons."),
     ("show('step')", "3", "Step", "A collective, round by round."),
-    ("show('compiler')", "4", "Compiler", "What the compilers make of it."),
-    ("problem", "p", "Problem", "To the problem and back."),
-    ("examples", "x", "Examples", "Problems to begin with.", "examples"),
+    ("show('compiler')", "4", "Compiler", "The programs that the compilers make."),
+    ("problem", "p", "Problem", "Go to the problem, or back to the screen."),
+    ("examples", "x", "Examples", "Open an example.", "examples"),
     ("lessons", "L", "Lessons", "The course and your progress.", "lessons"),
-    ("undo", "u", "Undo", "Take the last edit back.", "undo"),
-    ("redo", "U ctrl+y", "Redo", "Do again what was undone."),
-    ("code", "c", "Code", "The JAX code that builds what is on screen.", "code"),
-    ("export", "e", "Export", "The screen as a picture, page, data or code.", "export"),
-    ("command_line", "y", "Command line", "The same as a command line, copied.", "copy"),
+    ("undo", "u", "Undo", "Undo the last edit.", "undo"),
+    ("redo", "U ctrl+y", "Redo", "Redo the edit that was undone."),
+    ("code", "c", "Code", "Show the JAX code that builds what is on screen.", "code"),
+    ("export", "e", "Export", "Save the screen as a picture, page, data or code.", "export"),
+    ("command_line", "y", "Command line", "Copy the command line that prints the same.", "copy"),
     ("cancel", "escape", "Cancel", "Stop asking the compilers.", "", "esc"),
-    ("restore", "", "Last session", "Open what was on screen when shardviz was last left."),
+    ("restore", "", "Last session", "Open what was on screen when shardviz was last closed."),
     ("next_theme", "t", "Theme", "Dark, light, for a projector, or the terminal's own."),
-    ("focus_next", "tab", "Next part", "To the next part, which the arrows scroll, or next field."),
-    ("suspend_process", "ctrl+z", "Suspend", "To the shell; `fg` comes back.", "", "ctrl+z"),
+    (
+        "focus_next",
+        "tab",
+        "Next part",
+        "Go to the next part, which the arrows then scroll, or to the next field.",
+    ),
+    ("suspend_process", "ctrl+z", "Suspend", "Go to the shell; `fg` comes back.", "", "ctrl+z"),
     ("command_palette", "ctrl+p", "Palette", "Find any command by name.", "", "ctrl+p"),
     ("quit", "q ctrl+q", "Quit", "Leave shardviz.", "quit"),
 )
@@ -88,9 +93,9 @@ APP = commands_of(
 TYPING = commands_of(
     "problem",
     ("keep", "enter up down", "Keep", "Keep the text.", "keep"),
-    ("leave", "escape ctrl+y", "Leave", "As it was.", "leave it as it was", "esc"),
+    ("leave", "escape ctrl+y", "Discard", "Discard the text.", "leave it as it was", "esc"),
 )
-"""What works while text is typed, when every other key is text."""
+"""The commands while text is typed, when every other key is text."""
 
 PROBLEM = commands_of(
     "problem",
@@ -125,11 +130,11 @@ PROBLEM = commands_of(
         "On the name of an array: its devices hold partial sums over the next free axis, {U_X}; then none.",
         "pending sum",
     ),
-    ("clear", "backspace", "Leave whole", "No axis splits the dimension.", "whole", "⌫"),
-    ("double", "plus equals_sign", "Double", "Twice the devices along an axis.", "size", "+-"),
-    ("halve", "minus", "Halve", "Half the devices along an axis.", "", "-"),
-    ("add_axis", "a", "Add an axis", "Another axis for the mesh, of 2 devices.", "axis"),
-    ("remove_axis", "d delete", "Remove the axis", "Take an axis out of the mesh.", "remove"),
+    ("clear", "backspace", "Leave whole", "Do not split the dimension.", "whole", "⌫"),
+    ("double", "plus equals_sign", "Double", "Double the devices along an axis.", "size", "+-"),
+    ("halve", "minus", "Halve", "Halve the devices along an axis.", "", "-"),
+    ("add_axis", "a", "Add an axis", "Add an axis of 2 devices to the mesh.", "axis"),
+    ("remove_axis", "d delete", "Remove the axis", "Remove an axis from the mesh.", "remove"),
     (
         "move_axis(-1)",
         "less_than_sign",
@@ -146,10 +151,10 @@ PROBLEM = commands_of(
         "",
         ">",
     ),
-    ("move('up')", "up", "Up", "To the field above.", "", "↑"),
-    ("move('down')", "down", "Down", "To the field below.", "", "↓"),
-    ("move('left')", "left", "Left", "To the previous cell.", "", "←"),
-    ("move('right')", "right", "Right", "To the cell after.", "", "→"),
+    ("move('up')", "up", "Up", "Go to the field above.", "", "↑"),
+    ("move('down')", "down", "Down", "Go to the field below.", "", "↓"),
+    ("move('left')", "left", "Left", "Go to the previous cell.", "", "←"),
+    ("move('right')", "right", "Right", "Go to the cell after.", "", "→"),
 )
 
 LAYOUT = commands_of(
@@ -162,16 +167,16 @@ LAYOUT = commands_of(
         "The arrays as each device multiplies them: gathered operands, partial sums; or as given and wanted.",
         "einsum",
     ),
-    ("next_array(1)", "n", "Next array", "To the next array.", "array"),
-    ("next_array(-1)", "N", "Previous array", "To the previous array."),
+    ("next_array(1)", "n", "Next array", "Go to the next array.", "array"),
+    ("next_array(-1)", "N", "Previous array", "Go to the previous array."),
     ("move(-1, 0)", "left", "Left", "One cell to the left, or to the array there.", "", "←"),
     ("move(1, 0)", "right", "Right", "One cell to the right, or to the array there.", "", "→"),
     ("move(0, -1)", "up", "Up", "One cell up, or to the array above.", "", "↑"),
     ("move(0, 1)", "down", "Down", "One cell down, or to the array below.", "", "↓"),
-    ("row_end(-1)", "home", "First cell", "To the first cell of the row."),
-    ("row_end(1)", "end", "Last cell", "To the last cell of the row."),
-    ("page(-1)", "pageup", "Page up", "As many lines up as are seen."),
-    ("page(1)", "pagedown", "Page down", "As many lines down as are seen."),
+    ("row_end(-1)", "home", "First cell", "Go to the first cell of the row."),
+    ("row_end(1)", "end", "Last cell", "Go to the last cell of the row."),
+    ("page(-1)", "pageup", "Page up", "Go up by the lines that are visible."),
+    ("page(1)", "pagedown", "Page down", "Go down by the lines that are visible."),
 )
 
 PLAN = commands_of(
@@ -208,8 +213,8 @@ STEP = commands_of(
 
 FORM = commands_of(
     "step",
-    ("play_it", "enter", "Play it", "Play what stands in the form.", "play it", "enter"),
-    ("leave", "escape", "Back", "Back to what was played before.", "back", "esc"),
+    ("play_it", "enter", "Play it", "Play the collective in the form.", "play it", "enter"),
+    ("leave", "escape", "Back", "Go back to the collective that was played before.", "back", "esc"),
     ("next_choice", "space", "Next", "The next operation or algorithm.", "next", "space"),
     ("focus", "down", "Fields", "From field to field.", "fields", "↑↓"),
 )
@@ -229,35 +234,42 @@ COMPILER = commands_of(
     ),
     ("stage(1)", "right", "Later pass", "One stage on, up to the program.", "", "→"),
     ("diff", "d", "Diff", "Show or hide what the stage changed in the program's text."),
-    ("collective(1)", "j", "Next collective", "To the next collective.", "next"),
-    ("collective(-1)", "k", "Previous collective", "To the previous collective."),
+    ("collective(1)", "j", "Next collective", "Go to the next collective.", "next"),
+    ("collective(-1)", "k", "Previous collective", "Go to the previous collective."),
     ("search", "slash", "Search", "Find text in the program, while you type.", "search", "/"),
     ("fold", "f", "All of the text", "The text as the compiler wrote it, or folded."),
     ("table", "w", "Side by side", "All targets in one table, with reasons, or one.", "table"),
     ("ask", "r", "Ask now", "Recompile for this target, also where it was cancelled."),
-    ("move(-1)", "up", "Line up", "To the line above.", "", "↑"),
-    ("move(1)", "down", "Line down", "To the line below.", "", "↓"),
+    ("move(-1)", "up", "Line up", "Go to the line above.", "", "↑"),
+    ("move(1)", "down", "Line down", "Go to the line below.", "", "↓"),
     ("page(-1)", "pageup", "Page up", "A page up."),
     ("page(1)", "pagedown", "Page down", "A page down."),
-    ("first", "home", "First line", "To the first line."),
-    ("last", "end", "Last line", "To the last line."),
+    ("first", "home", "First line", "Go to the first line."),
+    ("last", "end", "Last line", "Go to the last line."),
     ("sideways(-1)", "less_than_sign", "To the left", "Scroll long lines to the left.", "", "<"),
     ("sideways(1)", "greater_than_sign", "To the right", "Scroll long lines to the right.", "", ">"),
 )
 
 SEARCHING = commands_of(
     "compiler",
-    ("next(1)", "enter down", "Next match", "To the next line with the text.", "next"),
-    ("next(-1)", "up shift+enter", "Previous match", "To the previous match.", "previous", "↑"),
+    ("next(1)", "enter down", "Next match", "Go to the next line with the text.", "next"),
+    ("next(-1)", "up shift+enter", "Previous match", "Go to the previous match.", "previous", "↑"),
     ("leave", "escape", "Close", "End the search where it is.", "close", "esc"),
 )
-"""What works while text is searched, when every other key is text."""
+"""The commands while text is searched, when every other key is text."""
 
 LESSON = commands_of(
     "lesson",
     ("lesson('answer')", "enter", "Answer", "Predict what the cursor is on, and see the answer.", "answer"),
-    ("lesson('down')", "down", "Choose", "To the next choice; “I don't know” is the last.", "choose", "↑↓"),
-    ("lesson('up')", "up", "Choose", "To the previous choice.", "", "↑"),
+    (
+        "lesson('down')",
+        "down",
+        "Choose",
+        "Go to the next choice; “I don't know” is the last.",
+        "choose",
+        "↑↓",
+    ),
+    ("lesson('up')", "up", "Choose", "Go to the previous choice.", "", "↑"),
     ("lesson('reveal')", "space", "Reveal", "The answer, where the lesson is shown to a class.", "reveal"),
     ("lesson('next')", "n", "Next", "On to what comes next; after the code, to the next lesson.", "next"),
     ("lesson('hint')", "h", "Hint", "The next hint; after the last, the goal alone.", "hint"),
@@ -278,7 +290,7 @@ AREAS = {
     "compiler": "4 Compiler",
     "lesson": "Lesson",
 }
-"""What the parts of the application are called."""
+"""The names of the parts of the application."""
 
 
 def key_table() -> str:

@@ -43,11 +43,11 @@ NAMES = (
     "_running",
     "_start_widget",
 )
-"""What is Textual's own and used here."""
+"""Textual's private names that are used here."""
 
 
 class ResilientApp(App[None]):
-    """What fails once the application is up is said in it, and the rest goes on.
+    """A failure after the start is shown as a notification, and the rest goes on.
 
     Input is handed over in its order. It is dropped after the application was left, and where another screen
     has come over the one that it is for; a screen that was left hears no more of its own controls either, so
@@ -67,7 +67,7 @@ class ResilientApp(App[None]):
         super()._register_child(parent, child, *place)
 
     def _start_widget(self, parent: Widget, widget: Widget) -> None:
-        self._watch(widget)  # a scrollbar: nobody registers it
+        self._watch(widget)  # a scrollbar is not registered
         super()._start_widget(parent, widget)
 
     def _watch(self, widget: Widget) -> None:
@@ -95,7 +95,7 @@ class ResilientApp(App[None]):
         self, to: MessagePump, dispatch: Callable[[Message], Awaitable[None]], message: Message
     ) -> None:
         """Dispatch a message, unless it comes too late. A handler that fails must not get as far as Textual's
-        loop, which would end with it; what fails on a screen that was left, nobody has to hear."""
+        loop, which would end with it; a failure on a screen that was left is not reported."""
         if self._is_late(to, message):
             return
         try:
@@ -115,7 +115,7 @@ class ResilientApp(App[None]):
         return screen not in self.screen_stack or (is_input(message) and screen is not self.screen)
 
     def _handle_exception(self, error: Exception) -> None:
-        """Say what has failed, each thing once, while somebody is there to read it."""
+        """Report a failure while the application runs."""
         if not self._is_up:
             super()._handle_exception(error)
             return
@@ -127,7 +127,7 @@ class ResilientApp(App[None]):
         self.say_failure(error.error if isinstance(error, WorkerFailed) else error)
 
     def say_failure(self, error: BaseException, what: str = "That") -> None:
-        """Say, once, that something has failed unforeseen, and where, for whoever mends it."""
+        """Notify, once, that something has failed unexpectedly, and where."""
         frame, line = [*walk_tb(error.__traceback__)][-1]
         place = f"{Path(frame.f_code.co_filename).name}, line {line}"
         said = one_line(f"{type(error).__name__}: {error}")
@@ -145,17 +145,17 @@ def _screen_of(widget: Widget) -> Screen[object] | None:
 
 
 ROUNDS = 3
-"""How often the way up from the focus is gone: for a key, for what the part that takes it says, and for what
-others say to that."""
+"""Times to wait for all widgets from the focus up: for a key, for the messages of the widget that handles it,
+and for the messages that answer those."""
 PATIENCE_S = 5.0
-"""How long one key may hold up the others, and all of them the one that quits."""
+"""Seconds for which one key may hold up the others, and all of them the one that quits."""
 MOST_AHEAD = 64
-"""Keys that somebody may mean for what they are going to open; more of them come from no fingers."""
+"""Keys that a person may type ahead; more than these are not typed by hand."""
 QUIT = "ctrl+q"
 
 
 def is_input(message: Message) -> bool:
-    """Whether somebody has typed, pasted or pointed."""
+    """Return whether a message is a key, a paste or a mouse event."""
     return isinstance(message, (events.InputEvent, events.Paste))
 
 
@@ -189,7 +189,7 @@ class InputQueue:
                             await self._hand_over(message)
 
     def _is_late(self, message: Message, seen: Screen[object]) -> bool:
-        """Whether something that was done when a screen was `seen` is not meant any more."""
+        """Return whether input for the screen `seen` is no longer valid."""
         if _quits(message):
             return False
         is_for_it = isinstance(message, events.MouseEvent) or self._waiting.qsize() > MOST_AHEAD
@@ -211,7 +211,7 @@ class InputQueue:
 
     @property
     def _target(self) -> DOMNode:
-        """What the next key is for."""
+        """The receiver of the next key."""
         return self._app.focused or self._app.screen
 
     async def _found(self) -> None:

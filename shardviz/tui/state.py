@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class EditorState:
-    """A form with undo, the problem that it states, and the compilers that are asked about it.
+    """A form with undo, the problem that it states, and the queries to the compilers.
 
     `resolved` is on screen: `edit` puts another form there, `show` one that is still being typed. `area` is
     the screen that is shown. `step_number` is the step of the plan that was opened last, from 1; 0 where none

@@ -1,4 +1,4 @@
-"""What a terminal sends, as Textual's messages: whatever it is, reading goes on behind it."""
+"""Bytes from a terminal as Textual's messages; after unreadable bytes, reading continues."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class NoParser(Exception):
 
 
 class TerminalInput:
-    """Reads bytes piece by piece. What is no UTF-8 is a `�`; a sequence that Textual fails to read, such as a
-    key of a number that no character has, is dropped.
+    """Reads bytes piece by piece. Bytes that are not UTF-8 become `�`; a sequence that Textual fails to read,
+    such as a key with the number of no character, is dropped.
 
-    Raises `NoParser` where Textual's own parser is another than this one knows.
+    Raises `NoParser` where Textual's own parser is not the one that is known here.
     """
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from shardviz.tui.bars import WIDE
-from shardviz.tui.pane import Pane, Part
+from shardviz.tui.pane import Pane, Side
 from shardviz.tui.problem.panel import ProblemPanel
 from shardviz.tui.registry import CommandsChanged
 
@@ -41,7 +41,7 @@ class Workspace(Horizontal):
         super().__init__(id="body")
         self.state = state
         self.is_left = False
-        self.covers: tuple[Part | None, Part | None] = None, None
+        self.covers: tuple[Side | None, Side | None] = None, None
         self.panel = ProblemPanel(state)
         self._panes: dict[str, Pane] = {}
 
@@ -59,23 +59,23 @@ class Workspace(Horizontal):
         return self._panes[area]
 
     @property
-    def left(self) -> Part:
+    def left(self) -> Side:
         """The problem, or what a lesson has in its place."""
         return self.covers[0] or self.panel
 
     @property
-    def right(self) -> Part:
+    def right(self) -> Side:
         """The pane that is shown, or what a lesson has in its place."""
         return self.covers[1] or self.pane
 
     @property
-    def part(self) -> Part:
+    def part(self) -> Side:
         """The one of both that has the keys."""
         return self.left if self.is_left else self.right
 
     @property
     def is_narrow(self) -> bool:
-        """Whether there is room for the problem or the pane, not for both."""
+        """True where there is no room for the problem beside the pane."""
         return self.app.size.width < WIDE
 
     async def put_on(self, area: str) -> None:
@@ -118,7 +118,7 @@ LEAST = (40, 10)
 
 
 def is_too_small(width: int, height: int) -> bool:
-    """Whether nothing useful fits."""
+    """True where nothing useful fits."""
     return width < LEAST[0] or height < LEAST[1]
 
 

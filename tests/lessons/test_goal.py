@@ -11,7 +11,7 @@ from shardviz.drafts.resolve import resolve, resolve_first
 from shardviz.lessons.course import course
 from shardviz.lessons.goal import first_difference
 from shardviz.lessons.lesson import Goal, Lesson
-from shardviz.lessons.measures.subject import scene_of
+from shardviz.lessons.measures.subject import resolve_once
 
 MATMUL = {
     "einsum": "A[I, J] * B[J, K] -> C[I, K]",
@@ -240,5 +240,5 @@ def test_no_solution_is_told_before_a_hint_is_asked_for(lesson):
     before, after = fields_of(lesson.setup), fields_of(lesson.solution)
     typed = [str(text) for name, text in after.items() if text and text != before.get(name)]
     assert typed
-    said = f"{lesson.goal.text} {first_difference(lesson.goal, lesson, scene_of(lesson.setup))}"
+    said = f"{lesson.goal.text} {first_difference(lesson.goal, lesson, resolve_once(lesson.setup))}"
     assert [text for text in typed if re.search(rf"(?<!\w){re.escape(text)}(?!\w)", said)] == []

@@ -21,7 +21,7 @@ from shardviz.lessons.jax_questions import (
 from shardviz.lessons.lesson_file import read_lesson
 from shardviz.lessons.measures import compute
 from shardviz.lessons.measures.answers import NUMBER, NUMBERS
-from shardviz.lessons.measures.subject import scene_of
+from shardviz.lessons.measures.subject import resolve_once
 from shardviz.notation import parse_mesh
 from shardviz.sharding import Layout
 from shardviz.stepping.verdict import compare_with_jax
@@ -106,7 +106,7 @@ def test_one_of_the_partitioners_has_to_send_the_same():
     same, silent = TargetResult("cpu", "ok"), TargetResult("shardy", "error", error="no")
     assert question.disagreement([silent, same]) == ""
     assert question.disagreement([silent]) == "shardy gives no answer: no"
-    other = replace(question, plan=scene_of(read_lesson(LESSON, "rows.toml").solution).plan)
+    other = replace(question, plan=resolve_once(read_lesson(LESSON, "rows.toml").solution).plan)
     assert "gets by without the plan's all-reduce over X" in other.disagreement([same])
 
 
@@ -139,7 +139,7 @@ ASKED += ["replicas A", "bytes A", "shard_bytes A", "shard_bytes"]
 
 def test_jax_answers_are_written_as_measures_read_them():
     lesson = read_lesson(LESSON, "rows.toml")
-    problem = scene_of(lesson.setup).problem
+    problem = resolve_once(lesson.setup).problem
     assert {ask.split()[0] for ask in ASKED} == MEASURES
     for ask in ASKED:
         arrays = problem.arguments if ask == "shard_bytes" else problem.arguments[:1]

@@ -1,4 +1,4 @@
-"""Walks for the views: a collective of real parts, from few words."""
+"""Runs for the views: a collective of real parts, from few words."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from shardviz.sharding import Layout, PartitionSpec, ShardedArray, canonical_dty
 from shardviz.stepping.collective_run import CollectiveRun
 from shardviz.stepping.question import CollectiveQuestion, final_result
 
-WalkOf = Callable[..., CollectiveRun]
+RunOf = Callable[..., CollectiveRun]
 TUTORIAL = (3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 1, 2)
 LINK = LinkSpec()
 
 
-def _walk_of(
+def _run_of(
     name: str,
     mesh: str,
     data: Sequence[Any] | np.ndarray | int,
@@ -36,7 +36,7 @@ def _walk_of(
     link_spec: LinkSpec = LINK,
     **parameters: Any,
 ) -> CollectiveRun:
-    """`data` are all devices' numbers in the mesh's order, or, for a walk without, how many there are."""
+    """`data` are all devices' numbers in the mesh's order, or, for a run without, how many there are."""
     made = parse_mesh(mesh)
     if device_order is not None:
         made = type(made)(made.axis_names, made.axis_sizes, device_order)
@@ -57,8 +57,8 @@ def _walk_of(
 
 
 @pytest.fixture(scope="session")
-def walk_of() -> WalkOf:
-    return _walk_of
+def run_of() -> RunOf:
+    return _run_of
 
 
 @pytest.fixture(scope="session")

@@ -18,11 +18,11 @@ from shardviz.render.rounds.buffer_table import MAX_ROWS, BufferTable, table_sha
 from shardviz.render.rounds.pieces import FORMS
 from shardviz.stepping.collective_run import CollectiveRun
 
-WalkOf = Callable[..., CollectiveRun]
+RunOf = Callable[..., CollectiveRun]
 
 
-def drawn(walk: CollectiveRun, number: int, width: int = 100, groups: tuple[int, ...] = (0,)) -> str:
-    picture = BufferTable(walk, number, groups, width, PLAIN, MAX_ROWS)
+def drawn(run: CollectiveRun, number: int, width: int = 100, groups: tuple[int, ...] = (0,)) -> str:
+    picture = BufferTable(run, number, groups, width, PLAIN, MAX_ROWS)
     return "\n".join(line.plain.rstrip() for line in picture.lines())
 
 
@@ -131,18 +131,18 @@ PICTURES = [
 @pytest.mark.parametrize(
     ("question", "number", "expected"), [case[1:] for case in PICTURES], ids=[case[0] for case in PICTURES]
 )
-def test_pictures(walk_of: WalkOf, question: tuple[object, ...], number: int, expected: str) -> None:
-    assert drawn(walk_of(*question), number) == dedent(expected).strip("\n")
+def test_pictures(run_of: RunOf, question: tuple[object, ...], number: int, expected: str) -> None:
+    assert drawn(run_of(*question), number) == dedent(expected).strip("\n")
 
 
-def test_slots_without_any_element(walk_of: WalkOf) -> None:
-    walk = walk_of("ragged_all_to_all", "i=2", (3, 1, 4, 1), "pairwise", send_sizes=((1, 0), (1, 1)))
+def test_slots_without_any_element(run_of: RunOf) -> None:
+    run = run_of("ragged_all_to_all", "i=2", (3, 1, 4, 1), "pairwise", send_sizes=((1, 0), (1, 1)))
     expected = """
                  0      1
         0  i0   α₀ 3  ▸β₀ 4
         1  i1    –     β₁ 1   β₀→0
         """
-    assert drawn(walk, 1) == dedent(expected).strip("\n")
+    assert drawn(run, 1) == dedent(expected).strip("\n")
 
 
 LARGE = (*range(10**18, 10**18 + 8),)
@@ -158,12 +158,12 @@ LARGE = (*range(10**18, 10**18 + 8),)
     ],
 )
 def test_all_cells_of_a_picture_have_one_form(
-    walk_of: WalkOf, question: tuple[object, ...], dtype: str, width: int
+    run_of: RunOf, question: tuple[object, ...], dtype: str, width: int
 ) -> None:
     """Numbers or letters; and sums with their addends or without."""
-    walk = walk_of(*question, dtype=dtype)
-    for number in range(len(walk.frames)):
-        picture = BufferTable(walk, number, (0,), width, PLAIN, MAX_ROWS)
+    run = run_of(*question, dtype=dtype)
+    for number in range(len(run.frames)):
+        picture = BufferTable(run, number, (0,), width, PLAIN, MAX_ROWS)
         form = FORMS[picture.shape.form]
         labels = [cell.label(form) for cell in picture.stats.cells]
         assert None not in labels
@@ -174,22 +174,22 @@ def test_all_cells_of_a_picture_have_one_form(
         assert len(sums) <= 1
 
 
-def test_what_was_sent_gives_way_only_to_richer_numbers(walk_of: WalkOf) -> None:
-    walk = walk_of("psum", "i=8", tuple(range(64)))
-    frames = [BufferTable(walk, number, (0,), 80, PLAIN, MAX_ROWS) for number in range(len(walk.frames))]
+def test_what_was_sent_gives_way_only_to_richer_numbers(run_of: RunOf) -> None:
+    run = run_of("psum", "i=8", tuple(range(64)))
+    frames = [BufferTable(run, number, (0,), 80, PLAIN, MAX_ROWS) for number in range(len(run.frames))]
     shape = table_shape(frames[0], FrameStats([row for table in frames for row in table.stats.rows]))
     assert shape.sent_at is not None
     lines = [
-        BufferTable(walk, number, (0,), 80, PLAIN, MAX_ROWS, shape=shape).lines()
-        for number in range(len(walk.frames))
+        BufferTable(run, number, (0,), 80, PLAIN, MAX_ROWS, shape=shape).lines()
+        for number in range(len(run.frames))
     ]
     assert "θ→1" in lines[9][1].plain
     assert len({len(frame[0].plain) for frame in lines}) == 1
 
 
-def test_the_end_has_only_what_is_part_of_the_result(walk_of: WalkOf) -> None:
-    walk = walk_of("psum_scatter", "i=3", 9)
-    picture = BufferTable(walk, 2, (0,), 80, PLAIN, MAX_ROWS, moving=False, ended=True)
+def test_the_end_has_only_what_is_part_of_the_result(run_of: RunOf) -> None:
+    run = run_of("psum_scatter", "i=3", 9)
+    picture = BufferTable(run, 2, (0,), 80, PLAIN, MAX_ROWS, moving=False, ended=True)
     assert [line.plain.split() for line in picture.lines()][1:] == [
         ["0", "i0", "α", "·", "·"],
         ["1", "i1", "·", "β", "·"],
@@ -197,8 +197,8 @@ def test_the_end_has_only_what_is_part_of_the_result(walk_of: WalkOf) -> None:
     ]
 
 
-def test_groups_stand_one_under_another_with_names_of_their_own(walk_of: WalkOf) -> None:
-    walk = walk_of("all_gather", "X=2,Y=2", (3, 9, 5, 2), axes=("Y",))
+def test_groups_stand_one_under_another_with_names_of_their_own(run_of: RunOf) -> None:
+    run = run_of("all_gather", "X=2,Y=2", (3, 9, 5, 2), axes=("Y",))
     expected = """
         X0         α   β
         0  X0 Y0   3  ▸9   α→1
@@ -207,25 +207,25 @@ def test_groups_stand_one_under_another_with_names_of_their_own(walk_of: WalkOf)
         2  X1 Y0   5  ▸2   γ→3
         3  X1 Y1  ▸5   2   δ→2
         """
-    assert drawn(walk, 1, groups=(0, 1)) == dedent(expected).strip("\n")
+    assert drawn(run, 1, groups=(0, 1)) == dedent(expected).strip("\n")
 
 
-def test_devices_are_named_by_their_ids(walk_of: WalkOf) -> None:
-    walk = walk_of("all_gather", "i=3", (3, 9, 5), device_order=(2, 0, 1))
-    assert [line.split()[0] for line in drawn(walk, 1).splitlines()[1:]] == ["2", "0", "1"]
-    assert [line.split()[-1] for line in drawn(walk, 1).splitlines()[1:]] == ["α→0", "β→1", "γ→2"]
+def test_devices_are_named_by_their_ids(run_of: RunOf) -> None:
+    run = run_of("all_gather", "i=3", (3, 9, 5), device_order=(2, 0, 1))
+    assert [line.split()[0] for line in drawn(run, 1).splitlines()[1:]] == ["2", "0", "1"]
+    assert [line.split()[-1] for line in drawn(run, 1).splitlines()[1:]] == ["α→0", "β→1", "γ→2"]
 
 
-def test_without_numbers_pieces_have_their_names_and_sums_their_counts(walk_of: WalkOf) -> None:
-    gathered = drawn(walk_of("all_gather", "i=3", 9), 1)
+def test_without_numbers_pieces_have_their_names_and_sums_their_counts(run_of: RunOf) -> None:
+    gathered = drawn(run_of("all_gather", "i=3", 9), 1)
     assert gathered.splitlines()[1] == "0  i0   α   ·  ▸γ   α→1"
-    reduced = drawn(walk_of("psum", "i=3", 9), 2)
+    reduced = drawn(run_of("psum", "i=3", 9), 2)
     assert reduced.splitlines()[1] == "0  i0  ▸Σ3  (Σ2) (γ)   β→1"
 
 
-def test_colour_is_the_chunk_and_gone_with_the_need(walk_of: WalkOf) -> None:
-    walk = walk_of("psum", "i=3", (3, 1, 4, 1, 5, 9, 2, 6, 5))
-    picture = BufferTable(walk, 1, (0,), 100, TRUECOLOR, MAX_ROWS)
+def test_colour_is_the_chunk_and_gone_with_the_need(run_of: RunOf) -> None:
+    run = run_of("psum", "i=3", (3, 1, 4, 1, 5, 9, 2, 6, 5))
+    picture = BufferTable(run, 1, (0,), 100, TRUECOLOR, MAX_ROWS)
     rows = picture.lines()[1:]
     at = [[row.get_style_at_offset(_console(), 9 + 6 * chunk).bgcolor for chunk in range(3)] for row in rows]
     colours = [TRUECOLOR.shard(chunk).bgcolor for chunk in range(3)]
@@ -250,7 +250,7 @@ NUMBER = re.compile(r"\d{3,}")
 
 @settings(deadline=None)
 @given(st.data())
-def test_rows_say_what_a_replay_of_the_sends_says(walk_of: WalkOf, data: st.DataObject) -> None:
+def test_rows_say_what_a_replay_of_the_sends_says(run_of: RunOf, data: st.DataObject) -> None:
     """Values are distinct and large, so that each names itself; sums are only followed by their holders."""
     name = data.draw(st.sampled_from(["all_gather", "all_to_all"]))
     size = data.draw(st.integers(2, 6))
@@ -258,8 +258,8 @@ def test_rows_say_what_a_replay_of_the_sends_says(walk_of: WalkOf, data: st.Data
     algorithm = data.draw(st.sampled_from(able))
     per_device = 1 if name == "all_gather" else size
     values = np.arange(size * per_device) + 100
-    walk = walk_of(name, f"i={size}", values, algorithm)
-    schedule = walk.schedule
+    run = run_of(name, f"i={size}", values, algorithm)
+    schedule = run.schedule
     number = data.draw(st.integers(0, schedule.rounds))
     held: list[set[int]] = [
         {100 + chunk for chunk in range(schedule.chunks) if chunk // per_device == member}
@@ -269,7 +269,7 @@ def test_rows_say_what_a_replay_of_the_sends_says(walk_of: WalkOf, data: st.Data
         sends = schedule.round(each).expanded(schedule.chunks)
         for dst, chunk in zip(sends.dst.tolist(), sends.chunk.tolist(), strict=True):
             held[dst].add(100 + chunk)
-    rows = drawn(walk, number, 200).splitlines()[1:]
+    rows = drawn(run, number, 200).splitlines()[1:]
     for member, row in enumerate(rows):
         shown = {int(found) for found in NUMBER.findall(row.split("│")[0])}
         if name == "all_gather":
@@ -292,18 +292,18 @@ WIDE = [
 
 @pytest.mark.parametrize("question", WIDE, ids=[" ".join(map(str, case[:2])) for case in WIDE])
 @pytest.mark.parametrize("width", [40, 41, 57, 80, 120, 200])
-def test_no_row_is_wider_than_the_page(walk_of: WalkOf, question: tuple[object, ...], width: int) -> None:
-    walk = walk_of(*question)
-    for number in range(len(walk.frames)):
-        picture = BufferTable(walk, number, (0,), width, TRUECOLOR, MAX_ROWS)
+def test_no_row_is_wider_than_the_page(run_of: RunOf, question: tuple[object, ...], width: int) -> None:
+    run = run_of(*question)
+    for number in range(len(run.frames)):
+        picture = BufferTable(run, number, (0,), width, TRUECOLOR, MAX_ROWS)
         lines = picture.lines()
         assert max(line.cell_len for line in lines) <= width
-        shown = min(walk.schedule.pattern.group_size, 16)
+        shown = min(run.schedule.pattern.group_size, 16)
         assert len(lines) == 1 + shown
 
 
-def test_many_devices_and_chunks_are_elided(walk_of: WalkOf) -> None:
-    picture = BufferTable(walk_of("all_gather", "i=256", 1024), 3, (0,), 80, PLAIN, max_rows=6)
+def test_many_devices_and_chunks_are_elided(run_of: RunOf) -> None:
+    picture = BufferTable(run_of("all_gather", "i=256", 1024), 3, (0,), 80, PLAIN, max_rows=6)
     lines = [line.plain.rstrip() for line in picture.lines()]
     assert picture.summarised
     assert lines[0].split() == ["α", "β", "γ", "δ", "π₁₀"]

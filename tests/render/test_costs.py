@@ -12,12 +12,12 @@ from shardviz.render.palette import PLAIN, TRUECOLOR
 from shardviz.render.rounds.costs import comparison_view
 from shardviz.stepping.collective_run import CollectiveRun
 
-WalkOf = Callable[..., CollectiveRun]
+RunOf = Callable[..., CollectiveRun]
 
 
-def compared(walk: CollectiveRun, width: int) -> str:
-    found = crossovers(walk.schedule.pattern, walk.links.topology, walk.links.spec)
-    return "\n".join(line.plain for line in comparison_view(walk, found, (), width, PLAIN))
+def compared(run: CollectiveRun, width: int) -> str:
+    found = crossovers(run.schedule.pattern, run.links.topology, run.links.spec)
+    return "\n".join(line.plain for line in comparison_view(run, found, (), width, PLAIN))
 
 
 TABLES = [
@@ -72,8 +72,8 @@ TABLES = [
 @pytest.mark.parametrize(
     ("question", "width", "beginning"), [case[1:] for case in TABLES], ids=[case[0] for case in TABLES]
 )
-def test_tables(walk_of: WalkOf, question: tuple[object, ...], width: int, beginning: str) -> None:
-    text = compared(walk_of(*question), width)
+def test_tables(run_of: RunOf, question: tuple[object, ...], width: int, beginning: str) -> None:
+    text = compared(run_of(*question), width)
     expected = dedent(beginning).strip("\n")
     # The first column is as wide as both marks together.
     assert _squeezed(text).startswith(_squeezed(expected))
@@ -84,52 +84,52 @@ def _squeezed(text: str) -> str:
     return "\n".join(" ".join(line.split()) for line in text.splitlines())
 
 
-def test_the_reasons_of_those_that_cannot(walk_of: WalkOf) -> None:
-    text = compared(walk_of("psum", "i=5", range(40)), 120)
+def test_the_reasons_of_those_that_cannot(run_of: RunOf) -> None:
+    text = compared(run_of("psum", "i=5", range(40)), 120)
     assert "– recursive-doubling, halving-doubling: 5 devices are not a power of two" in text
     assert "recursive-doubling  " not in text
 
 
-def test_crossovers_in_one_sentence(walk_of: WalkOf) -> None:
-    text = compared(walk_of("psum", "i=8", range(64)), 96)
+def test_crossovers_in_one_sentence(run_of: RunOf) -> None:
+    text = compared(run_of("psum", "i=8", range(64)), 96)
     assert "fastest: up to 7.32 KiB recursive-doubling, from there bidirectional-ring" in text
-    alone = compared(walk_of("all_gather", "i=2", (1, 2)), 96)
+    alone = compared(run_of("all_gather", "i=2", (1, 2)), 96)
     assert "fastest: all take the same time here" in alone
     assert "★" not in alone
 
 
-def test_one_algorithm_can_be_both_chosen_and_fastest(walk_of: WalkOf) -> None:
-    text = compared(walk_of("psum", "i=5", range(40), "bidirectional-ring"), 96)
+def test_one_algorithm_can_be_both_chosen_and_fastest(run_of: RunOf) -> None:
+    text = compared(run_of("psum", "i=5", range(40), "bidirectional-ring"), 96)
     assert "▸★  bidirectional-ring" in text
 
 
-def test_nothing_to_send_needs_no_ratio(walk_of: WalkOf) -> None:
-    text = compared(walk_of("psum", "i=1", (1, 2)), 96)
+def test_nothing_to_send_needs_no_ratio(run_of: RunOf) -> None:
+    text = compared(run_of("psum", "i=1", (1, 2)), 96)
     assert "▸  ring                     0   0 B                    0 B        0  0 ns" in text
 
 
-def test_links_are_stated(walk_of: WalkOf) -> None:
-    walk = walk_of("psum", "i=4", range(16), topology="line", link_spec=LinkSpec(2.5e-7, 9e10))
-    assert "on a line of 4 with 250 ns and 90 GB/s a link" in compared(walk, 100)
+def test_links_are_stated(run_of: RunOf) -> None:
+    run = run_of("psum", "i=4", range(16), topology="line", link_spec=LinkSpec(2.5e-7, 9e10))
+    assert "on a line of 4 with 250 ns and 90 GB/s a link" in compared(run, 100)
 
 
 @pytest.mark.parametrize("width", [40, 47, 60, 80, 120, 200])
 @pytest.mark.parametrize("name", ["psum", "all_gather", "all_to_all", "psum_scatter", "pbroadcast"])
-def test_no_line_is_wider_than_the_page(walk_of: WalkOf, name: str, width: int) -> None:
-    walk = walk_of(name, "X=2,Y=4", range(64), "direct")
-    found = crossovers(walk.schedule.pattern, walk.links.topology, walk.links.spec)
+def test_no_line_is_wider_than_the_page(run_of: RunOf, name: str, width: int) -> None:
+    run = run_of(name, "X=2,Y=4", range(64), "direct")
+    found = crossovers(run.schedule.pattern, run.links.topology, run.links.spec)
     for palette in (PLAIN, TRUECOLOR):
-        lines = comparison_view(walk, found, (), width, palette)
+        lines = comparison_view(run, found, (), width, palette)
         assert max(line.cell_len for line in lines) <= width
         assert all(line.plain == line.plain.rstrip() for line in lines)
 
 
-def fastest_line(walk: CollectiveRun) -> tuple[str, str]:
+def fastest_line(run: CollectiveRun) -> tuple[str, str]:
     """The whole page as one line, and the sentence on which is fastest; empty if there is none."""
-    pattern, links = walk.schedule.pattern, walk.links
-    found = crossovers(pattern, links.topology, links.spec, walk.bytes)
+    pattern, links = run.schedule.pattern, run.links
+    found = crossovers(pattern, links.topology, links.spec, run.bytes)
     skipped = left_out(pattern, links.topology)
-    page = "\n".join(line.plain for line in comparison_view(walk, found, skipped, 100, PLAIN))
+    page = "\n".join(line.plain for line in comparison_view(run, found, skipped, 100, PLAIN))
     # Further lines of a sentence are indented.
     sentences = page.replace("\n  ", " ").splitlines()
     return page, next((line for line in sentences if line.startswith("fastest")), "")
@@ -152,38 +152,38 @@ def fastest_line(walk: CollectiveRun) -> tuple[str, str]:
     ],
 )
 def test_the_stars_and_the_line_agree(
-    walk_of: WalkOf, name: str, mesh: str, link_spec: LinkSpec, topology: str | None
+    run_of: RunOf, name: str, mesh: str, link_spec: LinkSpec, topology: str | None
 ) -> None:
     for size in (960, 3_840_000):
-        walk = walk_of(name, mesh, size, "direct", topology=topology, link_spec=link_spec)
-        page, line = fastest_line(walk)
-        best = fastest(walk.rows)
+        run = run_of(name, mesh, size, "direct", topology=topology, link_spec=link_spec)
+        page, line = fastest_line(run)
+        best = fastest(run.rows)
         starred = {row.split()[1] for row in page.splitlines() if row.lstrip("▸").startswith("★  ")}
         if "all take the same time" in line:
-            assert len(best) == sum(not row.reason for row in walk.rows)
+            assert len(best) == sum(not row.reason for row in run.rows)
             continue
         assert starred == set(best)
-        found = crossovers(walk.schedule.pattern, walk.links.topology, link_spec, walk.bytes)
-        here = [each for begin, each in found if begin <= walk.bytes or begin == found[0][0]][-1]
+        found = crossovers(run.schedule.pattern, run.links.topology, link_spec, run.bytes)
+        here = [each for begin, each in found if begin <= run.bytes or begin == found[0][0]][-1]
         assert here in best or f"; here {best[0]}" in line
         for tie in set(best) - {here}:
             assert tie in line.partition("; here ")[2]
 
 
-def test_a_lower_bound_never_loses_silently(walk_of: WalkOf, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lower_bound_never_loses_silently(run_of: RunOf, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shardviz.hardware.timelines.QUEUE_WORK", 2**25)
-    walk = walk_of("all_to_all", "i=512", 512 * 512, "pairwise")
-    page, line = fastest_line(walk)
-    assert next(row for row in walk.rows if row.algorithm == "direct").exact is False
+    run = run_of("all_to_all", "i=512", 512 * 512, "pairwise")
+    page, line = fastest_line(run)
+    assert next(row for row in run.rows if row.algorithm == "direct").exact is False
     assert "★" not in page
     assert line.startswith("fastest among bruck and pairwise: ")
 
 
 @pytest.mark.slow
-def test_no_line_where_the_fastest_was_not_looked_at_elsewhere(walk_of: WalkOf) -> None:
-    walk = walk_of("pbroadcast", "i=2048", 2048, "binomial-tree")
-    page, line = fastest_line(walk)
-    assert fastest(walk.rows) == ("direct",)
+def test_no_line_where_the_fastest_was_not_looked_at_elsewhere(run_of: RunOf) -> None:
+    run = run_of("pbroadcast", "i=2048", 2048, "binomial-tree")
+    page, line = fastest_line(run)
+    assert fastest(run.rows) == ("direct",)
     assert "★  direct" in page
     assert line == ""
     assert "– direct: not compared at other payloads" in page

@@ -17,12 +17,12 @@ NAMES = dict(
 )
 
 
-def picture(walk, number: int, width: int = 80, height: int = 24, group: int = 0, palette=PLAIN):
-    return DevicePicture(GroupBoxes(walk, group, width, height, palette), number)
+def picture(run, number: int, width: int = 80, height: int = 24, group: int = 0, palette=PLAIN):
+    return DevicePicture(GroupBoxes(run, group, width, height, palette), number)
 
 
-def drawn(walk, number: int, width: int = 80, height: int = 24, group: int = 0) -> str:
-    found = picture(walk, number, width, height, group)
+def drawn(run, number: int, width: int = 80, height: int = 24, group: int = 0) -> str:
+    found = picture(run, number, width, height, group)
     return "\n".join(found.line(y, 0, width).plain for y in range(found.height))
 
 
@@ -30,10 +30,10 @@ def check(found: str, expected: str) -> None:
     assert dedent(found) == dedent(expected).strip("\n").rstrip()
 
 
-def test_a_ring_of_four(walk_of):
+def test_a_ring_of_four(run_of):
     """γ, δ, … travel clockwise; ▸ before a piece has arrived, ▸ behind it has left."""
     check(
-        drawn(walk_of("all_gather", "i=4", [3, 9, 5, 2]), 2, height=7),
+        drawn(run_of("all_gather", "i=4", [3, 9, 5, 2]), 2, height=7),
         """
         ┌ 0  i0 ────────┐       ┌ 1  i1 ────────┐
         │ 3   ·  ▸5   2▸│──δ───→│ 3▸  9   ·  ▸2 │
@@ -46,9 +46,9 @@ def test_a_ring_of_four(walk_of):
     )
 
 
-def test_a_ring_of_eight_on_a_small_page(walk_of):
+def test_a_ring_of_eight_on_a_small_page(run_of):
     check(
-        drawn(walk_of("all_gather", "i=8", 8), 3, width=42, height=10),
+        drawn(run_of("all_gather", "i=8", 8), 3, width=42, height=10),
         """
         ┌ 0 ─┐     ┌ 1 ─┐     ┌ 2 ─┐     ┌ 3 ─┐
         │α···│─η──→│αβ··│─θ──→│αβγ·│─α──→│αβγδ│
@@ -63,11 +63,11 @@ def test_a_ring_of_eight_on_a_small_page(walk_of):
     )
 
 
-def test_both_halves_of_a_psum(walk_of):
+def test_both_halves_of_a_psum(run_of):
     """Partial sums say whose addends they hold; then totals go around."""
-    walk = walk_of("psum", "i=4", range(16), shard=(4,))
+    run = run_of("psum", "i=4", range(16), shard=(4,))
     check(
-        drawn(walk, 2, height=9),
+        drawn(run, 2, height=9),
         """
         ┌ 0  i0 ──────────────────────┐       ┌ 1  i1 ──────────────────────┐
         │     ╱0╱          ▸9+13+1╱   │──γ───→│     (4)            ╱5╱      │
@@ -81,7 +81,7 @@ def test_both_halves_of_a_psum(walk_of):
         """,
     )
     check(
-        drawn(walk, 6, height=9),
+        drawn(run, 6, height=9),
         """
         ┌ 0  i0 ──────────────────────┐       ┌ 1  i1 ──────────────────────┐
         │      24            ▸28      │──γ───→│      24             28      │
@@ -96,9 +96,9 @@ def test_both_halves_of_a_psum(walk_of):
     )
 
 
-def test_a_line_sends_what_goes_around_all_the_way_back(walk_of):
+def test_a_line_sends_what_goes_around_all_the_way_back(run_of):
     check(
-        drawn(walk_of("all_gather", "i=4", [3, 9, 5, 2], topology="line"), 2),
+        drawn(run_of("all_gather", "i=4", [3, 9, 5, 2], topology="line"), 2),
         """
         ┌ 0  i0 ┐       ┌ 1  i1 ┐       ┌ 2  i2 ┐       ┌ 3  i3 ┐
         │ 3   · │──δ───→│ 3▸  9 │──α───→│▸3   9▸│──β───→│ ·  ▸9 │
@@ -108,9 +108,9 @@ def test_a_line_sends_what_goes_around_all_the_way_back(walk_of):
     )
 
 
-def test_a_switch_is_a_bar(walk_of):
+def test_a_switch_is_a_bar(run_of):
     check(
-        drawn(walk_of("all_gather", "i=3", [3, 9, 5], topology="switch"), 1),
+        drawn(run_of("all_gather", "i=3", [3, 9, 5], topology="switch"), 1),
         """
         ━━━ switch ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━
            ↓γ ↑α               ↓α ↑β               ↓β ↑γ
@@ -121,9 +121,9 @@ def test_a_switch_is_a_bar(walk_of):
     )
 
 
-def test_a_torus_shows_where_links_go_around(walk_of):
+def test_a_torus_shows_where_links_go_around(run_of):
     check(
-        drawn(walk_of("all_gather", "X=2,Y=4", 8, "torus"), 2, height=9),
+        drawn(run_of("all_gather", "X=2,Y=4", 8, "torus"), 2, height=9),
         """
            ┌ 0  X0 Y0 ──┐   ┌ 1  X0 Y1 ──┐   ┌ 2  X0 Y2 ──┐   ┌ 3  X0 Y3 ──┐
         γ┄→│ α  · ▸γ  δ▸│δ─→│ α▸ β  · ▸δ │α─→│▸α  β▸ γ  · │β─→│ · ▸β  γ▸ δ │γ┄→
@@ -138,9 +138,9 @@ def test_a_torus_shows_where_links_go_around(walk_of):
     )
 
 
-def test_an_all_to_all(walk_of):
+def test_an_all_to_all(run_of):
     check(
-        drawn(walk_of("all_to_all", "i=4", range(16), "pairwise", shard=(4,)), 1, height=7),
+        drawn(run_of("all_to_all", "i=4", range(16), "pairwise", shard=(4,)), 1, height=7),
         """
         ┌ 0  i0 ────────────────────────┐       ┌ 1  i1 ────────────────────────┐
         │  α₀ 0   ▸β₀ 4    α₂ 2    α₃ 3 │──α₁──→│ ▸α₁ 1    β₁ 5    β₂ 6    β₃ 7 │
@@ -153,8 +153,8 @@ def test_an_all_to_all(walk_of):
     )
 
 
-def test_of_many_chunks_a_bar_tells_which_are_there(walk_of):
-    found = picture(walk_of("all_gather", "i=64", 64), 20)
+def test_of_many_chunks_a_bar_tells_which_are_there(run_of):
+    found = picture(run_of("all_gather", "i=64", 64), 20)
     check(
         "\n".join(found.line(y, 0, 80).plain for y in range(4)),
         """
@@ -166,8 +166,8 @@ def test_of_many_chunks_a_bar_tells_which_are_there(walk_of):
     )
 
 
-def test_names_have_the_colours_of_their_cells(walk_of):
-    found = picture(walk_of("all_gather", "i=4", [3, 9, 5, 2]), 2, height=7, palette=TRUECOLOR)
+def test_names_have_the_colours_of_their_cells(run_of):
+    found = picture(run_of("all_gather", "i=4", [3, 9, 5, 2]), 2, height=7, palette=TRUECOLOR)
     line = found.line(1, 0, 80)
 
     def ground(place: int) -> object:
@@ -178,7 +178,7 @@ def test_names_have_the_colours_of_their_cells(walk_of):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("size", range(1, 10))
-def test_every_algorithm_is_drawn(walk_of, kind, size):
+def test_every_algorithm_is_drawn(run_of, kind, size):
     """At every size and on every topology, lines are as wide as the picture says, boxes closed."""
     perm = tuple((member, (member + 1) % size) for member in range(size))
     parameters = {"ppermute": {"perm": perm}, "pbroadcast": {"source": 0}}.get(NAMES[kind], {})
@@ -188,7 +188,7 @@ def test_every_algorithm_is_drawn(walk_of, kind, size):
         shard = size * schedule.chunks
         # With numbers where they are few, else chunks alone.
         values = [number % 7 for number in range(size * shard)] if size < 4 else size * shard
-        walk = walk_of(
+        run = run_of(
             NAMES[kind],
             f"i={size}",
             values,
@@ -197,15 +197,15 @@ def test_every_algorithm_is_drawn(walk_of, kind, size):
             topology=topology,
             **parameters,
         )
-        found = picture(walk, (schedule.rounds + 1) // 2, 60, 20)
+        found = picture(run, (schedule.rounds + 1) // 2, 60, 20)
         lines = [found.line(y, 0, found.width) for y in range(found.height)]
         assert all(line.cell_len <= found.width for line in lines)
         text = "\n".join(line.plain for line in lines)
         assert text.count("┌") == text.count("└") == size
 
 
-def test_a_line_is_the_same_wherever_it_is_cut(walk_of):
-    found = picture(walk_of("psum", "X=3,Y=5", 15 * 15, "torus"), 3, 60, 20)
+def test_a_line_is_the_same_wherever_it_is_cut(run_of):
+    found = picture(run_of("psum", "X=3,Y=5", 15 * 15, "torus"), 3, 60, 20)
     for y in range(found.height):
         whole = found.line(y, 0, found.width).plain.ljust(found.width)
         for left in range(0, found.width, 7):
@@ -214,8 +214,8 @@ def test_a_line_is_the_same_wherever_it_is_cut(walk_of):
             assert isinstance(part, Text)
 
 
-def test_groups_are_drawn_one_at_a_time(walk_of):
-    walk = walk_of("psum", "X=2,Y=2", range(8), axes=("Y",), shard=(2,))
-    assert "┌ 0  X0 Y0" in drawn(walk, 1)
-    assert "┌ 2  X1 Y0" in drawn(walk, 1, group=1)
-    assert "δ→3" in drawn(walk, 1, group=1)
+def test_groups_are_drawn_one_at_a_time(run_of):
+    run = run_of("psum", "X=2,Y=2", range(8), axes=("Y",), shard=(2,))
+    assert "┌ 0  X0 Y0" in drawn(run, 1)
+    assert "┌ 2  X1 Y0" in drawn(run, 1, group=1)
+    assert "δ→3" in drawn(run, 1, group=1)

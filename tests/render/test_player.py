@@ -22,34 +22,34 @@ from shardviz.stepping.collective_run import CollectiveRun
 
 
 @pytest.fixture
-def walk(walk_of):
-    return walk_of("psum", "i=4", range(16), shard=(4,))
+def run(run_of):
+    return run_of("psum", "i=4", range(16), shard=(4,))
 
 
-def test_phases_are_marked_on_the_bar(walk):
-    assert progress_line(walk, 2, 38).plain == "round 2 of 6  ━━━━━━━━────┼───────────"
-    assert progress_line(walk, 6, 38).plain == "round 6 of 6  ━━━━━━━━━━━━┼━━━━━━━━━━━"
-    assert progress_line(walk, 2, 38, "4/s").plain.endswith("──  4/s")
+def test_phases_are_marked_on_the_bar(run):
+    assert progress_line(run, 2, 38).plain == "round 2 of 6  ━━━━━━━━────┼───────────"
+    assert progress_line(run, 6, 38).plain == "round 6 of 6  ━━━━━━━━━━━━┼━━━━━━━━━━━"
+    assert progress_line(run, 2, 38, "4/s").plain.endswith("──  4/s")
 
 
-def test_words_name_the_phases_then_the_round(walk):
-    assert words_line(walk, 0, 80).plain == "reduce-scatter → all-gather"
-    assert words_line(walk, 4, 80).plain == "all-gather  each sends 1 chunk to the next, 4 B"
-    assert words_line(walk, 4, 20).plain == "all-gather  each se…"
+def test_words_name_the_phases_then_the_round(run):
+    assert words_line(run, 0, 80).plain == "reduce-scatter → all-gather"
+    assert words_line(run, 4, 80).plain == "all-gather  each sends 1 chunk to the next, 4 B"
+    assert words_line(run, 4, 20).plain == "all-gather  each se…"
 
 
-def test_before_after_and_the_final_result(walk):
-    before = state_line(walk, walk, 0, 80)
-    after = state_line(walk, walk, 6, 80)
+def test_before_after_and_the_final_result(run):
+    before = state_line(run, run, 0, 80)
+    after = state_line(run, run, 6, 80)
     assert before is not None
     assert before.plain == "BEFORE  each device has its own addend, 4"
-    assert state_line(walk, walk, 3, 80) is None
+    assert state_line(run, run, 3, 80) is None
     assert after is not None
     assert after.plain == "AFTER  s32[4] a device   FINAL RESULT  s32[4] P()"
 
 
-def test_the_account_runs_and_never_moves(walk):
-    account = CostSummary(walk, CumulativeCost(walk.timeline))
+def test_the_account_runs_and_never_moves(run):
+    account = CostSummary(run, CumulativeCost(run.timeline))
     lines = [[line.plain for line in account.lines(number, 100)] for number in range(7)]
     assert lines[3] == [
         "sent     12 B of 24 B a device, least 24 B   time     3 µs of 6 µs at 45 GB/s a link",
@@ -57,35 +57,35 @@ def test_the_account_runs_and_never_moves(walk):
     ]
     assert len({tuple(map(len, each)) for each in lines}) == 1
     assert lines[6][0].startswith("sent     24 B of 24 B")
-    placed = CostSummary(walk, CumulativeCost(walk.timeline), "v5e:2x4")
+    placed = CostSummary(run, CumulativeCost(run.timeline), "v5e:2x4")
     assert placed.lines(3, 100)[1].plain.startswith("ring of 4 on v5e:2x4")
     assert account.lines(3, 40)[0].plain == "sent     12 B of 24 B, least 24 B"
 
 
-def test_without_sums_the_least_is_told(walk):
-    (line,) = CostSummary(walk, None).lines(3, 80)
+def test_without_sums_the_least_is_told(run):
+    (line,) = CostSummary(run, None).lines(3, 80)
     assert line.plain == "too many rounds to add up   least 24 B, 2 rounds"
 
 
-def test_the_title_says_as_much_as_fits(walk, walk_of):
-    whole = title_line(walk, 80, PLAIN, "step 2  ").plain
+def test_the_title_says_as_much_as_fits(run, run_of):
+    whole = title_line(run, 80, PLAIN, "step 2  ").plain
     assert whole == "step 2  psum over i   by ring   A[d0_i]   s32[16], 4 a device"
-    assert title_line(walk, 30, PLAIN).plain == "psum over i   by ring"
+    assert title_line(run, 30, PLAIN).plain == "psum over i   by ring"
     # What `a` switches is always said.
     assert title_line(
-        walk_of("psum", "i=4", range(16), "double-binary-tree", shard=(4,)), 30, PLAIN
+        run_of("psum", "i=4", range(16), "double-binary-tree", shard=(4,)), 30, PLAIN
     ).plain == ("psum over i   by double-binar…")
-    assert title_line(walk, 8, PLAIN).plain == "psum ov…"
+    assert title_line(run, 8, PLAIN).plain == "psum ov…"
 
 
-def test_parts_flow_over_lines(walk):
-    parts = [walk.mesh.axis_names[0] * count for count in (4, 5, 6)]
+def test_parts_flow_over_lines(run):
+    parts = [run.mesh.axis_names[0] * count for count in (4, 5, 6)]
     from rich.text import Text
 
     assert [line.plain for line in flowed([Text(part) for part in parts], 12)] == ["iiii   iiiii", "iiiiii"]
 
 
-WalkOf = Callable[..., CollectiveRun]
+RunOf = Callable[..., CollectiveRun]
 
 PLAYED = [
     ("all_gather", "i=4", (3, 9, 5, 2), "ring"),
@@ -98,22 +98,22 @@ PLAYED = [
 @pytest.mark.parametrize("question", PLAYED, ids=[" ".join(map(str, each[:2])) for each in PLAYED])
 @pytest.mark.parametrize(("width", "height"), [(40, 15), (80, 24), (120, 36), (200, 60), (40, 3)])
 def test_every_frame_fits_the_screen(
-    walk_of: WalkOf, question: tuple[object, ...], width: int, height: int
+    run_of: RunOf, question: tuple[object, ...], width: int, height: int
 ) -> None:
-    walk = walk_of(*question)
+    run = run_of(*question)
     for palette in (PLAIN, TRUECOLOR):
-        stage = PlayedTable(walk, width, height, palette)
-        for number in range(len(walk.frames)):
+        stage = PlayedTable(run, width, height, palette)
+        for number in range(len(run.frames)):
             lines = stage.lines(number)
             assert len(lines) == height
             assert max(line.cell_len for line in lines) <= width
 
 
-def test_devices_stay_where_they_are(walk_of: WalkOf, tutorial: tuple[int, ...]) -> None:
-    walk = walk_of("psum", "i=4", tutorial)
+def test_devices_stay_where_they_are(run_of: RunOf, tutorial: tuple[int, ...]) -> None:
+    run = run_of("psum", "i=4", tutorial)
     frames = [
-        [line.plain for line in PlayedTable(walk, 80, 12, PLAIN).lines(number)]
-        for number in range(len(walk.frames))
+        [line.plain for line in PlayedTable(run, 80, 12, PLAIN).lines(number)]
+        for number in range(len(run.frames))
     ]
     assert {tuple(frame[:1]) for frame in frames} == {tuple(frames[0][:1])}
     assert {frame[5] for frame in frames} == {frames[0][5]}
@@ -122,10 +122,10 @@ def test_devices_stay_where_they_are(walk_of: WalkOf, tutorial: tuple[int, ...])
     ]
 
 
-def test_what_is_said_over_a_frame(walk_of: WalkOf, tutorial: tuple[int, ...]) -> None:
-    walk = walk_of("psum", "i=4", tutorial)
+def test_what_is_said_over_a_frame(run_of: RunOf, tutorial: tuple[int, ...]) -> None:
+    run = run_of("psum", "i=4", tutorial)
     first, third, last = (
-        [line.plain for line in PlayedTable(walk, 80, 12, PLAIN).lines(number)] for number in (0, 3, 6)
+        [line.plain for line in PlayedTable(run, 80, 12, PLAIN).lines(number)] for number in (0, 3, 6)
     )
     assert first[2].startswith("round 0 of 6  ─")
     assert first[3] == "reduce-scatter → all-gather"
@@ -136,33 +136,33 @@ def test_what_is_said_over_a_frame(walk_of: WalkOf, tutorial: tuple[int, ...]) -
     assert last[3].startswith("all-gather")
 
 
-def test_one_device_has_one_frame(walk_of: WalkOf) -> None:
-    lines = PlayedTable(walk_of("psum", "i=1", (1, 2)), 80, 10, PLAIN).lines(0)
+def test_one_device_has_one_frame(run_of: RunOf) -> None:
+    lines = PlayedTable(run_of("psum", "i=1", (1, 2)), 80, 10, PLAIN).lines(0)
     assert lines[2].plain == f"round 0 of 0  {'━' * 60}"
 
 
-def test_marks_are_explained_and_how_it_is_stopped(walk_of: WalkOf, tutorial: tuple[int, ...]) -> None:
-    walk = walk_of("psum", "i=4", tutorial)
-    for number in range(len(walk.frames)):
-        lines = [line.plain for line in PlayedTable(walk, 100, 16, PLAIN).lines(number)]
+def test_marks_are_explained_and_how_it_is_stopped(run_of: RunOf, tutorial: tuple[int, ...]) -> None:
+    run = run_of("psum", "i=4", tutorial)
+    for number in range(len(run.frames)):
+        lines = [line.plain for line in PlayedTable(run, 100, 16, PLAIN).lines(number)]
         assert lines[-1].startswith("▸ has just arrived   ╱ partial sum   ( ) no longer needed   ")
         assert lines[-1].endswith("any key stops")
-    assert PlayedTable(walk, 40, 12, PLAIN).lines(1)[-1].plain.endswith("any key stops")
+    assert PlayedTable(run, 40, 12, PLAIN).lines(1)[-1].plain.endswith("any key stops")
 
 
-def test_what_is_cut_off_is_marked(walk_of: WalkOf, tutorial: tuple[int, ...]) -> None:
-    said = PlayedTable(walk_of("psum", "i=4", tutorial), 40, 12, PLAIN).lines(1)[4].plain
+def test_what_is_cut_off_is_marked(run_of: RunOf, tutorial: tuple[int, ...]) -> None:
+    said = PlayedTable(run_of("psum", "i=4", tutorial), 40, 12, PLAIN).lines(1)[4].plain
     assert said == "reduce-scatter  each sends 1 chunk to t…"
 
 
-def test_frames_are_compared_once_for_each_size(walk_of: WalkOf, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_frames_are_compared_once_for_each_size(run_of: RunOf, monkeypatch: pytest.MonkeyPatch) -> None:
     import shardviz.render.rounds.player as module
 
     calls = []
     monkeypatch.setattr(module, "table_shape", lambda *drawn: calls.append(1) or table_shape(*drawn))
-    walk = walk_of("psum", "i=4", tuple(range(16)))
-    stages = {size: PlayedTable(walk, size, 20, PLAIN) for size in (80, 100)}
+    run = run_of("psum", "i=4", tuple(range(16)))
+    stages = {size: PlayedTable(run, size, 20, PLAIN) for size in (80, 100)}
     for size in (80, 80, 100):
-        for number in range(len(walk.frames)):
+        for number in range(len(run.frames)):
             stages[size].lines(number)
     assert len(calls) == 2

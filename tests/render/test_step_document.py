@@ -15,17 +15,17 @@ from shardviz.documents.rounds import comparison_document, plain, step_document
 from shardviz.stepping.collective_run import CollectiveRun
 from shardviz.stepping.verdict import Verdict
 
-WalkOf = Callable[..., CollectiveRun]
+RunOf = Callable[..., CollectiveRun]
 
 
-def document(walk: CollectiveRun, verdict: Verdict | None = None) -> dict[str, Any]:
+def document(run: CollectiveRun, verdict: Verdict | None = None) -> dict[str, Any]:
     """As a strict reader gets it."""
-    read: dict[str, Any] = json.loads(json.dumps(step_document(walk, verdict), allow_nan=False))
+    read: dict[str, Any] = json.loads(json.dumps(step_document(run, verdict), allow_nan=False))
     return read
 
 
-def test_what_the_design_promises(walk_of: WalkOf) -> None:
-    found = document(walk_of("all_gather", "i=4", (3, 9, 5, 2)))
+def test_what_the_design_promises(run_of: RunOf) -> None:
+    found = document(run_of("all_gather", "i=4", (3, 9, 5, 2)))
     assert found["schema"] == "shardviz/1"
     assert (found["op"], found["algorithm"], found["axes"]) == ("all_gather", "ring", ["i"])
     assert found["parameters"] == {"axis": 0, "tiled": True}
@@ -48,13 +48,13 @@ REPLAYED += [("psum_scatter", name) for name in ("ring", "bidirectional-ring", "
 @pytest.mark.parametrize(("name", "algorithm"), REPLAYED)
 @pytest.mark.parametrize(("mesh", "axes"), [("i=4", ("i",)), ("X=2,Y=4", ("Y",)), ("X=4,Y=2", ("X",))])
 def test_a_replay_of_the_sends_gives_the_sums(
-    walk_of: WalkOf, name: str, algorithm: str, mesh: str, axes: tuple[str, ...]
+    run_of: RunOf, name: str, algorithm: str, mesh: str, axes: tuple[str, ...]
 ) -> None:
     """A reader keeps which devices' addends each device has of every chunk; NumPy knows the totals."""
     order = (5, 2, 7, 0, 4, 1, 3, 6) if "," in mesh else None
     devices = 8 if "," in mesh else 4
-    walk = walk_of(name, mesh, range(devices * 12), algorithm, axes=axes, device_order=order, pieces=None)
-    found = document(walk)
+    run = run_of(name, mesh, range(devices * 12), algorithm, axes=axes, device_order=order, pieces=None)
+    found = document(run)
     ids = [device["id"] for device in found["before"]]
     assert sorted(ids) == list(range(devices))
     held = {(i, chunk): {i} for i in ids for chunk in range(found["chunks"])}
@@ -79,21 +79,21 @@ def test_a_replay_of_the_sends_gives_the_sums(
                 assert sum(held[i, chunk] == set(group) for chunk in range(found["chunks"])) >= 1
 
 
-def test_numbers_that_json_does_not_have(walk_of: WalkOf) -> None:
-    found = document(walk_of("psum", "i=2", [1.5, float("nan"), float("inf"), 4], dtype="float32"))
+def test_numbers_that_json_does_not_have(run_of: RunOf) -> None:
+    found = document(run_of("psum", "i=2", [1.5, float("nan"), float("inf"), 4], dtype="float32"))
     assert [device["values"] for device in found["before"]] == [[1.5, "nan"], ["inf", 4.0]]
     assert found["result"]["values"] == ["inf", "nan"]
     assert plain([1 + 2j, complex(0, float("-inf"))]) == [[1.0, 2.0], [0.0, "-inf"]]
-    nested = document(walk_of("all_gather", "i=2", range(8), shard=(2, 2)))
+    nested = document(run_of("all_gather", "i=2", range(8), shard=(2, 2)))
     assert nested["before"][1]["values"] == [[4, 5], [6, 7]]
 
 
-def test_without_numbers_there_are_none(walk_of: WalkOf) -> None:
-    found = document(walk_of("psum", "i=4", 2**20))
+def test_without_numbers_there_are_none(run_of: RunOf) -> None:
+    found = document(run_of("psum", "i=4", 2**20))
     assert (found["before"], found["after"], found["result"]) == (None, None, None)
     assert found["shard_shape"] == [2**18]
     assert len(found["rounds"]) == 6
-    assert len(document(walk_of("all_gather", "X=4,Y=4", 16, axes=("Y",)))["rounds"][0]["sends"]) == 16
+    assert len(document(run_of("all_gather", "X=4,Y=4", 16, axes=("Y",)))["rounds"][0]["sends"]) == 16
 
 
 @pytest.mark.parametrize(
@@ -110,29 +110,29 @@ def test_without_numbers_there_are_none(walk_of: WalkOf) -> None:
         ),
     ],
 )
-def test_who_agrees(walk_of: WalkOf, verdict: Verdict, target: str | None) -> None:
-    found = document(walk_of("psum", "i=2", (1, 2)), verdict)
+def test_who_agrees(run_of: RunOf, verdict: Verdict, target: str | None) -> None:
+    found = document(run_of("psum", "i=2", (1, 2)), verdict)
     assert found["verified_against"] == target
     assert (found["verdict"], found["program"]) == (verdict.verification.verdict, "lax.psum")
 
 
-def test_nobody_was_asked(walk_of: WalkOf) -> None:
-    found = document(walk_of("psum", "i=2", (1, 2)))
+def test_nobody_was_asked(run_of: RunOf) -> None:
+    found = document(run_of("psum", "i=2", (1, 2)))
     assert (found["verified_against"], found["verdict"], found["program"]) == (None, None, None)
 
 
-def test_the_busiest_link_by_device_ids(walk_of: WalkOf) -> None:
-    walk = walk_of("all_gather", "i=3", (1, 2, 3), device_order=(2, 0, 1))
-    link = document(walk)["rounds"][0]["busiest_link"]
+def test_the_busiest_link_by_device_ids(run_of: RunOf) -> None:
+    run = run_of("all_gather", "i=3", (1, 2, 3), device_order=(2, 0, 1))
+    link = document(run)["rounds"][0]["busiest_link"]
     assert link == [2, 0]
-    switched = walk_of("all_gather", "i=3", (1, 2, 3), topology="switch")
+    switched = run_of("all_gather", "i=3", (1, 2, 3), topology="switch")
     assert "switch" in document(switched)["rounds"][0]["busiest_link"]
 
 
-def test_a_comparison(walk_of: WalkOf) -> None:
-    walk = walk_of("psum", "i=5", range(40))
+def test_a_comparison(run_of: RunOf) -> None:
+    run = run_of("psum", "i=5", range(40))
     fastest, skipped = ((5, "ring"), (90, "direct")), (("bruck", "it is long"),)
-    found = json.loads(json.dumps(comparison_document(walk, fastest, skipped), allow_nan=False))
+    found = json.loads(json.dumps(comparison_document(run, fastest, skipped), allow_nan=False))
     rows = {row["algorithm"]: row for row in found["algorithms"]}
     assert rows["ring"]["rounds"] == 8
     assert rows["recursive-doubling"] == {
@@ -144,8 +144,8 @@ def test_a_comparison(walk_of: WalkOf) -> None:
     assert (found["bytes"], found["optimum"]["rounds"], found["topology"]) == (32, 3, "ring of 5")
 
 
-def test_the_links_of_a_round_carry_what_the_busiest_does(walk_of: WalkOf) -> None:
-    first = document(walk_of("all_gather", "i=4", range(4)))["rounds"][0]
+def test_the_links_of_a_round_carry_what_the_busiest_does(run_of: RunOf) -> None:
+    first = document(run_of("all_gather", "i=4", range(4)))["rounds"][0]
     assert max(link["bytes"] for link in first["links"]) == first["busiest_bytes"]
     assert first["busiest_link"] in [link["ends"] for link in first["links"]]
     assert sum(link["bytes"] for link in first["links"]) == sum(send["bytes"] for send in first["sends"])

@@ -1,4 +1,4 @@
-"""Whole walks as pages: what the tutorial prints, phases, groups, summaries, every width."""
+"""Whole runs as pages: what the tutorial prints, phases, groups, summaries, every width."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from shardviz.render.palette import ANSI, PLAIN, TRUECOLOR
 from shardviz.render.rounds.step_view import step_view
 from shardviz.stepping.collective_run import CollectiveRun
 
-WalkOf = Callable[..., CollectiveRun]
+RunOf = Callable[..., CollectiveRun]
 
 
-def page(walk: CollectiveRun, width: int = 100, number: int | None = None) -> str:
-    return "\n".join(line.plain for line in step_view(walk, width, PLAIN, number))
+def page(run: CollectiveRun, width: int = 100, number: int | None = None) -> str:
+    return "\n".join(line.plain for line in step_view(run, width, PLAIN, number))
 
 
-def test_all_gather_as_the_tutorial_has_it(walk_of: WalkOf) -> None:
+def test_all_gather_as_the_tutorial_has_it(run_of: RunOf) -> None:
     expected = """
         all_gather over i  ring  mesh i=4, 4 devices  s32[4] P('i') → 1 a device
         ring: always to the next neighbour
@@ -60,7 +60,7 @@ def test_all_gather_as_the_tutorial_has_it(walk_of: WalkOf) -> None:
           bruck 2 rounds, 12 B; direct 1 round, 12 B.
         3 µs on a ring of 4, 1 µs and 45 GB/s a link
         """
-    assert page(walk_of("all_gather", "i=4", (3, 9, 5, 2))) == dedent(expected).strip("\n")
+    assert page(run_of("all_gather", "i=4", (3, 9, 5, 2))) == dedent(expected).strip("\n")
 
 
 def rows_under(text: str, heading: str, count: int) -> list[list[str]]:
@@ -84,7 +84,7 @@ RESULTS = [
 
 @pytest.mark.parametrize(("name", "algorithm", "after", "final"), RESULTS)
 def test_the_tutorials_sixteen_numbers(
-    walk_of: WalkOf,
+    run_of: RunOf,
     tutorial: tuple[int, ...],
     name: str,
     algorithm: str,
@@ -92,7 +92,7 @@ def test_the_tutorials_sixteen_numbers(
     final: str,
 ) -> None:
     """What the tutorial prints under BEFORE, AFTER and FINAL RESULT."""
-    text = page(walk_of(name, "i=4", tutorial, algorithm))
+    text = page(run_of(name, "i=4", tutorial, algorithm))
     assert rows_under(text, "BEFORE", 4) == [
         ["3", "1", "4", "1"],
         ["5", "9", "2", "6"],
@@ -105,18 +105,18 @@ def test_the_tutorials_sixteen_numbers(
 
 
 def test_an_all_reduce_is_a_reduce_scatter_and_an_all_gather(
-    walk_of: WalkOf, tutorial: tuple[int, ...]
+    run_of: RunOf, tutorial: tuple[int, ...]
 ) -> None:
-    text = page(walk_of("psum", "i=4", tutorial))
+    text = page(run_of("psum", "i=4", tutorial))
     scatter, gather = text.index("reduce-scatter  3 rounds"), text.index("all-gather  3 rounds")
     assert text.index("BEFORE") < scatter < gather < text.index("AFTER")
     for total in ("5+5+9+3=22", "3+7+1+9=20", "1+4+2+5=12", "1+6+8+2=17"):
         assert scatter < text.index(f"▸{total}") < gather
 
 
-def test_a_ring_takes_seven_rounds_and_both_ways_four(walk_of: WalkOf) -> None:
-    ring = page(walk_of("all_gather", "i=8", range(8)))
-    both = page(walk_of("all_gather", "i=8", range(8), "bidirectional-ring"))
+def test_a_ring_takes_seven_rounds_and_both_ways_four(run_of: RunOf) -> None:
+    ring = page(run_of("all_gather", "i=8", range(8)))
+    both = page(run_of("all_gather", "i=8", range(8), "bidirectional-ring"))
     assert re.findall(r"round (\d+)", ring) == list("1234567")
     assert re.findall(r"round (\d+)", both) == list("1234")
     assert "7 rounds; each sends 1 chunk to the next, 4 B" in ring
@@ -125,9 +125,9 @@ def test_a_ring_takes_seven_rounds_and_both_ways_four(walk_of: WalkOf) -> None:
     assert both.count("▸") - 1 == 7 * 8
 
 
-def test_order_of_axes_makes_a_difference(walk_of: WalkOf) -> None:
+def test_order_of_axes_makes_a_difference(run_of: RunOf) -> None:
     afters = {
-        axes: rows_under(page(walk_of("all_gather", "X=2,Y=4", range(8), axes=axes)), "AFTER", 8)
+        axes: rows_under(page(run_of("all_gather", "X=2,Y=4", range(8), axes=axes)), "AFTER", 8)
         for axes in (("X",), ("Y",), ("X", "Y"), ("Y", "X"))
     }
     assert [row[1:] for row in afters["X",]][:2] == [["0", "4"], ["1", "5"]]
@@ -136,58 +136,58 @@ def test_order_of_axes_makes_a_difference(walk_of: WalkOf) -> None:
     assert {tuple(row[1:]) for row in afters["Y", "X"]} == {tuple("04152637")}
 
 
-def test_many_groups_are_told_by_the_first(walk_of: WalkOf) -> None:
-    text = page(walk_of("all_gather", "X=8,Y=4", range(32), axes=("Y",)))
+def test_many_groups_are_told_by_the_first(run_of: RunOf) -> None:
+    text = page(run_of("all_gather", "X=8,Y=4", range(32), axes=("Y",)))
     assert "7 other groups of 4 devices do the same at the same time" in text
-    assert "other group" not in page(walk_of("all_gather", "X=2,Y=4", range(8), axes=("Y",)))
+    assert "other group" not in page(run_of("all_gather", "X=2,Y=4", range(8), axes=("Y",)))
 
 
-def test_256_devices_fit_a_screen(walk_of: WalkOf) -> None:
-    walk = walk_of("psum", "X=16,Y=16", range(65536), "torus")
-    text = page(walk)
+def test_256_devices_fit_a_screen(run_of: RunOf) -> None:
+    run = run_of("psum", "X=16,Y=16", range(65536), "torus")
+    text = page(run)
     assert len(text.splitlines()) <= 36
     assert "1–15    each sends 16 chunks to the next along X      64 B     1 µs" in text
     assert "--round N shows one round, --json all of them" in text
     assert "255  X15 Y15  " in text
     assert "8355840" in text
-    narrow = page(walk, 80)
+    narrow = page(run, 80)
     assert len(narrow.splitlines()) <= 42
     assert "rounds 1–15  reduce-scatter along X: each sends 16 chunks to the next along" in narrow
 
 
-def test_many_different_rounds_are_cut_short(walk_of: WalkOf) -> None:
-    text = page(walk_of("all_gather", "i=64", 64, "bruck"))
+def test_many_different_rounds_are_cut_short(run_of: RunOf) -> None:
+    text = page(run_of("all_gather", "i=64", 64, "bruck"))
     assert len(text.splitlines()) <= 45
-    long = page(walk_of("all_to_all", "i=32", 32 * 32, "pairwise"))
+    long = page(run_of("all_to_all", "i=32", 32 * 32, "pairwise"))
     assert "20 rounds before the last not shown" in long
     assert len(long.splitlines()) <= 50
 
 
-def test_one_round(walk_of: WalkOf, tutorial: tuple[int, ...]) -> None:
-    text = page(walk_of("psum", "i=4", tutorial), number=2)
+def test_one_round(run_of: RunOf, tutorial: tuple[int, ...]) -> None:
+    text = page(run_of("psum", "i=4", tutorial), number=2)
     assert "round 2 of 6  reduce-scatter" in text
     assert "▸3+7+1" in text
     assert "BEFORE" not in text
-    assert "before any round" in page(walk_of("psum", "i=4", tutorial), number=0)
+    assert "before any round" in page(run_of("psum", "i=4", tutorial), number=0)
     with pytest.raises(QuestionError, match="round 7 does not exist"):
-        page(walk_of("psum", "i=4", tutorial), number=7)
+        page(run_of("psum", "i=4", tutorial), number=7)
 
 
-def test_without_numbers(walk_of: WalkOf) -> None:
-    text = page(walk_of("psum", "i=3", 2**20))
+def test_without_numbers(run_of: RunOf) -> None:
+    text = page(run_of("psum", "i=3", 2**20))
     assert "▸Σ2" in text
     assert "FINAL RESULT" not in text
     assert text.index("BEFORE") < text.index("AFTER")
 
 
-def test_one_device_sends_nothing(walk_of: WalkOf) -> None:
-    text = page(walk_of("psum", "i=1", (3, 1)))
+def test_one_device_sends_nothing(run_of: RunOf) -> None:
+    text = page(run_of("psum", "i=1", (3, 1)))
     assert "round 1" not in text
     assert text.endswith("\nring: one device alone: nothing to send")
 
 
-def test_shards_of_two_dimensions_and_none(walk_of: WalkOf) -> None:
-    text = page(walk_of("psum", "i=2", range(12), shard=(2, 3)))
+def test_shards_of_two_dimensions_and_none(run_of: RunOf) -> None:
+    text = page(run_of("psum", "i=2", range(12), shard=(2, 3)))
     after = text[text.index("AFTER") : text.index("FINAL")]
     assert [line.split() for line in after.split("\n")[1:4]] == [
         ["0", "i0", "1", "i1"],
@@ -195,12 +195,12 @@ def test_shards_of_two_dimensions_and_none(walk_of: WalkOf) -> None:
         ["12", "14", "16"] * 2,
     ]
     assert "FINAL RESULT  s32[2,3]  P()" in text
-    scalar = page(walk_of("psum", "i=2", (3, 4), shard=()))
+    scalar = page(run_of("psum", "i=2", (3, 4), shard=()))
     assert "FINAL RESULT  s32[]  P()\n 7" in scalar
-    apart = page(walk_of("psum_scatter", "i=2", range(4), tiled=False))
+    apart = page(run_of("psum_scatter", "i=2", range(4), tiled=False))
     assert "AFTER  s32[] a device\n" in apart
     assert "no FINAL RESULT: shard_map joins results along a dimension, and these have none" in apart
-    assert "AFTER  s32[1] a device\n" in page(walk_of("psum_scatter", "i=2", range(4)))
+    assert "AFTER  s32[1] a device\n" in page(run_of("psum_scatter", "i=2", range(4)))
 
 
 NOTES = [
@@ -243,21 +243,21 @@ NOTES = [
     ("question", "parameters", "said"), NOTES, ids=[" ".join(map(str, case[0][:2])) for case in NOTES]
 )
 def test_what_needs_to_be_said(
-    walk_of: WalkOf, question: tuple[object, ...], parameters: dict[str, object], said: str
+    run_of: RunOf, question: tuple[object, ...], parameters: dict[str, object], said: str
 ) -> None:
-    assert said in page(walk_of(*question, **parameters))
+    assert said in page(run_of(*question, **parameters))
 
 
-def test_empty_chunks_are_neither_drawn_nor_sent(walk_of: WalkOf) -> None:
-    text = page(walk_of("psum", "i=4", (3, 9, 5, 2)))
+def test_empty_chunks_are_neither_drawn_nor_sent(run_of: RunOf) -> None:
+    text = page(run_of("psum", "i=4", (3, 9, 5, 2)))
     assert "2→3: 1 chunk, 4 B" in text
     assert "▸9+5+2+3=19" in text
     assert "–" not in text
     assert "β" not in text
 
 
-def test_everything_is_offered_only_where_it_can_be_listed(walk_of: WalkOf) -> None:
-    small, large = (page(walk_of("psum", f"i={size}", size)) for size in (32, 512))
+def test_everything_is_offered_only_where_it_can_be_listed(run_of: RunOf) -> None:
+    small, large = (page(run_of("psum", f"i={size}", size)) for size in (32, 512))
     assert "--round N shows one round, --json all of them" in small
     assert "--round N shows one round" in large
     assert "--json" not in large
@@ -277,7 +277,7 @@ NAMES = {
 
 @settings(max_examples=30)
 @given(st.data())
-def test_every_page_stays_within_its_width(walk_of: WalkOf, data: st.DataObject) -> None:
+def test_every_page_stays_within_its_width(run_of: RunOf, data: st.DataObject) -> None:
     """Any operation, algorithm, mesh and dtype; with colours, without numbers, one round or all."""
     name = data.draw(st.sampled_from([*NAMES]))
     kind, per_device, parameters = NAMES[name]
@@ -306,11 +306,11 @@ def test_every_page_stays_within_its_width(walk_of: WalkOf, data: st.DataObject)
         if data.draw(st.booleans())
         else data.draw(st.lists(st.integers(-128, 127), min_size=count, max_size=count))
     )
-    walk = walk_of(name, mesh, values, data.draw(st.sampled_from(able)), axes=axes, dtype=dtype, **parameters)
+    run = run_of(name, mesh, values, data.draw(st.sampled_from(able)), axes=axes, dtype=dtype, **parameters)
     width = data.draw(st.integers(40, 200))
-    number = data.draw(st.none() | st.integers(0, walk.schedule.rounds))
+    number = data.draw(st.none() | st.integers(0, run.schedule.rounds))
     for palette in (PLAIN, ANSI, TRUECOLOR):
-        lines = step_view(walk, width, palette, number)
+        lines = step_view(run, width, palette, number)
         assert max(line.cell_len for line in lines) <= width
         assert "\n" not in "".join(line.plain for line in lines)
         if palette is PLAIN:
@@ -318,8 +318,8 @@ def test_every_page_stays_within_its_width(walk_of: WalkOf, data: st.DataObject)
         assert {c for line in lines for c in line.plain if not c.isascii()} <= {*STAND_INS, "▸", "µ", "≥"}
 
 
-def test_one_round_on_a_narrow_page_is_no_plural(walk_of: WalkOf) -> None:
-    text = page(walk_of("all_gather", "i=64", 64, "bruck"), 44)
+def test_one_round_on_a_narrow_page_is_no_plural(run_of: RunOf) -> None:
+    text = page(run_of("all_gather", "i=64", 64, "bruck"), 44)
     assert "\nround 1  all-gather: " in text
     assert "rounds 1 " not in text
-    assert "\nrounds 1–63  all-gather: " in page(walk_of("all_gather", "i=64", 64), 44)
+    assert "\nrounds 1–63  all-gather: " in page(run_of("all_gather", "i=64", 64), 44)

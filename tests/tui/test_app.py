@@ -51,8 +51,8 @@ def test_from_start_to_the_compiled_program_in_under_25_keys(worker):
         seen = await keys("2")
         assert "2  psum_scatter C over Y" in seen
         await keys("enter")
-        await until(pilot, lambda: "psum_scatter over Y" in text_of(app))
-        assert "round 0 of 1" in text_of(app)
+        await until(pilot, lambda: "round 0 of 1" in text_of(app))
+        assert "psum_scatter over Y" in text_of(app)
         seen = await keys("right")
         assert "round 1 of 1" in seen
         assert "AFTER" in seen

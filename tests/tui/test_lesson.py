@@ -14,7 +14,7 @@ from shardviz.drafts.state_file import load_session
 from shardviz.lessons.attempt import UNKNOWN, LessonStage, attempt_at, begin, shared_of, stages
 from shardviz.lessons.course import course, find
 from shardviz.lessons.lesson_file import read_lesson
-from shardviz.lessons.measures.subject import scene_of
+from shardviz.lessons.measures.subject import resolve_once
 from shardviz.lessons.progress import load
 from shardviz.render.lesson_view import stage_facts
 from shardviz.tui.dialogs.commands import help_lines
@@ -129,10 +129,10 @@ def test_every_lesson_goes_from_end_to_end(lesson):
         assert controller.screen in SCREENS
         if controller.kind == "change":
             assert not controller.may_go_on
-            controller.look_at(scene_of(lesson.setup))
+            controller.look_at(resolve_once(lesson.setup))
             assert controller.difference
             controller.history.push(lesson.solution)
-            controller.look_at(scene_of(lesson.solution))
+            controller.look_at(resolve_once(lesson.solution))
         if controller.kind == "predict":
             controller.answer()
         else:

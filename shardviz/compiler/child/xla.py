@@ -1,4 +1,4 @@
-"""XLA: for simulated CPU devices, for whatever devices JAX finds, and for hardware that is not here."""
+"""XLA: for simulated CPU devices, for the devices that JAX finds, and for hardware that is not here."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from shardviz.errors import QuestionError, ShardvizError, quote
 from shardviz.lessons.lesson import Prediction
 from shardviz.lessons.measures import collective, layout, plan
 from shardviz.lessons.measures.answers import ComputedAnswer, whole_number
-from shardviz.lessons.measures.subject import position_of, scene_of
+from shardviz.lessons.measures.subject import position_of, resolve_once
 from shardviz.drafts.strict_table import closest
 
 if TYPE_CHECKING:
@@ -64,23 +64,25 @@ def compute(ask: str, draft: ProblemForm) -> ComputedAnswer:
     Raises `QuestionError` for a measure that there is not, for arguments that it does not take, and where it
     does not apply to the draft; `ShardvizError` for the draft's first fault.
     """
-    return measured(ask, scene_of(draft))
+    return measured(ask, resolve_once(draft))
 
 
-def measured(ask: str, scene: ResolvedProblem) -> ComputedAnswer:
-    """`compute`, of a scene that was read already."""
-    measure, given = _bound(ask, scene)
+def measured(ask: str, resolved: ResolvedProblem) -> ComputedAnswer:
+    """`compute`, of a problem that was resolved already."""
+    measure, given = _bound(ask, resolved)
     return measure(*given.args)
 
 
-def _bound(ask: str, scene: ResolvedProblem) -> tuple[Callable[..., ComputedAnswer], inspect.BoundArguments]:
+def _bound(
+    ask: str, resolved: ResolvedProblem
+) -> tuple[Callable[..., ComputedAnswer], inspect.BoundArguments]:
     """A measure and its arguments by parameter."""
     name, *arguments = ask.split() or [""]
     if name not in MEASURES:
         raise QuestionError(f"there is no measure {quote(name, 30)}", closest(name, tuple(MEASURES)))
     measure, example = MEASURES[name]
     try:
-        return measure, inspect.signature(measure).bind(scene, *arguments)
+        return measure, inspect.signature(measure).bind(resolved, *arguments)
     except TypeError:
         said = " ".join(arguments) or "nothing"
         raise QuestionError(
@@ -106,11 +108,11 @@ class AnswerLocation:
 
 def answer_location(prediction: Prediction) -> AnswerLocation:
     """Where the answer to a prediction is to be seen. Raises as `answer_of` does."""
-    scene = scene_of(prediction.draft)
-    measure, given = _bound(prediction.ask, scene)
+    resolved = resolve_once(prediction.draft)
+    measure, given = _bound(prediction.ask, resolved)
     of = given.arguments
     device = answer_of(prediction).text if measure is layout.device else of.get("device", "")
-    position = position_of(scene.problem.mesh, device) if device else 0
+    position = position_of(resolved.problem.mesh, device) if device else 0
     return AnswerLocation(of.get("array", ""), position, of.get("op", ""), whole_number(of.get("round", "0")))
 
 

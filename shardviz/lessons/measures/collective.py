@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from shardviz.stepping.collective_run import CollectiveRun
 
 
-def rounds(scene: ResolvedProblem) -> ComputedAnswer:
+def rounds(resolved: ResolvedProblem) -> ComputedAnswer:
     """The number of rounds."""
-    return NUMBER.answer(walk_of(scene).schedule.rounds)
+    return NUMBER.answer(walk_of(resolved).schedule.rounds)
 
 
-def hops(scene: ResolvedProblem) -> ComputedAnswer:
+def hops(resolved: ResolvedProblem) -> ComputedAnswer:
     """The most links that a message crosses, where every axis of a group is a ring."""
     import numpy as np
 
-    schedule = walk_of(scene).schedule
+    schedule = walk_of(resolved).schedule
     dims = schedule.pattern.dims
     farthest = 0
     for number in range(1, schedule.rounds + 1):
@@ -40,9 +40,9 @@ def hops(scene: ResolvedProblem) -> ComputedAnswer:
     return NUMBER.answer(farthest)
 
 
-def sends_to(scene: ResolvedProblem, device: str, round: str) -> ComputedAnswer:
+def sends_to(resolved: ResolvedProblem, device: str, round: str) -> ComputedAnswer:
     """The devices to which a device sends in a round."""
-    walk = walk_of(scene)
+    walk = walk_of(resolved)
     position = position_of(walk.mesh, device)
     sends = walk.schedule.round(whole_number(round))
     group, member = walk.places[position]
@@ -50,9 +50,9 @@ def sends_to(scene: ResolvedProblem, device: str, round: str) -> ComputedAnswer:
     return DEVICES.answer(tuple(sorted(walk.mesh.device_id(walk.groups[group][other]) for other in to)))
 
 
-def held(scene: ResolvedProblem, device: str, round: str) -> ComputedAnswer:
+def held(resolved: ResolvedProblem, device: str, round: str) -> ComputedAnswer:
     """The numbers that a device holds after a round and still needs, in the order of the chunks."""
-    walk = walk_of(scene)
+    walk = walk_of(resolved)
     after = whole_number(round)
     if after:
         walk.schedule.phase(after)
@@ -63,35 +63,35 @@ def held(scene: ResolvedProblem, device: str, round: str) -> ComputedAnswer:
     return NUMBERS.answer(tuple(found))
 
 
-def result(scene: ResolvedProblem, device: str) -> ComputedAnswer:
+def result(resolved: ResolvedProblem, device: str) -> ComputedAnswer:
     """The numbers with which a device ends."""
-    mesh = walk_of(scene).mesh
+    mesh = walk_of(resolved).mesh
     number = mesh.device_id(position_of(mesh, device))
-    return NUMBERS.answer(tuple(results_of(scene)[number].reshape(-1).tolist()))
+    return NUMBERS.answer(tuple(results_of(resolved)[number].reshape(-1).tolist()))
 
 
-def least_sent(scene: ResolvedProblem) -> ComputedAnswer:
+def least_sent(resolved: ResolvedProblem) -> ComputedAnswer:
     """The fewest bytes that any algorithm sends."""
-    return BYTES.answer(walk_of(scene).bound.wire_bytes)
+    return BYTES.answer(walk_of(resolved).bound.wire_bytes)
 
 
-def least_rounds(scene: ResolvedProblem) -> ComputedAnswer:
+def least_rounds(resolved: ResolvedProblem) -> ComputedAnswer:
     """The fewest rounds of any algorithm that sends one message at a time."""
-    return NUMBER.answer(walk_of(scene).bound.rounds)
+    return NUMBER.answer(walk_of(resolved).bound.rounds)
 
 
-def results_of(scene: ResolvedProblem) -> NDArray[np.float64]:
+def results_of(resolved: ResolvedProblem) -> NDArray[np.float64]:
     """The numbers with which every device ends, by the devices' numbers: (devices, *shape of a result).
 
     Raises `QuestionError` where no numbers are followed.
     """
-    walk = walk_of(scene)
+    walk = walk_of(resolved)
     return _by_device(walk.mesh, _numbers(walk))
 
 
-def operands_of(scene: ResolvedProblem) -> NDArray[np.float64]:
+def operands_of(resolved: ResolvedProblem) -> NDArray[np.float64]:
     """The numbers with which every device begins, as `results_of` has those with which it ends."""
-    walk = walk_of(scene)
+    walk = walk_of(resolved)
     if walk.question.shards is None:
         raise _no_numbers()
     return _by_device(walk.mesh, walk.question.shards)

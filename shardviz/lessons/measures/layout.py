@@ -34,19 +34,19 @@ KEYS = {"book": "book", "pspec": "jax", "einshard": "einshard", "shardlib": "sha
 Bounds = tuple[int, int]
 
 
-def devices(scene: ResolvedProblem) -> ComputedAnswer:
+def devices(resolved: ResolvedProblem) -> ComputedAnswer:
     """The number of devices of the mesh."""
-    return NUMBER.answer(scene.problem.mesh.size)
+    return NUMBER.answer(resolved.problem.mesh.size)
 
 
-def axis_size(scene: ResolvedProblem, axis: str) -> ComputedAnswer:
+def axis_size(resolved: ResolvedProblem, axis: str) -> ComputedAnswer:
     """The number of devices along an axis."""
-    return NUMBER.answer(scene.problem.mesh.axis_size(axis))
+    return NUMBER.answer(resolved.problem.mesh.axis_size(axis))
 
 
-def device(scene: ResolvedProblem, *places: str) -> ComputedAnswer:
+def device(resolved: ResolvedProblem, *places: str) -> ComputedAnswer:
     """The number of the device at some coordinates."""
-    mesh = scene.problem.mesh
+    mesh = resolved.problem.mesh
     at = dict(coordinates(" ".join(places)))
     for axis in at:
         if at[axis] >= mesh.axis_size(axis):
@@ -61,59 +61,59 @@ def device(scene: ResolvedProblem, *places: str) -> ComputedAnswer:
     return NUMBER.answer(mesh.device_id(position))
 
 
-def coordinates_of(scene: ResolvedProblem, device: str) -> ComputedAnswer:
+def coordinates_of(resolved: ResolvedProblem, device: str) -> ComputedAnswer:
     """The coordinates of a device."""
-    mesh = scene.problem.mesh
+    mesh = resolved.problem.mesh
     places = mesh.coords(position_of(mesh, device))
     return COORDINATES.answer(tuple(sorted(zip(mesh.axis_names, places, strict=True))))
 
 
-def shard_shape(scene: ResolvedProblem, array: str) -> ComputedAnswer:
+def shard_shape(resolved: ResolvedProblem, array: str) -> ComputedAnswer:
     """The shape of the part of an array that each device holds."""
-    return SHAPE.answer(layout_named(scene, array).shard_shape)
+    return SHAPE.answer(layout_named(resolved, array).shard_shape)
 
 
-def slices(scene: ResolvedProblem, array: str, device: str) -> ComputedAnswer:
+def slices(resolved: ResolvedProblem, array: str, device: str) -> ComputedAnswer:
     """The elements of an array that a device holds, start and stop of each dimension."""
-    layout = layout_named(scene, array)
+    layout = layout_named(resolved, array)
     return SLICES.answer(layout[position_of(layout.mesh, device)].slices)
 
 
-def holders(scene: ResolvedProblem, array: str, device: str) -> ComputedAnswer:
+def holders(resolved: ResolvedProblem, array: str, device: str) -> ComputedAnswer:
     """The devices that hold the same data of an array as a device, that one among them."""
-    layout = layout_named(scene, array)
+    layout = layout_named(resolved, array)
     mine = layout.mesh.device_id(position_of(layout.mesh, device))
     bounds = (bounds_by_device(layout, dim) for dim in range(layout.array.rank))
     held = list(zip(sums_by_device(layout), *bounds, strict=True))
     return DEVICES.answer(tuple(number for number, each in enumerate(held) if each == held[mine]))
 
 
-def replicas(scene: ResolvedProblem, array: str) -> ComputedAnswer:
+def replicas(resolved: ResolvedProblem, array: str) -> ComputedAnswer:
     """The number of devices that hold each part of an array."""
-    return NUMBER.answer(layout_named(scene, array).replicas)
+    return NUMBER.answer(layout_named(resolved, array).replicas)
 
 
-def whole_bytes(scene: ResolvedProblem, array: str) -> ComputedAnswer:
+def whole_bytes(resolved: ResolvedProblem, array: str) -> ComputedAnswer:
     """Bytes of one whole copy of an array."""
-    return BYTES.answer(array_named(scene, array).nbytes)
+    return BYTES.answer(array_named(resolved, array).nbytes)
 
 
-def shard_bytes(scene: ResolvedProblem, array: str = "") -> ComputedAnswer:
+def shard_bytes(resolved: ResolvedProblem, array: str = "") -> ComputedAnswer:
     """Bytes of an array on each device; of all operands together where none is named."""
-    mesh = scene.problem.mesh
-    arrays = [array_named(scene, array)] if array else scene.problem.arguments
+    mesh = resolved.problem.mesh
+    arrays = [array_named(resolved, array)] if array else resolved.problem.arguments
     return BYTES.answer(sum(each.bytes_per_device(mesh) for each in arrays))
 
 
-def spelled(scene: ResolvedProblem, array: str, notation: str) -> ComputedAnswer:
+def spelled(resolved: ResolvedProblem, array: str, notation: str) -> ComputedAnswer:
     """The sharding of an array in a notation."""
-    return _spec_answer(array_named(scene, array), scene.problem.mesh, notation)
+    return _spec_answer(array_named(resolved, array), resolved.problem.mesh, notation)
 
 
-def result_spec(scene: ResolvedProblem, notation: str = "string") -> ComputedAnswer:
+def result_spec(resolved: ResolvedProblem, notation: str = "string") -> ComputedAnswer:
     """The sharding of the plan's result."""
-    result = scene.problem.result.with_spec(scene.plan.result_spec)
-    return _spec_answer(result, scene.problem.mesh, notation)
+    result = resolved.problem.result.with_spec(resolved.plan.result_spec)
+    return _spec_answer(result, resolved.problem.mesh, notation)
 
 
 def bounds_by_device(layout: Layout, dim: int) -> list[Bounds]:

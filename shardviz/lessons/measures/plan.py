@@ -29,52 +29,52 @@ def sent_by(plan: Plan) -> tuple[Sent, ...]:
     )
 
 
-def collectives(scene: ResolvedProblem) -> ComputedAnswer:
+def collectives(resolved: ResolvedProblem) -> ComputedAnswer:
     """The collectives of the plan, in order."""
-    return COLLECTIVES.answer(sent_by(scene.plan))
+    return COLLECTIVES.answer(sent_by(resolved.plan))
 
 
-def count(scene: ResolvedProblem, op: str) -> ComputedAnswer:
+def count(resolved: ResolvedProblem, op: str) -> ComputedAnswer:
     """The number of collectives of a kind in the plan."""
     _check_op(op)
-    return NUMBER.answer(sum(step.op == op for step in scene.plan.collectives))
+    return NUMBER.answer(sum(step.op == op for step in resolved.plan.collectives))
 
 
-def case(scene: ResolvedProblem) -> ComputedAnswer:
+def case(resolved: ResolvedProblem) -> ComputedAnswer:
     """The number of the case, of four, that a matmul is."""
-    found = re.fullmatch(r"case (\d)(?: over [^,]+(?:, \w+)*)?", scene.plan.cases[0])
-    if found is None or len(scene.plan.cases) > 1 or ", case" in scene.plan.cases[0]:
-        several = "; ".join(scene.plan.cases)
+    found = re.fullmatch(r"case (\d)(?: over [^,]+(?:, \w+)*)?", resolved.plan.cases[0])
+    if found is None or len(resolved.plan.cases) > 1 or ", case" in resolved.plan.cases[0]:
+        several = "; ".join(resolved.plan.cases)
         raise QuestionError(f"this is not one case alone, but {several}", "take one einsum that is one case")
     return NUMBER.answer(int(found[1]))
 
 
-def line(scene: ResolvedProblem, op: str) -> ComputedAnswer:
+def line(resolved: ResolvedProblem, op: str) -> ComputedAnswer:
     """The einsum of a chain, from 1, with the first collective of a kind: sums belong to the einsum that
     leaves them, any other collective to the einsum that uses the array next, if one does."""
     _check_op(op)
     done = 0
-    for step in scene.plan.steps:
+    for step in resolved.plan.steps:
         done += step.op == "einsum"
         if step.op == op:
-            made_here = op in ("psum", "psum_scatter") or done == len(scene.problem.parts)
+            made_here = op in ("psum", "psum_scatter") or done == len(resolved.problem.parts)
             return NUMBER.answer(done if made_here else done + 1)
     raise QuestionError(f"the plan has no {op}", "ask for another operation, or another problem")
 
 
-def sent(scene: ResolvedProblem) -> ComputedAnswer:
+def sent(resolved: ResolvedProblem) -> ComputedAnswer:
     """The bytes that one device sends: for the form's collective those of the device that sends most, by
     its algorithm; for a plan the lower bound."""
-    if scene.collective is not None:
-        return BYTES.answer(int(walk_of(scene).timeline.device_bytes))
-    return BYTES.answer(scene.plan.wire_bytes)
+    if resolved.collective is not None:
+        return BYTES.answer(int(walk_of(resolved).timeline.device_bytes))
+    return BYTES.answer(resolved.plan.wire_bytes)
 
 
-def longer(scene: ResolvedProblem, flops: str, bandwidth: str) -> ComputedAnswer:
+def longer(resolved: ResolvedProblem, flops: str, bandwidth: str) -> ComputedAnswer:
     """The larger of a device's two times, of the FLOPs and of the bytes sent, both at so many a second: the
     two sides of the roofline, without latency."""
-    work = flops_of(scene.plan) / _per_second(flops)
-    wire = scene.plan.wire_bytes / _per_second(bandwidth)
+    work = flops_of(resolved.plan) / _per_second(flops)
+    wire = resolved.plan.wire_bytes / _per_second(bandwidth)
     return _LONGER.answer(LONGER[0] if work > wire else LONGER[1] if work < wire else LONGER[2])
 
 

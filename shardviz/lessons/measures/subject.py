@@ -1,4 +1,4 @@
-"""What measures look at: the arrays, devices and collectives of a draft's scene."""
+"""The arrays, devices and collectives of a problem, which measures are about."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ if TYPE_CHECKING:
 
 
 @lru_cache(maxsize=32)  # the predictions of a lesson ask about few drafts, again and again
-def scene_of(draft: ProblemForm) -> ResolvedProblem:
-    """The scene of a draft without faults; raises the first one as a `ShardvizError`."""
+def resolve_once(draft: ProblemForm) -> ResolvedProblem:
+    """The problem of a form without errors; raises the first one as a `ShardvizError`."""
     return resolve(draft)
 
 
-def array_named(scene: ResolvedProblem, name: str) -> ShardedArray:
+def array_named(resolved: ResolvedProblem, name: str) -> ShardedArray:
     """An array as it is split: as the problem says, or as the plan decides.
 
     An intermediate is as the einsum that makes it leaves it. Raises `QuestionError` for another name.
     """
-    arrays = [each for part in scene.problem.parts for each in (*part.operands, part.result)]
+    arrays = [each for part in resolved.problem.parts for each in (*part.operands, part.result)]
     known = list(dict.fromkeys(array.name for array in arrays))
     found = next((array for array in arrays if array.name == name), None)
     if found is None:
         raise QuestionError(f"there is no array {quote(name, 30)}", f"there are {', '.join(known)}")
     if found.spec is not None:
         return found
-    if name == scene.problem.result.name:
-        return found.with_spec(scene.plan.result_spec)
-    steps = [step for step in scene.plan.steps if step.array == name]
+    if name == resolved.problem.result.name:
+        return found.with_spec(resolved.plan.result_spec)
+    steps = [step for step in resolved.plan.steps if step.array == name]
     return found.with_spec(steps[-1].to_spec)
 
 
-def layout_named(scene: ResolvedProblem, name: str) -> Layout:
-    """The layout of an array on the scene's mesh."""
+def layout_named(resolved: ResolvedProblem, name: str) -> Layout:
+    """The layout of an array on the mesh of the problem."""
     from shardviz.sharding import Layout
 
-    return Layout(array_named(scene, name), scene.problem.mesh)
+    return Layout(array_named(resolved, name), resolved.problem.mesh)
 
 
 def position_of(mesh: Mesh, text: str) -> int:
@@ -56,26 +56,26 @@ def position_of(mesh: Mesh, text: str) -> int:
     return device if mesh.device_order is None else mesh.device_order.index(device)
 
 
-def collective_of(scene: ResolvedProblem) -> CollectiveQuestion:
+def collective_of(resolved: ResolvedProblem) -> CollectiveQuestion:
     """The collective of the draft, or else the only one of its plan. Raises `QuestionError`."""
     from shardviz.planner.plan import LOCAL_OPS
     from shardviz.stepping.plan_step import question_of_step
 
-    if scene.collective is not None:
-        return scene.collective
-    sent = [number for number, step in enumerate(scene.plan.steps, 1) if step.op not in LOCAL_OPS]
+    if resolved.collective is not None:
+        return resolved.collective
+    sent = [number for number, step in enumerate(resolved.plan.steps, 1) if step.op not in LOCAL_OPS]
     if len(sent) != 1:
         raise QuestionError(
             f"the plan has {len(sent)} collectives, and one is asked about",
             "give the setup a collective, or take a problem whose plan has one",
         )
-    return question_of_step(scene.plan, sent[0])
+    return question_of_step(resolved.plan, sent[0])
 
 
-def walk_of(scene: ResolvedProblem) -> CollectiveRun:
+def walk_of(resolved: ResolvedProblem) -> CollectiveRun:
     """`collective_of`, step by step."""
     from shardviz.hardware.links import links_from_text
     from shardviz.stepping.collective_run import CollectiveRun
 
-    question = collective_of(scene)
+    question = collective_of(resolved)
     return CollectiveRun(question, links_from_text(question.schedule.pattern.dims, None, None, None))

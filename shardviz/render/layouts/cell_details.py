@@ -137,7 +137,7 @@ def _others(cells: Cells, index: CellIndex, position: int) -> list[list[Text]]:
 
 
 def _sum(cells: Cells, index: CellIndex, position: int | None, width: int) -> list[list[Text]]:
-    """Whose values are to be added up, and which of them a device has."""
+    """The devices whose values are to be added up, and the part that a device has."""
     layout, copies = cells.layout, cells.copies
     over = [axis for axis in layout.mesh.axis_names if axis in layout.spec.unreduced]
     axes = axes_text(over, layout.mesh, cells.palette)

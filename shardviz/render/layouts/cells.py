@@ -285,7 +285,7 @@ class Holders:
     def labels(self, room: int = EVERYTHING) -> Iterator[str]:
         """Ways to write them, the longest first: ``0,1,2,3``, ``0–3``, ``4 devices``, ``×4``.
 
-        Those that do not follow one another are no range: ``0,4,8,12``, ``0,4,…,12``, ``0,…,12``. The list of
+        Those not in a row make no range: ``0,4,8,12``, ``0,4,…,12``, ``0,…,12``. The list of
         all may be missing where it cannot fit into `room`.
         """
         if self.count == len(self.first) and 2 * self.count - 1 <= room:

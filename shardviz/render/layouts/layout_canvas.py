@@ -59,7 +59,7 @@ class Placed(NamedTuple):
 
 
 class LayoutCanvas:
-    """Arrays at their places. `line` costs as much as it shows, whatever the size of the mesh."""
+    """Arrays at their places. The cost of `line` is that of what it shows, on a mesh of any size."""
 
     def __init__(self, shelves: Shelves, gap: int) -> None:
         self.arrays: list[Placed] = []

@@ -220,7 +220,7 @@ class LineIndex:
 
     def searched(self, query: str) -> Iterator[list[int]]:
         """The numbers of the lines that have `query` in them, however its letters are cased, a part of the
-        text after the other: whoever asks may stop in between."""
+        text after the other: the caller may stop in between."""
         pattern = re.compile(re.escape(query), re.IGNORECASE)
         for first in range(0, self.count, LINES_AT_ONCE):
             last = min(first + LINES_AT_ONCE, self.count)

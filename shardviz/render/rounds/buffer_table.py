@@ -1,6 +1,6 @@
 """The buffers after one round as a table: a row for every device, a column for every chunk.
 
-A window shows some of it, whatever its size; a page all of a summary.
+A window of any size shows some of it; a page all of a summary.
 """
 
 from __future__ import annotations

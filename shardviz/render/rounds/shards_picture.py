@@ -167,8 +167,8 @@ def _styles(run: CollectiveRun, place: int, ended: bool, palette: Palette) -> St
     """The styles of a device's shard: each number has its chunk's."""
     cuts = run.frames.cuts
     values = run.frames.after if ended else run.frames.before
-    if cuts is None or values is None:
-        raise ValueError("frames without numbers have no colours for them")
+    assert cuts is not None
+    assert values is not None
     group, member = run.places[place]
     chunks = run.held_chunks(member, ended)
     index = (cuts.end if ended else cuts.start)[chunks]

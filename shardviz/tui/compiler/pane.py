@@ -11,7 +11,6 @@ from rich.text import Text
 from textual import work
 from textual.app import ComposeResult
 from textual.events import Click
-from textual.message import Message
 from textual.widgets import Static
 
 from shardviz.drafts.command_line import to_arguments
@@ -52,20 +51,6 @@ class CompilerPane(Pane):
     DEFAULT_CSS = """
     CompilerPane > Static { height: 1; }
     """
-
-    class ProgramRead(Message):
-        """A program was read, or cannot be."""
-
-        def __init__(self, compiled: TargetResult, program: ListedProgram | ShardvizError) -> None:
-            super().__init__()
-            self.compiled, self.program = compiled, program
-
-    class Compared(Message):
-        """The texts of a stage were compared."""
-
-        def __init__(self, passes: Passes, stage: PassStage, diff: tuple[str, ...]) -> None:
-            super().__init__()
-            self.passes, self.stage, self.diff = passes, stage, diff
 
     def __init__(self, state: EditorState) -> None:
         super().__init__(state)
@@ -258,21 +243,21 @@ class CompilerPane(Pane):
             program: ListedProgram | ShardvizError = read_program(compiled, problem.mesh)
         except ShardvizError as error:
             program = error
-        self.post_message(self.ProgramRead(compiled, program))
+        self.call_later(self._take_program, compiled, program)
 
-    def on_compiler_pane_program_read(self, event: ProgramRead) -> None:
-        if event.compiled is self._reading:
-            self._programs[event.compiled.target] = event.program
-            if isinstance(event.program, ListedProgram):
+    def _take_program(self, compiled: TargetResult, program: ListedProgram | ShardvizError) -> None:
+        if compiled is self._reading:
+            self._programs[compiled.target] = program
+            if isinstance(program, ListedProgram):
                 self._reading = None
             self._draw()
 
     @work(thread=True, exit_on_error=False, exclusive=True, group="compare")
     def _compare(self, passes: Passes, stage: PassStage) -> None:
-        self.post_message(self.Compared(passes, stage, stage.diff()))
+        self.call_later(self._take_diff, passes, stage, stage.diff())
 
-    def on_compiler_pane_compared(self, event: Compared) -> None:
-        event.passes.diffs[id(event.stage)] = event.diff
+    def _take_diff(self, passes: Passes, stage: PassStage, diff: tuple[str, ...]) -> None:
+        passes.diffs[id(stage)] = diff
         self._draw()
 
     def _show(self, *, table: bool = False) -> None:

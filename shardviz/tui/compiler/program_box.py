@@ -190,13 +190,6 @@ class ProgramBox(Vertical):
     ProgramBox.searching > #heading { display: none; }
     """
 
-    class Matched(Message):
-        """A search has gone through the page."""
-
-        def __init__(self, page: ProgramPage, query: str, matches: Sequence[int]) -> None:
-            super().__init__()
-            self.page, self.query, self.matches = page, query, matches
-
     def __init__(self) -> None:
         super().__init__()
         self.folded = True
@@ -319,12 +312,12 @@ class ProgramBox(Vertical):
             matches += found
             if worker.is_cancelled:
                 return
-        self.post_message(self.Matched(page, query, matches))
+        self.call_later(self._take_matches, page, query, matches)
 
-    def on_program_box_matched(self, event: Matched) -> None:
-        if self._search is None or (event.page, event.query) != (self._page, self._search.query):
+    def _take_matches(self, page: ProgramPage, query: str, matches: Sequence[int]) -> None:
+        if self._search is None or (page, query) != (self._page, self._search.query):
             return
-        self._search = replace(self._search, matches=event.matches, is_done=True)
+        self._search = replace(self._search, matches=matches, is_done=True)
         line = self._search.first()
         if line is not None:
             self.view.move_to(line)

@@ -21,7 +21,7 @@ from shardviz.tui.registry import AREAS, COMMANDS, Command, bindings, commands_o
 
 READING = {
     "problem": (
-        "What is asked. The arrows go over its cells: an axis of the mesh, a dimension of an array, a text."
+        "The problem. The arrows move over its cells: an axis of the mesh, a dimension of an array, a text."
         " Single keys change the cell under the cursor, and enter lets you type it in any notation."
     ),
     "layout": (
@@ -34,7 +34,7 @@ READING = {
     ),
     "step": (
         "One collective, round by round: a row or a box is a device, a letter a chunk of the data. ▸ has just"
-        " arrived, ╱3+7╱ is a partial sum with its addends, and below runs the account of bytes."
+        " arrived, ╱3+7╱ is a partial sum with its addends; the bytes sent are shown below."
     ),
     "compiler": (
         "The program that a compiler made, its collectives marked; to the left its passes, from Shardy's"
@@ -42,11 +42,11 @@ READING = {
     ),
     "lesson": (
         "First something to see, then questions: predict, and the answer shows beside the picture, in which"
-        " you can move (p goes there and back). Then change the sandbox until its goal is met. Nothing goes"
-        " on by itself. Before a class: larger letters are the terminal's business, mostly ctrl and +."
+        " you can move (p goes there and back). Then change the sandbox until its goal is met. Each stage"
+        " waits for n. For a class, enlarge the terminal's letters, mostly with ctrl and +."
     ),
 }
-"""How to read each part, in a sentence or two."""
+"""A sentence or two on each part: how to read it."""
 
 KEYS = commands_of(
     "dialog",
@@ -81,7 +81,7 @@ class HelpDialog(Dialog):
 
 
 def help_lines(areas: Sequence[str], width: int) -> list[Text]:
-    """What the dialog says, in lines of `width` columns."""
+    """The dialog's text, in lines of `width` columns."""
     sections = [_keys(each) for each in (*areas, "app")]
     return [
         *sentence(READING[areas[0]], width),

@@ -66,7 +66,7 @@ class Dialog(ModalScreen[Any]):
         return ()
 
     def dismiss(self, result: Any = None) -> AwaitComplete:
-        """Leave the dialog, once, and only it: Textual leaves whatever is on top."""
+        """Leave the dialog once, and only it: Textual leaves the screen on top."""
         return super().dismiss(result) if self.is_active else AwaitComplete()
 
     def action_close(self) -> None:

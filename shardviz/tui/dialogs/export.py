@@ -45,7 +45,7 @@ WRITE, *KEYS = commands_of(
 
 
 class ExportDialog(Dialog):
-    """A form, a file name that is free, and what became of it. An existing file needs a second `enter`."""
+    """The form, a free file name, and the result. An existing file needs a second `enter`."""
 
     title_text = "Export"
     commands = (WRITE, *KEYS)
@@ -130,7 +130,7 @@ class ExportDialog(Dialog):
 
 @dataclass(frozen=True)
 class Export:
-    """One form: the ending of its files, its name, what is in it, and the text when it is asked for.
+    """One form: the ending of its files, its name, a description, and the text on demand.
 
     `text` raises `ShardvizError` where the screen has no such form.
     """
@@ -142,7 +142,7 @@ class Export:
 
 
 def exports_of(screen: Screen[Any], pane: Pane, jax_code: Callable[[], str]) -> tuple[Export, ...]:
-    """All forms of the screen as it stands now, without what a dialog covers later, or is said in passing.
+    """All forms of the screen as it stands now, without dialogs and notifications.
 
     `jax_code` is the program of what is on screen.
     """

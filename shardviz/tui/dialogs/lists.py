@@ -152,7 +152,7 @@ def problem_line(draft: ProblemForm) -> str:
 
 
 def _fits(example: Example, words: Sequence[str]) -> bool:
-    """Whether every word occurs in the example's texts."""
+    """True where every word occurs in the example's texts."""
     texts = f"{example.document} {example.title} {example.look}".lower()
     return all(word in texts for word in words)
 

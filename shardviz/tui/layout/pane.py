@@ -221,7 +221,8 @@ class LayoutPane(Pane):
             self.canvas = arrange(parts, width - WORDS_WIDTH, height)
         else:
             self.canvas = arrange(parts, width, height - words)
-        self._find_shares()
+        layouts = {str(layout): layout for part in self._parts for layout, _ in part}
+        self._shares = [caption_cells(layout, self.palette) for layout in layouts.values()]
         if self._begins_at is not None:
             place, self._begins_at = self._begins_at, None
             self._point(self._cursor_at(place))
@@ -250,7 +251,7 @@ class LayoutPane(Pane):
     def _show_words(self) -> None:
         if not self.canvas.arrays:
             return
-        width = self._words_width
+        width = WORDS_WIDTH - 2 if self.has_class("beside") else self.size.width
         cell = self._of_cell(width)
         room = self._share_height(len(cell))
         lines = [*cell, Text(), *self._of_arrays(width)]
@@ -288,14 +289,6 @@ class LayoutPane(Pane):
         others.pop(str(here.layout))
         lines = device_lines([*others.values()], here.position(self.cursor.cell), width)
         return [Text("and of the other arrays", "dim"), *lines] if lines else []
-
-    def _find_shares(self) -> None:
-        layouts = {str(layout): layout for part in self._parts for layout, _ in part}
-        self._shares = [caption_cells(layout, self.palette) for layout in layouts.values()]
-
-    @property
-    def _words_width(self) -> int:
-        return WORDS_WIDTH - 2 if self.has_class("beside") else self.size.width
 
     def _heading(self, width: int) -> Text:
         """``by array, at the einsum ───────── v by device``."""

@@ -83,7 +83,7 @@ class LessonController:
 
     @property
     def is_about_collective(self) -> bool:
-        """Whether the sandbox is a collective of its own: nothing of the problem may change."""
+        """True where the sandbox is a collective of its own: nothing of the problem may change."""
         return self.lesson.goal.may_change == ("collective",)
 
     @property
@@ -93,7 +93,7 @@ class LessonController:
 
     @property
     def is_hidden(self) -> bool:
-        """Whether the screen is hidden, since it would give the answer away."""
+        """True where the screen is hidden, since it would give the answer away."""
         prediction = self.attempt.prediction
         return self.kind == "predict" and prediction is not None and not prediction.before
 
@@ -108,12 +108,12 @@ class LessonController:
 
     @property
     def history(self) -> History:
-        """The drafts of the stage: the sandbox's, or the one that is looked at."""
+        """The forms of the stage: the sandbox's, or the one that is shown."""
         return self._sandbox if self.kind in SANDBOX else History(self.attempt.shown)
 
     @property
     def may_go_on(self) -> bool:
-        """Whether `next` leads on. A teacher may leave the goal to the class."""
+        """True where `next` leads on. A teacher may leave the goal to the class."""
         if self.kind == "code":
             return self.after is not None
         return self.attempt.may_go_on or (self.is_presented and self.kind == "change")
@@ -131,7 +131,7 @@ class LessonController:
         return [command for command in LESSON if self.does(_word(command))]
 
     def does(self, word: str) -> bool:
-        """Whether a command does something now."""
+        """Return whether a command does something now."""
         asks = self.kind == "predict"
         change = self.kind == "change"
         return {

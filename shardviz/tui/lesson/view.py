@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from shardviz.drafts.share import Shared
     from shardviz.lessons.lesson import Lesson
     from shardviz.tui.lesson.progress import LessonProgress
-    from shardviz.tui.pane import Part
+    from shardviz.tui.pane import Side
     from shardviz.tui.registry import Command
     from shardviz.tui.workspace import Workspace
 
@@ -39,7 +39,7 @@ GIVING_OUT = {"code", "export"}
 
 @dataclass(frozen=True)
 class Own:
-    """What was on screen before the lesson, to come back to."""
+    """The state before the lesson, to come back to."""
 
     history: History
     resolved: ResolvedProblem
@@ -98,7 +98,7 @@ class LessonView:
 
     @property
     def turn(self) -> str:
-        """What the key that leads from the left to the right, and back, leads to; empty where it does not."""
+        """The name of the other side, to which `p` leads; empty where it does not."""
         if self.controller.is_hidden:
             return ""
         if self.workspace.is_left:
@@ -204,8 +204,8 @@ class LessonView:
             self.progress.report(self.app)
 
     @property
-    def _covers(self) -> tuple[Part | None, Part | None]:
-        """What takes the places of the problem and of the pane."""
+    def _covers(self) -> tuple[Side | None, Side | None]:
+        """The widgets in the places of the problem and of the pane."""
         controller = self.controller
         left = None if controller.kind == "change" and not controller.is_about_collective else self._guide
         if controller.kind == "code":

@@ -13,7 +13,7 @@ from shardviz.drafts.wording import as_sentence
 from shardviz.render.highlighted import highlighted
 from shardviz.render.lesson_view import Inks, bar, guide_page, strip_lines
 from shardviz.tui.lines_view import LinesView, TextLines
-from shardviz.tui.pane import Part
+from shardviz.tui.pane import Side
 from shardviz.tui.themes import code_style_of
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def rich_colour(name: str) -> str:
     return name.removeprefix("ansi_")
 
 
-class Guide(Part):
+class Guide(Side):
     """The words beside the picture."""
 
     DEFAULT_CSS = """
@@ -117,7 +117,7 @@ class Guide(Part):
         view.scroll_to(y=page.at if is_long else 0, animate=False, force=True)
 
 
-class HiddenPane(Part):
+class HiddenPane(Side):
     """Hides what would give the answer away; shows a chain of einsums, which the line above cuts."""
 
     DEFAULT_CSS = """
@@ -136,7 +136,7 @@ class HiddenPane(Part):
         self.query_one(Static).update(Text("\n").join([*chain, *[Text()] * bool(chain), self._words]))
 
 
-class CodePage(Part):
+class CodePage(Side):
     """The JAX code of what was made, in the place of the screen."""
 
     def compose(self) -> ComposeResult:

@@ -11,7 +11,6 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.events import Resize
-from textual.message import Message
 from textual.worker import get_current_worker
 
 from shardviz.errors import QuestionError, ShardvizError
@@ -68,14 +67,6 @@ class PlanPane(Pane):
     PlanPane #targets {{ display: none; margin-left: {GAP}; }}
     PlanPane.beside #targets {{ display: block; }}
     """
-
-    class Costed(Message):
-        """The costs of a plan's collectives, by the number of the step."""
-
-        def __init__(self, plan: Plan, costs: Mapping[int, StepCost]) -> None:
-            super().__init__()
-            self.plan = plan
-            self.costs = costs
 
     def __init__(self, state: EditorState) -> None:
         super().__init__(state)
@@ -146,9 +137,10 @@ class PlanPane(Pane):
     def show_answers(self, _answers: Mapping[str, ShownAnswer]) -> None:
         self._draw()
 
-    def on_plan_pane_costed(self, message: Costed) -> None:
-        if message.plan is self._plan:
-            self._costs = message.costs
+    def _take_costs(self, plan: Plan, costs: Mapping[int, StepCost]) -> None:
+        """Show the costs of a plan's collectives, by the number of the step."""
+        if plan is self._plan:
+            self._costs = costs
             self._draw()
 
     def action_previous_step(self) -> None:
@@ -197,7 +189,7 @@ class PlanPane(Pane):
             except ShardvizError:
                 # Too large to be followed round by round: the plan itself says what must be sent.
                 continue
-        self.post_message(self.Costed(plan, costs))
+        self.call_later(self._take_costs, plan, costs)
 
     def _tick(self) -> None:
         if self.display:

@@ -1,4 +1,4 @@
-"""What each key makes of the draft, by the cell that it is pressed on."""
+"""The effect of each key on the form, by the cell under the cursor."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ WORKS_ON: dict[str, tuple[Kind, ...]] = {
     "double": ("axis",),
     "halve": ("axis",),
     "remove_axis": ("axis",),
-    "move_axis(-1)": ("axis",),
-    "move_axis(1)": ("axis",),
+    "move_axis": ("axis",),
 }
 """The kinds of cells on which a command does something; commands that are not here need no cell."""
 
 
 def works_on(command: str, cell: FieldCell, resolved: ResolvedProblem) -> bool:
-    """Whether a command does something to a cell."""
+    """Return whether a command does something to a cell."""
+    command = command.partition("(")[0]
     if command in WORKS_ON and cell.kind not in WORKS_ON[command]:
         return False
     if command == "cycle" and cell.kind == "text":
@@ -79,7 +79,7 @@ def cycled(draft: ProblemForm, cell: FieldCell, resolved: ResolvedProblem) -> Pr
 
 
 def planned_spec(row: int, resolved: ResolvedProblem) -> PartitionSpec | None:
-    """How the plan splits an array; None where the plan is not that of the draft."""
+    """The spec of an array in the plan; None where the plan is not that of the form."""
     if resolved.faults:
         return None
     arrays = [array for operands, result in decided_parts(resolved.plan) for array in (*operands, result)]

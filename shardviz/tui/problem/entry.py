@@ -66,7 +66,7 @@ class Entry(Input):
         return before if self.value == self._first else entered(before, self.cell, self.value)
 
     def typing(self, resolved: ResolvedProblem) -> Typing:
-        """What the picture of the fields shows of the text, `resolved` being `draft`, resolved."""
+        """The text's errors and hint for the picture of the fields; `resolved` is that of `draft`."""
         cell = self.cell
         faults = tuple(fault for fault in resolved.faults if fault.field == cell.field)
         own = PROBLEM_FIELDS.get(cell.field)

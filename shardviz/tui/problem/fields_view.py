@@ -76,6 +76,6 @@ def _distance(place: FieldPlace, start: FieldPlace) -> int:
 
 
 def place_at(places: Sequence[FieldPlace], x: int, y: int) -> FieldPlace | None:
-    """What stands in a column of a line, or is nearest on that line."""
+    """The cell in a column of a line, or the nearest on that line."""
     line = [place for place in places if place.y == y]
     return min(line, key=lambda place: max(place.left - x, x - place.right + 1, 0), default=None)

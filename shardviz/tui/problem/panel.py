@@ -14,7 +14,7 @@ from shardviz.drafts import axis_edits
 from shardviz.drafts.parsing import parsed
 from shardviz.drafts.resolve import resolve
 from shardviz.render.problem_picture import FieldCell, FieldRow, FieldsPicture, field_rows, mesh_in
-from shardviz.tui.pane import Part
+from shardviz.tui.pane import Side
 from shardviz.tui.problem import changes
 from shardviz.tui.problem.entry import Entry
 from shardviz.tui.problem.fields_view import Cursor, FieldsView, cell_at, cursor_on, moved, place_at
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from shardviz.tui.state import EditorState
 
 
-class ProblemPanel(Part):
+class ProblemPanel(Side):
     """The fields of the draft, beside the screen or in its place."""
 
     DEFAULT_CSS = """
@@ -50,12 +50,12 @@ class ProblemPanel(Part):
 
     @property
     def view(self) -> FieldsView:
-        """What has the focus when no text is typed."""
+        """The picture, which has the focus when no text is typed."""
         return self.query_one(FieldsView)
 
     @property
     def is_typing(self) -> bool:
-        """Whether the text of a field is being typed."""
+        """True while the text of a field is typed."""
         return self._entry.is_open
 
     @property
@@ -151,7 +151,7 @@ class ProblemPanel(Part):
         self._mark_cursor()
 
     def takes(self, event: events.Key) -> bool:
-        """Whether a key that nobody has consumed is the letter of an axis, before it means anything else."""
+        """Split over the axis whose letter a key is, if it is one; return whether it is."""
         axis = self.letters.get(event.character or "")
         if axis is None:
             return False
@@ -160,54 +160,47 @@ class ProblemPanel(Part):
         self.state.edit(changes.assigned(self.state.resolved.draft, self.cell, axis))
         return True
 
-    def _works(self, command: str) -> bool:
-        return not self.is_typing and changes.works_on(command, self.cell, self.state.resolved)
+    def check_action(self, action: str, _parameters: tuple[object, ...]) -> bool | None:
+        """A key that does nothing to the cell under the cursor is still a key of the problem: None."""
+        works = not self.is_typing and changes.works_on(action, self.cell, self.state.resolved)
+        return works or None
 
     async def action_assign(self) -> None:
         """From the palette, where no letter is pressed: as text."""
-        if self._works("assign"):
-            await self.action_edit()
+        await self.action_edit()
 
     def action_cycle(self) -> None:
-        if self._works("cycle"):
-            self.state.edit(changes.cycled(self.state.resolved.draft, self.cell, self.state.resolved))
+        self.state.edit(changes.cycled(self.state.resolved.draft, self.cell, self.state.resolved))
 
     def action_sum(self) -> None:
-        if self._works("sum"):
-            draft = axis_edits.cycle_unreduced(self.state.resolved.draft, self.cell.row)
-            if draft == self.state.resolved.draft:
-                self.notify("Every axis splits a dimension of this array: ⌫ on one frees its axes.")
-            self.state.edit(draft)
+        draft = axis_edits.cycle_unreduced(self.state.resolved.draft, self.cell.row)
+        if draft == self.state.resolved.draft:
+            self.notify("Every axis splits a dimension of this array: ⌫ on one frees its axes.")
+        self.state.edit(draft)
 
     def action_clear(self) -> None:
-        if self._works("clear"):
-            self.state.edit(changes.cleared(self.state.resolved.draft, self.cell))
+        self.state.edit(changes.cleared(self.state.resolved.draft, self.cell))
 
     def action_double(self) -> None:
-        if self._works("double"):
-            self.state.edit(axis_edits.double_axis(self.state.resolved.draft, *self.cell.axes))
+        self.state.edit(axis_edits.double_axis(self.state.resolved.draft, *self.cell.axes))
 
     def action_halve(self) -> None:
-        if self._works("halve"):
-            self.state.edit(axis_edits.halve_axis(self.state.resolved.draft, *self.cell.axes))
+        self.state.edit(axis_edits.halve_axis(self.state.resolved.draft, *self.cell.axes))
 
     def action_add_axis(self) -> None:
-        if self._works("add_axis"):
-            self.cursor = Cursor("mesh", len(mesh_in(self.state.resolved).axis_names))
-            self.state.edit(axis_edits.add_axis(self.state.resolved.draft))
+        self.cursor = Cursor("mesh", len(mesh_in(self.state.resolved).axis_names))
+        self.state.edit(axis_edits.add_axis(self.state.resolved.draft))
 
     def action_remove_axis(self) -> None:
-        if self._works("remove_axis"):
-            self.state.edit(axis_edits.remove_axis(self.state.resolved.draft, *self.cell.axes))
+        self.state.edit(axis_edits.remove_axis(self.state.resolved.draft, *self.cell.axes))
 
     def action_move_axis(self, places: int) -> None:
-        if self._works(f"move_axis({places})"):
-            axis = self.cell.axes[0]
-            draft = axis_edits.move_axis(self.state.resolved.draft, axis, places)
-            mesh = parsed(draft).mesh
-            if mesh is not None:
-                self.cursor = Cursor("mesh", mesh.axis_names.index(axis))
-            self.state.edit(draft)
+        axis = self.cell.axes[0]
+        draft = axis_edits.move_axis(self.state.resolved.draft, axis, places)
+        mesh = parsed(draft).mesh
+        if mesh is not None:
+            self.cursor = Cursor("mesh", mesh.axis_names.index(axis))
+        self.state.edit(draft)
 
     async def action_edit(self) -> None:
         """Lay an input over the field under the cursor."""

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, ClassVar
 from rich.text import Text
 from textual import events, work
 from textual.app import ComposeResult
-from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import Static
 
@@ -53,16 +52,6 @@ class StepPane(Pane):
     StepPane #step-head, StepPane #step-foot { height: auto; width: 1fr; }
     StepPane.other RoundView, StepPane.other #step-head, StepPane.other #step-foot { display: none; }
     """
-
-    class Prepared(Message):
-        """A collective has been worked out beside the screen."""
-
-        def __init__(self, ticket: int, found: PreparedRun | ShardvizError) -> None:
-            super().__init__()
-            self.ticket, self.found = ticket, found
-
-    class Loaded(Message):
-        """The modules of the first picture have been loaded beside the screen."""
 
     is_loaded: ClassVar = False
 
@@ -240,10 +229,6 @@ class StepPane(Pane):
     def on_step_head_bar_clicked(self, message: StepHead.BarClicked) -> None:
         self._go(round(message.part * self.player.rounds))
 
-    def on_step_pane_prepared(self, message: Prepared) -> None:
-        if message.ticket == self._ticket:
-            self._take(message.found)
-
     def tick(self) -> None:
         """One round on, while it plays."""
         if self.player.playing and self.display:
@@ -295,7 +280,7 @@ class StepPane(Pane):
             if question is not None and links is not None:
                 self._work_out(question, links, self._ticket)
             return
-        self._take(worked_out(question, links))
+        self._take(worked_out(question, links), self._ticket)
 
     def _links(self) -> Links | None:
         """The links of the devices; None where they are too many."""
@@ -307,7 +292,7 @@ class StepPane(Pane):
 
     @work(thread=True, exit_on_error=False, group="step", exclusive=True)
     def _work_out(self, question: CollectiveQuestion, links: Links, ticket: int) -> None:
-        self.post_message(self.Prepared(ticket, worked_out(question, links)))
+        self.call_later(self._take, worked_out(question, links), ticket)
 
     @work(thread=True, exit_on_error=False, group="step", exclusive=True)
     def _load_modules(self, resolved: ResolvedProblem) -> None:
@@ -321,15 +306,19 @@ class StepPane(Pane):
         if question is not None and not is_large(question):
             with suppress(ShardvizError):
                 worked_out(question, chosen.links)
-        self.post_message(self.Loaded())
+        self.call_later(self._begin_to_play)
 
-    def on_step_pane_loaded(self) -> None:
+    def _begin_to_play(self) -> None:
+        """Play, now that the modules are loaded."""
         StepPane.is_loaded = True
         self._choose()
         if self._beginning is not None:
             self.begin(self._beginning)
 
-    def _take(self, found: PreparedRun | ShardvizError) -> None:
+    def _take(self, found: PreparedRun | ShardvizError, ticket: int) -> None:
+        """Show a collective, or why it cannot be played, unless another one has been chosen since."""
+        if ticket != self._ticket:
+            return
         if isinstance(found, ShardvizError):
             self.prepared, self._fault = None, found
         else:

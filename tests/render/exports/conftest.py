@@ -11,23 +11,23 @@ from shardviz.sharding import Layout, PartitionSpec, ShardedArray
 
 HOSTILE = "<script>alert(1)</script> & \"quotes\" '{x}' ]]> --> \x1b[31m\x00"
 """A title that is markup, a format string, the end of other markup, and no text at all."""
-KINDS = ("problem", "plan", "layout", "walk")
+KINDS = ("problem", "plan", "layout", "run")
 
 
 @pytest.fixture(scope="session", params=KINDS)
-def subject(request, walk_of) -> Subject:
-    return subjects(walk_of)[request.param]
+def subject(request, run_of) -> Subject:
+    return subjects(run_of)[request.param]
 
 
 @pytest.fixture(scope="session")
-def ring(walk_of) -> Subject:
+def ring(run_of) -> Subject:
     """All-reduce by ring: three rounds that add up, three that gather."""
-    return Subject(walk_of("psum", "i=4", range(16)), "psum over i")
+    return Subject(run_of("psum", "i=4", range(16)), "psum over i")
 
 
-def subjects(walk_of) -> dict[str, Subject]:
+def subjects(run_of) -> dict[str, Subject]:
     mesh = parse_mesh("X=2,Y=4")
     problem = problem_from_text("bd,df->bf", specs="XY,_Y", mesh=mesh)
     array = ShardedArray("<b>&", ("d0", "]]>"), (8, 8), "f32", PartitionSpec((("X",), ("Y",))))
-    shown = (problem, plan(problem), Layout(array, mesh), walk_of("all_gather", "i=4", [3, 9, 5, 2]))
+    shown = (problem, plan(problem), Layout(array, mesh), run_of("all_gather", "i=4", [3, 9, 5, 2]))
     return {kind: Subject(each, HOSTILE, HOSTILE) for kind, each in zip(KINDS, shown, strict=True)}

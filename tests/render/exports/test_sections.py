@@ -72,19 +72,19 @@ def test_a_section_for_every_round(ring):
 
 @pytest.mark.parametrize(("width", "height"), [(40, 15), (120, 36)])
 @pytest.mark.parametrize("mesh", ["i=1", "i=16", "X=3,Y=5"])
-def test_every_frame_fits_the_terminal(walk_of, mesh, width, height):
+def test_every_frame_fits_the_terminal(run_of, mesh, width, height):
     size = {"i=1": 1, "i=16": 16, "X=3,Y=5": 15}[mesh]
-    walk = walk_of("all_gather", mesh, range(size), "torus" if "," in mesh else "ring")
-    frames = film(walk, width, height, PLAIN)
-    assert len(frames) == walk.schedule.rounds + 1
+    run = run_of("all_gather", mesh, range(size), "torus" if "," in mesh else "ring")
+    frames = film(run, width, height, PLAIN)
+    assert len(frames) == run.schedule.rounds + 1
     assert max(map(len, frames)) <= height
     assert max(line.cell_len for frame in frames for line in frame) <= width
 
 
-def test_more_rounds_than_anybody_looks_at_are_refused_at_once(walk_of):
-    walk = walk_of("psum", "i=65536", 65536)
+def test_more_rounds_than_anybody_looks_at_are_refused_at_once(run_of):
+    run = run_of("psum", "i=65536", 65536)
     with pytest.raises(QuestionError, match=f"ring has 131,070 rounds here, and {MAX_ROUNDS} can be drawn"):
-        sections(Subject(walk, ""), 100, PLAIN)
+        sections(Subject(run, ""), 100, PLAIN)
 
 
 def test_a_program_has_no_picture():

@@ -41,9 +41,9 @@ def test_it_has_a_ground_of_its_own_and_is_the_same_every_time(ring):
     assert text == svg(ring)
 
 
-def test_two_pictures_on_a_page_do_not_share_their_styles(walk_of):
+def test_two_pictures_on_a_page_do_not_share_their_styles(run_of):
     names = {
-        svg(Subject(walk_of("all_gather", "i=4", data), "")).split('class="')[1].split('"')[0]
+        svg(Subject(run_of("all_gather", "i=4", data), "")).split('class="')[1].split('"')[0]
         for data in ([1, 2, 3, 4], [1, 2, 3, 5])
     }
     assert len(names) == 2
