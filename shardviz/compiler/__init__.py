@@ -1,7 +1,16 @@
-"""Asks the partitioner and the compilers, in a process of their own.
+"""The partitioner and the compilers, asked in processes of their own.
 
 The files beside this one run in the process that owns the terminal and never import jax; everything in
-`child/` runs in the worker's child process, the only place that does.
+`child/` runs in the child processes, the only place that does.
+
+targets, machines  the names after ``--target``, and the hardware behind them
+installed, groups  the packages that are here; the targets in groups, with the command that installs each
+worker         the client: problems, passes, collectives and layouts, asked from any thread
+requests       a request as a future, and the order in which a process takes them
+worker_process  a child process and the thread that speaks with it
+question, messages  problems as messages to the child, and the pipes for them
+reading        replies of the child → results
+target_result, pass_trace  the results
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is installed, known without importing it: versions, and what a target needs beyond JAX."""
+"""Versions of installed packages, and the extras that a target needs; none of them is imported."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from shardviz.compiler.targets import Target
 
 PACKAGES = ("jax", "jaxlib", "libtpu", "jax-cuda12-plugin", "jax-cuda13-plugin")
-"""What an answer can depend on, by name in the package index."""
+"""Packages on which an answer can depend, by name in the package index."""
 OLDEST_JAX = "0.8.3"
 """The oldest release on which the tests pass. The libtpu of those before knows no TPU 7x."""
 
@@ -43,12 +43,12 @@ def versions_of(*packages: str) -> tuple[tuple[str, str], ...]:
 
 
 def older_than(found: str, needed: str) -> bool:
-    """Whether a release as "0.8.0.dev1" comes before another; only its leading numbers count."""
+    """Return whether a release as "0.8.0.dev1" comes before another; only its leading numbers count."""
     return _numbers(found) < _numbers(needed)
 
 
 def libtpu_mismatch(versions: Sequence[tuple[str, str]]) -> str:
-    """What is wrong with libtpu beside jax, in one sentence; "" where nothing is, or one of them is not here.
+    """The mismatch of libtpu and jax, in one sentence; "" where nothing is, or one of them is not here.
 
     `versions` are those of `installed_versions`.
 
@@ -89,17 +89,17 @@ class Extra:
 
     @property
     def command(self) -> str:
-        """What installs it."""
+        """The command that installs it."""
         return f"pip install 'shardviz[{self.name}]'"
 
     @property
     def installable(self) -> bool:
-        """Whether it exists for this machine."""
+        """It exists for this machine."""
         return this_machine() in self.systems
 
     @property
     def installed(self) -> bool:
-        """Whether it is here; nothing is loaded for that."""
+        """It is here; nothing is loaded to find out."""
         if self.name == "tpu" and os.environ.get("TPU_LIBRARY_PATH"):
             return True
         return any(find_spec(module) is not None for module in self.modules)

@@ -207,7 +207,7 @@ _MAKERS = {
 
 
 class Fault(Exception):
-    """What is wrong with a name: the offending piece stands from `start` to `stop` in it."""
+    """An error in a name: the offending piece stands from `start` to `stop` in it."""
 
     def __init__(self, problem: str, start: int, stop: int, hint: str) -> None:
         super().__init__(problem)
@@ -344,7 +344,7 @@ def _parsed(name: str) -> re.Match[str]:
 
 
 def _rank(chip: TpuChip, torus: tuple[int, ...]) -> str:
-    """What someone meant who gave another number of axes."""
+    """The sizes that were probably meant, where the number of axes is another."""
     if len(torus) == 1 and (compact := tori(chip, torus[0])):
         return f"write {TpuSlices(chip, compact[0]).name} for {plural(torus[0], 'chip')}"
     meant = tuple(size for size in torus if size != 1) if len(torus) > chip.rank else torus

@@ -1,4 +1,4 @@
-"""What the two processes say to each other, and the pipes for it: frozen objects of plain values, pickled.
+"""The messages between the two processes, frozen objects of plain values, and the pipes for them.
 
 The child imports this file before it answers, and every import delays the first answer. So a question
 carries what JAX needs of a problem and no more, and the child loads no other room of shardviz.

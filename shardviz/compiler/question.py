@@ -23,7 +23,7 @@ UNSAFE = ("s2", "u2")
 
 
 def question_for(problem: Problem, target: Target) -> Question:
-    """What the child must know to compile the problem for a target."""
+    """The message that has the child compile the problem for a target."""
     parts = tuple(
         EinsumPart(subscripts(part.einsum), tuple(map(_array, part.operands)), _array(part.result))
         for part in problem.parts
@@ -34,7 +34,7 @@ def question_for(problem: Problem, target: Target) -> Question:
 
 
 def layout_request(array: ShardedArray, mesh: Mesh) -> AskLayout:
-    """What the child must know to say what every device holds of an array.
+    """The message that asks what every device holds of an array.
 
     Raises `TargetError` for a mesh of more devices than can be simulated.
     """
@@ -45,7 +45,7 @@ def layout_request(array: ShardedArray, mesh: Mesh) -> AskLayout:
 
 
 def run_request(operation: Operation, mesh: Mesh, shards: NDArray[Any], target: Target) -> RunCollective:
-    """The request to the child.
+    """The message that has the child run a collective.
 
     Raises `QuestionError` for what the operation refuses, since some of it would end the child, and
     `TargetError` for a target that runs nothing or cannot hold the mesh.

@@ -65,7 +65,7 @@ def read_output(output: Output, problem: Problem, target: Target, versions: Vers
 
 
 def read_run(output: RunOutput, mesh: Mesh, target: str, versions: Versions) -> ExecutionResult:
-    """What came of a collective."""
+    """The result of a collective."""
     shards = None
     if output.status == "ok":
         import numpy as np
@@ -117,7 +117,7 @@ def _as_asked(spec: PartitionSpec | None, problem: Problem) -> PartitionSpec | N
 
 
 def _hint(output: Output, problem: Problem, target: Target) -> str:
-    """What would make JAX accept the question; "" when that is not known."""
+    """A change with which JAX accepts the question; "" where none is known."""
     if output.status == "ok":
         return ""
     if _NO_ROOM.search(output.error):

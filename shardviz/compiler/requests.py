@@ -1,6 +1,6 @@
 """Requests to the compilers' processes, and the order in which one process takes them.
 
-The caller, in any thread, gets a `CompilerRequest`: a future. Each `WorkerProcess` has one thread, which
+An asker, in any thread, gets a `CompilerRequest`: a future. Each `WorkerProcess` has one thread, which
 takes a request at a time from its `RequestScheduler` and speaks with its child:
 
     asker's thread            the process's thread                    the child (child/main.py)
@@ -68,7 +68,7 @@ class CompilerRequest(Future[T]):
 
     @property
     def subject(self) -> str:
-        """What is at work for it, for an error: "the cpu compiler"."""
+        """The one at work for it, for an error: "the cpu compiler"."""
         match self.message:
             case Question(target):
                 return f"the {target} compiler"

@@ -48,7 +48,7 @@ class TargetResult:
 
 @dataclass(frozen=True)
 class ExecutionResult:
-    """What JAX made of shards. `status` is "ok", "error" or "unavailable" as in `TargetResult`.
+    """The result of a collective that JAX ran; `status` as in `TargetResult`.
 
     `shards` is every device's result, by mesh position; None where there is none. `program` is the call
     that ran, and `note` says what stood in for an operation that the platform lacks. `elapsed_s` are the
@@ -99,7 +99,7 @@ def traffic_of(compiled: TargetResult, mesh: Mesh) -> Traffic | None:
 
 
 def bytes_sent(collectives: Iterable[Collective]) -> int:
-    """What one device sends at least in all of them; a loop of unknown length counts once."""
+    """The least bytes that one device sends in all of them; a loop of unknown length counts once."""
     return sum(one.wire_bytes * (1 if one.count is None else one.count) for one in collectives)
 
 
@@ -123,7 +123,7 @@ def _units_of_groups(one: Collective, placement: Placement, mesh: Mesh) -> Itera
 
 
 def _group(position: int, axes: tuple[str, ...], mesh: Mesh) -> tuple[int, ...]:
-    """What devices of one group over `axes` have in common: their coordinates but along those."""
+    """The coordinates that devices of one group over `axes` have in common: all but those along `axes`."""
     coordinates: list[int] = []
     for number, (name, size) in enumerate(zip(mesh.axis_names, mesh.axis_sizes, strict=True)):
         coordinate = position // prod(mesh.axis_sizes[number + 1 :]) % size

@@ -48,7 +48,7 @@ EXAMPLES = "v5e:2x4 or h100:8"
 
 
 def parse_targets(text: str) -> tuple[Target, ...]:
-    """Read ``shardy,cpu,v5e:2x4,h100:8``: targets in the order given, each once; ``none`` alone gives none.
+    """Read ``shardy,cpu,v5e:2x4,h100:8``: targets in the order given, each once; none for ``none``.
 
     Raises `TargetError` for a name that is empty or unknown, and for hardware that cannot be.
     """
@@ -64,7 +64,7 @@ def parse_targets(text: str) -> tuple[Target, ...]:
 
 
 def check_axis_types(problem: Problem) -> None:
-    """Raise `TargetError` for a sum left pending under Auto axes, which JAX refuses on every target."""
+    """Raise `TargetError` for a sum left pending under Auto axes, which JAX refuses for every target."""
     if problem.axis_types != "auto":
         return
     for array in (*problem.arguments, *(part.result for part in problem.parts)):

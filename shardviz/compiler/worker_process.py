@@ -195,7 +195,7 @@ class WorkerProcess:
                 raise AssertionError(f"the child sent {other!r}")
 
     def _received(self, process: ChildProcess) -> object:
-        """What the child says next. Raises `CompilerError` where that is that it cannot go on."""
+        """The child's next message. Raises `CompilerError` where it cannot go on."""
         message = process.receive()
         if isinstance(message, ChildBroken):
             self._reap()
@@ -413,7 +413,7 @@ _NOISE = re.compile(
 
 
 def stderr_tail(log: str) -> str:
-    """What explains a death, on one line; "" when nothing does."""
+    """The line that explains a death; "" where none does."""
     for pattern in _TELLING:
         if found := pattern.findall(log):
             return _short(found[-1])

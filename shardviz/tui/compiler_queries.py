@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 PAUSES_S = {"shardy": 0.0, "cpu": 0.15}
 PAUSE_S = 1.0
-"""How long nothing must have been edited until a target is asked: by its name, and any other."""
+"""Seconds without an edit until a target is asked: by its name, and any other."""
 KEPT = {"answer": 256, "passes": 8, "verdict": 16}
-"""How much is kept of all that was asked: whoever undoes an edit has it at once."""
+"""The number of queries that are kept with their answers: after an undo they are here at once."""
 
 Key = tuple[str, Hashable, str]
-"""What is asked ("answer", "passes" or "verdict"), about which subject, and the target's name."""
+"""The kind of question ("answer", "passes" or "verdict"), its subject, and the target's name."""
 
 Known = TypeVar("Known", ShownAnswer, ShownPasses, Verification)
 
@@ -62,7 +62,7 @@ class _Query(Generic[Known]):
 
     @property
     def known(self) -> Known:
-        """What is known now of the answer."""
+        """The answer as far as it is known now."""
         known, request = self._known, self.request
         if known.state == "waiting" and request is not None and request.began is not None:
             return replace(known, state="asked", stage=request.stage, since=request.began)
@@ -91,11 +91,11 @@ class _Query(Generic[Known]):
 
 
 class CompilerQueries:
-    """Asks Shardy at once, the CPU's compiler next, slower targets after a pause or on demand.
+    """Shardy is asked at once, the CPU's compiler next, slower targets after a pause or on demand.
 
-    `on_change` is called, from any thread, whenever something has changed of `answers`, `traced` or
-    `verified`. A `worker` that is given is left open by `close`. The methods are for one thread, that of the
-    screen, and none waits for a compiler.
+    `on_change` is called, from any thread, after each change of `answers`, `traced` or `verified`. A `worker`
+    that is given is left open by `close`. The methods are for the screen's thread, and none waits for a
+    compiler.
     """
 
     def __init__(self, on_change: Callable[[], object], worker: Worker | None = None) -> None:
@@ -158,7 +158,7 @@ class CompilerQueries:
                 self._drop(key)
         for one in scene.targets:
             self._ask(scene, one)
-        # Who shows passes or a verdict asks for them again.
+        # The panes of passes and of a verdict ask for them again.
         self._notify()
 
     def traced(self, target: str) -> ShownPasses:
@@ -250,7 +250,7 @@ class CompilerQueries:
         read: Callable[[Any], Known],
         failed: Callable[[ShardvizError], Known],
     ) -> Known:
-        """What is known of a question: of the one that was asked, unless that has to be asked again."""
+        """The answer to a question as far as it is known; the question is sent where it has to be."""
         query: _Query[Known] | None = self._queries.pop(key, None)
         is_kept = query is not None and (
             key in self._wanted or query.is_settled or (query.request is not None and query.request.keep())
@@ -262,7 +262,7 @@ class CompilerQueries:
         return query.known
 
     def _drop(self, key: Key) -> None:
-        """What has this key is no longer on screen."""
+        """The question of this key is no longer on screen."""
         self._wanted.remove(key)
         if (request := self._queries[key].request) is not None:
             request.drop()

@@ -25,7 +25,7 @@ LATER = "waits for a pause in typing; r asks now"
 
 @dataclass(frozen=True)
 class ShownAnswer:
-    """What is known of a target's answer to the problem on screen.
+    """A target's answer to the problem on screen, as far as it is known.
 
     `state`: "waiting" until asked (a pause in typing, or a key), "asked" since `since` (`time.monotonic`),
     with the compiler's `stage`; "answered" with `compiled`, whose status may be "error" or "unavailable";
@@ -42,7 +42,7 @@ class ShownAnswer:
 
 @dataclass(frozen=True)
 class ShownPasses:
-    """What is known of a target's passes for the problem on screen; as `ShownAnswer`.
+    """A target's passes for the problem on screen; as `ShownAnswer`.
 
     "answered" with `traced`, whose `compiled` may have status "error" or "unavailable"; "failed" with an
     `error`.
@@ -58,7 +58,7 @@ class ShownPasses:
 
 @dataclass(frozen=True)
 class Verification:
-    """What is known of JAX's verdict on a collective; as `ShownAnswer`.
+    """JAX's verdict on a collective; as `ShownAnswer`.
 
     "answered" with `verdict`; "failed" where JAX says nothing, and `silence` is a sentence that tells why.
     """

@@ -1,1 +1,1 @@
-"""What runs in the child process: the only files of shardviz that import jax."""
+"""The child process: the only files of shardviz that import jax."""

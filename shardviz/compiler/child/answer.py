@@ -1,4 +1,4 @@
-"""One request, one reply: who is asked, how long it took, and what to say when JAX refuses."""
+"""One request, one reply: the compiler's answer and its time, or why JAX refuses."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _ask(question: Question, report: Callable[[str], None]) -> tuple[Output, tup
 
 
 def layout(request: AskLayout) -> LayoutOutput:
-    """What JAX says of the array, on simulated devices. What it refuses is an answer too."""
+    """The layout of an array on simulated devices, by JAX. Its refusal is an answer too."""
     try:
         return _layout(request)
     except Exception as error:

@@ -156,7 +156,7 @@ _INTERNAL = re.compile(r" ?(-{10,}|This error occurs at source:|see current oper
 
 
 def words_of(error: Exception) -> str:
-    """What JAX or XLA said, on one line, after the name of the exception where that says something."""
+    """The words of JAX or XLA, on one line, after the name of the exception where that says something."""
     text = _INTERNAL.sub("", " ".join(str(error).split())) or repr(error)
     if len(text) > MAX_WORDS:
         text = f"{text[:MAX_WORDS]}…"
@@ -191,7 +191,7 @@ def _candidates(part: EinsumPart, operand_specs: Sequence[Spec | None]) -> Itera
 
 
 def _accepts(program: Program, spec: Spec) -> bool:
-    """Whether JAX traces the chain as far as the refused part once that part's result has the spec."""
+    """Return whether JAX traces the chain as far as the refused part once that part's result has the spec."""
     *accepted, refused = program.question.parts[: program.reached + 1]
     part = replace(refused, result=replace(refused.result, spec=spec))
     trial = Program(replace(program.question, parts=(*accepted, part)), program.mesh)

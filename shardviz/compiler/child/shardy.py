@@ -41,7 +41,7 @@ def abstract_mesh(mesh: DeviceMesh) -> Any:
 
 
 def ask(program: Program, report: Callable[[str], None]) -> Output:
-    """What Shardy decides. Raises what JAX and the passes raise."""
+    """The partitioned module. Raises what JAX and the passes raise."""
     report("lowering")
     # With no devices there is no platform to take; einsums lower alike for all of them.
     module = program.trace().lower(lowering_platforms=("tpu",)).compiler_ir("stablehlo")

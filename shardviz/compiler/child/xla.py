@@ -62,7 +62,7 @@ def real_mesh(mesh: DeviceMesh) -> Any:
 
 
 def ask(program: Program, report: Callable[[str], None]) -> Output:
-    """What XLA emits. Raises what JAX and XLA raise."""
+    """The program that XLA emits. Raises what JAX and XLA raise."""
     report("lowering")
     lowered = program.trace().lower()
     report("compiling")
@@ -76,7 +76,7 @@ def ask(program: Program, report: Callable[[str], None]) -> Output:
 
 
 def _devices() -> list[Any]:
-    """What `jax.devices` finds; `CompilerError` where it cannot start a platform."""
+    """The devices that JAX finds; `CompilerError` where it cannot start a platform."""
     try:
         return list(jax.devices())
     except RuntimeError as error:
