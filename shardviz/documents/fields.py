@@ -24,7 +24,7 @@ def _as_it_is(value: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Field:
+class JsonField:
     """A value of a document; `write` turns it into JSON's types, `source` takes it from its object."""
 
     schema: Schema
@@ -32,11 +32,11 @@ class Field:
     source: Callable[[Any], Any] | None = None
     is_optional: bool = False
 
-    def of(self, source: str | Callable[[Any], Any]) -> Field:
+    def of(self, source: str | Callable[[Any], Any]) -> JsonField:
         """The same, of another attribute than the field's own name ("spec.unreduced"), or computed."""
         return replace(self, source=attrgetter(source) if isinstance(source, str) else source)
 
-    def by(self, write: Callable[[Any], Any]) -> Field:
+    def by(self, write: Callable[[Any], Any]) -> JsonField:
         """The same, written by a function."""
         return replace(self, write=write)
 
@@ -55,7 +55,7 @@ class Beside:
 class DocumentKind:
     """A kind of document: `printed_by` is a command that prints one, `fields` are those after its head."""
 
-    def __init__(self, name: str, printed_by: str, summary: str, /, **fields: Field) -> None:
+    def __init__(self, name: str, printed_by: str, summary: str, /, **fields: JsonField) -> None:
         self.name, self.printed_by, self.summary = name, printed_by, summary
         schema = exactly(SCHEMA, "The version of all documents.")
         self.record = closed(
@@ -68,7 +68,7 @@ class DocumentKind:
         return written
 
 
-def closed(description: str, /, **fields: Field) -> Field:
+def closed(description: str, /, **fields: JsonField) -> JsonField:
     """An object with these fields and no others."""
     sources = [(name, each.source or attrgetter(name), each) for name, each in fields.items()]
 
@@ -87,80 +87,80 @@ def closed(description: str, /, **fields: Field) -> Field:
         "required": [name for name, each in fields.items() if not each.is_optional],
         "additionalProperties": False,
     }
-    return Field(schema, write)
+    return JsonField(schema, write)
 
 
-def optional(field: Field) -> Field:
+def optional(field: JsonField) -> JsonField:
     """The same, left out of its object where it is None."""
     return replace(field, is_optional=True)
 
 
-def shared(name: str, field: Field) -> Callable[[str], Field]:
+def shared(name: str, field: JsonField) -> Callable[[str], JsonField]:
     """A field that several places have: each calls it with its own description."""
     DEFINITIONS[name] = field.schema
-    return lambda description: Field({"description": description, "$ref": f"#/$defs/{name}"}, field.write)
+    return lambda description: JsonField({"description": description, "$ref": f"#/$defs/{name}"}, field.write)
 
 
-def by_name(item: Field, description: str) -> Field:
+def by_name(item: JsonField, description: str) -> JsonField:
     """An object whose keys are names that a document brings along."""
     schema = {"description": description, "type": "object", "additionalProperties": item.schema}
-    return Field(schema, lambda pairs: {name: item.write(each) for name, each in dict(pairs).items()})
+    return JsonField(schema, lambda pairs: {name: item.write(each) for name, each in dict(pairs).items()})
 
 
-def array_of(item: Field, description: str) -> Field:
+def array_of(item: JsonField, description: str) -> JsonField:
     schema = {"description": description, "type": "array", "items": item.schema}
-    return Field(schema, lambda values: [item.write(each) for each in values])
+    return JsonField(schema, lambda values: [item.write(each) for each in values])
 
 
-def nullable(field: Field) -> Field:
+def nullable(field: JsonField) -> JsonField:
     """The same, or null for None; its description says what null means."""
     inner = dict(field.schema)
     schema = {"description": inner.pop("description"), "anyOf": [inner, {"type": "null"}]}
-    return Field(schema, lambda value: None if value is None else field.write(value), field.source)
+    return JsonField(schema, lambda value: None if value is None else field.write(value), field.source)
 
 
-def null_if_empty(field: Field) -> Field:
+def null_if_empty(field: JsonField) -> JsonField:
     """The same, or null for an empty text and for 0."""
     return nullable(field).by(lambda value: field.write(value) if value else None)
 
 
-STRING = Field({"type": "string"})
-COUNT = Field({"type": "integer", "minimum": 0})
+STRING = JsonField({"type": "string"})
+COUNT = JsonField({"type": "integer", "minimum": 0})
 
 
-def text(description: str) -> Field:
-    return Field({"description": description, **STRING.schema})
+def text(description: str) -> JsonField:
+    return JsonField({"description": description, **STRING.schema})
 
 
-def texts(description: str) -> Field:
+def texts(description: str) -> JsonField:
     return array_of(STRING, description)
 
 
-def one_of(description: str, *values: str) -> Field:
-    return Field({"description": description, "enum": list(values)})
+def one_of(description: str, *values: str) -> JsonField:
+    return JsonField({"description": description, "enum": list(values)})
 
 
-def exactly(value: str, description: str) -> Field:
-    return Field({"description": description, "const": value}, source=lambda _: value)
+def exactly(value: str, description: str) -> JsonField:
+    return JsonField({"description": description, "const": value}, source=lambda _: value)
 
 
-def count(description: str) -> Field:
+def count(description: str) -> JsonField:
     """A whole number, 0 or more."""
-    return Field({"description": description, **COUNT.schema})
+    return JsonField({"description": description, **COUNT.schema})
 
 
-def counts(description: str) -> Field:
+def counts(description: str) -> JsonField:
     return array_of(COUNT, description)
 
 
-def number(description: str) -> Field:
+def number(description: str) -> JsonField:
     """A number, 0 or more."""
-    return Field({"description": description, "type": "number", "minimum": 0})
+    return JsonField({"description": description, "type": "number", "minimum": 0})
 
 
-def flag(description: str) -> Field:
-    return Field({"description": description, "type": "boolean"})
+def flag(description: str) -> JsonField:
+    return JsonField({"description": description, "type": "boolean"})
 
 
-def anything(description: str) -> Field:
-    return Field({"description": description})
+def anything(description: str) -> JsonField:
+    return JsonField({"description": description})

@@ -10,7 +10,7 @@ from shardviz.documents.fields import (
     Beside,
     Document,
     DocumentKind,
-    Field,
+    JsonField,
     array_of,
     by_name,
     closed,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 SPEC = shared(
     "spec",
     array_of(
-        Field({"type": "array", "items": STRING.schema}, list),
+        JsonField({"type": "array", "items": STRING.schema}, list),
         "For each dimension the mesh axes that split it, the major one first; empty where it is whole.",
     ).by(lambda spec: [list(axes) for axes in spec.dims]),
 )
@@ -53,7 +53,7 @@ MESH = shared(
 AXIS_TYPES = one_of("JAX's type of all mesh axes.", "auto", "explicit")
 
 
-def _array(role: Field) -> dict[str, Field]:
+def _array(role: JsonField) -> dict[str, JsonField]:
     """The fields of an array beside which stands its `mesh`."""
     return {
         "name": text("The array's name, such as A, W or Out."),
@@ -188,7 +188,7 @@ LAYOUT = DocumentKind(
             id=count("The device's id."),
             coords=counts("Its place along each mesh axis."),
             slices=array_of(
-                Field({**counts("Start and stop.").schema, "minItems": 2, "maxItems": 2}, list),
+                JsonField({**counts("Start and stop.").schema, "minItems": 2, "maxItems": 2}, list),
                 "For each dimension the elements that it holds: from start to before stop.",
             ),
             shard=count("The number of its shard: equal numbers are equal data."),

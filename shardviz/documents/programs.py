@@ -11,7 +11,7 @@ from shardviz.documents.fields import (
     Beside,
     Document,
     DocumentKind,
-    Field,
+    JsonField,
     array_of,
     by_name,
     closed,
@@ -62,7 +62,7 @@ COLLECTIVE = shared(
         axes=texts('Mesh axes of its groups, a sub-axis as "Y:(2)2"; empty where the groups follow none.'),
         groups=nullable(
             array_of(
-                Field({"type": "array", "items": COUNT.schema}, list),
+                JsonField({"type": "array", "items": COUNT.schema}, list),
                 "Device ids of each group, or (source, target) of a permute; null: too many to list.",
             )
         ),
@@ -107,7 +107,7 @@ PLACEMENT = shared(
     closed(
         "The placement of the mesh on the chips.",
         torus=counts("Chips along each axis of a slice's torus; empty for GPUs, whose nodes are switches."),
-        wrap=array_of(Field({"type": "boolean"}), "For each axis of the torus whether it closes to a ring."),
+        wrap=array_of(JsonField({"type": "boolean"}), "For each axis of the torus, true where it is a ring."),
         axes=array_of(
             closed(
                 "A mesh axis on the machine.",

@@ -13,7 +13,7 @@ from shardviz.documents.fields import (
     Beside,
     Document,
     DocumentKind,
-    Field,
+    JsonField,
     anything,
     array_of,
     by_name,
@@ -56,7 +56,7 @@ def _link(run: CollectiveRun, link: tuple[int, int]) -> list[int | str]:
     return [run.mesh.device_id(group[node]) if node < len(group) else "switch" for node in link]
 
 
-_LINK = Field(
+_LINK = JsonField(
     {
         "description": "A link, from one device's id to the other's, or the switch in the middle; "
         "null: nothing is sent.",
@@ -73,7 +73,7 @@ _WAITING = nullable(count("Messages that wait for a link; null: the queues are t
 _SECONDS = number(
     "Seconds by store and forward over shortest paths; a lower bound where queues are too long."
 )
-_GROUP = Field({"type": "array", "items": COUNT.schema}, list)
+_GROUP = JsonField({"type": "array", "items": COUNT.schema}, list)
 DEVICE_VALUES = shared(
     "device_values",
     closed(
@@ -105,7 +105,7 @@ def _row(row: AlgorithmRow) -> Any:
 
 ALGORITHM = shared(
     "algorithm",
-    Field(
+    JsonField(
         {
             "description": "An algorithm, or the reason why it cannot be compared.",
             "oneOf": [_COMPARED.schema, _NOT_COMPARED.schema],
@@ -130,7 +130,7 @@ _QUESTION = {
     "bytes": count("Bytes of the larger of a device's operand and result."),
     "topology": text("The links that join the devices of a group.").by(str).of("links.topology"),
     "latency_s": number("Seconds of one hop.").of("links.spec.latency"),
-    "bandwidth_bytes_per_s": Field(
+    "bandwidth_bytes_per_s": JsonField(
         {
             "description": "Bytes a second of one link, one way; inf where that takes no time.",
             "anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"const": "inf"}],

@@ -154,7 +154,7 @@ PROBLEM = commands_of(
     ("move('up')", "up", "Up", "Go to the field above.", "", "↑"),
     ("move('down')", "down", "Down", "Go to the field below.", "", "↓"),
     ("move('left')", "left", "Left", "Go to the previous cell.", "", "←"),
-    ("move('right')", "right", "Right", "Go to the cell after.", "", "→"),
+    ("move('right')", "right", "Right", "Go to the next cell.", "", "→"),
 )
 
 LAYOUT = commands_of(
@@ -254,28 +254,21 @@ SEARCHING = commands_of(
     "compiler",
     ("next(1)", "enter down", "Next match", "Go to the next line with the text.", "next"),
     ("next(-1)", "up shift+enter", "Previous match", "Go to the previous match.", "previous", "↑"),
-    ("leave", "escape", "Close", "End the search where it is.", "close", "esc"),
+    ("leave", "escape", "Close", "End the search and stay here.", "close", "esc"),
 )
 """The commands while text is searched, when every other key is text."""
 
 LESSON = commands_of(
     "lesson",
-    ("lesson('answer')", "enter", "Answer", "Predict what the cursor is on, and see the answer.", "answer"),
-    (
-        "lesson('down')",
-        "down",
-        "Choose",
-        "Go to the next choice; “I don't know” is the last.",
-        "choose",
-        "↑↓",
-    ),
+    ("lesson('answer')", "enter", "Answer", "Answer with the choice under the cursor.", "answer"),
+    ("lesson('down')", "down", "Choose", "Go to the next choice; “I don't know” is last.", "choose", "↑↓"),
     ("lesson('up')", "up", "Choose", "Go to the previous choice.", "", "↑"),
-    ("lesson('reveal')", "space", "Reveal", "The answer, where the lesson is shown to a class.", "reveal"),
-    ("lesson('next')", "n", "Next", "On to what comes next; after the code, to the next lesson.", "next"),
-    ("lesson('hint')", "h", "Hint", "The next hint; after the last, the goal alone.", "hint"),
-    ("lesson('reset')", "R", "Reset", "The sandbox as it was in the beginning; undo takes it back.", "reset"),
-    ("lesson('back')", "B", "Back", "To what came before.", "back"),
-    ("lesson('leave')", "Q", "Leave the lesson", "Back to the problem of your own, as it was.", "leave"),
+    ("lesson('reveal')", "space", "Reveal", "Show the answer, in a presentation to a class.", "reveal"),
+    ("lesson('next')", "n", "Next", "Go to the next stage; after the code, to the next lesson.", "next"),
+    ("lesson('hint')", "h", "Hint", "Show the next hint; after the last, the goal alone.", "hint"),
+    ("lesson('reset')", "R", "Reset", "Reset the sandbox; undo restores it.", "reset"),
+    ("lesson('back')", "B", "Back", "Go to the previous stage.", "back"),
+    ("lesson('leave')", "Q", "Leave the lesson", "Go back to your own problem, as it was.", "leave"),
 )
 """In the order of the footer, which shows those that do something now."""
 
