@@ -73,7 +73,10 @@ class InstructionLines:
 
     def at(self, position: int) -> InstructionLine | None:
         """The instruction in whose line a position is."""
-        start, stop = line_at(self.text, position)
+        return self.between(*line_at(self.text, position))
+
+    def between(self, start: int, stop: int) -> InstructionLine | None:
+        """The instruction in a line that begins and ends at these positions."""
         if start not in self._at:
             self._at[start] = self._line(start, stop)
         return self._at[start]

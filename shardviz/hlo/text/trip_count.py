@@ -260,8 +260,8 @@ class TripCounts:
         """The name of a computation's result, which is its last instruction nearly always."""
         stop = home.stop
         while self._left >= 0 and (start := self._text.rfind("ROOT ", home.start, stop)) >= 0:
-            line = self._lines.at(start)
-            start = line_at(self._text, start)[0]
+            start, end = line_at(self._text, start)
+            line = self._lines.between(start, end)
             self._left -= stop - start
             if line is not None and line.is_root:
                 self._defined[home.start, line.name] = line
@@ -282,9 +282,9 @@ class TripCounts:
             self._left -= (home.stop if found < 0 else found) - start
             if found < 0:
                 return None
-            line_start, _ = line_at(self._text, found)
-            if self._text[line_start:found].strip() in ("", "%", "ROOT", "ROOT %"):
-                return self._lines.at(found)
+            line, stop = line_at(self._text, found)
+            if self._text[line:found].strip() in ("", "%", "ROOT", "ROOT %"):
+                return self._lines.between(line, stop)
             start = found + len(name)
         return None
 
