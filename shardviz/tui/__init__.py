@@ -4,6 +4,7 @@ app        the application: undo, dialogs, lessons, and which key does what ever
 registry   all commands: they feed keys, footer, palette, help and the table in docs/
 state      the form with undo and the problem that it states, which all parts are given; the kept session
 workspace  the problem beside one of four panes; bars: the lines above and below
+compiler_queries  the queries to the compilers; target_answers: their answers as they arrive
 pane       the base of the panes; lines_view: a view of many lines, themes: colours
 problem/   the fields: mesh, einsum, sizes, specs
 layout/    1  which device holds what
@@ -11,6 +12,5 @@ plan/      2  the steps, and what each target inserted
 step/      3  the player
 compiler/  4  the targets' programs and passes
 lesson/    a lesson: its words, its questions, its goal, in the places of these
-answers/   the queries to the compilers, and their answers as they arrive
 dialogs/   the windows above all that: help, examples, lessons, code, command line, export
 """
