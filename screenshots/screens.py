@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from shardviz.compiler import Worker
-from shardviz.drafts.command_line import form_from_options
+from shardviz.forms.command_line import form_from_options
 from shardviz.lessons.course import find
 from shardviz.tui.app import ShardvizApp
 from shardviz.tui.dialogs.export import screen_svg, strips_of

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from shardviz.cli.group import COMMANDS, run
-from shardviz.drafts.resolve import resolve
-from shardviz.drafts.share import from_string
+from shardviz.forms.resolve import resolve
+from shardviz.forms.share import from_string
 from shardviz.notation import NOTATIONS
 from shardviz.tui.registry import key_table
 

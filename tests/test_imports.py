@@ -43,10 +43,10 @@ PURE = (
     "shardviz.stepping",
     "shardviz.stepping.question",
     "shardviz.compiler",
-    "shardviz.drafts.resolve",
-    "shardviz.drafts.axis_edits",
-    "shardviz.drafts.command_line",
-    "shardviz.drafts.state_file",
+    "shardviz.forms.resolve",
+    "shardviz.forms.axis_edits",
+    "shardviz.forms.command_line",
+    "shardviz.forms.state_file",
     "shardviz.testing",
 )
 
@@ -68,7 +68,7 @@ def test_reading_a_draft_loads_no_more() -> None:
         ("summary", "summary"),
         ("command_line", "to_command_line"),
     )
-    imports = "; ".join(f"from shardviz.drafts.{module} import {name}" for module, name in names)
+    imports = "; ".join(f"from shardviz.forms.{module} import {name}" for module, name in names)
     assert loaded_by(f"{imports}; {shown}") == set()
 
 

@@ -46,13 +46,11 @@ class FishLists(FishComplete):
     source_template = FishComplete.source_template.replace('string split ","', 'string split -m 1 ","')
 
 
-def answer_shell(instruction: str) -> int:
+def answer_shell(instruction: str, commands: click.Command) -> int:
     """Print what the value of `COMPLETION` asks for, a shell's script or completions; the exit code.
 
     click's own answer is bytes, which a stream with stand-ins for lacking characters does not take.
     """
-    from shardviz.cli.group import shardviz
-
     shell, _, wanted = instruction.partition("_")
     found = get_completion_class(shell)
     if found is None or wanted not in ("source", "complete"):
@@ -60,7 +58,7 @@ def answer_shell(instruction: str) -> int:
             f"{COMPLETION} is {quote(instruction)}, which no shell asks for",
             "write bash_source, zsh_source or fish_source",
         )
-    completion = found(shardviz, {}, "shardviz", COMPLETION)
+    completion = found(commands, {}, "shardviz", COMPLETION)
     try:
         click.echo(completion.source() if wanted == "source" else completion.complete())
     except (KeyError, ValueError):

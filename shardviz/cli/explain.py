@@ -14,8 +14,8 @@ from shardviz.cli.process import ExitCode
 from shardviz.cli.step import StepOptions, Verifier, print_step
 from shardviz.cli.target_session import TargetSession
 from shardviz.compiler import parse_targets
-from shardviz.drafts.form import SPECS
 from shardviz.errors import QuestionError
+from shardviz.forms.form import SPECS
 from shardviz.hardware.chips import Gpu
 from shardviz.hardware.links import links_from_text
 from shardviz.planner import plan, search

@@ -18,11 +18,11 @@ from shardviz.cli.process import ExitCode
 from shardviz.cli.step import USUAL_SPEED
 from shardviz.collectives.operations import PARAMETERS
 from shardviz.compiler import Target, parse_targets
-from shardviz.drafts.command_line import to_command_line
-from shardviz.drafts.form import TABLE_KEYS
-from shardviz.drafts.resolve import ResolvedProblem, resolve
-from shardviz.drafts.share import from_string
 from shardviz.errors import QuestionError, quote
+from shardviz.forms.command_line import to_command_line
+from shardviz.forms.form import TABLE_KEYS
+from shardviz.forms.resolve import ResolvedProblem, resolve
+from shardviz.forms.share import from_string
 from shardviz.hardware.links import links_from_text
 from shardviz.lessons.attempt import attempt_of
 from shardviz.lessons.course import find

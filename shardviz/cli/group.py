@@ -185,7 +185,7 @@ def run(args: Sequence[str] | None = None) -> int:
         if instruction := os.environ.get(COMPLETION):
             from shardviz.cli.completion import answer_shell
 
-            result = answer_shell(instruction)
+            result = answer_shell(instruction, shardviz)
         else:
             result = shardviz.main(args, prog_name="shardviz", standalone_mode=False)
         sys.stdout.flush()

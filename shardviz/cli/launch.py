@@ -22,7 +22,7 @@ from shardviz.tui.terminal_input import NoParser, TerminalInput
 if TYPE_CHECKING:
     from typing import NoReturn
 
-    from shardviz.drafts.form import ProblemForm
+    from shardviz.forms.form import ProblemForm
     from shardviz.lessons.attempt import Attempt
     from shardviz.lessons.lesson import Lesson
 

@@ -11,8 +11,8 @@ import click
 
 from shardviz.cli.output import MIN_WIDTH, CommandOutput
 from shardviz.cli.streams import write_ascii
-from shardviz.drafts.form import COLLECTIVE_FIELDS, PROBLEM_FIELDS, TABLE_KEYS, FormField
 from shardviz.errors import QuestionError
+from shardviz.forms.form import COLLECTIVE_FIELDS, PROBLEM_FIELDS, TABLE_KEYS, FormField
 from shardviz.notation import parse_mesh
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from shardviz.cli.output import CommandOutput, print_json, wait_for
 from shardviz.cli.process import ExitCode
 from shardviz.cli.target_session import started_worker
 from shardviz.compiler import parse_targets
-from shardviz.drafts.form import SPECS
 from shardviz.errors import CompilerError, QuestionError, TargetError
+from shardviz.forms.form import SPECS
 
 if TYPE_CHECKING:
     from shardviz.compiler import PassTrace, Target

@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import socket
-from importlib.util import find_spec
+from importlib import util
 
 import click
 
@@ -14,9 +14,9 @@ from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import print_note
 from shardviz.cli.process import ExitCode
-from shardviz.drafts.form import ProblemForm
-from shardviz.drafts.share import Shared, from_string, to_string
 from shardviz.errors import QuestionError, plural
+from shardviz.forms.form import ProblemForm
+from shardviz.forms.share import Shared, from_string, to_string
 from shardviz.lessons.attempt import attempt_of
 from shardviz.lessons.course import find
 from shardviz.serve.addresses import listen, own_address
@@ -72,10 +72,9 @@ def command(host: str, port: int, sessions: int, lesson: str | None, shared: str
 
 
 def _check_installed() -> None:
-
     if os.name != "posix":
         raise QuestionError("shardviz serve needs Linux or macOS", "on Windows, start it in WSL")
-    if find_spec("textual_serve") is None or find_spec("aiohttp") is None:
+    if util.find_spec("textual_serve") is None or util.find_spec("aiohttp") is None:
         raise QuestionError(
             "shardviz serve needs textual-serve, which is not installed", "pip install 'shardviz[serve]'"
         )

@@ -7,8 +7,8 @@ import click
 from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import CommandOutput, print_json
-from shardviz.drafts.form import ProblemForm
 from shardviz.errors import NotationError, QuestionError, ShardvizError, quote
+from shardviz.forms.form import ProblemForm
 from shardviz.notation import (
     Context,
     Notation,

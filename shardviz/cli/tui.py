@@ -12,12 +12,12 @@ from shardviz.cli.output import print_json, print_note
 from shardviz.cli.process import ExitCode
 from shardviz.cli.streams import no_terminal
 from shardviz.documents.course import SHARED
-from shardviz.drafts.command_line import form_from_options
-from shardviz.drafts.form import SCREENS, SPECS
-from shardviz.drafts.share import from_string
-from shardviz.drafts.state_file import SESSION_NAME, SavedSession, StateError, load_session, state_path
-from shardviz.drafts.wording import error_words
 from shardviz.errors import QuestionError
+from shardviz.forms.command_line import form_from_options
+from shardviz.forms.form import SCREENS, SPECS
+from shardviz.forms.share import from_string
+from shardviz.forms.state_file import SESSION_NAME, SavedSession, StateError, load_session, state_path
+from shardviz.forms.wording import error_words
 from shardviz.lessons.attempt import attempt_of
 
 EXAMPLES = (

@@ -20,7 +20,7 @@ from shardviz.documents.fields import (
     text,
     texts,
 )
-from shardviz.drafts.share import to_document
+from shardviz.forms.share import to_document
 from shardviz.lessons.attempt import UNKNOWN
 from shardviz.lessons.measures import answer_of, choices
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from shardviz.drafts.form import ProblemForm
-from shardviz.drafts.share import Shared
+from shardviz.forms.form import ProblemForm
+from shardviz.forms.share import Shared
 from shardviz.lessons.course import find
 from shardviz.lessons.lesson import Lesson, Prediction
 

@@ -6,17 +6,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from shardviz.drafts.form import ProblemForm
-from shardviz.drafts.resolve import resolve_first
-from shardviz.drafts.strict_table import shown_key
 from shardviz.errors import ShardvizError
+from shardviz.forms.form import ProblemForm
+from shardviz.forms.resolve import resolve_first
+from shardviz.forms.strict_table import shown_key
 from shardviz.lessons.goal import first_difference, kept_difference, read_spec, wanted_mesh
 from shardviz.lessons.lesson import Lesson, Prediction
 from shardviz.lessons.measures import answer_of, measured
 from shardviz.lessons.measures.subject import array_named, resolve_once
 
 if TYPE_CHECKING:
-    from shardviz.drafts.resolve import ResolvedProblem
+    from shardviz.forms.resolve import ResolvedProblem
 
 
 @dataclass(frozen=True)

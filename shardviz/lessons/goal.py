@@ -8,8 +8,8 @@ from itertools import count, zip_longest
 from operator import eq
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from shardviz.drafts.wording import as_sentence
 from shardviz.errors import QuestionError, ShardvizError, plural, quote
+from shardviz.forms.wording import as_sentence
 from shardviz.lessons.lesson import Goal, Lesson
 from shardviz.lessons.measures import measured
 from shardviz.lessons.measures.answers import Sent, collectives, numbers_text, shape_text
@@ -23,7 +23,7 @@ from shardviz.sharding import Layout, PartitionSpec, ShardedArray
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from shardviz.drafts.resolve import ResolvedProblem
+    from shardviz.forms.resolve import ResolvedProblem
     from shardviz.planner import Plan, Problem
     from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 
@@ -95,7 +95,7 @@ def wanted_mesh(lesson: Lesson) -> Mesh:
 
     Raises `ShardvizError` for an order that does not fit.
     """
-    from shardviz.drafts.parsing import read_mesh
+    from shardviz.forms.parsing import read_mesh
 
     if lesson.goal.mesh is None:
         return resolve_once(lesson.setup).problem.mesh

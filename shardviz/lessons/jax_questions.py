@@ -14,8 +14,8 @@ from shardviz.lessons.measures.subject import array_named, collective_of, resolv
 from shardviz.sharding import Layout
 
 if TYPE_CHECKING:
-    from shardviz.drafts.form import ProblemForm
-    from shardviz.drafts.resolve import ResolvedProblem
+    from shardviz.forms.form import ProblemForm
+    from shardviz.forms.resolve import ResolvedProblem
     from shardviz.hlo import Collective
     from shardviz.lessons.lesson import Lesson
     from shardviz.lessons.measures.answers import ComputedAnswer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from shardviz.drafts.form import ProblemForm
+from shardviz.forms.form import ProblemForm
 
 
 @dataclass(frozen=True)

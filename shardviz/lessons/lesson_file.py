@@ -8,10 +8,10 @@ from dataclasses import fields
 from functools import partial
 from typing import Any
 
-from shardviz.drafts.command_line import form_from_table
-from shardviz.drafts.form import SCREENS, TABLE_KEYS, CollectiveFields, ProblemForm, parameter_names
-from shardviz.drafts.strict_table import StrictTable, closest
 from shardviz.errors import QuestionError, ShardvizError, quote
+from shardviz.forms.command_line import form_from_table
+from shardviz.forms.form import SCREENS, TABLE_KEYS, CollectiveFields, ProblemForm, parameter_names
+from shardviz.forms.strict_table import StrictTable, closest
 from shardviz.lessons.lesson import Goal, Lesson, Prediction
 from shardviz.lessons.measures.plan import OPS
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 
 from rich.text import Text
 
-from shardviz.drafts.command_line import to_command_line
-from shardviz.drafts.form import ProblemForm
+from shardviz.forms.command_line import to_command_line
+from shardviz.forms.form import ProblemForm
 from shardviz.lessons.attempt import TITLES, UNKNOWN, Attempt, LessonStage, begin, stages
 from shardviz.lessons.lesson import Lesson, Prediction
 from shardviz.lessons.measures import answer_of, choices

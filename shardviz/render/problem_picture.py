@@ -11,13 +11,13 @@ from rich.cells import chop_cells
 from rich.style import Style
 from rich.text import Text
 
-from shardviz.drafts.form import PROBLEM_FIELDS, ArrayRow, FieldError, FormField, ProblemForm
-from shardviz.drafts.parsing import parsed
-from shardviz.drafts.resolve import ResolvedProblem
-from shardviz.drafts.retain_fields import sizes_text
-from shardviz.drafts.summary import SummaryPart, collective_summary, summary
-from shardviz.drafts.wording import as_sentence
 from shardviz.errors import plural
+from shardviz.forms.form import PROBLEM_FIELDS, ArrayRow, FieldError, FormField, ProblemForm
+from shardviz.forms.parsing import parsed
+from shardviz.forms.resolve import ResolvedProblem
+from shardviz.forms.retain_fields import sizes_text
+from shardviz.forms.summary import SummaryPart, collective_summary, summary
+from shardviz.forms.wording import as_sentence
 from shardviz.notation import write_spec
 from shardviz.render.lines import GAP, sentence
 from shardviz.render.palette import DIM, Palette
@@ -26,8 +26,8 @@ from shardviz.render.units import human_bytes
 from shardviz.sharding import Mesh, PartitionSpec
 
 if TYPE_CHECKING:
-    from shardviz.drafts.parsing import Spec
-    from shardviz.drafts.resolve import ResolvedProblem
+    from shardviz.forms.parsing import Spec
+    from shardviz.forms.resolve import ResolvedProblem
 
 
 GUTTER = 2

@@ -18,7 +18,7 @@ from aiohttp.web import WebSocketResponse
 from textual_serve.app_service import AppService
 from textual_serve.download_manager import DownloadManager
 
-from shardviz.drafts.form import one_line
+from shardviz.forms.form import one_line
 from shardviz.serve.driver import PATIENCE_S
 
 KILL_AFTER_S = PATIENCE_S + 2

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 import shardviz
 from shardviz.compiler.worker import Worker
 from shardviz.compiler.worker_process import PROGRAM
-from shardviz.drafts.form import OPEN
-from shardviz.drafts.share import from_string
 from shardviz.errors import TargetError
+from shardviz.forms.form import OPEN
+from shardviz.forms.share import from_string
 from shardviz.lessons.attempt import attempt_of
 from shardviz.tui.app import ShardvizApp
 

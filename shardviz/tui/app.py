@@ -11,9 +11,9 @@ from textual import events
 from textual.app import ComposeResult
 from textual.message import Message
 
-from shardviz.drafts.form import ProblemForm
-from shardviz.drafts.wording import error_words
 from shardviz.errors import ShardvizError
+from shardviz.forms.form import ProblemForm
+from shardviz.forms.wording import error_words
 from shardviz.tui.bars import Headline, KeyFooter, ScreenTabs
 from shardviz.tui.pane import Pane
 from shardviz.tui.problem.panel import ProblemPanel
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from textual.timer import Timer
 
     from shardviz.compiler import Worker
-    from shardviz.drafts.examples import Example
-    from shardviz.drafts.share import Shared
+    from shardviz.forms.examples import Example
+    from shardviz.forms.share import Shared
     from shardviz.lessons.attempt import Attempt
     from shardviz.lessons.lesson import Lesson
     from shardviz.tui.lesson.progress import LessonProgress
@@ -358,7 +358,7 @@ class ShardvizApp(ResilientApp):
 
     def shared(self) -> Shared:
         """The form or lesson on screen, for others to open."""
-        from shardviz.drafts.share import Shared
+        from shardviz.forms.share import Shared
 
         if self.lesson is not None:
             return self.lesson.shared()

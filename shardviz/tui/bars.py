@@ -17,7 +17,7 @@ from shardviz.tui.registry import APP, Command
 from shardviz.tui.themes import palette_of
 
 if TYPE_CHECKING:
-    from shardviz.drafts.resolve import ResolvedProblem
+    from shardviz.forms.resolve import ResolvedProblem
 
 
 class Headline(Widget):

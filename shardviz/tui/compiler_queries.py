@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from shardviz.compiler import CompilerRequest, ExecutionResult, Target, TargetResult, Worker
-    from shardviz.drafts.resolve import ResolvedProblem
+    from shardviz.forms.resolve import ResolvedProblem
     from shardviz.stepping.question import CollectiveQuestion
 
 PAUSES_S = {"shardy": 0.0, "cpu": 0.15}

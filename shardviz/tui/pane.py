@@ -14,7 +14,7 @@ from shardviz.tui.themes import palette_of
 
 if TYPE_CHECKING:
     from shardviz.documents.fields import Document
-    from shardviz.drafts.resolve import ResolvedProblem
+    from shardviz.forms.resolve import ResolvedProblem
     from shardviz.lessons.measures import AnswerLocation
     from shardviz.planner import Plan, Problem
     from shardviz.render.palette import Palette
@@ -109,7 +109,7 @@ class Pane(Side):
 
     def command_line(self) -> str:
         """The command line that shows the same."""
-        from shardviz.drafts.command_line import to_command_line
+        from shardviz.forms.command_line import to_command_line
 
         return to_command_line(self.state.resolved.shown, "explain")
 

@@ -23,7 +23,7 @@ from textual.dom import NoScreen
 from textual.widget import Widget
 from textual.worker import WorkerError, WorkerFailed
 
-from shardviz.drafts.form import one_line
+from shardviz.forms.form import one_line
 
 if TYPE_CHECKING:
     from textual.dom import DOMNode

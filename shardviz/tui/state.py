@@ -7,15 +7,15 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from shardviz.drafts.form import History, ProblemForm
-from shardviz.drafts.resolve import resolve, resolve_first
-from shardviz.drafts.wording import error_words
 from shardviz.errors import ShardvizError
+from shardviz.forms.form import History, ProblemForm
+from shardviz.forms.resolve import resolve, resolve_first
+from shardviz.forms.wording import error_words
 
 if TYPE_CHECKING:
     from shardviz.compiler import Worker
-    from shardviz.drafts.resolve import ResolvedProblem
-    from shardviz.drafts.state_file import SavedSession
+    from shardviz.forms.resolve import ResolvedProblem
+    from shardviz.forms.state_file import SavedSession
     from shardviz.tui.compiler_queries import CompilerQueries
 
 
@@ -111,7 +111,7 @@ class LastSession:
 
     def keep(self, draft: ProblemForm, screen: str) -> None:
         """Write this session in place of the last one, unless it stands there already."""
-        from shardviz.drafts.state_file import SavedSession, save_session
+        from shardviz.forms.state_file import SavedSession, save_session
 
         session = SavedSession(draft, screen)
         with self._lock:
@@ -125,7 +125,7 @@ class LastSession:
                 self.problem = error_words(error)
 
     def _load(self) -> None:
-        from shardviz.drafts.state_file import SESSION_NAME, load_session, state_path
+        from shardviz.forms.state_file import SESSION_NAME, load_session, state_path
 
         if self._is_loaded:
             return

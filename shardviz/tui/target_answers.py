@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from shardviz.drafts.wording import as_sentence
+from shardviz.forms.wording import as_sentence
 from shardviz.render.programs.target_status import Wait
 
 if TYPE_CHECKING:

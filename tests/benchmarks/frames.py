@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from textual import events
 from timing import line
 
-from shardviz.drafts.form import CollectiveFields, ProblemForm
+from shardviz.forms.form import CollectiveFields, ProblemForm
 from shardviz.tui.app import ShardvizApp
 
 SIZE = (120, 36)

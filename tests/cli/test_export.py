@@ -12,11 +12,11 @@ import pytest
 
 from shardviz.cli.export import FORMS, ExportRequest, written
 from shardviz.cli.group import run
-from shardviz.drafts.command_line import form_from_options
-from shardviz.drafts.form import CollectiveFields, ProblemForm
-from shardviz.drafts.resolve import resolve
-from shardviz.drafts.share import Shared, to_string
 from shardviz.errors import QuestionError
+from shardviz.forms.command_line import form_from_options
+from shardviz.forms.form import CollectiveFields, ProblemForm
+from shardviz.forms.resolve import resolve
+from shardviz.forms.share import Shared, to_string
 from shardviz.lessons.attempt import begin
 from shardviz.lessons.course import course, find
 from shardviz.render.exports import JaxProgram, Subject

@@ -13,8 +13,8 @@ from jsonschema import Draft202012Validator, ValidationError
 from shardviz.cli.group import run
 from shardviz.documents.kinds import KINDS, schema_of
 from shardviz.documents.plans import INFO
-from shardviz.drafts.form import CollectiveFields, ProblemForm
-from shardviz.drafts.share import Shared, to_string
+from shardviz.forms.form import CollectiveFields, ProblemForm
+from shardviz.forms.share import Shared, to_string
 
 PROGRAM = Path(__file__).parent.parent / "render" / "program.txt"
 EINSUM = ("bd,df->bf", "--specs", "XY,Y_->X_", "--sizes", "b=8,d=16,f=4")

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from shardviz.cli.group import run
-from shardviz.drafts.form import ProblemForm
-from shardviz.drafts.share import Shared, to_document, to_string
+from shardviz.forms.form import ProblemForm
+from shardviz.forms.share import Shared, to_document, to_string
 from shardviz.lessons.attempt import UNKNOWN, attempt_of, shared_of, stages
 from shardviz.lessons.course import course
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from shardviz.codegen.collective import rounds_code
-from shardviz.drafts.command_line import form_from_line
-from shardviz.drafts.form import ProblemForm
-from shardviz.drafts.resolve import resolve
+from shardviz.forms.command_line import form_from_line
+from shardviz.forms.form import ProblemForm
+from shardviz.forms.resolve import resolve
 from shardviz.hardware.links import links_from_text
 from shardviz.stepping.collective_run import CollectiveRun
 

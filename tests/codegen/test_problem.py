@@ -12,11 +12,11 @@ from shardviz.codegen.collective import collective_code
 from shardviz.codegen.problem import problem_code
 from shardviz.collectives import Frames
 from shardviz.compiler.targets import parse_targets
-from shardviz.drafts.command_line import form_from_options
-from shardviz.drafts.examples import examples
-from shardviz.drafts.form import CollectiveFields, ProblemForm
-from shardviz.drafts.resolve import resolve
 from shardviz.errors import QuestionError
+from shardviz.forms.command_line import form_from_options
+from shardviz.forms.examples import examples
+from shardviz.forms.form import CollectiveFields, ProblemForm
+from shardviz.forms.resolve import resolve
 from shardviz.planner import problem_from_text
 from shardviz.render.highlighted import highlighted
 from shardviz.sharding import Mesh

@@ -9,8 +9,8 @@ from shardviz.compiler import parse_targets
 from shardviz.compiler.installed import EXTRAS
 from shardviz.compiler.messages import Output
 from shardviz.compiler.reading import read_output
-from shardviz.drafts.examples import examples
-from shardviz.drafts.resolve import resolve
+from shardviz.forms.examples import examples
+from shardviz.forms.resolve import resolve
 from shardviz.hardware import AxisRun, axis_runs
 from shardviz.hlo.collective import MatmulOrder
 from shardviz.notation import parse_mesh

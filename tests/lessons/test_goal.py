@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from shardviz.drafts.command_line import form_from_table
-from shardviz.drafts.resolve import resolve, resolve_first
+from shardviz.forms.command_line import form_from_table
+from shardviz.forms.resolve import resolve, resolve_first
 from shardviz.lessons.course import course
 from shardviz.lessons.goal import first_difference
 from shardviz.lessons.lesson import Goal, Lesson

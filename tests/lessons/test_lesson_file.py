@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from shardviz.drafts.form import CollectiveFields
 from shardviz.errors import ShardvizError
+from shardviz.forms.form import CollectiveFields
 from shardviz.lessons.course import course, file_names, find, lesson_names
 from shardviz.lessons.lesson_file import MAX_TEXT, LessonError, read_lesson
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from shardviz.drafts.command_line import form_from_table
-from shardviz.drafts.resolve import resolve
 from shardviz.errors import QuestionError
+from shardviz.forms.command_line import form_from_table
+from shardviz.forms.resolve import resolve
 from shardviz.lessons.lesson import Prediction
 from shardviz.lessons.measures import MEASURES, choices, compute
 from shardviz.lessons.measures.plan import flops_of

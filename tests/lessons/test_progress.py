@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import pytest
 
-from shardviz.drafts import state_file
-from shardviz.drafts.form import ProblemForm
-from shardviz.drafts.state_file import StateError, locked
+from shardviz.forms import state_file
+from shardviz.forms.form import ProblemForm
+from shardviz.forms.state_file import StateError, locked
 from shardviz.lessons.attempt import UNKNOWN, begin
 from shardviz.lessons.progress import load, of_guest
 

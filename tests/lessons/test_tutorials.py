@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from shardviz.cli.group import run
-from shardviz.drafts.command_line import to_arguments
-from shardviz.drafts.examples import examples
+from shardviz.forms.command_line import to_arguments
+from shardviz.forms.examples import examples
 from shardviz.lessons.course import course
 
 TABLE = (Path(__file__).parents[2] / "docs" / "tutorials.md").read_text(encoding="utf-8")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from shardviz.drafts.form import CollectiveFields
+from shardviz.forms.form import CollectiveFields
 from shardviz.lessons.checking import complaints
 from shardviz.lessons.lesson import Goal, Lesson, Prediction
 from shardviz.lessons.lesson_file import read_lesson

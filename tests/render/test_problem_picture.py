@@ -6,9 +6,9 @@ from textwrap import dedent
 
 import pytest
 
-from shardviz.drafts.enter import enter
-from shardviz.drafts.form import OPEN, ProblemForm
-from shardviz.drafts.resolve import resolve
+from shardviz.forms.enter import enter
+from shardviz.forms.form import OPEN, ProblemForm
+from shardviz.forms.resolve import resolve
 from shardviz.notation import parse_mesh
 from shardviz.render.palette import TRUECOLOR
 from shardviz.render.problem_picture import (

@@ -13,9 +13,9 @@ import pytest
 
 from shardviz.cli.group import run
 from shardviz.compiler.targets import parse_targets
-from shardviz.drafts.form import ProblemForm
-from shardviz.drafts.share import Shared, to_string
 from shardviz.errors import TargetError
+from shardviz.forms.form import ProblemForm
+from shardviz.forms.share import Shared, to_string
 from shardviz.serve.addresses import listen
 from shardviz.serve.driver import say_end
 from shardviz.serve.server import ENDED

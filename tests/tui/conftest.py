@@ -16,7 +16,7 @@ from textual.pilot import Pilot
 
 from shardviz.compiler.messages import AskAbout
 from shardviz.compiler.requests import CompilerRequest
-from shardviz.drafts.form import ProblemForm
+from shardviz.forms.form import ProblemForm
 from shardviz.tui.app import ShardvizApp
 from shardviz.tui.dialogs.export import strips_of
 

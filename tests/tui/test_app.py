@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from textual import events
 
-from shardviz.drafts.form import ProblemForm
-from shardviz.drafts.state_file import load_session
+from shardviz.forms.form import ProblemForm
+from shardviz.forms.state_file import load_session
 from shardviz.tui import resilient_app
 from shardviz.tui.bars import SCREENS
 from shardviz.tui.registry import AREAS, COMMANDS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shardviz.compiler.installed import EXTRAS
-from shardviz.drafts.form import ProblemForm
+from shardviz.forms.form import ProblemForm
 from tests.tui.conftest import drive, text_of, until
 
 SIZES = "b=8,d=128,f=256"

@@ -13,8 +13,8 @@ import pytest
 from shardviz.compiler import TARGETS, Worker, requests
 from shardviz.compiler.question import question_for
 from shardviz.compiler.worker_process import WorkerProcess
-from shardviz.drafts.form import ProblemForm
-from shardviz.drafts.resolve import resolve
+from shardviz.forms.form import ProblemForm
+from shardviz.forms.resolve import resolve
 from shardviz.stepping.plan_step import question_of_step
 from shardviz.tui.compiler_queries import CompilerQueries
 

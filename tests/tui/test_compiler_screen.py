@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shardviz.drafts.form import ProblemForm
+from shardviz.forms.form import ProblemForm
 from tests.tui.conftest import SIZES, Mute, check_snapshot, drive, text_of, until
 from tests.tui.recorded import PROGRAM, REFUSAL, STAGES, Recorded
 

@@ -11,10 +11,10 @@ import pytest
 from textual import events
 from textual.widgets import Input, OptionList
 
-from shardviz.drafts.command_line import form_from_options
-from shardviz.drafts.examples import examples
-from shardviz.drafts.form import CollectiveFields, ProblemForm
-from shardviz.drafts.share import Shared, from_string
+from shardviz.forms.command_line import form_from_options
+from shardviz.forms.examples import examples
+from shardviz.forms.form import CollectiveFields, ProblemForm
+from shardviz.forms.share import Shared, from_string
 from shardviz.lessons.course import course
 from shardviz.tui.dialogs.commands import help_lines
 from shardviz.tui.dialogs.export import exports_of

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from shardviz.compiler import TargetResult, parse_targets
-from shardviz.drafts.enter import enter
-from shardviz.drafts.form import ProblemForm
+from shardviz.forms.enter import enter
+from shardviz.forms.form import ProblemForm
 from shardviz.hardware.placement import DeviceCoords, Placement
 from shardviz.render.layouts.cells import CellIndex
 from shardviz.tui.layout.pane import LayoutPane

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from shardviz.drafts.enter import enter
-from shardviz.drafts.examples import examples
-from shardviz.drafts.form import SCREENS, ProblemForm
-from shardviz.drafts.share import Shared
-from shardviz.drafts.state_file import load_session
+from shardviz.forms.enter import enter
+from shardviz.forms.examples import examples
+from shardviz.forms.form import SCREENS, ProblemForm
+from shardviz.forms.share import Shared
+from shardviz.forms.state_file import load_session
 from shardviz.lessons.attempt import UNKNOWN, LessonStage, attempt_at, begin, shared_of, stages
 from shardviz.lessons.course import course, find
 from shardviz.lessons.lesson_file import read_lesson

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import pytest
 
 from shardviz.compiler.requests import CompilerRequest
-from shardviz.drafts.enter import enter
-from shardviz.drafts.form import ProblemForm
 from shardviz.errors import CompilerError
+from shardviz.forms.enter import enter
+from shardviz.forms.form import ProblemForm
 from shardviz.render.programs.target_status import SPINNER
 from shardviz.tui import target_answers
 from shardviz.tui.plan.pane import PlanPane

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from textual import events
 
-from shardviz.drafts.form import OPEN, ProblemForm
+from shardviz.forms.form import OPEN, ProblemForm
 from shardviz.tui.problem.entry import MAX_TEXT, Entry
 from shardviz.tui.problem.fields_view import Cursor
 from shardviz.tui.registry import PROBLEM

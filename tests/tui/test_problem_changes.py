@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from shardviz.drafts.axis_edits import cycle_unreduced
-from shardviz.drafts.enter import enter
-from shardviz.drafts.form import OPEN, ProblemForm
-from shardviz.drafts.resolve import resolve
+from shardviz.forms.axis_edits import cycle_unreduced
+from shardviz.forms.enter import enter
+from shardviz.forms.form import OPEN, ProblemForm
+from shardviz.forms.resolve import resolve
 from shardviz.render.problem_picture import FieldCell, FieldPlace, field_rows
 from shardviz.tui.problem import changes
 from shardviz.tui.problem.fields_view import Cursor, cell_at, cursor_on, moved, place_at

@@ -6,7 +6,7 @@ from textual.containers import VerticalScroll
 from textual.screen import Screen
 from textual.widgets import Static
 
-from shardviz.drafts.form import OPEN, ProblemForm
+from shardviz.forms.form import OPEN, ProblemForm
 from shardviz.tui.lines_view import LinesView
 from tests.tui.conftest import drive, until
 from tests.tui.recorded import Recorded

@@ -9,8 +9,8 @@ import pytest
 from textual.widgets import Input
 
 from shardviz.compiler import TargetResult, parse_targets
-from shardviz.drafts.enter import enter
-from shardviz.drafts.form import CollectiveFields, ProblemForm
+from shardviz.forms.enter import enter
+from shardviz.forms.form import CollectiveFields, ProblemForm
 from shardviz.hardware.placement import DeviceCoords, Placement
 from shardviz.hardware.topology import Switch
 from shardviz.stepping import verdict

@@ -14,16 +14,16 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from shardviz.drafts.form import ProblemForm
+from shardviz.forms.form import ProblemForm
 from shardviz.errors import QuestionError, ShardvizError, quote
 from shardviz.lessons.lesson import Prediction
 from shardviz.lessons.measures import collective, layout, plan
 from shardviz.lessons.measures.answers import ComputedAnswer, whole_number
 from shardviz.lessons.measures.subject import position_of, resolve_once
-from shardviz.drafts.strict_table import closest
+from shardviz.forms.strict_table import closest
 
 if TYPE_CHECKING:
-    from shardviz.drafts.resolve import ResolvedProblem
+    from shardviz.forms.resolve import ResolvedProblem
 
 
 MEASURES: dict[str, tuple[Callable[..., ComputedAnswer], str]] = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from shardviz.drafts.strict_table import closest
 from shardviz.errors import QuestionError, plural, quote
+from shardviz.forms.strict_table import closest
 from shardviz.lessons.measures.answers import (
     BYTES,
     COORDINATES,
@@ -22,7 +22,7 @@ from shardviz.lessons.measures.subject import array_named, layout_named, positio
 from shardviz.notation import Context, Reading, find_notation, read_sharding
 
 if TYPE_CHECKING:
-    from shardviz.drafts.resolve import ResolvedProblem
+    from shardviz.forms.resolve import ResolvedProblem
     from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray
 
 

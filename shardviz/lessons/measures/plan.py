@@ -6,13 +6,13 @@ import math
 import re
 from typing import TYPE_CHECKING
 
-from shardviz.drafts.strict_table import closest
 from shardviz.errors import QuestionError, quote
+from shardviz.forms.strict_table import closest
 from shardviz.lessons.measures.answers import BYTES, COLLECTIVES, NUMBER, AnswerKind, ComputedAnswer, Sent
 from shardviz.lessons.measures.subject import walk_of
 
 if TYPE_CHECKING:
-    from shardviz.drafts.resolve import ResolvedProblem
+    from shardviz.forms.resolve import ResolvedProblem
     from shardviz.planner import Plan
 
 LONGER = ("multiplying", "sending", "both the same")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from shardviz.drafts.form import ProblemForm
-from shardviz.drafts.resolve import resolve
 from shardviz.errors import QuestionError, quote
+from shardviz.forms.form import ProblemForm
+from shardviz.forms.resolve import resolve
 from shardviz.lessons.measures.answers import whole_number
 
 if TYPE_CHECKING:
-    from shardviz.drafts.resolve import ResolvedProblem
+    from shardviz.forms.resolve import ResolvedProblem
     from shardviz.sharding import Layout, Mesh, ShardedArray
     from shardviz.stepping.collective_run import CollectiveRun
     from shardviz.stepping.question import CollectiveQuestion

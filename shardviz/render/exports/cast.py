@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from rich.text import Text
 
-from shardviz.drafts.form import one_line
 from shardviz.errors import QuestionError
+from shardviz.forms.form import one_line
 from shardviz.render.exports import Subject
 from shardviz.render.exports.sections import WIDTH, film, sections
 from shardviz.render.page import recorder

@@ -16,8 +16,8 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
-from shardviz.drafts.form import one_line
 from shardviz.errors import QuestionError
+from shardviz.forms.form import one_line
 from shardviz.render.exports import Subject
 from shardviz.render.exports.sections import WIDTH, Section, sections
 from shardviz.render.palette import ON_LIGHT, TRUECOLOR

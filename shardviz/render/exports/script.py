@@ -16,8 +16,8 @@ from shardviz.codegen.collective import rounds_code
 from shardviz.codegen.layout import layout_code
 from shardviz.codegen.plan import plan_code
 from shardviz.codegen.problem import problem_code
-from shardviz.drafts.form import one_line
 from shardviz.errors import plural
+from shardviz.forms.form import one_line
 from shardviz.planner import Plan, Problem
 from shardviz.render.exports import JaxProgram, Subject
 from shardviz.sharding import Layout

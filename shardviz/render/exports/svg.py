@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
-from shardviz.drafts.form import one_line
 from shardviz.errors import QuestionError
+from shardviz.forms.form import one_line
 from shardviz.render.exports import Subject
 from shardviz.render.exports.sections import WIDTH, sections
 from shardviz.render.page import recorder

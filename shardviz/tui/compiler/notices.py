@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from shardviz.drafts.wording import as_sentence
 from shardviz.errors import plural
+from shardviz.forms.wording import as_sentence
 from shardviz.render.lines import sentence
 from shardviz.render.programs.program_pages import ListedProgram
 from shardviz.render.programs.target_answers import error_lines, targets_table

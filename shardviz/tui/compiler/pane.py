@@ -13,8 +13,8 @@ from textual.app import ComposeResult
 from textual.events import Click
 from textual.widgets import Static
 
-from shardviz.drafts.command_line import to_arguments
 from shardviz.errors import ShardvizError, TargetError
+from shardviz.forms.command_line import to_arguments
 from shardviz.render.programs.program_pages import ListedProgram, read_program
 from shardviz.render.programs.target_status import target_at, target_strip
 from shardviz.tui.compiler.notices import (
@@ -32,7 +32,7 @@ from shardviz.tui.registry import COMPILER, SEARCHING, Command, bindings
 
 if TYPE_CHECKING:
     from shardviz.compiler import TargetResult
-    from shardviz.drafts.resolve import ResolvedProblem
+    from shardviz.forms.resolve import ResolvedProblem
     from shardviz.hlo.passes.stages import PassStage
     from shardviz.lessons.measures import AnswerLocation
     from shardviz.planner import Problem

@@ -10,9 +10,9 @@ from textual.containers import VerticalScroll
 from textual.widget import Widget
 from textual.widgets import Static
 
-from shardviz.drafts.share import Shared, to_string
-from shardviz.drafts.wording import error_words
 from shardviz.errors import QuestionError
+from shardviz.forms.share import Shared, to_string
+from shardviz.forms.wording import error_words
 from shardviz.render.highlighted import highlighted
 from shardviz.tui.dialogs.dialog import CLOSE, Dialog
 from shardviz.tui.lines_view import LinesView, TextLines

@@ -16,8 +16,8 @@ from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
-from shardviz.drafts.wording import error_words
 from shardviz.errors import ShardvizError
+from shardviz.forms.wording import error_words
 from shardviz.render.exports import JaxProgram, Subject, title_of
 from shardviz.render.exports.cast import cast
 from shardviz.render.exports.html import html

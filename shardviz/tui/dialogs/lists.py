@@ -12,10 +12,10 @@ from textual.widget import Widget
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from shardviz.drafts.examples import Example, examples
-from shardviz.drafts.form import ProblemForm
-from shardviz.drafts.wording import error_words
 from shardviz.errors import ShardvizError
+from shardviz.forms.examples import Example, examples
+from shardviz.forms.form import ProblemForm
+from shardviz.forms.wording import error_words
 from shardviz.tui.dialogs.dialog import CLOSE, Dialog
 from shardviz.tui.registry import AREAS, bindings, commands_of
 

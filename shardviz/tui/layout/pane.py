@@ -11,8 +11,8 @@ from textual.app import ComposeResult
 from textual.geometry import Region
 from textual.message import Message
 
-from shardviz.drafts.wording import as_sentence
 from shardviz.errors import ShardvizError
+from shardviz.forms.wording import as_sentence
 from shardviz.planner.plan import decided_parts, einsum_parts
 from shardviz.render.caption import caption_cells, repetition
 from shardviz.render.layouts.cell_details import DevicePlacement, cell_details, device_lines
@@ -26,7 +26,7 @@ from shardviz.tui.pane import Pane
 from shardviz.tui.registry import LAYOUT, bindings
 
 if TYPE_CHECKING:
-    from shardviz.drafts.resolve import ResolvedProblem
+    from shardviz.forms.resolve import ResolvedProblem
     from shardviz.lessons.measures import AnswerLocation
     from shardviz.tui.state import EditorState
     from shardviz.tui.target_answers import ShownAnswer

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from shardviz.drafts.form import History
+from shardviz.forms.form import History
 from shardviz.lessons.attempt import UNKNOWN, Attempt, begin, stages
 from shardviz.lessons.course import following
 from shardviz.lessons.goal import first_difference
@@ -16,8 +16,8 @@ from shardviz.render.lesson_view import StageFacts, stage_facts
 from shardviz.tui.registry import LESSON
 
 if TYPE_CHECKING:
-    from shardviz.drafts.form import ProblemForm
-    from shardviz.drafts.resolve import ResolvedProblem
+    from shardviz.forms.form import ProblemForm
+    from shardviz.forms.resolve import ResolvedProblem
     from shardviz.tui.registry import Command
 
 NOT_ANSWERED = f"Choose an answer first; “{UNKNOWN}” is one."

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
-from shardviz.drafts.wording import error_words
 from shardviz.errors import ShardvizError
+from shardviz.forms.wording import error_words
 from shardviz.lessons.attempt import Attempt
 from shardviz.lessons.lesson import Lesson
 from shardviz.lessons.progress import CourseEntry, CourseProgress, load, of_guest

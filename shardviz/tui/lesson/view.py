@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from shardviz.drafts.form import History
-from shardviz.drafts.wording import error_words
 from shardviz.errors import ShardvizError
+from shardviz.forms.form import History
+from shardviz.forms.wording import error_words
 from shardviz.lessons.attempt import Attempt, begin, shared_of, with_own
 from shardviz.render.problem_picture import chain_lines
 from shardviz.tui.lesson.controller import NOT_REVEALED, LessonController, afresh
@@ -19,8 +19,8 @@ from shardviz.tui.themes import PROJECTOR
 if TYPE_CHECKING:
     from textual import events
 
-    from shardviz.drafts.resolve import ResolvedProblem
-    from shardviz.drafts.share import Shared
+    from shardviz.forms.resolve import ResolvedProblem
+    from shardviz.forms.share import Shared
     from shardviz.lessons.lesson import Lesson
     from shardviz.tui.lesson.progress import LessonProgress
     from shardviz.tui.pane import Side

@@ -9,7 +9,7 @@ from textual.app import App, ComposeResult
 from textual.widget import Widget
 from textual.widgets import Static
 
-from shardviz.drafts.wording import as_sentence
+from shardviz.forms.wording import as_sentence
 from shardviz.render.highlighted import highlighted
 from shardviz.render.lesson_view import Inks, bar, guide_page, strip_lines
 from shardviz.tui.lines_view import LinesView, TextLines

@@ -25,7 +25,7 @@ from shardviz.tui.registry import PLAN, bindings
 from shardviz.tui.target_answers import reworded, wait_of
 
 if TYPE_CHECKING:
-    from shardviz.drafts.resolve import ResolvedProblem
+    from shardviz.forms.resolve import ResolvedProblem
     from shardviz.lessons.measures import AnswerLocation
     from shardviz.planner import Plan
     from shardviz.tui.state import EditorState

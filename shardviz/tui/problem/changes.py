@@ -6,15 +6,15 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from shardviz.drafts import axis_edits
-from shardviz.drafts.command_line import looks_like_command
-from shardviz.drafts.enter import enter
-from shardviz.drafts.form import PROBLEM_FIELDS, ProblemForm
+from shardviz.forms import axis_edits
+from shardviz.forms.command_line import looks_like_command
+from shardviz.forms.enter import enter
+from shardviz.forms.form import PROBLEM_FIELDS, ProblemForm
 from shardviz.planner.plan import decided_parts
 from shardviz.render.problem_picture import FieldCell, FieldRow, Kind, default_sizes
 
 if TYPE_CHECKING:
-    from shardviz.drafts.resolve import ResolvedProblem
+    from shardviz.forms.resolve import ResolvedProblem
     from shardviz.sharding import PartitionSpec
 
 MAX_LETTERS = 4

@@ -9,13 +9,13 @@ from textual import events
 from textual.widgets import Input
 from textual.widgets.input import Selection
 
-from shardviz.drafts.form import PROBLEM_FIELDS, ProblemForm, one_line
+from shardviz.forms.form import PROBLEM_FIELDS, ProblemForm, one_line
 from shardviz.render.problem_picture import FieldCell, Typing
 from shardviz.tui.problem.changes import entered, text_of
 from shardviz.tui.registry import TYPING
 
 if TYPE_CHECKING:
-    from shardviz.drafts.resolve import ResolvedProblem
+    from shardviz.forms.resolve import ResolvedProblem
 
 MAX_TEXT = 20_000
 """Characters that a field takes."""

@@ -10,9 +10,9 @@ from textual import events
 from textual.app import ComposeResult
 from textual.geometry import Region
 
-from shardviz.drafts import axis_edits
-from shardviz.drafts.parsing import parsed
-from shardviz.drafts.resolve import resolve
+from shardviz.forms import axis_edits
+from shardviz.forms.parsing import parsed
+from shardviz.forms.resolve import resolve
 from shardviz.render.problem_picture import FieldCell, FieldRow, FieldsPicture, field_rows, mesh_in
 from shardviz.tui.pane import Side
 from shardviz.tui.problem import changes
@@ -21,7 +21,7 @@ from shardviz.tui.problem.fields_view import Cursor, FieldsView, cell_at, cursor
 from shardviz.tui.registry import PROBLEM, TYPING, Command, CommandsChanged, bindings
 
 if TYPE_CHECKING:
-    from shardviz.drafts.resolve import ResolvedProblem
+    from shardviz.forms.resolve import ResolvedProblem
     from shardviz.tui.state import EditorState
 
 

@@ -7,16 +7,16 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from shardviz.drafts.command_line import to_arguments
 from shardviz.errors import ShardvizError
+from shardviz.forms.command_line import to_arguments
 from shardviz.hardware.links import Links, links_of_chip
 from shardviz.hardware.placement import Placement, placed_topology
 from shardviz.hardware.topology import Topology, topology_for
 from shardviz.stepping.plan_step import collective_steps, question_of_step
 
 if TYPE_CHECKING:
-    from shardviz.drafts.form import ProblemForm
-    from shardviz.drafts.resolve import ResolvedProblem
+    from shardviz.forms.form import ProblemForm
+    from shardviz.forms.resolve import ResolvedProblem
     from shardviz.hardware.chips import Gpu, TpuChip
     from shardviz.render.layouts.cell_details import DevicePlacement
     from shardviz.sharding import Mesh

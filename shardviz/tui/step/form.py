@@ -15,13 +15,13 @@ from textual.message import Message
 from textual.widgets import Input, Static
 
 from shardviz.collectives.operations import OPERATIONS, PARAMETERS, takers
-from shardviz.drafts.form import COLLECTIVE_FIELDS, CollectiveFields
-from shardviz.drafts.resolve import CollectiveFieldError, collective_question
-from shardviz.drafts.wording import as_sentence
 from shardviz.errors import ShardvizError
+from shardviz.forms.form import COLLECTIVE_FIELDS, CollectiveFields
+from shardviz.forms.resolve import CollectiveFieldError, collective_question
+from shardviz.forms.wording import as_sentence
 
 if TYPE_CHECKING:
-    from shardviz.drafts.resolve import ResolvedProblem
+    from shardviz.forms.resolve import ResolvedProblem
     from shardviz.sharding import Mesh
     from shardviz.tui.state import EditorState
 

@@ -13,9 +13,9 @@ from textual.app import ComposeResult
 from textual.timer import Timer
 from textual.widgets import Static
 
-from shardviz.drafts.command_line import to_command_line
-from shardviz.drafts.wording import as_sentence, error_words
 from shardviz.errors import QuestionError, ShardvizError
+from shardviz.forms.command_line import to_command_line
+from shardviz.forms.wording import as_sentence, error_words
 from shardviz.render.lines import sentence
 from shardviz.tui.layout.placements import device_placements
 from shardviz.tui.lines_view import TextLines
@@ -27,7 +27,7 @@ from shardviz.tui.step.player import Player, RoundView, StepHead
 
 if TYPE_CHECKING:
     from shardviz.documents.fields import Document
-    from shardviz.drafts.resolve import ResolvedProblem
+    from shardviz.forms.resolve import ResolvedProblem
     from shardviz.hardware.links import Links
     from shardviz.lessons.measures import AnswerLocation
     from shardviz.planner import Problem

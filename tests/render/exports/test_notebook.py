@@ -8,8 +8,8 @@ import re
 import nbformat
 import pytest
 
-from shardviz.drafts.command_line import form_from_options
-from shardviz.drafts.resolve import resolve
+from shardviz.forms.command_line import form_from_options
+from shardviz.forms.resolve import resolve
 from shardviz.render.exports import JaxProgram, Subject, title_of
 from shardviz.render.exports.script import notebook, script
 

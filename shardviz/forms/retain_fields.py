@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from shardviz.drafts.form import ArrayRow, ProblemForm
-from shardviz.drafts.parsing import (
+from shardviz.errors import ShardvizError
+from shardviz.forms.form import ArrayRow, ProblemForm
+from shardviz.forms.parsing import (
     Einsums,
     Spec,
     ellipsis_rank,
@@ -14,8 +15,7 @@ from shardviz.drafts.parsing import (
     read_einsums,
     spec_texts,
 )
-from shardviz.drafts.spans import product_text
-from shardviz.errors import ShardvizError
+from shardviz.forms.spans import product_text
 from shardviz.sharding import PartitionSpec
 
 

@@ -10,7 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from shardviz.compiler import parse_targets
-from shardviz.drafts.axis_edits import (
+from shardviz.errors import ShardvizError
+from shardviz.forms.axis_edits import (
     add_axis,
     assign,
     clear,
@@ -24,16 +25,15 @@ from shardviz.drafts.axis_edits import (
     toggle_open,
     toggle_unreduced,
 )
-from shardviz.drafts.command_line import form_from_line, to_command_line, with_collective_from_line
-from shardviz.drafts.enter import enter
-from shardviz.drafts.form import ProblemForm, one_line
-from shardviz.drafts.parsing import parsed, read_mesh
-from shardviz.drafts.resolve import resolve
-from shardviz.drafts.share import from_document, from_string, to_document
-from shardviz.drafts.state_file import state_error
-from shardviz.drafts.strict_table import StrictTable
-from shardviz.drafts.summary import summary
-from shardviz.errors import ShardvizError
+from shardviz.forms.command_line import form_from_line, to_command_line, with_collective_from_line
+from shardviz.forms.enter import enter
+from shardviz.forms.form import ProblemForm, one_line
+from shardviz.forms.parsing import parsed, read_mesh
+from shardviz.forms.resolve import resolve
+from shardviz.forms.share import from_document, from_string, to_document
+from shardviz.forms.state_file import state_error
+from shardviz.forms.strict_table import StrictTable
+from shardviz.forms.summary import summary
 from shardviz.notation import parse_layout, parse_mesh, parse_shape
 from shardviz.planner import problem_from_text
 from shardviz.sharding import Mesh

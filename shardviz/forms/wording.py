@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from shardviz.drafts.form import COLLECTIVE_FIELDS, PROBLEM_FIELDS, SPECS
 from shardviz.errors import ShardvizError
+from shardviz.forms.form import COLLECTIVE_FIELDS, PROBLEM_FIELDS, SPECS
 
 _FIELDS = {
     each.flag.removeprefix("--"): each.label

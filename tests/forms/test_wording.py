@@ -9,8 +9,8 @@ import pytest
 
 import shardviz
 from shardviz.compiler.targets import check_axis_types, check_mesh, parse_targets
-from shardviz.drafts.wording import as_sentence, error_words
 from shardviz.errors import QuestionError, ShardvizError
+from shardviz.forms.wording import as_sentence, error_words
 from shardviz.planner import problem_from_text
 from shardviz.sharding import Mesh
 
@@ -58,7 +58,7 @@ def test_names_keep_their_letters_and_examples_their_options():
 def test_no_hint_for_the_compilers_keeps_an_option():
     """All texts of the rooms that the application asks, but for those of the command line alone."""
     root = Path(shardviz.__file__).parent
-    for room in ("collectives", "compiler", "stepping/question.py", "hardware", "drafts/resolve.py"):
+    for room in ("collectives", "compiler", "stepping/question.py", "hardware", "forms/resolve.py"):
         files = [root / room] if room.endswith(".py") else sorted((root / room).rglob("*.py"))
         for text in re.findall(r'"([^"\n]*--[a-z][^"\n]*)"', "\n".join(map(Path.read_text, files))):
             if "xla_force" not in text:

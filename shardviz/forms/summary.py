@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from shardviz.drafts.form import COLLECTIVE_FIELDS, PROBLEM_FIELDS, FormField, ProblemForm
-from shardviz.drafts.parsing import parsed
-from shardviz.drafts.resolve import ResolvedProblem
-from shardviz.drafts.spans import TextSpan, spec_spans, split_product
+from shardviz.forms.form import COLLECTIVE_FIELDS, PROBLEM_FIELDS, FormField, ProblemForm
+from shardviz.forms.parsing import parsed
+from shardviz.forms.resolve import ResolvedProblem
+from shardviz.forms.spans import TextSpan, spec_spans, split_product
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from shardviz.drafts.enter import enter
-from shardviz.drafts.form import ProblemForm
-from shardviz.drafts.resolve import resolve
-from shardviz.drafts.summary import collective_summary, summary
+from shardviz.forms.enter import enter
+from shardviz.forms.form import ProblemForm
+from shardviz.forms.resolve import resolve
+from shardviz.forms.summary import collective_summary, summary
 
 USUAL = ProblemForm()
 

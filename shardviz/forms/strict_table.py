@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, TypeVar
 
-from shardviz.drafts.form import one_line
 from shardviz.errors import ShardvizError, quote
+from shardviz.forms.form import one_line
 
 T = TypeVar("T")
 _BARE = re.compile(r"[\w.-]{1,40}", re.ASCII)

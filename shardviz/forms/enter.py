@@ -9,16 +9,16 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from shardviz.drafts.axis_edits import enter_device_order, enter_mesh, replace_mesh
-from shardviz.drafts.command_line import form_from_line, looks_like_command, with_collective_from_line
-from shardviz.drafts.form import OPEN, PROBLEM_FIELDS, CollectiveFields, ProblemForm, one_line
-from shardviz.drafts.parsing import check_array, parsed, reader_errors, spec_texts
-from shardviz.drafts.retain_fields import enter_einsum, enter_sizes, sizes_text
 from shardviz.errors import ShardvizError
+from shardviz.forms.axis_edits import enter_device_order, enter_mesh, replace_mesh
+from shardviz.forms.command_line import form_from_line, looks_like_command, with_collective_from_line
+from shardviz.forms.form import OPEN, PROBLEM_FIELDS, CollectiveFields, ProblemForm, one_line
+from shardviz.forms.parsing import check_array, parsed, reader_errors, spec_texts
+from shardviz.forms.retain_fields import enter_einsum, enter_sizes, sizes_text
 from shardviz.sharding import Mesh, PartitionSpec, canonical_dtype
 
 if TYPE_CHECKING:
-    from shardviz.drafts.parsing import Einsums
+    from shardviz.forms.parsing import Einsums
     from shardviz.notation import Reading
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from shardviz.collectives import Frames
-from shardviz.drafts.examples import examples
-from shardviz.drafts.resolve import resolve
+from shardviz.forms.examples import examples
+from shardviz.forms.resolve import resolve
 from shardviz.sharding import Layout
 
 EXAMPLES = examples()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shardviz.drafts.form import MAX_STEPS, History, ProblemForm
+from shardviz.forms.form import MAX_STEPS, History, ProblemForm
 
 FIRST, SECOND, THIRD = (ProblemForm(mesh=f"X={size}") for size in (1, 2, 4))
 

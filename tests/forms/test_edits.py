@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from shardviz.drafts.axis_edits import (
+from shardviz.forms.axis_edits import (
     add_axis,
     assign,
     clear,
@@ -22,9 +22,9 @@ from shardviz.drafts.axis_edits import (
     toggle_open,
     toggle_unreduced,
 )
-from shardviz.drafts.enter import enter
-from shardviz.drafts.form import ProblemForm
-from shardviz.drafts.resolve import resolve
+from shardviz.forms.enter import enter
+from shardviz.forms.form import ProblemForm
+from shardviz.forms.resolve import resolve
 from shardviz.sharding import PartitionSpec
 
 USUAL = ProblemForm()

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from shardviz.drafts.enter import enter
-from shardviz.drafts.form import CollectiveFields, ProblemForm
-from shardviz.drafts.resolve import resolve
+from shardviz.forms.enter import enter
+from shardviz.forms.form import CollectiveFields, ProblemForm
+from shardviz.forms.resolve import resolve
 
 USUAL = ProblemForm()
 CHAIN = enter(USUAL, "einsum", "bd,df->bf; bf,fd->bd")

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from shardviz.drafts import parsing
-from shardviz.drafts.axis_edits import add_axis, cycle
-from shardviz.drafts.enter import enter
-from shardviz.drafts.form import CollectiveFields, ProblemForm
-from shardviz.drafts.parsing import read_spec
-from shardviz.drafts.resolve import MAX_PARTS, resolve, resolve_first
 from shardviz.errors import ShardvizError
+from shardviz.forms import parsing
+from shardviz.forms.axis_edits import add_axis, cycle
+from shardviz.forms.enter import enter
+from shardviz.forms.form import CollectiveFields, ProblemForm
+from shardviz.forms.parsing import read_spec
+from shardviz.forms.resolve import MAX_PARTS, resolve, resolve_first
 
 USUAL = ProblemForm()
 SHOWN = resolve(USUAL)

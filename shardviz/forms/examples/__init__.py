@@ -9,8 +9,8 @@ from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any
 
-from shardviz.drafts.command_line import form_from_table
-from shardviz.drafts.form import ProblemForm
+from shardviz.forms.command_line import form_from_table
+from shardviz.forms.form import ProblemForm
 
 DOCUMENTS = (
     "matmul_cases",

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, ParamSpec, TypeAlias, TypeVar
 
-from shardviz.drafts.form import OPEN, ArrayRow, ProblemForm
 from shardviz.errors import QuestionError, ShardvizError
+from shardviz.forms.form import OPEN, ArrayRow, ProblemForm
 from shardviz.sharding import Mesh, PartitionSpec
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shardviz.drafts.command_line import (
+from shardviz.errors import ShardvizError
+from shardviz.forms.command_line import (
     _click_command,
     form_from_arguments,
     form_from_line,
@@ -17,10 +18,9 @@ from shardviz.drafts.command_line import (
     to_arguments,
     to_command_line,
 )
-from shardviz.drafts.enter import enter
-from shardviz.drafts.form import ProblemForm
-from shardviz.drafts.resolve import resolve
-from shardviz.errors import ShardvizError
+from shardviz.forms.enter import enter
+from shardviz.forms.form import ProblemForm
+from shardviz.forms.resolve import resolve
 
 USUAL = ProblemForm()
 

@@ -8,15 +8,15 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from shardviz.drafts.form import (
+from shardviz.errors import QuestionError, ShardvizError, plural, quote
+from shardviz.forms.form import (
     PROBLEM_FIELDS,
     ArrayRow,
     CollectiveFields,
     FieldError,
     ProblemForm,
 )
-from shardviz.drafts.parsing import Einsums, parsed, reader_errors
-from shardviz.errors import QuestionError, ShardvizError, plural, quote
+from shardviz.forms.parsing import Einsums, parsed, reader_errors
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, canonical_dtype
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class _Resolver:
 
     def einsums(self) -> Einsums | None:
         """The einsums, if their text can be read and there is a spec for every row."""
-        from shardviz.drafts.command_line import looks_like_command
+        from shardviz.forms.command_line import looks_like_command
 
         draft = self.draft
         self._check_parsed("sizes", draft.sizes)
@@ -279,7 +279,7 @@ def _planner(mesh: Mesh) -> Planner:
 
 def _better(error: ShardvizError, text: str) -> ShardvizError:
     """The error of a text, or of the command line that it is."""
-    from shardviz.drafts.command_line import form_from_line, looks_like_command
+    from shardviz.forms.command_line import form_from_line, looks_like_command
 
     if not looks_like_command(text):
         return error

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from shardviz.sharding import PartitionSpec
 
 if TYPE_CHECKING:
-    from shardviz.drafts.parsing import Einsums
+    from shardviz.forms.parsing import Einsums
     from shardviz.notation import BookArray, Product
 
 _UNREDUCED = "{U_"

@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardviz.drafts.examples import examples
-from shardviz.drafts.form import CollectiveFields, ProblemForm
-from shardviz.drafts.share import (
+from shardviz.errors import QuestionError
+from shardviz.forms.examples import examples
+from shardviz.forms.form import CollectiveFields, ProblemForm
+from shardviz.forms.share import (
     MAX_JSON,
     MAX_STRING,
     MAX_TEXT,
@@ -26,9 +27,8 @@ from shardviz.drafts.share import (
     to_document,
     to_string,
 )
-from shardviz.drafts.state_file import state_error
-from shardviz.drafts.strict_table import StrictTable
-from shardviz.errors import QuestionError
+from shardviz.forms.state_file import state_error
+from shardviz.forms.strict_table import StrictTable
 
 SAFE = set(string.ascii_letters + string.digits + "-_")
 LESSON = Shared(

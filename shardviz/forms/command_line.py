@@ -9,8 +9,9 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
-from shardviz.drafts.axis_edits import enter_device_order, enter_mesh
-from shardviz.drafts.form import (
+from shardviz.errors import QuestionError, plural, quote
+from shardviz.forms.axis_edits import enter_device_order, enter_mesh
+from shardviz.forms.form import (
     COLLECTIVE_FIELDS,
     FLAG,
     PROBLEM_FIELDS,
@@ -21,10 +22,9 @@ from shardviz.drafts.form import (
     one_line,
     parameter_names,
 )
-from shardviz.drafts.parsing import Einsums, parsed, spec_texts
-from shardviz.drafts.retain_fields import enter_einsum, sizes_text
-from shardviz.drafts.spans import split_product
-from shardviz.errors import QuestionError, plural, quote
+from shardviz.forms.parsing import Einsums, parsed, spec_texts
+from shardviz.forms.retain_fields import enter_einsum, sizes_text
+from shardviz.forms.spans import split_product
 from shardviz.sharding import PartitionSpec
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from shardviz.drafts.form import ProblemForm, one_line
-from shardviz.drafts.parsing import Spec, parsed, spec_texts
-from shardviz.drafts.retain_fields import with_subscripts_moved
 from shardviz.errors import ShardvizError
+from shardviz.forms.form import ProblemForm, one_line
+from shardviz.forms.parsing import Spec, parsed, spec_texts
+from shardviz.forms.retain_fields import with_subscripts_moved
 from shardviz.sharding import Mesh, PartitionSpec
 
 FRESH = "XYZWVUTSRQPONMLKJIHGFEDCBA"

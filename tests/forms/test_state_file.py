@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from shardviz.drafts import state_file
-from shardviz.drafts.form import CollectiveFields, ProblemForm
-from shardviz.drafts.share import MAX_TEXT
-from shardviz.drafts.state_file import (
+from shardviz.forms import state_file
+from shardviz.forms.form import CollectiveFields, ProblemForm
+from shardviz.forms.share import MAX_TEXT
+from shardviz.forms.state_file import (
     MAX_BYTES,
     SavedSession,
     StateError,

@@ -17,9 +17,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from shardviz.drafts.form import SCREENS, CollectiveFields, ProblemForm, parameter_names
-from shardviz.drafts.strict_table import StrictTable, kind_of
 from shardviz.errors import QuestionError, quote
+from shardviz.forms.form import SCREENS, CollectiveFields, ProblemForm, parameter_names
+from shardviz.forms.strict_table import StrictTable, kind_of
 
 SCHEMA = "shardviz-draft/1"
 MAX_TEXT = 20_000

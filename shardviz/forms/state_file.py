@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from shardviz.drafts.form import SCREENS, ProblemForm
-from shardviz.drafts.share import UnknownVersion, from_document, to_document
-from shardviz.drafts.strict_table import StrictTable
 from shardviz.errors import QuestionError, ShardvizError, quote
+from shardviz.forms.form import SCREENS, ProblemForm
+from shardviz.forms.share import UnknownVersion, from_document, to_document
+from shardviz.forms.strict_table import StrictTable
 
 T = TypeVar("T")
 SESSION_NAME = "session.json"
