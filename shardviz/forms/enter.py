@@ -29,14 +29,16 @@ def enter(form: ProblemForm, field: str, text: str) -> ProblemForm:
     cannot stays as it is, but on one line and without characters that no terminal shows. A command line that
     begins with ``shardviz``, ``explain``, ``tui`` or ``step`` replaces the whole form from any field.
 
-    Raises `KeyError` for a field that no form has.
+    A field without a reader of its own takes the text. Raises `TypeError` for a field that no form has.
     """
     text = one_line(text)
     name, _, number = field.partition(".")
-    entered = partial(enter_sharding, row=int(number)) if name == "specs" else _ENTERED[name]
+    entered = partial(enter_sharding, row=int(number)) if name == "specs" else _ENTERED.get(name)
     try:
         with reader_errors():
-            return form_from_line(text, form) if looks_like_command(text) else entered(form, text=text)
+            if looks_like_command(text):
+                return form_from_line(text, form)
+            return _typed(form, field, text) if entered is None else entered(form, text=text)
     except ShardvizError:
         # It stays in the field, whose fault says what is wrong with it.
         return _typed(form, field, text)
