@@ -197,7 +197,7 @@ class Verifier(WorkerSession):
             self._pending = ask_jax(self._worker, question, self._target)
         except TargetError as error:
             if self._chosen:
-                raise TargetError(error.message, self._reworded(error.hint)) from error
+                raise TargetError(error.message, self._or_none(error.hint)) from error
             self.silence = f"not verified by JAX: {error.message}"
 
     def verdict(self, run: CollectiveRun) -> Verdict | None:
@@ -211,7 +211,7 @@ class Verifier(WorkerSession):
             verdict = compare_with_jax(run.question, run.frames, wait_for(self._pending, self._target.name))
         except ShardvizError as error:
             if self._chosen:
-                hint = self._reworded(error.hint)
+                hint = self._or_none(error.hint)
                 raise CompilerError(f"{self._target.name}: {error.message}", hint) from error
             print_note(f"nothing is verified: {self._target.name}: {error.message}")
             return None
@@ -219,9 +219,8 @@ class Verifier(WorkerSession):
             self.exit_code = ExitCode.CHECK_FAILED
         return verdict
 
-    def _reworded(self, hint: str) -> str:
-        """A hint with the option that this command has."""
-        return hint.replace("--on ", f"{self._option} ")
+    def _or_none(self, hint: str) -> str:
+        return f"{hint}{', or ' if hint else ''}leave out the comparison with {self._option} none"
 
 
 def print_step(

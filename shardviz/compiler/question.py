@@ -57,7 +57,7 @@ def run_request(operation: Operation, mesh: Mesh, shards: NDArray[Any], target: 
     if target.max_devices is not None and mesh.size > target.max_devices:
         raise TargetError(
             f"the mesh {mesh} has {mesh.size:,} devices but {target.name} has at most {target.max_devices:,}",
-            "use a smaller mesh, or leave out the comparison with --on none",
+            "use a smaller mesh",
         )
     if len(shards) != mesh.size:
         raise QuestionError(
@@ -68,7 +68,7 @@ def run_request(operation: Operation, mesh: Mesh, shards: NDArray[Any], target: 
     dtype = canonical_dtype(str(shards.dtype))
     operation.check(shards.shape[1:], dtype, pattern.group_size)
     if target.name == "cpu" and dtype in UNSAFE:
-        raise TargetError(f"XLA for CPU does not move {dtype} reliably", "use s4, u4 or s8, or --on none")
+        raise TargetError(f"XLA for CPU does not move {dtype} reliably", "use s4, u4 or s8")
     return RunCollective(
         target.name,
         _mesh(mesh),

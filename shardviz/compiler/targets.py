@@ -72,7 +72,7 @@ def check_axis_types(problem: Problem) -> None:
             raise TargetError(
                 f"JAX leaves no array unreduced under Auto axes, and {array.name} is unreduced over "
                 f"{', '.join(array.spec.unreduced)}",
-                "add --axis-types explicit, or ask the planner alone with --target none",
+                "add --axis-types explicit, or use --target none to ask the planner alone",
             )
 
 

@@ -220,7 +220,7 @@ class WorkerProcess:
         elif how.endswith("SIGKILL"):
             hint = "ask again to start it anew; if nobody killed it, the system ran out of memory"
         elif isinstance(request.message, RunCollective):
-            hint = "ask again to start it anew, or leave out the comparison with --on none"
+            hint = "ask again to start it anew"
         else:
             hint = "ask again to start it anew, or ask --target shardy"
         # Who kills from outside lets nothing be said about it.
@@ -245,8 +245,6 @@ def _hint_for_slow(message: Request | None) -> str:
     longer = "give it longer with a larger --timeout"
     if isinstance(message, Question) and message.target != "shardy":
         return f"{longer}, or ask --target shardy, which compiles nothing"
-    if isinstance(message, RunCollective):
-        return f"{longer}, or leave out the comparison with --on none"
     return longer
 
 

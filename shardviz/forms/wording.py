@@ -13,19 +13,11 @@ _FIELDS = {
     if each.flag
 } | {"rank": "rank", "round": "round", "timeout": "time limit", "topology": "links"}
 """The application's names for the options of the command line."""
-_SAID_OTHERWISE = (
-    (re.compile(r",? or (?:leave out the comparison with )?--on none"), ""),
-    (re.compile(r": --on cpu\b"), ""),
-    (re.compile(r" with --(?:spec|axis)\b"), ""),
-    (re.compile(r"ask again to start it anew"), "press r to start it anew"),
-    (re.compile(r"give it longer with a larger --timeout"), "press r to ask again"),
-    (re.compile(r"ask the planner alone with --target none"), "set targets to none to ask the planner alone"),
-    (
-        re.compile(r"--device-order row-major places it by the ids"),
-        "set order to row-major to place it by the ids",
-    ),
-)
-"""Options without a field in the application, or that a key stands for."""
+_KEYS = {
+    "ask again to start it anew": "press r to start it anew",
+    "give it longer with a larger --timeout": "press r to ask again",
+}
+"""Advice that is a key in the application."""
 _NAMES = "|".join(sorted(_FIELDS, key=len, reverse=True))
 _GIVEN = re.compile(rf"(?:\b(?:use|ask|add) |(?<=\bor ))--({_NAMES}) ")
 _NAMED = re.compile(rf"--({_NAMES})\b")
@@ -43,8 +35,8 @@ def as_sentence(text: str) -> str:
     """
     # An example of what can be typed keeps its options.
     own, mark, example = text.strip().partition("for example")
-    for wanted, words in _SAID_OTHERWISE:
-        own = wanted.sub(words, own)
+    for advice, key in _KEYS.items():
+        own = own.replace(advice, key)
     own = _GIVEN.sub(lambda match: f"set {_FIELDS[match[1]]} to ", own)
     own = _NAMED.sub(lambda match: _FIELDS[match[1]], own)
     said = own + mark + example

@@ -103,7 +103,7 @@ class CollectiveRun:
             raise QuestionError(
                 f"algorithms are compared over up to {MAX_COMPARED:,} devices, and the group has "
                 f"{self._group_size:,}",
-                f"take up to {MAX_COMPARED:,}: a smaller mesh, or fewer axes with --axis",
+                f"take up to {MAX_COMPARED:,}: a smaller mesh, or fewer axes in --axis",
             )
         rows = comparison(self.schedule.pattern, self._chunk_bytes, self.links.topology, self.links.spec)
         # This one as it is asked for, with its own pieces.

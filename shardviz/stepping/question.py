@@ -163,7 +163,7 @@ def check_layout(layout: Layout) -> None:
         axes = ", ".join(f"{axis}={layout.mesh.axis_size(axis)}" for axis in layout.spec.dims[uneven.dim])
         raise QuestionError(
             f"dimension {uneven.dim} has {plural(uneven.size, 'element')}, which {axes} does not divide",
-            f"give it a multiple of {uneven.parts:,}, or split it otherwise with --spec",
+            f"give it a multiple of {uneven.parts:,}, or change its --spec",
         )
 
 

@@ -43,7 +43,7 @@ def ask_jax(
     if question.shards is None:
         raise TargetError(
             f"the {question.layout.array.elements:,} elements are followed without numbers",
-            f"take an array of up to {MAX_COUNTED:,}, or --on none",
+            f"take an array of up to {MAX_COUNTED:,}",
         )
     mesh = question.layout.mesh
     return worker.run(question.operation, mesh, question.shards, target, on_progress, due=due, rank=rank)

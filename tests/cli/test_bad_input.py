@@ -126,7 +126,7 @@ CASES = [
     (
         ("explain", "bd,df->bf", "--specs", "XY,Y_->X_{U_Y}"),
         "JAX leaves no array unreduced under Auto axes, and Out is unreduced over Y",
-        "add --axis-types explicit, or ask the planner alone with --target none",
+        "add --axis-types explicit, or use --target none to ask the planner alone",
     ),
     (
         (*EXPLAIN, "--specs", "(XY,Y)->X_"),

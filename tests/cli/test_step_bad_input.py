@@ -216,7 +216,7 @@ CASES = [
     (
         ("step", "psum", "--mesh", "i=4", "--shape", "16384x16384", "--on", "cpu"),
         "the 268,435,456 elements are followed without numbers",
-        "up to 65,536, or --on none",
+        "up to 65,536, or leave out the comparison with --on none",
     ),
     (
         ("step", "psum", "--mesh", "i=4096", "--axis", "i", "--shape", "4096", "--spec", "_", "--on", "cpu"),
@@ -252,7 +252,7 @@ CASES = [
     (
         (*EXPLAIN[:-1], "shardy,cpu,real", "--sizes", "b=1024,d=2048,f=8192", "--step", "2"),
         "elements are followed without numbers",
-        "up to 65,536, or --target none",
+        "up to 65,536, or leave out the comparison with --target none",
     ),
     (("explain", "bd,df->bf", "--step", "1"), "a ranking has many", "--specs 'XY,Y_->X_'"),
     (("explain", "bd,df->bf", "--specs", "XY,Y_", "--step", "2", "--target", "abacus"), "'abacus'", "shardy"),

@@ -34,8 +34,8 @@ def test_hints_name_fields_and_keys_in_place_of_options():
     assert as_sentence("ask again to start it anew, or ask --target shardy") == (
         "Press r to start it anew, or set targets to shardy."
     )
-    assert as_sentence("give it a multiple of 8, or split it otherwise with --spec") == (
-        "Give it a multiple of 8, or split it otherwise."
+    assert as_sentence("give it a multiple of 8, or change its --spec") == (
+        "Give it a multiple of 8, or change its spec."
     )
     assert as_sentence("--data has 5 numbers") == "Data has 5 numbers."
 

@@ -21,7 +21,7 @@ from shardviz.errors import CompilerError, TargetError
 _ONLY_ON = {"pbroadcast": ("gpu",), "ragged_all_to_all": ("gpu", "tpu")}
 """Platforms of those collectives that not all have (JAX 0.10 and 0.12)."""
 
-_SIMULATED = "use simulated devices: --on cpu"
+_SIMULATED = "use cpu, the simulated devices"
 
 
 def run(request: RunCollective, report: Callable[[str], None]) -> RunOutput:

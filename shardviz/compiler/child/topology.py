@@ -67,7 +67,7 @@ def _placed(question: Question, devices: list[Any]) -> Any:
     except NotImplementedError as error:
         fitting = _fitting(sizes, devices)
         meshes = (",".join(map("{}={}".format, question.mesh.axis_names, each)) for each in fitting)
-        where = "--device-order row-major places it by the ids"
+        where = "use --device-order row-major to place it by the ids"
         raise TargetError(
             f"jax.make_mesh does not place a mesh of {_times(sizes)} on {question.target}: "
             "no axis of the torus may be split between two axes of the mesh",

@@ -193,7 +193,7 @@ def round_table(run: CollectiveRun, width: int) -> list[Text]:
     if run.timeline.too_long:
         raise QuestionError(
             f"{run.schedule.algorithm} on {plural(run.mesh.size, 'device')}: {run.timeline.too_long}",
-            "take a smaller mesh, fewer axes with --axis, or --round N for one round",
+            "take a smaller mesh, fewer axes in --axis, or --round N for one round",
         )
     rows = [[Text(heading, "bold") for heading in TABLE_HEADINGS]]
     found = [(key, [*spans]) for key, spans in groupby(_spans(run), key=lambda each: each[1:])]
