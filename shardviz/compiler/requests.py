@@ -100,8 +100,12 @@ class CompilerRequest(Future[T]):
             self._on_progress(stage)
 
     def reply(self, reply: object) -> None:
-        """End the request with what the child replied. Raises what reading the reply raises."""
-        self.settle(self._read(reply))
+        """End the request with what the child replied. Raises what reading the reply raises.
+
+        The reply to a request that was cancelled is not read: what it names may be gone.
+        """
+        if not self.done():
+            self.settle(self._read(reply))
 
     def settle(self, answer: T) -> None:
         """End the request with an answer, unless it has ended: a cancelled one may still be answered."""

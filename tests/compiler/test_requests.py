@@ -116,3 +116,12 @@ def test_the_first_end_counts_and_each_cleans_up():
     assert request.exception() is not None
     assert ends == [False, True]
     assert settled("answer").result(0) == "answer"
+
+
+def test_a_reply_to_one_that_was_cancelled_is_not_read():
+    request = CompilerRequest(None, lambda reply: reply / 0)
+    with pytest.raises(TypeError):
+        request.reply("a child's")
+    assert request.cancel()
+    request.reply("a child's")
+    assert request.cancelled() or isinstance(request.exception(), Cancelled)
