@@ -22,6 +22,14 @@ class ShardvizError(Exception):
     def __str__(self) -> str:
         return self.message
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # Pickled by its fields, since subclasses are made from other arguments: a pool sends it back.
+        return _unpickled, (type(self), self.args), vars(self)
+
+
+def _unpickled(kind: type[ShardvizError], args: tuple[str, ...]) -> ShardvizError:
+    return kind.__new__(kind, *args)
+
 
 class QuestionError(ShardvizError):
     """The question itself is wrong: an unknown axis, a clash of sizes, a rank that does not fit."""

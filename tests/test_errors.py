@@ -2,11 +2,40 @@
 
 from __future__ import annotations
 
+import pickle
 from time import process_time
 
 import pytest
 
-from shardviz.errors import did_you_mean, place, quote
+from shardviz.errors import (
+    CompilerError,
+    NotationError,
+    QuestionError,
+    ShardvizError,
+    did_you_mean,
+    place,
+    quote,
+)
+from shardviz.lessons.lesson_file import LessonError
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        QuestionError("a fault", "a hint"),
+        NotationError("unknown axis", "XQ,Y_", 1, hint="a hint"),
+        CompilerError("it died", log="its last words"),
+        LessonError("a.toml", "goal", "it is missing"),
+    ],
+)
+def test_an_error_is_the_same_after_it_went_to_another_process(error: ShardvizError) -> None:
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again), again.args, vars(again)) == (
+        type(error),
+        str(error),
+        error.args,
+        vars(error),
+    )
 
 
 def test_what_is_left_out_of_a_long_text_is_marked() -> None:

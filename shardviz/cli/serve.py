@@ -30,13 +30,13 @@ EXAMPLES = (
 
 
 @click.command(cls=ExampleCommand, examples=EXAMPLES)
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address or name to listen at.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address or name to listen on.")
 @click.option(
     "--port",
     type=options.Count(0, 65535),
     default=8000,
     show_default=True,
-    help="The port to listen at; 0 for any free one.",
+    help="The port to listen on; 0 for any free one.",
 )
 @click.option(
     "--sessions",

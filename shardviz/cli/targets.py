@@ -18,7 +18,7 @@ EXAMPLES = (
 @click.command(cls=ExampleCommand, examples=EXAMPLES)
 @options.output
 def command(output: CommandOutput) -> None:
-    """List the values of --target, and what each needs: JAX alone; TPUs and GPUs, which need not be here."""
+    """List the values of --target, and what each needs. The TPUs and GPUs need not be here."""
     groups = target_groups()
     if output.as_json:
         from shardviz.documents.plans import TARGETS

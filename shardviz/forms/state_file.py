@@ -126,14 +126,14 @@ def read_state(path: Path, schema: str, what: str, read: Callable[[StrictTable],
         document: object = json.loads(content.decode("utf-8"))
         found = document.get("schema") if isinstance(document, dict) else None
         if isinstance(found, str) and found != schema and found.startswith(f"{kind}/"):
-            raise UnknownVersion(
+            raise StateError(
                 f"{what} was saved as {quote(found, 40)}, and this shardviz reads {schema}", OTHER_VERSION
             )
         if found != schema:
             raise ValueError(f"it holds no {kind.removeprefix('shardviz-')}")
         return read(StrictTable(document, state_error))
     except UnknownVersion as error:
-        raise StateError(error.message, OTHER_VERSION) from None
+        raise StateError(f"{what}: {error.message}", OTHER_VERSION) from None
     except RecursionError:
         raise set_aside(path, "it is not JSON") from None
     except (ValueError, QuestionError) as error:

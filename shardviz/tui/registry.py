@@ -175,8 +175,8 @@ LAYOUT = commands_of(
     ("move(0, 1)", "down", "Down", "One cell down, or to the array below.", "", "↓"),
     ("row_end(-1)", "home", "First cell", "Go to the first cell of the row."),
     ("row_end(1)", "end", "Last cell", "Go to the last cell of the row."),
-    ("page(-1)", "pageup", "Page up", "Go up by the lines that are visible."),
-    ("page(1)", "pagedown", "Page down", "Go down by the lines that are visible."),
+    ("page(-1)", "pageup", "Page up", "Go up by as many lines as are visible."),
+    ("page(1)", "pagedown", "Page down", "Go down by as many lines as are visible."),
 )
 
 PLAN = commands_of(

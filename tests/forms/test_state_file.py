@@ -142,3 +142,11 @@ def test_a_session_that_could_not_be_read_again_is_not_saved(path):
         save_session(replace(SESSION, draft=ProblemForm(sizes=" " * (MAX_TEXT + 1))))
     assert load_session() == SESSION
     assert files(path) == ["session.json"]
+
+
+def test_a_problem_of_another_version_is_named_with_the_session(path):
+    save_session(SESSION)
+    path.write_text(path.read_text().replace("shardviz-draft/1", "shardviz-draft/2"))
+    with pytest.raises(StateError, match=r"^the last session: the problem has the schema 'shardviz-draft/2'"):
+        load_session()
+    assert files(path) == ["session.json"]
