@@ -130,13 +130,13 @@ def test_commands_load_what_they_need(words: tuple[str, ...], allowed: set[str])
 
 
 def test_a_plan_alone_loads_no_reader_of_compiled_programs() -> None:
-    rooms = {"shardviz.compare", "shardviz.hlo"}
+    rooms = {"shardviz.compare", "shardviz.hlo", "shardviz.hardware", "shardviz.cli.step"}
     loaded_by(f"{run(*QUESTION)}; assert not {rooms!r} & sys.modules.keys()")
 
 
 def test_the_first_screen_loads_textual_and_no_other_screen() -> None:
     opened = "from shardviz.tui.app import ShardvizApp; ShardvizApp(); import shardviz.tui.layout.pane, sys"
-    assert loaded_by(opened) == {"textual", "rich"}
+    assert loaded_by(f"{opened}; assert 'shardviz.collectives' not in sys.modules") == {"textual", "rich"}
     panes = "sorted(name for name in sys.modules if name.endswith('.pane'))"
     assert loaded_by(f"{opened}; assert {panes} == ['shardviz.tui.layout.pane', 'shardviz.tui.pane']")
 

@@ -11,17 +11,14 @@ from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import CommandOutput, print_json, print_note
 from shardviz.cli.process import ExitCode
-from shardviz.cli.step import StepOptions, Verifier, print_step
 from shardviz.cli.target_session import TargetSession
 from shardviz.compiler import parse_targets
 from shardviz.errors import QuestionError
 from shardviz.forms.form import SPECS
-from shardviz.hardware.chips import Gpu
-from shardviz.hardware.links import links_from_text
 from shardviz.planner import plan, search
-from shardviz.stepping.plan_step import question_of_step
 
 if TYPE_CHECKING:
+    from shardviz.cli.step import StepOptions
     from shardviz.planner import Problem
 
 RANKED = "\0"
@@ -131,6 +128,9 @@ def command(
         return options.problem_from_options(einsum, given, ranked=ranked, **problem)
 
     if step is not None:
+        # With the collectives and their rounds, which nothing else here needs.
+        from shardviz.cli.step import StepOptions
+
         shown = StepOptions(output, number, play, speed, compare)
         targets = target if chosen else None
         return _print_step(stated, step, algorithm, latency, bandwidth, targets, timeout, shown)
@@ -240,6 +240,8 @@ def _print_step(
     shown: StepOptions,
 ) -> int:
     """Step through one collective of the plan; JAX verifies it on the devices among the targets, if any."""
+    from shardviz.cli.step import Verifier, print_step
+
     asked, targets = None, () if target is None else parse_targets(target)
     if target is not None:
         names = [each.name for each in targets]
@@ -248,8 +250,11 @@ def _print_step(
     with Verifier("none" if shown.compare else asked, timeout, "--target") as verifier:
         from rich.text import Text
 
+        from shardviz.hardware.chips import Gpu
+        from shardviz.hardware.links import links_from_text
         from shardviz.render.plan_view import step_lines
         from shardviz.stepping.collective_run import linked_chip
+        from shardviz.stepping.plan_step import question_of_step
 
         planned = plan(stated())
         stepped = question_of_step(planned, number, algorithm)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from rich.style import Style
 from rich.text import Text
@@ -24,7 +25,9 @@ from shardviz.render.lines import columns, records, sentence, table
 from shardviz.render.palette import BEST, Palette
 from shardviz.render.units import exact_bytes, human_bytes
 from shardviz.sharding import Layout, Mesh
-from shardviz.stepping.plan_step import StepCost
+
+if TYPE_CHECKING:
+    from shardviz.stepping.plan_step import StepCost
 
 RIGHT = frozenset({3, 4})
 MARK = "▌"
@@ -192,6 +195,8 @@ class StepsPicture:
         lines = sentence(totals(self._plan), self._width, INDENT)
         moving = [number for number, step in enumerate(self._plan.steps, 1) if step.op not in LOCAL_OPS]
         if len(moving) > 1 and all(number in costs for number in moving):
+            from shardviz.stepping.plan_step import StepCost
+
             known = [costs[number] for number in moving]
             whole = StepCost(
                 ", ".join(dict.fromkeys(cost.algorithm for cost in known)),
