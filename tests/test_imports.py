@@ -134,6 +134,13 @@ def test_a_plan_alone_loads_no_reader_of_compiled_programs() -> None:
     loaded_by(f"{run(*QUESTION)}; assert not {rooms!r} & sys.modules.keys()")
 
 
+@pytest.mark.parametrize("words", [("explain", "--help"), ("export", "--help"), ("schema", "explain")])
+def test_help_and_schemas_load_no_room_that_answers(words: tuple[str, ...]) -> None:
+    """The shell asks the same modules for completions at each press of the key."""
+    rooms = {f"shardviz.{room}" for room in ("hlo", "hardware", "stepping", "lessons")}
+    loaded_by(f"{run(*words)}; assert not {rooms!r} & sys.modules.keys()")
+
+
 def test_the_first_screen_loads_textual_and_no_other_screen() -> None:
     opened = "from shardviz.tui.app import ShardvizApp; ShardvizApp(); import shardviz.tui.layout.pane, sys"
     assert loaded_by(f"{opened}; assert 'shardviz.collectives' not in sys.modules") == {"textual", "rich"}

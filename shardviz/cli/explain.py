@@ -15,7 +15,6 @@ from shardviz.cli.target_session import TargetSession
 from shardviz.compiler import parse_targets
 from shardviz.errors import QuestionError
 from shardviz.forms.form import SPECS
-from shardviz.planner import plan, search
 
 if TYPE_CHECKING:
     from shardviz.cli.step import StepOptions
@@ -184,6 +183,8 @@ def refuse_stepping(given: Mapping[str, object]) -> None:
 
 
 def _rank(problem: Problem, output: CommandOutput, limit: int) -> None:
+    from shardviz.planner import search
+
     candidates = search(problem)
     if output.as_json:
         from shardviz.documents.plans import ranking_document
@@ -199,6 +200,8 @@ def _print_plan(
     problem: Problem, session: TargetSession, output: CommandOutput, with_hlo: bool, with_pictures: bool
 ) -> int:
     """Ask the targets and show the plan and their answers; the exit code."""
+    from shardviz.planner import plan
+
     session.ask(problem)
     planned = plan(problem)
     if output.as_json:
@@ -241,6 +244,7 @@ def _print_step(
 ) -> int:
     """Step through one collective of the plan; JAX verifies it on the devices among the targets, if any."""
     from shardviz.cli.step import Verifier, print_step
+    from shardviz.planner import plan
 
     asked, targets = None, () if target is None else parse_targets(target)
     if target is not None:

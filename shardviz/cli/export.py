@@ -11,34 +11,22 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from shardviz.cli.explain import is_ranking, refuse_stepping
 from shardviz.cli.group import ExampleCommand
 from shardviz.cli.options import is_given, problem_from_options
 from shardviz.cli.process import ExitCode
-from shardviz.cli.step import USUAL_SPEED
-from shardviz.collectives.operations import PARAMETERS
 from shardviz.compiler import Target, parse_targets
 from shardviz.errors import QuestionError, quote
-from shardviz.forms.command_line import to_command_line
-from shardviz.forms.form import TABLE_KEYS
-from shardviz.forms.resolve import ResolvedProblem, resolve
-from shardviz.forms.share import from_string
-from shardviz.hardware.links import links_from_text
-from shardviz.lessons.attempt import attempt_of
-from shardviz.lessons.course import find
-from shardviz.lessons.lesson import Lesson
-from shardviz.notation import parse_layout, parse_mesh
-from shardviz.planner import Plan, Problem, plan
-from shardviz.planner.plan import LOCAL_OPS
 from shardviz.render.exports import JaxProgram, Subject, title_of
 from shardviz.render.exports.writing import target_path, write_file
-from shardviz.stepping.plan_step import question_of_step
-from shardviz.stepping.question import CollectiveQuestion, question_from_options
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from shardviz.forms.resolve import ResolvedProblem
+    from shardviz.lessons.lesson import Lesson
+    from shardviz.planner import Plan, Problem
     from shardviz.stepping.collective_run import CollectiveRun
+    from shardviz.stepping.question import CollectiveQuestion
 
 Form = Literal["python", "notebook", "svg", "html", "cast"]
 FORMS = ("python", "notebook", "svg", "html", "cast")
@@ -141,6 +129,7 @@ def written(request: ExportRequest, form: Form) -> str:
         from shardviz.render.exports.html import html
 
         return html(subject, **width)
+    from shardviz.cli.step import USUAL_SPEED
     from shardviz.render.exports.cast import cast
 
     return cast(subject, **width, speed=request.speed or USUAL_SPEED)
@@ -211,6 +200,11 @@ def request_of_words(ctx: click.Context, words: Sequence[str], part: Part | None
 def request_of_string(text: str, part: Part | None) -> ExportRequest:
     """The subject of a share string. Raises `ShardvizError` for one that cannot be read, and for an unknown
     lesson."""
+    from shardviz.forms.command_line import to_command_line
+    from shardviz.forms.resolve import resolve
+    from shardviz.forms.share import from_string
+    from shardviz.lessons.attempt import attempt_of
+
     if part == "start":
         raise QuestionError("a share string is of a lesson as it stands, not of its start", "name the lesson")
     shared = from_string(text)
@@ -225,6 +219,8 @@ def request_of_string(text: str, part: Part | None) -> ExportRequest:
 
 def _only_collective(plan: Plan) -> int:
     """The number of the one collective of a plan. Raises `QuestionError` where it has none, or several."""
+    from shardviz.planner.plan import LOCAL_OPS
+
     places = [place for place, step in enumerate(plan.steps, 1) if step.op not in LOCAL_OPS]
     if len(places) != 1:
         named = ", ".join(f"{place} ({plan.steps[place - 1].op})" for place in places)
@@ -237,6 +233,10 @@ def _only_collective(plan: Plan) -> int:
 
 def _explained(ctx: click.Context, part: Part | None) -> Subject:
     """The problem of `shardviz explain`, its plan, or one step of it."""
+    from shardviz.cli.explain import is_ranking, refuse_stepping
+    from shardviz.forms.form import TABLE_KEYS
+    from shardviz.planner import plan
+
     given = ctx.params
     if is_ranking(given["einsum"], given["specs"]):
         raise QuestionError("a ranking is many plans, and an export shows one", "give --specs 'XY,Y_->X_'")
@@ -273,6 +273,10 @@ def _target(text: str) -> Target | None:
 
 def _stepped(ctx: click.Context, part: Part | None) -> Subject:
     """The collective of `shardviz step`."""
+    from shardviz.collectives.operations import PARAMETERS
+    from shardviz.notation import parse_mesh
+    from shardviz.stepping.question import question_from_options
+
     del part
     given = ctx.params
     names = ("axis", "data", "shape", "spec", "dtype", "algorithm", "pieces")
@@ -289,6 +293,8 @@ def _stepped(ctx: click.Context, part: Part | None) -> Subject:
 
 def _laid_out(ctx: click.Context, part: Part | None) -> Subject:
     """The array of `shardviz layout`."""
+    from shardviz.notation import parse_layout, parse_mesh
+
     del part
     given = ctx.params
     mesh = parse_mesh(given["mesh"], given["device_order"])
@@ -299,6 +305,9 @@ def _laid_out(ctx: click.Context, part: Part | None) -> Subject:
 
 def _lesson(ctx: click.Context, part: Part | None) -> Subject:
     """A lesson's own program, or what its solution shows, or its start."""
+    from shardviz.forms.resolve import resolve
+    from shardviz.lessons.course import find
+
     lessons = ctx.params["lessons"]
     if len(lessons) != 1:
         raise QuestionError("an export shows one lesson", "give its number or its name: lesson 11")
@@ -334,6 +343,8 @@ def _run_of_step(
     latency: str | None = None,
     bandwidth: str | None = None,
 ) -> CollectiveRun:
+    from shardviz.stepping.plan_step import question_of_step
+
     return _run(question_of_step(plan, number, algorithm), None, latency, bandwidth)
 
 
@@ -343,6 +354,7 @@ def _run(
     latency: str | None = None,
     bandwidth: str | None = None,
 ) -> CollectiveRun:
+    from shardviz.hardware.links import links_from_text
     from shardviz.stepping.collective_run import CollectiveRun
 
     return CollectiveRun(

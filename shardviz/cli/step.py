@@ -18,10 +18,6 @@ from shardviz.cli.target_session import WorkerSession
 from shardviz.collectives.operations import PARAMETERS, check_operation, takers
 from shardviz.compiler import TARGETS
 from shardviz.errors import CompilerError, QuestionError, ShardvizError, TargetError, plural
-from shardviz.hardware.links import links_from_text
-from shardviz.notation import parse_mesh
-from shardviz.stepping.question import question_from_options
-from shardviz.stepping.verdict import ask_jax, compare_with_jax
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -110,6 +106,10 @@ def command(
     shown.check(on)
     # JAX loads in a process of its own while this one computes and draws.
     with Verifier("none" if compare else on, timeout) as verifier:
+        from shardviz.hardware.links import links_from_text
+        from shardviz.notation import parse_mesh
+        from shardviz.stepping.question import question_from_options
+
         question = question_from_options(
             operation,
             parameters,
@@ -193,6 +193,8 @@ class Verifier(WorkerSession):
         """
         if self._worker is None or self._target is None:
             return
+        from shardviz.stepping.verdict import ask_jax
+
         try:
             self._pending = ask_jax(self._worker, question, self._target)
         except TargetError as error:
@@ -207,6 +209,8 @@ class Verifier(WorkerSession):
         """
         if self._pending is None or self._target is None:
             return None
+        from shardviz.stepping.verdict import compare_with_jax
+
         try:
             verdict = compare_with_jax(run.question, run.frames, wait_for(self._pending, self._target.name))
         except ShardvizError as error:

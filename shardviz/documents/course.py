@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from shardviz.documents.fields import (
     STRING,
@@ -20,11 +20,9 @@ from shardviz.documents.fields import (
     text,
     texts,
 )
-from shardviz.forms.share import to_document
-from shardviz.lessons.attempt import UNKNOWN
-from shardviz.lessons.measures import answer_of, choices
 
 if TYPE_CHECKING:
+    from shardviz.forms.form import ProblemForm
     from shardviz.lessons.lesson import Prediction
 
 DRAFT = shared(
@@ -53,7 +51,7 @@ DRAFT = shared(
                 parameters=by_name(STRING, "Other options of step, by name."),
             )
         ),
-    ).by(to_document),
+    ).by(lambda form: _saved(form)),
 )
 _SCREEN = one_of("The application's screen.", "layout", "plan", "step", "compiler")
 
@@ -75,8 +73,18 @@ LESSONS = DocumentKind(
 )
 
 
+def _saved(form: ProblemForm) -> dict[str, Any]:
+    """The form as share strings and files have it."""
+    from shardviz.forms.share import to_document
+
+    return to_document(form)
+
+
 def _answered(prediction: Prediction) -> Beside:
     """A prediction with its choices, all in one form, and the right one of them."""
+    from shardviz.lessons.attempt import UNKNOWN
+    from shardviz.lessons.measures import answer_of, choices
+
     answer = answer_of(prediction)
     return Beside(
         prediction,

@@ -26,7 +26,6 @@ from shardviz.documents.fields import (
     texts,
 )
 from shardviz.errors import ShardvizError
-from shardviz.planner.plan import decided_parts
 
 if TYPE_CHECKING:
     from shardviz.notation import Reading
@@ -77,6 +76,8 @@ def _array(role: JsonField) -> dict[str, JsonField]:
 
 def _arrays(plan: Plan) -> Iterator[Beside]:
     """Arguments, intermediates of a chain, and the result, each once; `asked_spec` is what was asked."""
+    from shardviz.planner.plan import decided_parts
+
     problem, parts = plan.problem, decided_parts(plan)
     asked = {array.name: array.spec for array in problem.arrays if array.spec is not None}
     for number, (operands, result) in enumerate(parts):

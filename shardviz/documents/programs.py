@@ -28,14 +28,11 @@ from shardviz.documents.fields import (
     texts,
 )
 from shardviz.documents.plans import AXIS_TYPES, MESH, PLAN, PROBLEM, SPEC
-from shardviz.hardware import axis_runs
-from shardviz.hlo import HloModule
-from shardviz.hlo.totals import totals
 
 if TYPE_CHECKING:
     from shardviz.compare import Difference
     from shardviz.compiler import PassTrace, TargetResult
-    from shardviz.hlo import ShardyModule
+    from shardviz.hlo import HloModule, ShardyModule
     from shardviz.hlo.mlir.tensor_shardings import Axes
     from shardviz.planner.plan import Plan
     from shardviz.planner.problem import Problem
@@ -181,6 +178,8 @@ TARGET = shared(
 
 def _answer(compiled: TargetResult, mesh: Mesh, with_text: bool = False) -> Beside:
     """A target's answer as `TARGET` writes it, on the problem's mesh; its text only if it is wanted."""
+    from shardviz.hardware import axis_runs
+
     placement = compiled.placement
     placed = None if placement is None else Beside(placement, axes=axis_runs(placement, mesh))
     return Beside(compiled, placement=placed, text=compiled.text if with_text else None)
@@ -314,6 +313,9 @@ def hlo_document(module: HloModule | ShardyModule, given: Mesh | None = None) ->
     which `unknown` counts, and without the `unread_collectives`. What only HLO says is null for StableHLO and
     Shardy text.
     """
+    from shardviz.hlo import HloModule
+    from shardviz.hlo.totals import totals
+
     sums = totals(module.collectives)
     is_hlo = isinstance(module, HloModule)
     return HLO.document(
