@@ -9,21 +9,32 @@ from pathlib import Path
 import shardviz
 
 ROOT = Path(shardviz.__file__).parent
-PURE = {"sharding", "notation", "planner", "collectives", "hardware", "hlo", "compare", "stepping"}
+PURE = {
+    "sharding",
+    "notation",
+    "collectives",
+    "hardware",
+    "planner",
+    "hlo",
+    "timeline",
+    "compare",
+    "stepping",
+}
 MAY_IMPORT = {
     "errors": set(),
     "forking": set(),
     "lazy_names": set(),
     "sharding": set(),
     "notation": {"sharding"},
-    "planner": {"sharding", "notation"},
     "collectives": {"sharding", "notation"},
-    "hardware": {"sharding", "collectives"},
+    "hardware": {"sharding", "notation", "collectives"},
+    "planner": {"sharding", "notation", "hardware"},
     "hlo": {"sharding"},
-    "compare": {"sharding", "planner", "hlo"},
-    "compiler": {"sharding", "notation", "planner", "collectives", "hardware", "hlo"},
-    "stepping": {"sharding", "notation", "planner", "collectives", "hardware", "compiler"},
-    "forms": {"sharding", "notation", "planner", "collectives", "stepping", "compiler"},
+    "timeline": {"sharding", "hardware", "planner", "hlo"},
+    "compare": {"sharding", "planner", "hlo", "timeline"},
+    "compiler": {"sharding", "notation", "collectives", "hardware", "planner", "hlo", "timeline"},
+    "stepping": {"sharding", "notation", "collectives", "hardware", "planner", "compiler"},
+    "forms": {"sharding", "notation", "collectives", "hardware", "planner", "stepping", "compiler"},
     "lessons": {*PURE, "forms"},
     "documents": {*PURE, "compiler", "forms", "lessons"},
     "codegen": {*PURE, "compiler"},

@@ -68,7 +68,7 @@ PHRASES = {
 OPENING = re.compile(r"(?:What|Whether|Who|Whom|Whose|How)\b")
 """A docstring begins with a noun or a verb: "The collectives of …", "Return …"."""
 PRIVATE_WORDS = {
-    *("bury", "classroom", "clerk", "curtain", "desk", "errand", "judge", "judgement", "lane", "plate"),
+    *("bury", "classroom", "clerk", "curtain", "desk", "errand", "judge", "judgement", "plate"),
 }
 """Words of no definition's, argument's or constant's name: the field has others."""
 

@@ -19,10 +19,11 @@ from shardviz.codegen.code_literals import (
     types_code,
     wide_code,
 )
-from shardviz.compiler.machines import GpuNodes, Machines, TpuSlices, parts_by_slice, target_config
+from shardviz.compiler.described_hardware import target_config, topology_request
 from shardviz.compiler.question import subscripts
 from shardviz.compiler.targets import MAX_CPU_DEVICES, TARGETS, check_mesh
 from shardviz.errors import plural
+from shardviz.hardware.clusters import Cluster, GpuNodes, TpuSlices, parts_by_slice
 from shardviz.sharding import Mesh
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def _may_be_refused(problem: Problem, target: Target) -> bool:
     """True if the target may refuse, and will say why: hardware that is not here, a type that not all have,
     sums as operands, a result that Explicit axes leave open, or dimensions that do not divide."""
     return (
-        target.machines is not None
+        target.cluster is not None
         or problem.arguments[0].dtype not in SURE
         or is_uneven(problem)
         or any(
@@ -281,9 +282,9 @@ def _setting_for(target: Target, problem: Problem) -> _Setting:
         imports = [*_JAX, *_sharding("AbstractMesh, "), *_SHARDY_IMPORTS]
         return _Setting(imports, [*wide, *_shardy_mesh(mesh, types)], False)
     numpy = ["import numpy as np"] if mesh.device_order is not None else []
-    if target.machines is not None:
-        lines, helpers = _described_mesh(target.machines, mesh, types)
-        before = _TPU if target.machines.process == "tpu" else ["import re", ""]
+    if target.cluster is not None:
+        lines, helpers = _described_mesh(target.cluster, mesh, types)
+        before = _TPU if target.cluster.process == "tpu" else ["import re", ""]
         imports = [*before, *_JAX, *numpy, *helpers, *_sharding()]
         return _Setting(imports, [*wide, *lines], False)
     devices = devices_code(mesh.size, problem.arguments[0].dtype) if target.name == "cpu" else wide
@@ -314,42 +315,42 @@ _SPLIT = ("v5e",)
 """Chips of which `jax.make_mesh` splits an axis of the torus between two of the mesh."""
 
 
-def _described_mesh(machines: Machines, mesh: Mesh, axis_types: str) -> tuple[list[str], list[str]]:
+def _described_mesh(cluster: Cluster, mesh: Mesh, axis_types: str) -> tuple[list[str], list[str]]:
     """Lines that describe the hardware and place the mesh on it as JAX would; the imports they need."""
-    lines = _gpus(machines) if isinstance(machines, GpuNodes) else _tpus(machines)
+    lines = _gpus(cluster) if isinstance(cluster, GpuNodes) else _tpus(cluster)
     lines = ['jax.config.update("jax_platforms", "cpu")', "", *lines]
-    if mesh.device_order is None and isinstance(machines, TpuSlices) and machines.slices > 1:
+    if mesh.device_order is None and isinstance(cluster, TpuSlices) and cluster.slices > 1:
         helper = "from jax.experimental import mesh_utils, topologies"
-        return [*lines, *_over_slices(machines, mesh, axis_types)], [helper]
+        return [*lines, *_over_slices(cluster, mesh, axis_types)], [helper]
     return [*lines, *mesh_code(mesh, axis_types, "devices")], [_TOPOLOGIES]
 
 
-def _tpus(machines: TpuSlices) -> list[str]:
-    machine = machines.machine
-    options = "".join(f", {name}={value!r}" for name, value in machine.options).replace("'", '"')
-    key = "(device.slice_index, device.id)" if machines.slices > 1 else "device.id"
+def _tpus(cluster: TpuSlices) -> list[str]:
+    request = topology_request(cluster)
+    options = "".join(f", {name}={value!r}" for name, value in request.options).replace("'", '"')
+    key = "(device.slice_index, device.id)" if cluster.slices > 1 else "device.id"
     return [
-        f"# {machines.description.removeprefix(_XLA)}, which need not be here: libtpu compiles for them.",
-        f'found = topologies.get_topology_desc("{machine.topology}", platform="tpu"{options})',
+        f"# {cluster.description.removeprefix(_XLA)}, which need not be here: libtpu compiles for them.",
+        f'found = topologies.get_topology_desc("{request.topology}", platform="tpu"{options})',
         f"devices = sorted(found.devices, key=lambda device: {key})",
     ]
 
 
-def _gpus(machines: GpuNodes) -> list[str]:
+def _gpus(cluster: GpuNodes) -> list[str]:
     return [
-        f"# {machines.description.removeprefix(_XLA)}, which need not be here: their compiler is told of one",
+        f"# {cluster.description.removeprefix(_XLA)}, which need not be here: their compiler is told of one",
         "# what follows.",
-        f'GPU = """{target_config(machines.chip.name)}"""',
+        f'GPU = """{target_config(cluster.chip.name)}"""',
         "found = topologies.get_topology_desc(",
-        f'    "any", platform="cuda", topology="{machines.machine.topology}", target_config=GPU',
+        f'    "any", platform="cuda", topology="{topology_request(cluster).topology}", target_config=GPU',
         ")",
         "devices = sorted(found.devices, key=lambda device: device.id)",
     ]
 
 
-def _over_slices(machines: TpuSlices, mesh: Mesh, axis_types: str) -> list[str]:
-    within, across = parts_by_slice(mesh.axis_sizes, machines.slices)
-    split = f"allow_split_physical_axes={machines.chip.name in _SPLIT}"
+def _over_slices(cluster: TpuSlices, mesh: Mesh, axis_types: str) -> list[str]:
+    within, across = parts_by_slice(mesh.axis_sizes, cluster.slices)
+    split = f"allow_split_physical_axes={cluster.chip.name in _SPLIT}"
     return [
         "# The leading axes run across the slices, over the data-center network.",
         "placed = mesh_utils.create_hybrid_device_mesh(",

@@ -3,7 +3,7 @@
 The files beside this one run in the process that owns the terminal and never import jax; everything in
 `child/` runs in the child processes, the only place that does.
 
-targets, machines  the names after ``--target``, and the hardware behind them
+targets     the names after ``--target``
 installed, groups  the packages that are here; the targets in groups, with the command that installs each
 worker         the client: problems, passes, collectives and layouts, asked from any thread
 requests       a request as a future, and the order in which a process takes them

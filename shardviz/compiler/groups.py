@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from shardviz.compiler.installed import EXTRAS, versions_of
-from shardviz.compiler.machines import MAX_DEVICES, MAX_GPUS, GpuNodes, TpuSlices
 from shardviz.compiler.messages import ProcessName
 from shardviz.compiler.targets import TARGETS
 from shardviz.errors import plural
 from shardviz.hardware.chips import GPUS, TPUS, Gpu, TpuChip
+from shardviz.hardware.clusters import MAX_DEVICES, MAX_GPUS, GpuNodes, TpuSlices
 
 DEVICES = 8
 """As many as the mesh has of a question that names none: each TPU or GPU that is listed fits it."""

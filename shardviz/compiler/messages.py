@@ -56,7 +56,7 @@ class DeviceMesh:
 
 
 @dataclass(frozen=True)
-class Machine:
+class TopologyRequest:
     """The hardware of a TPU or GPU target, as `jax.experimental.topologies` wants it described.
 
     `platform` is "tpu" or "cuda"; `topology` is "v5e:2x4", or for GPUs "1x2x8" (partitions, nodes, GPUs in a
@@ -72,14 +72,14 @@ class Machine:
 class Question:
     """To the child: compile this for `target`.
 
-    `machine` describes the hardware of a TPU or GPU target. With `dump_to`, a folder, XLA leaves there the
+    `topology` describes the hardware of a TPU or GPU target. With `dump_to`, a folder, XLA leaves there the
     module after every one of its passes.
     """
 
     target: str
     mesh: DeviceMesh
     parts: tuple[EinsumPart, ...]
-    machine: Machine | None = None
+    topology: TopologyRequest | None = None
     dump_to: str = ""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from string import ascii_letters
 from typing import TYPE_CHECKING, Any
 
+from shardviz.compiler.described_hardware import topology_request
 from shardviz.compiler.messages import Array, AskLayout, DeviceMesh, EinsumPart, Question, RunCollective, Spec
 from shardviz.errors import QuestionError, TargetError
 
@@ -29,8 +30,8 @@ def question_for(problem: Problem, target: Target) -> Question:
         for part in problem.parts
     )
     mesh = _mesh(problem.mesh, is_explicit=problem.axis_types == "explicit")
-    machine = target.machines.machine if target.machines is not None else None
-    return Question(target.name, mesh, parts, machine)
+    topology = None if target.cluster is None else topology_request(target.cluster)
+    return Question(target.name, mesh, parts, topology)
 
 
 def layout_request(array: ShardedArray, mesh: Mesh) -> AskLayout:
@@ -52,7 +53,7 @@ def run_request(operation: Operation, mesh: Mesh, shards: NDArray[Any], target: 
     """
     from shardviz.sharding import canonical_dtype
 
-    if target.name == "shardy" or target.machines is not None:
+    if target.name == "shardy" or target.cluster is not None:
         raise TargetError(f"target {target.name} has no devices to run on", "use cpu or real")
     if target.max_devices is not None and mesh.size > target.max_devices:
         raise TargetError(

@@ -6,8 +6,8 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from shardviz.compiler.machines import GpuNodes
 from shardviz.compiler.target_result import ExecutionResult, TargetResult
+from shardviz.hardware.clusters import GpuNodes
 from shardviz.hardware.placement import DeviceCoords, Placement
 from shardviz.hlo import read_hlo, read_shardy
 from shardviz.hlo.schedule.matmul_order import with_matmul_order
@@ -89,18 +89,18 @@ def read_run(output: RunOutput, mesh: Mesh, target: str, versions: Versions) -> 
 
 def placement_of(output: Output, target: Target) -> Placement | None:
     """Where the devices stand that the child placed; None for a target without described hardware."""
-    if target.machines is None or not output.devices:
+    if target.cluster is None or not output.devices:
         return None
     ids = tuple(id_ for id_, *_ in output.devices)
-    machines = target.machines
-    if isinstance(machines, GpuNodes):
+    cluster = target.cluster
+    if isinstance(cluster, GpuNodes):
         return Placement(ids, tuple(DeviceCoords((), number, node) for _, _, number, node in output.devices))
-    torus = machines.torus
+    torus = cluster.torus
     # JAX gives every chip three coordinates.
     places = tuple(
         DeviceCoords(coords[: len(torus)], core, slice_) for _, coords, core, slice_ in output.devices
     )
-    return Placement(ids, places, torus, machines.chip.wrap(torus))
+    return Placement(ids, places, torus, cluster.chip.wrap(torus))
 
 
 def _partition_spec(spec: Spec | None) -> PartitionSpec | None:
@@ -140,6 +140,6 @@ def _hint(output: Output, problem: Problem, target: Target) -> str:
                     f"dimension {dim} of {array.name} has {size:,} elements, which {count:,} devices along "
                     f"{', '.join(axes)} do not divide: choose a multiple of {count:,}, or leave it whole"
                 )
-    if target.machines is not None:
+    if target.cluster is not None:
         return "its compiler says so itself: try other --sizes or another chip, or ask --target shardy,cpu"
     return ""

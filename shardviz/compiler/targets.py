@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from shardviz.errors import TargetError, place, plural, quote
 
 if TYPE_CHECKING:
-    from shardviz.compiler.machines import Machines
     from shardviz.compiler.messages import ProcessName
+    from shardviz.hardware.clusters import Cluster
     from shardviz.planner.problem import Problem
     from shardviz.sharding import Mesh
 
@@ -24,14 +24,14 @@ MAX_PARTITIONS = 2**31 - 1
 class Target:
     """A partitioner or a compiler. `max_devices` is None where only the child can know how many there are.
 
-    `machines` is the hardware of a TPU or GPU target, whose mesh takes all of its `max_devices`.
+    `cluster` is the hardware of a TPU or GPU target, whose mesh takes all of its `max_devices`.
     """
 
     name: str
     description: str
     max_devices: int | None = None
     process: ProcessName = "simulated"
-    machines: Machines | None = None
+    cluster: Cluster | None = None
 
 
 TARGETS = {
@@ -78,9 +78,9 @@ def check_axis_types(problem: Problem) -> None:
 
 def check_mesh(target: Target, mesh: Mesh) -> None:
     """Raise `TargetError` when a mesh has more devices than the target can ever have, or others."""
-    if target.machines is not None:
-        if mesh.size != target.machines.devices:
-            raise _another_size(target, target.machines, mesh)
+    if target.cluster is not None:
+        if mesh.size != target.cluster.devices:
+            raise _another_size(target, target.cluster, mesh)
     elif target.max_devices is not None and mesh.size > target.max_devices:
         smaller = target.max_devices < MAX_PARTITIONS
         raise TargetError(
@@ -101,25 +101,25 @@ def _target(piece: str, text: str, start: int) -> Target:
         hint = f"write {unsized}; its devices are as many as the mesh's"
         raise TargetError(f"{unsized} takes no size, {where}", hint)
     # Only now: most questions name no hardware.
-    from shardviz.compiler.machines import Fault, parse_machines
+    from shardviz.hardware.clusters import Fault, parse_cluster
 
     try:
-        machines = parse_machines(name)
+        cluster = parse_cluster(name)
     except Fault as fault:
         where = place(text, start + fault.start, start + fault.stop)
         raise TargetError(f"{fault.problem} {where}", fault.hint) from None
-    if machines is None:
+    if cluster is None:
         raise _unknown(piece, text, start)
-    return Target(machines.name, machines.description, machines.devices, machines.process, machines)
+    return Target(cluster.name, cluster.description, cluster.devices, cluster.process, cluster)
 
 
-def _another_size(target: Target, machines: Machines, mesh: Mesh) -> TargetError:
+def _another_size(target: Target, cluster: Cluster, mesh: Mesh) -> TargetError:
     hints = []
-    if fitting := machines.of_size(mesh.size):
+    if fitting := cluster.of_size(mesh.size):
         hints.append(f"--target {' or '.join(fitting)}")
-    hints.append(f"--mesh {mesh_of_size(mesh, machines.devices)}")
+    hints.append(f"--mesh {mesh_of_size(mesh, cluster.devices)}")
     return TargetError(
-        f"{target.name} has {plural(machines.devices, 'device')}{machines.made_of}, but the mesh {mesh} has "
+        f"{target.name} has {plural(cluster.devices, 'device')}{cluster.made_of}, but the mesh {mesh} has "
         f"{mesh.size:,}",
         f"use {', or '.join(hints)}",
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+KIB, MIB, GB, TERA = 2**10, 2**20, 10**9, 10**12
+
 CUBE = 4
 """A slice of v4, v5p or 7x closes to a torus where it is made of whole cubes of this many chips an axis."""
 HOST = (2, 2, 1)

@@ -260,5 +260,5 @@ def small_example(question: CollectiveQuestion) -> CollectiveQuestion | None:
 def linked_chip(targets: Iterable[Target], mesh: Mesh) -> TpuChip | Gpu | None:
     """The chip whose links join all devices of a mesh: that of the first target which is hardware of its
     size; None where there is none, or several slices or nodes."""
-    machines = [target.machines for target in targets if target.machines is not None]
-    return next((each.linked for each in machines if each.devices == mesh.size), None)
+    cluster = [target.cluster for target in targets if target.cluster is not None]
+    return next((each.linked for each in cluster if each.devices == mesh.size), None)

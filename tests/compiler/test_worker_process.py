@@ -11,7 +11,7 @@ import pytest
 
 from shardviz.cli.group import run
 from shardviz.compiler import TARGETS, Worker, parse_targets
-from shardviz.compiler.messages import Machine
+from shardviz.compiler.messages import TopologyRequest
 from shardviz.compiler.question import question_for
 from shardviz.compiler.requests import CompilerRequest
 from shardviz.compiler.worker_process import WorkerProcess, environment_for, stderr_tail
@@ -79,7 +79,7 @@ def test_a_missing_extra_is_a_wrong_question(capsys):
 def test_a_compiler_that_dies_leaves_its_signal_and_last_words(matmul):
     """On an axis of 0, which no name leads to, libtpu divides by zero."""
     question = replace(
-        question_for(matmul("XY,Y_->X_"), V5E), target="v5e:0x4", machine=Machine("tpu", "v5e:0x4")
+        question_for(matmul("XY,Y_->X_"), V5E), target="v5e:0x4", topology=TopologyRequest("tpu", "v5e:0x4")
     )
     process = WorkerProcess("tpu", environment_for("tpu", os.environ), 60.0)
     try:

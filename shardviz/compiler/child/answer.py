@@ -59,12 +59,12 @@ def _ask(question: Question, report: Callable[[str], None]) -> tuple[Output, tup
         if question.target == "shardy":
             program = Program(question, shardy.abstract_mesh(question.mesh))
             output = shardy.ask(program, report)
-        elif question.machine is not None:
+        elif question.topology is not None:
             # Imported late: mesh_utils and topologies are for these targets alone.
             from shardviz.compiler.child import topology
 
             report("describing the hardware")
-            devices = topology.described_devices(question.machine)
+            devices = topology.described_devices(question.topology)
             program = Program(question, topology.described_mesh(question, devices))
             output = replace(xla.ask(program, report), devices=topology.places(program.mesh, devices))
         else:

@@ -11,9 +11,10 @@ import numpy as np
 from jax.experimental import mesh_utils, topologies
 
 from shardviz.compiler.child.program import axis_types
-from shardviz.compiler.machines import parts_by_slice, target_config
-from shardviz.compiler.messages import Machine, Question
+from shardviz.compiler.described_hardware import target_config
+from shardviz.compiler.messages import Question, TopologyRequest
 from shardviz.errors import TargetError
+from shardviz.hardware.clusters import parts_by_slice
 
 SUGGESTED = 4
 """Meshes that a hint names."""
@@ -21,14 +22,14 @@ MAX_TRIED = 200
 """Meshes that are tried for it."""
 
 
-def described_devices(machine: Machine) -> list[Any]:
+def described_devices(request: TopologyRequest) -> list[Any]:
     """The devices in the order of their ids; their positions here are the ids that shardviz shows."""
-    options = dict(machine.options)
-    if machine.platform == "cuda":
-        options = {"topology": machine.topology, "target_config": target_config(options["gpu"])}
+    options = dict(request.options)
+    if request.platform == "cuda":
+        options = {"topology": request.topology, "target_config": target_config(options["gpu"])}
         found = topologies.get_topology_desc("any", platform="cuda", **options)
     else:
-        found = topologies.get_topology_desc(machine.topology, platform=machine.platform, **options)
+        found = topologies.get_topology_desc(request.topology, platform=request.platform, **options)
     # On several slices the ids leave gaps.
     return sorted(found.devices, key=lambda device: (_slice(device), device.id))
 

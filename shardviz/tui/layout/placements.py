@@ -1,4 +1,4 @@
-"""The placement of the mesh's devices on the targets' machines, as far as it is known."""
+"""The placement of the mesh's devices on the targets' clusters, as far as it is known."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ def unplaced_targets(
     return [
         each.name
         for each in targets
-        if each.machines is not None and each.max_devices == mesh.size and each.name not in over
+        if each.cluster is not None and each.max_devices == mesh.size and each.name not in over
     ]
 
 
 def _on_gpus(target: Target, mesh: Mesh) -> Placement | None:
-    from shardviz.compiler.machines import GpuNodes
+    from shardviz.hardware.clusters import GpuNodes
     from shardviz.hardware.placement import DeviceCoords, Placement
 
-    machines = target.machines
-    if not isinstance(machines, GpuNodes) or machines.devices != mesh.size:
+    cluster = target.cluster
+    if not isinstance(cluster, GpuNodes) or cluster.devices != mesh.size:
         return None
     ids = tuple(map(mesh.device_id, range(mesh.size)))
-    return Placement(ids, tuple(DeviceCoords((), id_ % machines.gpus, id_ // machines.gpus) for id_ in ids))
+    return Placement(ids, tuple(DeviceCoords((), id_ % cluster.gpus, id_ // cluster.gpus) for id_ in ids))

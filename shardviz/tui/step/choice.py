@@ -187,7 +187,7 @@ class CollectiveChoice:
         if self._placement is None:
             return linked_chip(self._resolved.targets, self.base.layout.mesh)
         placed = next(each for each in self._resolved.targets if each.name == self._placement[0])
-        return None if placed.machines is None else placed.machines.chip
+        return None if placed.cluster is None else placed.cluster.chip
 
     @property
     def _placement(self) -> tuple[str, Topology] | None:

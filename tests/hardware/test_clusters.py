@@ -12,8 +12,9 @@ import pytest
 
 from shardviz.api.explaining import DEFAULT_MESH
 from shardviz.compiler import check_mesh, parse_targets
+from shardviz.compiler.described_hardware import topology_request
 from shardviz.compiler.groups import target_groups
-from shardviz.compiler.messages import Machine
+from shardviz.compiler.messages import TopologyRequest
 from shardviz.compiler.worker_process import environment_for
 from shardviz.errors import TargetError
 from shardviz.hardware.chips import TPUS
@@ -23,44 +24,44 @@ EIGHT_H100 = ("8h100", "h100x8", "h100 x 8", "8 H100s", "8*h100")
 
 
 @pytest.mark.parametrize(
-    ("text", "name", "devices", "machine"),
+    ("text", "name", "devices", "asked"),
     [
-        ("v5e:2x4", "v5e:2x4", 8, Machine("tpu", "v5e:2x4")),
-        ("v2:2x2", "v2:2x2", 8, Machine("tpu", "v2:2x2")),
-        ("v4:2x2x1", "v4:2x2x1", 4, Machine("tpu", "v4:2x2x1", (("chip_config_name", "megacore"),))),
-        ("v5:2x2x2", "v5p:2x2x2", 8, Machine("tpu", "v5p:2x2x2")),
-        ("7x:2x2x1", "tpu7x:2x2x1", 8, Machine("tpu", "tpu7x:2x2x1")),
-        ("v7x:2x2x1", "tpu7x:2x2x1", 8, Machine("tpu", "tpu7x:2x2x1")),
-        ("2*v5e:4x4", "2*v5e:4x4", 32, Machine("tpu", "v5e:4x4", (("num_slices", 2),))),
-        ("1*v5e:4x4", "v5e:4x4", 16, Machine("tpu", "v5e:4x4")),
-        ("v5e:04×4", "v5e:4x4", 16, Machine("tpu", "v5e:4x4")),
-        ("h100:8", "h100:8", 8, Machine("cuda", "1x1x8", (("gpu", "h100"),))),
-        ("h100:2x8", "h100:2x8", 16, Machine("cuda", "1x2x8", (("gpu", "h100"),))),
-        ("a100:1x4", "a100:4", 4, Machine("cuda", "1x1x4", (("gpu", "a100"),))),
-        ("v5p-128", "v5p:4x4x4", 64, Machine("tpu", "v5p:4x4x4")),
-        ("v5e-8", "v5e:2x4", 8, Machine("tpu", "v5e:2x4")),
-        ("v5litepod-256", "v5e:16x16", 256, Machine("tpu", "v5e:16x16")),
-        ("v4-32", "v4:2x2x4", 16, Machine("tpu", "v4:2x2x4", (("chip_config_name", "megacore"),))),
-        ("V4-8", "v4:2x2x1", 4, Machine("tpu", "v4:2x2x1", (("chip_config_name", "megacore"),))),
-        ("tpu7x-8", "tpu7x:2x2x1", 8, Machine("tpu", "tpu7x:2x2x1")),
-        ("v7x-128", "tpu7x:4x4x4", 128, Machine("tpu", "tpu7x:4x4x4")),
-        ("v2-8", "v2:2x2", 8, Machine("tpu", "v2:2x2")),
-        ("v6e-16", "v6e:4x4", 16, Machine("tpu", "v6e:4x4")),
-        ("2*v5e-16", "2*v5e:4x4", 32, Machine("tpu", "v5e:4x4", (("num_slices", 2),))),
-        ("8xh100", "h100:8", 8, Machine("cuda", "1x1x8", (("gpu", "h100"),))),
-        ("16xH100", "h100:2x8", 16, Machine("cuda", "1x2x8", (("gpu", "h100"),))),
+        ("v5e:2x4", "v5e:2x4", 8, TopologyRequest("tpu", "v5e:2x4")),
+        ("v2:2x2", "v2:2x2", 8, TopologyRequest("tpu", "v2:2x2")),
+        ("v4:2x2x1", "v4:2x2x1", 4, TopologyRequest("tpu", "v4:2x2x1", (("chip_config_name", "megacore"),))),
+        ("v5:2x2x2", "v5p:2x2x2", 8, TopologyRequest("tpu", "v5p:2x2x2")),
+        ("7x:2x2x1", "tpu7x:2x2x1", 8, TopologyRequest("tpu", "tpu7x:2x2x1")),
+        ("v7x:2x2x1", "tpu7x:2x2x1", 8, TopologyRequest("tpu", "tpu7x:2x2x1")),
+        ("2*v5e:4x4", "2*v5e:4x4", 32, TopologyRequest("tpu", "v5e:4x4", (("num_slices", 2),))),
+        ("1*v5e:4x4", "v5e:4x4", 16, TopologyRequest("tpu", "v5e:4x4")),
+        ("v5e:04×4", "v5e:4x4", 16, TopologyRequest("tpu", "v5e:4x4")),
+        ("h100:8", "h100:8", 8, TopologyRequest("cuda", "1x1x8", (("gpu", "h100"),))),
+        ("h100:2x8", "h100:2x8", 16, TopologyRequest("cuda", "1x2x8", (("gpu", "h100"),))),
+        ("a100:1x4", "a100:4", 4, TopologyRequest("cuda", "1x1x4", (("gpu", "a100"),))),
+        ("v5p-128", "v5p:4x4x4", 64, TopologyRequest("tpu", "v5p:4x4x4")),
+        ("v5e-8", "v5e:2x4", 8, TopologyRequest("tpu", "v5e:2x4")),
+        ("v5litepod-256", "v5e:16x16", 256, TopologyRequest("tpu", "v5e:16x16")),
+        ("v4-32", "v4:2x2x4", 16, TopologyRequest("tpu", "v4:2x2x4", (("chip_config_name", "megacore"),))),
+        ("V4-8", "v4:2x2x1", 4, TopologyRequest("tpu", "v4:2x2x1", (("chip_config_name", "megacore"),))),
+        ("tpu7x-8", "tpu7x:2x2x1", 8, TopologyRequest("tpu", "tpu7x:2x2x1")),
+        ("v7x-128", "tpu7x:4x4x4", 128, TopologyRequest("tpu", "tpu7x:4x4x4")),
+        ("v2-8", "v2:2x2", 8, TopologyRequest("tpu", "v2:2x2")),
+        ("v6e-16", "v6e:4x4", 16, TopologyRequest("tpu", "v6e:4x4")),
+        ("2*v5e-16", "2*v5e:4x4", 32, TopologyRequest("tpu", "v5e:4x4", (("num_slices", 2),))),
+        ("8xh100", "h100:8", 8, TopologyRequest("cuda", "1x1x8", (("gpu", "h100"),))),
+        ("16xH100", "h100:2x8", 16, TopologyRequest("cuda", "1x2x8", (("gpu", "h100"),))),
         *(
-            (text, "v5e:2x4", 8, Machine("tpu", "v5e:2x4"))
+            (text, "v5e:2x4", 8, TopologyRequest("tpu", "v5e:2x4"))
             for text in ("v5e8", "8xv5e", "8 v5e", "tpu v5e-8")
         ),
-        *((text, "h100:8", 8, Machine("cuda", "1x1x8", (("gpu", "h100"),))) for text in EIGHT_H100),
-        ("8xv5p", "v5p:2x2x2", 8, Machine("tpu", "v5p:2x2x2")),
-        ("b200-4", "b200:4", 4, Machine("cuda", "1x1x4", (("gpu", "b200"),))),
+        *((text, "h100:8", 8, TopologyRequest("cuda", "1x1x8", (("gpu", "h100"),))) for text in EIGHT_H100),
+        ("8xv5p", "v5p:2x2x2", 8, TopologyRequest("tpu", "v5p:2x2x2")),
+        ("b200-4", "b200:4", 4, TopologyRequest("cuda", "1x1x4", (("gpu", "b200"),))),
     ],
 )
-def test_what_a_name_means(text, name, devices, machine):
+def test_what_a_name_means(text, name, devices, asked):
     (target,) = parse_targets(text)
-    assert (target.name, target.max_devices, target.machines.machine) == (name, devices, machine)
+    assert (target.name, target.max_devices, topology_request(target.cluster)) == (name, devices, asked)
 
 
 @pytest.mark.parametrize(
@@ -201,7 +202,9 @@ def test_the_tpu_compiler_takes_the_same_names():
                     options["chips_per_host_bounds"] = (1, 1, 1)
                 if chip.name == "v4":
                     options["chip_config_name"] = "megacore"
-                assert target.machines.machine == Machine("tpu", name, tuple(options.items()))
+                assert topology_request(target.cluster) == TopologyRequest(
+                    "tpu", name, tuple(options.items())
+                )
                 expected.append([target.max_devices, chip.device_kind, slices])
             cases.append((name, options))
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""The hardware behind a target: slices of TPUs or nodes of GPUs, their names, and what compilers are told.
+"""Slices of TPUs and nodes of GPUs, by the names that `--target` and `--machine` take.
 
 Names are ``v5e:2x4``, ``2*v5e:4x4``, ``h100:2x8``; they are checked here, before a compiler sees them: that
 for TPUs would take an axis of 0, divide by it, and die.
@@ -16,15 +16,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import ClassVar, Literal
 
-from shardviz.compiler.messages import Machine
 from shardviz.errors import plural, quote
-from shardviz.hardware.chips import GPUS, HOST, TPU_ALIASES, TPUS, Gpu, TpuChip
-
-if TYPE_CHECKING:
-    from shardviz.compiler.messages import ProcessName
-
+from shardviz.hardware.chips import GPUS, TPU_ALIASES, TPUS, Gpu, TpuChip
 
 SUGGESTED = 2
 
@@ -37,7 +32,7 @@ class TpuSlices:
     chip: TpuChip
     torus: tuple[int, ...]
     slices: int = 1
-    process: ClassVar[ProcessName] = "tpu"
+    process: ClassVar[Literal["tpu", "cuda"]] = "tpu"
 
     @property
     def name(self) -> str:
@@ -67,19 +62,6 @@ class TpuSlices:
             "" if each == 1 else f" ({plural(self.slices * math.prod(self.torus), 'chip')} of {each} devices)"
         )
 
-    @property
-    def machine(self) -> Machine:
-        """For the child: what the TPU compiler is told."""
-        options: list[tuple[str, Any]] = []
-        if self.slices > 1:
-            options.append(("num_slices", self.slices))
-        if any(size % host for size, host in zip(self.torus, HOST, strict=False)):
-            # Releases of libtpu before 0.0.52 take a part of a host only as hosts of one chip.
-            options.append(("chips_per_host_bounds", (1, 1, 1)))
-        if self.chip.name == "v4":
-            options.append(("chip_config_name", "megacore"))
-        return Machine("tpu", f"{self.chip.name}:{times(self.torus)}", tuple(options))
-
     def of_size(self, devices: int) -> list[str]:
         """Names of the same chip with that many devices: the most compact, the whole pod at most."""
         found = []
@@ -98,7 +80,7 @@ class GpuNodes:
     chip: Gpu
     nodes: int
     gpus: int
-    process: ClassVar[ProcessName] = "cuda"
+    process: ClassVar[Literal["tpu", "cuda"]] = "cuda"
     made_of: ClassVar[str] = ""
 
     @property
@@ -121,11 +103,6 @@ class GpuNodes:
         """The GPU whose links join all devices, through a switch; None for several nodes."""
         return self.chip if self.nodes == 1 else None
 
-    @property
-    def machine(self) -> Machine:
-        """For the child: what the GPU compiler is told."""
-        return Machine("cuda", f"1x{self.nodes}x{self.gpus}", (("gpu", self.chip.name),))
-
     def of_size(self, devices: int) -> list[str]:
         """The name with that many devices, in whole nodes."""
         if devices <= self.chip.node:
@@ -134,7 +111,7 @@ class GpuNodes:
         return [] if rest else [GpuNodes(self.chip, nodes, self.chip.node).name]
 
 
-Machines = TpuSlices | GpuNodes
+Cluster = TpuSlices | GpuNodes
 
 
 def tori(chip: TpuChip, chips: int) -> list[tuple[int, ...]]:
@@ -214,7 +191,7 @@ class Fault(Exception):
         self.problem, self.start, self.stop, self.hint = problem, start, max(stop, start + 1), hint
 
 
-def parse_machines(name: str) -> Machines | None:
+def parse_cluster(name: str) -> Cluster | None:
     """Read a name in lower case; None for a word that names no chip. Raises `Fault`."""
     match = _parsed(name)
     chip = match["chip"].strip()
@@ -242,7 +219,7 @@ def parse_machines(name: str) -> Machines | None:
     return None
 
 
-def _counted(counted: re.Match[str], match: re.Match[str]) -> Machines:
+def _counted(counted: re.Match[str], match: re.Match[str]) -> Cluster:
     """``v5p-128``, ``8xv5p``: slices by how many cores or chips each has; ``8xh100``: nodes."""
     said = counted["chip"] or counted["kind"]
     known = TPU_ALIASES.get(said, said)
@@ -409,67 +386,3 @@ def _chips_like(chip: str) -> str:
 
 def _everything() -> str:
     return f"the chips are {', '.join(TPUS)}, {', '.join(GPUS)}"
-
-
-@dataclass(frozen=True)
-class GpuFigures:
-    """One SXM module. `shared` and `l2` are bytes (a core's shared memory, the second-level cache), `memory`
-    is bytes and `bandwidth` bytes a second of HBM, `clock` GHz at boost.
-
-    Figures are NVIDIA's: the architecture whitepapers of Ampere, Hopper and Blackwell, the data sheets of the
-    SXM modules, and the table of compute capabilities in the CUDA programming guide.
-    """
-
-    capability: tuple[int, int]
-    cores: int
-    fpus: int
-    shared: int
-    l2: int
-    memory: int
-    bandwidth: int
-    clock: float
-
-
-KIB, MIB, GB = 2**10, 2**20, 10**9
-
-FIGURES = {
-    "a100": GpuFigures((8, 0), 108, 64, 164 * KIB, 40 * MIB, 80 * GB, 2_039 * GB, 1.41),
-    "h100": GpuFigures((9, 0), 132, 128, 228 * KIB, 50 * MIB, 80 * GB, 3_350 * GB, 1.98),
-    "h200": GpuFigures((9, 0), 132, 128, 228 * KIB, 50 * MIB, 141 * GB, 4_800 * GB, 1.98),
-    "b200": GpuFigures((10, 0), 148, 128, 228 * KIB, 126 * MIB, 180 * GB, 8_000 * GB, 1.965),
-}
-
-RESERVED = KIB
-"""Of a core's shared memory, what CUDA keeps for each block."""
-
-
-def target_config(gpu: str) -> str:
-    """A GPU of `shardviz.hardware.chips.GPUS`, by name, as XLA wants one described that is not here: a
-    `GpuTargetConfigProto` as text."""
-    figures = FIGURES[gpu]
-    major, minor = figures.capability
-    return f"""
-gpu_device_info {{
-  threads_per_block_limit: 1024
-  threads_per_warp: 32
-  shared_memory_per_block: {48 * KIB}
-  shared_memory_per_core: {figures.shared}
-  shared_memory_per_block_optin: {figures.shared - RESERVED}
-  threads_per_core_limit: 2048
-  core_count: {figures.cores}
-  fpus_per_core: {figures.fpus}
-  block_dim_limit_x: 2147483647
-  block_dim_limit_y: 65535
-  block_dim_limit_z: 65535
-  memory_bandwidth: {figures.bandwidth}
-  l2_cache_size: {figures.l2}
-  clock_rate_ghz: {figures.clock}
-  device_memory_size: {figures.memory}
-  cuda_compute_capability {{ major: {major} minor: {minor} }}
-  registers_per_core_limit: 65536
-  registers_per_block_limit: 65536
-}}
-platform_name: "CUDA"
-dnn_version_info {{ major: 9 minor: 1 }}
-device_description_str: "{GPUS[gpu].device_kind}"
-"""

@@ -1,0 +1,107 @@
+"""Operations on the lanes of one device, with loops drawn once, what waits, and the totals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from shardviz.timeline.memory import MemoryReport
+
+Estimate = Literal["compiler", "roofline", "links", "scheduler", "unknown"]
+"""Whose estimate a duration is: the compiler's cycles of an instruction, FLOPs and bytes over the device's
+figures, the link model, the compiler's own scheduler, or nobody's."""
+LaneKind = Literal["compute", "copy", "axis", "network", "host"]
+
+
+@dataclass(frozen=True)
+class Lane:
+    """One row: "compute", "HBM copies", a mesh axis' links, the network between slices or nodes, the host."""
+
+    kind: LaneKind
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class TimedOp:
+    """An operation on the timeline.
+
+    `start` and `end` are seconds on the drawn clock, on which each loop's body stands once; `seconds` is how
+    long one run really takes, None where nobody can tell, and `runs` how often it runs in all (None: a loop
+    of unknown length). `exposed` are the seconds of one run for which the device waits for it with nothing
+    else to do; of compute 0. `lane` is a number into `ProgramTimeline.lanes`. `op` is HLO's opcode, or
+    "matmul" where it multiplies matrices; of a plan the step's op. `bound` is what bounds it ("compute",
+    "HBM", "latency", a mesh axis), `detail` how it was counted, `source` the user's line. `after` numbers
+    the operations whose ends it had to wait for. `bytes` are those of a collective or of HBM traffic.
+    """
+
+    name: str
+    op: str
+    lane: int
+    start: float
+    end: float
+    seconds: float | None
+    estimate: Estimate
+    runs: int | None = 1
+    exposed: float = 0.0
+    bound: str = ""
+    detail: str = ""
+    source: str = ""
+    after: tuple[int, ...] = ()
+    bytes: int = 0
+    flops: int = 0
+    is_async: bool = False
+
+
+@dataclass(frozen=True)
+class TimeSpan:
+    """A stretch of the drawn clock that is a loop's body, a branch of a conditional or a called computation.
+
+    `count` is how often a loop runs, None where the text does not tell. `depth` counts those around it.
+    """
+
+    kind: Literal["loop", "branch", "call"]
+    name: str
+    start: float
+    end: float
+    count: int | None
+    depth: int
+
+
+@dataclass(frozen=True)
+class Saving:
+    """A change that would save `seconds` of the total, in a sentence about the operation numbered `op`."""
+
+    seconds: float
+    message: str
+    op: int
+
+
+@dataclass(frozen=True)
+class ProgramTimeline:
+    """A program or a plan on a machine.
+
+    `ops` are in the order of their starts. `seconds` is the total with every loop counted in full,
+    `drawn_seconds` the end of the drawn clock. `compute_seconds` and `communication_seconds` (by lane name)
+    count all runs, hidden or not; `exposed_seconds` (by lane name) those for which the device waits.
+    `utilisation` is FLOPs over peak × total, None without a peak. `unknown` names the operations that nobody
+    can estimate: the total leaves them out. `notes` are warnings, a sentence each.
+    `critical_path` are numbers of operations, first to last.
+    """
+
+    title: str
+    machine: str
+    lanes: tuple[Lane, ...]
+    ops: tuple[TimedOp, ...]
+    spans: tuple[TimeSpan, ...]
+    seconds: float
+    drawn_seconds: float
+    compute_seconds: float
+    communication_seconds: tuple[tuple[str, float], ...]
+    exposed_seconds: tuple[tuple[str, float], ...]
+    flops: int
+    utilisation: float | None
+    critical_path: tuple[int, ...] = ()
+    savings: tuple[Saving, ...] = ()
+    unknown: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    memory: MemoryReport | None = None
