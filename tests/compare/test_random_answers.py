@@ -12,7 +12,7 @@ from itertools import chain, combinations
 import pytest
 
 from shardviz.compare import SAME_TRAFFIC, differences
-from shardviz.compare.transfer import HLO_OPS
+from shardviz.planner.plan import HLO_OPS
 from shardviz.compiler import Worker, parse_targets
 from shardviz.errors import ShardvizError
 from shardviz.hlo import wire_bytes
