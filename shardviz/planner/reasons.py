@@ -75,7 +75,8 @@ def explain_einsum(choice: EinsumChoice) -> str:
             f"{' and '.join(summed)}: the result is a partial sum over {axes_words(pending)}."
         )
     if pending:
-        return f"Every device {doing} without moving a byte; the sum over {axes_words(pending)} is still pending."
+        over = axes_words(pending)
+        return f"Every device {doing} without moving a byte; the sum over {over} is still pending."
     return f"Every device {doing} and has its piece of {part.result.name}: no byte moves."
 
 

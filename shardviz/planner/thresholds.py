@@ -87,7 +87,8 @@ def _excess(cost: PlanCost, dim: str, size: int) -> tuple[Callable[[int], float]
     device, placed = cost.machine.device, cost.placed
     none = price(resized(cost.plan, dim, 0), placed)
     peak, bandwidth = cost.peak_flops, device.hbm_bandwidth
-    assert peak is not None and bandwidth is not None
+    assert peak is not None
+    assert bandwidth is not None
 
     def line(of: Callable[[PricedStep], int], now: PricedStep, at_none: PricedStep) -> _Line:
         return _Line(of(at_none), (of(now) - of(at_none)) / size)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from fractions import Fraction
 from math import prod
 
 import pytest
-from priced import V5E, V5P, placed, priced
 
 from shardviz.hardware.collective_time import collective_time
 from shardviz.planner import plan, problem_from_text
@@ -20,7 +18,7 @@ from shardviz.sharding.array import BITS
 MESH = Mesh(("X", "Y"), (2, 4))
 
 
-def test_a_matmul_is_the_longer_of_its_arithmetic_and_its_bytes():
+def test_a_matmul_is_the_longer_of_its_arithmetic_and_its_bytes(priced):
     # "How to Scale Your Model", the chapter on rooflines: bf16[B, D] · [D, F] takes 2BDF FLOPs and moves
     # 2BD + 2DF + 2BF bytes.
     (step,) = priced("bd,df->bf", "__,__", "b=64,d=4096,f=8192").steps
@@ -34,7 +32,7 @@ def test_a_matmul_is_the_longer_of_its_arithmetic_and_its_bytes():
     assert large.seconds == large.compute_seconds
 
 
-def test_a_dtype_has_its_own_peak_and_size():
+def test_a_dtype_has_its_own_peak_and_size(priced):
     (bf16,), (int8,) = (
         priced("bd,df->bf", "__,__", "b=4096,d=4096,f=4096", dtype=dtype).steps for dtype in ("bf16", "int8")
     )
@@ -42,7 +40,7 @@ def test_a_dtype_has_its_own_peak_and_size():
     assert bf16.hbm_bytes == 2 * int8.hbm_bytes
 
 
-def test_no_peak_no_time_and_it_is_named():
+def test_no_peak_no_time_and_it_is_named(priced):
     cost = priced("bd,df->bf", "XY,Y_->X_", dtype="f32")
     einsum, psum = cost.steps
     assert (einsum.seconds, einsum.compute_seconds, einsum.bound) == (None, None, "unknown")
@@ -54,14 +52,13 @@ def test_no_peak_no_time_and_it_is_named():
     assert cost.thresholds == ()
 
 
-def test_no_bandwidth_of_memory_no_time():
-    blind = replace(V5E, hbm_bandwidth=None)
-    cost = priced("bd,df->bf", "XY,Y_->X_", device=blind)
+def test_no_bandwidth_of_memory_no_time(priced):
+    cost = priced("bd,df->bf", "XY,Y_->X_", chip="v5e without memory")
     assert [step.seconds is None for step in cost.steps] == [True, False]
     assert cost.steps[0].compute_seconds > 0
 
 
-def test_sums_without_products_are_counted_once():
+def test_sums_without_products_are_counted_once(priced):
     def flops(text):
         return priced(text, ",".join("_" * len(dims) for dims in text.partition("->")[0].split(","))).flops
 
@@ -69,36 +66,35 @@ def test_sums_without_products_are_counted_once():
     assert flops("bd->db") == 0
     assert flops("b,b->b") == 1024
     assert flops("b,b->") == 2 * 1024
-    assert flops("ab,bc,cd->ad") == 3 * 1024 * 2048 * 8192 * 128
 
 
-def test_a_transpose_is_bound_by_memory():
+def test_a_transpose_is_bound_by_memory(priced):
     (step,) = priced("bd->db", "__").steps
     assert (step.bound, step.compute_seconds) == ("HBM", 0)
     assert step.hbm_bytes == 2 * 2 * 1024 * 2048
 
 
-def test_a_pending_result_costs_no_collective():
+def test_a_pending_result_costs_no_collective(priced):
     cost = priced("bd,df->bf", "XY,Y_->X_{U_Y}")
     assert [each.step.op for each in cost.steps] == ["einsum"]
     assert (cost.communication_seconds, cost.wire_bytes, cost.flops_per_wire_byte) == (0, 0, None)
     assert cost.serial_seconds == cost.overlapped_seconds == cost.compute_seconds
 
 
-def test_a_mesh_of_one():
+def test_a_mesh_of_one(priced):
     cost = priced("bd,df->bf", "X_,_X", mesh=Mesh(("X",), (1,)))
     assert [each.step.op for each in cost.steps] == ["einsum"]
     assert cost.steps[0].flops == 2 * 1024 * 2048 * 8192
 
 
-def test_sizes_of_zero():
+def test_sizes_of_zero(priced):
     cost = priced("bd,df->bf", "XY,Y_->X_", "b=0")
     assert cost.flops == 0
     assert cost.thresholds == ()
     assert cost.serial_utilisation in (None, 0)
 
 
-def test_totals_are_sums_and_the_longer_side():
+def test_totals_are_sums_and_the_longer_side(priced):
     cost = priced("bx,xy->by; by,yz->bz", "X_,_Y; ?,Y_->X_", "b=512,x=1024,y=4096,z=1024")
     local = [each for each in cost.steps if each.step.op in ("einsum", "slice")]
     sent = [each for each in cost.steps if each.step.op not in ("einsum", "slice")]
@@ -113,7 +109,7 @@ def test_totals_are_sums_and_the_longer_side():
     assert cost.bound == max(sent, key=lambda each: each.seconds).bound
 
 
-def test_a_collective_is_as_slow_as_its_links_or_its_memory():
+def test_a_collective_is_as_slow_as_its_links_or_its_memory(priced):
     slow, fast = (priced("bd,df->bf", "XY,Y_->X_", bandwidth=each).steps[1] for each in (4.5e10, 1e15))
     assert slow.bound == "Y on y"
     assert slow.seconds == slow.wire_seconds > slow.hbm_seconds
@@ -122,7 +118,7 @@ def test_a_collective_is_as_slow_as_its_links_or_its_memory():
     assert fast.seconds == fast.hbm_seconds > fast.wire_seconds
 
 
-def test_a_small_collective_is_bound_by_latency():
+def test_a_small_collective_is_bound_by_latency(priced):
     assert priced("bd,df->bf", "XY,Y_->X_", "b=2,d=4,f=2").steps[1].bound == "latency"
 
 
@@ -159,8 +155,8 @@ def random_problem(rng):
 
 def shard_of(array, spec, mesh):
     """Sizes of the first device's slices of an array."""
-    slices = Layout(array.with_spec(spec), mesh).slices(0)
-    return [stop - start for start, stop in slices]
+    layout = Layout(array.with_spec(spec), mesh)
+    return [stop - start for start, stop in layout.slices(layout.block(0))]
 
 
 def recounted(found, device):
@@ -194,12 +190,14 @@ def recounted(found, device):
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_random_plans_agree_with_a_second_count(seed):
+def test_random_plans_agree_with_a_second_count(seed, placed):
     problem = random_problem(random.Random(seed))
     found = plan(problem)
     lies = placed(problem.mesh)
     cost = price(found, lies)
-    for priced_step, (flops, moved, least) in zip(cost.steps, recounted(found, V5E), strict=True):
+    for priced_step, (flops, moved, least) in zip(
+        cost.steps, recounted(found, lies.machine.device), strict=True
+    ):
         step = priced_step.step
         assert (priced_step.flops, priced_step.hbm_bytes) == (flops, moved)
         wanted = float(least)
@@ -211,36 +209,35 @@ def test_random_plans_agree_with_a_second_count(seed):
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_memory_of_random_plans(seed):
-    """Everything that a later step needs is there, and nothing else but the arguments."""
+def test_memory_of_random_plans(seed, placed):
+    """Every device holds the arguments, what later steps read, what a step makes, and at last the result."""
     problem = random_problem(random.Random(seed))
     cost = price(plan(problem), placed(problem.mesh))
-    arguments = {(array.name, array.spec) for array in problem.arguments}
-    made = list(arguments)
-    for number, priced_step in enumerate(cost.steps):
-        step, resident = priced_step.step, {(each.name, each.spec) for each in priced_step.resident}
-        made.append((step.array, step.to_spec))
-        newest = dict(made)
-        later = cost.steps[number:]
-        needed = {
-            (name, newest[name] if name != step.array or step.op == "einsum" else step.from_spec)
-            for each in later
-            for name in (each.step.operands or (each.step.array,))
-            if name in newest
-        }
-        # What an earlier step made and a step between changes is not needed in its old form.
-        assert arguments <= resident
-        assert (step.array, step.to_spec) in resident
-        assert resident - arguments - {(step.array, step.to_spec)} <= set(made)
-        assert {pair for pair in needed if pair[0] in (step.operands or (step.array,))} <= resident
-        assert priced_step.live_bytes == sum(each.bytes for each in priced_step.resident)
-    assert (problem.result.name, cost.plan.result_spec) in {
-        (each.name, each.spec) for each in cost.steps[-1].resident
-    } or cost.plan.result_spec != cost.steps[-1].step.to_spec
+    steps = [each.step for each in cost.steps]
+
+    def read(number):
+        """The forms of arrays that a step reads: the newest before it."""
+        forms = {array.name: array.spec for array in problem.arguments}
+        forms |= {step.array: step.to_spec for step in steps[:number]}
+        return {(name, forms[name]) for name in steps[number].operands or (steps[number].array,)}
+
+    given = {(array.name, array.spec) for array in problem.arguments}
+    for number, each in enumerate(cost.steps):
+        made = {(step.array, step.to_spec) for step in steps[: number + 1]}
+        needed = {form for later in range(number, len(steps)) for form in read(later)}
+        final = (steps[-1].array, steps[-1].to_spec)
+        wanted = given | {(steps[number].array, steps[number].to_spec)} | (made & (needed | {final}))
+        held = {(one.name, one.spec): one.bytes for one in each.resident}
+        assert held.keys() == wanted
+        sizes = {array.name: array for array in problem.arrays}
+        width = Fraction(BITS[problem.result.dtype], 8)
+        for (name, spec), count in held.items():
+            assert count == width * prod(shard_of(sizes[name], spec, problem.mesh))
+        assert each.live_bytes == sum(held.values())
     assert cost.peak_bytes == max(each.live_bytes for each in cost.steps)
 
 
-def test_gathered_copies_are_gone_after_their_last_use():
+def test_gathered_copies_are_gone_after_their_last_use(priced):
     cost = priced("bx,xy->by; by,yz->bz", "X_,_X; ?,_X->X_", "b=16384,x=1024,y=1024,z=1024")
     names = [[f"{each.name}{each.spec}" for each in step.resident] for step in cost.steps]
     gathered = "W1P(None, None)"
@@ -248,7 +245,7 @@ def test_gathered_copies_are_gone_after_their_last_use():
     assert cost.peak_step is cost.steps[2] or cost.peak_step is cost.steps[3]
 
 
-def test_what_does_not_fit_says_by_how_much():
+def test_what_does_not_fit_says_by_how_much(priced):
     cost = priced("bd,df->bf", "__,__", "b=65536,d=65536,f=65536")
     assert cost.limit_bytes == 15 * 2**30
     assert cost.over_bytes == 3 * 2 * 65536**2 - 15 * 2**30
@@ -258,14 +255,14 @@ def test_what_does_not_fit_says_by_how_much():
 # Published figures ----------------------------------------------------------------------------------------
 
 
-def test_llama_70b_mlp_forward_on_128_v5p():
+def test_llama_70b_mlp_forward_on_128_v5p(priced):
     mesh = Mesh(("X", "Y"), (16, 8))
     cost = priced(
         "btd,df->btf; btf,fd->btd",
         "X__,_Y; ?,Y_->X__",
         "b=64,t=2048,d=8192,f=28672",
         mesh=mesh,
-        device=V5P,
+        chip="v5p",
         bandwidth=9e10,
     )
     first, second = (each for each in cost.steps if each.step.op == "einsum")
@@ -276,9 +273,7 @@ def test_llama_70b_mlp_forward_on_128_v5p():
     assert psum.bound == "Y on y"
 
 
-def test_tpu_v2_matmul_and_reduce_scatter():
-    # The blog post "Parallelism on TPUs" measured 96 ms and 1.13 ms on a v2-8; a chip's two cores are two
-    # devices of half its figures.
-    core = replace(V5E, peak=(("bf16", 2.3e13),), hbm_bandwidth=3.58e11)
-    matmul = priced("bd,df->bf", "__,__", f"b={4 * 1024},d=8192,f=32768", device=core)
+def test_a_matmul_over_the_batch_on_eight_cores_of_v2(priced):
+    # 95.6 ms by its formula, 96 ms measured on a v2-8.
+    matmul = priced("bd,df->bf", "__,__", f"b={4 * 1024},d=8192,f=32768", chip="v2")
     assert matmul.compute_seconds == pytest.approx(95.6e-3, rel=1e-2)
