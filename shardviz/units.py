@@ -37,6 +37,15 @@ def seconds(duration: float) -> str:
     return f"{duration * 1e9:.3g} ns"
 
 
+def estimated_seconds(duration: float, digits: int = 3) -> str:
+    """``39.8 ms``, ``1.24 s``, ``311 µs``: of an estimate, as many digits as are told apart."""
+    scales = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
+    least = 1 - 0.5 * 10.0**-digits
+    unit, size = next((each for each in scales if duration >= each[1] * least), scales[-1])
+    whole = len(f"{duration / size:.0f}")
+    return f"{duration / size:,.{max(digits - whole, 0)}f} {unit}" if duration else "0 s"
+
+
 def rate(bandwidth: float) -> str:
     """Bytes per second as ``45 GB/s``, in powers of ten, as makers of links give them."""
     if bandwidth == math.inf:
