@@ -1,21 +1,45 @@
-"""The time of a collective on links, in closed form, and the convention that it is counted by."""
+"""The time of a collective on links, in closed form, and the convention that it is counted by.
+
+The formulas are those of "How to Scale Your Model" (https://jax-ml.github.io/scaling-book), with (N−1)/N of V
+bytes where the book rounds it up to V, and the links as they lie. A level is one physical dimension of a
+group. The axes of a torus carry at once: their bandwidths add up, two directions of a ring, one of a line. A
+collective over other levels goes one after the other, the outer levels on as many parts as the inner ones
+have members; NCCL's rings pass through all of them at once.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
+from shardviz.errors import QuestionError
 from shardviz.hardware.machine import LinkLevel
+from shardviz.hardware.nccl import chosen_protocol
+from shardviz.units import human_bytes, rate
+from shardviz.units import seconds as duration
+
+GATHERS = {"all-gather": 1, "reduce-scatter": 1, "all-reduce": 2}
+"""How often (N−1)/N of the bytes pass: an all-reduce is a reduce-scatter and an all-gather."""
+EXCHANGES = ("all-to-all", "ragged-all-to-all")
+MESSAGES = ("send", "recv")
+SHIFTS = ("collective-permute",)
+BROADCASTS = ("collective-broadcast",)
+TIMED = (*GATHERS, *EXCHANGES, *SHIFTS, *BROADCASTS, *MESSAGES)
+"""The operations that have a time."""
 
 
 @dataclass(frozen=True)
 class CollectiveTime:
     """Seconds of one collective.
 
-    `seconds` is the longer of `latency_seconds` and `bandwidth_seconds`. `convention` is a clause on how they
-    are counted ("a ring of 4 along x, both directions, (N−1)/N of 64 MiB over 2 × 45 GB/s").
-    `textbook_seconds` is the bound V/W of "How to Scale Your Model", without (N−1)/N. `bound` is "latency" or
-    the name of the level that takes longest ("x", "NVLink", "DCN").
+    `seconds` is the longer of `latency_seconds` and `bandwidth_seconds`; their sum for a single message, a
+    permute, a broadcast and for NCCL. `convention` is a clause on how they are counted ("a ring of 4 along x,
+    both directions: 3/4 of 64 MiB over 2 × 45 GB/s"). `textbook_seconds` is what "How to Scale Your Model"
+    counts for the bytes: V/W on rings and networks, without (N−1)/N; its (N−1)/N · V/w on a line and through
+    a switch; of levels the longest. `bound` is "latency" or the name of the level that takes longest ("x",
+    "x and y", "NVLink", "DCN"), "" where nothing is sent.
     """
 
     seconds: float
@@ -26,11 +50,331 @@ class CollectiveTime:
     convention: str
 
 
-def collective_time(op: str, size: int, levels: Sequence[LinkLevel]) -> CollectiveTime:
+NOTHING = CollectiveTime(0.0, 0.0, 0.0, 0.0, "", "one device: nothing is sent")
+
+
+def collective_time(
+    op: str,
+    size: int,
+    levels: Sequence[LinkLevel],
+    *,
+    strategy: str = "",
+    distances: Sequence[int] | None = None,
+) -> CollectiveTime:
     """The time of one collective over a group.
 
     `op` is HLO's name; `size` are the bytes of the larger of a device's operand and result (the whole
     gathered or unreduced array of one group; what a device sends of a permute), `levels` the group's
-    dimensions.
+    dimensions, the major first. A ragged all-to-all counts as an even one.
+
+    `strategy` is what the TPU compiler wrote on its choice (``collective_algorithm_config``): a 1D strategy
+    is one ring through all members, where otherwise all axes of a torus carry at once, and with ``colors:1``
+    it sends in one direction. `distances` are the hops that a message of a permute or a send goes along each
+    level; without them a permute goes to the next neighbour and a send to the farthest device.
+
+    Raises `QuestionError` for an operation without a formula.
     """
-    raise NotImplementedError
+    op = op.removesuffix("-start")
+    if op not in TIMED:
+        raise QuestionError(f"{op} has no formula", f"there are formulas for {', '.join(TIMED)}")
+    hops = tuple(distances) if distances is not None else _usual_distances(op, levels)
+    placed = [(level, hop) for level, hop in zip(levels, hops, strict=True) if level.size > 1]
+    if not placed:
+        return NOTHING
+    stages = _stages([level for level, _ in placed], strategy)
+    if op in GATHERS:
+        return _gathered(GATHERS[op], size, stages)
+    if op in EXCHANGES:
+        return _exchanged(size, stages)
+    if op in BROADCASTS:
+        return _broadcast(size, stages)
+    return _sent(op, size, placed)
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """Levels that a collective passes at once: the axes of a torus, or one level of another kind.
+
+    With `one_ring` a single ring passes through all of the members; `directions` is 1 where only one
+    direction of a ring is used.
+    """
+
+    levels: tuple[LinkLevel, ...]
+    one_ring: bool = False
+    directions: int = 2
+
+    @property
+    def kind(self) -> str:
+        return self.levels[0].kind
+
+    @property
+    def is_torus(self) -> bool:
+        return self.kind in ("ring", "line")
+
+    @cached_property
+    def members(self) -> int:
+        return math.prod(level.size for level in self.levels)
+
+    @property
+    def name(self) -> str:
+        return " and ".join(dict.fromkeys(level.name for level in self.levels))
+
+    @cached_property
+    def each(self) -> tuple[tuple[LinkLevel, int], ...]:
+        """The levels, with the directions that each carries in."""
+        if self.one_ring and len(self.levels) > 1:
+            # A ring through a grid closes where a side is even or an axis closes itself.
+            closes = any(level.size % 2 == 0 or _closes(level) for level in self.levels)
+            slowest = min(self.levels, key=_one_way)
+            ring = replace(slowest, kind="ring" if closes else "line", size=self.members, name=self.name)
+            return ((ring, self.directions if closes else 1),)
+        return tuple((level, self.directions if _closes(level) else 1) for level in self.levels)
+
+    @cached_property
+    def bandwidth(self) -> float:
+        """Bytes per second into one device."""
+        return sum(ways * _one_way(level) for level, ways in self.each)
+
+    @property
+    def latency(self) -> float:
+        """Seconds until the first byte has come from the farthest device."""
+        return sum(_farthest(level, ways) * level.hops * level.spec.latency for level, ways in self.each)
+
+    @property
+    def share(self) -> str:
+        return f"{self.members - 1}/{self.members}"
+
+    @cached_property
+    def rates(self) -> str:
+        """``2 × 45 GB/s``, ``4 × 45 GB/s``, ``2 × 45 GB/s + 45 GB/s``."""
+        ways: dict[float, int] = {}
+        for level, directions in self.each:
+            one_way = _one_way(level)
+            ways[one_way] = ways.get(one_way, 0) + directions
+        return " + ".join(
+            f"{count} × {rate(each)}" if count > 1 else rate(each) for each, count in ways.items()
+        )
+
+    @cached_property
+    def described(self) -> str:
+        """``a ring of 4 along x, both directions``."""
+        return " and ".join(_described(level, ways) for level, ways in self.each) + (
+            ", at once" if len(self.each) > 1 else ""
+        )
+
+    @property
+    def floor(self) -> str:
+        """The latency in words: ``at least 2 hops of 1 µs``."""
+        hops = [(_farthest(level, ways) * level.hops, level.spec.latency) for level, ways in self.each]
+        if len({latency for _, latency in hops}) == 1:
+            hops = [(sum(count for count, _ in hops), hops[0][1])]
+        return " and ".join(
+            f"{count} hop{'s' * (count > 1)} of {duration(latency)}" for count, latency in hops if latency
+        )
+
+
+def _closes(level: LinkLevel) -> bool:
+    """The level has links in both directions around; two neighbours have but the one between them."""
+    return level.kind == "ring" and (level.size > 2 or level.hops > 1)
+
+
+def _one_way(level: LinkLevel) -> float:
+    """Bytes per second to the next member: links that lead past others are shared with their groups."""
+    return level.spec.bandwidth / level.hops
+
+
+def _farthest(level: LinkLevel, ways: int) -> int:
+    """Steps between members that are farthest apart."""
+    if level.kind in ("ring", "line"):
+        return level.size // 2 if _closes(level) and ways == 2 else level.size - 1
+    return 1
+
+
+def _described(level: LinkLevel, ways: int) -> str:
+    many = level.size
+    if level.kind == "switch":
+        return f"{many} through {level.name}"
+    if level.kind == "network":
+        return f"{many} over {level.name}"
+    if level.kind == "chip":
+        return f"the {many} cores of a chip"
+    shared = f", {level.hops} hops apart on shared links" if level.hops > 1 else ""
+    if _closes(level):
+        way = "both directions" if ways == 2 else "one direction"
+        return f"a ring of {many} along {level.name}, {way}{shared}"
+    return f"{'two' if many == 2 else f'a line of {many}'} along {level.name}{shared}"
+
+
+def _stages(levels: Sequence[LinkLevel], strategy: str) -> list[_Stage]:
+    """The stages of a collective, the innermost first: cores of a chip, a torus or a switch, a network."""
+    torus = tuple(level for level in levels if level.kind in ("ring", "line"))
+    one_ring = "1D" in strategy or strategy.startswith("StrategyRing")
+    stages = [_Stage((level,)) for level in reversed(levels) if level.kind == "chip"]
+    if torus:
+        stages.append(_Stage(torus, one_ring, 1 if "colors:1" in strategy else 2))
+    stages += [_Stage((level,)) for level in reversed(levels) if level.kind == "switch"]
+    return stages + [_Stage((level,)) for level in reversed(levels) if level.kind == "network"]
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The bytes of one stage: seconds as they lie and as the book counts them, in words."""
+
+    stage: _Stage
+    seconds: float
+    textbook: float
+    said: str
+
+
+def _gathered(times: int, size: int, stages: list[_Stage]) -> CollectiveTime:
+    parts = []
+    inner = 1
+    for stage in stages:
+        bytes_ = size / inner
+        whole = times * bytes_ / stage.bandwidth
+        real = whole * (stage.members - 1) / stage.members
+        rounded = stage.kind == "network" or all(_closes(level) for level, _ in stage.each)
+        said = f"{stage.described}: {_twice(times)}{stage.share} of {_bytes(bytes_)} over {stage.rates}"
+        parts.append(_Part(stage, real, whole if rounded else real, said))
+        inner *= stage.members
+    return _combined(parts, times)
+
+
+def _twice(times: int) -> str:
+    return "twice " if times == 2 else ""
+
+
+def _exchanged(held: int, stages: list[_Stage]) -> CollectiveTime:
+    """An all-to-all: every device keeps 1/N of the `held` bytes and sends each other one as much."""
+    parts = []
+    for stage in stages:
+        if stage.is_torus:
+            loads = [(_crossing(level) * held / _one_way(level) / ways, level) for level, ways in stage.each]
+            real, level = max(loads, key=lambda load: load[0])
+            ways = dict(zip((each for _, each in loads), (ways for _, ways in stage.each), strict=True))[
+                level
+            ]
+            links = (
+                f"{_crossing(level) / ways:.3g} × {_bytes(held)} over each link of {rate(_one_way(level))}"
+            )
+            parts.append(_Part(stage, real, real, f"{stage.described}: {links}"))
+        else:
+            real = held * (stage.members - 1) / stage.members / stage.bandwidth
+            said = f"{stage.described}: {stage.share} of {_bytes(held)} over {stage.rates}"
+            parts.append(_Part(stage, real, real, said))
+    return _combined(parts, 1, one_step=True)
+
+
+def _crossing(level: LinkLevel) -> float:
+    """The hops that each byte of an even all-to-all makes along an axis: V/(4·W) on a ring, V/(4·w) on a
+    line, V being the bytes that all members hold."""
+    return level.size * level.size // 4 / level.size
+
+
+def _broadcast(size: int, stages: list[_Stage]) -> CollectiveTime:
+    """All bytes pass every device once, in pieces; halves go both ways round a ring."""
+    parts = [
+        _Part(
+            stage,
+            size / stage.bandwidth,
+            size / stage.bandwidth,
+            f"{stage.described}: {_bytes(size)} over {stage.rates}, pipelined",
+        )
+        for stage in stages
+    ]
+    return _combined(parts, 1, adds=True)
+
+
+def _sent(op: str, size: int, placed: list[tuple[LinkLevel, int]]) -> CollectiveTime:
+    """A message of each device over so many hops, or a single one, which takes all axes at once."""
+    moving = [(level, hops) for level, hops in placed if hops]
+    if not moving:
+        return NOTHING
+    latency = sum(_shifted(op, level, hops)[0] * level.hops * level.spec.latency for level, hops in moving)
+    loads = [(_shifted(op, level, hops)[1] * size / _one_way(level), level) for level, hops in moving]
+    most, level = max(loads, key=lambda load: load[0])
+    hops = sum(_shifted(op, level, count)[0] * level.hops for level, count in moving)
+    over = f"{_bytes(size)} over {rate(_one_way(level))}"
+    if op in MESSAGES and len(moving) > 1 and all(each.kind in ("ring", "line") for each, _ in moving):
+        bandwidth = sum(_one_way(each) for each, _ in moving)
+        most, over = size / bandwidth, f"{_bytes(size)} over {len(moving)} links at once, {rate(bandwidth)}"
+    elif most > 1.001 * size / _one_way(level):
+        over = f"{most * _one_way(level) / size:.3g} × {over}, as messages share links"
+    where = " and ".join(dict.fromkeys(each.name for each, _ in moving))
+    told = f"{hops} hop{'s' * (hops > 1)} along {where}: {duration(latency)}, then {over}"
+    bound = "latency" if latency >= most else where if op in MESSAGES else level.name
+    return CollectiveTime(latency + most, latency, most, most, bound, told)
+
+
+def _shifted(op: str, level: LinkLevel, hops: int) -> tuple[int, float]:
+    """The most hops of a message and the most messages over one link, where all go so many steps on."""
+    if level.kind not in ("ring", "line"):
+        return 1, 1.0
+    hops %= level.size
+    back = level.size - hops
+    if op in MESSAGES:
+        return (min(hops, back) if _closes(level) else hops), 1.0
+    if not _closes(level):
+        # The last ones go all the way back.
+        return max(hops, back), float(min(hops, back))
+    # Half of those that go to the other side go either way.
+    return min(hops, back), hops / 2 if hops == back else float(min(hops, back))
+
+
+def _usual_distances(op: str, levels: Sequence[LinkLevel]) -> tuple[int, ...]:
+    if op in SHIFTS:
+        return (1,) * len(levels)
+    return tuple(_farthest(level, 2) for level in levels)
+
+
+def _combined(
+    parts: list[_Part], times: int, *, one_step: bool = False, adds: bool = False
+) -> CollectiveTime:
+    """The stages together. `times` is how often each passes; with `one_step` NCCL sends directly."""
+    textbook = max(part.textbook for part in parts)
+    slowest = max(parts, key=lambda part: part.seconds)
+    if any(part.stage.kind == "switch" for part in parts):
+        return _by_nccl(parts, times, textbook, one_step)
+    latency = times * sum(part.stage.latency for part in parts)
+    bandwidth = sum(part.seconds for part in parts)
+    said = "; then ".join(part.said for part in parts)
+    floors = [part.stage.floor for part in parts if part.stage.floor]
+    if floors:
+        said += f"; {'and' if adds else 'at least'} {_twice(times)}{' and '.join(floors)}"
+    return CollectiveTime(
+        latency + bandwidth if adds else max(latency, bandwidth),
+        latency,
+        bandwidth,
+        textbook,
+        "latency" if latency >= bandwidth else slowest.stage.name,
+        said,
+    )
+
+
+def _by_nccl(parts: list[_Part], times: int, textbook: float, one_step: bool) -> CollectiveTime:
+    """Nodes of GPUs: rings through the nodes, over every network card at once, bound by the slowest level."""
+    slowest = max(parts, key=lambda part: part.seconds)
+    inside, outside = (
+        [part.stage for part in parts if (part.stage.kind == "network") == network]
+        for network in (False, True)
+    )
+    nodes = math.prod(stage.members for stage in outside)
+    steps = 1 if one_step else times * (math.prod(part.stage.members for part in parts) - 1)
+    across = min(steps, times * (nodes - 1)) if times == 1 else min(steps, 2 * nodes * (nodes > 1))
+    protocol, latency = chosen_protocol(
+        slowest.seconds,
+        steps - across,
+        across,
+        max((stage.levels[0].spec.latency for stage in inside), default=0.0),
+        max((stage.levels[0].spec.latency for stage in outside), default=0.0),
+    )
+    bandwidth = slowest.seconds / protocol.share
+    said = " while ".join(part.said for part in parts)
+    said += f"; plus {duration(latency)} of NCCL's latency ({protocol.name}, {steps} hop{'s' * (steps > 1)}"
+    said += f", {protocol.share:.0%} of the bandwidth)" if protocol.share < 1 else ")"
+    bound = "latency" if latency >= bandwidth else slowest.stage.name
+    return CollectiveTime(latency + bandwidth, latency, bandwidth, textbook, bound, said)
+
+
+def _bytes(count: float) -> str:
+    return human_bytes(round(count))

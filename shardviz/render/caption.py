@@ -10,8 +10,8 @@ from shardviz.errors import plural
 from shardviz.notation import write_book
 from shardviz.render.lines import GAP
 from shardviz.render.palette import DIM, PADDING, PARTIAL, Palette
-from shardviz.render.units import human_bytes, times
 from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray
+from shardviz.units import human_bytes, times
 
 
 def axes_text(axes: Iterable[str], mesh: Mesh, palette: Palette, separator: str = ", ") -> Text:

@@ -7,6 +7,7 @@ a shard its glyph and the numbers of its devices.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 
@@ -31,12 +32,14 @@ PADDING = "░"
 class Palette:
     """Colours by their use; `shards` are backgrounds, the others foregrounds, all as Rich names them.
 
-    `shown` is False where the page has no colours.
+    `lanes` are those of a timeline's operations that are not on a mesh axis, by what they do; bars have them
+    and `axes` as backgrounds. `shown` is False where the page has no colours.
     """
 
     axes: tuple[str, ...]
     shards: tuple[str, ...]
     ink: str
+    lanes: Mapping[str, str]
     shown: bool = True
 
     def axis(self, mesh: Mesh, name: str) -> Style:
@@ -44,7 +47,11 @@ class Palette:
         name = name.partition(":")[0]
         if name not in mesh.axis_names:
             return Style(bold=True)
-        return _letters(self.axes[_places(mesh.axis_names, len(self.axes))[name]])
+        return _letters(self.axis_colour(mesh.axis_names, name))
+
+    def axis_colour(self, names: tuple[str, ...], name: str) -> str:
+        """The colour of an axis of a mesh whose axes have these names."""
+        return self.axes[_places(names, len(self.axes))[name]]
 
     def shard(self, number: int) -> Style:
         """The style of a shard's cell.
@@ -113,6 +120,14 @@ TRUECOLOR = Palette(
         "#8c8309",
     ),
     ink="#0b0b10",
+    # Grey for the device's own work, so that what moves stands out; sand for copies, rose for the network.
+    lanes={
+        "matmul": "#b9c0d0",
+        "compute": "#7d8598",
+        "copy": "#a58e6f",
+        "network": "#d9788f",
+        "host": "#8f9f8f",
+    },
 )
 """For terminals with 24-bit colour; Rich takes the nearest of 256 where there are only those."""
 
@@ -120,6 +135,13 @@ ON_LIGHT = replace(
     TRUECOLOR,
     # The same hues at lightness 0.53: at least 4.5:1 against #fbfaf7.
     axes=("#026ebe", "#a94e00", "#048322", "#9f3e9a", "#81690b", "#017b82", "#ba3441", "#7650c1"),
+    lanes={
+        "matmul": "#454d60",
+        "compute": "#7b8294",
+        "copy": "#7d6747",
+        "network": "#a53d59",
+        "host": "#5c6b5c",
+    },
 )
 """For pages that are known to be light."""
 
@@ -147,6 +169,13 @@ ANSI = Palette(
         "bright_magenta",
     ),
     ink="black",
+    lanes={
+        "matmul": "white",
+        "compute": "bright_black",
+        "copy": "yellow",
+        "network": "bright_red",
+        "host": "bright_green",
+    },
 )
 """For terminals with 16 colours, whose exact shades the user's theme decides."""
 

@@ -23,8 +23,8 @@ from shardviz.render.caption import axes_text, caption_cells, mesh_text, notes, 
 from shardviz.render.layouts.layout_canvas import array_lines
 from shardviz.render.lines import columns, records, sentence, table
 from shardviz.render.palette import BEST, Palette
-from shardviz.render.units import exact_bytes, human_bytes
 from shardviz.sharding import Layout, Mesh
+from shardviz.units import exact_bytes, human_bytes
 
 if TYPE_CHECKING:
     from shardviz.stepping.plan_step import StepCost

@@ -22,8 +22,8 @@ from shardviz.notation import write_spec
 from shardviz.render.lines import GAP, sentence
 from shardviz.render.palette import DIM, Palette
 from shardviz.render.sanitize import printable
-from shardviz.render.units import human_bytes
 from shardviz.sharding import Mesh, PartitionSpec
+from shardviz.units import human_bytes
 
 if TYPE_CHECKING:
     from shardviz.forms.parsing import Spec

@@ -317,7 +317,7 @@ ANSWERS = [
         (),
         80,
         """
-        shardy  3 ms  → Out[b_X, f]
+        shardy  3.1 ms  → Out[b_X, f]
           all-reduce over Y  bf16[4,8192]  65,536 bytes  98,304 sent
           = as planned
         """,

@@ -13,7 +13,7 @@ from shardviz.render.canvas import LineBuilder, visible
 from shardviz.render.caption import array_text
 from shardviz.render.layouts.cells import ROOMY, CellIndex, Cells, Edge
 from shardviz.render.palette import DIM
-from shardviz.render.units import times
+from shardviz.units import times
 
 GAP = 3
 """Columns between the grids of an array."""

@@ -13,7 +13,7 @@ from shardviz.render.caption import axes_text, coordinates, notes
 from shardviz.render.layouts.cells import LISTED, CellIndex, Cells, DeviceCells, Holders
 from shardviz.render.lines import records, sentence, table
 from shardviz.render.palette import DIM, glyph
-from shardviz.render.units import human_bytes, times
+from shardviz.units import human_bytes, times
 
 if TYPE_CHECKING:
     from shardviz.hardware import Placement

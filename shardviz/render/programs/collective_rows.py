@@ -19,8 +19,8 @@ from shardviz.hlo.totals import Total
 from shardviz.render.caption import axes_text
 from shardviz.render.lines import columns, records, sentence
 from shardviz.render.palette import Palette
-from shardviz.render.units import exact_bytes
 from shardviz.sharding import Mesh
+from shardviz.units import exact_bytes
 
 RIGHT = frozenset({2, 3})
 """The cells of a row that are flush right."""

@@ -22,8 +22,8 @@ from shardviz.render.caption import axes_text
 from shardviz.render.palette import Palette
 from shardviz.render.programs.collective_rows import way_out
 from shardviz.render.sanitize import printable, printable_line
-from shardviz.render.units import human_bytes, shaped
 from shardviz.sharding import Mesh
+from shardviz.units import human_bytes, shaped
 
 MARK = "▸"
 """Stands before a line that is a collective, or begins one."""

@@ -28,8 +28,8 @@ from shardviz.render.programs.collective_rows import (
 )
 from shardviz.render.programs.hlo_picture import NO_AXES
 from shardviz.render.sanitize import printable, printable_line
-from shardviz.render.units import human_bytes
 from shardviz.sharding import Mesh
+from shardviz.units import human_bytes
 
 TOTALS_RIGHT = frozenset({1, 2, 3})
 NO_MESH = "no mesh: numbers are positions among the program's devices; name its axes to see them"

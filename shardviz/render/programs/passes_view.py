@@ -19,8 +19,8 @@ from shardviz.render.palette import Palette
 from shardviz.render.plan_view import headline
 from shardviz.render.programs.collective_rows import RIGHT, rows_of
 from shardviz.render.sanitize import printable_line
-from shardviz.render.units import seconds, shaped
 from shardviz.sharding import PartitionSpec
+from shardviz.units import seconds, shaped
 
 if TYPE_CHECKING:
     from shardviz.compiler import PassTrace

@@ -27,8 +27,8 @@ from shardviz.render.programs.collective_rows import (
     rows_of,
     shapes,
 )
-from shardviz.render.units import exact_bytes, seconds, times
 from shardviz.sharding import Mesh
+from shardviz.units import exact_bytes, seconds, times
 
 
 def target_view(

@@ -12,8 +12,8 @@ from shardviz.hardware import AlgorithmRow, Timeline, fastest
 from shardviz.render.lines import columns, records, sentence, shared
 from shardviz.render.palette import BEST, Palette
 from shardviz.render.rounds.step_notes import headline
-from shardviz.render.units import exact_bytes, human_bytes, rate, seconds
 from shardviz.stepping.collective_run import CollectiveRun
+from shardviz.units import exact_bytes, human_bytes, rate, seconds
 
 MAX_GROUP = 4096
 """Members of a group beyond which only `--compare` looks at the other algorithms."""

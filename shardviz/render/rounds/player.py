@@ -29,8 +29,8 @@ from shardviz.render.rounds.device_picture import FULL, SOME, DevicePicture, Gro
 from shardviz.render.rounds.pieces import NOTHING
 from shardviz.render.rounds.round_traffic import round_words
 from shardviz.render.rounds.step_notes import SEPARATOR, after_words, headline, marks
-from shardviz.render.units import human_bytes, rate, shaped, times
 from shardviz.stepping.collective_run import CollectiveRun, PreparedRun
+from shardviz.units import human_bytes, rate, shaped, times
 
 View = Literal["devices", "table"]
 LOW = 18

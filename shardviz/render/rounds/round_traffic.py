@@ -15,8 +15,8 @@ from shardviz.errors import plural
 from shardviz.hardware.routes import RouteSegment, link_loads, route_segments
 from shardviz.hardware.topology import Switch, Torus
 from shardviz.render.rounds.buffer_rows import carried
-from shardviz.render.units import human_bytes
 from shardviz.stepping.collective_run import CollectiveRun
+from shardviz.units import human_bytes
 
 LISTED = 8
 """Messages that are named one by one."""

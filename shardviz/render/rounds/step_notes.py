@@ -14,10 +14,10 @@ from shardviz.render.palette import PARTIAL, Palette
 from shardviz.render.rounds.buffer_rows import FrameStats
 from shardviz.render.rounds.buffer_table import BufferTable, TableShape
 from shardviz.render.rounds.pieces import ARRIVED, EMPTY, FORMS, NOTHING, chunk_name
-from shardviz.render.units import shaped, times
 from shardviz.sharding import Mesh
 from shardviz.stepping.collective_run import CollectiveRun
 from shardviz.stepping.verdict import Verdict
+from shardviz.units import shaped, times
 
 SEPARATOR = "   "
 ARROW = re.compile(r"([^ →]+)→([0-9]+)(?: |$)")

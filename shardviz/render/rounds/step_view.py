@@ -18,8 +18,8 @@ from shardviz.render.rounds.costs import cost_lines, duration
 from shardviz.render.rounds.round_traffic import round_words, sends_line
 from shardviz.render.rounds.shards_picture import final_picture, shards_picture
 from shardviz.render.rounds.step_notes import after_words, headline, legend_lines
-from shardviz.render.units import human_bytes, shaped
 from shardviz.stepping.collective_run import CollectiveRun
+from shardviz.units import human_bytes, shaped
 
 MAX_LINES = 200
 """Lines that the rounds may take one under another; what takes more is summarised."""

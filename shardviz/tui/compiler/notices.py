@@ -14,8 +14,8 @@ from shardviz.render.programs.program_pages import ListedProgram
 from shardviz.render.programs.target_answers import error_lines, targets_table
 from shardviz.render.programs.target_status import TargetTab, spinner, wait_lines
 from shardviz.render.sanitize import printable_line
-from shardviz.render.units import human_bytes, seconds
 from shardviz.tui.target_answers import reworded, wait_of
+from shardviz.units import human_bytes, seconds
 
 if TYPE_CHECKING:
     from shardviz.errors import ShardvizError

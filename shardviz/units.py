@@ -27,14 +27,23 @@ def human_bytes(count: int) -> str:
 
 
 def seconds(duration: float) -> str:
-    """``3 ms``, ``1.24 s``; below a millisecond ``12.4 µs``, ``250 ns``."""
+    """``1.24 s``; below a second three digits: ``39.8 ms``, ``12.4 µs``, ``250 ns``."""
     if duration >= 0.9995:
         return f"{duration:.2f} s"
     if duration >= 0.0009995:
-        return f"{duration * 1e3:.0f} ms"
+        return f"{duration * 1e3:.3g} ms"
     if duration >= 0.9995e-6:
         return f"{duration * 1e6:.3g} µs"
     return f"{duration * 1e9:.3g} ns"
+
+
+def estimated_seconds(duration: float, digits: int = 3) -> str:
+    """``39.8 ms``, ``1.24 s``, ``311 µs``: of an estimate, as many digits as are told apart."""
+    scales = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
+    least = 1 - 0.5 * 10.0**-digits
+    unit, size = next((each for each in scales if duration >= each[1] * least), scales[-1])
+    whole = len(f"{duration / size:.0f}")
+    return f"{duration / size:,.{max(digits - whole, 0)}f} {unit}" if duration else "0 s"
 
 
 def rate(bandwidth: float) -> str:

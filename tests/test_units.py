@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shardviz.errors import plural
-from shardviz.render.units import exact_bytes, human_bytes, rate, seconds, times
+from shardviz.units import exact_bytes, human_bytes, rate, seconds, times
 
 SIZES = [
     (0, "0 B", "0 bytes"),
@@ -34,7 +34,8 @@ def test_bytes(count: int, human: str, exact: str | None) -> None:
 @pytest.mark.parametrize(
     ("duration", "text"),
     [
-        (0.0031, "3 ms"),
+        (0.0031, "3.1 ms"),
+        (0.03982, "39.8 ms"),
         (0.1416, "142 ms"),
         (0.9999, "1.00 s"),
         (12.345, "12.35 s"),

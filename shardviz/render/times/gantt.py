@@ -1,0 +1,447 @@
+"""The lanes of a timeline as rows, time from left to right, at any width and for any stretch of the clock.
+
+Make a `TimelineRows` once for a timeline; a `Gantt` of it is a frame: make one for each width, window and
+choice. A frame costs what its cells cost, not what the timeline's operations cost::
+
+    rows = TimelineRows(timeline)
+    window = TimeWindow.whole(timeline.drawn_seconds)       # .zoom(0.5, at=share), .pan(0.25), .containing(…)
+    chart = Gantt(rows, width, palette, window, chosen=op, related=timeline.ops[op].after)
+    chart.line(y, 0, chart.width)                           # Text, for y below chart.height
+    chart.op_at(x, y)                                       # the number of the operation there, or None
+    chart.place_of(op)                                      # (y, first column, last column + 1), or None
+
+Line 0 has the ticks; then follow a line for each depth of loops, branches and calls, and the rows of lanes.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterator
+from functools import cached_property
+
+from rich.style import Style
+from rich.text import Text
+
+from shardviz.render.canvas import LineBuilder
+from shardviz.render.lines import sentence
+from shardviz.render.palette import DIM, Palette
+from shardviz.render.sanitize import printable
+from shardviz.render.times.timeline_rows import LaneRow, TimelineRows
+from shardviz.render.times.window import TimeWindow, ticks
+from shardviz.timeline.program_timeline import Lane, ProgramTimeline, TimedOp, TimeSpan
+
+FULL, LESS, WAITING, UNKNOWN = "█", "▓", "░", "?"
+"""Fill bars of matmuls and of all that moves, of other compute, and time that waits; an operation that nobody
+can estimate."""
+HEIGHTS = "▁▂▃▄▅▆▇█"
+"""A cell with several operations: the share of its time in which one of them runs."""
+ENDS = "▏▎▍▌▋▊▉"
+"""The last cell of a bar, in eighths."""
+HALF, EIGHTH = "▐", "▕"
+"""The first cell of a bar that begins in its middle, or near its end."""
+GRID = "·"
+CHOSEN, RELATED = "▸", "◂"
+LABELS = 5, 14
+"""Columns of the lanes' names at least and at most."""
+TIGHT = 0.02
+"""Of a cell; bars nearer to its edge than this end at it."""
+
+
+class Gantt:
+    """A frame of a timeline: the stretch `window` in `width` columns, a canvas of `height` lines.
+
+    `chosen` is the operation that the user looks at and `related` are others to mark.
+    """
+
+    def __init__(
+        self,
+        rows: TimelineRows,
+        width: int,
+        palette: Palette,
+        window: TimeWindow,
+        chosen: int | None = None,
+        related: Collection[int] = (),
+    ) -> None:
+        self.rows, self.width, self.palette, self.window = rows, width, palette, window
+        self._timeline = rows.timeline
+        self._styles = LaneStyles(rows.timeline, palette)
+        self._names = lane_names(rows.timeline)
+        self.left = (
+            min(max(map(len, (*self._names, "x" * LABELS[0]))), LABELS[1], max(width // 4, LABELS[0])) + 1
+        )
+        """The first column of the chart, after the lanes' names."""
+        self.columns = max(width - self.left, 1)
+        self._cell = window.seconds / self.columns
+        self._marks: dict[int, list[tuple[int, str]]] = {}
+        for number in related:
+            self._mark(number, RELATED)
+        if chosen is not None:
+            self._mark(chosen, CHOSEN)
+        self._drawn: dict[int, Text] = {}
+
+    @property
+    def top(self) -> int:
+        """The line of the first row of lanes."""
+        return 1 + len(self.rows.spans)
+
+    @property
+    def height(self) -> int:
+        return self.top + len(self.rows.rows)
+
+    def line(self, y: int, left: int, right: int) -> Text:
+        """Columns `left` to `right` of a line, drawn when it is first asked for."""
+        if y not in self._drawn:
+            self._drawn[y] = self._draw(y)
+        return self._drawn[y][left:right]
+
+    def seconds_at(self, x: int) -> float:
+        """The drawn time in the middle of a column."""
+        return self.window.start + (x - self.left + 0.5) * self._cell
+
+    def column_of(self, time: float) -> int:
+        """The column of a drawn time, which may lie outside the window."""
+        return self.left + math.floor((time - self.window.start) / self._cell)
+
+    def op_at(self, x: int, y: int) -> int | None:
+        """The number of the operation that takes most of a cell; None where none is there."""
+        place = y - self.top
+        if not (0 <= place < len(self.rows.rows) and self.left <= x < self.width):
+            return None
+        row = self.rows.rows[place]
+        start = self.window.start + (x - self.left) * self._cell
+        unknown = self._unknown(place, start, start + self._cell)
+        return row.longest(start, start + self._cell) if unknown is None else unknown
+
+    def place_of(self, op: int) -> tuple[int, int, int] | None:
+        """The line of an operation, its first column, and the one after its last; None outside the window."""
+        timed = self._timeline.ops[op]
+        row = self.rows.row_of.get(op)
+        if row is None or timed.start >= self.window.end or timed.end < self.window.start:
+            return None
+        first = max(self.column_of(timed.start), self.left)
+        last = min(max(self.column_of(timed.end - self._cell * TIGHT) + 1, first + 1), self.width)
+        return self.top + row, min(first, self.width - 1), last
+
+    def _mark(self, op: int, glyph: str) -> None:
+        place = self.place_of(op)
+        if place is not None:
+            self._marks.setdefault(place[0], []).append((place[1], glyph))
+
+    def _draw(self, y: int) -> Text:
+        if y == 0:
+            return self._ticks()
+        if y < self.top:
+            return self._brackets(self.rows.spans[y - 1])
+        return self._row(y)
+
+    @cached_property
+    def _tick_columns(self) -> list[tuple[int, str]]:
+        found = (
+            (self.column_of(time + self._cell * TIGHT), text)
+            for time, text in ticks(self.window, self.columns)
+        )
+        return [(x, text) for x, text in found if self.left <= x < self.width]
+
+    def _ticks(self) -> Text:
+        line = LineBuilder(0, self.width)
+        for x, text in self._tick_columns:
+            line.put(x, "│" + text if x + 1 + len(text) <= self.width else "│", DIM)
+        return line.text()
+
+    def _brackets(self, spans: list[TimeSpan]) -> Text:
+        """``┌── ×32 while.5 ──┐`` above what it runs."""
+        line = LineBuilder(0, self.width)
+        place = bisect_right([span.end for span in spans], self.window.start)
+        while place < len(spans) and spans[place].start < self.window.end:
+            span = spans[place]
+            place += 1
+            first = max(self.column_of(span.start + self._cell / 2), self.left)
+            last = min(self.column_of(span.end + self._cell / 2), self.width)
+            if last <= first:
+                continue
+            opens, closes = span.start >= self.window.start, span.end <= self.window.end
+            length = last - first
+            text = span_text(span, length - 2)
+            body = f" {text} " if text and len(text) + 4 <= length else text
+            rest = length - len(body)
+            drawn = "─" * (rest // 2) + body + "─" * (rest - rest // 2)
+            if length > 1:
+                drawn = ("┌" if opens else "─") + drawn[1:-1] + ("┐" if closes else "─")
+            line.put(first, drawn, Style(bold=True) if span.kind == "loop" else DIM)
+        return line.text()
+
+    def _row(self, y: int) -> Text:
+        place = y - self.top
+        row = self.rows.rows[place]
+        lane = self._timeline.lanes[row.lane]
+        line = LineBuilder(0, self.width)
+        if not place or self.rows.rows[place - 1].lane != row.lane:
+            name = self._names[row.lane]
+            room = self.left - 1
+            line.put(0, name if len(name) <= room else name[: room - 1] + "…", self._styles.name(row.lane))
+        for x, piece, style in self._pieces(row, place, lane):
+            line.put(x, piece, style)
+        text = line.text()
+        for column, glyph in self._marks.get(y, ()):
+            text.pad_right(max(column + 1 - len(text), 0))
+            text = Text.assemble(text[:column], (glyph, "bold reverse"), text[column + 1 :])
+        return text
+
+    def _pieces(self, row: LaneRow, place: int, lane: Lane) -> Iterator[tuple[int, str, Style]]:
+        """Pieces of a row from left to right, with the grid and what waits where nothing runs."""
+        waits = lane.kind == "compute"
+        drawn = self._bars(row, place)
+        x = self.left
+        for at, piece, style in drawn:
+            yield from self._idle(x, at, waits)
+            yield at, piece, style
+            x = at + len(piece)
+        yield from self._idle(x, self.width, waits)
+
+    def _idle(self, first: int, stop: int, waits: bool) -> Iterator[tuple[int, str, Style]]:
+        """Cells without an operation of their row; in the lane of compute those in which the device waits."""
+        if first >= stop:
+            return
+        grid = {x for x, _ in self._tick_columns if first <= x < stop}
+        if not waits:
+            for x in sorted(grid):
+                yield x, GRID, DIM
+            return
+        for x in range(first, stop):
+            lane = self._waited_for(x)
+            if lane is not None:
+                yield x, WAITING, self._styles.bar(lane)
+            elif x in grid:
+                yield x, GRID, DIM
+
+    def _waited_for(self, x: int) -> int | None:
+        """The lane that is busiest in a cell in which nothing is computed."""
+        start = self.window.start + (x - self.left) * self._cell
+        end = start + self._cell
+        best, most = None, self._cell * TIGHT
+        for row in self.rows.rows:
+            if self._timeline.lanes[row.lane].kind != "compute":
+                covered = row.covered(start, end)
+                if covered > most:
+                    best, most = row.lane, covered
+        return best
+
+    def _unknown(self, place: int, start: float, end: float) -> int | None:
+        """The first operation of a row's lane between two times that nobody can estimate."""
+        row = self.rows.rows[place]
+        if place and self.rows.rows[place - 1].lane == row.lane:
+            return None
+        starts, numbers = self.rows.unknown[row.lane]
+        i = bisect_left(starts, start)
+        return numbers[i] if i < len(starts) and starts[i] < end else None
+
+    def _bars(self, row: LaneRow, place: int) -> Iterator[tuple[int, str, Style]]:
+        """The bars of a row, and the marks of operations without an estimate."""
+        is_first = not place or self.rows.rows[place - 1].lane != row.lane
+        starts = self.rows.unknown[row.lane][0] if is_first else []
+        i = bisect_left(starts, self.window.start)
+        columns = []
+        while i < len(starts) and starts[i] <= self.window.end:
+            x = min(self.column_of(starts[i]), self.width - 1)
+            columns.append(x)
+            # The next one that is in another cell.
+            i = bisect_left(starts, self.window.start + (x - self.left + 1) * self._cell, i + 1)
+        for x, piece, style in self._runs(row):
+            while columns and columns[0] < x:
+                yield columns.pop(0), UNKNOWN, Style(bold=True)
+            start = 0
+            while columns and columns[0] < x + len(piece):
+                at = columns.pop(0) - x
+                if at > start:
+                    yield x + start, piece[start:at], style
+                yield x + at, UNKNOWN, Style(bold=True)
+                start = at + 1
+            if start < len(piece):
+                yield x + start, piece[start:], style
+        for x in columns:
+            yield x, UNKNOWN, Style(bold=True)
+
+    def _runs(self, row: LaneRow) -> Iterator[tuple[int, str, Style]]:
+        """Pieces for the operations of a row: bars where they fill cells, heights where several share one."""
+        starts, ends, cell = row.starts, row.ends, self._cell
+        tight, count = cell * TIGHT, len(row.starts)
+        x = 0
+        while x < self.columns:
+            left = self.window.start + x * cell
+            right = left + cell
+            i = bisect_right(ends, left + tight)
+            if i == count:
+                return
+            start, end = starts[i], ends[i]
+            if start >= right - tight:
+                x = max(x + 1, int((start - self.window.start) / cell + TIGHT))
+                continue
+            op = self._timeline.ops[row.ops[i]]
+            style = self._styles.of(op)
+            if start <= left + tight and end >= right - tight:
+                stop = min(int((end - self.window.start) / cell + TIGHT), self.columns)
+                stop = max(stop, x + 1)
+                meets = i + 1 < count and starts[i + 1] - end < cell / 8
+                ends_here = end - (self.window.start + stop * cell) < cell / 8 and stop < self.columns
+                yield from self._bar(op, x, stop, style, meets and ends_here)
+                x = stop
+                continue
+            last = bisect_left(starts, right, i) - 1
+            share = row.covered(left, right) / cell
+            if start < left + tight and last <= i + 1:
+                # The end of a bar; if another begins in this cell, the blank between them tells them apart.
+                eighths = round((end - left) / cell * 8)
+                if eighths:
+                    yield self.left + x, ENDS[min(eighths, 7) - 1], style.glyph
+                elif last > i and ends[last] >= right - tight:
+                    yield self.left + x, FULL, self._styles.of(self._timeline.ops[row.ops[last]]).glyph
+            elif last == i and end >= right - tight:
+                glyph = (
+                    FULL if share >= 0.75 else HALF if share >= 0.375 else EIGHTH if share >= 0.0625 else ""
+                )
+                if glyph:
+                    yield self.left + x, glyph, style.glyph
+            else:
+                height = min(max(math.ceil(share * 8), 1), 8)
+                longest = (
+                    max(range(i, last + 1), key=lambda each: ends[each] - starts[each]) if last - i < 9 else i
+                )
+                glyphs = self._styles.of(self._timeline.ops[row.ops[longest]]).glyph
+                yield self.left + x, HEIGHTS[height - 1], glyphs
+            x += 1
+
+    def _bar(
+        self, op: TimedOp, first: int, stop: int, style: BarStyle, is_cut: bool
+    ) -> Iterator[tuple[int, str, Style]]:
+        """A bar over whole cells with the operation's name in it, where it has room."""
+        x, length = self.left + first, stop - first
+        if is_cut and length > 1:
+            length -= 1
+        name = bar_label(op, length - 2)
+        if name:
+            fill = style.fill if not self.palette.shown else " "
+            yield x, f"{fill}{name}{fill * (length - 1 - len(name))}", style.bar
+        else:
+            yield x, style.fill * length, style.glyph
+        if is_cut and stop - first > 1:
+            yield x + length, ENDS[-1], style.glyph
+
+
+class BarStyle:
+    """The `fill` of a bar without colours, its style with its name in it, and that of its glyphs alone."""
+
+    def __init__(self, fill: str, colour: str, ink: str, shown: bool) -> None:
+        self.fill = fill
+        self.bar = Style(color=ink, bgcolor=colour) if shown else Style()
+        self.glyph = Style(color=colour) if shown else Style()
+        if shown:
+            self.fill = FULL
+
+
+class LaneStyles:
+    """The styles of a timeline's bars: mesh axes have their colours, other lanes have one by what they do."""
+
+    def __init__(self, timeline: ProgramTimeline, palette: Palette) -> None:
+        self._lanes = timeline.lanes
+        axes = axis_names(timeline)
+        shown = palette.shown
+        self._moving = [
+            BarStyle(
+                FULL,
+                palette.axis_colour(axes, first_axis(lane))
+                if lane.kind == "axis"
+                else palette.lanes[_use(lane)],
+                palette.ink,
+                shown,
+            )
+            for lane in timeline.lanes
+        ]
+        self._matmul = BarStyle(FULL, palette.lanes["matmul"], palette.ink, shown)
+        self._compute = BarStyle(LESS, palette.lanes["compute"], palette.ink, shown)
+
+    def of(self, op: TimedOp) -> BarStyle:
+        if self._lanes[op.lane].kind == "compute":
+            return self._matmul if is_matmul(op) else self._compute
+        return self._moving[op.lane]
+
+    def bar(self, lane: int) -> Style:
+        """The style of a lane's glyphs."""
+        return self._moving[lane].glyph
+
+    def name(self, lane: int) -> Style:
+        """The style of a lane's name: that of a mesh axis has the axis's colour."""
+        if self._lanes[lane].kind == "axis":
+            return Style.combine([self._moving[lane].glyph, Style(bold=True)])
+        return Style(bold=True)
+
+
+MATMULS = frozenset({"matmul", "dot", "convolution", "einsum"})
+
+
+def is_matmul(op: TimedOp) -> bool:
+    return op.op in MATMULS
+
+
+def axis_names(timeline: ProgramTimeline) -> tuple[str, ...]:
+    """The mesh axes of a timeline's lanes, which decide one another's colours."""
+    return tuple(dict.fromkeys(first_axis(lane) for lane in timeline.lanes if lane.kind == "axis"))
+
+
+def first_axis(lane: Lane) -> str:
+    """The mesh axis of a lane; of a lane of several the first."""
+    return lane.name.partition(",")[0].strip()
+
+
+def lane_names(timeline: ProgramTimeline) -> list[str]:
+    """The lanes' names as they can be printed."""
+    return [printable(lane.name) for lane in timeline.lanes]
+
+
+def bar_label(op: TimedOp, room: int) -> str:
+    """The longest description of an operation that has room: its opcode and its name, or one of them."""
+    name = printable(op.name)
+    alike = op.op in name or name in op.op
+    choices = (name,) if alike else (f"{op.op} {name}", op.op)
+    return next((text for text in (*choices, op.op) if len(text) <= room), "") if room > 2 else ""
+
+
+def span_text(span: TimeSpan, room: int) -> str:
+    """``×32 while.5``, ``×?`` for a loop of unknown length, ``branch 1``; as much as has room."""
+    name = printable(span.name)
+    if span.kind != "loop":
+        return name if len(name) <= room else ""
+    count = "×?" if span.count is None else f"×{span.count:,}"
+    return next((text for text in (f"{count} {name}", count) if len(text) <= room), "")
+
+
+def _use(lane: Lane) -> str:
+    return lane.kind if lane.kind != "axis" else "network"
+
+
+def legend(rows: TimelineRows, width: int, palette: Palette) -> list[Text]:
+    """The meaning of the glyphs, as far as this timeline can have them."""
+    timeline = rows.timeline
+    kinds = {lane.kind for lane in timeline.lanes}
+    found = []
+    if "compute" in kinds:
+        found.append(f"{FULL} matmul" if palette.shown else f"{FULL} matmul, {LESS} other compute")
+        if len(kinds) > 1:
+            found.append(f"{WAITING} waits for the lane below")
+    found.append(f"{HEIGHTS[2]}{HEIGHTS[5]} share of a cell in which something runs")
+    if any(starts for starts, _ in rows.unknown):
+        found.append(f"{UNKNOWN} no estimate")
+    if any(span.kind == "loop" for span in timeline.spans):
+        found.append("┌×N┐ a loop, drawn once")
+    return sentence("; ".join(found), width, style=DIM)
+
+
+def gantt_lines(
+    rows: TimelineRows, width: int, palette: Palette, window: TimeWindow | None = None
+) -> list[Text]:
+    """The whole chart, or a window of it, as it is printed."""
+    chart = Gantt(rows, width, palette, window or TimeWindow.whole(rows.timeline.drawn_seconds))
+    lines = [chart.line(y, 0, width) for y in range(chart.height)]
+    for line in lines:
+        line.rstrip()
+    return lines
