@@ -1,14 +1,15 @@
 """Programs whose times on real TPUs are published, compiled by libtpu for those TPUs, without one.
 
 ``python tests/benchmarks/measured_programs.py`` writes their texts to ``programs/``, from which
-`accuracy.py` tells their times without a compiler; with ``--check`` it compares instead, and exits with 1
-where one differs.
+`accuracy.py` tells their times without a compiler, and what the compiler's own scheduler simulated of those
+with asynchronous operations; with ``--check`` it compares instead, and exits with 1 where one differs.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -49,8 +50,8 @@ class MeasuredProgram:
     mapped: bool = False
     options: Mapping[str, bool] = field(default_factory=dict)
 
-    def text(self) -> str:
-        """The scheduled module, without the path of this file."""
+    def texts(self) -> tuple[str, str]:
+        """The scheduled module, without the path of this file, and the scheduler's simulation, or ""."""
         extra = MEGACORE if self.slice.startswith("v4") else {}
         devices = topologies.get_topology_desc(self.slice, platform="tpu", **extra).devices
         names = tuple(self.mesh)
@@ -66,8 +67,17 @@ class MeasuredProgram:
         if self.mapped:
             function = jax.shard_map(function, mesh=mesh, in_specs=specs, out_specs=self.out, check_vma=False)
         jitted = jax.jit(function, out_shardings=NamedSharding(mesh, self.out))
-        compiled = jitted.lower(*arguments).compile(compiler_options=dict(self.options))
-        return compiled.as_text().replace(f"{HERE}{os.sep}", "")
+        with tempfile.TemporaryDirectory() as folder:
+            dump = {
+                "xla_dump_to": folder,
+                "xla_dump_hlo_module_re": "none",
+                "xla_dump_latency_hiding_schedule": True,
+            }
+            compiled = jitted.lower(*arguments).compile(compiler_options={**dump, **self.options})
+            dumped = "".join(path.read_text() for path in Path(folder).glob("*.schedule.txt"))
+        # The module before the simulation is the same program, in a thousand lines.
+        start = dumped.find("computation_schedules {")
+        return compiled.as_text().replace(f"{HERE}{os.sep}", ""), dumped[start:] if dumped else ""
 
 
 def four_layers(activation: Any, *weights: Any) -> Any:
@@ -160,14 +170,21 @@ def main() -> int:
     differ = []
     PROGRAMS.mkdir(exist_ok=True)
     for name, program in MEASURED.items():
-        path, text = PROGRAMS / f"{name}.txt", program.text()
-        if "--check" not in sys.argv:
-            path.write_text(text, encoding="utf-8")
-        elif path.read_text(encoding="utf-8") != text:
-            differ.append(name)
+        for path, text in zip(paths(name), program.texts(), strict=True):
+            if "--check" not in sys.argv:
+                path.unlink(missing_ok=True)
+                if text:
+                    path.write_text(text, encoding="utf-8")
+            elif text != (path.read_text(encoding="utf-8") if path.exists() else ""):
+                differ.append(path.name)
     if differ:
         print("these differ from what libtpu writes:", ", ".join(differ), file=sys.stderr)
     return 1 if differ else 0
+
+
+def paths(name: str) -> tuple[Path, Path]:
+    """The files of a program's text and of its schedule."""
+    return PROGRAMS / f"{name}.txt", PROGRAMS / f"{name}.schedule.txt"
 
 
 if __name__ == "__main__":
