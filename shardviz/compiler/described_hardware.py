@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from shardviz.compiler.messages import TopologyRequest
-from shardviz.hardware.chips import GPUS, HOST
+from shardviz.hardware.chips import GPUS, HOST, KIB
 from shardviz.hardware.clusters import Cluster, GpuNodes, times
 
 
@@ -25,34 +24,6 @@ def topology_request(cluster: Cluster) -> TopologyRequest:
     return TopologyRequest("tpu", f"{cluster.chip.name}:{times(cluster.torus)}", tuple(options))
 
 
-@dataclass(frozen=True)
-class GpuFigures:
-    """One SXM module. `shared` and `l2` are bytes (a core's shared memory, the second-level cache), `memory`
-    is bytes and `bandwidth` bytes a second of HBM, `clock` GHz at boost.
-
-    Figures are NVIDIA's: the architecture whitepapers of Ampere, Hopper and Blackwell, the data sheets of the
-    SXM modules, and the table of compute capabilities in the CUDA programming guide.
-    """
-
-    capability: tuple[int, int]
-    cores: int
-    fpus: int
-    shared: int
-    l2: int
-    memory: int
-    bandwidth: int
-    clock: float
-
-
-KIB, MIB, GB = 2**10, 2**20, 10**9
-
-FIGURES = {
-    "a100": GpuFigures((8, 0), 108, 64, 164 * KIB, 40 * MIB, 80 * GB, 2_039 * GB, 1.41),
-    "h100": GpuFigures((9, 0), 132, 128, 228 * KIB, 50 * MIB, 80 * GB, 3_350 * GB, 1.98),
-    "h200": GpuFigures((9, 0), 132, 128, 228 * KIB, 50 * MIB, 141 * GB, 4_800 * GB, 1.98),
-    "b200": GpuFigures((10, 0), 148, 128, 228 * KIB, 126 * MIB, 180 * GB, 8_000 * GB, 1.965),
-}
-
 RESERVED = KIB
 """Of a core's shared memory, what CUDA keeps for each block."""
 
@@ -60,7 +31,7 @@ RESERVED = KIB
 def target_config(gpu: str) -> str:
     """A GPU of `shardviz.hardware.chips.GPUS`, by name, as XLA wants one described that is not here: a
     `GpuTargetConfigProto` as text."""
-    figures = FIGURES[gpu]
+    figures = GPUS[gpu]
     major, minor = figures.capability
     return f"""
 gpu_device_info {{
@@ -75,15 +46,15 @@ gpu_device_info {{
   block_dim_limit_x: 2147483647
   block_dim_limit_y: 65535
   block_dim_limit_z: 65535
-  memory_bandwidth: {figures.bandwidth}
+  memory_bandwidth: {round(figures.hbm_bandwidth)}
   l2_cache_size: {figures.l2}
-  clock_rate_ghz: {figures.clock}
-  device_memory_size: {figures.memory}
+  clock_rate_ghz: {figures.clock / 1e9:g}
+  device_memory_size: {figures.hbm}
   cuda_compute_capability {{ major: {major} minor: {minor} }}
   registers_per_core_limit: 65536
   registers_per_block_limit: 65536
 }}
 platform_name: "CUDA"
 dnn_version_info {{ major: 9 minor: 1 }}
-device_description_str: "{GPUS[gpu].device_kind}"
+device_description_str: "{figures.device_kind}"
 """

@@ -114,6 +114,8 @@ def _target(piece: str, text: str, start: int) -> Target:
 
 
 def _another_size(target: Target, cluster: Cluster, mesh: Mesh) -> TargetError:
+    from shardviz.hardware.clusters import mesh_of_size
+
     hints = []
     if fitting := cluster.of_size(mesh.size):
         hints.append(f"--target {' or '.join(fitting)}")
@@ -123,23 +125,6 @@ def _another_size(target: Target, cluster: Cluster, mesh: Mesh) -> TargetError:
         f"{mesh.size:,}",
         f"use {', or '.join(hints)}",
     )
-
-
-def mesh_of_size(mesh: Mesh, size: int) -> str:
-    """The axes of a mesh, resized as little as possible so that they have `size` devices together."""
-    sizes = dict(mesh.shape)
-    for axis in sizes:
-        others = mesh.size // sizes[axis]
-        if size % others == 0:
-            sizes[axis] = size // others
-            break
-    else:
-        rest = size
-        for axis in list(sizes)[:-1]:
-            sizes[axis] = next(part for part in range(min(rest, sizes[axis]), 0, -1) if rest % part == 0)
-            rest //= sizes[axis]
-        sizes[list(sizes)[-1]] = rest
-    return ",".join(f"{axis}={size}" for axis, size in sizes.items())
 
 
 def _unknown(piece: str, text: str, start: int) -> TargetError:

@@ -1,11 +1,15 @@
-"""The chips that targets can have: TPU generations and NVIDIA GPUs, and how many of them are linked."""
+"""The chips that targets can have, TPU generations and NVIDIA GPUs: their figures, and how many are linked.
+
+Every figure of a chip stands here, once, with its source. A peak is that of dense matrix products, in FLOP/s
+(OP/s of whole numbers), by HLO's dtype; a dtype without one is not published.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 
-KIB, MIB, GB, TERA = 2**10, 2**20, 10**9, 10**12
+KIB, MIB, GIB, GB, TERA = 2**10, 2**20, 2**30, 10**9, 10**12
 
 CUBE = 4
 """A slice of v4, v5p or 7x closes to a torus where it is made of whole cubes of this many chips an axis."""
@@ -13,6 +17,18 @@ HOST = (2, 2, 1)
 """Chips of a TPU host along x, y and z, in every generation; a smaller slice is a part of one."""
 MAX_AXIS = 256
 """Chips along one axis; the TPU compiler has a limit a little above."""
+
+Peak = tuple[tuple[str, float], ...]
+BOOK = '"How to Scale Your Model" (2025)'
+TPU_SOURCE = f"{BOOK}; on-chip memory: jax 0.10.2, tpu_info; clock and usable HBM: libtpu 0.0.52 (2026)"
+ICI_HOP = 1e-6
+"""Seconds of one hop between chips ("How to Scale Your Model": about 1 µs)."""
+DCN_LATENCY = 1e-6
+"""Seconds. Google publishes none: an inter-chip hop's stands in, which is less than any network's."""
+NVLINK_HOP = 0.6e-6
+"""Seconds; NCCL 2.30, `tuning.cc`: a hop over NVLink with the protocol LL."""
+INFINIBAND_HOP = 2.7e-6
+"""Seconds; NCCL 2.30, `tuning.cc`: a hop between nodes with the protocol LL."""
 
 
 @dataclass(frozen=True)
@@ -22,10 +38,16 @@ class TpuChip:
     `name` is what the TPU compiler calls it and `device_kind` what JAX does. A slice of it is a torus of
     `rank` axes and at most `pod` chips. Under JAX a chip shows as `devices_per_chip` devices. `link` are the
     bytes per second of a link to a neighbour, one way. `ring` is the size at which an axis closes to a ring
-    by itself; None where a slice closes once all its axes are multiples of `CUBE`. Figures: the hardware
-    chapter of "How to Scale Your Model", and for v2 Google's page on TPU v2. `cores` are the TensorCores of a
-    chip, which Cloud TPU's types count. `longest` gives for each x the largest y for which the TPU compiler
-    finds routes, where it does not find all (tried with libtpu 0.0.52).
+    by itself; None where a slice closes once all its axes are multiples of `CUBE`. `cores` are the
+    TensorCores of a chip, which Cloud TPU's types count. `longest` gives for each x the largest y for which
+    the TPU compiler finds routes, where it does not find all (tried with libtpu 0.0.52).
+
+    Of a chip are `peak`, `hbm` (bytes), `hbm_bandwidth` and `network`, its part of the data-center network
+    one way (bytes per second). Of one device are `usable`, the bytes of HBM that libtpu 0.0.52 allows a
+    program, and `vmem`, those beside the matrix units, as JAX's `tpu_info` has them. `clock` is in hertz, by
+    the cycles a microsecond in libtpu's schedules. `between_cores` are the bytes per second that two devices
+    of a chip exchange one way: on TPU7x six times a link (Google's page on it); nobody publishes it of v2 and
+    v3, where the bandwidth of their HBM bounds it.
     """
 
     name: str
@@ -34,8 +56,17 @@ class TpuChip:
     devices_per_chip: int
     pod: int
     link: float
+    peak: Peak
+    hbm: int
+    hbm_bandwidth: float
+    usable: int
+    vmem: int
+    clock: float
+    network: float
+    between_cores: float = 0.0
     ring: int | None = None
     cores: int = 2
+    source: str = TPU_SOURCE
     longest: tuple[tuple[int, int], ...] = ()
 
     @property
@@ -70,30 +101,94 @@ class TpuChip:
 
 @dataclass(frozen=True)
 class Gpu:
-    """One kind of NVIDIA GPU. `node` of them share a switch; `device_kind` is what JAX calls it. `link` are
-    the bytes per second of its NVLinks together, one way ("How to Scale Your Model", the chapter on GPUs)."""
+    """One kind of NVIDIA GPU, as an SXM module.
+
+    `node` of them share a switch; `device_kind` is what JAX calls it. `link` are the bytes per second of its
+    NVLinks together and `network` its part of the network between nodes, both one way ("How to Scale Your
+    Model", the chapter on GPUs; A100: the data sheet of DGX A100). `peak`: NVIDIA's data sheets; of f32 it
+    is that of TF32, in which XLA multiplies f32 unless another precision is asked for (`jax.lax.Precision`).
+    `hbm`, `shared` (a core's shared memory) and `l2` (the second-level cache) are bytes, `hbm_bandwidth`
+    bytes per second, `clock` hertz at boost: the data sheets, the architecture whitepapers of Ampere, Hopper
+    and Blackwell, and the table of compute capabilities in the CUDA programming guide.
+    """
 
     name: str
     device_kind: str
     node: int
     link: float
+    network: float
+    peak: Peak
+    hbm: int
+    hbm_bandwidth: float
+    capability: tuple[int, int]
+    cores: int
+    fpus: int
+    shared: int
+    l2: int
+    clock: float
+    source: str
 
 
 _V5E_LONGEST = ((1, 16), (2, 8), (4, 16), (6, 8), (8, 16), (10, 1), (12, 2), (14, 4), (16, 16))
 
+
+def _whole_numbers(peak: float) -> Peak:
+    return (("s8", peak), ("u8", peak))
+
+
+def _tensor_cores(half: float, eight: float, tf32: float, has_f8: bool = True) -> Peak:
+    """A GPU's peaks: of 16 bits, of 8 bits, and of TF32."""
+    f8: Peak = (("f8e4m3fn", eight), ("f8e5m2", eight)) if has_f8 else ()
+    return (("bf16", half), ("f16", half), *f8, *_whole_numbers(eight), ("f32", tf32))
+
+
 TPUS = {
     chip.name: chip
     for chip in (
-        TpuChip("v2", "TPU v2", 2, 2, 256, 6e10, ring=16),
-        TpuChip("v3", "TPU v3", 2, 2, 1024, 1e11, ring=32),
-        TpuChip("v4", "TPU v4", 3, 1, 4096, 4.5e10),
-        TpuChip("v5e", "TPU v5 lite", 2, 1, 256, 4.5e10, ring=16, cores=1, longest=_V5E_LONGEST),
-        TpuChip("v5p", "TPU v5", 3, 1, 8960, 9e10),
-        TpuChip("v6e", "TPU v6 lite", 2, 1, 256, 9e10, ring=16, cores=1),
-        TpuChip("tpu7x", "TPU7x", 3, 2, 9216, 9e10),
+        TpuChip(
+            "v2", "TPU v2", 2, 2, 256, link=6e10, ring=16,
+            peak=(("bf16", 4.6e13),), hbm=16 * GIB, hbm_bandwidth=7.16e11,
+            usable=int(7.48 * GIB), vmem=16 * MIB, clock=7.0e8, network=6.25e9, between_cores=3.58e11,
+            source="jax 0.10.2, tpu_info; links: Google's page on TPU v2; network: TPU v3's; "
+            "clock and usable HBM: libtpu 0.0.52 (2026)",
+        ),
+        TpuChip(
+            "v3", "TPU v3", 2, 2, 1024, link=1e11, ring=32,
+            peak=(("bf16", 1.4e14), *_whole_numbers(1.4e14)), hbm=32 * GIB, hbm_bandwidth=9.0e11,
+            usable=int(15.48 * GIB), vmem=16 * MIB, clock=9.4e8, network=6.25e9, between_cores=4.5e11,
+        ),
+        TpuChip(
+            "v4", "TPU v4", 3, 1, 4096, link=4.5e10,
+            peak=(("bf16", 2.75e14), *_whole_numbers(2.75e14)), hbm=32 * GIB, hbm_bandwidth=1.2e12,
+            usable=int(30.75 * GIB), vmem=32 * MIB, clock=1.05e9, network=6.25e9,
+        ),
+        TpuChip(
+            "v5e", "TPU v5 lite", 2, 1, 256, link=4.5e10, ring=16, cores=1, longest=_V5E_LONGEST,
+            peak=(("bf16", 1.97e14), *_whole_numbers(3.94e14)), hbm=16 * GIB, hbm_bandwidth=8.2e11,
+            usable=int(15.75 * GIB), vmem=128 * MIB, clock=1.5e9, network=3.125e9,
+        ),
+        TpuChip(
+            "v5p", "TPU v5", 3, 1, 8960, link=9e10,
+            peak=(("bf16", 4.59e14), *_whole_numbers(9.18e14)), hbm=96 * GIB, hbm_bandwidth=2.8e12,
+            usable=int(95.73 * GIB), vmem=128 * MIB, clock=1.75e9, network=6.25e9,
+        ),
+        TpuChip(
+            "v6e", "TPU v6 lite", 2, 1, 256, link=9e10, ring=16, cores=1,
+            peak=(("bf16", 9.20e14), *_whole_numbers(1.84e15)), hbm=32 * GIB, hbm_bandwidth=1.6e12,
+            usable=int(31.24 * GIB), vmem=128 * MIB, clock=1.75e9, network=1.25e10,
+        ),
+        TpuChip(
+            "tpu7x", "TPU7x", 3, 2, 9216, link=9e10,
+            peak=(("bf16", 2.30e15), ("f8e4m3fn", 4.61e15), ("f8e5m2", 4.61e15)),
+            hbm=192 * GIB, hbm_bandwidth=7.4e12,
+            usable=int(94.74 * GIB), vmem=64 * MIB, clock=1.9e9, network=1.25e10, between_cores=5.4e11,
+        ),
     )
-}
-"""Every generation that the TPU compiler knows, the oldest first. v4 pairs its cores to one device."""
+}  # fmt: skip
+"""Every generation that the TPU compiler knows, the oldest first. v4 and v5p pair their cores to one device.
+
+The sizes of HBM are in GiB: data sheets say GB, and the compiler allows programs more than so many of these.
+"""
 
 TPU_ALIASES = {"v5": "v5p", "v5litepod": "v5e", "v5lite": "v5e", "7x": "tpu7x", "v7x": "tpu7x", "v4p": "v4"}
 """Other names that people use."""
@@ -101,9 +196,33 @@ TPU_ALIASES = {"v5": "v5p", "v5litepod": "v5e", "v5lite": "v5e", "7x": "tpu7x", 
 GPUS = {
     gpu.name: gpu
     for gpu in (
-        Gpu("a100", "NVIDIA A100-SXM4-80GB", 8, 3e11),
-        Gpu("h100", "NVIDIA H100 80GB HBM3", 8, 4.5e11),
-        Gpu("h200", "NVIDIA H200", 8, 4.5e11),
-        Gpu("b200", "NVIDIA B200", 8, 9e11),
+        Gpu(
+            "a100", "NVIDIA A100-SXM4-80GB", 8, link=3e11, network=2.5e10,
+            peak=_tensor_cores(3.12e14, 6.24e14, 1.56e14, has_f8=False),
+            hbm=80 * GB, hbm_bandwidth=2.039e12, capability=(8, 0), cores=108, fpus=64,
+            shared=164 * KIB, l2=40 * MIB, clock=1.41e9,
+            source="NVIDIA's data sheets of A100 80GB and DGX A100 (2021)",
+        ),
+        Gpu(
+            "h100", "NVIDIA H100 80GB HBM3", 8, link=4.5e11, network=5e10,
+            peak=_tensor_cores(9.89e14, 1.979e15, 4.95e14),
+            hbm=80 * GB, hbm_bandwidth=3.35e12, capability=(9, 0), cores=132, fpus=128,
+            shared=228 * KIB, l2=50 * MIB, clock=1.98e9,
+            source=f"NVIDIA's data sheet of H100 (2023); links: {BOOK}",
+        ),
+        Gpu(
+            "h200", "NVIDIA H200", 8, link=4.5e11, network=5e10,
+            peak=_tensor_cores(9.89e14, 1.979e15, 4.95e14),
+            hbm=141 * GB, hbm_bandwidth=4.8e12, capability=(9, 0), cores=132, fpus=128,
+            shared=228 * KIB, l2=50 * MIB, clock=1.98e9,
+            source=f"NVIDIA's data sheet of H200 (2024); links: {BOOK}",
+        ),
+        Gpu(
+            "b200", "NVIDIA B200", 8, link=9e11, network=5e10,
+            peak=_tensor_cores(2.25e15, 4.5e15, 1.125e15),
+            hbm=180 * GB, hbm_bandwidth=8.0e12, capability=(10, 0), cores=148, fpus=128,
+            shared=228 * KIB, l2=126 * MIB, clock=1.965e9,
+            source=f"NVIDIA's data sheet of HGX B200 (2025); links: {BOOK}",
+        ),
     )
-}
+}  # fmt: skip

@@ -16,10 +16,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from shardviz.errors import plural, quote
 from shardviz.hardware.chips import GPUS, TPU_ALIASES, TPUS, Gpu, TpuChip
+
+if TYPE_CHECKING:
+    from shardviz.sharding import Mesh
 
 SUGGESTED = 2
 
@@ -150,6 +153,23 @@ def parts_by_slice(sizes: Sequence[int], slices: int) -> tuple[tuple[int, ...], 
     for size in sizes:
         across.append(math.gcd(size, slices // math.prod(across)))
     return tuple(size // part for size, part in zip(sizes, across, strict=True)), tuple(across)
+
+
+def mesh_of_size(mesh: Mesh, size: int) -> str:
+    """The axes of a mesh, resized as little as possible so that they have `size` devices together."""
+    sizes = dict(mesh.shape)
+    for axis in sizes:
+        others = mesh.size // sizes[axis]
+        if size % others == 0:
+            sizes[axis] = size // others
+            break
+    else:
+        rest = size
+        for axis in list(sizes)[:-1]:
+            sizes[axis] = next(part for part in range(min(rest, sizes[axis]), 0, -1) if rest % part == 0)
+            rest //= sizes[axis]
+        sizes[list(sizes)[-1]] = rest
+    return ",".join(f"{axis}={size}" for axis, size in sizes.items())
 
 
 MAX_DEVICES = 2**15

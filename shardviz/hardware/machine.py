@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from shardviz.hardware.links import LinkSpec
+from shardviz.hardware.chips import (
+    DCN_LATENCY,
+    ICI_HOP,
+    INFINIBAND_HOP,
+    NVLINK_HOP,
+    TPUS,
+    Gpu,
+    TpuChip,
+)
+from shardviz.hardware.clusters import Cluster, GpuNodes, TpuSlices
+from shardviz.hardware.links import ASSUMED, LinkSpec
 from shardviz.hardware.placement import Placement
 
 LevelKind = Literal["ring", "line", "switch", "network", "chip"]
@@ -56,7 +67,8 @@ class Machine:
     `name` is a cluster's (``v5p:4x4x8``) or a file's. A slice is a torus of the sizes `torus` in chips, whose
     axes close to rings where `wrap` says so, over links of `axis_links`, one `LinkSpec` for each axis; GPUs
     have no torus but nodes of `node` devices, each with `node_link` to a switch. `network` is what one device
-    has of the network between slices or nodes, None where there is none. With `assumed` nobody has named
+    has of the network between slices or nodes, None where there is none; `core_link` joins two devices of one
+    chip. With `assumed` nobody has named
     a machine: a v5e on which every mesh axis is a ring of its own. `source` says where the figures come from.
     """
 
@@ -74,6 +86,7 @@ class Machine:
     slices: int = 1
     assumed: bool = False
     source: str = ""
+    core_link: LinkSpec | None = None
 
 
 @dataclass(frozen=True)
@@ -88,6 +101,96 @@ class PlacedMesh:
     placement: Placement | None = None
 
     def group_levels(self, axes: tuple[str, ...]) -> tuple[LinkLevel, ...]:
-        """The dimensions of a group along these mesh axes; those of size 1 are left out."""
+        """The dimensions of a group along these mesh axes; those of size 1 are left out.
+
+        Parts of one torus axis that lie side by side are one. Where a chip has several devices and the group
+        only one of them, the others' groups use the chip's links as well, and it has its part of them.
+        """
         of_axis = dict(self.levels)
-        return tuple(level for axis in axes for level in of_axis[axis] if level.size > 1)
+        found = _joined(level for axis in axes for level in of_axis[axis] if level.size > 1)
+        if self.machine.devices_per_chip > 1 and all(level.kind != "chip" for level in found):
+            found = [_shared(level, self.machine.devices_per_chip) for level in found]
+        return tuple(found)
+
+
+def _joined(levels: Iterable[LinkLevel]) -> list[LinkLevel]:
+    """The levels, of which those that are parts of one larger part are joined."""
+    found: list[LinkLevel] = []
+    for level in levels:
+        for other in tuple(found):
+            if (whole := _whole(level, other) or _whole(other, level)) is not None:
+                found.remove(other)
+                level = whole
+        found.append(level)
+    return found
+
+
+def _whole(major: LinkLevel, minor: LinkLevel) -> LinkLevel | None:
+    """Both as one; None for different links, and for parts of a torus axis that leave gaps."""
+    if major.name != minor.name or (
+        major.kind != minor.kind and {major.kind, minor.kind} != {"ring", "line"}
+    ):
+        return None
+    if major.kind in ("ring", "line") and major.hops != minor.hops * minor.size:
+        return None
+    return replace(major, size=major.size * minor.size, hops=minor.hops)
+
+
+def _shared(level: LinkLevel, devices: int) -> LinkLevel:
+    if level.kind not in ("ring", "line"):
+        return level
+    return replace(level, spec=replace(level.spec, bandwidth=level.spec.bandwidth / devices))
+
+
+def machine_of(cluster: Cluster) -> Machine:
+    """The machine that a cluster is, with the published figures of its chips."""
+    if isinstance(cluster, GpuNodes):
+        return _gpu_machine(cluster)
+    chip, rank = cluster.chip, len(cluster.torus)
+    network = LinkSpec(DCN_LATENCY, chip.network / chip.devices_per_chip)
+    return Machine(
+        cluster.name,
+        chip.name,
+        _tpu_figures(chip),
+        cluster.devices,
+        chip.devices_per_chip,
+        cluster.torus,
+        chip.wrap(cluster.torus),
+        (LinkSpec(ICI_HOP, chip.link),) * rank,
+        network=network,
+        slices=cluster.slices,
+        source=chip.source,
+        core_link=LinkSpec(ICI_HOP, chip.between_cores) if chip.between_cores else None,
+    )
+
+
+def assumed_machine() -> Machine:
+    """The machine where nobody has named one: v5e chips, and each mesh axis a ring of its own."""
+    one = machine_of(TpuSlices(TPUS[ASSUMED], (1, 1)))
+    return replace(one, name=ASSUMED, devices=0, torus=(), wrap=(), network=None, assumed=True)
+
+
+def _tpu_figures(chip: TpuChip) -> DeviceFigures:
+    each = chip.devices_per_chip
+    return DeviceFigures(
+        tuple((dtype, peak / each) for dtype, peak in chip.peak),
+        chip.hbm // each,
+        chip.usable,
+        chip.hbm_bandwidth / each,
+        chip.vmem,
+        chip.clock,
+    )
+
+
+def _gpu_machine(cluster: GpuNodes) -> Machine:
+    gpu: Gpu = cluster.chip
+    return Machine(
+        cluster.name,
+        gpu.name,
+        DeviceFigures(gpu.peak, gpu.hbm, None, gpu.hbm_bandwidth, gpu.l2, gpu.clock),
+        cluster.devices,
+        node=cluster.gpus,
+        node_link=LinkSpec(NVLINK_HOP, gpu.link),
+        network=LinkSpec(INFINIBAND_HOP, gpu.network),
+        source=gpu.source,
+    )

@@ -1,0 +1,156 @@
+"""Where each mesh axis lies, against JAX: its `mesh_utils`, on devices described as libtpu does."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import product
+
+import pytest
+
+from shardviz.hardware.chips import TPUS
+from shardviz.hardware.clusters import TpuSlices, parse_cluster, parts_by_slice, tori
+from shardviz.hardware.machine import machine_of
+from shardviz.hardware.mesh_placement import is_placed, place_mesh
+from shardviz.sharding import Mesh
+
+NAMES = "ABCD"
+
+
+@dataclass(frozen=True)
+class FakeDevice:
+    """As much of a `jax.Device` as `mesh_utils` looks at."""
+
+    id: int
+    coords: tuple[int, ...]
+    core_on_chip: int
+    slice_index: int
+    device_kind: str
+    platform: str = "tpu"
+
+
+def fake_devices(cluster):
+    torus = (*cluster.torus, *(1,) * (3 - len(cluster.torus)))
+    chips = [tuple(reversed(coords)) for coords in product(*(range(size) for size in reversed(torus)))]
+    places = product(range(cluster.slices), chips, range(cluster.chip.devices_per_chip))
+    return [
+        FakeDevice(id_, coords, core, number, cluster.chip.device_kind)
+        for id_, (number, coords, core) in enumerate(places)
+    ]
+
+
+def placed_by_jax(cluster, sizes):
+    """The ids by mesh position; None where JAX raises."""
+    from jax._src import mesh_utils
+
+    devices = fake_devices(cluster)
+    split = cluster.chip.name == "v5e"
+    try:
+        if cluster.slices == 1:
+            found = mesh_utils.create_device_mesh(sizes, devices, allow_split_physical_axes=split)
+        else:
+            parts = parts_by_slice(sizes, cluster.slices)
+            found = mesh_utils.create_hybrid_device_mesh(*parts, devices, allow_split_physical_axes=split)
+    except (NotImplementedError, ValueError, TypeError):
+        return None
+    return tuple(device.id for device in found.flat)
+
+
+def meshes(count, rank):
+    divisors = [size for size in range(1, count + 1) if count % size == 0]
+    for others in product(divisors, repeat=rank - 1):
+        if count % math.prod(others) == 0:
+            yield (*others, count // math.prod(others))
+
+
+def clusters(most):
+    """Every slice of every generation with so many chips at most, and pairs of the smaller ones."""
+    for chip in TPUS.values():
+        for chips in range(1, most + 1):
+            for torus in tori(chip, chips):
+                for each in {torus, torus[::-1]}:
+                    yield TpuSlices(chip, each)
+                    if chips <= most // 4:
+                        yield TpuSlices(chip, each, 2)
+
+
+@pytest.mark.parametrize("chip", TPUS)
+def test_every_mesh_on_every_small_slice_lies_as_jax_places_it(chip):
+    compared = 0
+    for cluster in clusters(64):
+        if cluster.chip.name != chip:
+            continue
+        machine = machine_of(cluster)
+        for sizes in (each for rank in (1, 2, 3) for each in meshes(cluster.devices, rank)):
+            theirs = placed_by_jax(cluster, sizes)
+            assert is_placed(machine, sizes) == (theirs is not None), (cluster.name, sizes)
+            if theirs is not None:
+                found = place_mesh(machine, Mesh(tuple(NAMES[: len(sizes)]), sizes))
+                assert found.placement.ids == theirs, (cluster.name, sizes)
+                compared += 1
+    assert compared > 100
+
+
+def level(kind, size, bandwidth, name, hops=1):
+    """A level without its latency."""
+    return kind, size, bandwidth, name, hops
+
+
+def levels(name, mesh, axes, order=None):
+    machine = machine_of(parse_cluster(name))
+    placed = place_mesh(machine, Mesh(tuple(mesh), tuple(mesh.values()), order))
+    return [
+        level(each.kind, each.size, each.spec.bandwidth, each.name, each.hops)
+        for each in placed.group_levels(axes)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "mesh", "axes", "found"),
+    [
+        ("v5p:4x4x8", {"X": 4, "Y": 32}, ("X",), [level("ring", 4, 9e10, "y")]),
+        (
+            "v5p:4x4x8",
+            {"X": 4, "Y": 32},
+            ("Y",),
+            [level("ring", 4, 9e10, "x"), level("ring", 8, 9e10, "z")],
+        ),
+        ("v5e:4x8", {"X": 4, "Y": 8}, ("Y",), [level("line", 8, 4.5e10, "y")]),
+        ("v5e:16x16", {"X": 16, "Y": 16}, ("X",), [level("ring", 16, 4.5e10, "y")]),
+        # Split: the minor part lies side by side, the major one at every fourth chip; together a ring.
+        ("v5e:16x16", {"X": 4, "Y": 4, "Z": 16}, ("X",), [level("ring", 4, 4.5e10, "y", 4)]),
+        ("v5e:16x16", {"X": 4, "Y": 4, "Z": 16}, ("Y",), [level("line", 4, 4.5e10, "y")]),
+        ("v5e:16x16", {"X": 4, "Y": 4, "Z": 16}, ("X", "Y"), [level("ring", 16, 4.5e10, "y")]),
+        # Two by two chips of one tray, in JAX's own order.
+        (
+            "v5e:2x4",
+            {"X": 2, "Y": 4},
+            ("Y",),
+            [level("line", 2, 4.5e10, "y"), level("line", 2, 4.5e10, "x")],
+        ),
+        # The cores of a chip share its links, unless a group has both.
+        ("tpu7x:4x4x4", {"X": 2, "Y": 4, "Z": 16}, ("Y",), [level("ring", 4, 4.5e10, "z")]),
+        (
+            "tpu7x:4x4x4",
+            {"X": 2, "Y": 4, "Z": 16},
+            ("X", "Y"),
+            [level("chip", 2, 5.4e11, "core"), level("ring", 4, 9e10, "z")],
+        ),
+        ("2*v5e:4x4", {"D": 2, "X": 4, "Y": 4}, ("D",), [level("network", 2, 3.125e9, "DCN")]),
+        ("h100:2x8", {"X": 2, "Y": 8}, ("Y",), [level("switch", 8, 4.5e11, "NVLink")]),
+        (
+            "h100:2x8",
+            {"X": 4, "Y": 4},
+            ("X",),
+            [level("network", 2, 5e10, "network"), level("switch", 2, 4.5e11, "NVLink")],
+        ),
+        (
+            "h100:2x8",
+            {"X": 4, "Y": 4},
+            ("X", "Y"),
+            [level("network", 2, 5e10, "network"), level("switch", 8, 4.5e11, "NVLink")],
+        ),
+    ],
+)
+def test_the_levels_of_a_group(name, mesh, axes, found):
+    assert sorted(levels(name, mesh, axes)) == sorted(found)
