@@ -172,7 +172,7 @@ class Reader:
             )
         written = written_meshes(self.header, self.text, self.first_sharding)
         self.mesh, self.numbers = program_mesh(written, self._unlike, self.numbers, self.mesh, infer=infer)
-        lines = InstructionLines(self.text, computations)
+        lines = self.lines
         calls = CallGraph(lines).calls_to(found)
         callers = {call.caller: call.position for call in calls}
         sites = {call.callee: call.position for call in reversed(calls)}
@@ -271,6 +271,11 @@ class Reader:
         return found
 
     @cached_property
+    def lines(self) -> InstructionLines:
+        """The instructions of the text."""
+        return InstructionLines(self.text, self.computations)
+
+    @cached_property
     def _unlike(self) -> Collection[Instruction]:
         """A collective for each form, with and without a channel."""
         every = (each for lines in self.collectives.values() for each in lines.values())
@@ -291,14 +296,14 @@ class Reader:
                 break
             attributes = {**caller.attributes, **attributes}
             home = self.computations.around(place)
-        if location := self._locations.get(attributes.get("stack_frame_id", "")):
+        if location := self.locations.get(attributes.get("stack_frame_id", "")):
             return location
         if (file := attributes.get("source_file")) and (line := attributes.get("source_line")):
             return f"{file}:{line}"
         return attributes.get("op_name", "")
 
     @cached_property
-    def _locations(self) -> dict[str, str]:
+    def locations(self) -> dict[str, str]:
         """``file:line`` of each stack frame's innermost location, from the tables in front of the text.
 
         Older XLA writes the file and the line into the metadata of each instruction instead.
