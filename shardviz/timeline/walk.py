@@ -42,9 +42,10 @@ _COPIES = ("copy-start", "slice-start")
 _MESSAGES = ("send", "recv")
 _STARTS, _ENDS = 'custom_call_target="AsyncCollectiveStart"', 'custom_call_target="AsyncCollectiveDone"'
 _CONFIG = '"collective_algorithm_config":{'
-_FRAME = re.compile(r"[ {]stack_frame_id=(\d{1,9})")
-_PLACE = re.compile(r'source_file="([^"\n]{0,400})"(?: source_line=(\d{1,9}))?')
-_NAME = re.compile(r'[ {]op_name="([^"\n]{0,400})')
+_METADATA = re.compile(
+    r'[ {](stack_frame_id|source_file|source_line|op_name)=("[^"\n]{0,400}"|\d{1,9})|, backend_config=.*+'
+)
+"""A place in the user's program; or the rest of the line, which has none."""
 _CALLED = re.compile(
     r" (?:to_apply|body|true_computation|false_computation)=%?([^\s,(){}]+)| branch_computations=\{([^{}]*)\}"
 )
@@ -109,14 +110,11 @@ class Walker:
 
     def source(self, line: InstructionLine) -> str:
         """The user's line, else the name of the operation in the user's program."""
-        if (frame := _FRAME.search(self._text, line.inside, line.stop)) and (
-            place := self._locations.get(frame[1])
-        ):
-            return place
-        if written := _PLACE.search(self._text, line.inside, line.stop):
-            return f"{written[1]}:{written[2]}" if written[2] else written[1]
-        name = _NAME.search(self._text, line.inside, line.stop)
-        return name[1] if name else ""
+        start = self._text.find(" metadata={", line.inside, line.stop)
+        if start < 0:
+            return ""
+        written = _METADATA.findall(self._text, start, line.stop)
+        return self._locations.of({key: value.strip('"') for key, value in reversed(written)})
 
     def config(self, start: int, stop: int) -> str:
         """The compiler's words on the algorithm of a collective."""
