@@ -51,7 +51,8 @@ TIGHT = 0.02
 class Gantt:
     """A frame of a timeline: the stretch `window` in `width` columns, a canvas of `height` lines.
 
-    `chosen` is the operation that the user looks at and `related` are others to mark.
+    `chosen` is the operation that the user looks at and `related` are others to mark. `left` is the first
+    column of the chart, after the lanes' names; charts above one another share it.
     """
 
     def __init__(
@@ -62,15 +63,13 @@ class Gantt:
         window: TimeWindow,
         chosen: int | None = None,
         related: Collection[int] = (),
+        left: int = 0,
     ) -> None:
         self.rows, self.width, self.palette, self.window = rows, width, palette, window
         self._timeline = rows.timeline
         self._styles = LaneStyles(rows.timeline, palette)
         self._names = lane_names(rows.timeline)
-        self.left = (
-            min(max(map(len, (*self._names, "x" * LABELS[0]))), LABELS[1], max(width // 4, LABELS[0])) + 1
-        )
-        """The first column of the chart, after the lanes' names."""
+        self.left = left or first_column(rows.timeline, width)
         self.columns = max(width - self.left, 1)
         self._cell = window.seconds / self.columns
         self._marks: dict[int, list[tuple[int, str]]] = {}
@@ -391,6 +390,12 @@ def axis_names(timeline: ProgramTimeline) -> tuple[str, ...]:
 def first_axis(lane: Lane) -> str:
     """The mesh axis of a lane; of a lane of several the first."""
     return lane.name.partition(",")[0].strip()
+
+
+def first_column(timeline: ProgramTimeline, width: int) -> int:
+    """The first column of a timeline's chart of that width, after the names of its lanes."""
+    longest = max(map(len, lane_names(timeline)), default=0)
+    return min(max(longest, LABELS[0]), LABELS[1], max(width // 4, LABELS[0])) + 1
 
 
 def lane_names(timeline: ProgramTimeline) -> list[str]:
