@@ -11,17 +11,9 @@ from shardviz.compare.moved_arrays import MovedArrays
 from shardviz.hlo import Collective, CollectiveMatmul, wire_bytes
 from shardviz.hlo.collective import by_permute
 from shardviz.planner import Plan, Problem
+from shardviz.planner.plan import HLO_OPS
 from shardviz.sharding import Mesh
 from shardviz.sharding.array import BITS
-
-HLO_OPS = {
-    "all_gather": "all-gather",
-    "psum": "all-reduce",
-    "psum_scatter": "reduce-scatter",
-    "all_to_all": "all-to-all",
-    "ppermute": "collective-permute",
-}
-"""JAX's name of a collective → HLO's."""
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ worker_process  a child process and the thread that speaks with it
 question, messages  problems as messages to the child, and the pipes for them
 reading        replies of the child → results
 target_result, pass_trace  the results
+dump_folders   folders for what compilers dump, removed however a process ends
 """
 
 from __future__ import annotations

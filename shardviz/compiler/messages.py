@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
 ProcessName = Literal["simulated", "real", "tpu", "cuda"]
 """Which child process answers: JAX can be set up for one of these in a process."""
+
+NO_ROOM = re.compile(r"RESOURCE_EXHAUSTED|[Oo]ut of memory")
+"""What a compiler says of a program that does not fit."""
 
 Versions = tuple[tuple[str, str], ...]
 """(name, version) of what computes the answers."""
@@ -73,7 +77,8 @@ class Question:
     """To the child: compile this for `target`.
 
     `topology` describes the hardware of a TPU or GPU target. With `dump_to`, a folder, XLA leaves there the
-    module after every one of its passes.
+    module after every one of its passes; with `costs_to`, another, its schedule, and the answer has that and
+    the memory.
     """
 
     target: str
@@ -81,6 +86,7 @@ class Question:
     parts: tuple[EinsumPart, ...]
     topology: TopologyRequest | None = None
     dump_to: str = ""
+    costs_to: str = ""
 
 
 @dataclass(frozen=True)
@@ -137,6 +143,21 @@ class StageReport:
 
 
 @dataclass(frozen=True)
+class MemoryTexts:
+    """From the child: the compiler's account of a device's memory.
+
+    `sizes` has bytes by name ("argument", "output", "alias", "temporary", "peak"), nothing where the program
+    does not fit. `assignment` and `live_ranges` are XLA's reports as text, `module` the last one before
+    it gave up on a program that does not fit.
+    """
+
+    sizes: tuple[tuple[str, int], ...] = ()
+    assignment: str = ""
+    live_ranges: str = ""
+    module: str = ""
+
+
+@dataclass(frozen=True)
 class Output:
     """From the child: the end of one question.
 
@@ -145,7 +166,9 @@ class Output:
     coordinates of its chip, its core and its slice (a GPU: no coordinates, its number in the node, the
     node); empty where no machine was described. Where JAX refused, `error` has its words, `refused_part`
     says which part it refused and `settled_by` is a spec for that part's result with which JAX accepts it,
-    if there is one.
+    if there is one. `schedule` is the text of the latency-hiding scheduler's simulation, "" where XLA wrote
+    none; that and `memory` are there for a question with `costs_to`, `memory` also for a program that does
+    not fit.
     """
 
     status: str
@@ -159,6 +182,8 @@ class Output:
     settled_by: Spec | None = None
     elapsed_s: float = 0.0
     devices: tuple[tuple[int, tuple[int, ...], int, int], ...] = ()
+    schedule: str = ""
+    memory: MemoryTexts | None = None
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,8 @@
-"""A compilation pass by pass: the folder that the compiler dumps into, and what is read out of it."""
+"""A compilation pass by pass, out of the folder that the compiler dumps into."""
 
 from __future__ import annotations
 
-import fcntl
-import os
 import re
-import shutil
-import tempfile
-import threading
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,9 +14,6 @@ if TYPE_CHECKING:
     from shardviz.hlo.passes.stages import PassStage
     from shardviz.planner.problem import Problem
 
-
-PREFIX = "shardviz-passes-"
-MAX_TRIES = 10
 _MODULE = re.compile(r"^\s*(?:HloModule |module @)([^\s,{]+)", re.MULTILINE)
 
 
@@ -32,71 +23,6 @@ class PassTrace:
 
     compiled: TargetResult
     stages: tuple[PassStage, ...] = ()
-
-
-class DumpFolders:
-    """Folders for dumps, all in one temporary folder that goes when `remove_all` is called; where the process
-    is killed before, it goes when another makes one."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._root = ""
-        self._held: int | None = None
-
-    def make(self) -> str:
-        """A new folder. Raises `CompilerError` where none can be made."""
-        try:
-            with self._lock:
-                if not self._root:
-                    _remove_unheld()
-                    self._root, self._held = _held_folder()
-            return tempfile.mkdtemp(dir=self._root)
-        except OSError as error:
-            raise CompilerError(
-                f"the compiler has no folder to write its passes to: {error}",
-                "set TMPDIR to a folder that can be written",
-            ) from error
-
-    def remove(self, folder: str) -> None:
-        """Remove one folder and all that is in it; what cannot be removed now is left to `remove_all`."""
-        shutil.rmtree(folder, ignore_errors=True)
-
-    def remove_all(self) -> None:
-        """Remove everything. Takes no lock, for a signal handler."""
-        # A compiler that was killed just now may still have written a file into it.
-        for _ in range(MAX_TRIES):
-            if self._root and Path(self._root).exists():
-                shutil.rmtree(self._root, ignore_errors=True)
-        held, self._held = self._held, None
-        if held is not None:
-            os.close(held)
-
-
-def _held_folder() -> tuple[str, int]:
-    """A new folder, and the descriptor by which this process holds it as long as it lives."""
-    while True:
-        folder = tempfile.mkdtemp(prefix=PREFIX)
-        # Between two of these steps another process may take it for a dead one's, and remove it.
-        with suppress(FileNotFoundError):
-            held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-            with suppress(OSError):  # a file system without locks: nobody can take it for a dead one's
-                fcntl.flock(held, fcntl.LOCK_EX)
-            if Path(folder).exists():
-                return folder, held
-            os.close(held)
-
-
-def _remove_unheld() -> None:
-    """Remove the folders of processes that have died. Who holds one is seen by its lock, as process ids mean
-    nothing to a container that has the same temporary folder."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
-        with suppress(OSError):  # it is in use, another user's, or has just gone
-            held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-            try:
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(folder, ignore_errors=True)
-            finally:
-                os.close(held)
 
 
 def read_traced(compiled: TargetResult, folder: str, problem: Problem) -> PassTrace:

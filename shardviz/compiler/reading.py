@@ -6,7 +6,9 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from shardviz.compiler.messages import NO_ROOM
 from shardviz.compiler.target_result import ExecutionResult, TargetResult
+from shardviz.errors import NotationError
 from shardviz.hardware.clusters import GpuNodes
 from shardviz.hardware.placement import DeviceCoords, Placement
 from shardviz.hlo import read_hlo, read_shardy
@@ -20,9 +22,8 @@ if TYPE_CHECKING:
     from shardviz.hlo import Collective
     from shardviz.planner.problem import Problem
     from shardviz.sharding import Mesh
-
-
-_NO_ROOM = re.compile(r"RESOURCE_EXHAUSTED|[Oo]ut of memory")
+    from shardviz.timeline.compiler_schedule import CompilerSchedule
+    from shardviz.timeline.memory import MemoryReport
 
 
 def read_output(output: Output, problem: Problem, target: Target, versions: Versions) -> TargetResult:
@@ -37,9 +38,11 @@ def read_output(output: Output, problem: Problem, target: Target, versions: Vers
         error=output.error,
         hint=output.hint or _hint(output, problem, target),
         versions=versions,
+        schedule=_schedule(output),
+        memory=_memory(output),
     )
     if output.status != "ok":
-        return answer
+        return _unfit(answer)
     if target.name == "shardy":
         shardy = read_shardy(output.text, problem.mesh)
         spec = shardy.result_specs[0]
@@ -62,6 +65,40 @@ def read_output(output: Output, problem: Problem, target: Target, versions: Vers
         collective_matmuls=module.collective_matmuls,
         placement=placement,
     )
+
+
+def _schedule(output: Output) -> CompilerSchedule | None:
+    """The compiler's own simulation, where it left one that can be read and has estimates."""
+    if not output.schedule:
+        return None
+    from shardviz.timeline.compiler_schedule import is_dummy, read_schedule
+
+    try:
+        schedule = read_schedule(output.schedule)
+    except NotationError:
+        return None
+    return None if is_dummy(schedule) else schedule
+
+
+def _memory(output: Output) -> MemoryReport | None:
+    if output.memory is None:
+        return None
+    from shardviz.timeline.compiler_memory import memory_over_limit, read_memory
+
+    texts = output.memory
+    report = read_memory(
+        dict(texts.sizes), texts.assignment, texts.live_ranges, output.text or texts.module, None
+    )
+    return report if output.status == "ok" else memory_over_limit(report, output.error)
+
+
+def _unfit(answer: TargetResult) -> TargetResult:
+    """A refusal; of a program that does not fit it says first by how much."""
+    if answer.memory is None or not answer.memory.over_bytes:
+        return answer
+    from shardviz.timeline.compiler_memory import does_not_fit
+
+    return replace(answer, error=does_not_fit(answer.memory))
 
 
 def read_run(output: RunOutput, mesh: Mesh, target: str, versions: Versions) -> ExecutionResult:
@@ -120,7 +157,7 @@ def _hint(output: Output, problem: Problem, target: Target) -> str:
     """A change with which JAX accepts the question; "" where none is known."""
     if output.status == "ok":
         return ""
-    if _NO_ROOM.search(output.error):
+    if NO_ROOM.search(output.error):
         return "use smaller --sizes, a target of more devices, or specs that split more dimensions"
     settled = _partition_spec(output.settled_by)
     if settled is not None:

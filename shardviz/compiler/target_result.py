@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from shardviz.hardware import Placement
     from shardviz.hlo import Collective, CollectiveMatmul
     from shardviz.sharding import Mesh, PartitionSpec
+    from shardviz.timeline.compiler_schedule import CompilerSchedule
+    from shardviz.timeline.memory import MemoryReport
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,10 @@ class TargetResult:
     `typeof` is what `jax.typeof` says of each argument and result under Explicit axes: (name, text).
     `text` is the module that was read; `elapsed_s` the seconds from request to answer in the compiler.
     `placement` is where the mesh's devices stand on a TPU or GPU target; None elsewhere.
+    `schedule` is the compiler's own simulation (`shardviz.timeline.scheduler` draws it), None where it was
+    not asked for or the compiler left none. `memory` is the compiler's account of one device's memory
+    (`shardviz.timeline.compiler_memory.on_clock` gives it a timeline's seconds), None where it was not asked
+    for; a program that does not fit has status "error", and `memory` without being asked for.
     """
 
     target: str
@@ -44,6 +50,8 @@ class TargetResult:
     versions: tuple[tuple[str, str], ...] = ()
     collective_matmuls: tuple[CollectiveMatmul, ...] = ()
     placement: Placement | None = None
+    schedule: CompilerSchedule | None = None
+    memory: MemoryReport | None = None
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from shardviz.collectives import Operation
-    from shardviz.compiler.messages import About, LayoutOutput, Output, ProcessName, RunOutput
-    from shardviz.compiler.pass_trace import DumpFolders, PassTrace
+    from shardviz.compiler.dump_folders import DumpFolders
+    from shardviz.compiler.messages import About, LayoutOutput, Output, ProcessName, RunOutput, Versions
+    from shardviz.compiler.pass_trace import PassTrace
     from shardviz.compiler.target_result import ExecutionResult, TargetResult
     from shardviz.compiler.targets import Target
     from shardviz.planner.problem import Problem
@@ -70,10 +71,13 @@ class Worker:
         on_progress: Callable[[str], None] | None = None,
         due: float = 0.0,
         rank: int = 0,
+        with_costs: bool = False,
     ) -> CompilerRequest[TargetResult]:
         """Ask a target about a problem. `on_progress`, `due` and `rank` are those of `CompilerRequest`.
 
-        Raises `TargetError` for what `check_mesh` and `check_axis_types` refuse.
+        `with_costs` asks for the answer's `schedule` and `memory` too, which takes the compiler up to 15 %
+        longer; such an answer also serves a question without. Raises `TargetError` for what `check_mesh` and
+        `check_axis_types` refuse, and with costs `CompilerError` where there is no room for a dump.
         """
         from shardviz.compiler.question import question_for
 
@@ -81,24 +85,27 @@ class Worker:
         if missing is not None:
             return settled(missing)
         process = self._process(target.process)
-        with self._lock:
-            known = self._answers.get((problem, target.name, process.versions))
+        with_costs = with_costs and target.name != "shardy"
+        known = self._recall(problem, target, process.versions, with_costs)
         if known is not None:
             return settled(known)
+        message, remove = question_for(problem, target), None
+        if with_costs:
+            folder, remove = self._new_folder()
+            message = replace(message, costs_to=folder)
 
         def read(output: Output) -> TargetResult:
             from shardviz.compiler.reading import read_output
 
             answer = read_output(output, problem, target, process.versions)
-            self._remember(problem, answer)
+            self._remember(problem, answer, with_costs)
             return answer
 
-        message = question_for(problem, target)
-        return process.submit(CompilerRequest(message, read, on_progress, due=due, rank=rank))
+        return process.submit(CompilerRequest(message, read, on_progress, remove, due, rank))
 
-    def ask(self, problem: Problem, target: Target) -> TargetResult:
+    def ask(self, problem: Problem, target: Target, with_costs: bool = False) -> TargetResult:
         """Ask and wait. Raises `TargetError`, or `CompilerError` when the compiler dies or takes too long."""
-        return self.submit(problem, target).result()
+        return self.submit(problem, target, with_costs=with_costs).result()
 
     def trace(
         self,
@@ -112,16 +119,14 @@ class Worker:
 
         Raises `CompilerError` as well, where there is no room for the compiler's dumps.
         """
-        from shardviz.compiler.pass_trace import DumpFolders, PassTrace, read_traced
+        from shardviz.compiler.pass_trace import PassTrace, read_traced
         from shardviz.compiler.question import question_for
 
         missing = _missing(problem, target)
         if missing is not None:
             return settled(PassTrace(missing))
         process = self._process(target.process)
-        with self._lock:
-            folders = self._folders = self._folders or DumpFolders()
-        folder = folders.make()
+        folder, remove = self._new_folder()
 
         def read(output: Output) -> PassTrace:
             from shardviz.compiler.reading import read_output
@@ -129,9 +134,7 @@ class Worker:
             return read_traced(read_output(output, problem, target, process.versions), folder, problem)
 
         message = replace(question_for(problem, target), dump_to=folder)
-        return process.submit(
-            CompilerRequest(message, read, on_progress, lambda: folders.remove(folder), due, rank)
-        )
+        return process.submit(CompilerRequest(message, read, on_progress, remove, due, rank))
 
     def run(
         self,
@@ -207,9 +210,30 @@ class Worker:
                 self._processes[name] = WorkerProcess(name, environment, self._time_limit)
             return self._processes[name]
 
-    def _remember(self, problem: Problem, answer: TargetResult) -> None:
+    def _new_folder(self) -> tuple[str, Callable[[], None]]:
+        """A folder for a compiler's dumps, and what removes it. Raises `CompilerError` where none can be."""
+        from shardviz.compiler.dump_folders import DumpFolders
+
         with self._lock:
-            self._answers[problem, answer.target, answer.versions] = answer
+            folders = self._folders = self._folders or DumpFolders()
+        folder = folders.make()
+        return folder, lambda: folders.remove(folder)
+
+    def _recall(
+        self, problem: Problem, target: Target, versions: Versions, with_costs: bool
+    ) -> TargetResult | None:
+        """The answer that is known; one with costs says all that one without does."""
+        key = (problem, target.name, versions)
+        with self._lock:
+            found = self._answers.get((*key, True))
+            return found if found is not None or with_costs else self._answers.get((*key, False))
+
+    def _remember(self, problem: Problem, answer: TargetResult, with_costs: bool) -> None:
+        key = (problem, answer.target, answer.versions)
+        with self._lock:
+            if with_costs:
+                self._answers.pop((*key, False), None)
+            self._answers[*key, with_costs] = answer
             while len(self._answers) > CACHED_ANSWERS:
                 del self._answers[next(iter(self._answers))]
 

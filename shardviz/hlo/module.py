@@ -21,6 +21,7 @@ from shardviz.hlo.text.cross_slice import cross_slice_transfers, slices_named
 from shardviz.hlo.text.instruction import Instruction, InstructionForm, parse_instruction
 from shardviz.hlo.text.instruction_lines import InstructionLines
 from shardviz.hlo.text.normal_form import normal_form
+from shardviz.hlo.text.source_locations import SourceLocations
 from shardviz.sharding import Mesh
 
 MAX_UNREAD = 100
@@ -48,9 +49,6 @@ _RUNNING = {
     " async-start(": ("calls",),
 }
 """Opcodes that run other computations, and the attributes that name those."""
-_FILE = re.compile(r'^(\d{1,9}) "((?:[^"\\]|\\.)*+)"?', re.MULTILINE)
-_LOCATION = re.compile(r"^(\d{1,9}) \{file_name_id=(\d{1,9}).{0,200}? line=(\d{1,9})", re.MULTILINE)
-_FRAME = re.compile(r"^(\d{1,9}) \{file_location_id=(\d{1,9})", re.MULTILINE)
 _SHARDED = re.compile(r"[ ]sharding=\{(?:devices=|mesh\[)")
 
 
@@ -291,26 +289,11 @@ class Reader:
                 break
             attributes = {**caller.attributes, **attributes}
             home = self.computations.around(place)
-        if location := self._locations.get(attributes.get("stack_frame_id", "")):
-            return location
-        if (file := attributes.get("source_file")) and (line := attributes.get("source_line")):
-            return f"{file}:{line}"
-        return attributes.get("op_name", "")
+        return self._locations.of(attributes)
 
     @cached_property
-    def _locations(self) -> dict[str, str]:
-        """``file:line`` of each stack frame's innermost location, from the tables in front of the text.
-
-        Older XLA writes the file and the line into the metadata of each instruction instead.
-        """
-        head = self.computations.head
-        files = {m[1]: m[2] for m in _FILE.finditer(_table(head, "FileNames"))}
-        places = {
-            m[1]: f"{files[m[2]]}:{m[3]}"
-            for m in _LOCATION.finditer(_table(head, "FileLocations"))
-            if m[2] in files
-        }
-        return {m[1]: places.get(m[2], "") for m in _FRAME.finditer(_table(head, "StackFrames"))}
+    def _locations(self) -> SourceLocations:
+        return SourceLocations(self.computations.head)
 
     def _lacks_callers(self) -> bool:
         """Return whether the text may be without what calls a computation."""
@@ -387,9 +370,3 @@ def _header_number(line: str, key: str) -> int:
     """A number in the module's header, 0 where it is not there."""
     match = _HEADER_NUMBER[key].search(line)
     return int(match[1]) if match else 0
-
-
-def _table(head: str, name: str) -> str:
-    start = head.find(f"\n{name}\n")
-    stop = head.find("\n\n", start)
-    return "" if start < 0 else head[start : stop if stop >= 0 else len(head)]

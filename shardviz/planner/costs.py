@@ -1,11 +1,48 @@
-"""The cost of a plan on a machine: work, bytes, seconds and memory of every step, and its bound."""
+"""The cost of a plan on a machine: work, bytes, seconds and memory of every step, and its bound.
+
+A local step takes as long as the longer of its FLOPs over the peak of its dtype and its HBM bytes over HBM's
+bandwidth (the roofline model: Williams, Waterman and Patterson 2009), a collective as long as its links need,
+or HBM where that is slower.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
 
-from shardviz.hardware.machine import Machine
-from shardviz.planner.plan import Plan, Step
+from shardviz.hardware.collective_time import CollectiveTime, collective_time
+from shardviz.hardware.machine import DeviceFigures, Machine, PlacedMesh
+from shardviz.planner.plan import (
+    HLO_OPS,
+    LOCAL_OPS,
+    Plan,
+    Step,
+    axes_words,
+    einsum_parts,
+    multiply_adds,
+)
+from shardviz.sharding import PartitionSpec, ShardedArray
+
+if TYPE_CHECKING:
+    from shardviz.planner.thresholds import Threshold
+
+COMPUTE, HBM, LATENCY, UNKNOWN = "compute", "HBM", "latency", "unknown"
+"""Bounds of a step beside the mesh axes of a collective."""
+ROOFLINE = "the longer of FLOPs over the peak and HBM bytes over HBM's bandwidth"
+COPY = "bytes read and written over HBM's bandwidth"
+
+
+@dataclass(frozen=True)
+class ResidentArray:
+    """A device's shard of an array under `spec`, in HBM; `is_argument` where the program is given it so."""
+
+    name: str
+    spec: PartitionSpec
+    bytes: int
+    is_argument: bool
 
 
 @dataclass(frozen=True)
@@ -14,9 +51,9 @@ class PricedStep:
 
     `flops` counts a multiply-add as two, `hbm_bytes` what is read and written, `wire_bytes` what is sent.
     `seconds` is the longest of `compute_seconds`, `hbm_seconds` and `wire_seconds`; None where a figure that
-    it needs is not known. `bound` says which: "compute", "HBM", "latency", or the mesh axes and their links
-    ("Y on x"). `convention` is a clause on how it is counted. `live_bytes` are all arrays that a device holds
-    while the step runs.
+    it needs is not known. `bound` says which: "compute", "HBM", "latency", the mesh axes and their links
+    ("Y on x"), or "unknown". `convention` is a clause on how it is counted. `resident` are all arrays that a
+    device holds while the step runs.
     """
 
     step: Step
@@ -30,15 +67,16 @@ class PricedStep:
     seconds: float | None
     bound: str
     convention: str
-    live_bytes: int
+    resident: tuple[ResidentArray, ...] = ()
 
+    @property
+    def live_bytes(self) -> int:
+        """Bytes of all arrays that a device holds while the step runs."""
+        return sum(each.bytes for each in self.resident)
 
-@dataclass(frozen=True)
-class Threshold:
-    """The size of a dimension from which on a plan is compute bound: "compute bound above b = 12,240"."""
-
-    dim: str
-    size: int
+    @property
+    def is_collective(self) -> bool:
+        return self.step.op not in LOCAL_OPS
 
 
 @dataclass(frozen=True)
@@ -50,10 +88,248 @@ class PlanCost:
     """
 
     plan: Plan
-    machine: Machine
+    placed: PlacedMesh
     steps: tuple[PricedStep, ...]
-    thresholds: tuple[Threshold, ...] = ()
+
+    @property
+    def machine(self) -> Machine:
+        return self.placed.machine
 
     @property
     def unknown(self) -> tuple[PricedStep, ...]:
+        """The steps whose time is not known."""
         return tuple(each for each in self.steps if each.seconds is None)
+
+    @property
+    def compute_seconds(self) -> float:
+        """Seconds of the local steps."""
+        return math.fsum(each.seconds or 0.0 for each in self.steps if not each.is_collective)
+
+    @property
+    def communication_seconds(self) -> float:
+        """Seconds of the collectives."""
+        return math.fsum(each.seconds or 0.0 for each in self.steps if each.is_collective)
+
+    @property
+    def communication_by_axes(self) -> dict[tuple[str, ...], float]:
+        """Seconds of the collectives by the mesh axes of their groups, in the order of the steps."""
+        found: dict[tuple[str, ...], float] = {}
+        for each in self.steps:
+            if each.is_collective:
+                found[each.step.axes] = found.get(each.step.axes, 0.0) + (each.seconds or 0.0)
+        return found
+
+    @property
+    def serial_seconds(self) -> float:
+        return self.compute_seconds + self.communication_seconds
+
+    @property
+    def overlapped_seconds(self) -> float:
+        return max(self.compute_seconds, self.communication_seconds)
+
+    @property
+    def bound(self) -> str:
+        """The bound of the longest step of the longer side; "unknown" where that cannot be said."""
+        if self.unknown:
+            return UNKNOWN
+        collective = self.communication_seconds > self.compute_seconds
+        longer = [each for each in self.steps if each.is_collective == collective]
+        return max(longer, key=lambda each: each.seconds or 0.0).bound if longer else ""
+
+    @property
+    def flops(self) -> int:
+        return sum(each.flops for each in self.steps)
+
+    @property
+    def hbm_bytes(self) -> int:
+        return sum(each.hbm_bytes for each in self.steps)
+
+    @property
+    def wire_bytes(self) -> int:
+        return sum(each.wire_bytes for each in self.steps)
+
+    @property
+    def flops_per_hbm_byte(self) -> float | None:
+        """Arithmetic intensity towards memory; None where nothing is read or written."""
+        return self.flops / self.hbm_bytes if self.hbm_bytes else None
+
+    @property
+    def flops_per_wire_byte(self) -> float | None:
+        """Arithmetic intensity towards the links; None where nothing is sent."""
+        return self.flops / self.wire_bytes if self.wire_bytes else None
+
+    @property
+    def peak_flops(self) -> float | None:
+        """FLOP/s of a device in the problem's dtype; None where that is not known."""
+        return self.machine.device.flops_per_second(self.plan.problem.result.dtype)
+
+    @property
+    def serial_utilisation(self) -> float | None:
+        """FLOPs over peak and `serial_seconds`; None where the time of a step is not known."""
+        return self._utilisation(self.serial_seconds)
+
+    @property
+    def overlapped_utilisation(self) -> float | None:
+        """FLOPs over peak and `overlapped_seconds`; None where the time of a step is not known."""
+        return self._utilisation(self.overlapped_seconds)
+
+    def _utilisation(self, seconds: float) -> float | None:
+        if self.unknown or self.peak_flops is None or not seconds:
+            return None
+        return self.flops / (self.peak_flops * seconds)
+
+    @property
+    def peak_step(self) -> PricedStep:
+        """The first step at which a device holds the most."""
+        return max(self.steps, key=lambda each: each.live_bytes)
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most bytes that a device holds at once."""
+        return self.peak_step.live_bytes
+
+    @property
+    def limit_bytes(self) -> int | None:
+        """The bytes of HBM that a program may use; None where they are not known."""
+        device = self.machine.device
+        return device.hbm_bytes if device.usable_bytes is None else device.usable_bytes
+
+    @property
+    def over_bytes(self) -> int:
+        """By how much the plan does not fit; 0 where it does, or where the limit is not known."""
+        return 0 if self.limit_bytes is None else max(0, self.peak_bytes - self.limit_bytes)
+
+    @cached_property
+    def thresholds(self) -> tuple[Threshold, ...]:
+        """For each dimension the sizes at which the plan's steps are compute bound."""
+        from shardviz.planner.thresholds import thresholds
+
+        return thresholds(self)
+
+
+def price(plan: Plan, placed: PlacedMesh) -> PlanCost:
+    """The cost of every step of a plan, whose mesh lies on a machine as `placed`."""
+    mesh = plan.problem.mesh
+    einsums = iter(einsum_parts(plan))
+    arrays = {array.name: array for array in plan.problem.arrays}
+    resident = _resident(plan, arrays)
+    steps = []
+    for step, held in zip(plan.steps, resident, strict=True):
+        if step.op == "einsum":
+            operands, result = next(einsums)
+            moved = (*operands, result)
+            flops = einsum_flops(operands, result, multiply_adds(operands, mesh))
+        else:
+            array = arrays[step.array]
+            moved, flops = (array.with_spec(step.from_spec), array.with_spec(step.to_spec)), 0
+            if step.op == "slice":
+                moved = (moved[1], moved[1])
+        hbm_bytes = sum(each.bytes_per_device(mesh) for each in moved)
+        steps.append(_priced(step, flops, hbm_bytes, placed, held))
+    return PlanCost(plan, placed, tuple(steps))
+
+
+def einsum_flops(operands: Sequence[ShardedArray], result: ShardedArray, products: int) -> int:
+    """Operations of an einsum that takes so many products: a multiplication for each operand after the first,
+    and an addition where a dimension is summed; of a matmul two for each multiply-add."""
+    summed = {dim for operand in operands for dim in operand.dims}.difference(result.dims)
+    return products * (len(operands) - 1 + bool(summed))
+
+
+def compute_price(
+    flops: int, hbm_bytes: int, dtype: str, device: DeviceFigures
+) -> tuple[float | None, float | None]:
+    """Seconds of the arithmetic and of the memory traffic of one device, each None where it is not known."""
+    if not flops:
+        arithmetic: float | None = 0.0
+    else:
+        peak = device.flops_per_second(dtype)
+        arithmetic = None if peak is None else flops / peak
+    traffic = None if device.hbm_bandwidth is None else hbm_bytes / device.hbm_bandwidth
+    return arithmetic, traffic
+
+
+def collective_price(op: str, size: int, axes: tuple[str, ...], placed: PlacedMesh) -> CollectiveTime:
+    """The time of a collective, by JAX's name, over groups along mesh axes; `size` as `Step.bytes` has it."""
+    return collective_time(HLO_OPS[op], size, placed.group_levels(axes))
+
+
+def _priced(
+    step: Step, flops: int, hbm_bytes: int, placed: PlacedMesh, resident: tuple[ResidentArray, ...]
+) -> PricedStep:
+    arithmetic, traffic = compute_price(flops, hbm_bytes, step.dtype, placed.machine.device)
+    if step.op in LOCAL_OPS:
+        seconds = None if arithmetic is None or traffic is None else max(arithmetic, traffic)
+        bound = UNKNOWN
+        if arithmetic is not None and traffic is not None:
+            bound = COMPUTE if flops and arithmetic >= traffic else HBM
+        return PricedStep(
+            step,
+            flops,
+            hbm_bytes,
+            0,
+            arithmetic,
+            traffic,
+            None,
+            None,
+            seconds,
+            bound,
+            ROOFLINE if flops else COPY,
+            resident,
+        )
+    time = collective_price(step.op, step.bytes, step.axes, placed)
+    if (traffic or 0.0) > time.seconds:
+        bound = HBM
+    elif time.bound == LATENCY:
+        bound = LATENCY
+    else:
+        bound = f"{axes_words(step.axes)} on {time.bound}"
+    return PricedStep(
+        step,
+        flops,
+        hbm_bytes,
+        step.wire_bytes,
+        None,
+        traffic,
+        time.seconds,
+        time.textbook_seconds,
+        max(time.seconds, traffic or 0.0),
+        bound,
+        time.convention,
+        resident,
+    )
+
+
+def _resident(plan: Plan, arrays: dict[str, ShardedArray]) -> list[tuple[ResidentArray, ...]]:
+    """The shards that a device holds at every step.
+
+    Arguments stay from the first step to the last, as under `jax.jit` without donation; what a step makes
+    stays until the last step that uses it, the result to the end.
+    """
+    mesh = plan.problem.mesh
+    names = [array.name for array in plan.problem.arguments]
+    last = len(plan.steps) - 1
+    spans: list[tuple[ResidentArray, int, int]] = []
+    newest: dict[str, int] = {}
+
+    def make(name: str, spec: PartitionSpec, start: int, is_argument: bool) -> None:
+        newest[name] = len(spans)
+        count = arrays[name].with_spec(spec).bytes_per_device(mesh)
+        spans.append((ResidentArray(name, spec, count, is_argument), start, last if is_argument else start))
+
+    def use(name: str, place: int) -> None:
+        array, start, stop = spans[newest[name]]
+        spans[newest[name]] = (array, start, max(stop, place))
+
+    for array in plan.problem.arguments:
+        make(array.name, array.decided_spec, 0, is_argument=True)
+    for place, step in enumerate(plan.steps):
+        for name in step.operands if step.op == "einsum" else (step.array,):
+            use(name, place)
+        make(step.array, step.to_spec, place, is_argument=False)
+    if plan.problem.result.name not in names:
+        use(plan.problem.result.name, last)
+    return [
+        tuple(array for array, start, stop in spans if start <= place <= stop)
+        for place in range(len(plan.steps))
+    ]

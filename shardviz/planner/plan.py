@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from shardviz.notation.einsum import Einsum
 from shardviz.planner.problem import Problem
-from shardviz.sharding import PartitionSpec, ShardedArray
+from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 
 LOCAL_OPS = ("einsum", "slice")
+HLO_OPS = {
+    "all_gather": "all-gather",
+    "psum": "all-reduce",
+    "psum_scatter": "reduce-scatter",
+    "all_to_all": "all-to-all",
+    "ppermute": "collective-permute",
+}
+"""JAX's name of a collective → HLO's."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +85,15 @@ def einsum_parts(plan: Plan) -> Parts:
     return taken
 
 
+def multiply_adds(operands: tuple[ShardedArray, ...], mesh: Mesh) -> int:
+    """Those of an einsum on one device: the sizes of its dimensions as the device holds them, multiplied."""
+    local: dict[str, int] = {}
+    for array in operands:
+        for dim, size in zip(array.dims, array.shard_shape(mesh), strict=True):
+            local[dim] = min(size, local.get(dim, size))
+    return math.prod(local.values())
+
+
 def decided_parts(plan: Plan) -> Parts:
     """Operands and result of every part, with the plan's spec wherever the compiler may choose.
 
@@ -98,3 +116,8 @@ def decided_parts(plan: Plan) -> Parts:
         result = made[number] if part.result.spec is None else part.result
         shown.append((tuple(operands), result))
     return shown
+
+
+def axes_words(axes: tuple[str, ...]) -> str:
+    """Axes as the scaling book writes several: ``XY``, or ``data·model`` for long names."""
+    return ("" if all(len(axis) == 1 for axis in axes) else "·").join(axes)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
+from shardviz.planner.plan import axes_words
 from shardviz.planner.problem import Contraction
 from shardviz.planner.reshard import Axes, ReshardMove, Shards, State, spec_of, state_of, with_axes
 from shardviz.planner.work_split import WorkSplit
@@ -71,10 +72,11 @@ def explain_einsum(choice: EinsumChoice) -> str:
         parts = choice.mesh.group_size(axis for dim in summed for axis in split.assignment[dim])
         return (
             f"Every device {doing} without moving a byte, but it sums only its 1/{parts} of "
-            f"{' and '.join(summed)}: the result is a partial sum over {_names(pending)}."
+            f"{' and '.join(summed)}: the result is a partial sum over {axes_words(pending)}."
         )
     if pending:
-        return f"Every device {doing} without moving a byte; the sum over {_names(pending)} is still pending."
+        over = axes_words(pending)
+        return f"Every device {doing} without moving a byte; the sum over {over} is still pending."
     return f"Every device {doing} and has its piece of {part.result.name}: no byte moves."
 
 
@@ -120,7 +122,7 @@ class _MoveReason:
 
     @property
     def axes(self) -> str:
-        return _names(self.move.axes)
+        return axes_words(self.move.axes)
 
     @property
     def place(self) -> int:
@@ -224,7 +226,7 @@ class _MoveReason:
         choice, array, move, dim = self.choice, self.array, self.move, self.dim
         for other, state in choice.others(array):
             for place, (other_dim, held) in enumerate(zip(other.dims, state[0], strict=True)):
-                shared = _names(
+                shared = axes_words(
                     tuple(axis for axis in move.axes if axis in held and choice.dim_of(axis) == other_dim)
                 )
                 if not shared:
@@ -360,9 +362,4 @@ class _MoveReason:
 
 def _places(array: ShardedArray, state: State) -> list[str]:
     """Such as ``b over X`` and ``d over Y``."""
-    return [f"{dim} over {_names(axes)}" for dim, axes in zip(array.dims, state[0], strict=True) if axes]
-
-
-def _names(axes: Axes) -> str:
-    """Axes as the scaling book writes several: ``X``, ``XY``, or ``data·model`` for long names."""
-    return ("" if all(len(axis) == 1 for axis in axes) else "·").join(axes)
+    return [f"{dim} over {axes_words(axes)}" for dim, axes in zip(array.dims, state[0], strict=True) if axes]

@@ -8,7 +8,7 @@ from itertools import combinations, islice, product
 from math import prod
 
 from shardviz.errors import QuestionError
-from shardviz.planner.plan import Plan
+from shardviz.planner.plan import Plan, einsum_parts, multiply_adds
 from shardviz.planner.planner import Planner
 from shardviz.planner.problem import Problem
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
@@ -125,28 +125,8 @@ def _memory(plan: Plan) -> int:
 
 
 def _work(plan: Plan) -> int:
-    """Multiply-adds of one device: the sizes of the einsum's dimensions as it holds them, multiplied."""
-    total = 0
-    mesh = plan.problem.mesh
-    held = {array.name: array for array in plan.problem.arguments}
-    made = {part.result.name: part for part in plan.problem.parts}
-    for step in plan.steps:
-        if step.op == "einsum":
-            part = made[step.array]
-            local: dict[str, int] = {}
-            for array in part.operands:
-                spec = held[array.name].decided_spec
-                shape = array.with_spec(spec).shard_shape(mesh)
-                for dim, size in zip(array.dims, shape, strict=True):
-                    local[dim] = min(size, local.get(dim, size))
-            work = 1
-            for size in local.values():
-                work *= size
-            total += work
-            held[step.array] = part.result.with_spec(step.to_spec)
-        else:
-            held[step.array] = held[step.array].with_spec(step.to_spec)
-    return total
+    """Multiply-adds of one device."""
+    return sum(multiply_adds(operands, plan.problem.mesh) for operands, _ in einsum_parts(plan))
 
 
 def _marked(candidates: list[Candidate]) -> Iterator[Candidate]:

@@ -10,8 +10,9 @@ from typing import Literal
 class LiveBuffer:
     """An array that takes `bytes` of HBM.
 
-    `start` and `end` are seconds on the drawn clock between which it is live, None for the whole program.
-    `source` is the user's line, or "".
+    `name` is its instruction's, of an argument the user's where the text has it. `start` and `end` are
+    seconds on the drawn clock between which it is live, None for the whole program; `first` and `last` the
+    instructions, "" likewise. `source` is the user's line, or "".
     """
 
     name: str
@@ -21,6 +22,8 @@ class LiveBuffer:
     source: str = ""
     start: float | None = None
     end: float | None = None
+    first: str = ""
+    last: str = ""
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,9 @@ class MemoryReport:
     `argument_bytes`, `output_bytes`, `alias_bytes` (outputs in the place of donated arguments) and
     `temporary_bytes` are as in `jax.stages.Compiled.memory_analysis`. `limit_bytes` is what the compiler
     allows, None where it is not known. `curve` has (seconds on the drawn clock, live bytes from then on),
-    `peak_at` the seconds of the peak. `buffers` are the largest at the peak, largest first.
+    `peak_at` the seconds of the peak; both need a timeline (`on_clock`). `order` has the same by instruction:
+    (name, live bytes while it runs), in the order in which they run. `buffers` are the largest at the peak,
+    largest first.
     """
 
     by: Literal["compiler", "estimate"]
@@ -43,6 +48,7 @@ class MemoryReport:
     buffers: tuple[LiveBuffer, ...] = ()
     curve: tuple[tuple[float, int], ...] = ()
     peak_at: float = 0.0
+    order: tuple[tuple[str, int], ...] = ()
 
     @property
     def over_bytes(self) -> int:

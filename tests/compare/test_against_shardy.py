@@ -10,9 +10,9 @@ import pytest
 
 import shardviz.compare.rules
 from shardviz.compare import compare
-from shardviz.compare.transfer import HLO_OPS
 from shardviz.hlo import Collective, read_shardy, wire_bytes
 from shardviz.planner import Plan, Planner, plan, problem_from_text
+from shardviz.planner.plan import HLO_OPS
 from shardviz.sharding import Mesh, PartitionSpec, array_bytes
 
 MESH = Mesh(("X", "Y"), (2, 4))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from shardviz.compiler import TARGETS, Cancelled, Worker, parse_targets
-from shardviz.compiler.pass_trace import DumpFolders
+from shardviz.compiler.dump_folders import DumpFolders
 from shardviz.errors import CompilerError, TargetError
 
 SHARDY, CPU = TARGETS["shardy"], TARGETS["cpu"]
@@ -144,9 +144,9 @@ def test_a_place_without_room_for_the_dumps_is_said(monkeypatch):
 def test_what_a_killed_process_leaves_goes_with_the_next_start(monkeypatch, tmp_path):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     makes = (
-        "import sys; from shardviz.compiler.pass_trace import DumpFolders as D; own = D(); print(own.make(), "
+        "import sys; from shardviz.compiler.dump_folders import DumpFolders as D; own = D(); print(own.make()"
     )
-    makes += "flush=True); sys.stdin.read()"
+    makes += ", flush=True); sys.stdin.read()"
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     command, environ = [sys.executable, "-c", makes], {**os.environ, "TMPDIR": str(tmp_path)}
     with (

@@ -166,8 +166,17 @@ def test_one_device_has_nothing_to_send(answer):
 def test_no_room_on_a_device_says_what_would_help(answer):
     found = answer("v2:2x2", "XY,Y_->X_", sizes="b=65536,d=65536,f=131072")
     assert found.status == "error"
-    assert "RESOURCE_EXHAUSTED" in found.error
+    assert found.error.startswith("does not fit: ")
+    assert "over 7.48 GiB of HBM" in found.error
     assert "smaller --sizes" in found.hint
+    memory = found.memory
+    assert memory.limit_bytes is not None
+    assert memory.peak_bytes - memory.over_bytes == memory.limit_bytes
+    # What is there before anything runs, and what is allocated for it.
+    a, w = 65536 // 2 * 65536 // 4 * 2, 65536 // 4 * 131072 * 2
+    assert memory.argument_bytes == a + w
+    assert {each.name for each in memory.buffers} > {"A", "W"}
+    assert memory.buffers[0].bytes == max(each.bytes for each in memory.buffers)
 
 
 def test_a_failure_inside_the_compiler_is_an_answer_with_a_hint(matmul):

@@ -4,26 +4,17 @@ from __future__ import annotations
 
 import math
 import os
-import re
-import sys
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 
-from shardviz.compiler.child.program import Program, axis_types, spec_of
-from shardviz.compiler.messages import DeviceMesh, Output
+from shardviz.compiler.child.program import Program, axis_types, spec_of, words_of
+from shardviz.compiler.child.recording import Recording
+from shardviz.compiler.messages import NO_ROOM, DeviceMesh, Output
 from shardviz.compiler.targets import MAX_CPU_DEVICES
 from shardviz.errors import CompilerError, TargetError, plural
-
-_DUMP = {"xla_dump_to": "-", "xla_dump_hlo_as_text": True, "xla_dump_hlo_pass_re": "spmd-partitioning"}
-"""Have XLA write the modules around SPMD partitioning to stdout, which needs no folder to clean up."""
-
-_WANTED = re.compile(r"spmd-partitioning|after_codegen")
-"""What is read of a dump of all passes."""
 
 _simulated = 0
 """How many CPU devices are simulated; their number is fixed while a backend lives."""
@@ -62,16 +53,29 @@ def real_mesh(mesh: DeviceMesh) -> Any:
 
 
 def ask(program: Program, report: Callable[[str], None]) -> Output:
-    """The program that XLA emits. Raises what JAX and XLA raise."""
+    """The program that XLA emits. Raises what JAX and XLA raise.
+
+    A program that does not fit into a device's memory is an answer, with what would lie there.
+    """
     report("lowering")
     lowered = program.trace().lower()
     report("compiling")
-    compiled, dump = _compile(lowered, program.question.dump_to)
+    question, recording = program.question, Recording(program.question)
+    try:
+        with recording:
+            compiled = lowered.compile(compiler_options=recording.options)
+    except jax.errors.JaxRuntimeError as error:
+        if not NO_ROOM.search(str(error)):
+            raise
+        words, memory = words_of(error), recording.memory()
+        return Output("error", error=words, schedule=recording.schedule, memory=memory)
     return Output(
         "ok",
-        _text(compiled, dump),
-        _dumped(dump, r"\S+\.after_(?:tpu-)?spmd-partitioning\.\S+"),
-        spec_of(compiled.output_shardings, program.question, len(program.question.parts[-1].result.shape)),
+        _text(compiled, recording),
+        recording.partitioned,
+        spec_of(compiled.output_shardings, question, len(question.parts[-1].result.shape)),
+        schedule=recording.schedule,
+        memory=recording.memory(compiled) if question.costs_to else None,
     )
 
 
@@ -97,45 +101,13 @@ def _jax_mesh(mesh: DeviceMesh) -> Any:
     return jax.sharding.Mesh(devices, mesh.axis_names, axis_types=axis_types(mesh))
 
 
-def _compile(lowered: Any, folder: str) -> tuple[Any, str]:
-    """Compile, and return what XLA wrote to stdout meanwhile, or into the folder for dumps of all passes."""
-    if folder:
-        every_pass = {"xla_dump_to": folder, "xla_dump_hlo_pass_re": ".*"}
-        compiled = lowered.compile(compiler_options=_DUMP | every_pass)
-        found = (path for path in sorted(Path(folder).glob("*.txt")) if _WANTED.search(path.name))
-        return compiled, "".join(map(_as_on_stdout, found))
-    sys.stdout.flush()
-    with tempfile.TemporaryFile() as dump:
-        stdout = os.dup(1)
-        os.dup2(dump.fileno(), 1)
-        try:
-            compiled = lowered.compile(compiler_options=_DUMP)
-        finally:
-            os.dup2(stdout, 1)
-            os.close(stdout)
-        dump.seek(0)
-        return compiled, dump.read().decode(errors="replace")
-
-
-def _as_on_stdout(path: Path) -> str:
-    text = path.read_text(encoding="utf-8", errors="replace")
-    return f"*** Begin {path.name} ***\n{text}\n*** End {path.name} ***\n"
-
-
-def _text(compiled: Any, dump: str) -> str:
+def _text(compiled: Any, recording: Recording) -> str:
     """The final module. Where it holds what this jaxlib does not know yet (libtpu is newer, or the chip),
     as the compiler itself has printed it."""
     try:
         text: str = compiled.as_text()
     except jax.errors.JaxRuntimeError:
-        found = _dumped(dump, r"\S+\.after_codegen\.txt")
-        if found is None:
+        if recording.final is None:
             raise
-        return found
+        return recording.final
     return text
-
-
-def _dumped(dump: str, name: str) -> str | None:
-    """The first module in a dump whose file has a name like that."""
-    found = re.search(rf"^\*\*\* Begin {name} \*\*\*\n(.*?)^\*\*\* End ", dump, re.MULTILINE | re.DOTALL)
-    return found[1] if found else None

@@ -1,0 +1,135 @@
+"""The texts that XLA leaves while it compiles: modules, memory reports, the simulation of its scheduler."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from shardviz.compiler.messages import MemoryTexts
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from shardviz.compiler.messages import Question
+
+_DUMP: dict[str, Any] = {
+    "xla_dump_to": "-",
+    "xla_dump_hlo_as_text": True,
+    "xla_dump_hlo_pass_re": "spmd-partitioning",
+}
+"""Have XLA write the modules around SPMD partitioning, the final one and its reports to stdout, which needs
+no folder to clean up."""
+_SCHEDULE: dict[str, Any] = {"xla_dump_latency_hiding_schedule": True}
+"""Have the scheduler leave its simulation. It goes into a folder alone."""
+_OF_GPU: dict[str, Any] = {"xla_gpu_collect_cost_model_stats": True, "xla_gpu_enable_triton_gemm": False}
+"""Have XLA:GPU write its estimates beside the instructions; without a device it tunes no Triton tile, and the
+estimates of its first one are 20 times those of cuBLAS."""
+
+_PARTITIONED = re.compile(r"\S+\.after_(?:tpu-)?spmd-partitioning\.\S+")
+_FINAL = re.compile(r"\S+\.after_codegen\.txt")
+_SCHEDULED = re.compile(r"\S+after_optimizations\.txt")
+_ASSIGNMENT = re.compile(r"\S+after_optimizations-buffer-assignment\.txt")
+_SIMULATED = re.compile(r"\S+\.schedule\.txt")
+_LIVE_RANGES = re.compile(r"\S+after_optimizations-live-range\.txt")
+_SIZES = {
+    "argument": "argument_size_in_bytes",
+    "output": "output_size_in_bytes",
+    "alias": "alias_size_in_bytes",
+    "temporary": "temp_size_in_bytes",
+    "peak": "peak_memory_in_bytes",
+}
+"""Our names of a compiled program's `memory_analysis()`; jaxlib before 0.8 has no peak."""
+
+
+class Recording:
+    """A context around one compilation with `options`, and then what XLA wrote: complete texts, also where it
+    refused."""
+
+    def __init__(self, question: Question) -> None:
+        self.options = dict(_DUMP)
+        self._folder = question.dump_to or question.costs_to
+        if question.dump_to:
+            self.options["xla_dump_hlo_pass_re"] = ".*"
+        if question.costs_to:
+            self.options |= _SCHEDULE
+            if question.topology is not None and question.topology.platform == "cuda":
+                self.options |= _OF_GPU
+        if self._folder:
+            self.options["xla_dump_to"] = self._folder
+        self._stdout = -1
+        self._file: IO[bytes] | None = None
+        self._texts: dict[str, str | Path] = {}
+
+    def __enter__(self) -> Recording:
+        if not self._folder:
+            sys.stdout.flush()
+            self._file = tempfile.TemporaryFile()
+            self._stdout = os.dup(1)
+            os.dup2(self._file.fileno(), 1)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._file is None:
+            self._texts = {path.name: path for path in sorted(Path(self._folder).glob("*.txt"))}
+            return
+        os.dup2(self._stdout, 1)
+        os.close(self._stdout)
+        with self._file as file:
+            file.seek(0)
+            self._texts = dict(_printed(file.read().decode(errors="replace")))
+
+    @property
+    def partitioned(self) -> str | None:
+        """The module right after SPMD partitioning."""
+        return self._find(_PARTITIONED)
+
+    @property
+    def final(self) -> str | None:
+        """The final module as the compiler itself prints it; None where there is none."""
+        return self._find(_FINAL)
+
+    @property
+    def schedule(self) -> str:
+        """The simulation of the latency-hiding scheduler, "" where it left none: it does so for programs with
+        asynchronous operations."""
+        return self._find(_SIMULATED) or ""
+
+    def memory(self, compiled: Any = None) -> MemoryTexts:
+        """The compiler's account of a device's memory; without a `compiled` program that of one which does
+        not fit."""
+        reports = self._find(_ASSIGNMENT) or "", self._find(_LIVE_RANGES) or ""
+        if compiled is None:
+            return MemoryTexts((), *reports, self._find(_SCHEDULED) or "")
+        try:
+            analysis = compiled.memory_analysis()
+        except Exception:  # not every jaxlib has one of every chip: the reports tell it too
+            analysis = None
+        sizes = ((name, getattr(analysis, field, None)) for name, field in _SIZES.items())
+        return MemoryTexts(tuple((name, size) for name, size in sizes if size is not None), *reports)
+
+    def _find(self, name: re.Pattern[str]) -> str | None:
+        """The first text whose file has a name like that."""
+        text = next((text for file, text in self._texts.items() if name.fullmatch(file)), None)
+        return text.read_text(encoding="utf-8", errors="replace") if isinstance(text, Path) else text
+
+
+def _printed(text: str) -> Iterator[tuple[str, str]]:
+    """The files in a dump to stdout: name and text."""
+    begin, end = "*** Begin ", " ***\n"
+    start = text.find(begin)
+    while start >= 0:
+        stop = text.find(end, start)
+        name = text[start + len(begin) : stop]
+        start = stop + len(end)
+        stop = text.find(f"*** End {name}{end}", start)
+        if stop < 0:
+            return
+        yield name, text[start:stop]
+        start = text.find(begin, stop)

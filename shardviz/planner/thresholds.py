@@ -1,0 +1,211 @@
+"""The sizes of dimensions at which the steps of a plan are compute bound.
+
+With all other sizes as they are, FLOPs and bytes of every step are affine in the size of one dimension, so
+the arithmetic is a straight line and communication and memory traffic are convex, whatever the latency floors
+do: the sizes at which the arithmetic takes longest are one interval, whose ends are bisected.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from shardviz.planner.costs import HBM, PlanCost, PricedStep, collective_price, price
+from shardviz.planner.plan import Plan, Step
+from shardviz.planner.problem import Problem
+from shardviz.planner.reshard import Shards, state_of
+from shardviz.sharding import ShardedArray, array_bytes
+
+MAX_SIZE = 2**40
+"""Sizes that are looked at."""
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """The sizes of dimension `dim`, now `size`, at which the steps of a plan are compute bound.
+
+    From `least` on, up to `largest`; a `largest` of None is without end, a `least` of None never. `multiple`
+    is what divides all sizes that are looked at: the parts into which the plan cuts the dimension. `limit` is
+    what takes longer than the arithmetic beyond: "HBM", or the bound of the longest collective.
+    """
+
+    dim: str
+    size: int
+    multiple: int
+    least: int | None
+    largest: int | None
+    limit: str
+
+    @property
+    def is_every_size(self) -> bool:
+        return self.least == self.multiple and self.largest is None
+
+
+def thresholds(cost: PlanCost) -> tuple[Threshold, ...]:
+    """A threshold for each dimension that an operand has once, in the order of the einsums.
+
+    None where a time is not known, nothing is computed, or a dimension has the size 0.
+    """
+    problem = cost.plan.problem
+    sizes = {dim: size for array in problem.arrays for dim, size in zip(array.dims, array.shape, strict=True)}
+    if cost.unknown or not cost.flops or 0 in sizes.values():
+        return ()
+    twice = {dim for array in problem.arrays for dim in array.dims if array.dims.count(dim) > 1}
+    return tuple(_threshold(cost, dim, size) for dim, size in sizes.items() if dim not in twice)
+
+
+@dataclass(frozen=True)
+class _Line:
+    """FLOPs or bytes as a function of a size."""
+
+    start: float
+    slope: float
+
+    def at(self, size: int) -> float:
+        return self.start + self.slope * size
+
+
+def _threshold(cost: PlanCost, dim: str, size: int) -> Threshold:
+    excess, limit = _excess(cost, dim, size)
+    multiple = _parts(cost.plan, dim)
+    least, largest = _interval(lambda count: excess(count * multiple), MAX_SIZE // multiple)
+    beyond = size if least is None else (least - 1) * multiple if least > 1 else (largest or 0) * multiple + 1
+    return Threshold(
+        dim,
+        size,
+        multiple,
+        None if least is None else least * multiple,
+        None if largest is None else largest * multiple,
+        "" if least == 1 and largest is None else limit(beyond),
+    )
+
+
+def _excess(cost: PlanCost, dim: str, size: int) -> tuple[Callable[[int], float], Callable[[int], str]]:
+    """By a size of `dim`: the seconds by which the arithmetic takes longer than the slower of memory and
+    links, and which of them that is."""
+    device, placed = cost.machine.device, cost.placed
+    none = price(resized(cost.plan, dim, 0), placed)
+    peak, bandwidth = cost.peak_flops, device.hbm_bandwidth
+    assert peak is not None
+    assert bandwidth is not None
+
+    def line(of: Callable[[PricedStep], int], now: PricedStep, at_none: PricedStep) -> _Line:
+        return _Line(of(at_none), (of(now) - of(at_none)) / size)
+
+    flops, traffic = _Line(0, 0), _Line(0, 0)
+    collectives: list[tuple[Step, _Line, _Line]] = []
+    for now, at_none in zip(cost.steps, none.steps, strict=True):
+        moved = line(lambda each: each.hbm_bytes, now, at_none)
+        if now.is_collective:
+            collectives.append((now.step, line(lambda each: each.step.bytes, now, at_none), moved))
+        else:
+            work = line(lambda each: each.flops, now, at_none)
+            flops = _Line(flops.start + work.start, flops.slope + work.slope)
+            traffic = _Line(traffic.start + moved.start, traffic.slope + moved.slope)
+
+    def communication(count: int) -> list[tuple[float, Step]]:
+        return [
+            (
+                max(
+                    collective_price(step.op, round(size.at(count)), step.axes, placed).seconds,
+                    moved.at(count) / bandwidth,
+                ),
+                step,
+            )
+            for step, size, moved in collectives
+        ]
+
+    def excess(count: int) -> float:
+        slower = max(sum(each for each, _ in communication(count)), traffic.at(count) / bandwidth)
+        return flops.at(count) / peak - slower
+
+    def limit(count: int) -> str:
+        sent = communication(count)
+        if not sent or sum(each for each, _ in sent) < traffic.at(count) / bandwidth:
+            return HBM
+        longest = max(sent, key=lambda each: each[0])[1]
+        return next(each.bound for each in cost.steps if each.step is longest)
+
+    return excess, limit
+
+
+def _interval(excess: Callable[[int], float], most: int) -> tuple[int | None, int | None]:
+    """The first and the last of 1 … `most` at which a concave function is not negative.
+
+    None for the last where that is `most`, and for both where there is none.
+    """
+    top = _highest(excess, most) if excess(1) < 0 and excess(most) < 0 else None
+    if top is not None and excess(top) < 0:
+        return None, None
+    inside = top if top is not None else 1 if excess(1) >= 0 else most
+    least = _edge(excess, 0, inside) if excess(1) < 0 else 1
+    largest = _edge(excess, most + 1, inside) if excess(most) < 0 else None
+    return least, largest
+
+
+def _edge(excess: Callable[[int], float], outside: int, inside: int) -> int:
+    """The number nearest to `outside` at which the function is not negative, as it is at `inside`."""
+    while abs(inside - outside) > 1:
+        middle = (inside + outside) // 2
+        if excess(middle) >= 0:
+            inside = middle
+        else:
+            outside = middle
+    return inside
+
+
+def _highest(excess: Callable[[int], float], most: int) -> int:
+    """A number at which a concave function is highest."""
+    low, high = 1, most
+    while low < high:
+        middle = (low + high) // 2
+        if excess(middle) < excess(middle + 1):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def _parts(plan: Plan, dim: str) -> int:
+    """The number of parts into which the arrays of a plan cut a dimension, at any step: all divide it."""
+    mesh = plan.problem.mesh
+    parts = 1
+    specs = [(array, array.spec) for array in plan.problem.arrays if array.spec is not None]
+    arrays = {array.name: array for array in plan.problem.arrays}
+    for step in plan.steps:
+        specs += [(arrays[step.array], step.from_spec), (arrays[step.array], step.to_spec)]
+    for array, spec in specs:
+        for name, axes in zip(array.dims, spec.dims, strict=True):
+            if name == dim:
+                parts = math.lcm(parts, mesh.group_size(axes))
+    return parts
+
+
+def resized(plan: Plan, dim: str, size: int) -> Plan:
+    """The same steps with another size of a dimension; reasons keep the words for the old one."""
+    mesh = plan.problem.mesh
+
+    def resize(array: ShardedArray) -> ShardedArray:
+        shape = tuple(size if name == dim else old for name, old in zip(array.dims, array.shape, strict=True))
+        return replace(array, shape=shape)
+
+    parts = tuple(
+        replace(part, operands=tuple(map(resize, part.operands)), result=resize(part.result))
+        for part in plan.problem.parts
+    )
+    problem: Problem = replace(plan.problem, parts=parts)
+    arrays = {array.name: array for array in problem.arrays}
+    steps = []
+    for step in plan.steps:
+        array = arrays[step.array]
+        if step.op == "einsum":
+            shape = array.with_spec(step.to_spec).shard_shape(mesh)
+            steps.append(replace(step, shape=shape, bytes=array_bytes(shape, step.dtype)))
+        else:
+            states = state_of(step.from_spec, mesh), state_of(step.to_spec, mesh)
+            move = Shards(array.shape, array.dtype, mesh.shape, ()).move(
+                step.op, step.axes, step.dim, *states
+            )
+            steps.append(replace(step, shape=move.shape, bytes=move.bytes, wire_bytes=move.wire_bytes))
+    return replace(plan, problem=problem, steps=tuple(steps))

@@ -1,0 +1,281 @@
+"""The compiler's account of a device's memory: XLA's buffer assignment and live ranges → a `MemoryReport`.
+
+Only HBM counts (memory space 0); what lies in on-chip memory takes no room there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from shardviz.hlo.text.computation import Computations, line_at
+from shardviz.hlo.text.instruction import parse_instruction
+from shardviz.hlo.text.source_locations import SourceLocations
+from shardviz.timeline.memory import LiveBuffer, MemoryReport
+from shardviz.timeline.program_timeline import ProgramTimeline
+
+BufferKind = Literal["argument", "output", "temporary", "constant"]
+
+MAX_BUFFERS = 100
+"""As many of the largest buffers are told."""
+GIB = 2**30
+
+_LINE = re.compile(
+    r"^(?:allocation \d+: size (?P<size>\d+), (?:color (?P<color>\d+), )?(?P<kind>[^\n]*)"
+    r"| value: <\d+ (?P<name>\S+?)(?P<index>\{[\d,]*\})? @(?P<space>\d+)>"
+    r" \(size=(?P<bytes>\d+),offset=(?P<offset>\d+)\): (?P<shape>[^\n]*))",
+    re.MULTILINE,
+)
+_LAYOUT = re.compile(r"\{[^{}]*\}")
+_INSTRUCTION = re.compile(r"^    \d+:(\S+)$", re.MULTILINE)
+_RANGE = re.compile(r"^    (\S+?)(\{[\d,]*\}):(\d+)-(\d+)$", re.MULTILINE)
+_OVER = re.compile(r"\(([\d.]+)([KMGT]?)\) exceeds available (\w+) \(([\d.]+)([KMGT]?)\)")
+"""libtpu: ``… required for HLO temporaries (18.00G) exceeds available HBM (15.75G)``."""
+_BINARY = {"": 1, "K": 2**10, "M": 2**20, "G": GIB, "T": 2**40}
+
+
+@dataclass(frozen=True)
+class _Value:
+    """A value in its allocation; `start` and `end` number the instructions between which it is live, None
+    where the reports do not tell."""
+
+    name: str
+    shape: str
+    bytes: int
+    offset: int
+    allocation: int
+    kind: BufferKind
+    start: int | None = None
+    end: int | None = None
+
+    def is_live(self, at: int) -> bool:
+        return self.start is None or self.end is None or self.start <= at <= self.end
+
+
+def read_memory(
+    sizes: Mapping[str, int], assignment: str, live_ranges: str, module: str, limit_bytes: int | None = None
+) -> MemoryReport:
+    """The report of one compilation.
+
+    `sizes` are those of `memory_analysis()` by `MemoryReport`'s names ("argument", "output", "alias",
+    "temporary", "peak"); what it lacks is taken from the buffer assignment. The peak is all that the buffer
+    assignment allocates in HBM, as the compiler holds that against its limit; `memory_analysis()` counts
+    on-chip memory too. A text that is damaged, cut off or empty gives what can be read of it. `module` tells
+    the buffers' source lines.
+    """
+    order = _INSTRUCTION.findall(live_ranges)
+    allocations, values = _assigned(assignment, live_ranges, len(order))
+    curve = _live_bytes(allocations, values, len(order))
+    peak_at = max(range(len(curve)), key=curve.__getitem__, default=0)
+    sums: defaultdict[str, int] = defaultdict(int)
+    for kind, size in allocations:
+        sums[kind] += size
+    return MemoryReport(
+        "compiler",
+        sizes.get("argument", sums["argument"]),
+        sizes.get("output", sums["output"]),
+        sizes.get("alias", 0),
+        sizes.get("temporary", sums["temporary"]),
+        sum(sums.values()) or sizes.get("peak", 0),
+        limit_bytes,
+        tuple(_buffers(values, order, peak_at, module)),
+        order=tuple(zip(order, curve, strict=True)),
+    )
+
+
+def memory_over_limit(report: MemoryReport, message: str) -> MemoryReport:
+    """The report of a program that does not fit, with what the compiler's message says of it.
+
+    The message counts everything that is needed, and rounds to a hundredth; where the reports say it to the
+    byte they are right. A message about other memory than HBM changes nothing.
+    """
+    found = _OVER.search(message)
+    if found is None or found[3] != "HBM":
+        return report
+    needed, limit = _bytes(found[1], found[2]), _bytes(found[4], found[5])
+    is_exact = abs(report.peak_bytes - needed) <= GIB // 100
+    return replace(
+        report,
+        peak_bytes=report.peak_bytes if is_exact else needed,
+        limit_bytes=limit if report.limit_bytes is None else report.limit_bytes,
+    )
+
+
+def does_not_fit(report: MemoryReport) -> str:
+    """A sentence: by how much a program is too large, and its largest buffer; "" for one that fits."""
+    if not report.over_bytes or report.limit_bytes is None:
+        return ""
+    over = f"does not fit: {_gib(report.over_bytes)} over {_gib(report.limit_bytes)} of HBM"
+    if not report.buffers:
+        return over
+    largest = report.buffers[0]
+    line = f" ({largest.source})" if largest.source and largest.source != largest.name else ""
+    holds = f"{_gib(largest.bytes)} is {largest.name} {largest.shape}{line}"
+    return f"{over}, {_gib(report.peak_bytes)} needed; {holds}"
+
+
+def on_clock(report: MemoryReport, timeline: ProgramTimeline) -> MemoryReport:
+    """The report with the seconds of a timeline of the same program.
+
+    An instruction that the timeline does not draw, as it takes no time, stands where the one before it ends.
+    """
+    starts: dict[str, float] = {}
+    ends: dict[str, float] = {}
+    for op in timeline.ops:
+        starts[op.name] = min(op.start, starts.get(op.name, op.start))
+        ends[op.name] = max(op.end, ends.get(op.name, op.end))
+    now = 0.0
+    curve: list[tuple[float, int]] = []
+    begins: dict[str, float] = {}
+    finishes: dict[str, float] = {}
+    for name, live in report.order:
+        begins[name] = now = max(now, starts.get(name, now))
+        finishes[name] = max(now, ends.get(name, now))
+        if curve and curve[-1][0] == now:
+            curve[-1] = (now, max(live, curve[-1][1]))
+        elif not curve or curve[-1][1] != live:
+            curve.append((now, live))
+    buffers = (
+        replace(each, start=begins.get(each.first), end=finishes.get(each.last)) for each in report.buffers
+    )
+    peak_at = max(curve, key=lambda each: each[1], default=(0.0, 0))[0]
+    return replace(report, buffers=tuple(buffers), curve=tuple(curve), peak_at=peak_at)
+
+
+def _assigned(
+    assignment: str, live_ranges: str, instructions: int
+) -> tuple[list[tuple[BufferKind, int]], list[_Value]]:
+    """The allocations in HBM, (kind, bytes) each, and the values in them; parts of tuples as their own."""
+    ranges = {
+        (name, index): (int(start), int(end)) for name, index, start, end in _RANGE.findall(live_ranges)
+    }
+    allocations: list[tuple[BufferKind, int]] = []
+    values: list[_Value] = []
+    in_hbm, kind = False, _kind("")
+    for line in _LINE.finditer(assignment):
+        if line["size"]:
+            in_hbm, kind = line["color"] in (None, "0"), _kind(line["kind"])
+            if in_hbm:
+                allocations.append((kind, int(line["size"])))
+        elif in_hbm:
+            index = line["index"] or "{}"
+            start, end = ranges.get((line["name"], index), (None, None))
+            if kind in ("argument", "constant"):
+                start = end = None
+            elif end is not None:
+                end = min(end, instructions - 1)
+            shape = _LAYOUT.sub("", line["shape"])
+            number = len(allocations) - 1
+            values.append(
+                _Value(line["name"], shape, int(line["bytes"]), int(line["offset"]), number, kind, start, end)
+            )
+    return allocations, values
+
+
+def _kind(text: str) -> BufferKind:
+    """The kind of an allocation; a donated argument is live out too."""
+    if text.startswith("parameter"):
+        return "argument"
+    if "maybe-live-out" in text:
+        return "output"
+    return "constant" if text.startswith("constant") else "temporary"
+
+
+def _live_bytes(
+    allocations: list[tuple[BufferKind, int]], values: list[_Value], instructions: int
+) -> list[int]:
+    """The bytes that are live while each instruction runs.
+
+    Values at one offset of an allocation that are live at once are one buffer: the largest of them counts.
+    """
+    changes = [0] * (instructions + 1)
+    fixed = {number for number, (kind, _) in enumerate(allocations) if kind in ("argument", "constant")}
+    if instructions:
+        changes[0] = sum(allocations[number][1] for number in fixed)
+    buffers: defaultdict[tuple[int, int], list[_Value]] = defaultdict(list)
+    for value in values:
+        if value.allocation not in fixed:
+            buffers[value.allocation, value.offset].append(value)
+    for buffer in buffers.values():
+        for start, end, size in _spans(buffer, instructions):
+            changes[start] += size
+            changes[end] -= size
+    live, curve = 0, []
+    for change in changes[:instructions]:
+        live += change
+        curve.append(live)
+    return curve
+
+
+def _spans(buffer: Iterable[_Value], instructions: int) -> list[tuple[int, int, int]]:
+    """(from, until, bytes) of the values at one offset, those that overlap as one."""
+    spans: list[tuple[int, int, int]] = []
+    for start, last, size in sorted(
+        (each.start or 0, instructions - 1 if each.end is None else each.end, each.bytes) for each in buffer
+    ):
+        end = min(last + 1, instructions)
+        if start >= end:
+            continue
+        if spans and start < spans[-1][1] - 1:
+            before = spans.pop()
+            spans.append((before[0], max(before[1], end), max(before[2], size)))
+            continue
+        if spans and start == spans[-1][1] - 1:
+            # Where one ends and the next begins, an instruction writes over its operand.
+            before = spans.pop()
+            spans.append((before[0], start, before[2]))
+            size_here = max(before[2], size)
+            spans.append((start, start + 1, size_here))
+            start += 1
+        if start < end:
+            spans.append((start, end, size))
+    return spans
+
+
+def _buffers(values: list[_Value], order: list[str], at: int, module: str) -> Iterable[LiveBuffer]:
+    """The largest buffers that are live at an instruction, each place in an allocation once."""
+    places: dict[tuple[int, int], _Value] = {}
+    for value in values:
+        if value.bytes and value.is_live(at):
+            place = value.allocation, value.offset
+            if place not in places or value.bytes > places[place].bytes:
+                places[place] = value
+    largest = sorted(places.values(), key=lambda each: -each.bytes)[:MAX_BUFFERS]
+    metadata = _Metadata(module, {each.name for each in largest})
+    for each in largest:
+        first = "" if each.start is None else order[each.start] if each.start < len(order) else ""
+        last = "" if each.end is None else order[each.end] if each.end < len(order) else ""
+        source = metadata.source(each.name)
+        name = source if each.kind == "argument" and source.isidentifier() else each.name
+        yield LiveBuffer(name, each.kind, each.shape, each.bytes, source, first=first, last=last)
+
+
+class _Metadata:
+    """The user's lines of some instructions of a module."""
+
+    def __init__(self, module: str, names: set[str]) -> None:
+        computations = Computations(module)
+        self._locations = SourceLocations(computations.head)
+        self._lines = {
+            found[1]: line_at(module, found.start())[0]
+            for found in re.finditer(r"^ *(?:ROOT )?%?([^\s=]+) = ", module, re.MULTILINE)
+            if found[1] in names
+        }
+        self._module = module
+
+    def source(self, name: str) -> str:
+        """The line, or the op name, of an instruction; "" where the module does not have it."""
+        start = self._lines.get(name)
+        instruction = None if start is None else parse_instruction(self._module, start)
+        return "" if instruction is None else self._locations.of(instruction.attributes)
+
+
+def _bytes(number: str, unit: str) -> int:
+    return round(float(number) * _BINARY[unit])
+
+
+def _gib(count: int) -> str:
+    return f"{count / GIB:,.4g} GiB"

@@ -1,0 +1,134 @@
+"""A priced plan as a timeline: its steps one after the other, as a program without overlap would run them."""
+
+from __future__ import annotations
+
+from shardviz.errors import plural
+from shardviz.planner.costs import PlanCost, PricedStep, ResidentArray
+from shardviz.planner.plan import axes_words
+from shardviz.timeline.memory import LiveBuffer, MemoryReport
+from shardviz.timeline.program_timeline import Lane, ProgramTimeline, TimedOp
+
+COMPUTE = Lane("compute", "compute")
+
+
+def plan_timeline(cost: PlanCost) -> ProgramTimeline:
+    """The steps of a plan in their order, local ones on the lane of compute, collectives on a mesh axis'.
+
+    A collective over several axes stands on the lane of the first, and its `detail` names all. Each waits for
+    the step before, so every collective is exposed. A step whose time is not known takes no room.
+    """
+    lanes = [COMPUTE]
+    ops: list[TimedOp] = []
+    starts: list[float] = []
+    clock = 0.0
+    for number, priced in enumerate(cost.steps):
+        lane = _lane(priced)
+        if lane not in lanes:
+            lanes.append(lane)
+        starts.append(clock)
+        end = clock + (priced.seconds or 0.0)
+        ops.append(_timed(priced, number, lanes.index(lane), clock, end))
+        clock = end
+    by_lane = {lane.name: 0.0 for lane in lanes[1:]}
+    for op in ops:
+        if op.lane:
+            by_lane[lanes[op.lane].name] += op.seconds or 0.0
+    communication = tuple(by_lane.items())
+    return ProgramTimeline(
+        title=cost.plan.problem.text,
+        machine=cost.machine.name,
+        lanes=tuple(lanes),
+        ops=tuple(ops),
+        spans=(),
+        seconds=cost.serial_seconds,
+        drawn_seconds=clock,
+        compute_seconds=cost.compute_seconds,
+        communication_seconds=communication,
+        exposed_seconds=communication,
+        flops=cost.flops,
+        utilisation=cost.serial_utilisation,
+        critical_path=tuple(range(len(ops))),
+        unknown=tuple(op.name for op in ops if op.seconds is None),
+        notes=_notes(cost),
+        memory=_memory(cost, (*starts, clock)),
+    )
+
+
+def _lane(priced: PricedStep) -> Lane:
+    return Lane("axis", priced.step.axes[0]) if priced.is_collective else COMPUTE
+
+
+def _timed(priced: PricedStep, number: int, lane: int, start: float, end: float) -> TimedOp:
+    step = priced.step
+    over = f"over {axes_words(step.axes)}: " if len(step.axes) > 1 else ""
+    known = "links" if priced.is_collective else "roofline"
+    return TimedOp(
+        name=f"{step.op} {step.einsum or step.array}",
+        op=step.op,
+        lane=lane,
+        start=start,
+        end=end,
+        seconds=priced.seconds,
+        estimate="unknown" if priced.seconds is None else known,  # type: ignore[arg-type]
+        exposed=(priced.seconds or 0.0) if priced.is_collective else 0.0,
+        bound=priced.bound,
+        detail=over + priced.convention,
+        after=(number - 1,) if number else (),
+        bytes=step.bytes if priced.is_collective else priced.hbm_bytes,
+        flops=priced.flops,
+    )
+
+
+def _notes(cost: PlanCost) -> tuple[str, ...]:
+    """What the total leaves out."""
+    if not cost.unknown:
+        return ()
+    dtype = cost.plan.problem.result.dtype
+    count = plural(len(cost.unknown), "step")
+    return (f"the total leaves out {count}: no peak in {dtype} is published for {cost.machine.chip}",)
+
+
+def _memory(cost: PlanCost, edges: tuple[float, ...]) -> MemoryReport:
+    """The bytes of all arrays that a device holds; `edges` are the starts of the steps, and the end."""
+    spans: dict[ResidentArray, tuple[int, int]] = {}
+    for number, priced in enumerate(cost.steps):
+        for array in priced.resident:
+            spans[array] = (spans.get(array, (number, number))[0], number)
+    last = cost.steps[-1]
+    made = cost.plan.problem.result.name
+    kept = {array for array in last.resident if array.name == made and array.spec == last.step.to_spec}
+    peak = cost.steps.index(cost.peak_step)
+    buffers = [
+        LiveBuffer(
+            array.name,
+            "argument" if array.is_argument else "output" if array in kept else "temporary",
+            _shape(cost, array),
+            array.bytes,
+            start=None if array.is_argument else edges[start],
+            end=None if array.is_argument else edges[stop + 1],
+        )
+        for array, (start, stop) in spans.items()
+        if start <= peak <= stop
+    ]
+    return MemoryReport(
+        by="estimate",
+        argument_bytes=sum(array.bytes for array in spans if array.is_argument),
+        output_bytes=sum(array.bytes for array in kept),
+        alias_bytes=0,
+        temporary_bytes=max(
+            sum(array.bytes for array in priced.resident if not array.is_argument and array not in kept)
+            for priced in cost.steps
+        ),
+        peak_bytes=cost.peak_bytes,
+        limit_bytes=cost.limit_bytes,
+        buffers=tuple(sorted(buffers, key=lambda each: -each.bytes)),
+        curve=tuple((edges[number], priced.live_bytes) for number, priced in enumerate(cost.steps)),
+        peak_at=edges[peak],
+    )
+
+
+def _shape(cost: PlanCost, array: ResidentArray) -> str:
+    """The shard as XLA writes types: ``bf16[512,8192]``."""
+    problem = cost.plan.problem
+    whole = next(each for each in problem.arrays if each.name == array.name).with_spec(array.spec)
+    return f"{whole.dtype}[{','.join(map(str, whole.shard_shape(problem.mesh)))}]"

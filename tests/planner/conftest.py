@@ -1,0 +1,41 @@
+"""Machines of round figures, whose every mesh axis is a ring of its own, for tests of prices."""
+
+import pytest
+
+from shardviz.hardware.links import LinkSpec
+from shardviz.hardware.machine import DeviceFigures, LinkLevel, Machine, PlacedMesh
+from shardviz.planner import plan, problem_from_text
+from shardviz.planner.costs import price
+from shardviz.sharding import Mesh
+
+FIGURES = {
+    "v5e": DeviceFigures((("bf16", 1.97e14), ("s8", 3.94e14)), 16 * 10**9, 15 * 2**30, 8.2e11),
+    "v5p": DeviceFigures((("bf16", 4.59e14),), 96 * 10**9, 95 * 2**30, 2.8e12),
+    "h100": DeviceFigures((("bf16", 9.9e14),), 80 * 10**9, None, 3.35e12),
+    # A core of a chip, two of which are two devices.
+    "v2": DeviceFigures((("bf16", 2.3e13),), 8 * 10**9, None, 3.58e11),
+    "v5e without memory": DeviceFigures((("bf16", 1.97e14),)),
+}
+
+
+def _placed(mesh, chip="v5e", bandwidth=4.5e10, kind="ring"):
+    link = LinkSpec(1e-6, bandwidth)
+    levels = tuple((axis, (LinkLevel(kind, size, link, axis.lower()),)) for axis, size in mesh.shape.items())
+    return PlacedMesh(Machine("test", chip, FIGURES[chip], mesh.size), levels)
+
+
+@pytest.fixture
+def placed():
+    """A mesh on a chip by name, each axis on a dimension of its own, named after it: X lies on x."""
+    return _placed
+
+
+@pytest.fixture
+def priced():
+    """The cost of the plan of a problem on such a machine."""
+
+    def cost(text, specs, sizes="", mesh=Mesh(("X", "Y"), (2, 4)), dtype="bf16", **machine):  # noqa: B008
+        problem = problem_from_text(text, mesh=mesh, specs=specs, sizes=sizes, dtype=dtype)
+        return price(plan(problem), _placed(mesh, **machine))
+
+    return cost

@@ -1,0 +1,279 @@
+"""The price of a plan, against figures of the scaling book and a second count in exact fractions."""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+from math import prod
+
+import pytest
+
+from shardviz.hardware.collective_time import collective_time
+from shardviz.planner import plan, problem_from_text
+from shardviz.planner.costs import price
+from shardviz.planner.plan import HLO_OPS
+from shardviz.sharding import Layout, Mesh
+from shardviz.sharding.array import BITS
+
+MESH = Mesh(("X", "Y"), (2, 4))
+
+
+def test_a_matmul_is_the_longer_of_its_arithmetic_and_its_bytes(priced):
+    # "How to Scale Your Model", the chapter on rooflines: bf16[B, D] · [D, F] takes 2BDF FLOPs and moves
+    # 2BD + 2DF + 2BF bytes.
+    (step,) = priced("bd,df->bf", "__,__", "b=64,d=4096,f=8192").steps
+    assert step.flops == 2 * 64 * 4096 * 8192
+    assert step.hbm_bytes == 2 * (64 * 4096 + 4096 * 8192 + 64 * 8192)
+    assert step.bound == "HBM"
+    assert step.seconds == step.hbm_seconds == pytest.approx(step.hbm_bytes / 8.2e11)
+    assert step.compute_seconds == pytest.approx(step.flops / 1.97e14)
+    (large,) = priced("bd,df->bf", "__,__", "b=4096,d=4096,f=8192").steps
+    assert large.bound == "compute"
+    assert large.seconds == large.compute_seconds
+
+
+def test_a_dtype_has_its_own_peak_and_size(priced):
+    (bf16,), (int8,) = (
+        priced("bd,df->bf", "__,__", "b=4096,d=4096,f=4096", dtype=dtype).steps for dtype in ("bf16", "int8")
+    )
+    assert bf16.compute_seconds == pytest.approx(2 * int8.compute_seconds)
+    assert bf16.hbm_bytes == 2 * int8.hbm_bytes
+
+
+def test_no_peak_no_time_and_it_is_named(priced):
+    cost = priced("bd,df->bf", "XY,Y_->X_", dtype="f32")
+    einsum, psum = cost.steps
+    assert (einsum.seconds, einsum.compute_seconds, einsum.bound) == (None, None, "unknown")
+    assert einsum.hbm_seconds > 0
+    assert cost.unknown == (einsum,)
+    assert cost.serial_seconds == cost.overlapped_seconds == psum.seconds > 0
+    assert cost.serial_utilisation is None
+    assert cost.bound == "unknown"
+    assert cost.thresholds == ()
+
+
+def test_no_bandwidth_of_memory_no_time(priced):
+    cost = priced("bd,df->bf", "XY,Y_->X_", chip="v5e without memory")
+    assert [step.seconds is None for step in cost.steps] == [True, False]
+    assert cost.steps[0].compute_seconds > 0
+
+
+def test_sums_without_products_are_counted_once(priced):
+    def flops(text):
+        return priced(text, ",".join("_" * len(dims) for dims in text.partition("->")[0].split(","))).flops
+
+    assert flops("bd->b") == 1024 * 2048
+    assert flops("bd->db") == 0
+    assert flops("b,b->b") == 1024
+    assert flops("b,b->") == 2 * 1024
+
+
+def test_a_transpose_is_bound_by_memory(priced):
+    (step,) = priced("bd->db", "__").steps
+    assert (step.bound, step.compute_seconds) == ("HBM", 0)
+    assert step.hbm_bytes == 2 * 2 * 1024 * 2048
+
+
+def test_a_pending_result_costs_no_collective(priced):
+    cost = priced("bd,df->bf", "XY,Y_->X_{U_Y}")
+    assert [each.step.op for each in cost.steps] == ["einsum"]
+    assert (cost.communication_seconds, cost.wire_bytes, cost.flops_per_wire_byte) == (0, 0, None)
+    assert cost.serial_seconds == cost.overlapped_seconds == cost.compute_seconds
+
+
+def test_a_mesh_of_one(priced):
+    cost = priced("bd,df->bf", "X_,_X", mesh=Mesh(("X",), (1,)))
+    assert [each.step.op for each in cost.steps] == ["einsum"]
+    assert cost.steps[0].flops == 2 * 1024 * 2048 * 8192
+
+
+def test_sizes_of_zero(priced):
+    cost = priced("bd,df->bf", "XY,Y_->X_", "b=0")
+    assert cost.flops == 0
+    assert cost.thresholds == ()
+    assert cost.serial_utilisation in (None, 0)
+
+
+def test_totals_are_sums_and_the_longer_side(priced):
+    cost = priced("bx,xy->by; by,yz->bz", "X_,_Y; ?,Y_->X_", "b=512,x=1024,y=4096,z=1024")
+    local = [each for each in cost.steps if each.step.op in ("einsum", "slice")]
+    sent = [each for each in cost.steps if each.step.op not in ("einsum", "slice")]
+    assert sent
+    assert cost.compute_seconds == pytest.approx(sum(each.seconds for each in local))
+    assert cost.communication_seconds == pytest.approx(sum(each.seconds for each in sent))
+    assert cost.serial_seconds == pytest.approx(cost.compute_seconds + cost.communication_seconds)
+    assert cost.overlapped_seconds == max(cost.compute_seconds, cost.communication_seconds)
+    assert sum(cost.communication_by_axes.values()) == pytest.approx(cost.communication_seconds)
+    assert cost.serial_utilisation == pytest.approx(cost.flops / 1.97e14 / cost.serial_seconds)
+    assert cost.overlapped_utilisation >= cost.serial_utilisation
+    assert cost.bound == max(sent, key=lambda each: each.seconds).bound
+
+
+def test_a_collective_is_as_slow_as_its_links_or_its_memory(priced):
+    slow, fast = (priced("bd,df->bf", "XY,Y_->X_", bandwidth=each).steps[1] for each in (4.5e10, 1e15))
+    assert slow.bound == "Y on y"
+    assert slow.seconds == slow.wire_seconds > slow.hbm_seconds
+    assert slow.convention
+    assert fast.bound == "HBM"
+    assert fast.seconds == fast.hbm_seconds > fast.wire_seconds
+
+
+def test_a_small_collective_is_bound_by_latency(priced):
+    assert priced("bd,df->bf", "XY,Y_->X_", "b=2,d=4,f=2").steps[1].bound == "latency"
+
+
+# Random problems ------------------------------------------------------------------------------------------
+
+
+EINSUMS = ("bd,df->bf", "bd,df->b", "b,b->b", "bd->b", "bsd,df->bsf", "bx,xy->by;by,yz->bz", "bij,bjk->bik")
+
+
+def random_problem(rng):
+    sizes = [rng.choice((1, 2, 3, 4, 8)) for _ in range(rng.randint(1, 3))]
+    mesh = Mesh(tuple("XYZ"[: len(sizes)]), tuple(sizes))
+    text = rng.choice(EINSUMS)
+    parts = []
+    for number, part in enumerate(text.split(";")):
+        specs = []
+        for place, dims in enumerate(part.partition("->")[0].split(",")):
+            free = list(mesh.axis_names)
+            if number and not place:
+                specs.append("?")
+                continue
+            spec = ""
+            for _ in dims:
+                taken = [free.pop(rng.randrange(len(free)))] if free and rng.random() < 0.5 else []
+                spec += taken[0] if taken else "_"
+            specs.append(spec)
+        parts.append(",".join(specs))
+    dims = sorted({letter for letter in text if letter.isalpha()})
+    length = {dim: 24 * rng.randint(1, 40) for dim in dims}
+    given = ",".join(f"{dim}={size}" for dim, size in length.items())
+    dtype = rng.choice(("bf16", "s8"))
+    return problem_from_text(text, mesh=mesh, specs=";".join(parts), sizes=given, dtype=dtype)
+
+
+def shard_of(array, spec, mesh):
+    """Sizes of the first device's slices of an array."""
+    layout = Layout(array.with_spec(spec), mesh)
+    return [stop - start for start, stop in layout.slices(layout.block(0))]
+
+
+def recounted(found, device):
+    """FLOPs, bytes of HBM, seconds without those on links, of every step; in exact fractions."""
+    problem, mesh = found.problem, found.problem.mesh
+    width = Fraction(BITS[problem.result.dtype], 8)
+    arrays = {array.name: array for array in problem.arrays}
+    now = {array.name: array.spec for array in problem.arguments}
+    part = iter(problem.parts)
+
+    def size(name, spec):
+        return width * prod(shard_of(arrays[name], spec, mesh))
+
+    for step in found.steps:
+        if step.op == "einsum":
+            einsum = next(part).einsum
+            local = {}
+            for name, dims in zip(step.operands, einsum.operands, strict=True):
+                local |= dict(zip(dims, shard_of(arrays[name], now[name], mesh), strict=True))
+            each = len(step.operands) - 1 + bool(set(local) - set(einsum.result))
+            flops = each * prod(local.values())
+            moved = sum(size(name, now[name]) for name in step.operands) + size(step.array, step.to_spec)
+        else:
+            flops = 0
+            moved = size(step.array, step.to_spec) * 2
+            if step.op != "slice":
+                moved = size(step.array, step.from_spec) + size(step.array, step.to_spec)
+        now[step.array] = step.to_spec
+        peak = Fraction(device.flops_per_second(problem.result.dtype))
+        yield flops, moved, max(Fraction(flops) / peak, moved / Fraction(device.hbm_bandwidth))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_plans_agree_with_a_second_count(seed, placed):
+    problem = random_problem(random.Random(seed))
+    found = plan(problem)
+    lies = placed(problem.mesh)
+    cost = price(found, lies)
+    for priced_step, (flops, moved, least) in zip(
+        cost.steps, recounted(found, lies.machine.device), strict=True
+    ):
+        step = priced_step.step
+        assert (priced_step.flops, priced_step.hbm_bytes) == (flops, moved)
+        wanted = float(least)
+        if step.op in HLO_OPS:
+            levels = lies.group_levels(step.axes)
+            wanted = max(wanted, collective_time(HLO_OPS[step.op], step.bytes, levels).seconds)
+            assert priced_step.wire_bytes == step.wire_bytes
+        assert priced_step.seconds == pytest.approx(wanted, rel=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_memory_of_random_plans(seed, placed):
+    """Every device holds the arguments, what later steps read, what a step makes, and at last the result."""
+    problem = random_problem(random.Random(seed))
+    cost = price(plan(problem), placed(problem.mesh))
+    steps = [each.step for each in cost.steps]
+
+    def read(number):
+        """The forms of arrays that a step reads: the newest before it."""
+        forms = {array.name: array.spec for array in problem.arguments}
+        forms |= {step.array: step.to_spec for step in steps[:number]}
+        return {(name, forms[name]) for name in steps[number].operands or (steps[number].array,)}
+
+    given = {(array.name, array.spec) for array in problem.arguments}
+    for number, each in enumerate(cost.steps):
+        made = {(step.array, step.to_spec) for step in steps[: number + 1]}
+        needed = {form for later in range(number, len(steps)) for form in read(later)}
+        final = (steps[-1].array, steps[-1].to_spec)
+        wanted = given | {(steps[number].array, steps[number].to_spec)} | (made & (needed | {final}))
+        held = {(one.name, one.spec): one.bytes for one in each.resident}
+        assert held.keys() == wanted
+        sizes = {array.name: array for array in problem.arrays}
+        width = Fraction(BITS[problem.result.dtype], 8)
+        for (name, spec), count in held.items():
+            assert count == width * prod(shard_of(sizes[name], spec, problem.mesh))
+        assert each.live_bytes == sum(held.values())
+    assert cost.peak_bytes == max(each.live_bytes for each in cost.steps)
+
+
+def test_gathered_copies_are_gone_after_their_last_use(priced):
+    cost = priced("bx,xy->by; by,yz->bz", "X_,_X; ?,_X->X_", "b=16384,x=1024,y=1024,z=1024")
+    names = [[f"{each.name}{each.spec}" for each in step.resident] for step in cost.steps]
+    gathered = "W1P(None, None)"
+    assert [gathered in held for held in names] == [True, True, False, False]
+    assert cost.peak_step is cost.steps[2] or cost.peak_step is cost.steps[3]
+
+
+def test_what_does_not_fit_says_by_how_much(priced):
+    cost = priced("bd,df->bf", "__,__", "b=65536,d=65536,f=65536")
+    assert cost.limit_bytes == 15 * 2**30
+    assert cost.over_bytes == 3 * 2 * 65536**2 - 15 * 2**30
+    assert priced("bd,df->bf", "__,__").over_bytes == 0
+
+
+# Published figures ----------------------------------------------------------------------------------------
+
+
+def test_llama_70b_mlp_forward_on_128_v5p(priced):
+    mesh = Mesh(("X", "Y"), (16, 8))
+    cost = priced(
+        "btd,df->btf; btf,fd->btd",
+        "X__,_Y; ?,Y_->X__",
+        "b=64,t=2048,d=8192,f=28672",
+        mesh=mesh,
+        chip="v5p",
+        bandwidth=9e10,
+    )
+    first, second = (each for each in cost.steps if each.step.op == "einsum")
+    assert first.flops == second.flops == 2 * (64 // 16) * 2048 * 8192 * (28672 // 8)
+    assert cost.compute_seconds == pytest.approx(2 * first.flops / 4.59e14)
+    assert all(each.bound == "compute" for each in (first, second))
+    psum = cost.steps[-1]
+    assert psum.bound == "Y on y"
+
+
+def test_a_matmul_over_the_batch_on_eight_cores_of_v2(priced):
+    # 95.6 ms by its formula, 96 ms measured on a v2-8.
+    matmul = priced("bd,df->bf", "__,__", f"b={4 * 1024},d=8192,f=32768", chip="v2")
+    assert matmul.compute_seconds == pytest.approx(95.6e-3, rel=1e-2)

@@ -1,0 +1,72 @@
+"""A plan as a timeline: one step after another, and the memory under it."""
+
+from __future__ import annotations
+
+from shardviz.hardware.links import LinkSpec
+from shardviz.hardware.machine import DeviceFigures, LinkLevel, Machine, PlacedMesh
+from shardviz.planner import plan, problem_from_text
+from shardviz.planner.costs import price
+from shardviz.sharding import Mesh
+from shardviz.timeline.of_plan import plan_timeline
+
+MESH = Mesh(("X", "Y"), (2, 4))
+FIGURES = DeviceFigures((("bf16", 1.97e14),), 16 * 10**9, 2**24, 8.2e11)
+
+
+def cost_of(text, specs, dtype="bf16"):
+    levels = tuple(
+        (axis, (LinkLevel("ring", n, LinkSpec(), axis.lower()),)) for axis, n in MESH.shape.items()
+    )
+    problem = problem_from_text(text, mesh=MESH, specs=specs, dtype=dtype)
+    return price(plan(problem), PlacedMesh(Machine("test", "v5e", FIGURES, 8), levels))
+
+
+def test_steps_follow_one_another_on_lanes():
+    cost = cost_of("bd,df->bf", "XY,Y_->X_")
+    found = plan_timeline(cost)
+    assert [(lane.kind, lane.name) for lane in found.lanes] == [("compute", "compute"), ("axis", "Y")]
+    einsum, psum = found.ops
+    assert (einsum.start, einsum.end, einsum.lane, einsum.exposed) == (0, cost.steps[0].seconds, 0, 0)
+    assert (psum.start, psum.lane, psum.after) == (einsum.end, 1, (0,))
+    assert psum.exposed == psum.seconds == psum.end - psum.start
+    assert (psum.estimate, psum.bound, einsum.estimate) == ("links", "Y on y", "roofline")
+    assert found.seconds == found.drawn_seconds == cost.serial_seconds
+    assert found.exposed_seconds == (("Y", psum.seconds),)
+    assert found.utilisation == cost.serial_utilisation
+
+
+def test_a_collective_over_several_axes_names_them():
+    found = plan_timeline(cost_of("bd,df->bf", "_(XY),(XY)_->__"))
+    assert [lane.name for lane in found.lanes] == ["compute", "X"]
+    assert found.ops[1].detail.startswith("over XY: ")
+
+
+def test_a_step_of_unknown_length_takes_no_room_and_is_named():
+    found = plan_timeline(cost_of("bd,df->bf", "XY,Y_->X_", dtype="f32"))
+    einsum, psum = found.ops
+    assert (einsum.start, einsum.end, einsum.seconds, einsum.estimate) == (0, 0, None, "unknown")
+    assert found.seconds == psum.seconds
+    assert found.unknown == ("einsum bd,df->bf",)
+    assert found.notes == ("the total leaves out 1 step: no peak in f32 is published for v5e",)
+    assert found.utilisation is None
+
+
+def test_the_memory_of_every_step():
+    cost = cost_of("bd,df->bf", "XY,Y_->X_")
+    memory = plan_timeline(cost).memory
+    held, arguments = 2 * 512 * 8192, 2 * (512 * 512 + 512 * 8192)
+    assert memory.argument_bytes == arguments
+    assert memory.output_bytes == memory.temporary_bytes == held
+    assert memory.curve == ((0, arguments + held), (cost.steps[0].seconds, arguments + 2 * held))
+    assert memory.peak_bytes == arguments + 2 * held
+    assert memory.peak_at == cost.steps[0].seconds
+    assert memory.over_bytes == memory.peak_bytes - 2**24
+    assert [(each.name, each.kind) for each in memory.buffers] == [
+        ("W", "argument"),
+        ("Out", "temporary"),
+        ("Out", "output"),
+        ("A", "argument"),
+    ]
+    assert memory.buffers[0].shape == "bf16[512,8192]"
+    assert (memory.buffers[1].start, memory.buffers[1].end) == (0, cost.serial_seconds)
+    assert memory.buffers[0].start is None
