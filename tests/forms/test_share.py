@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from shardviz.errors import QuestionError
 from shardviz.forms.examples import examples
-from shardviz.forms.form import CollectiveFields, ProblemForm
+from shardviz.forms.form import SCREENS, CollectiveFields, ProblemForm
 from shardviz.forms.share import (
     MAX_JSON,
     MAX_STRING,
@@ -28,7 +28,7 @@ from shardviz.forms.share import (
     to_string,
 )
 from shardviz.forms.state_file import state_error
-from shardviz.forms.strict_table import StrictTable
+from shardviz.strict_table import StrictTable
 
 SAFE = set(string.ascii_letters + string.digits + "-_")
 LESSON = Shared(
@@ -52,7 +52,7 @@ SHARED = st.builds(
         sizes=TYPED,
         collective=st.none() | COLLECTIVES,
     ),
-    st.sampled_from(("layout", "plan", "step", "compiler")),
+    st.sampled_from(SCREENS),
     st.just("fsdp"),
     st.integers(0, 30),
 )
@@ -193,6 +193,7 @@ def test_the_document():
         "axis_types": "auto",
         "device_order": "",
         "targets": "shardy,cpu",
+        "machine": "",
         "collective": {
             "op": "psum",
             "axis": "",
