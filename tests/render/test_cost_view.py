@@ -100,7 +100,7 @@ CASES = [
          1  einsum bd,df->bf  8.06 MiB of HBM  10.3 µs  HBM
          10.3 µs in all: nothing is sent
          compute bound from b = 628 on (now 16); at no d, f
-         7.9 FLOPs a byte of HBM (v5e needs 240); 3.3 % of the peak
+         7.9 FLOPs a byte of HBM (v5e needs 240); 3 % of the peak
          memory at most 8.07 MiB, at step 1, of 15.8 GiB
         """,
     ),
