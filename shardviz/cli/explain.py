@@ -18,7 +18,10 @@ from shardviz.forms.form import SPECS
 
 if TYPE_CHECKING:
     from shardviz.cli.step import StepOptions
+    from shardviz.hardware.machine import PlacedMesh
     from shardviz.planner import Problem
+    from shardviz.planner.sweep import Sweep
+    from shardviz.sharding import Mesh
 
 RANKED = "\0"
 """The value of `--specs` without one: no argument of a process can be this."""
@@ -40,6 +43,10 @@ EXAMPLES = (
     (
         "The program that a compiler makes of it",
         "shardviz explain 'bd,df->bf' --specs 'XY,Y_->X_' --target cpu --hlo",
+    ),
+    (
+        "Compute and communication over a range of batch sizes, and where they cross",
+        "shardviz explain 'bd,df->bf' --specs 'X_,X_->X_' --vary b=1Ki:1Mi",
     ),
     (
         "In the scaling book's notation, without a compiler",
@@ -67,6 +74,12 @@ EXAMPLES = (
 @click.option(
     "--step", type=options.Count(), metavar="N", help="Step through the plan's step N, a collective."
 )
+@click.option(
+    "--vary",
+    metavar="NAME=FIRST:LAST",
+    help="Chart compute and communication over sizes of a dimension or a mesh axis, in powers of two; "
+    "b=1Ki:1Mi:4 in powers of four.",
+)
 @options.links
 @click.option("--no-layout", is_flag=True, help="Leave out the pictures of the arrays.")
 @click.option("--hlo", "with_hlo", is_flag=True, help="Show each target's final program as well.")
@@ -84,6 +97,7 @@ def command(
     machine: str | None,
     limit: int,
     step: int | None,
+    vary: str | None,
     latency: str | None,
     bandwidth: str | None,
     no_layout: bool,
@@ -103,8 +117,11 @@ def command(
     """
     ranked = is_ranking(einsum, specs)
     chosen = options.is_given(ctx, "target")
-    if ranked and chosen and parse_targets(target):
-        print_note("a ranking asks the planner only, not --target")
+    if (ranked or vary is not None) and chosen and parse_targets(target):
+        asking = "a ranking" if ranked else "--vary"
+        print_note(f"{asking} asks the planner only, not --target")
+    if vary is not None:
+        refuse_varying(ctx.params, ranked)
     if ranked and step is not None:
         raise QuestionError(
             "--step is a step of one plan, and a ranking has many", "give --specs 'XY,Y_->X_'"
@@ -127,10 +144,14 @@ def command(
         given = None if specs == RANKED else specs
         return options.problem_from_options(einsum, given, ranked=ranked, **problem)
 
-    if machine:
-        from shardviz.hardware.machine_file import named_machine
+    def placed(mesh: Mesh) -> PlacedMesh:
+        from shardviz.compiler.machines import placed_for
 
-        named_machine(machine)
+        return placed_for(machine, parse_targets(target), mesh)
+
+    if vary is not None:
+        _vary(stated(), vary, machine, placed, output)
+        return ExitCode.FINE
     if step is not None:
         # With the collectives and their rounds, which nothing else here needs.
         from shardviz.cli.step import StepOptions
@@ -143,9 +164,9 @@ def command(
     with TargetSession("none" if ranked else target, timeout, may_drop=not chosen) as session:
         found = stated()
         if ranked:
-            _rank(found, output, limit)
+            _rank(found, placed(found.mesh), output, limit)
             return ExitCode.FINE
-        return _print_plan(found, session, output, with_hlo, not no_layout)
+        return _print_plan(found, placed, session, output, with_hlo, not no_layout)
 
 
 def is_ranking(einsum: str, specs: str | None) -> bool:
@@ -187,12 +208,58 @@ def refuse_stepping(given: Mapping[str, object]) -> None:
             )
 
 
-def _rank(problem: Problem, output: CommandOutput, limit: int) -> None:
-    from shardviz.hardware.machine import assumed_machine
-    from shardviz.hardware.mesh_placement import place_mesh
+def refuse_varying(given: Mapping[str, object], ranked: bool) -> None:
+    """Raise `QuestionError` for options beside --vary that are about one plan, or about many others."""
+    others = {
+        "a ranking": ranked,
+        "--step": given["step"] is not None,
+        "--hlo": given["with_hlo"],
+        "--no-layout": given["no_layout"],
+    }
+    for option, is_given in others.items():
+        if is_given:
+            hint = "give --specs 'XY,Y_->X_'" if option == "a ranking" else f"leave out {option}"
+            raise QuestionError(
+                f"--vary charts one problem over sizes, and {option} has no place there", hint
+            )
+
+
+def sweep_of(problem: Problem, vary: str, machine: str | None, placed: Callable[[Mesh], PlacedMesh]) -> Sweep:
+    """The sweep of --vary. Raises `QuestionError` for a mesh axis on a machine whose size is fixed."""
+    from shardviz.notation.ranges import parse_range
+    from shardviz.planner.sweep import sweep
+
+    sizes = parse_range(vary)
+    if machine and sizes.name in problem.mesh.axis_names:
+        raise QuestionError(
+            f"{machine} has so many devices as it has, and --vary changes the size of {sizes.name}",
+            "leave out --machine: each mesh axis is then a ring of v5e links",
+        )
+    return sweep(problem, sizes, placed)
+
+
+def _vary(
+    problem: Problem,
+    vary: str,
+    machine: str | None,
+    placed: Callable[[Mesh], PlacedMesh],
+    output: CommandOutput,
+) -> None:
+    found = sweep_of(problem, vary, machine, placed)
+    if output.as_json:
+        from shardviz.documents.plans import sweep_document
+
+        print_json(sweep_document(found))
+        return
+    from shardviz.render.sweep_view import sweep_view
+
+    output.show(sweep_view(found, output.width, output.palette))
+
+
+def _rank(problem: Problem, placed: PlacedMesh, output: CommandOutput, limit: int) -> None:
     from shardviz.planner import search
 
-    candidates = search(problem, place_mesh(assumed_machine(), problem.mesh))
+    candidates = search(problem, placed)
     if output.as_json:
         from shardviz.documents.plans import ranking_document
 
@@ -204,17 +271,20 @@ def _rank(problem: Problem, output: CommandOutput, limit: int) -> None:
 
 
 def _print_plan(
-    problem: Problem, session: TargetSession, output: CommandOutput, with_hlo: bool, with_pictures: bool
+    problem: Problem,
+    placed: Callable[[Mesh], PlacedMesh],
+    session: TargetSession,
+    output: CommandOutput,
+    with_hlo: bool,
+    with_pictures: bool,
 ) -> int:
     """Ask the targets and show the plan and their answers; the exit code."""
-    from shardviz.hardware.machine import assumed_machine
-    from shardviz.hardware.mesh_placement import place_mesh
     from shardviz.planner import plan
     from shardviz.planner.costs import price
 
     session.ask(problem)
     planned = plan(problem)
-    cost = price(planned, place_mesh(assumed_machine(), problem.mesh))
+    cost = price(planned, placed(problem.mesh))
     if output.as_json:
         from shardviz.compare import differences
         from shardviz.documents.programs import explain_document

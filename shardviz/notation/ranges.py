@@ -1,4 +1,4 @@
-"""A range of sizes as a user types it: ``b=1Ki:1Mi``, in powers of two, or ``b=1Ki:1Mi:4``, in powers of four."""
+"""A range of sizes as a user types it: ``b=1Ki:1Mi`` in powers of two, ``b=1Ki:1Mi:4`` in powers of four."""
 
 from __future__ import annotations
 

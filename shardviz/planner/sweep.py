@@ -22,7 +22,8 @@ class Crossing:
     """The least size from which on compute takes longer than communication, or with `compute_grows` False
     the other way round.
 
-    With `same_plan` it is exact; where the plan has other steps by then, it is the next of the sizes looked at.
+    With `same_plan` it is exact; where the plan has other steps by then, it is the next of the sizes that are
+    looked at.
     """
 
     size: int
@@ -49,9 +50,9 @@ class Sweep:
 def sweep(problem: Problem, sizes: SizeRange, placed: Callable[[Mesh], PlacedMesh]) -> Sweep:
     """Plan and price a problem at every size; `placed` lays a mesh on the machine.
 
-    Raises `NotationError` at the place in the range's text for a name that the problem does not have and for a
-    size that its axes do not divide, and `QuestionError` for a mesh that the machine does not take, and where
-    a time is not known.
+    Raises `NotationError` at the place in the range's text for a name that the problem does not have and
+    for a size that its axes do not divide, and `QuestionError` for a mesh that the machine does not take, and
+    where a time is not known.
     """
     is_axis = sizes.name in problem.mesh.axis_names
     _check_name(problem, sizes)
