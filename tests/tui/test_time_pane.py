@@ -39,7 +39,7 @@ def play(script, size=SIZES["wide"], targets=TARGETS, name="cpu"):
         await until(pilot, lambda: app.pane.chart.parts)
         if name != "plan":
             await pilot.press("n")
-            await until(pilot, lambda: app.pane.chart.parts[0].name == name)
+            await until(pilot, lambda: [part.name for part in app.pane.chart.parts] == [name])
         await settle(pilot)
         await script(pilot)
 
