@@ -27,7 +27,7 @@ from shardviz.render.canvas import LineBuilder
 from shardviz.render.lines import sentence
 from shardviz.render.palette import DIM, Palette
 from shardviz.render.sanitize import printable
-from shardviz.render.times.timeline_rows import LaneRow, TimelineRows
+from shardviz.render.times.timeline_rows import TIGHT, LaneRow, TimelineRows
 from shardviz.render.times.window import TimeWindow, ticks
 from shardviz.timeline.program_timeline import Lane, ProgramTimeline, TimedOp, TimeSpan
 
@@ -44,8 +44,6 @@ GRID = "·"
 CHOSEN, RELATED = "▸", "◂"
 LABELS = 5, 14
 """Columns of the lanes' names at least and at most."""
-TIGHT = 0.02
-"""Of a cell; bars nearer to its edge than this end at it."""
 
 
 class Gantt:
@@ -175,7 +173,7 @@ class Gantt:
         row = self.rows.rows[place]
         lane = self._timeline.lanes[row.lane]
         line = LineBuilder(0, self.width)
-        if not place or self.rows.rows[place - 1].lane != row.lane:
+        if self.rows.is_first_of_lane(place):
             name = self._names[row.lane]
             room = self.left - 1
             line.put(0, name if len(name) <= room else name[: room - 1] + "…", self._styles.name(row.lane))
@@ -208,37 +206,24 @@ class Gantt:
                 yield x, GRID, DIM
             return
         for x in range(first, stop):
-            lane = self._waited_for(x)
+            start = self.window.start + (x - self.left) * self._cell
+            lane = self.rows.waited_for(start, start + self._cell)
             if lane is not None:
                 yield x, WAITING, self._styles.bar(lane)
             elif x in grid:
                 yield x, GRID, DIM
 
-    def _waited_for(self, x: int) -> int | None:
-        """The lane that is busiest in a cell in which nothing is computed."""
-        start = self.window.start + (x - self.left) * self._cell
-        end = start + self._cell
-        best, most = None, self._cell * TIGHT
-        for row in self.rows.rows:
-            if self._timeline.lanes[row.lane].kind != "compute":
-                covered = row.covered(start, end)
-                if covered > most:
-                    best, most = row.lane, covered
-        return best
-
     def _unknown(self, place: int, start: float, end: float) -> int | None:
         """The first operation of a row's lane between two times that nobody can estimate."""
-        row = self.rows.rows[place]
-        if place and self.rows.rows[place - 1].lane == row.lane:
+        if not self.rows.is_first_of_lane(place):
             return None
-        starts, numbers = self.rows.unknown[row.lane]
+        starts, numbers = self.rows.unknown[self.rows.rows[place].lane]
         i = bisect_left(starts, start)
         return numbers[i] if i < len(starts) and starts[i] < end else None
 
     def _bars(self, row: LaneRow, place: int) -> Iterator[tuple[int, str, Style]]:
         """The bars of a row, and the marks of operations without an estimate."""
-        is_first = not place or self.rows.rows[place - 1].lane != row.lane
-        starts = self.rows.unknown[row.lane][0] if is_first else []
+        starts = self.rows.unknown[row.lane][0] if self.rows.is_first_of_lane(place) else []
         i = bisect_left(starts, self.window.start)
         columns = []
         while i < len(starts) and starts[i] <= self.window.end:
@@ -432,8 +417,8 @@ def legend(rows: TimelineRows, width: int, palette: Palette) -> list[Text]:
     if "compute" in kinds:
         found.append(f"{FULL} matmul" if palette.shown else f"{FULL} matmul, {LESS} other compute")
         if len(kinds) > 1:
-            found.append(f"{WAITING} waits for the lane below")
-    found.append(f"{HEIGHTS[2]}{HEIGHTS[5]} share of a cell in which something runs")
+            found.append(f"{WAITING} the device waits")
+    found.append(f"{HEIGHTS[2]}{HEIGHTS[5]} busy for a part of the cell")
     if any(starts for starts, _ in rows.unknown):
         found.append(f"{UNKNOWN} no estimate")
     if any(span.kind == "loop" for span in timeline.spans):
