@@ -144,7 +144,7 @@ def time_screen() -> list[tuple[str, float]]:
     from shardviz.tui.time.timelines import ToldTimelines
 
     long = timeline(OPERATIONS)
-    pane.tell_plan = lambda resolved: ToldTimelines(resolved.plan, (("plan", long),))
+    pane.tell_plan = lambda question, _: ToldTimelines(question, (("plan", long),))
     draft = ProblemForm(targets="none")
     zoom, pan = ["plus"] * 8 + ["minus"] * 8, ["greater_than_sign"] * 4 + ["less_than_sign"] * 4
     first = ["h", *["plus"] * 4]

@@ -23,10 +23,9 @@ def told(monkeypatch):
     """The plan's timeline, and of a program those of the model and of the compiler's scheduler."""
     program = hand_made.program()
     both = (("model", program), ("scheduler", hand_made.program(scale=1.2)))
-    monkeypatch.setattr(
-        time_pane, "tell_plan", lambda scene: ToldTimelines(scene.plan, (("plan", hand_made.plan()),))
-    )
-    monkeypatch.setattr(time_pane, "tell_answer", lambda compiled, _scene: ToldTimelines(compiled, both))
+    plan = (("plan", hand_made.plan()),)
+    monkeypatch.setattr(time_pane, "tell_plan", lambda asked, _: ToldTimelines(asked, plan, is_assumed=True))
+    monkeypatch.setattr(time_pane, "tell_program", lambda asked, *_: ToldTimelines(asked, both))
     return program
 
 
@@ -251,7 +250,7 @@ def test_a_program_without_a_timeline_says_why(monkeypatch):
     def broken(*_):
         raise QuestionError("the module is not scheduled", "name a target")
 
-    monkeypatch.setattr(time_pane, "tell_answer", broken)
+    monkeypatch.setattr(time_pane, "tell_program", broken)
 
     async def script(pilot):
         await settle(pilot, "n")
