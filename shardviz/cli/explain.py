@@ -232,7 +232,7 @@ def sweep_of(problem: Problem, vary: str, machine: str | None, placed: Callable[
     sizes = parse_range(vary)
     if machine and sizes.name in problem.mesh.axis_names:
         raise QuestionError(
-            f"{machine} has so many devices as it has, and --vary changes the size of {sizes.name}",
+            f"the size of {machine} is fixed, and --vary changes the size of {sizes.name}",
             "leave out --machine: each mesh axis is then a ring of v5e links",
         )
     return sweep(problem, sizes, placed)
