@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from itertools import groupby
 
 from rich.style import Style
 from rich.text import Text
@@ -42,12 +41,14 @@ BAR = 24
 """Columns of the bars in tables at most."""
 LINKS = 12
 """Operations of a critical path that are listed, the longest."""
+NEGLIGIBLE = 0.001
+"""Of a critical path; operations that take less of it are not listed."""
 LISTED = 6
 """Operations without an estimate, and buffers, that are listed."""
 
 
 def timeline_view(timeline: ProgramTimeline, width: int, palette: Palette) -> list[Text]:
-    """All there is to say of a timeline: its total and its parts, the chart, and the causes."""
+    """A timeline's page: its total and its parts, the chart, and the causes."""
     chart = picture_lines(timeline, width, palette)
     return [
         *total_lines(timeline, width, palette),
@@ -64,7 +65,7 @@ def total_lines(timeline: ProgramTimeline, width: int, palette: Palette) -> list
 
 
 def cause_lines(timeline: ProgramTimeline, width: int, palette: Palette) -> list[Text]:
-    """What would save most, the critical path, memory and notes, each after a blank line."""
+    """Savings, the critical path, memory and notes, each after a blank line."""
     memory = timeline.memory
     blocks = (
         saving_lines(timeline, width),
@@ -153,7 +154,7 @@ def saving_lines(timeline: ProgramTimeline, width: int) -> list[Text]:
     lines = [Text("what would save most", "bold")]
     for saving in timeline.savings:
         source = timeline.ops[saving.op].source
-        words = f"{saving.message}{f' ({source})' if source else ''}"
+        words = saving.message + (f" ({source})" if source and source not in saving.message else "")
         lines += sentence(printable(words), width, 2, f"{estimated_seconds(saving.seconds)}  ")
     return lines
 
@@ -163,17 +164,16 @@ def critical_lines(timeline: ProgramTimeline, width: int) -> list[Text]:
     path = timeline.critical_path
     if not path:
         return []
-    ops = timeline.ops
-    longest = set(sorted(range(len(path)), key=lambda i: -_all_runs(ops[path[i]]))[:LINKS])
-    rows = []
-    for is_listed, those in groupby(range(len(path)), key=longest.__contains__):
-        numbers = [path[i] for i in those]
-        if is_listed:
-            rows += [_link_cells(timeline, ops[number]) for number in numbers]
-        else:
-            seconds = sum(_all_runs(ops[number]) for number in numbers)
-            words = f"… {plural(len(numbers), 'shorter one')}"
-            rows.append([_time(seconds), Text(words, "dim")])
+    ops = [timeline.ops[number] for number in path]
+    least = sum(map(_all_runs, ops)) * NEGLIGIBLE
+    longest = sorted(range(len(ops)), key=lambda i: -_all_runs(ops[i]))[:LINKS]
+    listed = {i for i in longest if _all_runs(ops[i]) >= least}
+    listed |= {i for i, op in enumerate(ops) if op.seconds is None}
+    rows = [_link_cells(timeline, op) for i, op in enumerate(ops) if i in listed]
+    shorter = [op for i, op in enumerate(ops) if i not in listed]
+    if shorter:
+        words = f"and {plural(len(shorter), 'shorter operation')}"
+        rows.append([_time(sum(map(_all_runs, shorter))), Text(words, "dim")])
     return [Text("critical path", "bold"), *table(rows, width, 2, frozenset({0}))]
 
 
@@ -199,7 +199,7 @@ def _link_cells(timeline: ProgramTimeline, op: TimedOp) -> list[Text]:
 
 
 def note_lines(timeline: ProgramTimeline, width: int) -> list[Text]:
-    """What nobody can estimate, whose the estimates are, and the warnings."""
+    """Operations without an estimate, whose the other estimates are, and the warnings."""
     lines = []
     if timeline.unknown:
         named = list(map(printable, timeline.unknown[:LISTED]))
