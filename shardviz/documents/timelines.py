@@ -24,6 +24,10 @@ from shardviz.documents.fields import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from shardviz.compiler.target_timelines import TargetTimelines
+    from shardviz.planner.costs import PlanCost
     from shardviz.timeline.program_timeline import ProgramTimeline
 
 _SOURCE = text("The line of the user's program that it comes from; empty where the text does not say.")
@@ -137,9 +141,32 @@ _FIELDS: dict[str, JsonField] = {
     "live_memory": nullable(LIVE_MEMORY("Memory over time; null: not known.")).of("memory"),
 }
 TIMELINE = shared("timeline", closed("A plan or a program on a machine.", **_FIELDS))
+TOLD_TIMES = array_of(
+    closed(
+        "The times of a plan or of a target's program, by one teller.",
+        target=text("The target's name; plan for the plan."),
+        teller=one_of("Whose times they are.", "plan", "model", "scheduler"),
+        error=null_if_empty(text("The reason why there are no times; null where there are.")),
+        timeline=nullable(TIMELINE("The times; null: there are none.")),
+    ),
+    "What runs when, with --time.",
+)
 TIMELINE_KIND = DocumentKind(
     "timeline", "hlo --time", "What runs when on a machine, and the memory that is live.", **_FIELDS
 )
+
+
+def told_times(cost: PlanCost, answers: Iterable[TargetTimelines]) -> list[Beside]:
+    """The plan's times, and those of each answer by each of its tellers, as `TOLD_TIMES` writes them."""
+    from shardviz.timeline.of_plan import plan_timeline
+
+    found = [Beside(target="plan", teller="plan", error="", timeline=plan_timeline(cost))]
+    for each in answers:
+        error = "" if each.error is None else each.error.message
+        found.append(Beside(target=each.target, teller="model", error=error, timeline=each.model))
+        if each.scheduler is not None:
+            found.append(Beside(target=each.target, teller="scheduler", error="", timeline=each.scheduler))
+    return found
 
 
 def _communication(timeline: ProgramTimeline) -> list[Beside]:

@@ -58,6 +58,11 @@ def timeline_view(timeline: ProgramTimeline, width: int, palette: Palette) -> li
     ]
 
 
+def brief_view(timeline: ProgramTimeline, width: int, palette: Palette) -> list[Text]:
+    """Below another page: a blank line, the total with its parts, and the notes."""
+    return [Text(), *total_lines(timeline, width, palette), *note_lines(timeline, width)]
+
+
 def total_lines(timeline: ProgramTimeline, width: int, palette: Palette) -> list[Text]:
     """First that it does not fit, if so, then the total and its parts."""
     lines = [] if timeline.memory is None else misfit_lines(timeline.memory, width)
@@ -133,18 +138,30 @@ def _bar(share: float, glyph: str, style: Style) -> Text:
     return Text.assemble((drawn, style), (" " * bool(drawn) + percent(share) if share else "", "dim"))
 
 
-def picture_lines(timeline: ProgramTimeline, width: int, palette: Palette) -> list[Text]:
-    """The chart of all of it, the memory under it, and the legend."""
+def picture_lines(
+    timeline: ProgramTimeline,
+    width: int,
+    palette: Palette,
+    limit: float = 0.0,
+    left: int = 0,
+    with_legend: bool = True,
+) -> list[Text]:
+    """The chart of all of it, the memory under it, and the legend.
+
+    `limit` are drawn seconds up to which the chart goes at least, `left` its first column, for charts below
+    one another.
+    """
     rows = TimelineRows(timeline)
     if not rows.row_of:
         return []
-    chart = Gantt(rows, width, palette, TimeWindow.whole(timeline.drawn_seconds))
+    window = TimeWindow.whole(max(limit, timeline.drawn_seconds))
+    chart = Gantt(rows, width, palette, window, left=left)
     lines = [chart.line(y, 0, width) for y in range(chart.height)]
     if timeline.memory is not None:
         lines += memory_lines(MemoryCurve(timeline.memory), chart)
     for line in lines:
         line.rstrip()
-    return [*lines, *legend(rows, width, palette)]
+    return [*lines, *(legend(rows, width, palette) if with_legend else ())]
 
 
 def saving_lines(timeline: ProgramTimeline, width: int) -> list[Text]:
@@ -201,7 +218,7 @@ def _link_cells(timeline: ProgramTimeline, op: TimedOp) -> list[Text]:
 def note_lines(timeline: ProgramTimeline, width: int) -> list[Text]:
     """Operations without an estimate, whose the other estimates are, and the warnings."""
     lines = []
-    if timeline.unknown:
+    if timeline.unknown and not any(timeline.unknown[0] in note for note in timeline.notes):
         named = list(map(printable, timeline.unknown[:LISTED]))
         more = len(timeline.unknown) - len(named)
         words = ", ".join(named) + (f" and {more:,} more" if more else "")
@@ -250,7 +267,10 @@ def memory_report_lines(memory: MemoryReport, width: int, palette: Palette) -> l
         ("temporary", "temporaries", memory.temporary_bytes),
         ("output", "outputs", outputs),
     ]
-    whole = max(sum(size for _, _, size in parts), limit or 0, 1)
+    used = sum(size for _, _, size in parts)
+    # Against a limit that leaves nothing of them to see, the parts are shown among themselves.
+    limit = None if limit is not None and used * BAR < limit else limit
+    whole = max(used, limit or 0, 1)
     bar, columns_left = Text("  "), min(width - 4, 2 * BAR)
     room = columns_left
     for kind, _, size in parts:
