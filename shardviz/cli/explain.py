@@ -20,7 +20,7 @@ from shardviz.forms.form import SPECS
 if TYPE_CHECKING:
     from shardviz.cli.step import StepOptions
     from shardviz.compiler import TargetResult
-    from shardviz.compiler.target_timelines import TargetTimelines
+    from shardviz.compiler.target_times import TimesAnswer
     from shardviz.planner import Problem
     from shardviz.planner.costs import PlanCost
 
@@ -291,12 +291,12 @@ def _print_plan_times(cost: PlanCost, output: CommandOutput) -> None:
     output.show([Text(), *timeline_view(plan_timeline(cost), output.width, output.palette)])
 
 
-def _times(compiled: TargetResult, problem: Problem, shown: PlanOptions) -> TargetTimelines:
-    from shardviz.compiler.target_timelines import target_timelines
+def _times(compiled: TargetResult, problem: Problem, shown: PlanOptions) -> TimesAnswer:
+    from shardviz.compiler.target_times import answer_times
     from shardviz.hardware.machine_file import named_machine
 
     machine = named_machine(shown.machine) if shown.machine else None
-    return target_timelines(compiled, problem.mesh, machine)
+    return answer_times(compiled, problem.mesh, machine)
 
 
 def _print_step(

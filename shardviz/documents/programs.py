@@ -33,7 +33,7 @@ from shardviz.documents.timelines import TIMELINE, TOLD_TIMES, told_times
 if TYPE_CHECKING:
     from shardviz.compare import Difference
     from shardviz.compiler import PassTrace, TargetResult
-    from shardviz.compiler.target_timelines import TargetTimelines
+    from shardviz.compiler.target_times import TimesAnswer
     from shardviz.hlo import HloModule, ShardyModule
     from shardviz.hlo.mlir.tensor_shardings import Axes
     from shardviz.planner.costs import PlanCost
@@ -214,7 +214,7 @@ def explain_document(
     compiled: Iterable[TargetResult] = (),
     differences: Iterable[Difference] = (),
     with_text: bool = False,
-    times: Iterable[TargetTimelines] | None = None,
+    times: Iterable[TimesAnswer] | None = None,
 ) -> Document:
     """`problem`, `plan`, `cost`, `targets` and `differences` of one explanation.
 

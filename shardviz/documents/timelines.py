@@ -26,7 +26,7 @@ from shardviz.documents.fields import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from shardviz.compiler.target_timelines import TargetTimelines
+    from shardviz.compiler.target_times import TimesAnswer
     from shardviz.planner.costs import PlanCost
     from shardviz.timeline.program_timeline import ProgramTimeline
 
@@ -156,16 +156,17 @@ TIMELINE_KIND = DocumentKind(
 )
 
 
-def told_times(cost: PlanCost, answers: Iterable[TargetTimelines]) -> list[Beside]:
+def told_times(cost: PlanCost, answers: Iterable[TimesAnswer]) -> list[Beside]:
     """The plan's times, and those of each answer by each of its tellers, as `TOLD_TIMES` writes them."""
     from shardviz.timeline.of_plan import plan_timeline
 
     found = [Beside(target="plan", teller="plan", error="", timeline=plan_timeline(cost))]
     for each in answers:
-        error = "" if each.error is None else each.error.message
-        found.append(Beside(target=each.target, teller="model", error=error, timeline=each.model))
-        if each.scheduler is not None:
-            found.append(Beside(target=each.target, teller="scheduler", error="", timeline=each.scheduler))
+        error, times = "" if each.error is None else each.error.message, each.times
+        model = None if times is None else times.model
+        found.append(Beside(target=each.target, teller="model", error=error, timeline=model))
+        if times is not None and times.scheduler is not None:
+            found.append(Beside(target=each.target, teller="scheduler", error="", timeline=times.scheduler))
     return found
 
 

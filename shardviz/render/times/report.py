@@ -301,8 +301,9 @@ def _buffer_lines(memory: MemoryReport, width: int) -> list[Text]:
         lives = ""
         if each.start is not None and each.end is not None:
             lives = f"{estimated_seconds(each.start)} to {estimated_seconds(each.end)}"
+        source = "" if each.source == each.name else each.source
         cells = (human_bytes(each.bytes), printable(each.name), each.kind, printable(each.shape), lives)
-        rows.append([*(Text(cell) for cell in cells), Text(printable(each.source), "dim")])
+        rows.append([*(Text(cell) for cell in cells), Text(printable(source), "dim")])
     head = [Text(words, "bold") for words in ("bytes", "largest buffers", "", "shape", "lives", "source")]
     whole = columns([head, *rows], width, 2, frozenset({0}))
     return [Text("  largest buffers", "bold"), *records(rows, width, 4)] if whole is None else whole
