@@ -58,7 +58,7 @@ def times_view(times: TargetTimes, width: int, palette: Palette) -> list[Text]:
 
 
 def difference_lines(comparison: TellerComparison, width: int) -> list[Text]:
-    """Whether both totals are alike, and the causes by which they differ, the largest first."""
+    """The two totals against one another, and the causes of their difference, the largest first."""
     if comparison.agree:
         lines = sentence("within a quarter of one another", width, 2, style="dim")
     else:
