@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,9 +19,11 @@ from shardviz.forms.form import SPECS
 
 if TYPE_CHECKING:
     from shardviz.cli.step import StepOptions
+    from shardviz.compiler import TargetResult
+    from shardviz.compiler.target_times import TimesAnswer
     from shardviz.hardware.machine import PlacedMesh
     from shardviz.planner import Problem
-    from shardviz.planner.sweep import Sweep
+    from shardviz.planner.costs import PlanCost
     from shardviz.sharding import Mesh
 
 RANKED = "\0"
@@ -47,6 +50,10 @@ EXAMPLES = (
     (
         "Compute and communication over a range of batch sizes, and where they cross",
         "shardviz explain 'bd,df->bf' --specs 'X_,X_->X_' --vary b=1Ki:1Mi",
+    ),
+    (
+        "When each instruction runs on a TPU, and what waits",
+        "shardviz explain 'bd,df->bf' --specs 'XY,Y_->X_' --target v5e:2x4 --time",
     ),
     (
         "In the scaling book's notation, without a compiler",
@@ -81,6 +88,12 @@ EXAMPLES = (
     "b=1Ki:1Mi:4 in powers of four.",
 )
 @options.links
+@click.option(
+    "--time",
+    "with_times",
+    is_flag=True,
+    help="Show when each operation runs on the targets' hardware, and live memory.",
+)
 @click.option("--no-layout", is_flag=True, help="Leave out the pictures of the arrays.")
 @click.option("--hlo", "with_hlo", is_flag=True, help="Show each target's final program as well.")
 @options.algorithm
@@ -100,6 +113,7 @@ def command(
     vary: str | None,
     latency: str | None,
     bandwidth: str | None,
+    with_times: bool,
     no_layout: bool,
     with_hlo: bool,
     algorithm: str | None,
@@ -120,8 +134,6 @@ def command(
     if (ranked or vary is not None) and chosen and parse_targets(target):
         asking = "a ranking" if ranked else "--vary"
         print_note(f"{asking} asks the planner only, not --target")
-    if vary is not None:
-        refuse_varying(ctx.params, ranked)
     if ranked and step is not None:
         raise QuestionError(
             "--step is a step of one plan, and a ranking has many", "give --specs 'XY,Y_->X_'"
@@ -134,6 +146,11 @@ def command(
         }
         hint = " and ".join(what for what, is_lacking in lacking.items() if is_lacking)
         raise QuestionError("--hlo shows what compilers make of one plan", hint)
+    if with_times and (ranked or step is not None):
+        raise QuestionError(
+            "--time shows when each operation of one plan runs",
+            "give --specs 'XY,Y_->X_'" if ranked else "leave out --step",
+        )
     if no_layout and (ranked or step is not None or output.as_json):
         raise QuestionError(
             "--no-layout leaves out the pictures of one plan's arrays, and there are none here",
@@ -150,7 +167,10 @@ def command(
         return placed_for(machine, parse_targets(target), mesh)
 
     if vary is not None:
-        _vary(stated(), vary, machine, placed, output)
+        from shardviz.cli.vary import print_sweep, refuse_varying
+
+        refuse_varying(ctx.params, ranked)
+        print_sweep(stated(), vary, machine, placed, output)
         return ExitCode.FINE
     if step is not None:
         # With the collectives and their rounds, which nothing else here needs.
@@ -166,7 +186,8 @@ def command(
         if ranked:
             _rank(found, placed(found.mesh), output, limit)
             return ExitCode.FINE
-        return _print_plan(found, placed, session, output, with_hlo, not no_layout)
+        parts = PlanOptions(output, machine, with_times, with_hlo, not no_layout)
+        return _print_plan(found, placed(found.mesh), session, parts)
 
 
 def is_ranking(einsum: str, specs: str | None) -> bool:
@@ -208,54 +229,6 @@ def refuse_stepping(given: Mapping[str, object]) -> None:
             )
 
 
-def refuse_varying(given: Mapping[str, object], ranked: bool) -> None:
-    """Raise `QuestionError` for options beside --vary that are about one plan, or about many others."""
-    others = {
-        "a ranking": ranked,
-        "--step": given["step"] is not None,
-        "--hlo": given["with_hlo"],
-        "--no-layout": given["no_layout"],
-    }
-    for option, is_given in others.items():
-        if is_given:
-            hint = "give --specs 'XY,Y_->X_'" if option == "a ranking" else f"leave out {option}"
-            raise QuestionError(
-                f"--vary charts one problem over sizes, and {option} has no place there", hint
-            )
-
-
-def sweep_of(problem: Problem, vary: str, machine: str | None, placed: Callable[[Mesh], PlacedMesh]) -> Sweep:
-    """The sweep of --vary. Raises `QuestionError` for a mesh axis on a machine whose size is fixed."""
-    from shardviz.notation.ranges import parse_range
-    from shardviz.planner.sweep import sweep
-
-    sizes = parse_range(vary)
-    if machine and sizes.name in problem.mesh.axis_names:
-        raise QuestionError(
-            f"the size of {machine} is fixed, and --vary changes the size of {sizes.name}",
-            "leave out --machine: each mesh axis is then a ring of v5e links",
-        )
-    return sweep(problem, sizes, placed)
-
-
-def _vary(
-    problem: Problem,
-    vary: str,
-    machine: str | None,
-    placed: Callable[[Mesh], PlacedMesh],
-    output: CommandOutput,
-) -> None:
-    found = sweep_of(problem, vary, machine, placed)
-    if output.as_json:
-        from shardviz.documents.plans import sweep_document
-
-        print_json(sweep_document(found))
-        return
-    from shardviz.render.sweep_view import sweep_view
-
-    output.show(sweep_view(found, output.width, output.palette))
-
-
 def _rank(problem: Problem, placed: PlacedMesh, output: CommandOutput, limit: int) -> None:
     from shardviz.planner import search
 
@@ -270,32 +243,41 @@ def _rank(problem: Problem, placed: PlacedMesh, output: CommandOutput, limit: in
     output.show(ranking_view(problem, candidates, output.width, output.palette, limit))
 
 
-def _print_plan(
-    problem: Problem,
-    placed: Callable[[Mesh], PlacedMesh],
-    session: TargetSession,
-    output: CommandOutput,
-    with_hlo: bool,
-    with_pictures: bool,
-) -> int:
+@dataclass(frozen=True)
+class PlanOptions:
+    """The parts of a plan's page: the times on `machine` or the targets' own hardware, the programs, the
+    pictures of the arrays."""
+
+    output: CommandOutput
+    machine: str | None
+    with_times: bool
+    with_hlo: bool
+    with_pictures: bool
+
+
+def _print_plan(problem: Problem, placed: PlacedMesh, session: TargetSession, shown: PlanOptions) -> int:
     """Ask the targets and show the plan and their answers; the exit code."""
     from shardviz.planner import plan
     from shardviz.planner.costs import price
 
-    session.ask(problem)
+    output = shown.output
+    session.ask(problem, with_costs=shown.with_times)
     planned = plan(problem)
-    cost = price(planned, placed(problem.mesh))
+    cost = price(planned, placed)
     if output.as_json:
         from shardviz.compare import differences
         from shardviz.documents.programs import explain_document
 
         compiled = tuple(session.answers())
         found = [difference for each in compiled for difference in differences(planned, each)]
-        print_json(explain_document(cost, compiled, found, with_hlo))
+        times = [_times(each, problem, shown) for each in compiled] if shown.with_times else None
+        print_json(explain_document(cost, compiled, found, shown.with_hlo, times))
         return session.exit_code
     from shardviz.render.plan_view import explain_view
 
-    output.show(explain_view(cost, output.width, output.palette, with_pictures))
+    output.show(explain_view(cost, output.width, output.palette, shown.with_pictures))
+    if shown.with_times and not session.has_hardware:
+        _print_plan_times(cost, output)
     if not session.requested:
         return session.exit_code
     # Loaded while the compilers work, and not at all when none is asked.
@@ -308,9 +290,30 @@ def _print_plan(
         answers = [(each, differences(planned, each)) for each in group]
         output.show(answers_view(answers, problem, output.width, output.palette))
         for each in group:
-            if with_hlo and each.status == "ok":
+            if shown.with_hlo and each.status == "ok":
                 output.show(program_view(each, problem.mesh, output.width, output.palette))
+            if shown.with_times:
+                from shardviz.render.times.tellers import target_times_view
+
+                output.show(target_times_view(_times(each, problem, shown), output.width, output.palette))
     return session.exit_code
+
+
+def _print_plan_times(cost: PlanCost, output: CommandOutput) -> None:
+    from rich.text import Text
+
+    from shardviz.render.times.report import timeline_view
+    from shardviz.timeline.of_plan import plan_timeline
+
+    output.show([Text(), *timeline_view(plan_timeline(cost), output.width, output.palette)])
+
+
+def _times(compiled: TargetResult, problem: Problem, shown: PlanOptions) -> TimesAnswer:
+    from shardviz.compiler.target_times import answer_times
+    from shardviz.hardware.machine_file import named_machine
+
+    machine = named_machine(shown.machine) if shown.machine else None
+    return answer_times(compiled, problem.mesh, machine)
 
 
 def _print_step(
