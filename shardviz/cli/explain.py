@@ -254,10 +254,9 @@ def _print_step(
     with Verifier("none" if shown.compare else asked, timeout, "--target") as verifier:
         from rich.text import Text
 
-        from shardviz.hardware.chips import Gpu
-        from shardviz.hardware.links import links_from_text
+        from shardviz.compiler.machines import placed_for
         from shardviz.render.plan_view import step_lines
-        from shardviz.stepping.collective_run import linked_chip
+        from shardviz.stepping.collective_run import run_on
         from shardviz.stepping.plan_step import question_of_step
 
         planned = plan(stated())
@@ -266,7 +265,5 @@ def _print_step(
         if not shown.output.as_json:
             output = shown.output
             heading = [*step_lines(planned, number, output.width, output.palette), Text()]
-        chip = linked_chip(targets, planned.problem.mesh)
-        kind = "switch" if isinstance(chip, Gpu) else None
-        links = links_from_text(stepped.schedule.pattern.dims, kind, latency, bandwidth, chip)
-        return print_step(stepped, links, verifier, shown, heading)
+        placed = placed_for(None, targets, planned.problem.mesh)
+        return print_step(run_on(stepped, placed, None, latency, bandwidth), verifier, shown, heading)

@@ -354,9 +354,7 @@ def _run(
     latency: str | None = None,
     bandwidth: str | None = None,
 ) -> CollectiveRun:
-    from shardviz.hardware.links import links_from_text
-    from shardviz.stepping.collective_run import CollectiveRun
+    from shardviz.compiler.machines import placed_for
+    from shardviz.stepping.collective_run import run_on
 
-    return CollectiveRun(
-        question, links_from_text(question.schedule.pattern.dims, topology, latency, bandwidth)
-    )
+    return run_on(question, placed_for(None, (), question.layout.mesh), topology, latency, bandwidth)

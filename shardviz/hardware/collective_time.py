@@ -96,12 +96,13 @@ class _Stage:
     """Levels that a collective passes at once: the axes of a torus, or one level of another kind.
 
     With `one_ring` a single ring passes through all of the members; `directions` is 1 where only one
-    direction of a ring is used.
+    direction of a ring is used. `shared` members of a chip use its links to others together.
     """
 
     levels: tuple[LinkLevel, ...]
     one_ring: bool = False
     directions: int = 2
+    shared: int = 1
 
     @property
     def kind(self) -> str:
@@ -133,7 +134,7 @@ class _Stage:
     @cached_property
     def bandwidth(self) -> float:
         """Bytes per second into one device."""
-        return sum(ways * _one_way(level) for level, ways in self.each)
+        return sum(ways * _one_way(level) for level, ways in self.each) / self.shared
 
     @property
     def latency(self) -> float:
@@ -151,9 +152,10 @@ class _Stage:
         for level, directions in self.each:
             one_way = _one_way(level)
             ways[one_way] = ways.get(one_way, 0) + directions
-        return " + ".join(
+        said = " + ".join(
             f"{count} × {rate(each)}" if count > 1 else rate(each) for each, count in ways.items()
         )
+        return f"{said} that {self.shared} cores share" if self.shared > 1 else said
 
     @cached_property
     def described(self) -> str:
@@ -211,7 +213,8 @@ def _stages(levels: Sequence[LinkLevel], strategy: str) -> list[_Stage]:
     one_ring = "1D" in strategy or strategy.startswith("StrategyRing")
     stages = [_Stage((level,)) for level in reversed(levels) if level.kind == "chip"]
     if torus:
-        stages.append(_Stage(torus, one_ring, 1 if "colors:1" in strategy else 2))
+        cores = math.prod(level.size for level in levels if level.kind == "chip")
+        stages.append(_Stage(torus, one_ring, 1 if "colors:1" in strategy else 2, cores))
     stages += [_Stage((level,)) for level in reversed(levels) if level.kind == "switch"]
     return stages + [_Stage((level,)) for level in reversed(levels) if level.kind == "network"]
 
@@ -249,15 +252,17 @@ def _exchanged(held: int, stages: list[_Stage]) -> CollectiveTime:
     parts = []
     for stage in stages:
         if stage.is_torus:
-            loads = [(_crossing(level) * held / _one_way(level) / ways, level) for level, ways in stage.each]
+            held_there = held * stage.shared
+            loads = [
+                (_crossing(level) * held_there / _one_way(level) / ways, level) for level, ways in stage.each
+            ]
             real, level = max(loads, key=lambda load: load[0])
             ways = dict(zip((each for _, each in loads), (ways for _, ways in stage.each), strict=True))[
                 level
             ]
-            links = (
-                f"{_crossing(level) / ways:.3g} × {_bytes(held)} over each link of {rate(_one_way(level))}"
-            )
-            parts.append(_Part(stage, real, real, f"{stage.described}: {links}"))
+            often, link = _crossing(level) / ways, rate(_one_way(level))
+            said = f"{stage.described}: {often:.3g} × {_bytes(held_there)} over each link of {link}"
+            parts.append(_Part(stage, real, real, said))
         else:
             real = held * (stage.members - 1) / stage.members / stage.bandwidth
             said = f"{stage.described}: {stage.share} of {_bytes(held)} over {stage.rates}"

@@ -74,8 +74,9 @@ def collective_of(resolved: ResolvedProblem) -> CollectiveQuestion:
 
 def walk_of(resolved: ResolvedProblem) -> CollectiveRun:
     """`collective_of`, step by step."""
-    from shardviz.hardware.links import links_from_text
-    from shardviz.stepping.collective_run import CollectiveRun
+    from shardviz.hardware.machine import assumed_machine
+    from shardviz.hardware.mesh_placement import place_mesh
+    from shardviz.stepping.collective_run import run_on
 
     question = collective_of(resolved)
-    return CollectiveRun(question, links_from_text(question.schedule.pattern.dims, None, None, None))
+    return run_on(question, place_mesh(assumed_machine(), question.layout.mesh))
