@@ -68,7 +68,7 @@ STAND_INS = {
     "✓": "v",
     "←": "<",
     "↑": "^",
-    "↓": "v",
+    **dict.fromkeys("↓▼", "v"),
     "⌫": "<",
     **dict.fromkeys("❯›", ">"),
     **dict.fromkeys("‹◂◃", "<"),

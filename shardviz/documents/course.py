@@ -20,6 +20,7 @@ from shardviz.documents.fields import (
     text,
     texts,
 )
+from shardviz.forms.form import SCREENS
 
 if TYPE_CHECKING:
     from shardviz.forms.form import ProblemForm
@@ -53,7 +54,7 @@ DRAFT = shared(
         ),
     ).by(lambda form: _saved(form)),
 )
-_SCREEN = one_of("The application's screen.", "layout", "plan", "step", "compiler")
+_SCREEN = one_of("The application's screen.", *SCREENS)
 
 LESSONS = DocumentKind(
     "lessons",

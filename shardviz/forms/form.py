@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-SCREENS = ("layout", "plan", "step", "compiler")
+SCREENS = ("layout", "plan", "step", "compiler", "time")
 """The screens that show a problem."""
 
 OPEN = "?"

@@ -170,7 +170,7 @@ class Reader:
             )
         written = written_meshes(self.header, self.text, self.first_sharding)
         self.mesh, self.numbers = program_mesh(written, self._unlike, self.numbers, self.mesh, infer=infer)
-        lines = InstructionLines(self.text, computations)
+        lines = self.lines
         calls = CallGraph(lines).calls_to(found)
         callers = {call.caller: call.position for call in calls}
         sites = {call.callee: call.position for call in reversed(calls)}
@@ -269,6 +269,11 @@ class Reader:
         return found
 
     @cached_property
+    def lines(self) -> InstructionLines:
+        """The instructions of the text."""
+        return InstructionLines(self.text, self.computations)
+
+    @cached_property
     def _unlike(self) -> Collection[Instruction]:
         """A collective for each form, with and without a channel."""
         every = (each for lines in self.collectives.values() for each in lines.values())
@@ -289,10 +294,11 @@ class Reader:
                 break
             attributes = {**caller.attributes, **attributes}
             home = self.computations.around(place)
-        return self._locations.of(attributes)
+        return self.locations.of(attributes)
 
     @cached_property
-    def _locations(self) -> SourceLocations:
+    def locations(self) -> SourceLocations:
+        """The places of the user's program that the text names."""
         return SourceLocations(self.computations.head)
 
     def _lacks_callers(self) -> bool:

@@ -142,6 +142,13 @@ def shelve(blocks: Sequence[Sequence[Text]], width: int, gap: int = 3) -> list[T
     return lines + shelf
 
 
+def rule(said: Iterable[str], width: int) -> Text:
+    """A line across the page with words on it: ``── line 7 of 33 ── collective 1 of 2 ───``."""
+    line = Text("".join(f"── {words} " for words in said), "dim")
+    line.truncate(width)
+    return line.append("─" * max(0, width - line.cell_len), "dim")
+
+
 def trimmed(line: Text, palette: Palette) -> Text:
     """A line without the blanks at its end, but for those that are the edge of a coloured cell."""
     stop = len(line.plain.rstrip())

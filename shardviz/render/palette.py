@@ -127,6 +127,7 @@ TRUECOLOR = Palette(
         "copy": "#a58e6f",
         "network": "#d9788f",
         "host": "#8f9f8f",
+        "memory": "#7fae9b",
     },
 )
 """For terminals with 24-bit colour; Rich takes the nearest of 256 where there are only those."""
@@ -141,6 +142,7 @@ ON_LIGHT = replace(
         "copy": "#7d6747",
         "network": "#a53d59",
         "host": "#5c6b5c",
+        "memory": "#3f7a66",
     },
 )
 """For pages that are known to be light."""
@@ -175,6 +177,7 @@ ANSI = Palette(
         "copy": "yellow",
         "network": "bright_red",
         "host": "bright_green",
+        "memory": "cyan",
     },
 )
 """For terminals with 16 colours, whose exact shades the user's theme decides."""

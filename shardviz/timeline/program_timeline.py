@@ -27,11 +27,12 @@ class TimedOp:
 
     `start` and `end` are seconds on the drawn clock, on which each loop's body stands once; `seconds` is how
     long one run really takes, None where nobody can tell, and `runs` how often it runs in all (None: a loop
-    of unknown length). `exposed` are the seconds of one run for which the device waits for it with nothing
-    else to do; of compute 0. `lane` is a number into `ProgramTimeline.lanes`. `op` is HLO's opcode, or
-    "matmul" where it multiplies matrices; of a plan the step's op. `bound` is what bounds it ("compute",
-    "HBM", "latency", a mesh axis), `detail` how it was counted, `source` the user's line. `after` numbers
-    the operations whose ends it had to wait for. `bytes` are those of a collective or of HBM traffic.
+    of unknown length; 0: a branch that is not the longest of its conditional). `exposed` are the seconds of
+    one run for which the device waits for it with nothing else to do; of compute 0. `lane` is a number into
+    `ProgramTimeline.lanes`. `op` is HLO's opcode, or "matmul" where it multiplies matrices; of a plan the
+    step's op. `bound` is what bounds it ("compute", "HBM", "latency", a mesh axis), `detail` how it was
+    counted, `source` the user's line. `after` numbers the operations that it waited for: the one that let it
+    begin first, then those whose results it reads. `bytes` are those of a collective or of HBM traffic.
     """
 
     name: str
@@ -81,8 +82,9 @@ class ProgramTimeline:
     """A program or a plan on a machine.
 
     `ops` are in the order of their starts. `seconds` is the total with every loop counted in full,
-    `drawn_seconds` the end of the drawn clock. `compute_seconds` and `communication_seconds` (by lane name)
-    count all runs, hidden or not; `exposed_seconds` (by lane name) those for which the device waits.
+    `drawn_seconds` the end of the drawn clock. `compute_seconds` and `communication_seconds` (by lane name,
+    HBM copies too) count all runs, hidden or not; `exposed_seconds` (by lane name) those for which the device
+    waits: with `compute_seconds` they add up to the total.
     `utilisation` is FLOPs over peak × total, None without a peak. `unknown` names the operations that nobody
     can estimate: the total leaves them out. `notes` are warnings, a sentence each.
     `critical_path` are numbers of operations, first to last.

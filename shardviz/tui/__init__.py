@@ -3,7 +3,7 @@
 app        the application: undo, dialogs, lessons, and which key does what everywhere
 registry   all commands: they feed keys, footer, palette, help and the table in docs/
 state      the form with undo and the problem that it states, which all parts are given; the kept session
-workspace  the problem beside one of four panes; bars: the lines above and below
+workspace  the problem beside one of the panes; bars: the lines above and below
 compiler_queries  the queries to the compilers; target_answers: their answers as they arrive
 pane       the base of the panes; lines_view: a view of many lines, themes: colours
 problem/   the fields: mesh, einsum, sizes, specs
@@ -11,6 +11,7 @@ layout/    1  which device holds what
 plan/      2  the steps, and what each target inserted
 step/      3  the player
 compiler/  4  the targets' programs and passes
+time/      5  what runs when, what waits, and the memory
 lesson/    a lesson: its words, its questions, its goal, in the places of these
 dialogs/   the windows above all that: help, examples, lessons, code, command line, export
 """

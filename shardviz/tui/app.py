@@ -43,7 +43,7 @@ NOT_KEPT = "A visitor's session is not kept; y copies it as a string."
 
 
 class ShardvizApp(ResilientApp):
-    """The problem on the left, one of four screens on the right, above them the headline, below the keys.
+    """The problem on the left, one of the screens on the right, above them the headline, below the keys.
 
     `lesson` is the lesson that is open; None where none is. `is_guest`: a visitor uses the application from
     elsewhere, who may not touch the files of this machine.
@@ -239,11 +239,16 @@ class ShardvizApp(ResilientApp):
         self.state.step_number = event.number
         await self.action_show("step")
 
+    async def on_pane_instruction_opened(self, event: Pane.InstructionOpened) -> None:
+        await self.action_show(event.area)
+        if self.pane.area == event.area:
+            self.pane.show_instruction(event.target, event.name)
+
     def on_pane_failed(self, event: Pane.Failed) -> None:
         self.say_failure(event.error, event.area.capitalize())
 
     async def action_show(self, area: str) -> None:
-        """Put one of the four panes on the right, and the keys there."""
+        """Put one of the panes on the right, and the keys there."""
         if self._is_kept_back(area):
             return
         await self.workspace.put_on(area)

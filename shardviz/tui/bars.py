@@ -12,6 +12,7 @@ from textual.content import Content
 from textual.style import Style
 from textual.widget import Widget
 
+from shardviz.forms.form import SCREENS
 from shardviz.render.problem_picture import headline
 from shardviz.tui.registry import APP, Command
 from shardviz.tui.themes import palette_of
@@ -44,17 +45,18 @@ class Headline(Widget):
 
 
 PROBLEM = "problem"
-SCREENS = ("layout", "plan", "step", "compiler")
 WIDE = 80
 """Columns from which on the problem stands beside the screen; on fewer it takes its place."""
 PROBLEM_WIDTH = 37
 """Columns of the problem beside a screen, with the gap between them."""
-ROOMY, SHORT = 60, 44
-"""Columns from which on there is room for blanks between the tabs, and for the problem's name."""
 
 
 class ScreenTabs(Widget):
-    """``p Problem   1 Layout  2 Plan  3 Step  4 Compiler``: what is shown stands out, a click leads there."""
+    """``p Problem   1 Layout  2 Plan  3 Step …``: what is shown stands out, a click leads there.
+
+    Where there is little room, first the blanks around the tabs go, then the problem's name, then the
+    blanks within.
+    """
 
     DEFAULT_CSS = """
     ScreenTabs { height: 1; background: $panel; }
@@ -73,19 +75,25 @@ class ScreenTabs(Widget):
         self.refresh()
 
     def render(self) -> Text:
-        width = self.size.width
+        lines = (self._line(*room) for room in ((True, True, " "), (False, True, " "), (False, False, " ")))
+        line = next((line for line in lines if line.cell_len <= self.size.width + 1), None)
+        return line or self._line(False, False, "")
+
+    def _line(self, is_roomy: bool, is_named: bool, blank: str) -> Text:
+        """All tabs: `is_roomy` with blanks around each, `is_named` with the name of what is on the left, and
+        `blank` between a key and its title."""
         line = Text()
         for area in (PROBLEM, *SCREENS):
             action = PROBLEM if area == PROBLEM else f"show('{area}')"
             command = next(each for each in APP if each.name == action)
-            title = command.title if area != PROBLEM else self._left if width >= SHORT else ""
-            text = f"{command.key_text} {title}".rstrip()
-            text = f" {text} " if width >= ROOMY else text
+            title = command.title if area != PROBLEM else self._left if is_named else ""
+            text = f"{command.key_text}{blank}{title}".rstrip()
+            text = f" {text} " if is_roomy else text
             is_shown = self._at_left if area == PROBLEM else area == self._area
-            shown = "bold reverse" if width >= ROOMY else "bold underline"
+            shown = "bold reverse" if is_roomy else "bold underline"
             style = rich.style.Style.parse(shown if is_shown else "dim")
             line.append(text, style + rich.style.Style(meta={"@click": f"app.{action}"}))
-            beside = area == PROBLEM and width >= WIDE
+            beside = area == PROBLEM and self.size.width >= WIDE
             line.append(" " * (PROBLEM_WIDTH - line.cell_len) if beside else " ")
         return line
 

@@ -1,4 +1,4 @@
-"""The base of the workspace's sides, which have commands of their own, and of the four panes."""
+"""The base of the workspace's sides, which have commands of their own, and of the panes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Side(Vertical):
 
 
 class Pane(Side):
-    """One of the four screens. `area` is its name in the registry.
+    """One of the screens. `area` is its name in the registry.
 
     `show_problem` and `show_answers` are called when the pane comes on screen, and, while it is there,
     whenever something has changed. What is exported is the problem of `state`, unless the pane shows
@@ -69,6 +69,13 @@ class Pane(Side):
             super().__init__()
             self.number = number
 
+    class InstructionOpened(Message):
+        """An instruction of a target's program is to be shown on the screen of that area."""
+
+        def __init__(self, area: str, target: str, name: str) -> None:
+            super().__init__()
+            self.area, self.target, self.name = area, target, name
+
     def __init__(self, state: EditorState) -> None:
         super().__init__(id=self.area)
         self.state = state
@@ -82,6 +89,9 @@ class Pane(Side):
 
     def show_problem(self, resolved: ResolvedProblem) -> None:
         """Draw another problem."""
+
+    def show_instruction(self, target: str, name: str) -> None:
+        """Go to an instruction of a target's program, now or as soon as it is here."""
 
     def begin(self, place: AnswerLocation) -> None:
         """Begin at the location of a lesson's answer."""

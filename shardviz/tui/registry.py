@@ -16,10 +16,10 @@ EVERYWHERE = ("ctrl+q", "ctrl+z")
 class Command:
     """Something that a person can do, with a key or from the palette.
 
-    `name` is the action: ``action_<name>`` of the widget of `area` ("problem", "layout", "plan", "step" or
-    "compiler"), or of the application ("app", "lesson"). `keys` are Textual's names of keys, the first the
-    one that is shown, as `shown` where that is clearer. `title` names it in palette and help, `help` is a
-    sentence. `footer` is its word in the footer; empty where it does not appear there.
+    `name` is the action: ``action_<name>`` of the widget of `area` ("problem", "layout", "plan", "step",
+    "compiler" or "time"), or of the application ("app", "lesson"). `keys` are Textual's names of keys, the
+    first the one that is shown, as `shown` where that is clearer. `title` names it in palette and help,
+    `help` is a sentence. `footer` is its word in the footer; empty where it does not appear there.
     """
 
     area: str
@@ -68,6 +68,7 @@ APP = commands_of(
     ("show('plan')", "2", "Plan", "The steps and their reasons."),
     ("show('step')", "3", "Step", "A collective, round by round."),
     ("show('compiler')", "4", "Compiler", "The programs that the compilers make."),
+    ("show('time')", "5", "Time", "What runs when, what waits, and the memory."),
     ("problem", "p", "Problem", "Go to the problem, or back to the screen."),
     ("examples", "x", "Examples", "Open an example.", "examples"),
     ("lessons", "L", "Lessons", "The course and your progress.", "lessons"),
@@ -239,6 +240,7 @@ COMPILER = commands_of(
     ("search", "slash", "Search", "Find text in the program, while you type.", "search", "/"),
     ("fold", "f", "All of the text", "The text as the compiler wrote it, or folded."),
     ("table", "w", "Side by side", "All targets in one table, with reasons, or one.", "table"),
+    ("open_time", "enter", "On Time", "Show when the instruction under the cursor runs."),
     ("ask", "r", "Ask now", "Recompile for this target, also where it was cancelled."),
     ("move(-1)", "up", "Line up", "Go to the line above.", "", "↑"),
     ("move(1)", "down", "Line down", "Go to the line below.", "", "↓"),
@@ -248,6 +250,35 @@ COMPILER = commands_of(
     ("last", "end", "Last line", "Go to the last line."),
     ("sideways(-1)", "less_than_sign", "To the left", "Scroll long lines to the left.", "", "<"),
     ("sideways(1)", "greater_than_sign", "To the right", "Scroll long lines to the right.", "", ">"),
+)
+
+TIME = commands_of(
+    "time",
+    ("source(1)", "n", "Next target", "The next target's program, or the plan.", "target"),
+    ("source(-1)", "N", "Previous target", "The previous target's program, or the plan."),
+    ("teller", "s", "Whose times", "The model's times, or those of the compiler's own scheduler.", "whose"),
+    ("compare", "a", "Compare", "The next target below, on one scale; after the last, none.", "A/B"),
+    ("zoom(1)", "plus equals_sign", "Zoom in", "Around the selected operation.", "zoom", "+-"),
+    ("zoom(-1)", "minus", "Zoom out", "Around the selected operation.", "", "-"),
+    ("zoom_all", "0", "All", "The whole time."),
+    ("zoom_to", "z", "Zoom to it", "The selected operation from edge to edge."),
+    ("move(1)", "right", "Next operation", "Select the next operation on the lane.", "", "→"),
+    ("move(-1)", "left", "Previous operation", "Select the previous operation on the lane.", "", "←"),
+    ("lane(1)", "down", "Lane below", "Select what runs at the same time on the next lane.", "", "↓"),
+    ("lane(-1)", "up", "Lane above", "Select what runs at the same time on the lane before.", "", "↑"),
+    ("end(-1)", "home", "First operation", "Select the first operation on the lane."),
+    ("end(1)", "end", "Last operation", "Select the last operation on the lane."),
+    ("pan(1)", "greater_than_sign shift+right", "Later", "Move on by a quarter of what is seen.", "", ">"),
+    ("pan(-1)", "less_than_sign shift+left", "Earlier", "Move back by a quarter of what is seen.", "", "<"),
+    ("follow", "f", "Follow", "Select the operation for which it waited.", "follow"),
+    ("unfollow", "F", "Follow back", "Back to the operation that was followed."),
+    ("saving(1)", "j", "Next saving", "Select what would save most, then the next."),
+    ("saving(-1)", "k", "Previous saving", "Select the operation of the saving before."),
+    ("critical", "h", "Critical path", "Mark the chain of operations that decides the total."),
+    ("memory", "m", "Memory", "The memory that is live at each time, or not."),
+    ("view", "v", "Report", "The report alone, or the lanes with it."),
+    ("open_line", "enter", "On Compiler", "Show its line in the program; enter comes back.", "line"),
+    ("ask", "r", "Ask now", "Recompile for this target, also where it was cancelled."),
 )
 
 SEARCHING = commands_of(
@@ -272,7 +303,7 @@ LESSON = commands_of(
 )
 """In the order of the footer, which shows those that do something now."""
 
-COMMANDS: tuple[Command, ...] = (*APP, *PROBLEM, *LAYOUT, *PLAN, *STEP, *COMPILER, *LESSON)
+COMMANDS: tuple[Command, ...] = (*APP, *PROBLEM, *LAYOUT, *PLAN, *STEP, *COMPILER, *TIME, *LESSON)
 
 AREAS = {
     "app": "Everywhere",
@@ -281,6 +312,7 @@ AREAS = {
     "plan": "2 Plan",
     "step": "3 Step",
     "compiler": "4 Compiler",
+    "time": "5 Time",
     "lesson": "Lesson",
 }
 """The names of the parts of the application."""

@@ -22,7 +22,13 @@ if TYPE_CHECKING:
     from shardviz.tui.state import EditorState
 
 
-PANES = {"layout": "LayoutPane", "plan": "PlanPane", "step": "StepPane", "compiler": "CompilerPane"}
+PANES = {
+    "layout": "LayoutPane",
+    "plan": "PlanPane",
+    "step": "StepPane",
+    "compiler": "CompilerPane",
+    "time": "TimePane",
+}
 """The panes' classes by area, each in the module `pane` of its folder, loaded when it is first shown."""
 TALL = 30
 """Lines from which on there is room for blank ones around both."""
@@ -79,7 +85,7 @@ class Workspace(Horizontal):
         return self.app.size.width < WIDE
 
     async def put_on(self, area: str) -> None:
-        """Show another of the four panes."""
+        """Show another of the panes."""
         self.pane.display = False
         self.state.area = area
         self.pane.display = True

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from shardviz.errors import QuestionError
 from shardviz.forms.examples import examples
-from shardviz.forms.form import CollectiveFields, ProblemForm
+from shardviz.forms.form import SCREENS, CollectiveFields, ProblemForm
 from shardviz.forms.share import (
     MAX_JSON,
     MAX_STRING,
@@ -52,7 +52,7 @@ SHARED = st.builds(
         sizes=TYPED,
         collective=st.none() | COLLECTIVES,
     ),
-    st.sampled_from(("layout", "plan", "step", "compiler")),
+    st.sampled_from(SCREENS),
     st.just("fsdp"),
     st.integers(0, 30),
 )

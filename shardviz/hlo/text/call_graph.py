@@ -76,7 +76,7 @@ class CallGraph:
                     callee = named[name][max(0, bisect_right(named[name], position) - 1)]
                     if callee not in starts:
                         continue
-                    times, opcode = self._runs(position, name)
+                    times, opcode = self.runs(position, name)
                     if times != 0:
                         caller = self._computations.around(position)
                         callers.add(caller)
@@ -85,7 +85,7 @@ class CallGraph:
             known |= callers
         return calls
 
-    def _runs(self, position: int, callee: str) -> tuple[int | None, str]:
+    def runs(self, position: int, callee: str) -> tuple[int | None, str]:
         """The number of times that the instruction at `position` runs `callee`, and its opcode.
 
         0 when it only mentions it.

@@ -36,31 +36,30 @@ def html(subject: Subject, width: int = WIDTH) -> str:
     is_played = subject.run is not None
     body = []
     for number, part in enumerate(parts):
-        body.append(_section(part, number, styles, "round" if is_played and number else ""))
+        body.append(section_html(part, number, styles, "round" if is_played and number else ""))
         if is_played and not number:
             body.append(CONTROLS)
     style, script = PAGE + styles.css(), SCRIPT if is_played else ""
-    page = _page(subject, style, script, body)
-    if len(page) > MAX_CHARACTERS:
-        raise QuestionError(
-            f"the page would have {len(page):,} characters, and browsers open {MAX_CHARACTERS:,} at once",
-            "take a smaller mesh, an algorithm with fewer rounds, or a narrower page",
-        )
-    return page
+    hint = "take a smaller mesh, an algorithm with fewer rounds, or a narrower page"
+    return whole_page(subject.title, subject.command, style, script, body, hint)
 
 
-def _page(subject: Subject, style: str, script: str, body: Sequence[str]) -> str:
-    title = escape(one_line(subject.title))
+def whole_page(title: str, command: str, style: str, script: str, body: Sequence[str], hint: str) -> str:
+    """A page with a heading and the command that shows the same.
+
+    Raises `QuestionError`, with `hint`, for one that is too long.
+    """
+    title = escape(one_line(title))
     policy = f"default-src 'none'; style-src {_hashed(style)}; base-uri 'none'; form-action 'none'"
     parts = [f"<h1>{title}</h1>"]
-    if subject.command:
-        parts.append(f"<p><code>{escape(one_line(subject.command))}</code></p>")
+    if command:
+        parts.append(f"<p><code>{escape(one_line(command))}</code></p>")
     parts += [*body, "</main>"]
     if script:
         policy += f"; script-src {_hashed(script)}"
         parts.append(f"<script>{script}</script>")
     content = "\n".join(parts)
-    return f"""<!doctype html>
+    page = f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -76,9 +75,15 @@ def _page(subject: Subject, style: str, script: str, body: Sequence[str]) -> str
 </body>
 </html>
 """
+    if len(page) > MAX_CHARACTERS:
+        raise QuestionError(
+            f"the page would have {len(page):,} characters, and browsers open {MAX_CHARACTERS:,} at once",
+            hint,
+        )
+    return page
 
 
-def _section(part: Section, number: int, styles: Styles, kind: str) -> str:
+def section_html(part: Section, number: int, styles: Styles, kind: str = "") -> str:
     """A heading and its picture, which those who do not see it can read or skip."""
     heading = f'<h2 id="part-{number}">{escape(part.heading)}</h2>'
     lines = "\n".join(map(styles.html, part.lines))

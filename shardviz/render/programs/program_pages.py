@@ -20,7 +20,7 @@ from rich.text import Text
 from shardviz.hlo.listing import Listing, list_hlo
 from shardviz.hlo.module import is_hlo
 from shardviz.hlo.text.strip_metadata import strip_metadata
-from shardviz.render.lines import records, sentence
+from shardviz.render.lines import records, rule, sentence
 from shardviz.render.programs.collective_rows import has_schedule, members_text, rows_of, when
 from shardviz.render.programs.hlo_picture import MARK, HloPicture, collective_style, facts
 from shardviz.render.sanitize import printable, printable_line
@@ -184,9 +184,7 @@ def place_rule(number: int, page: ProgramPage, width: int) -> Text:
     if page.collective(number) is not None:
         place = bisect_left(page.collectives, number)
         said.append(f"collective {place + 1:,} of {len(page.collectives):,}")
-    rule = Text("".join(f"── {words} " for words in said), "dim")
-    rule.truncate(width)
-    return rule.append("─" * max(0, width - rule.cell_len), "dim")
+    return rule(said, width)
 
 
 class LineIndex:

@@ -27,7 +27,7 @@ from shardviz.render.canvas import LineBuilder
 from shardviz.render.lines import sentence
 from shardviz.render.palette import DIM, Palette
 from shardviz.render.sanitize import printable
-from shardviz.render.times.timeline_rows import LaneRow, TimelineRows
+from shardviz.render.times.timeline_rows import TIGHT, LaneRow, TimelineRows
 from shardviz.render.times.window import TimeWindow, ticks
 from shardviz.timeline.program_timeline import Lane, ProgramTimeline, TimedOp, TimeSpan
 
@@ -44,14 +44,13 @@ GRID = "·"
 CHOSEN, RELATED = "▸", "◂"
 LABELS = 5, 14
 """Columns of the lanes' names at least and at most."""
-TIGHT = 0.02
-"""Of a cell; bars nearer to its edge than this end at it."""
 
 
 class Gantt:
     """A frame of a timeline: the stretch `window` in `width` columns, a canvas of `height` lines.
 
-    `chosen` is the operation that the user looks at and `related` are others to mark.
+    `chosen` is the operation that the user looks at and `related` are others to mark. `left` is the first
+    column of the chart, after the lanes' names; charts above one another share it.
     """
 
     def __init__(
@@ -62,15 +61,13 @@ class Gantt:
         window: TimeWindow,
         chosen: int | None = None,
         related: Collection[int] = (),
+        left: int = 0,
     ) -> None:
         self.rows, self.width, self.palette, self.window = rows, width, palette, window
         self._timeline = rows.timeline
         self._styles = LaneStyles(rows.timeline, palette)
         self._names = lane_names(rows.timeline)
-        self.left = (
-            min(max(map(len, (*self._names, "x" * LABELS[0]))), LABELS[1], max(width // 4, LABELS[0])) + 1
-        )
-        """The first column of the chart, after the lanes' names."""
+        self.left = left or first_column(rows.timeline, width)
         self.columns = max(width - self.left, 1)
         self._cell = window.seconds / self.columns
         self._marks: dict[int, list[tuple[int, str]]] = {}
@@ -176,7 +173,7 @@ class Gantt:
         row = self.rows.rows[place]
         lane = self._timeline.lanes[row.lane]
         line = LineBuilder(0, self.width)
-        if not place or self.rows.rows[place - 1].lane != row.lane:
+        if self.rows.is_first_of_lane(place):
             name = self._names[row.lane]
             room = self.left - 1
             line.put(0, name if len(name) <= room else name[: room - 1] + "…", self._styles.name(row.lane))
@@ -209,37 +206,24 @@ class Gantt:
                 yield x, GRID, DIM
             return
         for x in range(first, stop):
-            lane = self._waited_for(x)
+            start = self.window.start + (x - self.left) * self._cell
+            lane = self.rows.waited_for(start, start + self._cell)
             if lane is not None:
                 yield x, WAITING, self._styles.bar(lane)
             elif x in grid:
                 yield x, GRID, DIM
 
-    def _waited_for(self, x: int) -> int | None:
-        """The lane that is busiest in a cell in which nothing is computed."""
-        start = self.window.start + (x - self.left) * self._cell
-        end = start + self._cell
-        best, most = None, self._cell * TIGHT
-        for row in self.rows.rows:
-            if self._timeline.lanes[row.lane].kind != "compute":
-                covered = row.covered(start, end)
-                if covered > most:
-                    best, most = row.lane, covered
-        return best
-
     def _unknown(self, place: int, start: float, end: float) -> int | None:
         """The first operation of a row's lane between two times that nobody can estimate."""
-        row = self.rows.rows[place]
-        if place and self.rows.rows[place - 1].lane == row.lane:
+        if not self.rows.is_first_of_lane(place):
             return None
-        starts, numbers = self.rows.unknown[row.lane]
+        starts, numbers = self.rows.unknown[self.rows.rows[place].lane]
         i = bisect_left(starts, start)
         return numbers[i] if i < len(starts) and starts[i] < end else None
 
     def _bars(self, row: LaneRow, place: int) -> Iterator[tuple[int, str, Style]]:
         """The bars of a row, and the marks of operations without an estimate."""
-        is_first = not place or self.rows.rows[place - 1].lane != row.lane
-        starts = self.rows.unknown[row.lane][0] if is_first else []
+        starts = self.rows.unknown[row.lane][0] if self.rows.is_first_of_lane(place) else []
         i = bisect_left(starts, self.window.start)
         columns = []
         while i < len(starts) and starts[i] <= self.window.end:
@@ -393,6 +377,12 @@ def first_axis(lane: Lane) -> str:
     return lane.name.partition(",")[0].strip()
 
 
+def first_column(timeline: ProgramTimeline, width: int) -> int:
+    """The first column of a timeline's chart of that width, after the names of its lanes."""
+    longest = max(map(len, lane_names(timeline)), default=0)
+    return min(max(longest, LABELS[0]), LABELS[1], max(width // 4, LABELS[0])) + 1
+
+
 def lane_names(timeline: ProgramTimeline) -> list[str]:
     """The lanes' names as they can be printed."""
     return [printable(lane.name) for lane in timeline.lanes]
@@ -427,8 +417,8 @@ def legend(rows: TimelineRows, width: int, palette: Palette) -> list[Text]:
     if "compute" in kinds:
         found.append(f"{FULL} matmul" if palette.shown else f"{FULL} matmul, {LESS} other compute")
         if len(kinds) > 1:
-            found.append(f"{WAITING} waits for the lane below")
-    found.append(f"{HEIGHTS[2]}{HEIGHTS[5]} share of a cell in which something runs")
+            found.append(f"{WAITING} the device waits")
+    found.append(f"{HEIGHTS[2]}{HEIGHTS[5]} busy for a part of the cell")
     if any(starts for starts, _ in rows.unknown):
         found.append(f"{UNKNOWN} no estimate")
     if any(span.kind == "loop" for span in timeline.spans):

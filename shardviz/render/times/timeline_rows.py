@@ -12,6 +12,8 @@ MAX_ROWS = 4
 """Rows of one lane; where more operations run at once, the last row has parts of the others."""
 MAX_DEPTH = 3
 """Rows of loops, branches and calls within one another."""
+TIGHT = 0.02
+"""Of a cell; what takes less of it is not in it."""
 
 
 @dataclass(frozen=True)
@@ -54,10 +56,11 @@ class TimelineRows:
     """A timeline with the rows of its lanes, those of a lane one after another.
 
     `row_of` has the row of each operation that takes time. `unknown` has for each lane the starts and the
-    numbers of the operations that nobody can estimate. `spans` are by depth.
+    numbers of the operations that nobody can estimate. `spans` are by depth. A lane has at most `max_rows`
+    rows; None is as many as it takes.
     """
 
-    def __init__(self, timeline: ProgramTimeline) -> None:
+    def __init__(self, timeline: ProgramTimeline, max_rows: int | None = MAX_ROWS) -> None:
         self.timeline = timeline
         of_lane: list[list[LaneRow]] = [[LaneRow(lane)] for lane in range(len(timeline.lanes))]
         unknown: list[list[tuple[float, int]]] = [[] for _ in timeline.lanes]
@@ -70,7 +73,7 @@ class TimelineRows:
             rows = of_lane[op.lane]
             slack = (op.end - op.start) * 1e-6
             row = next((row for row in rows if not row.ends or row.ends[-1] <= op.start + slack), None)
-            if row is None and len(rows) < MAX_ROWS:
+            if row is None and (max_rows is None or len(rows) < max_rows):
                 row = LaneRow(op.lane)
                 rows.append(row)
             row = rows[-1] if row is None else row
@@ -93,3 +96,18 @@ class TimelineRows:
             sorted((span for span in self.timeline.spans if span.depth == each), key=lambda span: span.start)
             for each in range(depth)
         ]
+
+    def is_first_of_lane(self, place: int) -> bool:
+        """True for the row that has its lane's name, and its marks of what nobody can estimate."""
+        return not place or self.rows[place - 1].lane != self.rows[place].lane
+
+    def waited_for(self, start: float, end: float) -> int | None:
+        """The lane that is busiest between two times in which nothing is computed; copies only where no other
+        lane is busy, None where none is."""
+        least = (end - start) * TIGHT
+        best, most = None, (False, 0.0)
+        for row in self.rows:
+            kind, covered = self.timeline.lanes[row.lane].kind, row.covered(start, end)
+            if kind != "compute" and covered > least and (kind != "copy", covered) > most:
+                best, most = row.lane, (kind != "copy", covered)
+        return best

@@ -60,6 +60,8 @@ class CompilerPane(Pane):
         self._passes: dict[str, Passes] = {}
         self._with_diff = False
         self._is_table = False
+        self._wanted = "", ""
+        """A target and an instruction to go to as soon as its program is here."""
 
     def compose(self) -> ComposeResult:
         yield Static(id="targets")
@@ -90,7 +92,7 @@ class CompilerPane(Pane):
         if len(self._answers) < 2:
             idle.add("target")
         if not self.program_text():
-            idle |= {"collective", "search", "fold"}
+            idle |= {"collective", "search", "fold", "open_time"}
         return idle
 
     @property
@@ -131,6 +133,11 @@ class CompilerPane(Pane):
 
     def show_problem(self, _resolved: ResolvedProblem) -> None:
         self.show_answers(self._answers)
+
+    def show_instruction(self, target: str, name: str) -> None:
+        self._chosen, self._wanted = target, (target, name)
+        self.passes.back = 0
+        self._show()
 
     def begin(self, _place: AnswerLocation) -> None:
         self._is_table = self._with_diff = False
@@ -223,6 +230,9 @@ class CompilerPane(Pane):
             box.show_lines(notice(answer, width), ("notice", self._chosen))
         elif isinstance(program, ListedProgram):
             box.show_program(program, palette, program.compiled is not answer.compiled)
+            if self._wanted[0] == self._chosen and program.compiled is answer.compiled:
+                box.to_instruction(self._wanted[1])
+                self._wanted = "", ""
         else:
             box.show_lines(fault_lines(program, width), ("fault", self._chosen))
 
@@ -291,6 +301,11 @@ class CompilerPane(Pane):
 
     def action_table(self) -> None:
         self._show(table=not self._is_table)
+
+    def action_open_time(self) -> None:
+        """The instruction under the cursor on Time."""
+        if self._to_program():
+            self.post_message(self.InstructionOpened("time", self._chosen, self.box.instruction))
 
     def action_ask(self) -> None:
         self.state.queries.ask_now(self._chosen)

@@ -260,6 +260,18 @@ class ProgramBox(Vertical):
             if line is not None:
                 self.view.move_to(line)
 
+    @property
+    def instruction(self) -> str:
+        """The name of the instruction under the cursor; empty where no program is shown."""
+        if self._page is None or self._drawn is None:
+            return ""
+        return self._drawn[0].raw.name_at(self._page.place(self._cursor))
+
+    def to_instruction(self, name: str) -> None:
+        """Put the cursor on an instruction, or where it is folded away, on the line that has it."""
+        if self._page is not None and self._drawn is not None:
+            self.view.move_to(self._page.number_at(self._drawn[0].raw.place_of(name)))
+
     def _place_on(self, page: ProgramPage, program: ListedProgram) -> int:
         """The line of a new page for the cursor."""
         before = self._page

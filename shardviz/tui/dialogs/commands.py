@@ -40,6 +40,11 @@ READING = {
         "The program that a compiler made, its collectives marked; to the left its passes, from Shardy's"
         " propagation to the final schedule. Slower targets answer after a pause in typing."
     ),
+    "time": (
+        "When each operation runs and what waits for what: a row is a part of a device or the links of a mesh"
+        " axis. The plan is there at once, each target's program when it is compiled. The selected operation"
+        " is explained below; enter shows its line on Compiler."
+    ),
     "lesson": (
         "First something to see, then questions: predict, and the answer shows beside the picture, in which"
         " you can move (p goes there and back). Then change the sandbox until its goal is met. Each stage"
@@ -132,7 +137,7 @@ class CommandSearch(Provider):
 
 def _name(command: Command) -> str:
     """``Compiler: Next target  (n)``: what is looked through."""
-    area = "" if command.area == "app" else f"{AREAS[command.area].lstrip('1234 ')}: "
+    area = "" if command.area == "app" else f"{AREAS[command.area].lstrip('12345 ')}: "
     key = f"  ({command.key_text})" if command.key_text else ""
     return f"{area}{command.title}{key}"
 

@@ -1,0 +1,288 @@
+"""A timeline as a page: the total and its parts, the chart, what would save most, the critical path."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import groupby
+
+from rich.style import Style
+from rich.text import Text
+
+from shardviz.errors import plural
+from shardviz.render.lines import columns, records, sentence, table
+from shardviz.render.palette import Palette
+from shardviz.render.sanitize import printable
+from shardviz.render.times.gantt import (
+    ENDS,
+    FULL,
+    LESS,
+    WAITING,
+    Gantt,
+    LaneStyles,
+    is_matmul,
+    legend,
+)
+from shardviz.render.times.memory_curve import MemoryCurve, memory_lines
+from shardviz.render.times.timeline_rows import TimelineRows
+from shardviz.render.times.window import TimeWindow
+from shardviz.timeline.memory import MemoryReport
+from shardviz.timeline.program_timeline import Estimate, ProgramTimeline, TimedOp
+from shardviz.units import estimated_seconds, human_bytes
+
+ESTIMATES: dict[Estimate, str] = {
+    "compiler": "the compiler's own cycles",
+    "roofline": "FLOPs and bytes over the device's figures",
+    "links": "the link model",
+    "scheduler": "the compiler's scheduler",
+}
+HIDDEN = "hidden"
+"""Communication for which nothing waits."""
+BAR = 24
+"""Columns of the bars in tables at most."""
+LINKS = 12
+"""Operations of a critical path that are listed, the longest."""
+LISTED = 6
+"""Operations without an estimate, and buffers, that are listed."""
+
+
+def timeline_view(timeline: ProgramTimeline, width: int, palette: Palette) -> list[Text]:
+    """All there is to say of a timeline: its total and its parts, the chart, and the causes."""
+    chart = picture_lines(timeline, width, palette)
+    return [
+        *total_lines(timeline, width, palette),
+        *[Text()] * bool(chart),
+        *chart,
+        *cause_lines(timeline, width, palette),
+    ]
+
+
+def total_lines(timeline: ProgramTimeline, width: int, palette: Palette) -> list[Text]:
+    """First that it does not fit, if so, then the total and its parts."""
+    lines = [] if timeline.memory is None else misfit_lines(timeline.memory, width)
+    return [*lines, *heading_lines(timeline, width), *parts_lines(timeline, width, palette)]
+
+
+def cause_lines(timeline: ProgramTimeline, width: int, palette: Palette) -> list[Text]:
+    """What would save most, the critical path, memory and notes, each after a blank line."""
+    memory = timeline.memory
+    blocks = (
+        saving_lines(timeline, width),
+        critical_lines(timeline, width),
+        [] if memory is None else memory_report_lines(memory, width, palette),
+        note_lines(timeline, width),
+    )
+    return [line for block in blocks if block for line in (Text(), *block)]
+
+
+def heading_lines(timeline: ProgramTimeline, width: int) -> list[Text]:
+    """``jit_step on v5e:4x4: 3.71 s, 41 % of its peak FLOP/s``."""
+    named = f"{printable(timeline.title)} on {printable(timeline.machine)}: "
+    words = [estimated_seconds(timeline.seconds)]
+    if timeline.utilisation is not None:
+        words.append(f"{percent(timeline.utilisation)} of its peak FLOP/s")
+    if timeline.unknown:
+        words.append(f"{plural(len(timeline.unknown), 'operation')} without an estimate not included")
+    return sentence(", ".join(words), width, lead=named)
+
+
+def percent(share: float) -> str:
+    """``61 %``; small ones with a digit more, ``0.4 %``."""
+    return f"{share * 100:.1f} %" if 0 < share < 0.095 else f"{share * 100:.0f} %"
+
+
+def parts_lines(timeline: ProgramTimeline, width: int, palette: Palette) -> list[Text]:
+    """A line for compute and one for each lane that moves data: busy, exposed, and its share of the total."""
+    total = timeline.seconds
+    exposed = dict(timeline.exposed_seconds)
+    numbers = {lane.name: number for number, lane in enumerate(timeline.lanes)}
+    styles = LaneStyles(timeline, palette)
+    head = [Text(words, "bold") for words in ("", "busy", "exposed", "of the total")]
+    share = timeline.compute_seconds / total if total else 0.0
+    rows = [[Text("compute", "bold"), _time(timeline.compute_seconds), Text(), _bar(share, FULL, Style())]]
+    for name, seconds in timeline.communication_seconds:
+        waits = exposed.get(name, 0.0)
+        number = numbers.get(name)
+        style = Style() if number is None else styles.bar(number)
+        cell = _bar(waits / total if total else 0.0, WAITING, style)
+        label = Text(printable(name), Style(bold=True) if number is None else styles.name(number))
+        rows.append([label, _time(seconds), _time(waits) if waits else Text(HIDDEN, "dim"), cell])
+    lines = columns([head, *rows], width, 2, frozenset({1, 2}))
+    if lines is None:
+        for row in rows:
+            row[1].append(" busy")
+            if row[2] and row[2].plain != HIDDEN:
+                row[2].append(" exposed")
+        lines = records([[cell for cell in row if cell] for row in rows], width, 2)
+    return lines
+
+
+def _time(seconds: float) -> Text:
+    return Text(estimated_seconds(seconds))
+
+
+def _bar(share: float, glyph: str, style: Style) -> Text:
+    """A bar of a share of the total, and the share in figures."""
+    eighths = round(min(share, 1.0) * BAR * 8)
+    drawn = glyph * (eighths // 8)
+    if glyph == FULL and eighths % 8:
+        drawn += ENDS[eighths % 8 - 1]
+    elif not drawn and share > 0:
+        drawn = glyph
+    return Text.assemble((drawn, style), (" " * bool(drawn) + percent(share) if share else "", "dim"))
+
+
+def picture_lines(timeline: ProgramTimeline, width: int, palette: Palette) -> list[Text]:
+    """The chart of all of it, the memory under it, and the legend."""
+    rows = TimelineRows(timeline)
+    if not rows.row_of:
+        return []
+    chart = Gantt(rows, width, palette, TimeWindow.whole(timeline.drawn_seconds))
+    lines = [chart.line(y, 0, width) for y in range(chart.height)]
+    if timeline.memory is not None:
+        lines += memory_lines(MemoryCurve(timeline.memory), chart)
+    for line in lines:
+        line.rstrip()
+    return [*lines, *legend(rows, width, palette)]
+
+
+def saving_lines(timeline: ProgramTimeline, width: int) -> list[Text]:
+    """The changes that would save most, each with its operation's source line."""
+    if not timeline.savings:
+        return []
+    lines = [Text("what would save most", "bold")]
+    for saving in timeline.savings:
+        source = timeline.ops[saving.op].source
+        words = f"{saving.message}{f' ({source})' if source else ''}"
+        lines += sentence(printable(words), width, 2, f"{estimated_seconds(saving.seconds)}  ")
+    return lines
+
+
+def critical_lines(timeline: ProgramTimeline, width: int) -> list[Text]:
+    """The chain of operations that the end had to wait for; where it is long, the longest of them."""
+    path = timeline.critical_path
+    if not path:
+        return []
+    ops = timeline.ops
+    longest = set(sorted(range(len(path)), key=lambda i: -_all_runs(ops[path[i]]))[:LINKS])
+    rows = []
+    for is_listed, those in groupby(range(len(path)), key=longest.__contains__):
+        numbers = [path[i] for i in those]
+        if is_listed:
+            rows += [_link_cells(timeline, ops[number]) for number in numbers]
+        else:
+            seconds = sum(_all_runs(ops[number]) for number in numbers)
+            words = f"… {plural(len(numbers), 'shorter one')}"
+            rows.append([_time(seconds), Text(words, "dim")])
+    return [Text("critical path", "bold"), *table(rows, width, 2, frozenset({0}))]
+
+
+def _all_runs(op: TimedOp) -> float:
+    return (op.seconds or 0.0) * (op.runs or 1)
+
+
+def _link_cells(timeline: ProgramTimeline, op: TimedOp) -> list[Text]:
+    lane = timeline.lanes[op.lane]
+    what = "matmul" if is_matmul(op) else "" if op.op in op.name else op.op
+    where = "" if lane.kind == "compute" else printable(lane.name)
+    time = _time(_all_runs(op)) if op.seconds is not None else Text("?", "bold")
+    runs = "" if op.runs == 1 else "×?" if op.runs is None else f"×{op.runs:,}"
+    return [
+        time,
+        Text(printable(op.name), "bold"),
+        Text(what),
+        Text(runs),
+        Text(where),
+        Text(printable(op.bound) if lane.kind == "compute" else "", "dim"),
+        Text(printable(op.source), "dim"),
+    ]
+
+
+def note_lines(timeline: ProgramTimeline, width: int) -> list[Text]:
+    """What nobody can estimate, whose the estimates are, and the warnings."""
+    lines = []
+    if timeline.unknown:
+        named = list(map(printable, timeline.unknown[:LISTED]))
+        more = len(timeline.unknown) - len(named)
+        words = ", ".join(named) + (f" and {more:,} more" if more else "")
+        lines += sentence(f"{words}: the total leaves them out", width, lead="no estimate: ")
+    parts: Counter[Estimate] = Counter()
+    for op in timeline.ops:
+        parts[op.estimate] += _all_runs(op)  # type: ignore[assignment]
+    said = [
+        f"{estimated_seconds(seconds)} by {ESTIMATES[name]}"
+        for name, seconds in parts.most_common()
+        if name in ESTIMATES and seconds
+    ]
+    lines += (
+        sentence(f"{', '.join(said)}, hidden or not", width, lead="estimates: ", style="dim") if said else []
+    )
+    for note in timeline.notes:
+        lines += sentence(printable(note), width, lead="note: ")
+    return lines
+
+
+def misfit_lines(memory: MemoryReport, width: int) -> list[Text]:
+    """A program that does not fit, by how much, and the largest of what holds it; else nothing."""
+    if not memory.over_bytes or memory.limit_bytes is None:
+        return []
+    words = (
+        f"{human_bytes(memory.peak_bytes)} are needed and {human_bytes(memory.limit_bytes)} allowed: "
+        f"{human_bytes(memory.over_bytes)} too much"
+    )
+    held = [f"{printable(each.shape)} {human_bytes(each.bytes)}" for each in memory.buffers[:3]]
+    words += f"; the largest at the peak: {', '.join(held)}" if held else ""
+    return [*sentence(words, width, lead="✗ does not fit: "), Text()]
+
+
+KINDS = {"argument": FULL, "temporary": LESS, "output": "▒", "free": WAITING}
+
+
+def memory_report_lines(memory: MemoryReport, width: int, palette: Palette) -> list[Text]:
+    """Arguments, temporaries and outputs as a bar against the limit, then the largest buffers."""
+    limit = memory.limit_bytes
+    against = "" if limit is None else f" of {human_bytes(limit)} allowed"
+    by = "the compiler's own figures" if memory.by == "compiler" else "estimated from the program's order"
+    lines = sentence(f"{human_bytes(memory.peak_bytes)}{against}, {by}", width, lead="memory at the peak: ")
+    outputs = max(memory.output_bytes - memory.alias_bytes, 0)
+    parts = [
+        ("argument", "arguments", memory.argument_bytes),
+        ("temporary", "temporaries", memory.temporary_bytes),
+        ("output", "outputs", outputs),
+    ]
+    whole = max(sum(size for _, _, size in parts), limit or 0, 1)
+    bar, columns_left = Text("  "), min(width - 4, 2 * BAR)
+    room = columns_left
+    for kind, _, size in parts:
+        length = min(round(size / whole * room), columns_left)
+        bar.append(KINDS[kind] * length, _kind_style(kind, palette))
+        columns_left -= length
+    if limit is not None:
+        bar.append(KINDS["free"] * columns_left, "dim")
+    told = [f"{KINDS[kind]} {name} {human_bytes(size)}" for kind, name, size in parts if size]
+    if memory.alias_bytes:
+        told.append(f"{human_bytes(memory.alias_bytes)} of outputs in the place of donated arguments")
+    lines += [bar, *sentence("; ".join(told), width, 2)]
+    return lines + _buffer_lines(memory, width)
+
+
+def _kind_style(kind: str, palette: Palette) -> Style:
+    if not palette.shown:
+        return Style()
+    return Style(color=palette.lanes[{"argument": "copy", "temporary": "memory"}.get(kind, "network")])
+
+
+def _buffer_lines(memory: MemoryReport, width: int) -> list[Text]:
+    """The largest buffers at the peak, with their shapes, their source lines and how long they live."""
+    if not memory.buffers:
+        return []
+    rows: list[Sequence[Text]] = []
+    for each in memory.buffers[:LISTED]:
+        lives = ""
+        if each.start is not None and each.end is not None:
+            lives = f"{estimated_seconds(each.start)} to {estimated_seconds(each.end)}"
+        cells = (human_bytes(each.bytes), printable(each.name), each.kind, printable(each.shape), lives)
+        rows.append([*(Text(cell) for cell in cells), Text(printable(each.source), "dim")])
+    head = [Text(words, "bold") for words in ("bytes", "largest buffers", "", "shape", "lives", "source")]
+    whole = columns([head, *rows], width, 2, frozenset({0}))
+    return [Text("  largest buffers", "bold"), *records(rows, width, 4)] if whole is None else whole

@@ -1,0 +1,81 @@
+"""The chain of operations that makes a program as long as it is, and what would shorten it most."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from shardviz.timeline.program_timeline import Lane, Saving, TimedOp
+from shardviz.units import estimated_seconds
+
+MAX_SAVINGS = 5
+"""The savings that are told."""
+WORTH = 0.001
+"""A saving below this part of the total is not told."""
+SLOW = 1.5
+"""Compute is told that takes so many times as long as its roofline."""
+
+
+def critical_path(causes: Sequence[int], last: int) -> tuple[int, ...]:
+    """The operations from the last one back through the one whose end let each begin, first to last."""
+    path: list[int] = []
+    number, seen = last, set()
+    while number >= 0 and number not in seen:
+        seen.add(number)
+        path.append(number)
+        number = causes[number]
+    return tuple(reversed(path))
+
+
+def savings(
+    ops: Sequence[TimedOp], lanes: Sequence[Lane], least: Sequence[float | None], total: float
+) -> tuple[Saving, ...]:
+    """The most that could be saved, alike operations of one source line together.
+
+    `least` has the time of the roofline for each operation.
+    """
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for number, op in enumerate(ops):
+        if _saved(op, lanes[op.lane], least[number]) > 0:
+            groups.setdefault((op.op, op.lane, op.source or op.name), []).append(number)
+    found = []
+    for members in groups.values():
+        each = [_saved(ops[number], lanes[ops[number].lane], least[number]) for number in members]
+        seconds = sum(each)
+        if seconds < WORTH * total:
+            continue
+        first = max(zip(members, each, strict=True), key=lambda pair: pair[1])[0]
+        found.append(Saving(seconds, _message(ops, lanes, members, first, seconds), first))
+    found.sort(key=lambda saving: -saving.seconds)
+    return tuple(found[:MAX_SAVINGS])
+
+
+def _runs(op: TimedOp) -> int:
+    return 1 if op.runs is None else op.runs
+
+
+def _saved(op: TimedOp, lane: Lane, least: float | None) -> float:
+    """Seconds of all runs: what the device waits for, or what compute takes beyond its roofline."""
+    if lane.kind != "compute":
+        return op.exposed * _runs(op)
+    if op.exposed or op.seconds is None or not least or op.seconds < SLOW * least:
+        return op.exposed * _runs(op)
+    return (op.seconds - least) * _runs(op)
+
+
+def _message(
+    ops: Sequence[TimedOp], lanes: Sequence[Lane], members: list[int], first: int, seconds: float
+) -> str:
+    op, lane = ops[first], lanes[ops[first].lane]
+    runs = sum(_runs(ops[number]) for number in members)
+    where = f" ({op.source})" if op.source else ""
+    times = f" in {runs:,} runs" if runs > 1 else ""
+    who = op.name if len(members) == 1 else f"{op.name} and {len(members) - 1:,} alike"
+    if lane.kind == "compute" and not op.exposed:
+        return (
+            f"{op.op} {who}{where} takes {estimated_seconds(seconds)} more than its roofline{times}, "
+            f"which {op.bound or 'HBM'} bounds"
+        )
+    on = "" if lane.kind in ("compute", "copy", "host") else f" along {lane.name}"
+    what = "copy to or from HBM" if lane.kind == "copy" else op.op
+    kind = "exposed" if op.is_async else "blocking"
+    return f"{what} {who}{on}{where} is {kind} for {estimated_seconds(seconds)}{times}"

@@ -1,0 +1,266 @@
+"""The work of an instruction: multiply-adds of its matmuls, and the bytes of HBM that it reads and writes."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import NamedTuple
+
+from shardviz.hlo.text.computation import Computation
+from shardviz.hlo.text.instruction_lines import MAX_NESTED, InstructionLine, InstructionLines
+from shardviz.hlo.text.memory_layout import PlacedArray, bytes_in, placed_arrays
+
+_CONTRACTING = re.compile(r'lhs_contracting_dim(?:ension)?s\\?"?[=:][\[{]([\d,"\\]*)[\]}]')
+_LABELS = re.compile(r"dim_labels=([^\s,]+)->([^\s,]+)")
+_WINDOW = re.compile(r"window=\{([^{}]*)\}")
+_GROUPS = re.compile(r"(feature|batch)_group_count=(\d{1,9})")
+_ESTIMATE = re.compile(r"cost_estimate\W{1,8}(\{[^{}]*\})")
+_ESTIMATED = re.compile(r"(flops|bytes_accessed)\W{1,8}?(\d{1,18})")
+_MATMUL = re.compile(r" (?:dot|convolution|custom-call|fusion|call)\(")
+_SLICES = ("dynamic-slice", "slice", "gather")
+_IN_PLACE = re.compile(r" (?:dynamic-(?:update-)?slice|slice|gather)\(")
+_PASSES = ("bitcast", "reshape", "convert", "copy", "transpose")
+MAX_POSITIONS = 2**16
+"""Taps of a convolution's window that are counted one by one at most."""
+
+
+class Matmuls(NamedTuple):
+    """The floating-point operations of matmuls, a multiply-add as two, and the type of what they multiply.
+
+    Of several types it is that of the most work.
+    """
+
+    flops: int = 0
+    dtype: str = ""
+
+
+NONE = Matmuls()
+
+
+class InstructionWork:
+    """The work of the instructions of one text."""
+
+    def __init__(self, lines: InstructionLines) -> None:
+        self.lines = lines
+        self._text = lines.text
+        self._matmuls: dict[int, Matmuls] = {}
+        self._traffic: dict[int, tuple[dict[int, int], int | None]] = {}
+
+    def matmuls(self, line: InstructionLine, home: Computation, depth: int = 0) -> Matmuls:
+        """The matmuls of an instruction, those in what it calls included."""
+        if line.opcode == "dot":
+            return self._dot(line, home)
+        if line.opcode == "convolution":
+            return self._convolution(line, home)
+        if line.opcode == "custom-call":
+            return self._kernel(line, home)
+        callee = self.lines.callee(line) if line.opcode in ("fusion", "call", "async-start") else None
+        return self.inside(callee, depth) if callee is not None else NONE
+
+    def inside(self, home: Computation, depth: int = 0) -> Matmuls:
+        """The matmuls of one run of a computation."""
+        if home.start not in self._matmuls:
+            self._matmuls[home.start] = NONE
+            if depth < MAX_NESTED:
+                self._matmuls[home.start] = self._sum(home, depth)
+        return self._matmuls[home.start]
+
+    def _sum(self, home: Computation, depth: int) -> Matmuls:
+        found: dict[str, int] = {}
+        for place in _MATMUL.finditer(self._text, home.start, home.stop):
+            line = self.lines.at(place.start())
+            if line is not None and line.inside == place.end():
+                work = self.matmuls(line, home, depth + 1)
+                found[work.dtype] = found.get(work.dtype, 0) + work.flops
+        if not any(found.values()):
+            return NONE
+        return Matmuls(sum(found.values()), max(found, key=lambda dtype: found[dtype]))
+
+    def estimated_bytes(self, line: InstructionLine) -> int | None:
+        """The bytes that the author of a kernel says it reads and writes (Pallas' ``cost_estimate``)."""
+        return self._said(line).get("bytes_accessed")
+
+    def _said(self, line: InstructionLine) -> dict[str, int]:
+        estimate = _ESTIMATE.search(self._text, line.inside, line.stop)
+        return {key: int(number) for key, number in _ESTIMATED.findall(estimate[1])} if estimate else {}
+
+    def operand_shapes(self, line: InstructionLine, home: Computation) -> list[str]:
+        """The shapes of an instruction's operands, "" where the computation does not define one."""
+        made = (self.lines.named(home, name) for name in self.lines.operands(line))
+        return [line.shape if line else "" for line in made]
+
+    def _arrays(self, line: InstructionLine, home: Computation) -> list[PlacedArray]:
+        shapes = (placed_arrays(shape) for shape in self.operand_shapes(line, home))
+        return [arrays[0] for arrays in shapes if arrays]
+
+    def _dot(self, line: InstructionLine, home: Computation) -> Matmuls:
+        return self._contraction(line, home)
+
+    def _contraction(self, line: InstructionLine, home: Computation) -> Matmuls:
+        """A matmul whose text names the dimensions of its first operand that are summed over."""
+        operands, result = self._arrays(line, home), placed_arrays(line.shape)
+        summed = _CONTRACTING.search(self._text, line.inside, line.stop)
+        if not operands or not result or summed is None:
+            return NONE
+        dims = [int(dim) for dim in re.findall(r"\d{1,3}", summed[1])]
+        sizes = operands[0].sizes
+        if any(dim >= len(sizes) for dim in dims):
+            return NONE
+        length = math.prod(sizes[dim] for dim in dims)
+        return Matmuls(2 * math.prod(result[0].sizes) * length, operands[0].dtype)
+
+    def _convolution(self, line: InstructionLine, home: Computation) -> Matmuls:
+        """As XLA's ``HloCostAnalysis`` counts: only the taps that meet an element of the input."""
+        operands, result = self._arrays(line, home), placed_arrays(line.shape)
+        labels = _LABELS.search(self._text, line.inside, line.stop)
+        if len(operands) < 2 or not result or labels is None:
+            return NONE
+        inputs, _, kernel = labels[1].partition("_")
+        output = labels[2]
+        lhs, rhs, out = operands[0].sizes, operands[1].sizes, result[0].sizes
+        if (len(inputs), len(kernel), len(output)) != (len(lhs), len(rhs), len(out)):
+            return NONE
+        groups = {key: int(count) for key, count in _GROUPS.findall(self._text, line.inside, line.stop)}
+        window = _WINDOW.search(self._text, line.inside, line.stop)
+        windows = _window(window[1] if window else "")
+        taps = 1
+        for number in range(len(lhs) - 2):
+            digit = str(number)
+            if digit in inputs and digit in kernel and digit in output:
+                taps *= valid_taps(
+                    lhs[inputs.index(digit)],
+                    rhs[kernel.index(digit)],
+                    out[output.index(digit)],
+                    {key: values[number] for key, values in windows.items() if number < len(values)},
+                )
+        batch = lhs[inputs.index("b")] // groups.get("batch", 1)
+        features = lhs[inputs.index("f")] // groups.get("feature", 1)
+        return Matmuls(2 * batch * features * out[output.index("f")] * taps, operands[0].dtype)
+
+    def _kernel(self, line: InstructionLine, home: Computation) -> Matmuls:
+        """A library's matmul or convolution, or a kernel whose author says its work."""
+        if "flops" in (said := self._said(line)):
+            arrays = self._arrays(line, home)
+            return Matmuls(said["flops"], arrays[0].dtype if arrays else "")
+        if not self.lines.is_matmul(line):
+            return NONE
+        if _LABELS.search(self._text, line.inside, line.stop):
+            return self._convolution(line, home)
+        return self._contraction(line, home)
+
+    def hbm_bytes(self, line: InstructionLine, home: Computation) -> int:
+        """The bytes of HBM that an instruction reads and writes, each operand once.
+
+        Of an operand that a fusion slices only the slices count, of one that it updates in place the
+        update. Memory spaces on the chip do not count.
+        """
+        if (said := self.estimated_bytes(line)) is not None:
+            return said
+        shapes = self.operand_shapes(line, home)
+        if line.opcode in _SLICES:
+            return 2 * bytes_in(line.shape)
+        if line.opcode == "dynamic-update-slice":
+            return 2 * sum(bytes_in(shape) for shape in shapes[1:2])
+        callee = self.lines.callee(line) if line.opcode == "fusion" else None
+        sliced, written = self._partial(callee) if callee is not None else ({}, None)
+        total = bytes_in(line.shape) if written is None else written
+        for number, shape in enumerate(shapes):
+            whole = bytes_in(shape)
+            total += min(whole, sliced.get(number, whole))
+        return total
+
+    def _partial(self, callee: Computation) -> tuple[dict[int, int], int | None]:
+        """By the number of a parameter, the bytes that are read of it where that is not all; and the bytes
+        that are written where the result is an operand updated in place."""
+        if callee.start not in self._traffic:
+            found: tuple[dict[int, int], int | None] = ({}, None)
+            if _IN_PLACE.search(self._text, callee.start, callee.stop):
+                found = self._slices(callee)
+            self._traffic[callee.start] = found
+        return self._traffic[callee.start]
+
+    def _slices(self, callee: Computation) -> tuple[dict[int, int], int | None]:
+        every = self.lines.of(callee)
+        behind: dict[str, int] = {}
+        """The parameter that a name is, bitcast or converted at most."""
+        read: dict[int, int] = {}
+        whole: set[int] = set()
+        written: int | None = None
+        updated: set[int] = set()
+        results: dict[str, int] = {}
+        for line in every:
+            if line.opcode == "parameter":
+                number = self.lines.parameter_number(line)
+                if number is not None:
+                    behind[line.name] = number
+                continue
+            names = self.lines.operands(line)
+            if line.opcode in _PASSES and names and names[0] in behind and not line.is_root:
+                behind[line.name] = behind[names[0]]
+                continue
+            for place, name in enumerate(names):
+                if (number := behind.get(name)) is None:
+                    continue
+                if line.opcode in _SLICES and place == 0:
+                    read[number] = read.get(number, 0) + _unplaced(line.shape)
+                elif line.opcode == "dynamic-update-slice" and place == 0:
+                    updated.add(number)
+                elif not (line.opcode in ("dynamic-slice", "dynamic-update-slice") and place > 1):
+                    whole.add(number)
+            if line.opcode == "dynamic-update-slice" and names[:1] and names[0] in behind and len(names) > 1:
+                update = self.lines.named(callee, names[1])
+                results[line.name] = _unplaced(update.shape) if update else 0
+            elif line.opcode in _PASSES and names and names[0] in results:
+                results[line.name] = results[names[0]]
+            if line.is_root:
+                if line.name in results:
+                    written = results[line.name]
+                elif line.opcode == "tuple" and any(name in results for name in names):
+                    written = sum(self._written(callee, name, results) for name in names)
+        for number in updated - whole:
+            read.setdefault(number, 0)
+        return {number: size for number, size in read.items() if number not in whole}, written
+
+    def _written(self, callee: Computation, name: str, results: dict[str, int]) -> int:
+        if name in results:
+            return results[name]
+        line = self.lines.named(callee, name)
+        return bytes_in(line.shape) if line else 0
+
+
+def _unplaced(shape: str) -> int:
+    """The bytes of a value inside a fusion, whose layout does not say where it lies."""
+    return sum(array.bytes for array in placed_arrays(shape))
+
+
+def _window(text: str) -> dict[str, list[str]]:
+    """``size=2x2 pad=0_0x1_1 lhs_dilate=2x1`` by key, one value for each spatial dimension."""
+    pairs = (piece.partition("=") for piece in text.split())
+    return {key: values.split("x") for key, _, values in pairs}
+
+
+def valid_taps(size: int, taps: int, outputs: int, window: dict[str, str]) -> int:
+    """The pairs of an output and a tap of a window, along one dimension, that meet an element of the input.
+
+    `window` has ``stride``, ``pad``, ``lhs_dilate`` and ``rhs_dilate``; the others are 1 or 0. As
+    ``ValidPositionCount`` in XLA's ``hlo_cost_analysis.cc``.
+    """
+    stride = int(window.get("stride", 1))
+    low = int(window.get("pad", "0_0").split("_")[0])
+    spread, gap = int(window.get("lhs_dilate", 1)), int(window.get("rhs_dilate", 1))
+    if taps > MAX_POSITIONS or size < 1:
+        return taps * outputs
+    last = (size - 1) * spread
+    step = spread // math.gcd(stride, spread)
+    found = 0
+    for tap in range(taps):
+        # Outputs o with 0 <= o·stride + offset <= last and o·stride + offset divisible by the dilation.
+        offset = tap * gap - low
+        first = max(0, -(offset // stride)) if offset < 0 else 0
+        end = min(outputs - 1, (last - offset) // stride)
+        first = next(
+            (each for each in range(first, first + step) if (each * stride + offset) % spread == 0), end + 1
+        )
+        if first <= end:
+            found += (end - first) // step + 1
+    return found

@@ -1,0 +1,139 @@
+"""A scheduled module on a machine: every instruction in its order, with its time and what waits for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from shardviz.errors import QuestionError, plural, quote
+from shardviz.hardware.machine import Machine
+from shardviz.hardware.mesh_placement import place_mesh
+from shardviz.hardware.placement import Placement
+from shardviz.hlo.module import Reader
+from shardviz.sharding import Mesh
+from shardviz.timeline.critical_path import critical_path, savings
+from shardviz.timeline.drawing import draw
+from shardviz.timeline.durations import Durations
+from shardviz.timeline.link_times import COMPUTE, LinkTimes
+from shardviz.timeline.program_timeline import Lane, ProgramTimeline, TimedOp
+from shardviz.timeline.simulation import TICKS, Simulation, lane_ticks
+from shardviz.timeline.walk import Walker
+
+MAX_NAMED = 5
+"""Names in a note."""
+_ORDER = ("compute", "copy", "axis", "network", "host")
+
+
+def program_timeline(
+    text: str,
+    machine: Machine,
+    *,
+    mesh: Mesh | None = None,
+    placement: Placement | None = None,
+    infer: bool = False,
+) -> ProgramTimeline:
+    """The timeline of HLO text on a machine.
+
+    `mesh` names the axes that the groups of collectives follow, as in `read_hlo`; `infer` asks for one that
+    explains them. `placement` says where the mesh lies, else it lies where JAX would place it. A text that is
+    not scheduled is timed in the order of its lines, which `notes` says.
+
+    Raises what `read_hlo` raises, and `QuestionError` for a text without an entry computation, and for a mesh
+    that the machine cannot hold.
+    """
+    reader = Reader(text, mesh, None)
+    module = reader.read(infer=infer)
+    mesh = module.mesh if module.mesh is not None else mesh
+    notes: list[str] = []
+    placed = place_mesh(machine, mesh, placement) if mesh is not None else None
+    durations = Durations(reader.lines, machine.device)
+    links = LinkTimes(machine, placed, mesh)
+    walker = Walker(reader, module, durations, links)
+    entry = walker.entry()
+    if entry is None:
+        raise QuestionError(
+            "the text has no ENTRY computation, which says what runs",
+            "give all of a module: compiled.as_text()",
+        )
+    run = Simulation().program(entry)
+    drawing = draw(run)
+    totals = run.totals
+    total = run.duration / TICKS
+    unknown = tuple(dict.fromkeys(op.name for op in drawing.ops if op.seconds is None))
+    least = walker.least
+    doubtful = [op.name for op in drawing.ops if op.name in walker.doubtful]
+    busy = {lane: ticks for lane, ticks in totals.busy.items() if lane != COMPUTE.name}
+    if not module.is_scheduled:
+        notes.insert(
+            0,
+            "this module is not scheduled: the order of its lines is not the order in which it runs; "
+            "give the text of a compiled program, compiled.as_text(), whose header has is_scheduled=true",
+        )
+    notes += _notes(walker, links, machine, unknown, doubtful, len(module.unread))
+    lanes, ops = _in_order(drawing.lanes, drawing.ops)
+    peak = max((rate for dtype, rate in machine.device.peak if dtype == "bf16"), default=None)
+    return ProgramTimeline(
+        title=module.name,
+        machine=machine.name,
+        lanes=lanes,
+        ops=ops,
+        spans=drawing.spans,
+        seconds=total,
+        drawn_seconds=drawing.seconds,
+        compute_seconds=totals.busy.get(COMPUTE.name, 0) / TICKS,
+        communication_seconds=lane_ticks(busy),
+        exposed_seconds=lane_ticks(totals.exposed),
+        flops=totals.flops,
+        utilisation=totals.flops / (peak * total) if peak and total and totals.flops else None,
+        critical_path=critical_path(drawing.causes, drawing.last),
+        savings=savings(ops, lanes, [least.get(op.name) for op in ops], total),
+        unknown=unknown,
+        notes=tuple(notes),
+    )
+
+
+def _in_order(
+    lanes: tuple[Lane, ...], ops: tuple[TimedOp, ...]
+) -> tuple[tuple[Lane, ...], tuple[TimedOp, ...]]:
+    """The lanes from the device outwards: compute, HBM, the mesh's axes, the network, the host."""
+    order = sorted(range(len(lanes)), key=lambda number: (_ORDER.index(lanes[number].kind), number))
+    if order == [*range(len(lanes))]:
+        return lanes, ops
+    place = {old: new for new, old in enumerate(order)}
+    return tuple(lanes[old] for old in order), tuple(replace(op, lane=place[op.lane]) for op in ops)
+
+
+def _notes(
+    walker: Walker,
+    links: LinkTimes,
+    machine: Machine,
+    unknown: tuple[str, ...],
+    doubtful: list[str],
+    unread: int,
+) -> list[str]:
+    notes = []
+    if machine.assumed:
+        notes.append(
+            f"no machine was named: {machine.name} chips are assumed, and each mesh axis a ring of its own"
+        )
+    if links.assumed:
+        notes.append(
+            f"the mesh is not known: {', '.join(sorted(links.assumed))} stands for groups of that size"
+        )
+    if walker.unknown_loops:
+        notes.append(
+            f"the text does not tell how often {_named([*walker.unknown_loops])} "
+            f"{'runs' if len(walker.unknown_loops) == 1 else 'run'}: counted once"
+        )
+    if unknown:
+        notes.append(f"the total leaves out what nobody can estimate: {_named(unknown)}")
+    if doubtful:
+        notes.append(f"doubtful: the compiler's estimate of {_named(doubtful)} is faster than the roofline")
+    if unread:
+        notes.append(f"{plural(unread, 'piece')} of the text could not be read")
+    return notes
+
+
+def _named(names: list[str] | tuple[str, ...]) -> str:
+    shown = ", ".join(quote(name) for name in names[:MAX_NAMED])
+    more = len(names) - MAX_NAMED
+    return f"{shown} and {plural(more, 'other')}" if more > 0 else shown

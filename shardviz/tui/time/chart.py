@@ -1,0 +1,315 @@
+"""The lanes of one timeline, or of two on one scale, in a window of time that zooms and pans."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+from textual import events
+from textual.message import Message
+
+from shardviz.render.times.gantt import Gantt, first_column
+from shardviz.render.times.timeline_rows import TimelineRows
+from shardviz.render.times.window import TimeWindow
+from shardviz.tui.lines_view import LinesView, TextLines
+from shardviz.tui.time.lane_index import LaneIndex
+
+if TYPE_CHECKING:
+    from shardviz.render.palette import Palette
+    from shardviz.timeline.program_timeline import ProgramTimeline
+
+ZOOM = 0.5
+"""The share of the window that is left when zooming in by one step."""
+PAN = 0.25
+
+
+@dataclass(frozen=True)
+class ChartPart:
+    """A timeline prepared for pictures of any window and for moving in it."""
+
+    timeline: ProgramTimeline
+    name: str = ""
+
+    @cached_property
+    def rows(self) -> TimelineRows:
+        return TimelineRows(self.timeline)
+
+    @cached_property
+    def index(self) -> LaneIndex:
+        return LaneIndex(self.timeline)
+
+    @cached_property
+    def critical(self) -> frozenset[int]:
+        """The operations of the critical path."""
+        return frozenset(self.timeline.critical_path)
+
+    @cached_property
+    def _critical_starts(self) -> list[float]:
+        return [self.timeline.ops[op].start for op in self.timeline.critical_path]
+
+    def critical_in(self, window: TimeWindow, columns: int) -> list[int]:
+        """Operations of the critical path that start in a window, at most one in each of so many columns."""
+        starts, cell = self._critical_starts, window.seconds / columns
+        found: list[int] = []
+        place = max(bisect_left(starts, window.start) - 1, 0)
+        while place < len(starts) and starts[place] < window.end:
+            found.append(self.timeline.critical_path[place])
+            place = bisect_left(starts, starts[place] + cell, place + 1)
+        return found
+
+
+class TimeChart(LinesView, inherit_bindings=False):
+    """One or two timelines above one another; the keys are the pane's.
+
+    `place` is the number of the part and the operation that is selected in it, None where nothing is.
+    """
+
+    class Selected(Message):
+        """Another operation is selected."""
+
+    class Opened(Message):
+        """The selected operation was clicked twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.parts: Sequence[ChartPart] = ()
+        self.window = TimeWindow.whole(0.0)
+        self.place: tuple[int, int] | None = None
+        self.is_critical = False
+        self.with_memory = True
+        self._is_old = False
+        self._palette: Palette | None = None
+        self._dragged: int | None = None
+
+    @property
+    def part(self) -> ChartPart:
+        """The part that has the selected operation."""
+        return self.parts[self.place[0] if self.place else 0]
+
+    @property
+    def selected(self) -> int | None:
+        """The number of the selected operation in its part."""
+        return self.place[1] if self.place else None
+
+    def show_parts(self, parts: Sequence[ChartPart], palette: Palette, is_old: bool) -> None:
+        """Show one or two parts. The window stays where their length stays; else it is all of the time.
+
+        The operation of the same name stays selected, where there is one.
+        """
+        if [part.timeline for part in parts] != [part.timeline for part in self.parts]:
+            name = self.part.timeline.ops[self.place[1]].name if self.place else ""
+            number = min(self.place[0], len(parts) - 1) if self.place else 0
+            self.parts = parts
+            limit = max((part.timeline.drawn_seconds for part in parts), default=0.0)
+            if limit != self.window.limit:
+                self.window = TimeWindow.whole(limit)
+            self.place = None
+            if parts:
+                found = parts[number].index.named(name)
+                op = first_choice(parts[number].timeline) if found is None else found
+                self.place = None if op is None else (number, op)
+            self.post_message(self.Selected())
+        self.parts, self._palette, self._is_old = parts, palette, is_old
+        self.draw()
+
+    def show_notice(self, lines: Sequence[Text]) -> None:
+        """Show lines in place of a timeline."""
+        self.parts, self.place = (), None
+        self.show(TextLines(lines))
+
+    def select(self, op: int | None, part: int | None = None) -> None:
+        """Select an operation, and move the window where nothing of it is seen, or not all that could be."""
+        if op is None or not self.parts:
+            return
+        number = part if part is not None else self.place[0] if self.place else 0
+        self.place = number, op
+        timed, window = self.parts[number].timeline.ops[op], self.window
+        is_longer = timed.end - timed.start > window.seconds
+        if not is_longer or timed.end < window.start or timed.start > window.end:
+            self.window = window.containing(timed.start, timed.end)
+        self.draw()
+        self._bring_in()
+        self.post_message(self.Selected())
+
+    def beside(self, step: int) -> None:
+        """Select another operation of the lane."""
+        if self.selected is not None:
+            self.select(self.part.index.beside(self.selected, step))
+
+    def at_end(self, side: int) -> None:
+        """Select the first operation of the lane, or its last."""
+        if self.selected is not None:
+            self.select(self.part.index.at_end(self.selected, side))
+
+    def on_lane_beside(self, step: int) -> None:
+        """Select what runs at the same time on the next lane, which may be that of the other timeline."""
+        if self.place is None:
+            return
+        number, op = self.place
+        found = self.part.index.on_lane_beside(op, step)
+        if found is None and 0 <= number + step < len(self.parts):
+            timed = self.part.timeline.ops[op]
+            number += step
+            found = self.parts[number].index.edge(step, (timed.start + timed.end) / 2)
+        self.select(found, number)
+
+    def zoom(self, steps: int, share: float | None = None) -> None:
+        """Zoom in, or out for negative steps, around a share of the window or the selected operation."""
+        self.window = self.window.zoom(ZOOM**steps, self._share if share is None else share)
+        self.draw()
+
+    def zoom_all(self) -> None:
+        """Show the whole time."""
+        self.window = TimeWindow.whole(self.window.limit)
+        self.draw()
+
+    def zoom_to(self) -> None:
+        """Show the selected operation from edge to edge."""
+        if self.selected is not None:
+            op = self.part.timeline.ops[self.selected]
+            self.window = self.window.around(op.start, op.end, 0.9)
+            self.draw()
+
+    def pan(self, steps: float) -> None:
+        """Move the window on, or back for negative steps."""
+        self.window = self.window.pan(PAN * steps)
+        self.draw()
+
+    @property
+    def _share(self) -> float:
+        """Where in the window the selected operation is; the middle where it is not seen."""
+        if self.selected is None:
+            return 0.5
+        op, window = self.part.timeline.ops[self.selected], self.window
+        start, end = max(op.start, window.start), min(op.end, window.end)
+        return ((start + end) / 2 - window.start) / window.seconds if start <= end else 0.5
+
+    def draw(self) -> None:
+        """Draw the window anew: only the lines that are seen cost anything."""
+        width = self.size.width
+        if not width or self._palette is None or not self.parts:
+            return
+        left = max((first_column(part.timeline, width) for part in self.parts), default=0)
+        frames = []
+        for number, part in enumerate(self.parts):
+            chosen = self.place[1] if self.place is not None and self.place[0] == number else None
+            related: Sequence[int] = part.timeline.ops[chosen].after if chosen is not None else ()
+            if self.is_critical:
+                related = part.critical_in(self.window, max(width - left, 1))
+            frames.append(Gantt(part.rows, width, self._palette, self.window, chosen, related, left))
+        titles = [part.name for part in self.parts]
+        self.show(StackedCharts(frames, titles if len(frames) > 1 else [], width, self._is_old))
+
+    def _bring_in(self) -> None:
+        """Scroll to the lane of the selected operation."""
+        assert isinstance(self.canvas, StackedCharts)
+        line = self.canvas.line_of(self.place) if self.place else None
+        if line is not None:
+            top, height = round(self.scroll_y), self.size.height
+            top = min(max(top, line + 1 - height), line if line >= height else 0)
+            self.scroll_to(y=top, animate=False, immediate=True)
+
+    def on_resize(self) -> None:
+        self.draw()
+
+    def _spot(self, event: events.MouseEvent) -> tuple[int, int]:
+        """The column and the line of the canvas under the mouse."""
+        return event.x + round(self.scroll_x), event.y + round(self.scroll_y)
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        self._dragged = event.screen_x
+        self.capture_mouse()
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        if self._dragged is not None and self.parts and event.screen_x != self._dragged:
+            assert isinstance(self.canvas, StackedCharts)
+            self.window = self.window.pan((self._dragged - event.screen_x) / self.canvas.columns)
+            self._dragged = event.screen_x
+            self.draw()
+
+    def on_mouse_up(self) -> None:
+        self._dragged = None
+        self.release_mouse()
+
+    def on_click(self, event: events.Click) -> None:
+        if isinstance(self.canvas, StackedCharts):
+            found = self.canvas.op_at(*self._spot(event))
+            if found is not None:
+                self.select(found[1], found[0])
+                if event.chain > 1:
+                    self.post_message(self.Opened())
+
+    def _on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        self._wheel(event, 1)
+
+    def _on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        self._wheel(event, -1)
+
+    def _wheel(self, event: events.MouseEvent, step: int) -> None:
+        """Zoom around the mouse."""
+        event.stop()
+        event.prevent_default()
+        if self.parts and isinstance(self.canvas, StackedCharts):
+            self.zoom(step, self.canvas.share_at(self._spot(event)[0]))
+
+
+class StackedCharts:
+    """Frames above one another, each of several under its title: a canvas."""
+
+    def __init__(self, frames: Sequence[Gantt], titles: Sequence[str], width: int, is_old: bool) -> None:
+        self._frames, self._titles, self.width, self._is_old = frames, titles, width, is_old
+        heights = (frame.height + bool(titles) for frame in frames)
+        self._tops = [*accumulate(heights, initial=0)]
+        self.height = self._tops[-1]
+
+    def line(self, y: int, left: int, right: int) -> Text:
+        number, row = self._part_at(y)
+        if row < 0:
+            line = Text(self._titles[number], "bold")[left:right]
+        else:
+            line = self._frames[number].line(row, left, right)
+        if self._is_old:
+            line.stylize("dim")
+        return line
+
+    def op_at(self, x: int, y: int) -> tuple[int, int] | None:
+        """The part and the operation under a cell."""
+        if not 0 <= y < self.height:
+            return None
+        number, row = self._part_at(y)
+        op = self._frames[number].op_at(x, row) if row >= 0 else None
+        return None if op is None else (number, op)
+
+    def line_of(self, place: tuple[int, int]) -> int | None:
+        """The line with an operation of a part; None where the window does not show it."""
+        number, op = place
+        found = self._frames[number].place_of(op)
+        return None if found is None else self._tops[number] + bool(self._titles) + found[0]
+
+    def share_at(self, x: int) -> float:
+        """The share of the window to the left of the middle of a column."""
+        frame = self._frames[0]
+        return min(max((x + 0.5 - frame.left) / frame.columns, 0.0), 1.0)
+
+    @property
+    def columns(self) -> int:
+        """Columns that the window takes."""
+        return self._frames[0].columns
+
+    def _part_at(self, y: int) -> tuple[int, int]:
+        """The part that has a line, and the line within its frame: -1 for its title."""
+        number = next(i for i in range(len(self._frames)) if y < self._tops[i + 1])
+        return number, y - self._tops[number] - bool(self._titles)
+
+
+def first_choice(timeline: ProgramTimeline) -> int | None:
+    """The operation with which to begin: what would save most, or the longest; None where there is none."""
+    if timeline.savings:
+        return timeline.savings[0].op
+    ops = timeline.ops
+    return max(range(len(ops)), key=lambda each: ops[each].end - ops[each].start, default=None)

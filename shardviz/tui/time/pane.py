@@ -1,0 +1,432 @@
+"""The time screen: a plan's or a program's timeline, its report, and the operation that is selected."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from shlex import join
+from typing import TYPE_CHECKING, cast
+
+from rich.text import Text
+from textual import work
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.events import Click, Resize
+from textual.widgets import Static
+
+from shardviz.errors import ShardvizError
+from shardviz.forms.command_line import to_arguments
+from shardviz.render.lines import rule
+from shardviz.render.programs.target_status import TargetTab, target_at, target_strip
+from shardviz.render.times.op_details import op_details, timeline_heading
+from shardviz.tui.compiler.notices import TICK_S, fault_lines, notice, state_words, tab
+from shardviz.tui.lines_view import LinesView, TextLines
+from shardviz.tui.pane import Pane
+from shardviz.tui.registry import TIME, bindings
+from shardviz.tui.time.chart import ChartPart, TimeChart
+from shardviz.tui.time.timelines import PLAN, Teller, ToldTimelines, tell_answer, tell_plan
+from shardviz.units import estimated_seconds
+
+if TYPE_CHECKING:
+    from shardviz.compiler import TargetResult
+    from shardviz.forms.resolve import ResolvedProblem
+    from shardviz.planner import Plan
+    from shardviz.timeline.program_timeline import ProgramTimeline
+    from shardviz.tui.state import EditorState
+    from shardviz.tui.target_answers import ShownAnswer
+
+WIDE = 110
+"""Columns from which on the report stands beside the chart; on fewer it stands below the details."""
+REPORT_WIDTH = 46
+DETAILS, FEW_DETAILS, MANY_LINES = 6, 3, 18
+"""Lines below the chart at least: in a pane of so many lines, and in a lower one."""
+
+
+class TimePane(Pane):
+    """The plan and the targets, of which one is chosen and another may stand below it, on one scale."""
+
+    area = "time"
+    BINDINGS = bindings(TIME)
+    DEFAULT_CSS = f"""
+    TimePane > Static {{ height: 1; }}
+    TimePane #report {{ display: none; width: {REPORT_WIDTH}; margin-left: 3; }}
+    TimePane.beside #report, TimePane.report #report {{ display: block; }}
+    TimePane.report #report {{ width: 1fr; margin-left: 0; }}
+    TimePane.report #lanes {{ display: none; }}
+    TimePane LinesView {{ overflow-x: hidden; }}
+    """
+
+    def __init__(self, state: EditorState) -> None:
+        super().__init__(state)
+        self._chosen = PLAN
+        self._below = ""
+        """The name of what stands below for comparison; empty where nothing does."""
+        self._teller: Teller = "model"
+        self._told: dict[str, ToldTimelines] = {}
+        self._asked: dict[str, Plan | TargetResult] = {}
+        self._wanted: tuple[str, str] | None = None
+        """A target and an instruction to select as soon as its timeline is here."""
+        self._trail: list[tuple[int, int]] = []
+        self._saving = -1
+
+    def compose(self) -> ComposeResult:
+        yield Static(id="sources")
+        yield Static(id="heading")
+        with Horizontal():
+            with Vertical(id="lanes"):
+                yield TimeChart()
+                yield LinesView(id="details")
+            yield LinesView(id="report")
+
+    @property
+    def chart(self) -> TimeChart:
+        """The lanes."""
+        return self.query_one(TimeChart)
+
+    @property
+    def _answers(self) -> Mapping[str, ShownAnswer]:
+        return self.state.queries.answers
+
+    @property
+    def _names(self) -> list[str]:
+        """The plan and the targets, in the order in which they are chosen."""
+        return [PLAN, *(name for name in self._answers if name != "shardy")]
+
+    @property
+    def timeline(self) -> ProgramTimeline | None:
+        """The one that is chosen, as far as it is here."""
+        return self._timeline_of(self._chosen)
+
+    def _timeline_of(self, name: str) -> ProgramTimeline | None:
+        told = self._told.get(name)
+        return told.by(self._teller) if told is not None else None
+
+    @property
+    def idle(self) -> Collection[str]:
+        idle = set()
+        told = self._told.get(self._chosen)
+        if told is None or not told.timelines:
+            idle |= {command.name.partition("(")[0] for command in TIME} - {"source", "ask"}
+        elif len(told.timelines) < 2:
+            idle.add("teller")
+        if len(self._names) < 2:
+            idle |= {"source", "compare"}
+        if not self._answers:
+            idle.add("ask")
+        timeline = self.timeline
+        if timeline is None or not timeline.savings:
+            idle.add("saving")
+        if timeline is None or timeline.memory is None or not timeline.memory.curve:
+            idle.add("memory")
+        if not self._trail:
+            idle.add("unfollow")
+        return idle
+
+    def on_mount(self) -> None:
+        moves = self.app.animation_level != "none"
+        self._clock = self.set_interval(TICK_S if moves else 1.0, self._tick, pause=True)
+
+    def on_resize(self, event: Resize) -> None:
+        self.set_class(event.size.width >= WIDE, "beside")
+        self._draw()
+
+    def on_show(self) -> None:
+        self._draw()
+
+    def show_problem(self, _resolved: ResolvedProblem) -> None:
+        self._draw()
+
+    def show_answers(self, _answers: Mapping[str, ShownAnswer]) -> None:
+        self._draw()
+
+    def show_instruction(self, target: str, name: str) -> None:
+        """Select an instruction of a target's program, as soon as its timeline is here."""
+        self._chosen, self._wanted = target, (target, name)
+        self.remove_class("report")
+        self._draw()
+
+    def _draw(self) -> None:
+        """Draw everything, and have worked out what that needs."""
+        if not self.size.width:
+            return
+        names = self._names
+        if self._chosen not in names:
+            self._chosen = PLAN
+        if self._below not in names or self._below == self._chosen:
+            self._below = ""
+        self._told = {name: told for name, told in self._told.items() if name in names}
+        for name in dict.fromkeys((self._chosen, self._below or self._chosen, PLAN)):
+            self._work_out(name)
+        self._draw_status()
+        self._draw_chart()
+        self._select_what_is_wanted()
+        self.update_commands()
+        under_way = any(each.state == "asked" for each in self._answers.values())
+        self._clock.resume() if under_way else self._clock.pause()
+
+    def _tick(self) -> None:
+        """Time has passed for what is under way."""
+        if self.display:
+            self._draw_status()
+        else:
+            self._clock.pause()
+
+    def _subject(self, name: str) -> Plan | TargetResult | None:
+        """The plan on screen, or the target's answer to it, if it has one."""
+        if name == PLAN:
+            return self.state.resolved.plan
+        answer = self._answers.get(name)
+        compiled = answer.compiled if answer is not None else None
+        return compiled if compiled is not None and compiled.status == "ok" else None
+
+    def _work_out(self, name: str) -> None:
+        """Have a timeline worked out where that is not done or under way."""
+        subject = self._subject(name)
+        told = self._told.get(name)
+        known = self._asked.get(name, told.subject if told is not None else None)
+        if subject is not None and subject is not known:
+            self._asked[name] = subject
+            self._tell(name, subject, self.state.resolved)
+
+    @work(thread=True, exit_on_error=False)
+    def _tell(self, name: str, subject: Plan | TargetResult, resolved: ResolvedProblem) -> None:
+        try:
+            if name == PLAN:
+                told = tell_plan(resolved)
+            else:
+                told = tell_answer(cast("TargetResult", subject), resolved)
+        except ShardvizError as error:
+            told = ToldTimelines(subject, error=error)
+        self.call_later(self._take, name, told)
+
+    def _take(self, name: str, told: ToldTimelines) -> None:
+        if self._asked.get(name) is told.subject:
+            self._told[name] = told
+            self._draw()
+
+    def _draw_status(self) -> None:
+        """The lines above the chart."""
+        width, names = self.size.width, self._names
+        strip = target_strip([self._tab(name) for name in names], names.index(self._chosen), width)
+        self.query_one("#sources", Static).update(strip, layout=False)
+        heading = self._heading()
+        heading.truncate(width, overflow="ellipsis")
+        self.query_one("#heading", Static).update(heading, layout=False)
+
+    def _tab(self, name: str) -> TargetTab:
+        """A source with its total, or its state."""
+        told = self._told.get(name)
+        timeline = told.by(self._teller) if told is not None else None
+        if told is not None and told.subject is self._subject(name):
+            total = estimated_seconds(timeline.seconds) if timeline is not None else ""
+            return TargetTab(name, "✓" if timeline is not None else "✗", total)
+        if name == PLAN:
+            return TargetTab(name, "·")
+        return replace(tab(self._answers[name], self.app.animation_level != "none"), words="")
+
+    def _heading(self) -> Text:
+        """The total and its parts: ``1.24 ms on v5e:2x4  exposed 210 µs  utilisation 61 %``."""
+        told, answer = self._told.get(self._chosen), self._answers.get(self._chosen)
+        timeline = told.by(self._teller) if told is not None else None
+        if told is None or timeline is None:
+            state = state_words(answer) if answer is not None else ""
+            return Text.assemble((self._chosen, "bold"), f"  {state}" if state else "")
+        if told.subject is not self._subject(self._chosen):
+            state = state_words(answer) if answer is not None else ""
+            return Text.assemble(("of the problem before", "bold"), f"  {state or 'working it out…'}")
+        said = ["each mesh axis a ring, as no machine is named"] if told.is_assumed else []
+        said += ["by the compiler's scheduler"] if told.teller(self._teller) == "scheduler" else []
+        return timeline_heading(timeline, said, self.size.width)
+
+    def _draw_chart(self) -> None:
+        """The lanes with the details of the selected operation, or why there are none."""
+        chart = self.chart
+        told = self._told.get(self._chosen)
+        shown = [(name, self._timeline_of(name)) for name in (self._chosen, self._below) if name]
+        parts = [self._part(name, timeline) for name, timeline in shown if timeline is not None]
+        if self.timeline is not None and told is not None:
+            chart.show_parts(parts, self.palette, told.subject is not self._subject(self._chosen))
+        else:
+            chart.show_notice(self._notice(max(20, chart.size.width)))
+        self._divide()
+        self._explain()
+
+    def _part(self, name: str, timeline: ProgramTimeline) -> ChartPart:
+        """A timeline prepared once, for as long as it is one of those that are shown."""
+        part = next((each for each in self.chart.parts if each.timeline is timeline), None)
+        if part is None or part.name != name:
+            part = ChartPart(timeline, name)
+        return part
+
+    def _divide(self) -> None:
+        """Give the chart no more lines than it has, and the lines that are left to the details below it."""
+        room = self.size.height - 2
+        if not self.chart.parts:
+            self.chart.styles.height = room
+            return
+        details = DETAILS if self.size.height >= MANY_LINES else FEW_DETAILS
+        self.chart.styles.height = max(2, min(self.chart.canvas.height, room - details))
+
+    def _explain(self) -> None:
+        """The details of the selected operation, and below it, or beside the chart, the report."""
+        details, report = self.query_one("#details", LinesView), self.query_one("#report", LinesView)
+        timeline = self.timeline
+        if timeline is None:
+            details.show(TextLines(()))
+            report.show(TextLines(()))
+            return
+        width = max(20, details.outer_size.width - 1)
+        lines = []
+        if self.chart.selected is not None:
+            part = self.chart.part
+            lines = [self._rule(part, width), *op_details(part.timeline, self.chart.selected, width)]
+        details.show(TextLines(lines))
+
+    def _notice(self, width: int) -> list[Text]:
+        """Why there is no timeline, or what is under way."""
+        told, answer = self._told.get(self._chosen), self._answers.get(self._chosen)
+        if told is not None and told.error is not None:
+            return fault_lines(told.error, width)
+        return notice(answer, width) if answer is not None else []
+
+    def _rule(self, part: ChartPart, width: int) -> Text:
+        """``── operation 7 of 33 ── on the critical path ───``."""
+        said = [f"operation {(self.chart.selected or 0) + 1:,} of {len(part.timeline.ops):,}"]
+        if len(self.chart.parts) > 1:
+            said.insert(0, part.name)
+        if self.chart.selected in part.critical:
+            said.append("on the critical path")
+        return rule(said, width)
+
+    def on_time_chart_selected(self) -> None:
+        self._explain()
+        self.query_one("#details", LinesView).scroll_home(animate=False)
+        self.update_commands()
+
+    def on_time_chart_opened(self) -> None:
+        self.action_open_line()
+
+    def _select_what_is_wanted(self) -> None:
+        """Select the instruction that was asked for, if its timeline is here now."""
+        if self._wanted is None or self._wanted[0] != self._chosen or not self.chart.parts:
+            return
+        told = self._told.get(self._chosen)
+        if told is None or told.subject is not self._subject(self._chosen):
+            return
+        name, self._wanted = self._wanted[1], None
+        found = self.chart.parts[0].index.named(name)
+        if found is None:
+            self.notify(f"{name} takes no time of its own here.", markup=False)
+        else:
+            self.chart.select(found, 0)
+
+    def command_line(self) -> str:
+        """``shardviz explain … --time``."""
+        shown = self.state.resolved.shown
+        if self._chosen != PLAN:
+            shown = replace(shown, targets=self._chosen)
+        _, *arguments = to_arguments(shown)
+        return join(["shardviz", "explain", *arguments, "--time"])
+
+    def exported(self) -> Plan:
+        return self.state.resolved.plan
+
+    def on_click(self, event: Click) -> None:
+        """On the name of a target."""
+        strip = self.query_one("#sources", Static)
+        if event.widget is strip:
+            self._choose(target_at(str(strip.content), self._names, event.x) or self._chosen)
+
+    def _choose(self, name: str) -> None:
+        self._chosen = name
+        self._trail.clear()
+        self._saving = -1
+        self._draw()
+
+    def action_source(self, step: int) -> None:
+        names = self._names
+        self._choose(names[(names.index(self._chosen) + step) % len(names)])
+
+    def action_teller(self) -> None:
+        self._teller = "scheduler" if self._teller == "model" else "model"
+        self._choose(self._chosen)
+
+    def action_compare(self) -> None:
+        """The next of the others below; after the last one, none."""
+        others = [name for name in self._names if name != self._chosen]
+        place = others.index(self._below) + 1 if self._below else 0
+        self._below = others[place] if place < len(others) else ""
+        self._draw()
+
+    def action_zoom(self, step: int) -> None:
+        self.chart.zoom(step)
+
+    def action_zoom_all(self) -> None:
+        self.chart.zoom_all()
+
+    def action_zoom_to(self) -> None:
+        self.chart.zoom_to()
+
+    def action_pan(self, step: int) -> None:
+        self.chart.pan(step)
+
+    def action_move(self, step: int) -> None:
+        self.chart.beside(step)
+
+    def action_lane(self, step: int) -> None:
+        self.chart.on_lane_beside(step)
+
+    def action_end(self, side: int) -> None:
+        self.chart.at_end(side)
+
+    def action_follow(self) -> None:
+        """To the operation for which the selected one waited, and remember the way back."""
+        chart = self.chart
+        if chart.place is None:
+            return
+        found = chart.part.index.waited_for(chart.place[1])
+        if found is None:
+            self.notify("It waited for nothing: it is ready from the start.")
+            return
+        self._trail.append(chart.place)
+        chart.select(found)
+
+    def action_unfollow(self) -> None:
+        if self._trail:
+            part, op = self._trail.pop()
+            self.chart.select(op, part)
+
+    def action_saving(self, step: int) -> None:
+        """Select the operation of the next saving."""
+        timeline = self.timeline
+        if timeline is not None and timeline.savings:
+            self._saving = (max(self._saving, -1) + step) % len(timeline.savings) if self._saving >= 0 else 0
+            self.chart.select(timeline.savings[self._saving].op, 0)
+
+    def action_critical(self) -> None:
+        self.chart.is_critical = not self.chart.is_critical
+        self.chart.draw()
+
+    def action_memory(self) -> None:
+        self.chart.with_memory = not self.chart.with_memory
+        self._draw_chart()
+
+    def action_view(self) -> None:
+        self.toggle_class("report")
+        part = "#report" if self.has_class("report") else TimeChart
+        self.query_one(part).focus()
+        self.call_after_refresh(self._draw)
+
+    def action_open_line(self) -> None:
+        """The instruction on Compiler; of the plan, its collective on Step."""
+        chart = self.chart
+        if chart.place is None:
+            return
+        op = chart.part.timeline.ops[chart.place[1]]
+        if chart.part.name == PLAN:
+            self.post_message(self.StepOpened(chart.place[1] + 1))
+        else:
+            self.post_message(self.InstructionOpened("compiler", chart.part.name, op.name))
+
+    def action_ask(self) -> None:
+        self.state.queries.ask_now("" if self._chosen == PLAN else self._chosen)

@@ -1,0 +1,111 @@
+"""The page about a timeline: nothing of it is lost at any width, and what matters most comes first."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from shardviz.cli.streams import STAND_INS
+from shardviz.render.palette import PLAIN, TRUECOLOR
+from shardviz.render.times.gantt import Gantt
+from shardviz.render.times.memory_curve import MemoryCurve, memory_lines
+from shardviz.render.times.report import timeline_view
+from shardviz.render.times.timeline_rows import TimelineRows
+from shardviz.render.times.window import TimeWindow
+from tests.render.timelines import LAYER, MS
+
+
+def page(timeline=LAYER, width=100):
+    return "\n".join(line.plain for line in timeline_view(timeline, width, PLAIN))
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
+@pytest.mark.parametrize("palette", [PLAIN, TRUECOLOR])
+def test_every_width_tells_all(width, palette) -> None:
+    lines = timeline_view(LAYER, width, palette)
+    assert all(line.cell_len <= width for line in lines)
+    assert {c for line in lines for c in line.plain if not c.isascii()} <= set(STAND_INS)
+    words = " ".join(" ".join(line.plain for line in lines).split())
+    for said in (
+        "108 ms",
+        "61 %",
+        "2.00 ms exposed",
+        "what would save most",
+        "(net.py:12)",
+        "13 GiB of 15.8",
+    ):
+        assert said.removesuffix(" exposed" if width > 40 else "") in words
+    assert "custom-call.7: the total leaves them out" in words
+
+
+def test_the_parts_are_those_of_the_timeline() -> None:
+    rows = {line.split()[0]: line.split()[1:] for line in page().splitlines()[2:5]}
+    assert rows["compute"][:2] == ["90.0", "ms"]
+    assert rows["compute"][-2:] == ["83", "%"]
+    assert rows["Y"][:4] == ["48.0", "ms", "16.0", "ms"]
+    hidden = page(replace(LAYER, exposed_seconds=()))
+    assert hidden.count("hidden") == 2 + 1
+
+
+def test_what_does_not_fit_is_said_first() -> None:
+    memory = replace(LAYER.memory, limit_bytes=12 * 2**30)
+    lines = page(replace(LAYER, memory=memory)).splitlines()
+    assert lines[0].startswith("✗ does not fit: 13 GiB are needed and 12 GiB allowed: 1 GiB too much")
+    assert "bf16[4096,16384] 1 GiB" in " ".join(lines[:3])
+    assert "does not fit" not in page()
+
+
+def test_a_long_path_lists_its_longest_operations_in_order() -> None:
+    path = tuple(range(len(LAYER.ops))) * 3
+    lines = page(replace(LAYER, critical_path=path)).split("critical path\n")[1].split("\n\n")[0]
+    assert "… " in lines
+    assert len(lines.splitlines()) < len(path)
+
+
+def test_an_answer_without_operations_or_memory_is_a_page() -> None:
+    nothing = replace(
+        LAYER,
+        ops=(),
+        spans=(),
+        memory=None,
+        critical_path=(),
+        savings=(),
+        seconds=0.0,
+        drawn_seconds=0.0,
+        compute_seconds=0.0,
+        utilisation=None,
+    )
+    assert "jit_layer on v4:2x2x1: 0 s" in page(nothing)
+
+
+def test_the_curve_has_the_most_of_each_column() -> None:
+    curve = MemoryCurve(LAYER.memory)
+    points = LAYER.memory.curve
+    for start in range(36):
+        for length in (0.3, 1, 5, 40):
+            first, end = start * MS, (start + length) * MS
+            live = [
+                size
+                for i, (time, size) in enumerate(points)
+                if time < end and (*points, (1, 0))[i + 1][0] > first
+            ]
+            assert curve.most(first, end) == max(live)
+
+
+def test_the_peak_is_marked_in_its_column() -> None:
+    rows = TimelineRows(LAYER)
+    for width in (40, 80, 200):
+        window = TimeWindow.whole(LAYER.drawn_seconds)
+        chart = Gantt(rows, width, PLAIN, window)
+        lines = memory_lines(MemoryCurve(LAYER.memory), chart)
+        at = lines[0].plain.index("▼")
+        assert at == chart.column_of(LAYER.memory.peak_at)
+        tall = max(
+            range(chart.left, width),
+            key=lambda x: sum(each.plain[x : x + 1] in set("▁▂▃▄▅▆▇█") for each in lines),
+        )
+        assert abs(tall - at) <= 1
+        later = Gantt(rows, width, PLAIN, window.zoom(0.1, 0.9))
+        assert "▼" not in memory_lines(MemoryCurve(LAYER.memory), later)[0].plain
+        assert "←" in memory_lines(MemoryCurve(LAYER.memory), later)[0].plain

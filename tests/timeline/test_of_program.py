@@ -1,0 +1,131 @@
+"""Timelines of scheduled modules: small texts of our own making, with times that can be added up by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from shardviz.errors import QuestionError
+from shardviz.hardware.clusters import parse_cluster
+from shardviz.hardware.machine import Machine, machine_of
+from shardviz.sharding import Mesh
+from shardviz.timeline.of_program import program_timeline
+from shardviz.timeline.program_timeline import ProgramTimeline
+
+X = Mesh(("X",), (4,))
+GROUPS = "replica_groups={{0,1,2,3}}, use_global_device_ids=true"
+GATHER_SECONDS = 0.75 * 4 * 1024 * 1024 / 45e9 / 2
+"""3/4 of bf16[2048,1024] over the two links of a chip of v5e:2x2."""
+
+
+def machine(name: str = "v5e:2x2") -> Machine:
+    """A machine whose clock makes 1,000 cycles a microsecond."""
+    found = machine_of(parse_cluster(name))
+    return replace(found, device=replace(found.device, clock=1e9))
+
+
+def fusion(name: str, operand: str, cycles: int, *, root: bool = False) -> str:
+    config = f'backend_config={{"window_config":{{"estimated_cycles":"{cycles}"}}}}'
+    return (
+        f"  {'ROOT ' if root else ''}%{name} = bf16[512,1024]{{1,0}} fusion(%{operand}), kind=kLoop, "
+        f'calls=%work, metadata={{op_name="jit(f)/{name}" stack_frame_id=1}}, {config}'
+    )
+
+
+HEAD = """HloModule jit_f, is_scheduled=true, num_partitions=4
+
+FileNames
+1 "layers.py"
+
+FunctionNames
+1 "f"
+
+FileLocations
+1 {file_name_id=1 function_name_id=1 line=12 end_line=12 column=2 end_column=9}
+
+StackFrames
+1 {file_location_id=1 parent_frame_id=1}
+
+
+%work (p: bf16[512,1024]) -> bf16[512,1024] {
+  %p = bf16[512,1024]{1,0} parameter(0)
+  ROOT %n = bf16[512,1024]{1,0} negate(%p)
+}
+"""
+
+
+def module(*entry: str, others: str = "", head: str = HEAD) -> str:
+    lines = "\n".join(entry)
+    return f"{head}\n{others}\nENTRY %main (x: bf16[512,1024]) -> bf16[512,1024] {{\n{lines}\n}}\n"
+
+
+PARAMETER = "  %x = bf16[512,1024]{1,0} parameter(0)"
+START = (
+    "  %ag = (bf16[512,1024]{1,0}, bf16[2048,1024]{1,0}) all-gather-start(%x), channel_id=1, "
+    f"{GROUPS}, dimensions={{0}}"
+)
+DONE = "  %agd = bf16[2048,1024]{1,0} all-gather-done(%ag)"
+
+
+def timeline(text: str, name: str = "v5e:2x2", mesh: Mesh | None = X) -> ProgramTimeline:
+    return program_timeline(text, machine(name), mesh=mesh)
+
+
+def test_work_one_after_the_other():
+    found = timeline(module(PARAMETER, fusion("a", "x", 5000), fusion("b", "a", 7000, root=True)))
+    assert [(op.name, op.start, op.end) for op in found.ops] == [("a", 0, 5e-6), ("b", 5e-6, 12e-6)]
+    assert found.seconds == found.compute_seconds == found.drawn_seconds == 12e-6
+    assert found.critical_path == (0, 1)
+    assert found.ops[1].after == (0,)
+    assert (found.ops[0].estimate, found.ops[0].source) == ("compiler", "layers.py:12")
+    assert [lane.name for lane in found.lanes] == ["compute"]
+    assert found.notes == ()
+
+
+def test_a_collective_beside_work_is_exposed_for_the_rest():
+    found = timeline(
+        module(PARAMETER, START, fusion("a", "x", 5000), DONE, fusion("b", "a", 7000, root=True))
+    )
+    gather, a, b = found.ops
+    assert gather.end == pytest.approx(GATHER_SECONDS, rel=1e-9)
+    assert gather.exposed == pytest.approx(GATHER_SECONDS - 5e-6, rel=1e-9)
+    assert (a.start, b.start) == (0, gather.end)
+    assert b.after == (0, 1)
+    assert found.seconds == pytest.approx(GATHER_SECONDS + 7e-6, rel=1e-9)
+    assert found.critical_path == (0, 2)
+    assert dict(found.exposed_seconds)["X"] == pytest.approx(gather.exposed)
+    assert "all-gather ag along X is exposed for 30.0 µs" in found.savings[0].message
+
+
+def test_a_hidden_collective_is_not_exposed():
+    found = timeline(
+        module(PARAMETER, START, fusion("a", "x", 90000), DONE, fusion("b", "a", 7000, root=True))
+    )
+    assert found.seconds == pytest.approx(97e-6)
+    assert (found.exposed_seconds, found.critical_path) == ((), (1, 2))
+
+
+def test_blocking_and_without_a_cost():
+    blocking = f"  %ag = bf16[2048,1024]{{1,0}} all-gather(%x), channel_id=1, {GROUPS}, dimensions={{0}}"
+    kernel = '  %k = bf16[512,1024]{1,0} custom-call(%x), custom_call_target="mystery"'
+    found = timeline(module(PARAMETER, blocking, kernel, fusion("b", "k", 1000, root=True)))
+    assert found.seconds == pytest.approx(GATHER_SECONDS + 1e-6)
+    assert found.unknown == ("k",)
+    assert found.ops[1].seconds is None
+    assert any("nobody can estimate: 'k'" in note for note in found.notes)
+
+
+def test_a_module_that_is_not_scheduled_is_timed_in_the_order_of_its_lines():
+    text = module(PARAMETER, fusion("a", "x", 5000, root=True)).replace("is_scheduled=true, ", "")
+    found = timeline(text)
+    assert found.seconds == 5e-6
+    assert "not scheduled" in found.notes[0]
+    assert "is_scheduled=true" in found.notes[0]
+
+
+def test_text_without_an_entry_and_a_mesh_of_another_size():
+    with pytest.raises(QuestionError, match="no ENTRY computation"):
+        timeline(HEAD)
+    with pytest.raises(QuestionError, match="4 devices"):
+        timeline(module(PARAMETER, fusion("a", "x", 5000, root=True)), mesh=Mesh(("X",), (8,)))

@@ -1,0 +1,272 @@
+"""The time screen on timelines that are written down."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from textual import events
+
+from shardviz.errors import QuestionError
+from shardviz.forms.form import ProblemForm
+from shardviz.tui.time import pane as time_pane
+from shardviz.tui.time.timelines import ToldTimelines
+from tests.tui import hand_made
+from tests.tui.conftest import SIZES, check_snapshot, drive, text_of, until
+from tests.tui.recorded import Recorded
+
+TARGETS = "shardy,cpu,v5e:2x4"
+
+
+@pytest.fixture(autouse=True)
+def told(monkeypatch):
+    """The plan's timeline, and of a program those of the model and of the compiler's scheduler."""
+    program = hand_made.program()
+    both = (("model", program), ("scheduler", hand_made.program(scale=1.2)))
+    monkeypatch.setattr(
+        time_pane, "tell_plan", lambda scene: ToldTimelines(scene.plan, (("plan", hand_made.plan()),))
+    )
+    monkeypatch.setattr(time_pane, "tell_answer", lambda compiled, _scene: ToldTimelines(compiled, both))
+    return program
+
+
+def play(script, size=SIZES["wide"], targets=TARGETS, name="cpu"):
+    """Run a script on the screen, in focus, once a timeline is there."""
+
+    async def session(pilot):
+        app = pilot.app
+        app.pane.chart.focus()
+        await until(pilot, lambda: app.pane.chart.parts)
+        if name != "plan":
+            await pilot.press("n")
+            await until(pilot, lambda: app.pane.chart.parts[0].name == name)
+        await settle(pilot)
+        await script(pilot)
+
+    drive(session, size, ProblemForm(targets=targets), "time", Recorded())
+
+
+async def settle(pilot, *keys):
+    await pilot.press(*keys)
+    await pilot.app.workers.wait_for_complete()
+    await pilot.pause()
+    await pilot.pause()
+
+
+def selected(pilot):
+    chart = pilot.app.pane.chart
+    return chart.part.timeline.ops[chart.selected].name
+
+
+def said(pilot):
+    (note,) = pilot.app._notifications
+    return note.message
+
+
+def pane_text(pilot):
+    region = pilot.app.pane.region
+    lines = text_of(pilot.app).splitlines()[region.y : region.bottom]
+    return "\n".join(line[region.x : region.right].rstrip() for line in lines)
+
+
+@pytest.mark.parametrize("name", [*SIZES, "large"])
+def test_it_looks_like_this(name):
+    async def script(pilot):
+        check_snapshot(f"time-program-{name}", pane_text(pilot))
+        await settle(pilot, "a", "h")
+        check_snapshot(f"time-compared-{name}", pane_text(pilot))
+        await settle(pilot, "v")
+        check_snapshot(f"time-report-{name}", pane_text(pilot))
+
+    play(script, {**SIZES, "large": (200, 60)}[name])
+
+
+def test_the_plan_is_there_before_any_compiler():
+    async def script(pilot):
+        assert "❯ plan ✓ 20.0 µs" in text_of(pilot.app)
+        assert "20.0 µs on v5e" in text_of(pilot.app)
+
+    play(script, targets="none", name="plan")
+
+
+def test_from_operation_to_operation():
+    async def script(pilot):
+        assert selected(pilot) == "all-gather-start"
+        await settle(pilot, "up", "up")
+        assert selected(pilot) == "fusion.1"
+        await settle(pilot, "right")
+        assert selected(pilot) == "fusion.2"
+        await settle(pilot, "end")
+        assert selected(pilot) == "fusion.3"
+        await settle(pilot, "home", "left")
+        assert selected(pilot) == "fusion.1"
+        assert "from model.py:9" in text_of(pilot.app)
+
+    play(script)
+
+
+def test_following_what_it_waited_for_and_back():
+    async def script(pilot):
+        await settle(pilot, "k")
+        assert selected(pilot) == "all-gather-start"
+        await settle(pilot, "j")
+        assert selected(pilot) == "reduce-scatter.5"
+        await settle(pilot, "f")
+        assert selected(pilot) == "fusion.3"
+        await settle(pilot, "f", "f")
+        assert selected(pilot) == "copy-start.1"
+        await settle(pilot, "f")
+        assert said(pilot).startswith("It waited for nothing")
+        await settle(pilot, "F", "F", "F", "F")
+        assert selected(pilot) == "reduce-scatter.5"
+
+    play(script)
+
+
+def test_zooming_and_panning_keep_to_the_time_there_is(told):
+    async def script(pilot):
+        chart = pilot.app.pane.chart
+        await settle(pilot, "plus", "plus")
+        assert chart.window.seconds == pytest.approx(told.drawn_seconds / 4)
+        op = told.ops[chart.selected]
+        assert chart.window.start < op.end
+        assert op.start < chart.window.end
+        for key in ("greater_than_sign", "less_than_sign"):
+            await settle(pilot, *[key] * 20)
+            assert chart.window.start >= 0
+            assert chart.window.end <= told.drawn_seconds * (1 + 1e-9)
+        await settle(pilot, "z")
+        assert chart.window.seconds == pytest.approx((op.end - op.start) / 0.9)
+        await settle(pilot, "minus", "0")
+        assert chart.window.seconds == told.drawn_seconds
+        await settle(pilot, *["plus"] * 60)
+        assert chart.window.seconds > 0
+
+    play(script)
+
+
+def test_what_is_selected_comes_into_the_window():
+    async def script(pilot):
+        chart = pilot.app.pane.chart
+        await settle(pilot, "up", "up", "home", *["plus"] * 3, "end")
+        op = chart.part.timeline.ops[chart.selected]
+        assert op.name == "fusion.3"
+        assert op.start < chart.window.end
+        assert chart.window.start < op.end
+
+    play(script)
+
+
+def test_the_scheduler_tells_other_times():
+    async def script(pilot):
+        assert pilot.app.pane.timeline.drawn_seconds == pytest.approx(30e-6)
+        await settle(pilot, "s")
+        assert pilot.app.pane.timeline.drawn_seconds == pytest.approx(36e-6)
+        assert "the compiler's scheduler" in text_of(pilot.app)
+        await settle(pilot, "s")
+        assert pilot.app.pane.timeline.drawn_seconds == pytest.approx(30e-6)
+
+    play(script)
+
+
+def test_two_on_one_scale():
+    async def script(pilot):
+        chart = pilot.app.pane.chart
+        await settle(pilot, "a")
+        assert [part.name for part in chart.parts] == ["cpu", "plan"]
+        assert chart.window.limit == pytest.approx(30e-6)
+        ticks = [line for line in pane_text(pilot).splitlines() if "│5 µs" in line]
+        assert len(ticks) == 2
+        assert ticks[0] == ticks[1]
+        await settle(pilot, *["down"] * 3)
+        assert (chart.place[0], selected(pilot)) == (1, "all_gather A")
+        await settle(pilot, "up", "up")
+        assert (chart.place[0], selected(pilot)) == (0, "reduce-scatter.5")
+        await settle(pilot, "a", "a")
+        assert [part.name for part in chart.parts] == ["cpu"]
+
+    play(script)
+
+
+def test_the_instruction_on_compiler_and_back():
+    async def script(pilot):
+        app = pilot.app
+        await settle(pilot, "enter")
+        assert app.pane.area == "compiler"
+        await until(pilot, lambda: app.pane.box.is_program)
+        await settle(pilot)
+        assert app.pane.box.instruction == "all-gather-start"
+        await settle(pilot, "enter")
+        assert app.pane.area == "time"
+        assert selected(pilot) == "all-gather-start"
+        await settle(pilot, "4", *["end"], "enter")
+        assert said(pilot).endswith("takes no time of its own here.")
+
+    play(script)
+
+
+def test_of_the_plan_enter_plays_the_collective():
+    async def script(pilot):
+        await settle(pilot, "down", "enter")
+        assert pilot.app.pane.area == "step"
+
+    play(script, name="plan")
+
+
+def test_the_mouse_selects_zooms_and_drags(told):
+    async def script(pilot):
+        chart = pilot.app.pane.chart
+        place = next(y for y in range(chart.canvas.height) if chart.canvas.op_at(12, y) == (0, 1))
+        await pilot.click(chart, offset=(12, place))
+        await settle(pilot)
+        assert selected(pilot) == "fusion.1"
+        at = (chart.region.x + 40, chart.region.y + 2)
+        wheel = (chart, 40, 2, 0, 0, 0, False, False, False)
+        time = chart.canvas._frames[0].seconds_at(40)
+        chart.post_message(events.MouseScrollUp(*wheel, *at))
+        await settle(pilot)
+        assert chart.window.seconds == pytest.approx(told.drawn_seconds / 2)
+        assert chart.canvas._frames[0].seconds_at(40) == pytest.approx(time)
+        start = chart.window.start
+        await pilot.mouse_down(chart, offset=(40, 2))
+        await pilot.hover(chart, offset=(20, 2))
+        await pilot.mouse_up(chart, offset=(20, 2))
+        await settle(pilot)
+        assert chart.window.start > start
+
+    play(script)
+
+
+def test_a_target_without_an_answer_says_why():
+    async def script(pilot):
+        await settle(pilot, "n")
+        said = re.sub(r"\s+", " ", pane_text(pilot))
+        assert "killed by SIGSEGV" in said
+        assert not pilot.app.pane.chart.parts
+
+    play(script)
+
+
+def test_a_program_without_a_timeline_says_why(monkeypatch):
+    def broken(*_):
+        raise QuestionError("the module is not scheduled", "name a target")
+
+    monkeypatch.setattr(time_pane, "tell_answer", broken)
+
+    async def script(pilot):
+        await settle(pilot, "n")
+        await until(pilot, lambda: "the module is not scheduled" in text_of(pilot.app).lower())
+        assert "cpu ✗" in text_of(pilot.app)
+        await settle(pilot, "n", "n")
+        assert "❯ plan" in text_of(pilot.app)
+
+    play(script, name="plan")
+
+
+def test_a_broken_problem_keeps_the_last_timeline():
+    async def script(pilot):
+        await settle(pilot, "p", "down", "enter", *"[b", "enter")
+        assert pilot.app.state.resolved.faults
+        assert "700 µs on v5e:2x4" in text_of(pilot.app)
+
+    play(script)
