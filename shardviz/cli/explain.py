@@ -81,6 +81,7 @@ def command(
     einsum: str,
     specs: str | None,
     target: str,
+    machine: str | None,
     limit: int,
     step: int | None,
     latency: str | None,
@@ -126,6 +127,10 @@ def command(
         given = None if specs == RANKED else specs
         return options.problem_from_options(einsum, given, ranked=ranked, **problem)
 
+    if machine:
+        from shardviz.hardware.machine_file import named_machine
+
+        named_machine(machine)
     if step is not None:
         # With the collectives and their rounds, which nothing else here needs.
         from shardviz.cli.step import StepOptions

@@ -240,7 +240,7 @@ def _explained(ctx: click.Context, part: Part | None) -> Subject:
     given = ctx.params
     if is_ranking(given["einsum"], given["specs"]):
         raise QuestionError("a ranking is many plans, and an export shows one", "give --specs 'XY,Y_->X_'")
-    own = {name: given[name] for name in TABLE_KEYS if name not in ("einsum", "specs", "targets")}
+    own = {name: given[name] for name in TABLE_KEYS if name not in ("einsum", "specs", "targets", "machine")}
     problem = problem_from_options(given["einsum"], given["specs"], **own)
     stepping = [given[name] for name in ("algorithm", "latency", "bandwidth")]
     if given["step"] is not None:

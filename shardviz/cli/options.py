@@ -93,17 +93,21 @@ def of_field(field: FormField, **changes: Any) -> Callable[[F], F]:
 
 
 mesh, device_order, dtype = (of_field(PROBLEM_FIELDS[name]) for name in ("mesh", "device_order", "dtype"))
+machine = of_field(PROBLEM_FIELDS["machine"], shell_complete=_targets)
 algorithm = of_field(COLLECTIVE_FIELDS["algorithm"], shell_complete=_algorithms)
 
 
-def problem(specs: Callable[[F], F], **target: Any) -> Callable[[F], F]:
-    """The options of a problem beside its einsum: a command's own for `specs`, and its words for `target`."""
+def problem(specs: Callable[[F], F], has_machine: bool = True, **target: Any) -> Callable[[F], F]:
+    """The options of a problem beside its einsum: a command's own for `specs`, and its words for `target`;
+    a machine where times are told."""
     own: dict[str, Callable[[Any], Any]] = {
         "specs": specs,
         "targets": of_field(PROBLEM_FIELDS["targets"], shell_complete=_targets, **target),
+        "machine": machine,
     }
     usual = {name: of_field(each) for name, each in PROBLEM_FIELDS.items() if each.flag}
-    return _all(*((usual | own)[name] for name in TABLE_KEYS if name != "einsum"))
+    left_out = {"einsum"} if has_machine else {"einsum", "machine"}
+    return _all(*((usual | own)[name] for name in TABLE_KEYS if name not in left_out))
 
 
 collective = _all(

@@ -54,6 +54,7 @@ class StageNumber(click.ParamType):  # type: ignore[type-arg]
 @click.argument("einsum")
 @options.problem(
     of_field(SPECS, is_flag=False, flag_value="", type=click.UNPROCESSED),
+    has_machine=False,
     default="cpu",
     help="The compiler to follow: one, such as v5e:2x4.",
 )

@@ -39,6 +39,7 @@ DRAFT = shared(
         axis_types=text("JAX's type of all mesh axes."),
         device_order=text("Device ids in the mesh's order; empty: as jax.make_mesh has it."),
         targets=text("Targets, comma-separated."),
+        machine=text("The hardware that times are for, or its file; empty: the first target's."),
         collective=nullable(
             closed(
                 "A collective to play instead of the plan's own; null: none.",

@@ -60,7 +60,7 @@ def to_arguments(form: ProblemForm, command: CommandName = "explain") -> list[st
         if own is None:
             raise ValueError("the form has no collective of its own")
         mesh = "" if form.mesh == ProblemForm.mesh else form.mesh
-        options = [("--mesh", mesh)]
+        options = [("--mesh", mesh), ("--machine", form.machine.strip())]
         options += [(each.flag, getattr(own, name)) for name, each in COLLECTIVE_FIELDS.items() if each.flag]
         options += [(_flag(name), text) for name, text in own.parameters]
         return ["step", own.op, *_options(options)]
@@ -146,11 +146,13 @@ def form_from_options(
     dtype: str = ProblemForm.dtype,
     axis_types: Literal["auto", "explicit"] = "auto",
     targets: str = ProblemForm.targets,
+    machine: str | None = None,
 ) -> ProblemForm:
     """The form of the problem that `shardviz explain` would answer, with these options.
 
     Without an einsum it is the usual one, split as usual where no specs are given; any other einsum without
-    specs is not split. Raises `ShardvizError` as `problem_from_text` does, and for unknown targets.
+    specs is not split. Raises `ShardvizError` as `problem_from_text` does, and for unknown targets; a machine
+    is read where it is needed, since it may be a file that is not here.
     """
     from shardviz.compiler import parse_targets
     from shardviz.notation import parse_mesh
@@ -173,6 +175,7 @@ def form_from_options(
         dtype=problem.result.dtype,
         axis_types=axis_types,
         targets=",".join(found.name for found in parse_targets(targets)) or "none",
+        machine=one_line(machine or "").strip(),
     )
     form = enter_einsum(form, text)
     if specs is not None or "[" in text:
@@ -216,8 +219,9 @@ def form_from_arguments(words: Sequence[str], form: ProblemForm) -> ProblemForm:
         del left[0]
     name = left.pop(0) if left else "tui"
     if name == "step":
-        collective, mesh = _collective(left)
-        return _on_mesh(replace(form, collective=collective), mesh or ProblemForm.mesh)
+        collective, mesh, machine = _collective(left)
+        entered = replace(form, collective=collective, machine=machine or "")
+        return _on_mesh(entered, mesh or ProblemForm.mesh)
     if name not in ("explain", "tui"):
         raise QuestionError(
             f"{quote(name, 30)} is not a command that has a problem", "paste the line of explain, tui or step"
@@ -240,22 +244,24 @@ def with_collective_from_line(text: str, form: ProblemForm) -> ProblemForm:
     It is on the form's mesh unless the line has another. Raises `ShardvizError`.
     """
     words = _split(text)
-    collective, mesh = _collective(words[1:] if words[:1] == ["step"] else words)
+    collective, mesh, machine = _collective(words[1:] if words[:1] == ["step"] else words)
     entered = replace(form, collective=collective)
+    if machine is not None:
+        entered = replace(entered, machine=machine)
     return entered if mesh is None else _on_mesh(entered, mesh)
 
 
-def _collective(words: Sequence[str]) -> tuple[CollectiveFields, str | None]:
-    """The collective and the mesh of a line of ``step``."""
+def _collective(words: Sequence[str]) -> tuple[CollectiveFields, str | None, str | None]:
+    """The collective, the mesh and the machine of a line of ``step``."""
     given, options = _read("step", words)
     if len(given) != 1:
         shown = " ".join(map(quote, given)) or "nothing"
         raise QuestionError(
             f"step takes one operation, not {shown}", "write for example: all_gather --axis X"
         )
-    mesh = options.pop("mesh", None)
+    mesh, machine = options.pop("mesh", None), options.pop("machine", None)
     parameters = tuple((name, options.pop(name)) for name in parameter_names() if name in options)
-    return CollectiveFields(given[0], parameters=parameters, **options), mesh
+    return CollectiveFields(given[0], parameters=parameters, **options), mesh, machine
 
 
 def _read(name: str, words: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
@@ -282,7 +288,7 @@ def _click_command(name: str) -> click.Command:
     """A command with its options for a form; those that choose a view are passed over."""
     import click
 
-    texts = {"--mesh": "mesh"}
+    texts = {"--mesh": "mesh", "--machine": "machine"}
     params: list[click.Parameter] = [click.Argument(["words"], nargs=-1, type=click.UNPROCESSED)]
     if name == "step":
         texts |= {each.flag: each.name for each in COLLECTIVE_FIELDS.values() if each.flag}

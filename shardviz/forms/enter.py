@@ -83,6 +83,18 @@ def _enter_targets(form: ProblemForm, text: str) -> ProblemForm:
     return replace(form, targets=text)
 
 
+def _enter_machine(form: ProblemForm, text: str) -> ProblemForm:
+    """A name as ``--machine`` shows it; a file's stays."""
+    from shardviz.hardware.clusters import Fault, parse_cluster
+
+    name = text.strip()
+    try:
+        cluster = parse_cluster(name.lower()) if name and not name.endswith(".toml") else None
+    except Fault:
+        cluster = None
+    return replace(form, machine=name if cluster is None else cluster.name)
+
+
 def _enter_collective(form: ProblemForm, text: str) -> ProblemForm:
     """The words of `shardviz step`; nothing leaves the player to the plan."""
     if not text.strip():
@@ -101,6 +113,7 @@ _ENTERED = {
     "axis_types": _enter_axis_types,
     "device_order": enter_device_order,
     "targets": _enter_targets,
+    "machine": _enter_machine,
     "collective": _enter_collective,
 }
 

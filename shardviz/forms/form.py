@@ -190,6 +190,17 @@ class ProblemForm:
         hint="shardy, cpu, v5e:2x4, h100:8, …",
         group=3,
     )
+    machine: str = _text(
+        "",
+        "machine",
+        flag="--machine",
+        metavar="NAME",
+        help="Hardware that times are for, or FILE.toml; default: the first such target, else v5e rings.",
+        hint="v5p:4x4x8, h100:2x8, …, or a file; empty for the first target's",
+        empty="the first target's",
+        lead="on ",
+        group=3,
+    )
     collective: CollectiveFields | None = None
 
 
@@ -219,7 +230,7 @@ class ArrayRow:
 @dataclass(frozen=True)
 class FieldError:
     """An error in a field: "mesh", "einsum", "specs.0", "sizes", "dtype", "axis_types", "device_order",
-    "targets" or "collective"."""
+    "targets", "machine" or "collective"."""
 
     field: str
     message: str

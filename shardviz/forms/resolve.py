@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from shardviz.errors import QuestionError, ShardvizError, plural, quote
@@ -21,6 +21,7 @@ from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, canonical_dtype
 
 if TYPE_CHECKING:
     from shardviz.compiler import Target
+    from shardviz.hardware.machine import Machine, PlacedMesh
     from shardviz.planner import Contraction, Plan, Planner, Problem
     from shardviz.stepping.question import CollectiveQuestion
 
@@ -36,7 +37,8 @@ class ResolvedProblem:
     `rows` are the form's, one for each of its specs. `problem` with `plan`, `targets` and `collective` are
     each the form's where its fields are valid, else the last valid ones; `faults` say why not. `collective`
     is the question of a collective of its own, or None. `shown` is the form that problem, targets and
-    collective came from: where there is no error, `draft` itself.
+    collective came from: where there is no error, `draft` itself. `named` is the mesh on the machine of its
+    field; None where that is empty or wrong.
     """
 
     draft: ProblemForm
@@ -47,6 +49,19 @@ class ResolvedProblem:
     collective: CollectiveQuestion | None
     shown: ProblemForm
     faults: tuple[FieldError, ...] = ()
+    named: PlacedMesh | None = None
+
+    @cached_property
+    def placed(self) -> PlacedMesh:
+        """The mesh on the machine that prices it."""
+        from shardviz.compiler.machines import placed_for
+
+        return self.named or placed_for(None, self.targets, self.problem.mesh)
+
+    @property
+    def machine(self) -> Machine:
+        """The machine that prices the problem: the field's, else the first target's, else an assumed one."""
+        return self.placed.machine
 
 
 def resolve(draft: ProblemForm, last: ResolvedProblem | None = None) -> ResolvedProblem:
@@ -61,16 +76,21 @@ def resolve(draft: ProblemForm, last: ResolvedProblem | None = None) -> Resolved
     found = resolver.problem(mesh, einsums)
     targets = resolver.targets()
     collective = resolver.collective(mesh)
+    named = resolver.named(mesh)
     shown = draft
     if resolver.errors:
         if last is None:
             raise next(iter(resolver.errors.values()))
+        if found is None:
+            named = last.named
         shown, found, targets, collective = _with_last(draft, last, found, targets, collective)
+        if named is None:
+            shown = replace(shown, machine="")
     assert found is not None
     assert targets is not None
     faults = tuple(FieldError(name, error.message, error.hint) for name, error in resolver.errors.items())
     rows = einsums.rows if einsums else _rows_of(draft, last)
-    return ResolvedProblem(draft, *found, rows, targets, collective, shown, faults)
+    return ResolvedProblem(draft, *found, rows, targets, collective, shown, faults, named)
 
 
 def resolve_first(draft: ProblemForm) -> ResolvedProblem:
@@ -254,6 +274,22 @@ class _Resolver:
 
         with self._field("targets", self.draft.targets):
             return parse_targets(self.draft.targets)
+        return None
+
+    def named(self, mesh: Mesh | None) -> PlacedMesh | None:
+        """The mesh on the machine that is named; None where none is."""
+        from shardviz.hardware.machine_file import named_machine
+        from shardviz.hardware.mesh_placement import place_mesh
+
+        last, text = self._last, self.draft.machine
+        if mesh is None or not text.strip():
+            return None
+        with self._field("machine", text):
+            if last is not None and last.named is not None and last.shown.machine == text:
+                if last.problem.mesh == mesh:
+                    return last.named
+                return place_mesh(last.named.machine, mesh)
+            return place_mesh(named_machine(text), mesh)
         return None
 
     def collective(self, mesh: Mesh | None) -> CollectiveQuestion | None:

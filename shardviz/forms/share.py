@@ -19,7 +19,7 @@ from typing import Any
 
 from shardviz.errors import QuestionError, quote
 from shardviz.forms.form import SCREENS, CollectiveFields, ProblemForm, parameter_names
-from shardviz.forms.strict_table import StrictTable, kind_of
+from shardviz.strict_table import StrictTable, kind_of
 
 SCHEMA = "shardviz-draft/1"
 MAX_TEXT = 20_000
@@ -79,6 +79,8 @@ def from_document(document: StrictTable) -> ProblemForm:
             "a newer shardviz may have written it: install that",
         )
     known = [field.name for field in fields(ProblemForm)]
+    # A problem that was saved before there were machines names none.
+    document.values.setdefault("machine", "")
     document.exactly(["schema", *known])
     texts: dict[str, Any] = {
         name: document.line(name, MAX_TEXT) for name in known if name not in ("specs", "collective")

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from shardviz.errors import QuestionError, ShardvizError, quote
 from shardviz.forms.form import SCREENS, ProblemForm
 from shardviz.forms.share import UnknownVersion, from_document, to_document
-from shardviz.forms.strict_table import StrictTable
+from shardviz.strict_table import StrictTable
 
 T = TypeVar("T")
 SESSION_NAME = "session.json"

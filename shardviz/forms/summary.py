@@ -26,12 +26,12 @@ class SummaryPart:
 def summary(resolved: ResolvedProblem) -> tuple[SummaryPart, ...]:
     """``bd,df->bf``, ``XY,Y_->X_``, ``X=2 Y=4``, ``bf16`` and the targets, of the draft that is shown.
 
-    A product that was written in brackets has its subscripts, and no specs beside it. Device order, sizes and
-    axis types are there where they are not the usual ones.
+    A product that was written in brackets has its subscripts, and no specs beside it. Device order, sizes,
+    axis types and the machine are there where they are not the usual ones.
     """
     shown = resolved.shown
     texts = {name: getattr(shown, name).strip() for name in ("device_order", "sizes", "dtype", "axis_types")}
-    texts |= {"sizes": texts["sizes"].replace(",", " "), "targets": shown.targets}
+    texts |= {"sizes": texts["sizes"].replace(",", " "), "targets": shown.targets, "machine": shown.machine}
     if texts["axis_types"] == ProblemForm.axis_types:
         del texts["axis_types"]
     return (*_problem(shown), SummaryPart("mesh", _mesh_spans(resolved)), *_parts(PROBLEM_FIELDS, texts))

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from shardviz.errors import ShardvizError
 from shardviz.forms.form import ProblemForm
 from shardviz.forms.resolve import resolve_first
-from shardviz.forms.strict_table import shown_key
 from shardviz.lessons.goal import first_difference, kept_difference, read_spec, wanted_mesh
 from shardviz.lessons.lesson import Lesson, Prediction
 from shardviz.lessons.measures import answer_of, measured
 from shardviz.lessons.measures.subject import array_named, resolve_once
+from shardviz.strict_table import shown_key
 
 if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem

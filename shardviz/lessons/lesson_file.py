@@ -11,9 +11,9 @@ from typing import Any
 from shardviz.errors import QuestionError, ShardvizError, quote
 from shardviz.forms.command_line import form_from_table
 from shardviz.forms.form import SCREENS, TABLE_KEYS, CollectiveFields, ProblemForm, parameter_names
-from shardviz.forms.strict_table import StrictTable, closest
 from shardviz.lessons.lesson import Goal, Lesson, Prediction
 from shardviz.lessons.measures.plan import OPS
+from shardviz.strict_table import StrictTable, closest
 
 MAX_TEXT = 64_000
 """Characters of a lesson's file."""

@@ -11,9 +11,9 @@ from typing import Any, Literal
 from shardviz.errors import QuestionError
 from shardviz.forms.share import from_document, to_document
 from shardviz.forms.state_file import StateError, locked, read_state, state_error, state_path, write_state
-from shardviz.forms.strict_table import StrictTable
 from shardviz.lessons.attempt import TITLES, Attempt, begin, stages
 from shardviz.lessons.lesson import Lesson
+from shardviz.strict_table import StrictTable
 
 NAME = "progress.json"
 SCHEMA = "shardviz-progress/1"

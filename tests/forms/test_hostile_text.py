@@ -32,11 +32,11 @@ from shardviz.forms.parsing import parsed, read_mesh
 from shardviz.forms.resolve import resolve
 from shardviz.forms.share import from_document, from_string, to_document
 from shardviz.forms.state_file import state_error
-from shardviz.forms.strict_table import StrictTable
 from shardviz.forms.summary import summary
 from shardviz.notation import parse_layout, parse_mesh, parse_shape
 from shardviz.planner import problem_from_text
 from shardviz.sharding import Mesh
+from shardviz.strict_table import StrictTable
 
 FIELDS = ("mesh", "einsum", "sizes", "dtype", "axis_types", "device_order", "targets", "collective")
 PIECES = (

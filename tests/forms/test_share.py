@@ -28,7 +28,7 @@ from shardviz.forms.share import (
     to_string,
 )
 from shardviz.forms.state_file import state_error
-from shardviz.forms.strict_table import StrictTable
+from shardviz.strict_table import StrictTable
 
 SAFE = set(string.ascii_letters + string.digits + "-_")
 LESSON = Shared(
@@ -193,6 +193,7 @@ def test_the_document():
         "axis_types": "auto",
         "device_order": "",
         "targets": "shardy,cpu",
+        "machine": "",
         "collective": {
             "op": "psum",
             "axis": "",

@@ -20,7 +20,7 @@ from shardviz.lessons.lesson import Prediction
 from shardviz.lessons.measures import collective, layout, plan
 from shardviz.lessons.measures.answers import ComputedAnswer, whole_number
 from shardviz.lessons.measures.subject import position_of, resolve_once
-from shardviz.forms.strict_table import closest
+from shardviz.strict_table import closest
 
 if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem

@@ -6,7 +6,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from shardviz.errors import QuestionError, plural, quote
-from shardviz.forms.strict_table import closest
 from shardviz.lessons.measures.answers import (
     BYTES,
     COORDINATES,
@@ -20,6 +19,7 @@ from shardviz.lessons.measures.answers import (
 )
 from shardviz.lessons.measures.subject import array_named, layout_named, position_of
 from shardviz.notation import Context, Reading, find_notation, read_sharding
+from shardviz.strict_table import closest
 
 if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem

@@ -7,9 +7,9 @@ import re
 from typing import TYPE_CHECKING
 
 from shardviz.errors import QuestionError, quote
-from shardviz.forms.strict_table import closest
 from shardviz.lessons.measures.answers import BYTES, COLLECTIVES, NUMBER, AnswerKind, ComputedAnswer, Sent
 from shardviz.lessons.measures.subject import walk_of
+from shardviz.strict_table import closest
 
 if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem

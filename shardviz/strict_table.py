@@ -1,5 +1,5 @@
-"""A dictionary from outside, read key by key: lessons in TOML, and the JSON of share strings, sessions and
-progress. Each error names its key."""
+"""A dictionary from outside, read key by key: lessons and machines in TOML, and the JSON of share strings,
+sessions and progress. Each error names its key."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, TypeVar
 
 from shardviz.errors import ShardvizError, quote
-from shardviz.forms.form import one_line
 
 T = TypeVar("T")
 _BARE = re.compile(r"[\w.-]{1,40}", re.ASCII)
@@ -80,7 +79,7 @@ class StrictTable:
         value = self.typed(key, str, _IN_QUOTES)
         if len(value) > most:
             self.fail(key, f"it has {len(value):,} characters", f"at most {most:,} are read")
-        if one_line(value) != value:
+        if not value.isprintable():
             self.fail(key, f"it has characters that a line cannot show: {quote(value, 30)}", "leave them out")
         return value
 
