@@ -92,7 +92,9 @@ def test_rooms_import_only_what_they_may():
         f"{path.relative_to(ROOT)} imports {found}"
         for path in sorted(ROOT.rglob("*.py"))
         for found in imported_rooms(path)
-        if found not in {"errors", "lazy_names", "strict_table", "units", "__version__", room(path)} | MAY_IMPORT[room(path)]
+        if found
+        not in {"errors", "lazy_names", "strict_table", "units", "__version__", room(path)}
+        | MAY_IMPORT[room(path)]
     ]
     assert wrong == []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shardviz.collectives.values import plain_values
 from shardviz.documents.fields import (
@@ -30,7 +30,6 @@ from shardviz.documents.fields import (
     texts,
 )
 from shardviz.documents.plans import MESH
-from shardviz.hardware.machine import LevelKind
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -147,7 +146,9 @@ _QUESTION = {
         closed(
             "One physical dimension of a group.",
             name=text("The name that people have for it: x, NVLink, DCN."),
-            kind=one_of("The way in which its members are joined.", *get_args(LevelKind)),
+            kind=one_of(
+                "The way in which its members are joined.", "ring", "line", "switch", "network", "chip"
+            ),
             size=count("Members."),
             hops=count("Links between neighbours of the group; above 1 they are shared with other groups."),
             latency_s=number("Seconds of one hop.").of("spec.latency"),

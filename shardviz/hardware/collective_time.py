@@ -160,13 +160,16 @@ class _Stage:
     @cached_property
     def described(self) -> str:
         """``a ring of 4 along x, both directions``."""
-        return " and ".join(_described(level, ways) for level, ways in self.each) + (
-            ", at once" if len(self.each) > 1 else ""
-        )
+        if len(self.each) == 1:
+            return _described(*self.each[0])
+        if all(ways == 2 and level.hops == 1 for level, ways in self.each):
+            rings = " and ".join(f"of {level.size} along {level.name}" for level, _ in self.each)
+            return f"rings {rings} at once, both directions"
+        return " and ".join(_described(level, ways) for level, ways in self.each) + ", at once"
 
     @property
     def floor(self) -> str:
-        """The latency in words: ``at least 2 hops of 1 µs``."""
+        """The latency in words: ``2 hops of 1 µs``."""
         hops = [(_farthest(level, ways) * level.hops, level.spec.latency) for level, ways in self.each]
         if len({latency for _, latency in hops}) == 1:
             hops = [(sum(count for count, _ in hops), hops[0][1])]
@@ -345,7 +348,8 @@ def _combined(
     said = "; then ".join(part.said for part in parts)
     floors = [part.stage.floor for part in parts if part.stage.floor]
     if floors:
-        said += f"; {'and' if adds else 'at least'} {_twice(times)}{' and '.join(floors)}"
+        floor = _twice(times) + " and ".join(floors)
+        said += f", and {floor}" if adds else f"; or {floor}, if longer"
     return CollectiveTime(
         latency + bandwidth if adds else max(latency, bandwidth),
         latency,

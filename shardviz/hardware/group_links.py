@@ -104,7 +104,7 @@ def _topology(levels: tuple[LinkLevel, ...], members: int) -> Topology:
     inner = [level for level in levels if level.kind == "chip"]
     outer = [level for level in levels if level.kind == "network"]
     nodes = [level for level in levels if level.kind == "switch"]
-    torus = Torus(tuple(level.size for level in grid) or (1,), tuple(map(_closes, grid)) or (False,))
+    torus = Torus(tuple(level.size for level in grid) or (1,), tuple(map(_closes, grid)) or (True,))
     if len(grid) == len(levels):
         return torus
     if len(levels) == 1:

@@ -48,11 +48,14 @@ def cost_lines(run: CollectiveRun, width: int) -> list[Text]:
 
 
 def formula_lines(run: CollectiveRun, width: int) -> list[Text]:
-    """The time in closed form, whatever the algorithm: its bound, how it is counted, and the book's."""
+    """The time in closed form, whatever the algorithm: its bound, how it is counted, and what the book counts
+    for the bytes where they take longer than the hops."""
     found = run.closed_form
     if found is None or not found.bound:
         return []
-    said = f"bound by {found.bound}: {found.convention}. The book's V/W: {seconds(found.textbook_seconds)}."
+    said = f"bound by {found.bound}: {found.convention}"
+    if found.textbook_seconds >= found.latency_seconds:
+        said += f". The book counts {seconds(found.textbook_seconds)}"
     return sentence(said, width, lead=f"{seconds(found.seconds)} by formula, ")
 
 
