@@ -48,12 +48,20 @@ def estimated_seconds(duration: float, digits: int = 3) -> str:
 
 def rate(bandwidth: float) -> str:
     """Bytes per second as ``45 GB/s``, in powers of ten, as makers of links give them."""
-    if bandwidth == math.inf:
-        return "unlimited bytes/s"
+    return "unlimited bytes/s" if bandwidth == math.inf else _decimal(bandwidth, "B/s", 4)
+
+
+def flops(count: float, per_second: bool = False) -> str:
+    """``4.29 GFLOP``; of a peak ``197 TFLOP/s``."""
+    return _decimal(count, "FLOP/s" if per_second else "FLOP", 3)
+
+
+def _decimal(value: float, unit: str, digits: int) -> str:
+    """The value with so many digits and a prefix of the SI before its unit."""
     for power, letter in zip(range(18, 0, -3), "EPTGMk", strict=True):
-        if bandwidth >= 10**power:
-            return f"{bandwidth / 10**power:.4g} {letter}B/s"
-    return f"{bandwidth:.4g} B/s"
+        if value >= 10**power * (1 - 0.5 * 10.0**-digits):
+            return f"{value / 10**power:.{digits}g} {letter}{unit}"
+    return f"{value:.{digits}g} {unit}"
 
 
 def times(shape: Sequence[int]) -> str:

@@ -130,7 +130,7 @@ def test_commands_load_what_they_need(words: tuple[str, ...], allowed: set[str])
 
 
 def test_a_plan_alone_loads_no_reader_of_compiled_programs() -> None:
-    rooms = {"shardviz.compare", "shardviz.hlo", "shardviz.hardware", "shardviz.cli.step"}
+    rooms = {"shardviz.compare", "shardviz.hlo", "shardviz.collectives", "shardviz.cli.step"}
     loaded_by(f"{run(*QUESTION)}; assert not {rooms!r} & sys.modules.keys()")
 
 

@@ -14,8 +14,11 @@ from shardviz.compiler import parse_targets
 from shardviz.documents.plans import ranking_document
 from shardviz.documents.programs import explain_document
 from shardviz.errors import QuestionError, quote
+from shardviz.hardware.machine import assumed_machine
+from shardviz.hardware.mesh_placement import place_mesh
 from shardviz.notation import parse_sizes
 from shardviz.planner import plan, problem_from_text, search
+from shardviz.planner.costs import price
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from shardviz.compare import Difference
     from shardviz.compiler import TargetResult
     from shardviz.planner import Candidate, Plan, Problem
+    from shardviz.planner.costs import PlanCost
     from shardviz.render.palette import Palette
 
 
@@ -32,11 +36,15 @@ DEFAULT_TARGET = "shardy,cpu"
 
 @dataclass(frozen=True, repr=False)
 class Explanation(Shown):
-    """The answer of `shardviz explain`: the plan, each target's answer, and its differences."""
+    """The answer of `shardviz explain`: the plan with its cost, each target's answer, and its differences."""
 
-    plan: Plan
+    cost: PlanCost
     compiled: tuple[TargetResult, ...]
     differences: tuple[Difference, ...]
+
+    @property
+    def plan(self) -> Plan:
+        return self.cost.plan
 
     @property
     def problem(self) -> Problem:
@@ -59,12 +67,12 @@ class Explanation(Shown):
             for each in self.compiled
         ]
         return [
-            *explain_view(self.plan, width, palette),
+            *explain_view(self.cost, width, palette),
             *answers_view(answers, self.problem, width, palette),
         ]
 
     def document(self) -> dict[str, Any]:
-        return explain_document(self.plan, self.compiled, self.differences)
+        return explain_document(self.cost, self.compiled, self.differences)
 
 
 def explain(
@@ -101,11 +109,12 @@ def explain(
             "give specs='XY,Y_->X_', or compare all ways with shardviz.rank(…)",
         )
     planned = plan(problem)
+    cost = price(planned, place_mesh(assumed_machine(), problem.mesh))
     compiled: tuple[TargetResult, ...] = ()
     if asked:
         compiled = ask(problem, asked, timeout, may_refuse=target == DEFAULT_TARGET)
     found = tuple(difference for each in compiled for difference in differences(planned, each))
-    return Explanation(planned, compiled, found)
+    return Explanation(cost, compiled, found)
 
 
 def target_text(target: str | Sequence[str]) -> str:
@@ -165,7 +174,7 @@ SHOWN = 20
 
 @dataclass(frozen=True, repr=False)
 class Ranking(Shown):
-    """The answer of `shardviz explain --specs`: the candidates, each with its plan, by bytes sent."""
+    """The answer of `shardviz explain --specs`: the candidates, each with its plan, by time."""
 
     problem: Problem
     candidates: tuple[Candidate, ...]
@@ -194,4 +203,4 @@ def rank(
     cannot be read, and where there are too many ways.
     """
     problem = problem_of(einsum, mesh, specs, sizes, dtype, ranked=True)
-    return Ranking(problem, search(problem))
+    return Ranking(problem, search(problem, place_mesh(assumed_machine(), problem.mesh)))

@@ -188,9 +188,11 @@ def refuse_stepping(given: Mapping[str, object]) -> None:
 
 
 def _rank(problem: Problem, output: CommandOutput, limit: int) -> None:
+    from shardviz.hardware.machine import assumed_machine
+    from shardviz.hardware.mesh_placement import place_mesh
     from shardviz.planner import search
 
-    candidates = search(problem)
+    candidates = search(problem, place_mesh(assumed_machine(), problem.mesh))
     if output.as_json:
         from shardviz.documents.plans import ranking_document
 
@@ -205,21 +207,25 @@ def _print_plan(
     problem: Problem, session: TargetSession, output: CommandOutput, with_hlo: bool, with_pictures: bool
 ) -> int:
     """Ask the targets and show the plan and their answers; the exit code."""
+    from shardviz.hardware.machine import assumed_machine
+    from shardviz.hardware.mesh_placement import place_mesh
     from shardviz.planner import plan
+    from shardviz.planner.costs import price
 
     session.ask(problem)
     planned = plan(problem)
+    cost = price(planned, place_mesh(assumed_machine(), problem.mesh))
     if output.as_json:
         from shardviz.compare import differences
         from shardviz.documents.programs import explain_document
 
         compiled = tuple(session.answers())
         found = [difference for each in compiled for difference in differences(planned, each)]
-        print_json(explain_document(planned, compiled, found, with_hlo))
+        print_json(explain_document(cost, compiled, found, with_hlo))
         return session.exit_code
     from shardviz.render.plan_view import explain_view
 
-    output.show(explain_view(planned, output.width, output.palette, with_pictures))
+    output.show(explain_view(cost, output.width, output.palette, with_pictures))
     if not session.requested:
         return session.exit_code
     # Loaded while the compilers work, and not at all when none is asked.

@@ -20,6 +20,7 @@ from shardviz.documents.fields import (
     flag,
     null_if_empty,
     nullable,
+    number,
     one_of,
     shared,
     text,
@@ -80,9 +81,9 @@ def _arrays(plan: Plan) -> Iterator[Beside]:
 
     problem, parts = plan.problem, decided_parts(plan)
     asked = {array.name: array.spec for array in problem.arrays if array.spec is not None}
-    for number, (operands, result) in enumerate(parts):
-        last = "result" if number == len(parts) - 1 else "intermediate"
-        roles = [*((each, "operand") for each in operands[1 if number else 0 :]), (result, last)]
+    for place, (operands, result) in enumerate(parts):
+        last = "result" if place == len(parts) - 1 else "intermediate"
+        roles = [*((each, "operand") for each in operands[1 if place else 0 :]), (result, last)]
         for array, role in roles:
             yield Beside(array, role=role, mesh=problem.mesh, asked_spec=asked.get(array.name))
 
@@ -142,6 +143,96 @@ PLAN = shared(
         wire_bytes=count("Bytes that one device must send at least, in all steps together."),
     ),
 )
+COST = shared(
+    "cost",
+    closed(
+        "The cost of a plan on a machine, for one device. The totals leave out steps whose seconds are null.",
+        machine=text("The machine's name.").of("machine.name"),
+        machine_assumed=flag("Nobody named the machine: each mesh axis is taken for a ring of its own.").of(
+            "machine.assumed"
+        ),
+        serial_seconds=number("The sum of all steps."),
+        overlapped_seconds=number("The longer of all compute and all communication."),
+        compute_seconds=number("Seconds of the local steps."),
+        communication_seconds=number("Seconds of the collectives."),
+        communication_by_axes=array_of(
+            closed(
+                "Collectives over the same mesh axes.",
+                axes=texts("The axes of their groups.").of(lambda pair: pair[0]),
+                seconds=number("Their seconds.").of(lambda pair: pair[1]),
+            ),
+            "The collectives by the mesh axes of their groups.",
+        ).of(lambda cost: cost.communication_by_axes.items()),
+        bound=text("The bound of the longest step of the longer side; unknown where a step's is."),
+        flops=count("Operations: two for each multiply-add of a matmul."),
+        hbm_bytes=count("Bytes read and written."),
+        wire_bytes=count("Bytes that the device must send at least."),
+        flops_per_hbm_byte=nullable(
+            number("FLOPs of the local steps over the bytes that they read and write; null: none.")
+        ),
+        flops_per_wire_byte=nullable(number("FLOPs over bytes sent; null: nothing is sent.")),
+        peak_flops_per_second=nullable(number("The peak in the arrays' dtype; null: not known.")).of(
+            "peak_flops"
+        ),
+        serial_utilisation=nullable(number("FLOPs over peak and serial seconds; null: not known.")),
+        overlapped_utilisation=nullable(number("FLOPs over peak and overlapped seconds; null: not known.")),
+        peak_memory_bytes=count("The most bytes that the device holds at once.").of("peak_bytes"),
+        peak_memory_step=count("The step at which it does, from 1.").of(
+            lambda cost: cost.steps.index(cost.peak_step) + 1
+        ),
+        memory_limit_bytes=nullable(count("Bytes of HBM that a program may use; null: not known.")).of(
+            "limit_bytes"
+        ),
+        memory_over_bytes=count("Bytes by which the plan does not fit; 0: it fits.").of("over_bytes"),
+        thresholds=array_of(
+            closed(
+                "The sizes of a dimension at which the steps of the plan are compute bound.",
+                dim=text("The dimension."),
+                current=count("Its elements now.").of("size"),
+                multiple=count("The parts into which the plan cuts it: sizes are multiples."),
+                least=nullable(count("The least such size; null: there is none.")),
+                largest=nullable(count("The largest such size; null: there is no end.")),
+                limit=text("The bound beyond: HBM, or the longest collective's; empty: there is none."),
+            ),
+            "A threshold for each dimension.",
+        ),
+        steps=array_of(
+            closed(
+                "A step of the plan.",
+                op=text("The operation.").of("step.op"),
+                array=text("The array that it changes or makes.").of("step.array"),
+                axes=texts("Mesh axes of its groups.").of("step.axes"),
+                seconds=nullable(number("Its time: the longest of the three; null: not known.")),
+                compute_seconds=nullable(number("FLOPs over the peak; null: not known, or a collective.")),
+                hbm_seconds=nullable(number("Bytes of HBM over its bandwidth; null: not known.")),
+                wire_seconds=nullable(number("Seconds on the links; null: a local step.")),
+                textbook_seconds=nullable(
+                    number("Seconds on the links as the book counts them, without (N-1)/N; null: local.")
+                ),
+                bound=text(
+                    '"compute", "HBM", "latency", mesh axes and their links ("Y on x"), or "unknown".'
+                ),
+                convention=text("The way in which it is counted."),
+                flops=count("Operations."),
+                hbm_bytes=count("Bytes read and written."),
+                wire_bytes=count("Bytes sent at least."),
+                memory_bytes=count("Bytes of all arrays that the device holds.").of("live_bytes"),
+                resident=array_of(
+                    closed(
+                        "A shard that the device holds while the step runs.",
+                        array=text("The array's name.").of("name"),
+                        spec=SPEC("Its sharding."),
+                        unreduced=texts("Mesh axes of its pending sum.").of("spec.unreduced"),
+                        bytes=count("Its bytes."),
+                        argument=flag("The program is given it so; it stays to the end.").of("is_argument"),
+                    ),
+                    "All shards that the device holds.",
+                ),
+            ),
+            "The steps, in order.",
+        ),
+    ),
+)
 
 RANKING = DocumentKind(
     "ranking",
@@ -156,14 +247,15 @@ RANKING = DocumentKind(
                 lambda candidate: _arrays(candidate.plan)
             ),
             plan=PLAN("The plan for it."),
+            cost=COST("The seconds and the memory of the plan."),
             wire_bytes=count("Bytes that one device must send at least.").of("plan.wire_bytes"),
             memory_bytes_per_device=count("Bytes of all operands and results on one device.").of(
                 "memory_per_device"
             ),
             multiply_adds_per_device=count("Multiply-adds that one device computes.").of("work_per_device"),
-            best=flag("No other candidate sends less without holding or computing more."),
+            best=flag("No other candidate is faster without holding more."),
         ),
-        "All candidates, the fewest bytes sent first.",
+        "All candidates: those that fit, the fastest first; then the others.",
     ),
 )
 

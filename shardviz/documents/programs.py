@@ -27,14 +27,14 @@ from shardviz.documents.fields import (
     text,
     texts,
 )
-from shardviz.documents.plans import AXIS_TYPES, MESH, PLAN, PROBLEM, SPEC
+from shardviz.documents.plans import AXIS_TYPES, COST, MESH, PLAN, PROBLEM, SPEC
 
 if TYPE_CHECKING:
     from shardviz.compare import Difference
     from shardviz.compiler import PassTrace, TargetResult
     from shardviz.hlo import HloModule, ShardyModule
     from shardviz.hlo.mlir.tensor_shardings import Axes
-    from shardviz.planner.plan import Plan
+    from shardviz.planner.costs import PlanCost
     from shardviz.planner.problem import Problem
     from shardviz.sharding import Mesh
 
@@ -191,6 +191,7 @@ EXPLAIN = DocumentKind(
     "The plan of an einsum, and the answers of the compilers.",
     problem=PROBLEM("The problem.").of("plan"),
     plan=PLAN("The operations that should happen, and their reasons."),
+    cost=COST("The seconds and the memory of the plan."),
     targets=array_of(TARGET("A target's answer."), "The answers of the compilers."),
     differences=array_of(
         closed(
@@ -205,17 +206,18 @@ EXPLAIN = DocumentKind(
 
 
 def explain_document(
-    plan: Plan,
+    cost: PlanCost,
     compiled: Iterable[TargetResult] = (),
     differences: Iterable[Difference] = (),
     with_text: bool = False,
 ) -> Document:
-    """`problem`, `plan`, `targets` and `differences` of one explanation.
+    """`problem`, `plan`, `cost`, `targets` and `differences` of one explanation.
 
     `with_text`: with each target the program that it answered with.
     """
+    plan = cost.plan
     targets = [_answer(each, plan.problem.mesh, with_text) for each in compiled]
-    return EXPLAIN.document(plan=plan, targets=targets, differences=differences)
+    return EXPLAIN.document(plan=plan, cost=cost, targets=targets, differences=differences)
 
 
 def _axes(dims: Axes) -> list[list[str]]:

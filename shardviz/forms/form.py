@@ -197,7 +197,6 @@ class ProblemForm:
         metavar="NAME",
         help="Hardware that times are for, or FILE.toml; default: the first such target, else v5e rings.",
         hint="v5p:4x4x8, h100:2x8, …, or a file; empty for the first target's",
-        empty="the first target's",
         lead="on ",
         group=3,
     )

@@ -150,8 +150,9 @@ class PlanCost:
 
     @property
     def flops_per_hbm_byte(self) -> float | None:
-        """Arithmetic intensity towards memory; None where nothing is read or written."""
-        return self.flops / self.hbm_bytes if self.hbm_bytes else None
+        """Arithmetic intensity of the local steps; None where they read and write nothing."""
+        moved = sum(each.hbm_bytes for each in self.steps if not each.is_collective)
+        return self.flops / moved if moved else None
 
     @property
     def flops_per_wire_byte(self) -> float | None:
@@ -283,7 +284,7 @@ def _priced(
     elif time.bound == LATENCY:
         bound = LATENCY
     else:
-        bound = f"{axes_words(step.axes)} on {time.bound}"
+        bound = _links(step.axes, time.bound)
     return PricedStep(
         step,
         flops,
@@ -298,6 +299,12 @@ def _priced(
         time.convention,
         resident,
     )
+
+
+def _links(axes: tuple[str, ...], level: str) -> str:
+    """``Y on x``; ``Y`` where the links are called after the axis, and "" where nothing is sent."""
+    words = axes_words(axes)
+    return words if level in ("", " and ".join(axes)) else f"{words} on {level}"
 
 
 def _resident(plan: Plan, arrays: dict[str, ShardedArray]) -> list[tuple[ResidentArray, ...]]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import operator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations, islice, product
 from math import prod
+from typing import TYPE_CHECKING
 
 from shardviz.errors import QuestionError
 from shardviz.planner.plan import Plan, einsum_parts, multiply_adds
@@ -13,34 +15,55 @@ from shardviz.planner.planner import Planner
 from shardviz.planner.problem import Problem
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 
+if TYPE_CHECKING:
+    from shardviz.hardware.machine import PlacedMesh
+    from shardviz.planner.costs import PlanCost
+
 MAX_PLANS = 1500
 """Plans that a ranking may need: some seconds of work."""
 MAX_CONSIDERED = 100_000
 """Combinations of places for the axes, before those that do not divide or only swap axes are left out."""
+Figures = tuple[float, ...]
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One sharding of the operands. `memory_per_device` counts bytes of operands and results together.
+    """One sharding of the operands, with its plan's `cost`.
 
-    `work_per_device` counts multiply-adds. `best` marks the candidates that no other beats: to send less,
-    hold less or compute less than they do, one must do more of another.
+    `memory_per_device` counts bytes of operands and results together, `work_per_device` multiply-adds. `best`
+    marks the candidates that no other beats: to be faster, one must hold more.
     """
 
-    plan: Plan
+    cost: PlanCost
     memory_per_device: int
     work_per_device: int
     best: bool = False
 
+    @property
+    def plan(self) -> Plan:
+        return self.cost.plan
 
-def search(problem: Problem) -> tuple[Candidate, ...]:
-    """The candidates, ranked by wire bytes, then by memory per device, then by work.
+    @property
+    def bytes_and_work(self) -> tuple[int, int, int]:
+        """Per device: bytes sent, bytes held, multiply-adds."""
+        return self.plan.wire_bytes, self.memory_per_device, self.work_per_device
+
+
+def search(problem: Problem, placed: PlacedMesh) -> tuple[Candidate, ...]:
+    """The candidates that fit on a device, and then the others, each ranked by the seconds of their steps in
+    sequence, then by memory, wire bytes and work per device.
+
+    Where a time is not known, all are ranked by wire bytes, then by memory and work, and `best` are those
+    that no other beats in these three.
 
     Each operand is split in every way that divides it evenly, several axes on one dimension in the mesh's
     order (the other orders cost the same), axes of one size in one of the ways that they can be swapped;
     specs that the problem already gives stay. Raises `QuestionError` when that makes more than `MAX_PLANS`
     combinations, and where the result that the problem asks for cannot be had from any.
     """
+    # Loaded here: most users of the planner ask for no times.
+    from shardviz.planner.costs import price
+
     choices = list(islice(_choices(problem), MAX_PLANS + 1))
     if len(choices) > MAX_PLANS:
         raise _too_many(problem)
@@ -54,11 +77,10 @@ def search(problem: Problem) -> tuple[Candidate, ...]:
             # A result that is asked for cannot be had from every sharding of the operands.
             refusal = error
             continue
-        found.append(Candidate(plan, _memory(plan), _work(plan)))
+        found.append(Candidate(price(plan, placed), _memory(plan), _work(plan)))
     if not found and refusal is not None:
         raise refusal
-    found.sort(key=lambda one: (one.plan.wire_bytes, one.memory_per_device, one.work_per_device))
-    return tuple(_marked(found))
+    return tuple(_ranked(found))
 
 
 def _choices(problem: Problem) -> Iterator[dict[str, PartitionSpec]]:
@@ -129,12 +151,25 @@ def _work(plan: Plan) -> int:
     return sum(multiply_adds(operands, plan.problem.mesh) for operands, _ in einsum_parts(plan))
 
 
-def _marked(candidates: list[Candidate]) -> Iterator[Candidate]:
-    """Mark those that no other beats; candidates come ranked, so an earlier one sends no more."""
-    costs = [(one.plan.wire_bytes, one.memory_per_device, one.work_per_device) for one in candidates]
-    front: list[tuple[int, int, int]] = []
-    for one, cost in zip(candidates, costs, strict=True):
-        beaten = any(all(map(int.__le__, other, cost)) and other != cost for other in front)
+def _ranked(candidates: list[Candidate]) -> Iterator[Candidate]:
+    """The candidates in order, with those marked that no other beats."""
+    if any(one.cost.unknown for one in candidates):
+        candidates.sort(key=lambda one: one.bytes_and_work)
+        yield from _marked(candidates, lambda one: one.bytes_and_work)
+        return
+    candidates.sort(key=lambda one: (one.cost.serial_seconds, one.memory_per_device, *one.bytes_and_work))
+    too_large = [one for one in candidates if one.cost.over_bytes]
+    fitting = [one for one in candidates if not one.cost.over_bytes]
+    yield from _marked(fitting, lambda one: (one.cost.serial_seconds, one.memory_per_device))
+    yield from too_large
+
+
+def _marked(candidates: list[Candidate], figures: Callable[[Candidate], Figures]) -> Iterator[Candidate]:
+    """Mark those that no other beats in all figures; candidates come ranked, so an earlier one may."""
+    front: list[Figures] = []
+    for one in candidates:
+        own = figures(one)
+        beaten = any(all(map(operator.le, other, own)) and other != own for other in front)
         if not beaten:
-            front.append(cost)
+            front.append(own)
         yield replace(one, best=not beaten)

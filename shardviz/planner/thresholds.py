@@ -1,8 +1,8 @@
 """The sizes of dimensions at which the steps of a plan are compute bound.
 
 With all other sizes as they are, FLOPs and bytes of every step are affine in the size of one dimension, so
-the arithmetic is a straight line and communication and memory traffic are convex, whatever the latency floors
-do: the sizes at which the arithmetic takes longest are one interval, whose ends are bisected.
+the arithmetic is a straight line; communication with its latency floors and memory traffic are convex. The
+sizes at which the arithmetic takes longest are therefore one interval, whose ends are bisected.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
@@ -12,6 +13,9 @@ from shardviz.render.lines import GAP
 from shardviz.render.palette import DIM, PADDING, PARTIAL, Palette
 from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray
 from shardviz.units import human_bytes, times
+
+if TYPE_CHECKING:
+    from shardviz.planner.plan import Step
 
 
 def axes_text(axes: Iterable[str], mesh: Mesh, palette: Palette, separator: str = ", ") -> Text:
@@ -46,6 +50,14 @@ def colour_axes(text: Text, axes: Iterable[str], position: int, mesh: Mesh, pale
         text.stylize(palette.axis(mesh, axis), position, position + len(axis))
         position += len(axis)
     return position
+
+
+def operation_text(step: Step, mesh: Mesh, palette: Palette) -> Text:
+    """A step's operation with its einsum, or its array and axes: ``psum Out over Y``."""
+    if step.einsum is not None:
+        return Text.assemble((step.op, "bold"), f" {step.einsum}")
+    text = Text.assemble((step.op, "bold"), f" {step.array}")
+    return text.append(" over ").append_text(axes_text(step.axes, mesh, palette)) if step.axes else text
 
 
 def caption_cells(layout: Layout, palette: Palette) -> list[Text]:

@@ -1,4 +1,4 @@
-"""A plan: its arrays as pictures, its numbered steps with their reasons; and plans ranked by what they send.
+"""A plan: its arrays as pictures, its numbered steps with their reasons; and plans ranked by their time.
 
 Every block of an array has a number, which gives it its colour and glyph in all views.
 """
@@ -6,7 +6,7 @@ Every block of an array has a number, which gives it its colour and glyph in all
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -19,14 +19,23 @@ from shardviz.planner.plan import LOCAL_OPS, Parts, Plan, Step, decided_parts
 from shardviz.planner.problem import Problem
 from shardviz.planner.search import Candidate
 from shardviz.planner.work_split import CASES
-from shardviz.render.caption import axes_text, caption_cells, mesh_text, notes, repetition, spec_text
+from shardviz.render.caption import (
+    axes_text,
+    caption_cells,
+    mesh_text,
+    notes,
+    operation_text,
+    repetition,
+    spec_text,
+)
 from shardviz.render.layouts.layout_canvas import array_lines
 from shardviz.render.lines import columns, records, sentence, table
 from shardviz.render.palette import BEST, Palette
-from shardviz.sharding import Layout, Mesh
-from shardviz.units import exact_bytes, human_bytes
+from shardviz.sharding import Layout
+from shardviz.units import exact_bytes, flops, human_bytes, seconds
 
 if TYPE_CHECKING:
+    from shardviz.planner.costs import PlanCost
     from shardviz.stepping.plan_step import StepCost
 
 RIGHT = frozenset({3, 4})
@@ -57,14 +66,23 @@ def question_view(plan: Plan, width: int, palette: Palette, with_pictures: bool 
     return lines
 
 
-def explain_view(plan: Plan, width: int, palette: Palette, with_pictures: bool = True) -> list[Text]:
-    """Headline, pictures unless they are left out, shares, and the plan, with blank lines between."""
+def explain_view(cost: PlanCost, width: int, palette: Palette, with_pictures: bool = True) -> list[Text]:
+    """Headline, pictures unless they are left out, shares, the plan and its cost, with blank lines between.
+
+    A plan that does not fit says so first.
+    """
+    from shardviz.render.cost_view import cost_view, fit_lines
+
+    plan = cost.plan
     return [
         *headline(plan.problem, width, palette),
+        *fit_lines(cost, width),
         Text(),
         *question_view(plan, width, palette, with_pictures),
         Text(),
         *plan_view(plan, width, palette),
+        Text(),
+        *cost_view(cost, width, palette),
     ]
 
 
@@ -106,17 +124,10 @@ def totals(plan: Plan) -> str:
 def step_cells(number: int, step: Step, plan: Plan, palette: Palette) -> list[Text]:
     """Number, op, the array as the step leaves it, and of a collective the bytes and those sent."""
     mesh = plan.problem.mesh
-    cells = [Text(f"{number}"), _op(step, mesh, palette), _becomes(step, plan, palette)]
+    cells = [Text(f"{number}"), operation_text(step, mesh, palette), _becomes(step, plan, palette)]
     if step.op not in LOCAL_OPS:
         cells += [Text(exact_bytes(step.bytes)), Text(f"{step.wire_bytes:,} sent", "dim")]
     return cells
-
-
-def _op(step: Step, mesh: Mesh, palette: Palette) -> Text:
-    if step.einsum is not None:
-        return Text.assemble((step.op, "bold"), f" {step.einsum}")
-    text = Text.assemble((step.op, "bold"), f" {step.array}")
-    return text.append(" over ").append_text(axes_text(step.axes, mesh, palette)) if step.axes else text
 
 
 def _becomes(step: Step, plan: Plan, palette: Palette) -> Text:
@@ -266,8 +277,10 @@ def count_of(parts: Iterable[Sequence[Numbered]]) -> int:
     return max(first + math.prod(layout.parts) for part in parts for layout, first in part)
 
 
-HEADINGS = ("", "", "specs", "sent", "memory", "collectives", "case")
-RANKING_RIGHT = frozenset({0, 3, 4})
+HEADINGS = ("", "", "specs", "time", "bound", "sent", "memory", "work", "collectives", "case")
+RANKING_RIGHT = frozenset({0, 3, 5, 6, 7})
+TOO_LARGE = "!"
+"""Marks what does not fit."""
 
 
 def ranking_view(
@@ -277,17 +290,30 @@ def ranking_view(
     shown = candidates[:limit]
     rows = [_cells(number, candidate, palette) for number, candidate in enumerate(shown, 1)]
     head = [Text(heading, "bold") for heading in HEADINGS]
-    lines = columns([head, *rows], width, right=RANKING_RIGHT)
-    if lines is None:
-        # The cases follow from the collectives, so they go first.
-        lines = columns([row[:-1] for row in (head, *rows)], width, right=RANKING_RIGHT)
-    if lines is None:
-        lines = records(rows, width)
-    words = f"{BEST} no other sends less without holding or computing more. Sent and memory are per device."
+    # The cases follow from the collectives, and these from the specs, so they go first.
+    cut = (columns([row[:stop] for row in (head, *rows)], width, right=RANKING_RIGHT) for stop in (10, 9, 8))
+    lines = next((lines for lines in cut if lines is not None), None) or records(rows, width)
+    words = " ".join((*_ranking_words(candidates), "All are of one device."))
     more = len(candidates) - len(shown)
     if more:
         words += f" {plural(more, 'more sharding')}: --limit {len(candidates)} or --json shows all."
     return [*headline(problem, width, palette), Text(), *lines, *sentence(words, width, style="dim")]
+
+
+def _ranking_words(candidates: Sequence[Candidate]) -> Iterator[str]:
+    """The order and the marks, a sentence each."""
+    from shardviz.render.cost_view import machine_words
+
+    cost = candidates[0].cost
+    if any(one.cost.unknown for one in candidates):
+        yield f"{BEST} no other sends less without holding or computing more: not ranked by time."
+    else:
+        if any(one.best for one in candidates):
+            yield f"{BEST} no other is faster without holding more."
+        yield "Time: the steps in sequence."
+    if any(one.cost.over_bytes for one in candidates):
+        yield f"{TOO_LARGE} does not fit in {human_bytes(cost.limit_bytes or 0)}."
+    yield f"On {machine_words(cost)}."
 
 
 def specs_text(plan: Plan) -> str:
@@ -301,7 +327,8 @@ def specs_text(plan: Plan) -> str:
 
 
 def _cells(number: int, candidate: Candidate, palette: Palette) -> list[Text]:
-    plan = candidate.plan
+    cost = candidate.cost
+    plan = cost.plan
     mesh = plan.problem.mesh
     moved = Text("none", "dim")
     if plan.collectives:
@@ -313,8 +340,11 @@ def _cells(number: int, candidate: Candidate, palette: Palette) -> list[Text]:
         Text(str(number), "dim"),
         Text(BEST if candidate.best else "", "bold"),
         Text(specs_text(plan), "bold"),
+        Text("unknown" if cost.unknown else seconds(cost.serial_seconds)),
+        Text("" if cost.unknown else cost.bound),
         Text(human_bytes(plan.wire_bytes)),
-        Text(human_bytes(candidate.memory_per_device)),
+        Text(human_bytes(candidate.memory_per_device) + (TOO_LARGE if cost.over_bytes else "")),
+        Text(flops(cost.flops)),
         moved,
         Text("; ".join(plan.cases), "dim"),
     ]

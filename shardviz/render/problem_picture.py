@@ -263,7 +263,10 @@ class FieldRow:
 def field_rows(scene: ResolvedProblem) -> list[FieldRow]:
     """Every field of the draft of a scene, in the order in which they are shown."""
     draft = scene.draft
-    fields = PROBLEM_FIELDS | {"sizes": replace(PROBLEM_FIELDS["sizes"], empty=default_sizes(scene))}
+    usual = {"sizes": default_sizes(scene), "machine": default_machine(scene)}
+    fields = PROBLEM_FIELDS | {
+        name: replace(PROBLEM_FIELDS[name], empty=text) for name, text in usual.items()
+    }
     texts = [_text_row(each, getattr(draft, name)) for name, each in fields.items() if name != "mesh"]
     rows = [_mesh_row(draft, parsed(draft).mesh), *texts, *_array_rows(scene)]
     rows.sort(key=lambda row: row.group)
@@ -285,6 +288,13 @@ def default_sizes(scene: ResolvedProblem) -> str:
         for array in (*part.operands, part.result):
             sizes |= dict(zip(array.dims, array.shape, strict=True))
     return sizes_text(sizes)
+
+
+def default_machine(scene: ResolvedProblem) -> str:
+    """The machine where none is named: the rule of `shardviz.compiler.machines.machine_for`, by name."""
+    size = scene.problem.mesh.size
+    fitting = (each for each in scene.targets if each.cluster is not None and each.cluster.devices == size)
+    return next((each.name for each in fitting), "v5e rings, assumed")
 
 
 def _mesh_row(draft: ProblemForm, mesh: Mesh | None) -> FieldRow:

@@ -7,6 +7,7 @@ from shardviz.planner.costs import PlanCost, PricedStep, ResidentArray
 from shardviz.planner.plan import axes_words
 from shardviz.timeline.memory import LiveBuffer, MemoryReport
 from shardviz.timeline.program_timeline import Lane, ProgramTimeline, TimedOp
+from shardviz.units import shaped
 
 COMPUTE = Lane("compute", "compute")
 
@@ -80,7 +81,7 @@ def _timed(priced: PricedStep, number: int, lane: int, start: float, end: float)
 
 
 def _notes(cost: PlanCost) -> tuple[str, ...]:
-    """What the total leaves out."""
+    """The steps that the total leaves out."""
     if not cost.unknown:
         return ()
     dtype = cost.plan.problem.result.dtype
@@ -131,4 +132,4 @@ def _shape(cost: PlanCost, array: ResidentArray) -> str:
     """The shard as XLA writes types: ``bf16[512,8192]``."""
     problem = cost.plan.problem
     whole = next(each for each in problem.arrays if each.name == array.name).with_spec(array.spec)
-    return f"{whole.dtype}[{','.join(map(str, whole.shard_shape(problem.mesh)))}]"
+    return shaped(whole.dtype, whole.shard_shape(problem.mesh))

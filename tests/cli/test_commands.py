@@ -81,7 +81,7 @@ def test_ranking(specs: tuple[str, ...], capsys: Capture) -> None:
     out = printed(capsys, "explain", "bd,df->bf", "--width", "100", "--limit", "3", *specs)
     lines = out.splitlines()
     assert lines[0] == "bd,df->bf  mesh X=2, Y=4, 8 devices"
-    assert lines[2].split() == ["specs", "sent", "memory", "collectives", "case"]
+    assert lines[2].split() == ["specs", "time", "bound", "sent", "memory", "work", "collectives", "case"]
     assert [line.split()[0] for line in lines[3:6]] == ["1", "2", "3"]
     assert "X_,_Y->XY" in out
     assert "78 more shardings: --limit 81 or --json shows all." in " ".join(out.split())
@@ -97,7 +97,9 @@ def test_a_ranking_keeps_the_specs_that_are_given(capsys: Capture) -> None:
 def test_ranking_as_json(capsys: Capture) -> None:
     found = document(capsys, "explain", "bd,df->bf", "--limit", "3", "--specs")
     assert len(found["candidates"]) == 81
-    costs = [(each["wire_bytes"], each["memory_bytes_per_device"]) for each in found["candidates"]]
+    costs = [
+        (each["cost"]["serial_seconds"], each["memory_bytes_per_device"]) for each in found["candidates"]
+    ]
     assert costs == sorted(costs)
 
 

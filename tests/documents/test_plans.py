@@ -13,9 +13,12 @@ from shardviz.compiler import TargetResult
 from shardviz.documents.plans import layout_document, ranking_document
 from shardviz.documents.programs import explain_document
 from shardviz.hardware import DeviceCoords, Placement
+from shardviz.hardware.machine import assumed_machine
+from shardviz.hardware.mesh_placement import place_mesh
 from shardviz.hlo import Collective, CollectiveMatmul, Work
 from shardviz.notation import parse_mesh
-from shardviz.planner import Plan, plan, problem_from_text, search
+from shardviz.planner import plan, problem_from_text, search
+from shardviz.planner.costs import PlanCost, price
 from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray
 
 ARRAY = {
@@ -59,8 +62,9 @@ TARGET = {
 }
 
 
-def planned(einsum: str, specs: str) -> Plan:
-    return plan(problem_from_text(einsum, mesh=parse_mesh("X=2,Y=4"), specs=specs))
+def priced(einsum: str, specs: str, mesh: str = "X=2,Y=4") -> PlanCost:
+    problem = problem_from_text(einsum, mesh=parse_mesh(mesh), specs=specs)
+    return price(plan(problem), place_mesh(assumed_machine(), problem.mesh))
 
 
 def through_json(document: dict[str, Any]) -> dict[str, Any]:
@@ -78,9 +82,9 @@ def test_explain() -> None:
     refused = TargetResult("real", "unavailable", error="there are 1 of 8 devices", hint="ask cpu")
     difference = Difference("cpu", "promoted_dtype", "twice the bytes")
     document = through_json(
-        explain_document(planned("bd,df->bf", "XY,Y_->X_"), (compiled, refused), (difference,))
+        explain_document(priced("bd,df->bf", "XY,Y_->X_"), (compiled, refused), (difference,))
     )
-    assert list(document) == ["schema", "kind", "problem", "plan", "targets", "differences"]
+    assert list(document) == ["schema", "kind", "problem", "plan", "cost", "targets", "differences"]
     assert document["schema"] == "shardviz/1"
     assert all(set(array) == ARRAY | {"asked_spec"} for array in document["problem"]["arrays"])
     assert [array["role"] for array in document["problem"]["arrays"]] == ["operand", "operand", "result"]
@@ -109,7 +113,7 @@ def test_explain() -> None:
 
 
 def test_a_chain_names_every_array_once() -> None:
-    document = through_json(explain_document(planned("bx,xy->by; by,yz->bz", "X_,_Y; ?,Y_->X_")))
+    document = through_json(explain_document(priced("bx,xy->by; by,yz->bz", "X_,_Y; ?,Y_->X_")))
     assert [(array["name"], array["role"], array["spec"]) for array in document["problem"]["arrays"]] == [
         ("A", "operand", [["X"], []]),
         ("W1", "operand", [[], ["Y"]]),
@@ -120,14 +124,14 @@ def test_a_chain_names_every_array_once() -> None:
 
 
 def test_the_compilers_choice_is_shown_as_the_plans() -> None:
-    document = through_json(explain_document(planned("bd,df->bf", "X_,_Y")))
+    document = through_json(explain_document(priced("bd,df->bf", "X_,_Y")))
     result = document["problem"]["arrays"][-1]
     assert result["spec"] == document["plan"]["result_spec"] == [["X"], ["Y"]]
     assert result["asked_spec"] is None
 
 
 def test_a_constraint_on_an_intermediate_is_told_from_a_choice() -> None:
-    document = through_json(explain_document(planned("bx,xy->by; by,yz->bz", "X_,__; XY,__")))
+    document = through_json(explain_document(priced("bx,xy->by; by,yz->bz", "X_,__; XY,__")))
     asked = {array["name"]: array["asked_spec"] for array in document["problem"]["arrays"]}
     assert (asked["H1"], asked["Out"], asked["A"]) == ([["X"], ["Y"]], None, [["X"], []])
 
@@ -135,7 +139,7 @@ def test_a_constraint_on_an_intermediate_is_told_from_a_choice() -> None:
 def test_slices_are_no_collectives() -> None:
     sliced = replace(REDUCED, op="slice", wire_bytes=0)
     compiled = TargetResult("shardy", "ok", (sliced, REDUCED), None)
-    document = through_json(explain_document(planned("bd,df->bf", "XY,Y_->X_"), (compiled,), ()))
+    document = through_json(explain_document(priced("bd,df->bf", "XY,Y_->X_"), (compiled,), ()))
     (shardy,) = document["targets"]
     assert [each["op"] for each in shardy["collectives"]] == ["all-reduce"]
     assert [each["op"] for each in shardy["slices"]] == ["slice"]
@@ -161,7 +165,7 @@ def test_what_a_schedule_and_a_placement_tell() -> None:
         collective_matmuls=(ring,),
         placement=places,
     )
-    question = plan(problem_from_text("bd,df->bf", mesh=parse_mesh("X=2,Y=2"), specs="XY,Y_->X_"))
+    question = priced("bd,df->bf", "XY,Y_->X_", "X=2,Y=2")
     (target,) = through_json(explain_document(question, (compiled,)))["targets"]
     (told,) = target["collectives"]
     assert (told["is_async"], told["algorithm"], told["between_slices"]) == (
@@ -196,7 +200,7 @@ def test_what_a_schedule_and_a_placement_tell() -> None:
 
 def test_ranking() -> None:
     problem = problem_from_text("bd,df->bf", mesh=parse_mesh("X=2,Y=2"))
-    candidates = search(problem)
+    candidates = search(problem, place_mesh(assumed_machine(), problem.mesh))
     document = through_json(ranking_document(candidates))
     assert len(document["candidates"]) == len(candidates)
     for each in document["candidates"]:

@@ -7,6 +7,8 @@ from itertools import product
 import pytest
 
 from shardviz.errors import QuestionError
+from shardviz.hardware.machine import assumed_machine
+from shardviz.hardware.mesh_placement import place_mesh
 from shardviz.notation import write_spec
 from shardviz.planner import plan, problem_from_text, search
 from shardviz.sharding import Layout, Mesh, PartitionSpec
@@ -15,11 +17,19 @@ MESH = Mesh(("X", "Y"), (2, 4))
 SIZES = "b=8,d=2048,f=8192"
 
 
-def candidates(text="bd,df->bf", mesh=MESH, sizes=SIZES):
-    return search(problem_from_text(text, mesh=mesh, sizes=sizes))
+def searched(problem):
+    return search(problem, place_mesh(assumed_machine(), problem.mesh))
 
 
-def cost(one):
+def candidates(text="bd,df->bf", mesh=MESH, sizes=SIZES, dtype="bf16"):
+    return searched(problem_from_text(text, mesh=mesh, sizes=sizes, dtype=dtype))
+
+
+def seconds_and_memory(one):
+    return one.cost.serial_seconds, one.memory_per_device
+
+
+def bytes_and_work(one):
     return one.plan.wire_bytes, one.memory_per_device, one.work_per_device
 
 
@@ -49,7 +59,7 @@ def test_every_axis_on_each_dimension_or_on_none(text, mesh, sizes, count):
 )
 def test_specs_that_are_given_stay(given, count, kept):
     asked = problem_from_text("bd,df->bf", mesh=MESH, sizes=SIZES, specs=given, ranked=True)
-    found = search(asked)
+    found = searched(asked)
     assert len(found) == count
     assert kept is None or {write_spec(specs(one)[0]) for one in found} == {kept}
     wanted = given.partition("->")[2]
@@ -59,29 +69,48 @@ def test_specs_that_are_given_stay(given, count, kept):
 def test_a_result_that_no_sharding_gives_is_refused():
     asked = problem_from_text("b,b->b", mesh=MESH, sizes="b=8", specs="X,?->X{U_Y}", ranked=True)
     with pytest.raises(QuestionError, match="Out cannot be left unreduced over Y"):
-        search(asked)
+        searched(asked)
 
 
-def test_ranked_by_wire_bytes_then_memory_then_work():
-    costs = [cost(one) for one in candidates()]
+def test_ranked_by_seconds_then_memory():
+    costs = [(*seconds_and_memory(one), *bytes_and_work(one)) for one in candidates()]
     assert costs == sorted(costs)
-    assert costs[0][0] == 0
-    assert costs[-1][0] > 0
+    assert costs[0][0] < costs[-1][0]
+
+
+def test_ranked_by_bytes_where_a_time_is_not_known():
+    found = candidates(dtype="f32")
+    assert all(one.cost.unknown for one in found)
+    costs = [bytes_and_work(one) for one in found]
+    assert costs == sorted(costs)
+    check_best(found, bytes_and_work)
+
+
+def test_those_that_do_not_fit_come_last_and_are_not_the_best():
+    found = candidates(sizes="b=64Ki,d=64Ki,f=64Ki")
+    over = [bool(one.cost.over_bytes) for one in found]
+    assert over == sorted(over)
+    assert any(over)
+    assert not all(over)
+    assert not any(one.best for one in found if one.cost.over_bytes)
+    check_best([one for one in found if not one.cost.over_bytes], seconds_and_memory)
+
+
+def check_best(found, figures):
+    def beats(one, other):
+        pairs = list(zip(figures(one), figures(other), strict=True))
+        return all(mine <= theirs for mine, theirs in pairs) and any(mine < theirs for mine, theirs in pairs)
+
+    for one in found:
+        assert one.best == (not any(beats(other, one) for other in found)), specs(one)
+    assert 0 < sum(one.best for one in found) < len(found)
 
 
 @pytest.mark.parametrize(
     ("mesh", "sizes"), [(MESH, SIZES), (MESH, "b=64,d=64,f=64"), (Mesh(("X", "Y"), (3, 2)), "b=6,d=12,f=24")]
 )
 def test_best_are_those_that_no_other_beats(mesh, sizes):
-    found = candidates(mesh=mesh, sizes=sizes)
-
-    def beats(one, other):
-        pairs = list(zip(cost(one), cost(other), strict=True))
-        return all(mine <= theirs for mine, theirs in pairs) and any(mine < theirs for mine, theirs in pairs)
-
-    for one in found:
-        assert one.best == (not any(beats(other, one) for other in found)), specs(one)
-    assert 0 < sum(one.best for one in found) < len(found)
+    check_best(candidates(mesh=mesh, sizes=sizes), seconds_and_memory)
 
 
 def test_each_plan_is_the_plan_of_that_problem():
@@ -136,7 +165,7 @@ def test_given_specs_stay():
             ),
         ),
     )
-    found = search(fixed)
+    found = searched(fixed)
     assert len(found) == 9
     assert {specs(one)[0] for one in found} == {given}
     assert {one.plan.result_spec for one in found} == {wanted}

@@ -1,0 +1,179 @@
+"""The cost of a plan: a row for each step, then the totals, and the sizes at which it is compute bound."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.text import Text
+
+from shardviz.planner.costs import HBM, PlanCost, PricedStep
+from shardviz.planner.plan import axes_words
+from shardviz.planner.thresholds import Threshold
+from shardviz.render.caption import operation_text
+from shardviz.render.lines import sentence, table
+from shardviz.render.palette import Palette
+from shardviz.units import flops, human_bytes, rate, seconds
+
+INDENT, HOW_INDENT = 1, 4
+RIGHT = frozenset({2, 3})
+
+
+def cost_view(cost: PlanCost, width: int, palette: Palette) -> list[Text]:
+    """The machine, each step with its time and bound, and the totals."""
+    lines = sentence(machine_words(cost), width, lead="time  ")
+    rows = [_cells(number, priced, cost, palette) for number, priced in enumerate(cost.steps, 1)]
+    for row, priced in zip(_heads(rows, width), cost.steps, strict=True):
+        lines += row
+        if priced.is_collective:
+            lines += sentence(priced.convention, width, HOW_INDENT, style="dim")
+    for words in total_words(cost):
+        lines += sentence(words, width, INDENT)
+    return lines
+
+
+def fit_lines(cost: PlanCost, width: int) -> list[Text]:
+    """By how much the plan exceeds a device's memory; nothing where it fits."""
+    if not cost.over_bytes:
+        return []
+    step = cost.steps.index(cost.peak_step) + 1
+    limit = human_bytes(cost.limit_bytes or 0)
+    words = (
+        f"{human_bytes(cost.over_bytes)} over the {limit} of {cost.machine.chip}: "
+        f"at step {step} a device holds {human_bytes(cost.peak_bytes)}"
+    )
+    return sentence(words, width, lead="does not fit: ")
+
+
+def machine_words(cost: PlanCost) -> str:
+    """``v5p:4x4x8: 459 TFLOP/s in bf16, HBM 2.8 TB/s``, and where nobody named it that it is assumed."""
+    machine = cost.machine
+    dtype, peak = cost.plan.problem.result.dtype, cost.peak_flops
+    arithmetic = f"no peak in {dtype} is published" if peak is None else f"{flops(peak, True)} in {dtype}"
+    bandwidth = machine.device.hbm_bandwidth
+    memory = "HBM of unknown bandwidth" if bandwidth is None else f"HBM {rate(bandwidth)}"
+    assumed = ", assumed, each mesh axis a ring" if machine.assumed else ""
+    return f"{machine.name}{assumed}: {arithmetic}, {memory}"
+
+
+def time_words(priced: PricedStep) -> str:
+    """``12.4 µs``, or ``unknown``."""
+    return "unknown" if priced.seconds is None else seconds(priced.seconds)
+
+
+def total_words(cost: PlanCost) -> list[str]:
+    """The totals, a sentence each: seconds, thresholds, intensity and utilisation, memory."""
+    return [
+        words
+        for words in (
+            _unknown_words(cost),
+            _seconds_words(cost),
+            threshold_words(cost.thresholds),
+            _intensity_words(cost),
+            memory_words(cost),
+        )
+        if words
+    ]
+
+
+def _cells(number: int, priced: PricedStep, cost: PlanCost, palette: Palette) -> list[Text]:
+    """Number, operation, what bounds it counted, time and bound."""
+    if priced.is_collective:
+        moved = f"{human_bytes(priced.wire_bytes)} sent"
+    elif priced.bound == HBM:
+        moved = f"{human_bytes(priced.hbm_bytes)} of HBM"
+    else:
+        moved = flops(priced.flops)
+    return [
+        Text(f"{number}"),
+        operation_text(priced.step, cost.plan.problem.mesh, palette),
+        Text(moved),
+        Text(time_words(priced), "bold"),
+        Text("" if priced.seconds is None else priced.bound),
+    ]
+
+
+def _heads(rows: Sequence[Sequence[Text]], width: int) -> list[list[Text]]:
+    """The lines of each row."""
+    aligned = table(rows, width, INDENT, RIGHT)
+    if len(aligned) == len(rows):
+        return [[line] for line in aligned]
+    return [table([row], width, INDENT) for row in rows]
+
+
+def _unknown_words(cost: PlanCost) -> str:
+    """The steps that the totals leave out."""
+    if not cost.unknown:
+        return ""
+    numbers = [str(cost.steps.index(each) + 1) for each in cost.unknown]
+    least = max(each.hbm_seconds or 0.0 for each in cost.unknown)
+    more = f" (by memory alone {seconds(least)})" if least and len(numbers) == 1 else ""
+    return f"the time of step {', '.join(numbers)} is unknown{more}: the totals leave it out"
+
+
+def _seconds_words(cost: PlanCost) -> str:
+    """``in sequence 162 µs, overlapped 140 µs: compute 21.8 µs, Y 140 µs``."""
+    sent = [f"{axes_words(axes)} {seconds(each)}" for axes, each in cost.communication_by_axes.items()]
+    if not sent:
+        return f"{seconds(cost.serial_seconds)} in all: nothing is sent"
+    if not cost.compute_seconds:
+        return f"{seconds(cost.serial_seconds)} in all: {', '.join(sent)}"
+    return (
+        f"in sequence {seconds(cost.serial_seconds)}, overlapped {seconds(cost.overlapped_seconds)}: "
+        f"compute {seconds(cost.compute_seconds)}, {', '.join(sent)}"
+    )
+
+
+def threshold_words(thresholds: Sequence[Threshold]) -> str:
+    """``compute bound from b = 12,240 on (now 1,024); at every d; at no f``."""
+    always = [each.dim for each in thresholds if each.is_every_size]
+    never = [each.dim for each in thresholds if each.least is None]
+    said = [_range_words(each) for each in thresholds if each.least is not None and not each.is_every_size]
+    if always:
+        said.append(f"at every {', '.join(always)}")
+    if never:
+        said.append(f"at no {', '.join(never)}")
+    return f"compute bound {'; '.join(said)}" if said else ""
+
+
+def _range_words(threshold: Threshold) -> str:
+    dim, least, largest = threshold.dim, threshold.least or 0, threshold.largest
+    now = f" (now {threshold.size:,})"
+    if largest is None:
+        return f"from {dim} = {least:,} on{now}"
+    if least == threshold.multiple:
+        return f"up to {dim} = {largest:,}{now}"
+    return f"from {dim} = {least:,} to {largest:,}{now}"
+
+
+def _intensity_words(cost: PlanCost) -> str:
+    """FLOPs a byte of memory and a byte sent, beside what the machine needs, and the part of the peak."""
+    if not cost.flops or cost.flops_per_hbm_byte is None:
+        return ""
+    words = f"{_ratio(cost.flops_per_hbm_byte)} FLOPs a byte of HBM"
+    peak, bandwidth = cost.peak_flops, cost.machine.device.hbm_bandwidth
+    if peak is not None and bandwidth is not None:
+        words += f" ({cost.machine.chip} needs {_ratio(peak / bandwidth)})"
+    if cost.flops_per_wire_byte is not None:
+        words += f", {_ratio(cost.flops_per_wire_byte)} a byte sent"
+    serial, overlapped = cost.serial_utilisation, cost.overlapped_utilisation
+    if serial is not None and overlapped is not None:
+        words += f"; {_percent(serial)} of the peak"
+        if _percent(serial) != _percent(overlapped):
+            words += f", overlapped {_percent(overlapped)}"
+    return words
+
+
+def memory_words(cost: PlanCost) -> str:
+    """``memory: 24.5 MiB at step 2, of 15.8 GiB``."""
+    step = cost.steps.index(cost.peak_step) + 1
+    limit = "" if cost.limit_bytes is None else f", of {human_bytes(cost.limit_bytes)}"
+    return f"memory at most {human_bytes(cost.peak_bytes)}, at step {step}{limit}"
+
+
+def _ratio(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+
+
+def _percent(share: float) -> str:
+    percent = share * 100
+    return f"{percent:.0f} %" if percent >= 1 else f"{percent:.2g} %"

@@ -1,0 +1,152 @@
+"""The cost of a plan as lines of fixed width."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import pytest
+
+from shardviz.hardware.clusters import parse_cluster
+from shardviz.hardware.machine import assumed_machine, machine_of
+from shardviz.hardware.mesh_placement import place_mesh
+from shardviz.notation import parse_mesh
+from shardviz.planner import plan, problem_from_text
+from shardviz.planner.costs import PlanCost, price
+from shardviz.planner.thresholds import Threshold
+from shardviz.render.cost_view import cost_view, fit_lines, threshold_words
+from shardviz.render.palette import PLAIN
+
+BOTH = ("bd,df->bf", "XY,Y_->X_", "")
+LLAMA = ("btd,df->btf; btf,fd->btd", "X__,_Y; ?,Y_->X__", "b=64,t=2048,d=8192,f=28672")
+
+
+def priced(
+    question: tuple[str, str, str], mesh: str = "X=2,Y=4", machine: str = "", dtype: str = "bf16"
+) -> PlanCost:
+    text, specs, sizes = question
+    problem = problem_from_text(text, mesh=parse_mesh(mesh), specs=specs, sizes=sizes, dtype=dtype)
+    cluster = parse_cluster(machine) if machine else None
+    chosen = assumed_machine() if cluster is None else machine_of(cluster)
+    return price(plan(problem), place_mesh(chosen, problem.mesh))
+
+
+def shown(cost: PlanCost, width: int) -> str:
+    return "\n".join(line.plain for line in cost_view(cost, width, PLAIN))
+
+
+CASES = [
+    (
+        priced(BOTH),
+        80,
+        """
+        time  v5e, assumed, each mesh axis a ring: 197 TFLOP/s in bf16, HBM 820 GB/s
+         1  einsum bd,df->bf   4.29 GFLOP  21.8 µs  compute
+         2  psum Out over Y   12 MiB sent   140 µs  Y
+            a ring of 4 along Y, both directions: twice 3/4 of 8 MiB over 2 × 45 GB/s;
+            at least twice 2 hops of 1 µs
+         in sequence 162 µs, overlapped 140 µs: compute 21.8 µs, Y 140 µs
+         compute bound from d = 13,136 on (now 2,048); at no b, f
+         248 FLOPs a byte of HBM (v5e needs 240), 341 a byte sent; 13 % of the peak,
+         overlapped 16 %
+         memory at most 24.5 MiB, at step 2, of 15.8 GiB
+        """,
+    ),
+    (
+        priced(BOTH),
+        40,
+        """
+        time  v5e, assumed, each mesh axis a
+          ring: 197 TFLOP/s in bf16, HBM
+          820 GB/s
+         1  einsum bd,df->bf  4.29 GFLOP
+           21.8 µs  compute
+         2  psum Out over Y  12 MiB sent  140 µs
+           Y
+            a ring of 4 along Y, both
+            directions: twice 3/4 of 8 MiB over
+            2 × 45 GB/s; at least twice 2 hops
+            of 1 µs
+         in sequence 162 µs, overlapped 140 µs:
+         compute 21.8 µs, Y 140 µs
+         compute bound from d = 13,136 on (now
+         2,048); at no b, f
+         248 FLOPs a byte of HBM (v5e needs
+         240), 341 a byte sent; 13 % of the
+         peak, overlapped 16 %
+         memory at most 24.5 MiB, at step 2, of
+         15.8 GiB
+        """,
+    ),
+    (
+        priced(BOTH, dtype="f32"),
+        100,
+        """
+        time  v5e, assumed, each mesh axis a ring: no peak in f32 is published, HBM 820 GB/s
+         1  einsum bd,df->bf   4.29 GFLOP  unknown
+         2  psum Out over Y   24 MiB sent   280 µs  Y
+            a ring of 4 along Y, both directions: twice 3/4 of 16 MiB over 2 × 45 GB/s; at least twice 2
+            hops of 1 µs
+         the time of step 1 is unknown (by memory alone 42.2 µs): the totals leave it out
+         280 µs in all: Y 280 µs
+         124 FLOPs a byte of HBM, 171 a byte sent
+         memory at most 49 MiB, at step 2, of 15.8 GiB
+        """,
+    ),
+    (
+        priced(("bd,df->bf", "X_,_Y", "b=16")),
+        100,
+        """
+        time  v5e, assumed, each mesh axis a ring: 197 TFLOP/s in bf16, HBM 820 GB/s
+         1  einsum bd,df->bf  8.06 MiB of HBM  10.3 µs  HBM
+         10.3 µs in all: nothing is sent
+         compute bound from b = 628 on (now 16); at no d, f
+         7.9 FLOPs a byte of HBM (v5e needs 240); 3.3 % of the peak
+         memory at most 8.07 MiB, at step 1, of 15.8 GiB
+        """,
+    ),
+]
+
+
+@pytest.mark.parametrize(("cost", "width", "expected"), CASES)
+def test_costs(cost: PlanCost, width: int, expected: str) -> None:
+    assert shown(cost, width) == dedent(expected).strip("\n")
+
+
+def test_llama_70b_on_a_slice_of_v5p() -> None:
+    cost = priced(LLAMA, "X=16,Y=8", "v5p:4x4x8")
+    text = shown(cost, 100)
+    assert text.startswith("time  v5p:4x4x8: 459 TFLOP/s in bf16, HBM 2.8 TB/s\n")
+    assert " 1  einsum btd,df->btf" in text
+    assert "Y on z" in text
+    assert cost.bound == "compute"
+
+
+@pytest.mark.parametrize("width", [30, 40, 80, 120, 200])
+def test_no_line_is_wider_than_the_page(width: int) -> None:
+    for cost in (priced(BOTH), priced(LLAMA, "X=16,Y=8", "v5p:4x4x8")):
+        assert max(map(len, shown(cost, width).splitlines())) <= width
+
+
+def test_what_does_not_fit_says_so_first() -> None:
+    cost = priced(("bd,df->bf", "X_,_Y", "b=512Ki,d=32Ki,f=64Ki"))
+    (line,) = fit_lines(cost, 100)
+    assert line.plain == "does not fit: 9.25 GiB over the 15.8 GiB of v5e: at step 1 a device holds 25 GiB"
+    assert fit_lines(priced(BOTH), 100) == []
+
+
+@pytest.mark.parametrize(
+    ("thresholds", "words"),
+    [
+        ([], ""),
+        ([Threshold("b", 8, 2, 2, None, "")], "compute bound at every b"),
+        ([Threshold("b", 8, 2, None, None, "HBM")], "compute bound at no b"),
+        ([Threshold("b", 8, 2, 2, 64, "HBM")], "compute bound up to b = 64 (now 8)"),
+        ([Threshold("b", 8, 2, 16, 64, "HBM")], "compute bound from b = 16 to 64 (now 8)"),
+        (
+            [Threshold("b", 1024, 2, 12_240, None, "Y"), Threshold("d", 8, 1, 1, None, "")],
+            "compute bound from b = 12,240 on (now 1,024); at every d",
+        ),
+    ],
+)
+def test_thresholds_in_words(thresholds: list[Threshold], words: str) -> None:
+    assert threshold_words(thresholds) == words
