@@ -137,7 +137,7 @@ def command(
 
         shown = StepOptions(output, number, play, speed, compare)
         targets = target if chosen else None
-        return _print_step(stated, step, algorithm, latency, bandwidth, targets, timeout, shown)
+        return _print_step(stated, step, algorithm, machine, latency, bandwidth, targets, timeout, shown)
     refuse_stepping(ctx.params)
     # The compilers' process loads JAX while this one reads the question and draws.
     with TargetSession("none" if ranked else target, timeout, may_drop=not chosen) as session:
@@ -247,6 +247,7 @@ def _print_step(
     stated: Callable[[], Problem],
     number: int,
     algorithm: str | None,
+    machine: str | None,
     latency: str | None,
     bandwidth: str | None,
     target: str | None,
@@ -276,5 +277,5 @@ def _print_step(
         if not shown.output.as_json:
             output = shown.output
             heading = [*step_lines(planned, number, output.width, output.palette), Text()]
-        placed = placed_for(None, targets, planned.problem.mesh)
+        placed = placed_for(machine, targets, planned.problem.mesh)
         return print_step(run_on(stepped, placed, None, latency, bandwidth), verifier, shown, heading)

@@ -74,9 +74,6 @@ def collective_of(resolved: ResolvedProblem) -> CollectiveQuestion:
 
 def walk_of(resolved: ResolvedProblem) -> CollectiveRun:
     """`collective_of`, step by step."""
-    from shardviz.hardware.machine import assumed_machine
-    from shardviz.hardware.mesh_placement import place_mesh
     from shardviz.stepping.collective_run import run_on
 
-    question = collective_of(resolved)
-    return run_on(question, place_mesh(assumed_machine(), question.layout.mesh))
+    return run_on(collective_of(resolved), resolved.placed)
