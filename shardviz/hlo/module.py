@@ -19,7 +19,7 @@ from shardviz.hlo.text.call_graph import CallGraph, in_branches, program_order, 
 from shardviz.hlo.text.computation import Computation, line_at
 from shardviz.hlo.text.cross_slice import cross_slice_transfers, slices_named
 from shardviz.hlo.text.instruction import Instruction, InstructionForm, parse_instruction
-from shardviz.hlo.text.instruction_lines import InstructionLines
+from shardviz.hlo.text.instruction_lines import InstructionLine, InstructionLines
 from shardviz.hlo.text.normal_form import normal_form
 from shardviz.hlo.text.source_locations import SourceLocations
 from shardviz.sharding import Mesh
@@ -49,6 +49,10 @@ _RUNNING = {
     " async-start(": ("calls",),
 }
 """Opcodes that run other computations, and the attributes that name those."""
+_METADATA = re.compile(
+    r'[ {](stack_frame_id|source_file|source_line|op_name)=("[^"\n]{0,400}"|\d{1,9})|, backend_config=.*+'
+)
+"""A place in the user's program; or the rest of the line, which has none."""
 _SHARDED = re.compile(r"[ ]sharding=\{(?:devices=|mesh\[)")
 
 
@@ -300,6 +304,14 @@ class Reader:
     def locations(self) -> SourceLocations:
         """The places of the user's program that the text names."""
         return SourceLocations(self.computations.head)
+
+    def source_of(self, line: InstructionLine) -> str:
+        """The user's line that an instruction comes from, else its op name, else ""."""
+        start = self.text.find(" metadata={", line.inside, line.stop)
+        if start < 0:
+            return ""
+        written = _METADATA.findall(self.text, start, line.stop)
+        return self.locations.of({key: value.strip('"') for key, value in reversed(written)})
 
     def _lacks_callers(self) -> bool:
         """Return whether the text may be without what calls a computation."""

@@ -10,10 +10,12 @@ from shardviz.hardware.mesh_placement import place_mesh
 from shardviz.hardware.placement import Placement
 from shardviz.hlo.module import Reader
 from shardviz.sharding import Mesh
+from shardviz.timeline.compiler_memory import on_clock
 from shardviz.timeline.critical_path import critical_path, savings
 from shardviz.timeline.drawing import draw
 from shardviz.timeline.durations import Durations
 from shardviz.timeline.link_times import COMPUTE, LinkTimes
+from shardviz.timeline.live_memory import live_memory
 from shardviz.timeline.program_timeline import Lane, ProgramTimeline, TimedOp
 from shardviz.timeline.simulation import TICKS, Simulation, lane_ticks
 from shardviz.timeline.walk import Walker
@@ -71,7 +73,7 @@ def program_timeline(
     notes += _notes(walker, links, machine, unknown, doubtful, len(module.unread))
     lanes, ops = _in_order(drawing.lanes, drawing.ops)
     peak = max((rate for dtype, rate in machine.device.peak if dtype == "bf16"), default=None)
-    return ProgramTimeline(
+    timeline = ProgramTimeline(
         title=module.name,
         machine=machine.name,
         lanes=lanes,
@@ -89,6 +91,8 @@ def program_timeline(
         unknown=unknown,
         notes=tuple(notes),
     )
+    memory = live_memory(reader, machine.device.usable_bytes)
+    return replace(timeline, memory=on_clock(memory, timeline))
 
 
 def _in_order(

@@ -42,10 +42,6 @@ _COPIES = ("copy-start", "slice-start")
 _MESSAGES = ("send", "recv")
 _STARTS, _ENDS = 'custom_call_target="AsyncCollectiveStart"', 'custom_call_target="AsyncCollectiveDone"'
 _CONFIG = '"collective_algorithm_config":{'
-_METADATA = re.compile(
-    r'[ {](stack_frame_id|source_file|source_line|op_name)=("[^"\n]{0,400}"|\d{1,9})|, backend_config=.*+'
-)
-"""A place in the user's program; or the rest of the line, which has none."""
 _CALLED = re.compile(
     r" (?:to_apply|body|true_computation|false_computation)=%?([^\s,(){}]+)| branch_computations=\{([^{}]*)\}"
 )
@@ -64,7 +60,7 @@ class Walker:
         self.durations = durations
         self.links = links
         self._computations = reader.computations
-        self._locations = reader.locations
+        self.source = reader.source_of
         self._graph = CallGraph(self.lines)
         self.records: dict[str, Collective] = {}
         for record in module.collectives:
@@ -107,14 +103,6 @@ class Walker:
         """The collective in a computation that an async-start calls."""
         moves = self.moves.get(home.start, ())
         return next((self.records[move.name] for move in moves if move.name in self.records), None)
-
-    def source(self, line: InstructionLine) -> str:
-        """The user's line, else the name of the operation in the user's program."""
-        start = self._text.find(" metadata={", line.inside, line.stop)
-        if start < 0:
-            return ""
-        written = _METADATA.findall(self._text, start, line.stop)
-        return self._locations.of({key: value.strip('"') for key, value in reversed(written)})
 
     def config(self, start: int, stop: int) -> str:
         """The compiler's words on the algorithm of a collective."""

@@ -1,0 +1,44 @@
+"""An answer in seconds: its program on a machine, told by the model and by the compiler's own scheduler."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from shardviz.timeline.compiler_memory import on_clock
+from shardviz.timeline.of_program import program_timeline
+from shardviz.timeline.scheduler import NOT_SIMULATED, scheduler_timeline
+from shardviz.timeline.tellers import compare_tellers
+
+if TYPE_CHECKING:
+    from shardviz.compiler.target_result import TargetResult
+    from shardviz.hardware.machine import Machine
+    from shardviz.sharding import Mesh
+    from shardviz.timeline.program_timeline import ProgramTimeline
+    from shardviz.timeline.tellers import TellerComparison
+
+
+@dataclass(frozen=True)
+class TargetTimes:
+    """The timelines of one answer.
+
+    `model` has the compiler's account of memory on its clock, where the answer has one. `scheduler` and
+    `comparison` are None where the compiler has simulated nothing: `note` says why, else it is "".
+    """
+
+    model: ProgramTimeline
+    scheduler: ProgramTimeline | None = None
+    comparison: TellerComparison | None = None
+    note: str = ""
+
+
+def target_times(answer: TargetResult, machine: Machine, mesh: Mesh) -> TargetTimes:
+    """The times of an answer that was asked for with costs. Raises what `program_timeline` raises."""
+    placement = None if machine.assumed else answer.placement
+    model = program_timeline(answer.text, machine, mesh=mesh, placement=placement)
+    if answer.memory is not None:
+        model = replace(model, memory=on_clock(answer.memory, model))
+    if answer.schedule is None:
+        return TargetTimes(model, note=NOT_SIMULATED)
+    scheduler = scheduler_timeline(answer.schedule, model, answer.text)
+    return TargetTimes(model, scheduler, compare_tellers(model, scheduler, answer.text))
