@@ -45,9 +45,7 @@ DEVICE = closed(
     usable_hbm_bytes=nullable(count("Bytes of HBM that a program may use; null: not known.")).of(
         "usable_bytes"
     ),
-    hbm_bandwidth_bytes_per_s=nullable(number("Bytes a second of HBM; null: not known.")).of(
-        "hbm_bandwidth"
-    ),
+    hbm_bandwidth_bytes_per_s=nullable(number("Bytes a second of HBM; null: not known.")).of("hbm_bandwidth"),
     on_chip_bytes=nullable(count("Bytes beside the matrix units; null: not known.")),
     clock_hertz=nullable(number("The clock in hertz; null: not known.")).of("clock"),
 )

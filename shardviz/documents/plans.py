@@ -204,7 +204,9 @@ COST = shared(
                 axes=texts("Mesh axes of its groups.").of("step.axes"),
                 seconds=nullable(number("Its time: the longest of the three; null: not known.")),
                 compute_seconds=nullable(number("FLOPs over the peak; null: not known, or a collective.")),
-                hbm_seconds=nullable(number("Seconds of the HBM's bytes over its bandwidth; null: not known.")),
+                hbm_seconds=nullable(
+                    number("Seconds of the HBM's bytes over its bandwidth; null: not known.")
+                ),
                 wire_seconds=nullable(number("Seconds on the links; null: a local step.")),
                 textbook_seconds=nullable(
                     number("Seconds on the links as the book counts them, without (N-1)/N; null: local.")
