@@ -16,15 +16,24 @@ from textual.widgets import Static
 
 from shardviz.errors import ShardvizError
 from shardviz.forms.command_line import to_arguments
-from shardviz.render.lines import rule
+from shardviz.render.lines import rule, sentence
 from shardviz.render.programs.target_status import TargetTab, target_at, target_strip
+from shardviz.render.sanitize import printable
 from shardviz.render.times.op_details import op_details, timeline_heading
+from shardviz.render.times.report import cause_lines, memory_report_lines, total_lines
 from shardviz.tui.compiler.notices import TICK_S, fault_lines, notice, state_words, tab
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import Pane
 from shardviz.tui.registry import TIME, bindings
 from shardviz.tui.time.chart import ChartPart, TimeChart
-from shardviz.tui.time.timelines import PLAN, Teller, ToldTimelines, tell_answer, tell_plan
+from shardviz.tui.time.timelines import (
+    PLAN,
+    Teller,
+    TimelineQuestion,
+    ToldTimelines,
+    tell_plan,
+    tell_program,
+)
 from shardviz.units import estimated_seconds
 
 if TYPE_CHECKING:
@@ -37,7 +46,9 @@ if TYPE_CHECKING:
 
 WIDE = 110
 """Columns from which on the report stands beside the chart; on fewer it stands below the details."""
-REPORT_WIDTH = 46
+REPORT_WIDTH = 52
+TALL = 24
+"""Lines from which on the memory is shown unless somebody says otherwise."""
 DETAILS, FEW_DETAILS, MANY_LINES = 6, 3, 18
 """Lines below the chart at least: in a pane of so many lines, and in a lower one."""
 
@@ -63,11 +74,14 @@ class TimePane(Pane):
         """The name of what stands below for comparison; empty where nothing does."""
         self._teller: Teller = "model"
         self._told: dict[str, ToldTimelines] = {}
-        self._asked: dict[str, Plan | TargetResult] = {}
+        self._asked: dict[str, TimelineQuestion] = {}
         self._wanted: tuple[str, str] | None = None
         """A target and an instruction to select as soon as its timeline is here."""
         self._trail: list[tuple[int, int]] = []
         self._saving = -1
+        self._memory: bool | None = None
+        self._drawn: tuple[tuple[object, ...], list[Text]] | None = None
+        """The report, and what it was drawn of."""
 
     def compose(self) -> ComposeResult:
         yield Static(id="sources")
@@ -171,36 +185,42 @@ class TimePane(Pane):
         else:
             self._clock.pause()
 
-    def _subject(self, name: str) -> Plan | TargetResult | None:
-        """The plan on screen, or the target's answer to it, if it has one."""
+    def _question(self, name: str) -> TimelineQuestion | None:
+        """What a timeline of the plan on screen, or of the target's answer to it, would have to tell."""
+        resolved, answer = self.state.resolved, self._answers.get(name)
+        machine, targets = resolved.shown.machine, resolved.targets
         if name == PLAN:
-            return self.state.resolved.plan
-        answer = self._answers.get(name)
+            return TimelineQuestion(resolved.plan, machine, targets)
         compiled = answer.compiled if answer is not None else None
-        return compiled if compiled is not None and compiled.status == "ok" else None
+        if compiled is None or compiled.status != "ok":
+            return None
+        return TimelineQuestion(compiled, machine, targets)
+
+    def _is_current(self, name: str) -> bool:
+        """True if the timelines of that name are those of the problem on screen."""
+        told = self._told.get(name)
+        return told is not None and told.question == self._question(name)
 
     def _work_out(self, name: str) -> None:
-        """Have a timeline worked out where that is not done or under way."""
-        subject = self._subject(name)
-        told = self._told.get(name)
-        known = self._asked.get(name, told.subject if told is not None else None)
-        if subject is not None and subject is not known:
-            self._asked[name] = subject
-            self._tell(name, subject, self.state.resolved)
+        """Have timelines worked out where that is not done or under way."""
+        question = self._question(name)
+        if question is not None and question != self._asked.get(name):
+            self._asked[name] = question
+            self._tell(name, question, self.state.resolved)
 
     @work(thread=True, exit_on_error=False)
-    def _tell(self, name: str, subject: Plan | TargetResult, resolved: ResolvedProblem) -> None:
+    def _tell(self, name: str, question: TimelineQuestion, resolved: ResolvedProblem) -> None:
         try:
             if name == PLAN:
-                told = tell_plan(resolved)
+                told = tell_plan(question, resolved)
             else:
-                told = tell_answer(cast("TargetResult", subject), resolved)
+                told = tell_program(question, cast("TargetResult", question.subject), resolved)
         except ShardvizError as error:
-            told = ToldTimelines(subject, error=error)
+            told = ToldTimelines(question, error=error)
         self.call_later(self._take, name, told)
 
     def _take(self, name: str, told: ToldTimelines) -> None:
-        if self._asked.get(name) is told.subject:
+        if self._asked.get(name) == told.question:
             self._told[name] = told
             self._draw()
 
@@ -217,7 +237,7 @@ class TimePane(Pane):
         """A source with its total, or its state."""
         told = self._told.get(name)
         timeline = told.by(self._teller) if told is not None else None
-        if told is not None and told.subject is self._subject(name):
+        if told is not None and self._is_current(name):
             total = estimated_seconds(timeline.seconds) if timeline is not None else ""
             return TargetTab(name, "✓" if timeline is not None else "✗", total)
         if name == PLAN:
@@ -231,21 +251,26 @@ class TimePane(Pane):
         if told is None or timeline is None:
             state = state_words(answer) if answer is not None else ""
             return Text.assemble((self._chosen, "bold"), f"  {state}" if state else "")
-        if told.subject is not self._subject(self._chosen):
+        if not self._is_current(self._chosen):
             state = state_words(answer) if answer is not None else ""
             return Text.assemble(("of the problem before", "bold"), f"  {state or 'working it out…'}")
         said = ["each mesh axis a ring, as no machine is named"] if told.is_assumed else []
         said += ["by the compiler's scheduler"] if told.teller(self._teller) == "scheduler" else []
         return timeline_heading(timeline, said, self.size.width)
 
+    @property
+    def _with_memory(self) -> bool:
+        """True if the chart has the live memory below its lanes: as was chosen, else where there is room."""
+        return self.size.height >= TALL if self._memory is None else self._memory
+
     def _draw_chart(self) -> None:
         """The lanes with the details of the selected operation, or why there are none."""
         chart = self.chart
-        told = self._told.get(self._chosen)
         shown = [(name, self._timeline_of(name)) for name in (self._chosen, self._below) if name]
         parts = [self._part(name, timeline) for name, timeline in shown if timeline is not None]
-        if self.timeline is not None and told is not None:
-            chart.show_parts(parts, self.palette, told.subject is not self._subject(self._chosen))
+        chart.with_memory = self._with_memory
+        if self.timeline is not None:
+            chart.show_parts(parts, self.palette, not self._is_current(self._chosen))
         else:
             chart.show_notice(self._notice(max(20, chart.size.width)))
         self._divide()
@@ -280,14 +305,33 @@ class TimePane(Pane):
         if self.chart.selected is not None:
             part = self.chart.part
             lines = [self._rule(part, width), *op_details(part.timeline, self.chart.selected, width)]
+            said = (each.message for each in part.timeline.savings if each.op == self.chart.selected)
+            for message in said:
+                lines += sentence(printable(message), width, lead="would save: ")
+        if report.display:
+            report.show(TextLines(self._report(timeline, max(20, report.outer_size.width - 1))))
+        else:
+            lines += [Text(), *self._report(timeline, width)]
         details.show(TextLines(lines))
+
+    def _report(self, timeline: ProgramTimeline, width: int) -> list[Text]:
+        """The total and its parts, what would save most, the critical path, memory: drawn once."""
+        key = timeline, width, self.palette
+        if self._drawn is None or any(a is not b for a, b in zip(self._drawn[0], key, strict=True)):
+            lines = total_lines(timeline, width, self.palette)
+            self._drawn = key, [*lines, *cause_lines(timeline, width, self.palette)]
+        return self._drawn[1]
 
     def _notice(self, width: int) -> list[Text]:
         """Why there is no timeline, or what is under way."""
         told, answer = self._told.get(self._chosen), self._answers.get(self._chosen)
         if told is not None and told.error is not None:
             return fault_lines(told.error, width)
-        return notice(answer, width) if answer is not None else []
+        lines = notice(answer, width) if answer is not None else []
+        memory = answer.compiled.memory if answer is not None and answer.compiled is not None else None
+        if memory is not None:
+            lines += [Text(), *memory_report_lines(memory, width, self.palette)]
+        return lines
 
     def _rule(self, part: ChartPart, width: int) -> Text:
         """``── operation 7 of 33 ── on the critical path ───``."""
@@ -310,8 +354,7 @@ class TimePane(Pane):
         """Select the instruction that was asked for, if its timeline is here now."""
         if self._wanted is None or self._wanted[0] != self._chosen or not self.chart.parts:
             return
-        told = self._told.get(self._chosen)
-        if told is None or told.subject is not self._subject(self._chosen):
+        if not self._is_current(self._chosen):
             return
         name, self._wanted = self._wanted[1], None
         found = self.chart.parts[0].index.named(name)
@@ -408,7 +451,7 @@ class TimePane(Pane):
         self.chart.draw()
 
     def action_memory(self) -> None:
-        self.chart.with_memory = not self.chart.with_memory
+        self._memory = not self._with_memory
         self._draw_chart()
 
     def action_view(self) -> None:

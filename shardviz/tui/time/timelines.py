@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from shardviz.errors import ShardvizError
+from shardviz.errors import TargetError
 
 if TYPE_CHECKING:
-    from shardviz.compiler import TargetResult
+    from shardviz.compiler import Target, TargetResult
+    from shardviz.errors import ShardvizError
     from shardviz.forms.resolve import ResolvedProblem
     from shardviz.planner import Plan
     from shardviz.timeline.program_timeline import ProgramTimeline
@@ -20,13 +21,22 @@ Teller = Literal["plan", "model", "scheduler"]
 
 
 @dataclass(frozen=True)
+class TimelineQuestion:
+    """A plan, or a target's answer that has a program, and what decides on which machine it runs."""
+
+    subject: Plan | TargetResult
+    machine: str
+    targets: tuple[Target, ...]
+
+
+@dataclass(frozen=True)
 class ToldTimelines:
-    """The timelines of a plan or of a target's answer by their teller; without any, `error` says why.
+    """The timelines that answer a question, by their teller; without any, `error` says why.
 
     `is_assumed`: nobody has named the machine.
     """
 
-    subject: Plan | TargetResult
+    question: TimelineQuestion
     timelines: tuple[tuple[Teller, ProgramTimeline], ...] = ()
     error: ShardvizError | None = None
     is_assumed: bool = False
@@ -41,21 +51,40 @@ class ToldTimelines:
         return next((each for teller, each in self.timelines if teller == self.teller(wanted)), None)
 
 
-def tell_plan(resolved: ResolvedProblem) -> ToldTimelines:
-    """The plan's timeline on the machine of the problem. Raises what placing its mesh there raises."""
-    from shardviz.hardware.machine import assumed_machine, machine_of
-    from shardviz.hardware.mesh_placement import place_mesh
+def tell_plan(question: TimelineQuestion, resolved: ResolvedProblem) -> ToldTimelines:
+    """The plan's timeline on the machine of the problem."""
     from shardviz.planner.costs import price
     from shardviz.timeline.of_plan import plan_timeline
 
-    cluster = next((target.cluster for target in resolved.targets if target.cluster is not None), None)
-    machine = machine_of(cluster) if cluster is not None else assumed_machine()
-    cost = price(resolved.plan, place_mesh(machine, resolved.problem.mesh))
-    return ToldTimelines(resolved.plan, (("plan", plan_timeline(cost)),), is_assumed=machine.assumed)
+    timeline = plan_timeline(price(resolved.plan, resolved.placed))
+    return ToldTimelines(question, (("plan", timeline),), is_assumed=resolved.machine.assumed)
 
 
-def tell_answer(compiled: TargetResult, _resolved: ResolvedProblem) -> ToldTimelines:
-    """The timelines of a target's program: the model's, and the scheduler's where the answer has it."""
-    from shardviz.errors import QuestionError
+def tell_program(
+    question: TimelineQuestion, compiled: TargetResult, resolved: ResolvedProblem
+) -> ToldTimelines:
+    """The timelines of a target's program: the model's, and the scheduler's where the answer has it.
 
-    raise QuestionError(f"the program of {compiled.target} has no timeline yet")
+    Raises `TargetError` for a target that is no machine, unless the problem names one, and what
+    `program_timeline` raises.
+    """
+    from shardviz.hardware.machine import machine_of
+    from shardviz.timeline.compiler_memory import on_clock
+    from shardviz.timeline.of_program import program_timeline
+
+    target = next(each for each in resolved.targets if each.name == compiled.target)
+    if target.cluster is not None:
+        machine = machine_of(target.cluster)
+    elif resolved.named is not None:
+        machine = resolved.machine
+    else:
+        raise TargetError(
+            f"{target.name} has no figures by which to tell the time of its program",
+            "name a machine, such as v5e:2x4, or a target that is one",
+        )
+    mesh, placement = resolved.problem.mesh, compiled.placement
+    placed = mesh if placement is None else placement.on(mesh)
+    model = program_timeline(compiled.text, machine, mesh=placed, placement=placement)
+    if compiled.memory is not None:
+        model = replace(model, memory=on_clock(compiled.memory, model))
+    return ToldTimelines(question, (("model", model),))
