@@ -157,7 +157,7 @@ def command(
 
         shown = StepOptions(output, number, play, speed, compare)
         targets = target if chosen else None
-        return _print_step(stated, step, algorithm, latency, bandwidth, targets, timeout, shown)
+        return _print_step(stated, step, algorithm, machine, latency, bandwidth, targets, timeout, shown)
     refuse_stepping(ctx.params)
     # The compilers' process loads JAX while this one reads the question and draws.
     with TargetSession("none" if ranked else target, timeout, may_drop=not chosen) as session:
@@ -303,6 +303,7 @@ def _print_step(
     stated: Callable[[], Problem],
     number: int,
     algorithm: str | None,
+    machine: str | None,
     latency: str | None,
     bandwidth: str | None,
     target: str | None,
@@ -321,10 +322,9 @@ def _print_step(
     with Verifier("none" if shown.compare else asked, timeout, "--target") as verifier:
         from rich.text import Text
 
-        from shardviz.hardware.chips import Gpu
-        from shardviz.hardware.links import links_from_text
+        from shardviz.compiler.machines import placed_for
         from shardviz.render.plan_view import step_lines
-        from shardviz.stepping.collective_run import linked_chip
+        from shardviz.stepping.collective_run import run_on
         from shardviz.stepping.plan_step import question_of_step
 
         planned = plan(stated())
@@ -333,7 +333,5 @@ def _print_step(
         if not shown.output.as_json:
             output = shown.output
             heading = [*step_lines(planned, number, output.width, output.palette), Text()]
-        chip = linked_chip(targets, planned.problem.mesh)
-        kind = "switch" if isinstance(chip, Gpu) else None
-        links = links_from_text(stepped.schedule.pattern.dims, kind, latency, bandwidth, chip)
-        return print_step(stepped, links, verifier, shown, heading)
+        placed = placed_for(machine, targets, planned.problem.mesh)
+        return print_step(run_on(stepped, placed, None, latency, bandwidth), verifier, shown, heading)
