@@ -18,6 +18,7 @@ from shardviz.sharding import Layout
 
 if TYPE_CHECKING:
     from shardviz.compiler import Target
+    from shardviz.planner.sweep import Sweep
     from shardviz.stepping.collective_run import CollectiveRun
 
 
@@ -34,7 +35,8 @@ class Subject:
 
     `shown` is a `Problem` (the question: mesh, einsums, how each array is split), a `Plan` (its steps, with
     the problem that they answer), a `CollectiveRun` (one collective, round by round), a `Layout` (one array)
-    or a `JaxProgram`, which has no picture. `title` is one line of plain text for a heading, `command` the
+    or a `JaxProgram`, which has no picture. With `sweep` a picture is of the problem's cost over sizes.
+    `title` is one line of plain text for a heading, `command` the
     command line that shows the same. `target` is the one whose program of a problem is exported; None is
     simulated devices.
     """
@@ -43,6 +45,7 @@ class Subject:
     title: str
     command: str = ""
     target: Target | None = None
+    sweep: Sweep | None = None
 
     @property
     def run(self) -> CollectiveRun | None:

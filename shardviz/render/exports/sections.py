@@ -55,6 +55,10 @@ def sections(subject: Subject, width: int, palette: Palette) -> list[Section]:
 
     Raises `QuestionError` for too many rounds, and for a program, which has no picture.
     """
+    if subject.sweep is not None:
+        from shardviz.render.sweep_view import sweep_view
+
+        return [Section("Cost over sizes", sweep_view(subject.sweep, width, palette))]
     if subject.run is not None:
         return _rounds(subject.run, width, palette)
     shown = subject.shown
