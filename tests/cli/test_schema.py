@@ -32,6 +32,7 @@ COMMANDS = {
     "lesson": ("lesson", "1"),
     "lesson_check": ("lesson", "--check", "nowhere.toml"),
     "shared": ("tui", "--from", to_string(SHARED)),
+    "machine": ("machine", "v2:2x2", "--mesh", "X=2,Y=4"),
     "targets": ("targets",),
     "info": ("info",),
 }
