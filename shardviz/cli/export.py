@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from shardviz.forms.resolve import ResolvedProblem
+    from shardviz.hardware.machine import PlacedMesh
     from shardviz.lessons.lesson import Lesson
     from shardviz.planner import Plan, Problem
     from shardviz.stepping.collective_run import CollectiveRun
-    from shardviz.stepping.question import CollectiveQuestion
 
 Form = Literal["python", "notebook", "svg", "html", "cast"]
 FORMS = ("python", "notebook", "svg", "html", "cast")
@@ -234,6 +234,7 @@ def _only_collective(plan: Plan) -> int:
 def _explained(ctx: click.Context, part: Part | None) -> Subject:
     """The problem of `shardviz explain`, its plan, or one step of it."""
     from shardviz.cli.explain import is_ranking, refuse_stepping
+    from shardviz.compiler.machines import placed_for
     from shardviz.forms.form import TABLE_KEYS
     from shardviz.planner import plan
 
@@ -242,13 +243,18 @@ def _explained(ctx: click.Context, part: Part | None) -> Subject:
         raise QuestionError("a ranking is many plans, and an export shows one", "give --specs 'XY,Y_->X_'")
     own = {name: given[name] for name in TABLE_KEYS if name not in ("einsum", "specs", "targets", "machine")}
     problem = problem_from_options(given["einsum"], given["specs"], **own)
-    stepping = [given[name] for name in ("algorithm", "latency", "bandwidth")]
+    stepping = {name: given[name] for name in ("algorithm", "latency", "bandwidth")}
+
+    def run_of_step(planned: Plan, number: int) -> CollectiveRun:
+        placed = placed_for(given["machine"], parse_targets(given["target"]), problem.mesh)
+        return _run_of_step(planned, number, placed, **stepping)
+
     if given["step"] is not None:
         if part not in (None, "rounds"):
             raise QuestionError(
                 f"--step is one step, and --as {part} is all of them", "leave out one of them"
             )
-        run = _run_of_step(plan(problem), given["step"], *stepping)
+        run = run_of_step(plan(problem), given["step"])
         return Subject(run, f"Step {given['step']} of {title_of(problem)}: {title_of(run)}")
     if part != "rounds":
         refuse_stepping(given)
@@ -257,7 +263,7 @@ def _explained(ctx: click.Context, part: Part | None) -> Subject:
         shown = plan(problem)
     elif part == "rounds":
         planned = plan(problem)
-        shown = _run_of_step(planned, _only_collective(planned), *stepping)
+        shown = run_of_step(planned, _only_collective(planned))
     target = _target(given["target"]) if is_given(ctx, "target") else None
     return Subject(shown, title_of(shown), target=target)
 
@@ -274,7 +280,9 @@ def _target(text: str) -> Target | None:
 def _stepped(ctx: click.Context, part: Part | None) -> Subject:
     """The collective of `shardviz step`."""
     from shardviz.collectives.operations import PARAMETERS
+    from shardviz.compiler.machines import placed_for
     from shardviz.notation import parse_mesh
+    from shardviz.stepping.collective_run import run_on
     from shardviz.stepping.question import question_from_options
 
     del part
@@ -287,7 +295,8 @@ def _stepped(ctx: click.Context, part: Part | None) -> Subject:
         mesh=parse_mesh(given["mesh"]),
         **{name: given[name] for name in names},
     )
-    run = _run(question, given["topology"], given["latency"], given["bandwidth"])
+    placed = placed_for(given["machine"], (), question.layout.mesh)
+    run = run_on(question, placed, given["topology"], given["latency"], given["bandwidth"])
     return Subject(run, title_of(run))
 
 
@@ -326,37 +335,22 @@ def _title(lesson: Lesson) -> str:
 def _subject_of(resolved: ResolvedProblem, screen: str, part: Part | None, title: str = "") -> Subject:
     """The subject of a screen: its form's own collective, else its problem, or the plan; `title` goes before
     its own."""
+    from shardviz.stepping.collective_run import run_on
+
     shown: Problem | Plan | CollectiveRun = resolved.problem
     if resolved.collective is not None and part in (None, "rounds"):
-        shown = _run(resolved.collective)
+        shown = run_on(resolved.collective, resolved.placed)
     elif part == "rounds":
-        shown = _run_of_step(resolved.plan, _only_collective(resolved.plan))
+        shown = _run_of_step(resolved.plan, _only_collective(resolved.plan), resolved.placed)
     elif part == "plan" or (part is None and screen == "plan"):
         shown = resolved.plan
     return Subject(shown, f"{title}. {title_of(shown)}" if title else title_of(shown))
 
 
 def _run_of_step(
-    plan: Plan,
-    number: int,
-    algorithm: str | None = None,
-    latency: str | None = None,
-    bandwidth: str | None = None,
+    plan: Plan, number: int, placed: PlacedMesh, algorithm: str | None = None, **links: str | None
 ) -> CollectiveRun:
+    from shardviz.stepping.collective_run import run_on
     from shardviz.stepping.plan_step import question_of_step
 
-    return _run(question_of_step(plan, number, algorithm), None, latency, bandwidth)
-
-
-def _run(
-    question: CollectiveQuestion,
-    topology: str | None = None,
-    latency: str | None = None,
-    bandwidth: str | None = None,
-) -> CollectiveRun:
-    from shardviz.hardware.links import links_from_text
-    from shardviz.stepping.collective_run import CollectiveRun
-
-    return CollectiveRun(
-        question, links_from_text(question.schedule.pattern.dims, topology, latency, bandwidth)
-    )
+    return run_on(question_of_step(plan, number, algorithm), placed, **links)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from shardviz.compiler.targets import parse_targets
+from shardviz.errors import QuestionError, ShardvizError
+from shardviz.hardware.machine import machine_of
 from shardviz.timeline.compiler_memory import on_clock
 from shardviz.timeline.of_program import program_timeline
 from shardviz.timeline.scheduler import NOT_SIMULATED, scheduler_timeline
@@ -14,6 +17,7 @@ if TYPE_CHECKING:
     from shardviz.compiler.target_result import TargetResult
     from shardviz.hardware.machine import Machine
     from shardviz.sharding import Mesh
+    from shardviz.timeline.memory import MemoryReport
     from shardviz.timeline.program_timeline import ProgramTimeline
     from shardviz.timeline.tellers import TellerComparison
 
@@ -42,3 +46,39 @@ def target_times(answer: TargetResult, machine: Machine, mesh: Mesh) -> TargetTi
         return TargetTimes(model, note=NOT_SIMULATED)
     scheduler = scheduler_timeline(answer.schedule, model, answer.text)
     return TargetTimes(model, scheduler, compare_tellers(model, scheduler, answer.text))
+
+
+@dataclass(frozen=True)
+class TimesAnswer:
+    """The times of a target's answer; without any, `error` says why.
+
+    `memory` is the compiler's account of it, which a program that does not fit has without times.
+    """
+
+    target: str
+    times: TargetTimes | None = None
+    error: ShardvizError | None = None
+    memory: MemoryReport | None = None
+
+
+def answer_times(answer: TargetResult, mesh: Mesh, machine: Machine | None = None) -> TimesAnswer:
+    """The times of an answer on a machine, or on the target's own hardware, or the reason why there are
+    none."""
+    name = answer.target
+    try:
+        if answer.status != "ok":
+            raise QuestionError(f"{name} has no program whose times could be told")
+        return TimesAnswer(name, target_times(answer, machine or _own_machine(name), mesh))
+    except ShardvizError as error:
+        return TimesAnswer(name, error=error, memory=answer.memory)
+
+
+def _own_machine(name: str) -> Machine:
+    """The hardware of a target. Raises `QuestionError` for one without figures."""
+    (target,) = parse_targets(name)
+    if target.cluster is None:
+        raise QuestionError(
+            f"{name} has no figures of hardware, so nobody can tell how long its program takes",
+            "ask a TPU or a GPU, as with --target v5e:2x4",
+        )
+    return machine_of(target.cluster)

@@ -204,7 +204,9 @@ COST = shared(
                 axes=texts("Mesh axes of its groups.").of("step.axes"),
                 seconds=nullable(number("Its time: the longest of the three; null: not known.")),
                 compute_seconds=nullable(number("FLOPs over the peak; null: not known, or a collective.")),
-                hbm_seconds=nullable(number("Bytes of HBM over its bandwidth; null: not known.")),
+                hbm_seconds=nullable(
+                    number("Seconds of the HBM's bytes over its bandwidth; null: not known.")
+                ),
                 wire_seconds=nullable(number("Seconds on the links; null: a local step.")),
                 textbook_seconds=nullable(
                     number("Seconds on the links as the book counts them, without (N-1)/N; null: local.")
@@ -331,36 +333,6 @@ def translate_document(
         Beside(name=each.name, written=one.items()) for each, one in zip(readings, written, strict=True)
     ]
     return TRANSLATE.document(text=text, notation=notation, mesh=mesh, arrays=arrays)
-
-
-TARGETS = DocumentKind(
-    "targets",
-    "targets",
-    "The targets, and how to install them.",
-    groups=array_of(
-        closed(
-            "Targets that need the same packages.",
-            group=text("The group's name, and that of the extra of this package.").of("name"),
-            title=text("A description of these targets."),
-            available=flag("They can answer here.").of(lambda group: not group.missing),
-            missing=null_if_empty(text("The packages that are missing; null: none.")),
-            install=null_if_empty(
-                text("The command that installs them; null: there is none for this machine.")
-            ).of("command"),
-            versions=by_name(STRING, "Versions of the packages that are here, by package."),
-            targets=array_of(
-                closed(
-                    "A target, or one of many.",
-                    target=text("A name that --target takes.").of("name"),
-                    description=text("The compiler or hardware of that name.").of("what"),
-                ),
-                "Targets of the group.",
-            ).of("choices"),
-            takes=null_if_empty(text("Other names that the group takes; null: no others.")),
-        ),
-        "All groups.",
-    ),
-)
 
 
 INFO = DocumentKind(

@@ -26,7 +26,7 @@ GIB = 2**30
 _LINE = re.compile(
     r"^(?:allocation \d+: size (?P<size>\d+), (?:color (?P<color>\d+), )?(?P<kind>[^\n]*)"
     r"| value: <\d+ (?P<name>\S+?)(?P<index>\{[\d,]*\})? @(?P<space>\d+)>"
-    r" \(size=(?P<bytes>\d+),offset=(?P<offset>\d+)\): (?P<shape>[^\n]*))",
+    r" \(size=(?P<bytes>\d+),offset=(?P<offset>\d+)\): (?P<shape>[^\n]*))\n",
     re.MULTILINE,
 )
 _LAYOUT = re.compile(r"\{[^{}]*\}")
@@ -211,25 +211,21 @@ def _live_bytes(
 
 
 def _spans(buffer: Iterable[_Value], instructions: int) -> list[tuple[int, int, int]]:
-    """(from, until, bytes) of the values at one offset, those that overlap as one."""
+    """(from, until, bytes) of the values at one offset: of those that are live at once the largest."""
     spans: list[tuple[int, int, int]] = []
     for start, last, size in sorted(
         (each.start or 0, instructions - 1 if each.end is None else each.end, each.bytes) for each in buffer
     ):
         end = min(last + 1, instructions)
-        if start >= end:
-            continue
-        if spans and start < spans[-1][1] - 1:
+        if spans and start < spans[-1][1]:
             before = spans.pop()
-            spans.append((before[0], max(before[1], end), max(before[2], size)))
-            continue
-        if spans and start == spans[-1][1] - 1:
-            # Where one ends and the next begins, an instruction writes over its operand.
-            before = spans.pop()
-            spans.append((before[0], start, before[2]))
-            size_here = max(before[2], size)
-            spans.append((start, start + 1, size_here))
-            start += 1
+            if size <= before[2]:
+                spans.append(before)
+                start = before[1]
+            else:
+                spans += [(before[0], start, before[2]), (start, end, size)]
+                start = max(start, end)
+                end, size = before[1], before[2]
         if start < end:
             spans.append((start, end, size))
     return spans

@@ -173,7 +173,7 @@ def _simulated(text: str, begin: int) -> Iterator[_Simulated]:
 
 
 class _InModule(NamedTuple):
-    """What the module says of an instruction."""
+    """An instruction, as the module has it."""
 
     name: str
     opcode: str

@@ -234,15 +234,15 @@ class _Drawer:
         return longest, position - begin
 
     def _trips(self, body: ScheduledComputation, ratio: float, runs: int | None) -> int | None:
-        """How often a loop runs: as the model has it, else as the loop's time in its parent tells."""
+        """The number of a loop's trips: the model's, else what its time in its parent tells."""
         if known := self._runs(body, runs):
             return known
         whole = round(ratio)
         return whole if whole >= 1 and abs(ratio - whole) <= _WHOLE * whole else None
 
     def _runs(self, body: ScheduledComputation, around: int | None) -> int | None:
-        """How often the model runs a computation in one run of what is around it; None where it has none of
-        its operations."""
+        """The number of runs that the model has of a computation in one run of what is around it; None where
+        it has none of its operations."""
         for each in body.instructions:
             op = self._model(each)
             if op is not None and op.runs is not None and not (around and op.runs % around):

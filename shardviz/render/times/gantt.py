@@ -394,7 +394,9 @@ def first_axis(lane: Lane) -> str:
 
 def first_column(timeline: ProgramTimeline, width: int) -> int:
     """The first column of a timeline's chart of that width, after the names of its lanes."""
-    longest = max(map(len, lane_names(timeline)), default=0)
+    longest = max((len(name) for name in lane_names(timeline)), default=0)
+    if timeline.memory is not None and timeline.memory.curve:
+        longest = max(longest, len("15.8 GiB"))
     return min(max(longest, LABELS[0]), LABELS[1], max(width // 4, LABELS[0])) + 1
 
 
