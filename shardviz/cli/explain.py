@@ -19,7 +19,7 @@ from shardviz.forms.form import SPECS
 
 if TYPE_CHECKING:
     from shardviz.cli.step import StepOptions
-    from shardviz.compiler import TargetResult
+    from shardviz.compiler import Target, TargetResult
     from shardviz.compiler.target_times import TimesAnswer
     from shardviz.planner import Problem
     from shardviz.planner.costs import PlanCost
@@ -118,7 +118,7 @@ def command(
     """
     ranked = is_ranking(einsum, specs)
     chosen = options.is_given(ctx, "target")
-    if ranked and chosen and parse_targets(target):
+    if ranked and chosen and any(each.cluster is None for each in parse_targets(target)):
         print_note("a ranking asks the planner only, not --target")
     if ranked and step is not None:
         raise QuestionError(
@@ -147,10 +147,6 @@ def command(
         given = None if specs == RANKED else specs
         return options.problem_from_options(einsum, given, ranked=ranked, **problem)
 
-    if machine:
-        from shardviz.hardware.machine_file import named_machine
-
-        named_machine(machine)
     if step is not None:
         # With the collectives and their rounds, which nothing else here needs.
         from shardviz.cli.step import StepOptions
@@ -163,9 +159,9 @@ def command(
     with TargetSession("none" if ranked else target, timeout, may_drop=not chosen) as session:
         found = stated()
         if ranked:
-            _rank(found, output, limit)
+            _rank(found, machine, parse_targets(target) if chosen else (), output, limit)
             return ExitCode.FINE
-        parts = PlanOptions(output, machine, with_times, with_hlo, not no_layout)
+        parts = PlanOptions(output, machine, parse_targets(target), with_times, with_hlo, not no_layout)
         return _print_plan(found, session, parts)
 
 
@@ -208,12 +204,13 @@ def refuse_stepping(given: Mapping[str, object]) -> None:
             )
 
 
-def _rank(problem: Problem, output: CommandOutput, limit: int) -> None:
-    from shardviz.hardware.machine import assumed_machine
-    from shardviz.hardware.mesh_placement import place_mesh
+def _rank(
+    problem: Problem, machine: str | None, targets: tuple[Target, ...], output: CommandOutput, limit: int
+) -> None:
+    from shardviz.compiler.machines import placed_for
     from shardviz.planner import search
 
-    candidates = search(problem, place_mesh(assumed_machine(), problem.mesh))
+    candidates = search(problem, placed_for(machine, targets, problem.mesh))
     if output.as_json:
         from shardviz.documents.plans import ranking_document
 
@@ -231,6 +228,7 @@ class PlanOptions:
 
     output: CommandOutput
     machine: str | None
+    targets: tuple[Target, ...]
     with_times: bool
     with_hlo: bool
     with_pictures: bool
@@ -238,15 +236,14 @@ class PlanOptions:
 
 def _print_plan(problem: Problem, session: TargetSession, shown: PlanOptions) -> int:
     """Ask the targets and show the plan and their answers; the exit code."""
-    from shardviz.hardware.machine import assumed_machine
-    from shardviz.hardware.mesh_placement import place_mesh
+    from shardviz.compiler.machines import placed_for
     from shardviz.planner import plan
     from shardviz.planner.costs import price
 
     output = shown.output
     session.ask(problem, with_costs=shown.with_times)
     planned = plan(problem)
-    cost = price(planned, place_mesh(assumed_machine(), problem.mesh))
+    cost = price(planned, placed_for(shown.machine, shown.targets, problem.mesh))
     if output.as_json:
         from shardviz.compare import differences
         from shardviz.documents.programs import explain_document
