@@ -24,7 +24,7 @@ def machine_for(named: str | Machine | None, targets: Iterable[Target], mesh: Me
     if isinstance(named, Machine):
         return named
     if named is not None and named.strip():
-        # Only now: most questions name none.
+        # With TOML, which nothing else here needs.
         from shardviz.hardware.machine_file import named_machine
 
         return named_machine(named)

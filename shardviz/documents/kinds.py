@@ -14,6 +14,7 @@ KINDS = {
     for kind in (
         programs.EXPLAIN,
         plans.RANKING,
+        plans.SWEEP,
         programs.PASSES,
         programs.HLO,
         timelines.TIMELINE_KIND,

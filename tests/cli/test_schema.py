@@ -22,6 +22,7 @@ SHARED = Shared(ProblemForm(collective=CollectiveFields("psum", parameters=(("pi
 COMMANDS = {
     "explain": ("explain", *EINSUM, "--target", "shardy", "--hlo"),
     "ranking": ("explain", "bd,df->bf", "--specs"),
+    "sweep": ("explain", *EINSUM, "--vary", "d=1Ki:64Ki"),
     "passes": ("passes", *EINSUM, "--target", "shardy", "--diff"),
     "hlo": ("hlo", str(PROGRAM)),
     "layout": ("layout", "8x16", "--spec", "X Y"),

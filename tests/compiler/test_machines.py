@@ -52,4 +52,4 @@ def test_a_named_machine_of_another_size():
     assert error.value.message == (
         "tpu7x:2x2x2 has 16 devices (8 chips of 2 devices), but the mesh X=2,Y=4 has 8"
     )
-    assert error.value.hint == "use --machine tpu7x:2x2x1 or tpu7x:1x1x4, or --mesh X=4,Y=4"
+    assert error.value.hint == "use --machine tpu7x:2x2x1 or tpu7x:4x1x1, or --mesh X=4,Y=4"
