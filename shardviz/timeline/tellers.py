@@ -42,7 +42,7 @@ _FRACTION = re.compile(r"\b(\d+)/(\d+) of ")
 _ROOFLINE = re.compile(r"([\d.]+) × the roofline")
 _HOPS = re.compile(r"\bhops? along ")
 _OPERANDS = re.compile(r"%([^\s,(){}=%]+)")
-_ON_CHIP = re.compile(r"S\(1\)")
+_ON_CHIP = "S(1)"
 
 
 @dataclass(frozen=True)
@@ -201,25 +201,18 @@ class _Lines:
     def __init__(self, text: str) -> None:
         self._text = text
 
+    @cached_property
+    def _of(self) -> dict[str, str]:
+        parts = (line.partition(" = ") for line in self._text.split("\n"))
+        return {name.strip().removeprefix("ROOT ").removeprefix("%"): rest for name, _, rest in parts if rest}
+
     def is_on_chip(self, name: str) -> bool:
         """Return whether an instruction's result or an operand lies in on-chip memory (space 1)."""
-        line = self._line(name)
-        if not line:
-            return False
-        shape, _, operands = line.partition("(%")
-        if _ON_CHIP.search(shape.partition(" = ")[2]):
-            return True
-        names = _OPERANDS.findall(f"%{operands.partition(')')[0]}")
-        return any(_ON_CHIP.search(self._line(each).partition("(%")[0]) for each in names)
+        shape, operands = self._parts(name)
+        names = _OPERANDS.findall(operands.partition(")")[0])
+        return any(_ON_CHIP in each for each in (shape, *(self._parts(name)[0] for name in names)))
 
-    def _line(self, name: str) -> str:
-        start, stop = self._places.get(name, (0, 0))
-        return self._text[start:stop]
-
-    @cached_property
-    def _places(self) -> dict[str, tuple[int, int]]:
-        return dict(self._instructions())
-
-    def _instructions(self) -> Iterator[tuple[str, tuple[int, int]]]:
-        for found in re.finditer(r"^\s*(?:ROOT )?%?([^\s=]+) = [^\n]*", self._text, re.MULTILINE):
-            yield found[1], found.span()
+    def _parts(self, name: str) -> tuple[str, str]:
+        """The shape and opcode of an instruction, and all that follows on its opening parenthesis."""
+        shape, parenthesis, operands = self._of.get(name, "").partition("(%")
+        return shape, f"%{operands}" if parenthesis else ""

@@ -115,7 +115,7 @@ def test_of_one_that_is_never_waited_for_nobody_knows_the_length():
 def test_a_synchronous_collective_that_it_has_is_exposed():
     found = scheduler_timeline(gathers((3, 0, 100), (7, 100, 600)), model(matmul("f")))
     assert told(found)["sync"] == (0.1, 0.6, 0.5, 0.5)
-    assert [lane.kind for lane in found.lanes] == ["compute", "axis"]
+    assert [lane.name for lane in found.lanes] == ["compute", "X", "links"]
 
 
 def test_names_that_changed_afterwards():
@@ -163,7 +163,7 @@ def test_a_loop_is_drawn_once_and_counted_in_full(ops, trips, count):
     assert found.seconds == pytest.approx(4.002 * US * (count or 1))
     assert {op.runs for op in found.ops} == {count}
     assert found.compute_seconds == pytest.approx(3 * US * (count or 1))
-    assert dict(found.exposed_seconds) == {"links": pytest.approx(1 * US * (count or 1))}
+    assert dict(found.exposed_seconds) == {"X": 0, "links": pytest.approx(1 * US * (count or 1))}
     assert bool(found.notes) == (count is None)
 
 
