@@ -95,7 +95,7 @@ def _transfers(home: ScheduledComputation) -> list[_Transfer]:
     pairs: list[tuple[ScheduledInstruction, ScheduledInstruction]] = []
     for each in home.instructions:
         begun = next((open_.pop(id_) for id_ in each.operands if id_ in open_), None)
-        if each.opcode.endswith(("-start", "-update")):
+        if each.begins:
             open_[each.id] = begun or each
         elif each.opcode.endswith("-done") and begun is not None:
             pairs.append((begun, each))
@@ -199,7 +199,7 @@ class _Drawer:
                 real, width = self._inner(each, bodies, start, took, runs, depth)
                 extra += real - took
                 drawn += width - took
-            elif each.opcode.endswith(("-start", "-update")):
+            elif each.begins:
                 started[each.id] = start + took
             elif each.opcode.endswith("-done"):
                 if (transfer := transfers.get(each.id)) is not None:

@@ -37,6 +37,8 @@ DOUBTFUL = "doubtful: the scheduler's figure is faster than the roofline"
 ADDED = "the scheduler does not have it: the compiler added or changed it afterwards"
 GONE = "the final program does not have it under this name: the compiler changed it after the scheduler"
 BESIDE = "other work runs beside it"
+NETWORK = "between slices the scheduler takes a round figure, whatever the network"
+UNKNOWN = "the model has no estimate of it"
 
 _FRACTION = re.compile(r"\b(\d+)/(\d+) of ")
 _ROOFLINE = re.compile(r"([\d.]+) × the roofline")
@@ -99,8 +101,15 @@ def compare_tellers(model: ProgramTimeline, scheduler: ProgramTimeline, text: st
             found.append(_difference(op, _busy(op, model), None, ADDED))
         else:
             ours, theirs = _busy(op, model), _busy(other, scheduler)
-            is_work = model.lanes[op.lane].kind == "compute"
-            cause = _of_work(op, other, lines) if is_work else _of_transfer(op, other, ours > theirs)
+            cause = UNKNOWN
+            if op.seconds is not None:
+                kind = model.lanes[op.lane].kind
+                if kind == "compute":
+                    cause = _of_work(op, other, lines)
+                elif kind == "network" and other.seconds and _is_round(other.seconds):
+                    cause = NETWORK
+                else:
+                    cause = _of_transfer(op, other, ours > theirs)
             difference = _difference(op, ours, theirs, cause)
             if not _alike(ours, theirs):
                 found.append(difference)
@@ -189,6 +198,11 @@ def _of_work(op: TimedOp, other: TimedOp, lines: _Lines) -> str:
         return ON_CHIP
     times = _ROOFLINE.search(op.detail)
     return TILES if times and _near(theirs, ours / float(times[1])) else BEFORE
+
+
+def _is_round(seconds: float) -> bool:
+    """Return whether a time is a whole number of 100 µs, which no rate gives by chance."""
+    return abs(seconds * 1e4 - round(seconds * 1e4)) < 1e-3 <= seconds * 1e4
 
 
 def _near(one: float, other: float) -> bool:

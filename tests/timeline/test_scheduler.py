@@ -130,6 +130,20 @@ def test_names_that_changed_afterwards():
     assert [*told(found)] == ["all-gather.7", "async-collective-start"]
 
 
+def test_messages_between_slices_run_from_send_to_its_done():
+    main = computation(
+        3,
+        "main",
+        instruction(MAIN | 1, "send", "send"),
+        instruction(MAIN | 2, "recv", "recv"),
+        instruction(MAIN | 3, "send-done", "send-done", operands=(MAIN | 1,)),
+        instruction(MAIN | 4, "recv-done", "recv-done", operands=(MAIN | 2,)),
+    )
+    times = ((MAIN | 1, 0, 1), (MAIN | 2, 1, 2), (MAIN | 3, 5000, 5001), (MAIN | 4, 5001, 5002))
+    found = scheduler_timeline(read_schedule(module("main", main) + simulated(3, *times)), model())
+    assert told(found) == {"send": (0.001, 5, 4.998, 4.999), "recv": (0.002, 5.001, 0, None)}
+
+
 def loop(trips: float, *, entry: str = "main", outer: bool = True) -> CompilerSchedule:
     """A body of a gather of 1 µs and work of 3 µs, none of it beside the other; in its parent it lasts trips
     times the work alone."""
