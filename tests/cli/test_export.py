@@ -39,6 +39,8 @@ SHOWN = {
 SANDBOX = to_string(Shared(begin(find("detective")).draft, "plan", "detective", 99))
 """A lesson that is not solved yet."""
 EXPLAIN = "explain 'bd,df->bf' --specs 'XY,Y_->X_' --sizes b=8,d=16,f=4"
+PROGRAM = Path(__file__).parent.parent / "benchmarks" / "programs" / "four_layers.txt"
+TIMED = {"plan": f"{EXPLAIN} --time", "program": f"hlo {PROGRAM} --machine v4:2x2x1"}
 WORDS = {
     "problem": EXPLAIN,
     "plan": f"{EXPLAIN} --as plan",
@@ -83,7 +85,8 @@ def test_every_lesson_becomes_a_program(exported):
     ("form", "words"),
     [
         *(("python", words) for words in WORDS.values()),
-        *((form, WORDS[name]) for form in FORMS[1:] for name in ("problem", "lesson")),
+        *((form, WORDS[name]) for form in FORMS[1:-1] for name in ("problem", "lesson")),
+        *((form, words) for form in ("svg", "html", "trace") for words in TIMED.values()),
         ("svg", WORDS["layout"]),
         ("html", WORDS["plan"]),
         ("cast", WORDS["rounds"]),
@@ -100,6 +103,8 @@ def test_every_format_of_everything(exported, form, words):
         assert ElementTree.fromstring(text).tag == "{http://www.w3.org/2000/svg}svg"
     elif form == "html":
         assert text.startswith("<!doctype html>")
+    elif form == "trace":
+        assert {event["ph"] for event in json.loads(text)["traceEvents"]} >= {"M", "X", "s", "f"}
     else:
         header, *events = map(json.loads, text.splitlines())
         assert header["version"] == 2
@@ -157,7 +162,16 @@ def test_a_wrong_word_is_told_as_the_command_tells_it(words, capsys):
         ("python", "an export is of one thing: a command or a share string"),
         (f"python {WORDS['shared']} {EXPLAIN}", "an export is of one thing: a command or a share string"),
         ("pdf step psum", "'pdf' is not one of 'python'"),
-        ("python hlo x.txt", "'hlo' is not a command that can be exported"),
+        ("python translate x", "'translate' is not a command that can be exported"),
+        ("trace hlo nowhere.txt", "file 'nowhere.txt' does not exist"),
+        (f"python hlo {PROGRAM}", "a timeline cannot be written as python"),
+        (f"cast {EXPLAIN} --time", "a timeline cannot be written as cast"),
+        (f"svg {EXPLAIN} --time --as plan", "--time and --as plan cannot be combined"),
+        (f"svg hlo {PROGRAM} --as plan", "hlo has no plan to choose"),
+        (f"svg hlo {PROGRAM} --picture", "--picture chooses what a terminal shows"),
+        (f"trace {EXPLAIN}", "a trace is of what runs when, and this has no times"),
+        (f"trace {EXPLAIN} --time --target shardy", "shardy has no figures of hardware"),
+        (f"trace {EXPLAIN} --time --machine v9:2x2", "v9"),
         ("python 'bd,df->bf'", "'bd,df->bf' is not a command that can be exported"),
         ("python explain 'bd,df->bf'", "a ranking is many plans, and an export shows one"),
         (

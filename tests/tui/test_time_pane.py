@@ -22,7 +22,7 @@ TARGETS = "shardy,cpu,v5e:2x4"
 def told(monkeypatch):
     """The plan's timeline, and of a program those of the model and of the compiler's scheduler."""
     program = hand_made.program()
-    both = (("model", program), ("scheduler", hand_made.program(scale=1.2)))
+    both = (("model", program), ("scheduler", hand_made.program("v5e:2x4, the compiler's scheduler", 1.2)))
     plan = (("plan", hand_made.plan()),)
     monkeypatch.setattr(time_pane, "tell_plan", lambda asked, _: ToldTimelines(asked, plan, is_assumed=True))
     monkeypatch.setattr(time_pane, "tell_program", lambda asked, *_: ToldTimelines(asked, both))
@@ -172,6 +172,10 @@ def test_two_on_one_scale():
     async def script(pilot):
         chart = pilot.app.pane.chart
         await settle(pilot, "a")
+        assert [part.timeline.drawn_seconds for part in chart.parts] == pytest.approx([30e-6, 36e-6])
+        await settle(pilot, "s")
+        assert [part.timeline.drawn_seconds for part in chart.parts] == pytest.approx([36e-6, 30e-6])
+        await settle(pilot, "s", "a")
         assert [part.name for part in chart.parts] == ["cpu", "plan"]
         assert chart.window.limit == pytest.approx(30e-6)
         ticks = [line for line in pane_text(pilot).splitlines() if "│5 µs" in line]

@@ -70,9 +70,9 @@ class TimePane(Pane):
     def __init__(self, state: EditorState) -> None:
         super().__init__(state)
         self._chosen = PLAN
-        self._below = ""
-        """The name of what stands below for comparison; empty where nothing does."""
         self._teller: Teller = "model"
+        self._below: tuple[str, Teller] | None = None
+        """What stands below for comparison, and its teller."""
         self._told: dict[str, ToldTimelines] = {}
         self._asked: dict[str, TimelineQuestion] = {}
         self._wanted: tuple[str, str] | None = None
@@ -109,11 +109,16 @@ class TimePane(Pane):
     @property
     def timeline(self) -> ProgramTimeline | None:
         """The one that is chosen, as far as it is here."""
-        return self._timeline_of(self._chosen)
-
-    def _timeline_of(self, name: str) -> ProgramTimeline | None:
-        told = self._told.get(name)
+        told = self._told.get(self._chosen)
         return told.by(self._teller) if told is not None else None
+
+    @property
+    def _others(self) -> list[tuple[str, Teller]]:
+        """What may stand below the chosen one: its other teller, then the others by the same."""
+        told = self._told.get(self._chosen)
+        tellers = [teller for teller, _ in told.timelines] if told is not None else []
+        own = [(self._chosen, teller) for teller in tellers if told and teller != told.teller(self._teller)]
+        return [*own, *((name, self._teller) for name in self._names if name != self._chosen)]
 
     @property
     def idle(self) -> Collection[str]:
@@ -166,10 +171,10 @@ class TimePane(Pane):
         names = self._names
         if self._chosen not in names:
             self._chosen = PLAN
-        if self._below not in names or self._below == self._chosen:
-            self._below = ""
+        if self._below not in self._others:
+            self._below = None
         self._told = {name: told for name, told in self._told.items() if name in names}
-        for name in dict.fromkeys((self._chosen, self._below or self._chosen, PLAN)):
+        for name in dict.fromkeys((self._chosen, *names)):
             self._work_out(name)
         self._draw_status()
         self._draw_chart()
@@ -255,7 +260,6 @@ class TimePane(Pane):
             state = state_words(answer) if answer is not None else ""
             return Text.assemble(("of the problem before", "bold"), f"  {state or 'working it out…'}")
         said = ["each mesh axis a ring, as no machine is named"] if told.is_assumed else []
-        said += ["by the compiler's scheduler"] if told.teller(self._teller) == "scheduler" else []
         return timeline_heading(timeline, said, self.size.width)
 
     @property
@@ -266,8 +270,8 @@ class TimePane(Pane):
     def _draw_chart(self) -> None:
         """The lanes with the details of the selected operation, or why there are none."""
         chart = self.chart
-        shown = [(name, self._timeline_of(name)) for name in (self._chosen, self._below) if name]
-        parts = [self._part(name, timeline) for name, timeline in shown if timeline is not None]
+        shown = [(self._chosen, self._teller), *([self._below] if self._below else [])]
+        parts = [part for part in (self._part(*each) for each in shown) if part is not None]
         chart.with_memory = self._with_memory
         if self.timeline is not None:
             chart.show_parts(parts, self.palette, not self._is_current(self._chosen))
@@ -276,12 +280,14 @@ class TimePane(Pane):
         self._divide()
         self._explain()
 
-    def _part(self, name: str, timeline: ProgramTimeline) -> ChartPart:
-        """A timeline prepared once, for as long as it is one of those that are shown."""
-        part = next((each for each in self.chart.parts if each.timeline is timeline), None)
-        if part is None or part.name != name:
-            part = ChartPart(timeline, name)
-        return part
+    def _part(self, name: str, teller: Teller) -> ChartPart | None:
+        """A timeline, prepared once for as long as it is shown; None where it is not here."""
+        told = self._told.get(name)
+        timeline = told.by(teller) if told is not None else None
+        if told is None or timeline is None:
+            return None
+        known = (each for each in self.chart.parts if each.timeline is timeline)
+        return next(known, None) or ChartPart(timeline, name)
 
     def _divide(self) -> None:
         """Give the chart no more lines than it has, and the lines that are left to the details below it."""
@@ -318,8 +324,10 @@ class TimePane(Pane):
         """The total and its parts, what would save most, the critical path, memory: drawn once."""
         key = timeline, width, self.palette
         if self._drawn is None or any(a is not b for a, b in zip(self._drawn[0], key, strict=True)):
+            told = self._told[self._chosen]
             lines = total_lines(timeline, width, self.palette)
-            self._drawn = key, [*lines, *cause_lines(timeline, width, self.palette)]
+            lines += cause_lines(timeline, width, self.palette)
+            self._drawn = key, [*lines, *sentence(told.note, width, lead="note: " if told.note else "")]
         return self._drawn[1]
 
     def _notice(self, width: int) -> list[Text]:
@@ -392,13 +400,17 @@ class TimePane(Pane):
 
     def action_teller(self) -> None:
         self._teller = "scheduler" if self._teller == "model" else "model"
+        if self._below is not None:
+            other: Teller = "model" if self._teller == "scheduler" else "scheduler"
+            name = self._below[0]
+            self._below = name, other if name == self._chosen else self._teller
         self._choose(self._chosen)
 
     def action_compare(self) -> None:
         """The next of the others below; after the last one, none."""
-        others = [name for name in self._names if name != self._chosen]
-        place = others.index(self._below) + 1 if self._below else 0
-        self._below = others[place] if place < len(others) else ""
+        others = self._others
+        place = others.index(self._below) + 1 if self._below in others else 0
+        self._below = others[place] if place < len(others) else None
         self._draw()
 
     def action_zoom(self, step: int) -> None:
