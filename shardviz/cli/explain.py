@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,7 +19,12 @@ from shardviz.forms.form import SPECS
 
 if TYPE_CHECKING:
     from shardviz.cli.step import StepOptions
+    from shardviz.compiler import TargetResult
+    from shardviz.compiler.target_times import TimesAnswer
+    from shardviz.hardware.machine import PlacedMesh
     from shardviz.planner import Problem
+    from shardviz.planner.costs import PlanCost
+    from shardviz.sharding import Mesh
 
 RANKED = "\0"
 """The value of `--specs` without one: no argument of a process can be this."""
@@ -40,6 +46,14 @@ EXAMPLES = (
     (
         "The program that a compiler makes of it",
         "shardviz explain 'bd,df->bf' --specs 'XY,Y_->X_' --target cpu --hlo",
+    ),
+    (
+        "Compute and communication over a range of batch sizes, and where they cross",
+        "shardviz explain 'bd,df->bf' --specs 'X_,X_->X_' --vary b=1Ki:1Mi",
+    ),
+    (
+        "When each instruction runs on a TPU, and what waits",
+        "shardviz explain 'bd,df->bf' --specs 'XY,Y_->X_' --target v5e:2x4 --time",
     ),
     (
         "In the scaling book's notation, without a compiler",
@@ -67,7 +81,19 @@ EXAMPLES = (
 @click.option(
     "--step", type=options.Count(), metavar="N", help="Step through the plan's step N, a collective."
 )
+@click.option(
+    "--vary",
+    metavar="NAME=FIRST:LAST",
+    help="Chart compute and communication over sizes of a dimension or a mesh axis, in powers of two; "
+    "b=1Ki:1Mi:4 in powers of four.",
+)
 @options.links
+@click.option(
+    "--time",
+    "with_times",
+    is_flag=True,
+    help="Show when each operation runs on the targets' hardware, and live memory.",
+)
 @click.option("--no-layout", is_flag=True, help="Leave out the pictures of the arrays.")
 @click.option("--hlo", "with_hlo", is_flag=True, help="Show each target's final program as well.")
 @options.algorithm
@@ -84,8 +110,10 @@ def command(
     machine: str | None,
     limit: int,
     step: int | None,
+    vary: str | None,
     latency: str | None,
     bandwidth: str | None,
+    with_times: bool,
     no_layout: bool,
     with_hlo: bool,
     algorithm: str | None,
@@ -103,8 +131,13 @@ def command(
     """
     ranked = is_ranking(einsum, specs)
     chosen = options.is_given(ctx, "target")
-    if ranked and chosen and parse_targets(target):
-        print_note("a ranking asks the planner only, not --target")
+    if (
+        (ranked or vary is not None)
+        and chosen
+        and any(each.cluster is None for each in parse_targets(target))
+    ):
+        asking = "a ranking" if ranked else "--vary"
+        print_note(f"{asking} asks the planner only, not --target")
     if ranked and step is not None:
         raise QuestionError(
             "--step is a step of one plan, and a ranking has many", "give --specs 'XY,Y_->X_'"
@@ -117,6 +150,11 @@ def command(
         }
         hint = " and ".join(what for what, is_lacking in lacking.items() if is_lacking)
         raise QuestionError("--hlo shows what compilers make of one plan", hint)
+    if with_times and (ranked or step is not None):
+        raise QuestionError(
+            "--time shows when each operation of one plan runs",
+            "give --specs 'XY,Y_->X_'" if ranked else "leave out --step",
+        )
     if no_layout and (ranked or step is not None or output.as_json):
         raise QuestionError(
             "--no-layout leaves out the pictures of one plan's arrays, and there are none here",
@@ -127,25 +165,33 @@ def command(
         given = None if specs == RANKED else specs
         return options.problem_from_options(einsum, given, ranked=ranked, **problem)
 
-    if machine:
-        from shardviz.hardware.machine_file import named_machine
+    def placed(mesh: Mesh) -> PlacedMesh:
+        from shardviz.compiler.machines import placed_for
 
-        named_machine(machine)
+        return placed_for(machine, parse_targets(target), mesh)
+
+    if vary is not None:
+        from shardviz.cli.vary import print_sweep, refuse_varying
+
+        refuse_varying(ctx.params, ranked)
+        print_sweep(stated(), vary, machine, placed, output)
+        return ExitCode.FINE
     if step is not None:
         # With the collectives and their rounds, which nothing else here needs.
         from shardviz.cli.step import StepOptions
 
         shown = StepOptions(output, number, play, speed, compare)
         targets = target if chosen else None
-        return _print_step(stated, step, algorithm, latency, bandwidth, targets, timeout, shown)
+        return _print_step(stated, step, algorithm, machine, latency, bandwidth, targets, timeout, shown)
     refuse_stepping(ctx.params)
     # The compilers' process loads JAX while this one reads the question and draws.
     with TargetSession("none" if ranked else target, timeout, may_drop=not chosen) as session:
         found = stated()
         if ranked:
-            _rank(found, output, limit)
+            _rank(found, placed(found.mesh), output, limit)
             return ExitCode.FINE
-        return _print_plan(found, session, output, with_hlo, not no_layout)
+        parts = PlanOptions(output, machine, with_times, with_hlo, not no_layout)
+        return _print_plan(found, placed(found.mesh), session, parts)
 
 
 def is_ranking(einsum: str, specs: str | None) -> bool:
@@ -187,12 +233,10 @@ def refuse_stepping(given: Mapping[str, object]) -> None:
             )
 
 
-def _rank(problem: Problem, output: CommandOutput, limit: int) -> None:
-    from shardviz.hardware.machine import assumed_machine
-    from shardviz.hardware.mesh_placement import place_mesh
+def _rank(problem: Problem, placed: PlacedMesh, output: CommandOutput, limit: int) -> None:
     from shardviz.planner import search
 
-    candidates = search(problem, place_mesh(assumed_machine(), problem.mesh))
+    candidates = search(problem, placed)
     if output.as_json:
         from shardviz.documents.plans import ranking_document
 
@@ -203,29 +247,41 @@ def _rank(problem: Problem, output: CommandOutput, limit: int) -> None:
     output.show(ranking_view(problem, candidates, output.width, output.palette, limit))
 
 
-def _print_plan(
-    problem: Problem, session: TargetSession, output: CommandOutput, with_hlo: bool, with_pictures: bool
-) -> int:
+@dataclass(frozen=True)
+class PlanOptions:
+    """The parts of a plan's page: the times on `machine` or the targets' own hardware, the programs, the
+    pictures of the arrays."""
+
+    output: CommandOutput
+    machine: str | None
+    with_times: bool
+    with_hlo: bool
+    with_pictures: bool
+
+
+def _print_plan(problem: Problem, placed: PlacedMesh, session: TargetSession, shown: PlanOptions) -> int:
     """Ask the targets and show the plan and their answers; the exit code."""
-    from shardviz.hardware.machine import assumed_machine
-    from shardviz.hardware.mesh_placement import place_mesh
     from shardviz.planner import plan
     from shardviz.planner.costs import price
 
-    session.ask(problem)
+    output = shown.output
+    session.ask(problem, with_costs=shown.with_times)
     planned = plan(problem)
-    cost = price(planned, place_mesh(assumed_machine(), problem.mesh))
+    cost = price(planned, placed)
     if output.as_json:
         from shardviz.compare import differences
         from shardviz.documents.programs import explain_document
 
         compiled = tuple(session.answers())
         found = [difference for each in compiled for difference in differences(planned, each)]
-        print_json(explain_document(cost, compiled, found, with_hlo))
+        times = [_times(each, problem, shown) for each in compiled] if shown.with_times else None
+        print_json(explain_document(cost, compiled, found, shown.with_hlo, times))
         return session.exit_code
     from shardviz.render.plan_view import explain_view
 
-    output.show(explain_view(cost, output.width, output.palette, with_pictures))
+    output.show(explain_view(cost, output.width, output.palette, shown.with_pictures))
+    if shown.with_times and not session.has_hardware:
+        _print_plan_times(cost, output)
     if not session.requested:
         return session.exit_code
     # Loaded while the compilers work, and not at all when none is asked.
@@ -238,15 +294,37 @@ def _print_plan(
         answers = [(each, differences(planned, each)) for each in group]
         output.show(answers_view(answers, problem, output.width, output.palette))
         for each in group:
-            if with_hlo and each.status == "ok":
+            if shown.with_hlo and each.status == "ok":
                 output.show(program_view(each, problem.mesh, output.width, output.palette))
+            if shown.with_times:
+                from shardviz.render.times.tellers import target_times_view
+
+                output.show(target_times_view(_times(each, problem, shown), output.width, output.palette))
     return session.exit_code
+
+
+def _print_plan_times(cost: PlanCost, output: CommandOutput) -> None:
+    from rich.text import Text
+
+    from shardviz.render.times.report import timeline_view
+    from shardviz.timeline.of_plan import plan_timeline
+
+    output.show([Text(), *timeline_view(plan_timeline(cost), output.width, output.palette)])
+
+
+def _times(compiled: TargetResult, problem: Problem, shown: PlanOptions) -> TimesAnswer:
+    from shardviz.compiler.target_times import answer_times
+    from shardviz.hardware.machine_file import named_machine
+
+    machine = named_machine(shown.machine) if shown.machine else None
+    return answer_times(compiled, problem.mesh, machine)
 
 
 def _print_step(
     stated: Callable[[], Problem],
     number: int,
     algorithm: str | None,
+    machine: str | None,
     latency: str | None,
     bandwidth: str | None,
     target: str | None,
@@ -265,10 +343,9 @@ def _print_step(
     with Verifier("none" if shown.compare else asked, timeout, "--target") as verifier:
         from rich.text import Text
 
-        from shardviz.hardware.chips import Gpu
-        from shardviz.hardware.links import links_from_text
+        from shardviz.compiler.machines import placed_for
         from shardviz.render.plan_view import step_lines
-        from shardviz.stepping.collective_run import linked_chip
+        from shardviz.stepping.collective_run import run_on
         from shardviz.stepping.plan_step import question_of_step
 
         planned = plan(stated())
@@ -277,7 +354,5 @@ def _print_step(
         if not shown.output.as_json:
             output = shown.output
             heading = [*step_lines(planned, number, output.width, output.palette), Text()]
-        chip = linked_chip(targets, planned.problem.mesh)
-        kind = "switch" if isinstance(chip, Gpu) else None
-        links = links_from_text(stepped.schedule.pattern.dims, kind, latency, bandwidth, chip)
-        return print_step(stepped, links, verifier, shown, heading)
+        placed = placed_for(machine, targets, planned.problem.mesh)
+        return print_step(run_on(stepped, placed, None, latency, bandwidth), verifier, shown, heading)

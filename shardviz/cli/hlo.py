@@ -25,6 +25,7 @@ from shardviz.notation import parse_mesh
 if TYPE_CHECKING:
     from shardviz.hlo import HloModule, ShardyModule
     from shardviz.sharding import Mesh
+    from shardviz.timeline.program_timeline import ProgramTimeline
 
 
 MAX_NOTES = 5
@@ -35,6 +36,10 @@ EXAMPLES = (
     ("What a compiled program sends, from a file", "shardviz hlo step.txt"),
     ("With the names of its mesh's axes", "shardviz hlo step.txt --mesh data=2,model=4"),
     ("The program itself, what overlaps at the left", "shardviz hlo step.txt --picture"),
+    (
+        "When each instruction runs on a TPU, and live memory",
+        "shardviz hlo step.txt --machine v5e:2x4 --time",
+    ),
 )
 
 
@@ -44,10 +49,20 @@ EXAMPLES = (
     "--mesh", metavar="NAME=SIZE,…", help="Axes of the mesh; default: inferred from the program's groups."
 )
 @click.option("--device-order", metavar="ID,…", help="Device ids in the mesh's order, to show groups with.")
+@options.machine
 @click.option("--picture", is_flag=True, help="Show the program line by line instead.")
+@click.option(
+    "--time", "with_times", is_flag=True, help="Show when each instruction runs instead, and live memory."
+)
 @options.output
 def command(
-    file: str, mesh: str | None, device_order: str | None, picture: bool, output: CommandOutput
+    file: str,
+    mesh: str | None,
+    device_order: str | None,
+    machine: str | None,
+    picture: bool,
+    with_times: bool,
+    output: CommandOutput,
 ) -> ExitCode:
     """List the collectives of the program in FILE: how many, how large, along which axes, from which line.
 
@@ -57,32 +72,64 @@ def command(
     """
     if picture and output.as_json:
         raise QuestionError("--picture and --json cannot be combined", "leave out one of them")
+    if picture and (with_times or machine):
+        option = "--time" if with_times else "--machine"
+        raise QuestionError(f"--picture and {option} cannot be combined", "leave out one of them")
     if mesh is None and device_order is not None:
         raise QuestionError("--device-order is the order of a mesh's devices", "add --mesh X=2,Y=4")
     given = None if mesh is None else parse_mesh(mesh, device_order)
     text = read_text(file)
+    priced = with_times or machine is not None
+    if (picture or priced) and is_mlir(text) and not is_hlo(text):
+        option = "--picture" if picture else "--time" if with_times else "--machine"
+        raise QuestionError(
+            f"{option} is about a compiled program, and this is not compiled yet",
+            f"leave out {option}, or give HLO: lowered.compile().as_text()",
+        )
     if picture:
-        if is_mlir(text) and not is_hlo(text):
-            raise QuestionError(
-                "--picture draws a compiled program, and this is not compiled yet",
-                "leave out --picture, or give HLO: lowered.compile().as_text()",
-            )
         listing = list_hlo(text, given, infer=True)
         code = _note(listing.module)
         _draw(listing, given, output)
         return code
     module = read(text, given, infer=True)
-    del text
     code = _note(module)
+    timeline = timeline_of(text, given, machine) if priced else None
+    del text
     if output.as_json:
         from shardviz.documents.programs import hlo_document
 
-        print_json(hlo_document(module, given))
+        print_json(hlo_document(module, given, timeline))
+        return code
+    if with_times and timeline is not None:
+        from rich.text import Text
+
+        from shardviz.render.programs.hlo_view import module_lines
+        from shardviz.render.times.report import timeline_view
+
+        head = module_lines(module, given, output.width, output.palette)
+        output.show([*head, Text(), *timeline_view(timeline, output.width, output.palette)])
         return code
     from shardviz.render.programs.hlo_view import hlo_view
 
     output.show(hlo_view(module, given, output.width, output.palette))
+    if timeline is not None:
+        from shardviz.render.times.report import brief_view
+
+        output.show(brief_view(timeline, output.width, output.palette))
     return code
+
+
+def timeline_of(text: str, given: Mesh | None, named: str | None) -> ProgramTimeline:
+    """The program of a text on the machine of `--machine`, else on one that is assumed.
+
+    Raises what `program_timeline` raises, and `QuestionError` for a machine that does not exist.
+    """
+    from shardviz.hardware.machine import assumed_machine
+    from shardviz.hardware.machine_file import named_machine
+    from shardviz.timeline.of_program import program_timeline
+
+    machine = named_machine(named) if named else assumed_machine()
+    return program_timeline(text, machine, mesh=given, infer=True)
 
 
 def _draw(listing: Listing, given: Mesh | None, output: CommandOutput) -> None:

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from shardviz.collectives import Schedule
     from shardviz.compiler import CompilerRequest, ExecutionResult
-    from shardviz.hardware.links import Links
     from shardviz.render.palette import Palette
     from shardviz.stepping.collective_run import CollectiveRun
     from shardviz.stepping.question import CollectiveQuestion
@@ -57,6 +56,7 @@ def _parameters(command: Callable[..., int]) -> Callable[..., int]:
 @click.command(cls=ExampleCommand, examples=EXAMPLES)
 @click.argument("operation", metavar="OP")
 @options.mesh
+@options.machine
 @options.collective
 @click.option(
     "--pieces", type=options.Count(1, MAX_PIECES), metavar="N", help="How many pieces a pipeline sends."
@@ -91,6 +91,7 @@ def command(
     topology: str | None,
     latency: str | None,
     bandwidth: str | None,
+    machine: str | None,
     on: str | None,
     timeout: float,
     output: CommandOutput,
@@ -106,8 +107,9 @@ def command(
     shown.check(on)
     # JAX loads in a process of its own while this one computes and draws.
     with Verifier("none" if compare else on, timeout) as verifier:
-        from shardviz.hardware.links import links_from_text
+        from shardviz.compiler.machines import placed_for
         from shardviz.notation import parse_mesh
+        from shardviz.stepping.collective_run import run_on
         from shardviz.stepping.question import question_from_options
 
         question = question_from_options(
@@ -122,8 +124,8 @@ def command(
             algorithm=algorithm,
             pieces=pieces,
         )
-        links = links_from_text(question.schedule.pattern.dims, topology, latency, bandwidth)
-        return print_step(question, links, verifier, shown)
+        placed = placed_for(machine, (), question.layout.mesh)
+        return print_step(run_on(question, placed, topology, latency, bandwidth), verifier, shown)
 
 
 @dataclass(frozen=True)
@@ -228,27 +230,20 @@ class Verifier(WorkerSession):
 
 
 def print_step(
-    question: CollectiveQuestion,
-    links: Links,
-    verifier: Verifier,
-    shown: StepOptions,
-    heading: Sequence[Text] = (),
+    run: CollectiveRun, verifier: Verifier, shown: StepOptions, heading: Sequence[Text] = ()
 ) -> int:
     """Answer on standard output, with a heading unless it is JSON, and return the exit code.
 
     Raises `ShardvizError`.
     """
     if shown.compare:
-        _compare(question, links, shown, heading)
+        _compare(run, shown, heading)
         return verifier.exit_code
     if shown.number is not None:
-        check_round(question.schedule, shown.number)
-    from shardviz.stepping.collective_run import CollectiveRun
-
-    run = CollectiveRun(question, links)
+        check_round(run.schedule, shown.number)
     if shown.output.as_json:
         check_listed(run)
-    verifier.ask(question)
+    verifier.ask(run.question)
     if shown.output.as_json:
         from shardviz.documents.rounds import step_document
 
@@ -277,17 +272,16 @@ def print_step(
     return verifier.exit_code
 
 
-def _compare(question: CollectiveQuestion, links: Links, shown: StepOptions, heading: Sequence[Text]) -> None:
+def _compare(run: CollectiveRun, shown: StepOptions, heading: Sequence[Text]) -> None:
     """Every algorithm for the question; none of them is run on values."""
     from shardviz.hardware import crossovers, left_out
-    from shardviz.stepping.collective_run import CollectiveRun
 
-    run, pattern = CollectiveRun(question, links), question.schedule.pattern
+    pattern, links = run.schedule.pattern, run.links
     with working("comparing"):
         _ = run.rows  # refused before the crossovers are looked for
         crossed: Sequence[tuple[int, str]] = ()
         skipped: Sequence[tuple[str, str]] = ()
-        if question.operation.even:
+        if run.operation.even:
             crossed = crossovers(pattern, links.topology, links.spec, run.bytes)
             skipped = left_out(pattern, links.topology)
         # Times are worked out when they are first looked at.

@@ -50,18 +50,28 @@ class TargetSession(WorkerSession):
         self._may_drop = may_drop
         self._pending: list[tuple[Target, CompilerRequest[TargetResult]]] = []
 
-    def ask(self, problem: Problem) -> None:
-        """Send the problem to every target. Raises `TargetError` where none, or a chosen one, can take it."""
+    def ask(self, problem: Problem, with_costs: bool = False) -> None:
+        """Send the problem to every target; `with_costs` is that of `Worker.submit`.
+
+        Raises `TargetError` where none, or a chosen one, can take it.
+        """
         if self._worker is None:
             return
         check_axis_types(problem)
         fitting = [target for target in self._targets if self._fits(target, problem)]
-        self._pending = [(target, self._worker.submit(problem, target)) for target in fitting]
+        self._pending = [
+            (target, self._worker.submit(problem, target, with_costs=with_costs)) for target in fitting
+        ]
 
     @property
     def requested(self) -> list[str]:
         """The names of the targets that were asked."""
         return [target.name for target, _ in self._pending]
+
+    @property
+    def has_hardware(self) -> bool:
+        """True where a target that was asked is hardware with a name, not simulated devices."""
+        return any(target.cluster is not None for target, _ in self._pending)
 
     def _fits(self, target: Target, problem: Problem) -> bool:
         try:

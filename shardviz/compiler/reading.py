@@ -39,7 +39,7 @@ def read_output(output: Output, problem: Problem, target: Target, versions: Vers
         hint=output.hint or _hint(output, problem, target),
         versions=versions,
         schedule=_schedule(output),
-        memory=_memory(output),
+        memory=_memory(output, target),
     )
     if output.status != "ok":
         return _unfit(answer)
@@ -80,14 +80,18 @@ def _schedule(output: Output) -> CompilerSchedule | None:
     return None if is_dummy(schedule) else schedule
 
 
-def _memory(output: Output) -> MemoryReport | None:
+def _memory(output: Output, target: Target) -> MemoryReport | None:
+    """The compiler's account of a device's memory, against what the target's chip allows."""
     if output.memory is None:
         return None
+    from shardviz.hardware.machine import machine_of
     from shardviz.timeline.compiler_memory import memory_over_limit, read_memory
 
     texts = output.memory
+    device = None if target.cluster is None else machine_of(target.cluster).device
+    limit = None if device is None else device.usable_bytes or device.hbm_bytes
     report = read_memory(
-        dict(texts.sizes), texts.assignment, texts.live_ranges, output.text or texts.module, None
+        dict(texts.sizes), texts.assignment, texts.live_ranges, output.text or texts.module, limit
     )
     return report if output.status == "ok" else memory_over_limit(report, output.error)
 

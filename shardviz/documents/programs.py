@@ -28,15 +28,18 @@ from shardviz.documents.fields import (
     texts,
 )
 from shardviz.documents.plans import AXIS_TYPES, COST, MESH, PLAN, PROBLEM, SPEC
+from shardviz.documents.timelines import TIMELINE, TOLD_TIMES, told_times
 
 if TYPE_CHECKING:
     from shardviz.compare import Difference
     from shardviz.compiler import PassTrace, TargetResult
+    from shardviz.compiler.target_times import TimesAnswer
     from shardviz.hlo import HloModule, ShardyModule
     from shardviz.hlo.mlir.tensor_shardings import Axes
     from shardviz.planner.costs import PlanCost
     from shardviz.planner.problem import Problem
     from shardviz.sharding import Mesh
+    from shardviz.timeline.program_timeline import ProgramTimeline
 
 _OVERLAPPED = closed(
     "An instruction that runs while the collective is under way.",
@@ -202,6 +205,7 @@ EXPLAIN = DocumentKind(
         ),
         "The differences between targets and the plan.",
     ),
+    timelines=optional(TOLD_TIMES),
 )
 
 
@@ -210,14 +214,19 @@ def explain_document(
     compiled: Iterable[TargetResult] = (),
     differences: Iterable[Difference] = (),
     with_text: bool = False,
+    times: Iterable[TimesAnswer] | None = None,
 ) -> Document:
     """`problem`, `plan`, `cost`, `targets` and `differences` of one explanation.
 
-    `with_text`: with each target the program that it answered with.
+    `with_text`: with each target the program that it answered with. `times` are those of the targets, where
+    they are asked for.
     """
     plan = cost.plan
     targets = [_answer(each, plan.problem.mesh, with_text) for each in compiled]
-    return EXPLAIN.document(plan=plan, cost=cost, targets=targets, differences=differences)
+    timelines = None if times is None else told_times(cost, times)
+    return EXPLAIN.document(
+        plan=plan, cost=cost, targets=targets, differences=differences, timelines=timelines
+    )
 
 
 def _axes(dims: Axes) -> list[list[str]]:
@@ -299,13 +308,18 @@ HLO = DocumentKind(
     unread=texts("The parts that could not be read, a sentence each."),
     unread_collectives=count("Collectives that could not be read."),
     awaits_partitioner=flag("The program is not partitioned yet: the compiler will insert collectives."),
+    timeline=optional(TIMELINE("What runs when on a machine, with --machine or --time.")),
 )
 _MLIR = {"num_partitions": None, "replica_count": None, "num_slices": None}
 """In place of what only HLO says of a program."""
 
 
-def hlo_document(module: HloModule | ShardyModule, given: Mesh | None = None) -> Document:
+def hlo_document(
+    module: HloModule | ShardyModule, given: Mesh | None = None, timeline: ProgramTimeline | None = None
+) -> Document:
     """The module's facts, its `mesh`, `totals` and `collectives`; `given` is the mesh that the user named.
+
+    `timeline` is the module on a machine, where that is asked for.
 
     `mesh` is null where it is not known; `is_mesh_inferred` where only the groups tell that there is one.
 
@@ -327,4 +341,5 @@ def hlo_document(module: HloModule | ShardyModule, given: Mesh | None = None) ->
         totals=[(each.op, each) for each in sums if not each.between_slices and not each.is_host_transfer],
         totals_between_slices=[(each.op, each) for each in sums if each.between_slices],
         totals_of_host_transfers=[(each.op, each) for each in sums if each.is_host_transfer],
+        timeline=timeline,
     )

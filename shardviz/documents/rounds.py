@@ -114,6 +114,14 @@ ALGORITHM = shared(
     ),
 )
 
+_BANDWIDTH = JsonField(
+    {
+        "description": "Bytes a second of one link, one way; inf where that takes no time.",
+        "anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"const": "inf"}],
+    },
+    plain,
+)
+
 _QUESTION = {
     "op": text("JAX's name of the collective, such as all_gather.").of("operation.name"),
     "axes": texts("Mesh axes of its groups, the major one first.").of("operation.axes"),
@@ -130,13 +138,35 @@ _QUESTION = {
     "bytes": count("Bytes of the larger of a device's operand and result."),
     "topology": text("The links that join the devices of a group.").by(str).of("links.topology"),
     "latency_s": number("Seconds of one hop.").of("links.spec.latency"),
-    "bandwidth_bytes_per_s": JsonField(
-        {
-            "description": "Bytes a second of one link, one way; inf where that takes no time.",
-            "anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"const": "inf"}],
-        },
-        plain,
-    ).of("links.spec.bandwidth"),
+    "bandwidth_bytes_per_s": _BANDWIDTH.of("links.spec.bandwidth"),
+    "machine": nullable(text("The machine whose links they are; null where they were given.")).of(
+        lambda run: None if run.links.machine is None else run.links.machine.name
+    ),
+    "levels": array_of(
+        closed(
+            "One physical dimension of a group.",
+            name=text("The name that people have for it: x, NVLink, DCN."),
+            kind=one_of(
+                "The way in which its members are joined.", "ring", "line", "switch", "network", "chip"
+            ),
+            size=count("Members."),
+            hops=count("Links between neighbours of the group; above 1 they are shared with other groups."),
+            latency_s=number("Seconds of one hop.").of("spec.latency"),
+            bandwidth_bytes_per_s=_BANDWIDTH.of("spec.bandwidth"),
+        ),
+        "The physical dimensions of a group, the major one first.",
+    ).of("links.levels"),
+    "closed_form": nullable(
+        closed(
+            "The time by formula, whatever the algorithm; null where there is no formula.",
+            seconds=number("Seconds."),
+            latency_seconds=number("Seconds of its hops, or of NCCL."),
+            bandwidth_seconds=number("Seconds of its bytes."),
+            textbook_seconds=number("Seconds that the scaling book counts for the bytes, V/W."),
+            bound=text("The level that takes longest, or latency; empty: nothing is sent."),
+            convention=text("How it is counted."),
+        )
+    ),
     "chip": null_if_empty(text("The chip that has such links; null where their figures were given.")).of(
         "links.chip"
     ),

@@ -96,12 +96,13 @@ class _Stage:
     """Levels that a collective passes at once: the axes of a torus, or one level of another kind.
 
     With `one_ring` a single ring passes through all of the members; `directions` is 1 where only one
-    direction of a ring is used.
+    direction of a ring is used. `shared` members of a chip use its links to others together.
     """
 
     levels: tuple[LinkLevel, ...]
     one_ring: bool = False
     directions: int = 2
+    shared: int = 1
 
     @property
     def kind(self) -> str:
@@ -133,7 +134,7 @@ class _Stage:
     @cached_property
     def bandwidth(self) -> float:
         """Bytes per second into one device."""
-        return sum(ways * _one_way(level) for level, ways in self.each)
+        return sum(ways * _one_way(level) for level, ways in self.each) / self.shared
 
     @property
     def latency(self) -> float:
@@ -151,20 +152,24 @@ class _Stage:
         for level, directions in self.each:
             one_way = _one_way(level)
             ways[one_way] = ways.get(one_way, 0) + directions
-        return " + ".join(
+        said = " + ".join(
             f"{count} × {rate(each)}" if count > 1 else rate(each) for each, count in ways.items()
         )
+        return f"{said} that {self.shared} cores share" if self.shared > 1 else said
 
     @cached_property
     def described(self) -> str:
         """``a ring of 4 along x, both directions``."""
-        return " and ".join(_described(level, ways) for level, ways in self.each) + (
-            ", at once" if len(self.each) > 1 else ""
-        )
+        if len(self.each) == 1:
+            return _described(*self.each[0])
+        if all(ways == 2 and level.hops == 1 for level, ways in self.each):
+            rings = " and ".join(f"of {level.size} along {level.name}" for level, _ in self.each)
+            return f"rings {rings} at once, both directions"
+        return " and ".join(_described(level, ways) for level, ways in self.each) + ", at once"
 
     @property
     def floor(self) -> str:
-        """The latency in words: ``at least 2 hops of 1 µs``."""
+        """The latency in words: ``2 hops of 1 µs``."""
         hops = [(_farthest(level, ways) * level.hops, level.spec.latency) for level, ways in self.each]
         if len({latency for _, latency in hops}) == 1:
             hops = [(sum(count for count, _ in hops), hops[0][1])]
@@ -211,7 +216,8 @@ def _stages(levels: Sequence[LinkLevel], strategy: str) -> list[_Stage]:
     one_ring = "1D" in strategy or strategy.startswith("StrategyRing")
     stages = [_Stage((level,)) for level in reversed(levels) if level.kind == "chip"]
     if torus:
-        stages.append(_Stage(torus, one_ring, 1 if "colors:1" in strategy else 2))
+        cores = math.prod(level.size for level in levels if level.kind == "chip")
+        stages.append(_Stage(torus, one_ring, 1 if "colors:1" in strategy else 2, cores))
     stages += [_Stage((level,)) for level in reversed(levels) if level.kind == "switch"]
     return stages + [_Stage((level,)) for level in reversed(levels) if level.kind == "network"]
 
@@ -249,15 +255,17 @@ def _exchanged(held: int, stages: list[_Stage]) -> CollectiveTime:
     parts = []
     for stage in stages:
         if stage.is_torus:
-            loads = [(_crossing(level) * held / _one_way(level) / ways, level) for level, ways in stage.each]
+            held_there = held * stage.shared
+            loads = [
+                (_crossing(level) * held_there / _one_way(level) / ways, level) for level, ways in stage.each
+            ]
             real, level = max(loads, key=lambda load: load[0])
             ways = dict(zip((each for _, each in loads), (ways for _, ways in stage.each), strict=True))[
                 level
             ]
-            links = (
-                f"{_crossing(level) / ways:.3g} × {_bytes(held)} over each link of {rate(_one_way(level))}"
-            )
-            parts.append(_Part(stage, real, real, f"{stage.described}: {links}"))
+            often, link = _crossing(level) / ways, rate(_one_way(level))
+            said = f"{stage.described}: {often:.3g} × {_bytes(held_there)} over each link of {link}"
+            parts.append(_Part(stage, real, real, said))
         else:
             real = held * (stage.members - 1) / stage.members / stage.bandwidth
             said = f"{stage.described}: {stage.share} of {_bytes(held)} over {stage.rates}"
@@ -340,7 +348,8 @@ def _combined(
     said = "; then ".join(part.said for part in parts)
     floors = [part.stage.floor for part in parts if part.stage.floor]
     if floors:
-        said += f"; {'and' if adds else 'at least'} {_twice(times)}{' and '.join(floors)}"
+        floor = _twice(times) + " and ".join(floors)
+        said += f", and {floor}" if adds else f"; or {floor}, if longer"
     return CollectiveTime(
         latency + bandwidth if adds else max(latency, bandwidth),
         latency,

@@ -1,4 +1,4 @@
-"""The links that join a group: latency and bandwidth, read from text such as ``45GB/s``, and topology."""
+"""One link: its latency and bandwidth, read from text such as ``45GB/s``."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from shardviz.errors import QuestionError, quote
-from shardviz.hardware.chips import TPUS, Gpu, TpuChip
 from shardviz.hardware.quantities import BANDWIDTH, LATENCY
-from shardviz.hardware.topology import Topology, topology_for
 
 ASSUMED = "v5e"
 """The chip whose links are assumed where none is named."""
@@ -72,49 +70,3 @@ def _as_written(what: str, text: str) -> Iterator[None]:
         yield
     except QuestionError as error:
         raise QuestionError(f"a {what} of {quote(text.strip(), 30)} is not possible", error.hint) from None
-
-
-@dataclass(frozen=True)
-class Links:
-    """The links that join the members of a group.
-
-    `chip` names the chip whose figures `spec` has, "" where they were given; `assumed` says that nobody has
-    asked for that chip.
-    """
-
-    topology: Topology
-    spec: LinkSpec
-    chip: str = ""
-    assumed: bool = False
-
-    @property
-    def each(self) -> str:
-        """``a v5p link``, ``an h100 link``; ``a link`` of given figures."""
-        return f"{'an' if self.chip[:1] in ('a', 'h') else 'a'} {self.chip} link" if self.chip else "a link"
-
-
-def links_of_chip(topology: Topology, chip: TpuChip | Gpu | None) -> Links:
-    """Links with a chip's figures; None assumes one."""
-    known = TPUS[ASSUMED] if chip is None else chip
-    return Links(topology, LinkSpec(bandwidth=known.link), known.name, chip is None)
-
-
-def links_from_text(
-    dims: tuple[int, ...],
-    topology: str | None,
-    latency: str | None,
-    bandwidth: str | None,
-    chip: TpuChip | Gpu | None = None,
-) -> Links:
-    """The links of a group whose axes have the sizes `dims`; None is as `chip` has it, or an assumed one.
-
-    Raises `QuestionError`.
-    """
-    usual = links_of_chip(topology_for(topology, dims), chip)
-    if latency is None and bandwidth is None:
-        return usual
-    spec = LinkSpec(
-        usual.spec.latency if latency is None else parse_latency(latency),
-        usual.spec.bandwidth if bandwidth is None else parse_bandwidth(bandwidth),
-    )
-    return Links(usual.topology, spec)

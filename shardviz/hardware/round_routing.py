@@ -24,11 +24,12 @@ from shardviz.hardware.routes import (
     RouteSegment,
     link_loads,
     links_at,
+    messages_by_level,
     next_links,
     route_segments,
     segment_loads,
 )
-from shardviz.hardware.topology import Switch, Topology, Torus
+from shardviz.hardware.topology import Hierarchy, Switch, Topology, Torus
 
 MAX_WORK = 80_000_000
 """Hops, or what takes as long, that are followed through the queues: about five seconds."""
@@ -76,7 +77,8 @@ class RoundRouting:
     """The messages of one round on a topology, merged.
 
     `hops` are those of each message (one through a switch), `loads` the bytes on each link. `delay` is the
-    time in closed form where there is one, None where only the queues can tell.
+    time in closed form where there is one, None where only the queues can tell. A hierarchy has its `levels`,
+    each with the figures of its links: they work at the same time, and a round lasts as long as the longest.
     """
 
     messages: Messages
@@ -85,6 +87,7 @@ class RoundRouting:
     hops: Ints
     loads: Ints
     delay: Delay | None
+    levels: tuple[tuple[RoundRouting, LinkSpec], ...] = ()
 
     @classmethod
     def of(cls, messages: Messages, topology: Topology) -> RoundRouting:
@@ -95,6 +98,14 @@ class RoundRouting:
             hops = np.ones_like(src)
             through = Delay(min(1, len(src)), *busiest_transfer(messages))
             return cls(messages, topology, (), hops, loads, through)
+        if isinstance(topology, Hierarchy):
+            by_level = messages_by_level(topology, messages)
+            levels = tuple((cls.of(each, level.topology), level.spec) for level, each in by_level)
+            hops, loads = (
+                np.concatenate(each)
+                for each in zip(*((routing.hops, routing.loads) for routing, _ in levels), strict=True)
+            )
+            return cls(messages, topology, (), hops, loads, None, levels)
         assert isinstance(topology, Torus)
         segments = route_segments(topology, src, dst)
         loads = segment_loads(topology, segments, sizes)
@@ -111,8 +122,13 @@ class RoundRouting:
     def time(self, link_spec: LinkSpec, unit: float = 1.0, work: float = MAX_WORK) -> RoundTime:
         """The time of the round on links of a kind when messages have `unit` times their bytes.
 
-        Queues that are more than `work` are not followed.
+        Queues that are more than `work` are not followed. The levels of a hierarchy have their own figures.
         """
+        if self.levels:
+            times = [routing.time(spec, unit, work) for routing, spec in self.levels]
+            waiting = [each.waiting for each in times if each.waiting is not None]
+            exact = len(waiting) == len(times)
+            return RoundTime(max(each.seconds for each in times), sum(waiting) if exact else None)
         if link_spec.bandwidth == math.inf:
             return RoundTime(int(self.hops.max(initial=0)) * link_spec.latency, 0)
         if self.delay is not None:
@@ -131,6 +147,8 @@ class RoundRouting:
 
     def work(self, link_spec: LinkSpec, unit: float = 1.0) -> float:
         """The work of following the queues, in hops: a step of them looks at every link."""
+        if self.levels:
+            return sum(routing.work(spec, unit) for routing, spec in self.levels)
         if self.delay is not None or link_spec.bandwidth == math.inf:
             return 0.0
         a_step = (self.topology.links + LINKS_A_STEP) / LINKS_A_HOP

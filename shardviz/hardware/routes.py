@@ -7,7 +7,7 @@ goes up, one from an odd coordinate down, so that both directions carry the same
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from shardviz.collectives.schedule import Sends
 from shardviz.collectives.values import Bools, Ints
 from shardviz.errors import QuestionError
-from shardviz.hardware.topology import Switch, Topology, Torus
+from shardviz.hardware.topology import Hierarchy, LinkedLevel, Switch, Topology, Torus
 
 MAX_BYTES = 2**62
 """Sums of a round's bytes stay within 64 bits."""
@@ -157,8 +157,23 @@ def next_links(torus: Torus) -> Ints:
     return following
 
 
+def messages_by_level(topology: Hierarchy, messages: Messages) -> Iterator[tuple[LinkedLevel, Messages]]:
+    """The messages that each level carries, between its nodes."""
+    left = np.ones(len(messages), dtype=bool)
+    for level in topology.levels:
+        chosen = left & (messages.src // level.block != messages.dst // level.block)
+        left &= ~chosen
+        src, dst, sizes = messages.src[chosen], messages.dst[chosen], messages.bytes[chosen]
+        yield level, Messages(src // level.shared, dst // level.shared, sizes)
+
+
 def link_loads(topology: Topology, src: Ints, dst: Ints, weights: Ints) -> Ints:
     """The sum of the `weights` (bytes, or ones) of all messages that cross each link."""
+    if isinstance(topology, Hierarchy):
+        by_level = messages_by_level(topology, Messages(src, dst, weights))
+        return np.concatenate(
+            [link_loads(level.topology, each.src, each.dst, each.bytes) for level, each in by_level]
+        )
     if isinstance(topology, Switch):
         return np.concatenate([sums(device, weights, topology.devices) for device in (src, dst)])
     assert isinstance(topology, Torus)

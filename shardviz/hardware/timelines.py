@@ -141,7 +141,8 @@ class Timeline:
 
     def longer_than(self, work: int) -> str:
         """The reason why adding up the rounds takes more than `work`, as a clause; empty where it is not."""
-        dims = self.topology.dims if isinstance(self.topology, Torus) else ()
+        flat = self.topology.flat
+        dims = flat.dims if isinstance(flat, Torus) else ()
         numbers = 1 + sum(size > 1 for size in dims)
         for phase in self.schedule.phases:
             # A pipeline is fullest in the middle; all else is as full as at one of its ends.

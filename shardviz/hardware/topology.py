@@ -1,4 +1,4 @@
-"""The links between devices: rings, lines and tori, or a switch in the middle.
+"""The links between devices: rings, lines and tori, a switch in the middle, or several of these in levels.
 
 A link is directed. Members of the group count from 0 and stand on the torus in row-major order, as the
 members of `Pattern` do on its `dims`.
@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from shardviz.errors import NotationError, QuestionError, plural, quote
+from shardviz.hardware.links import LinkSpec
 
 MAX_DEVICES = 2**20
 """With more devices, arrays with a number for every link would take too much memory."""
@@ -38,6 +39,11 @@ class Topology(ABC):
     @abstractmethod
     def ends(self, link: int) -> tuple[int, int]:
         """The device at which a link begins, and the one at which it ends."""
+
+    @property
+    def flat(self) -> Topology:
+        """The same devices in one level, for pictures of who is next to whom."""
+        return self
 
 
 @dataclass(frozen=True)
@@ -145,6 +151,57 @@ class Switch(Topology):
     def ends(self, link: int) -> tuple[int, int]:
         down, device = divmod(link, self.devices)
         return (self.devices, device) if down else (device, self.devices)
+
+
+@dataclass(frozen=True)
+class LinkedLevel:
+    """The links of one level of a hierarchy, with figures of their own.
+
+    They carry what goes from one block of `block` devices to another. `shared` devices stand at each node of
+    the topology, and use its links together.
+    """
+
+    topology: Torus | Switch
+    spec: LinkSpec
+    block: int
+    shared: int = 1
+
+
+@dataclass(frozen=True)
+class Hierarchy(Topology):
+    """Blocks of devices on links of their own, joined by other links: nodes of GPUs, slices of TPUs, chips of
+    two devices.
+
+    `levels` are the outermost first; a message goes over the first of them between whose blocks it goes, and
+    messages on different levels do not meet. `name` is for people, `flat` for pictures. Links count by level.
+    """
+
+    levels: tuple[LinkedLevel, ...]
+    name: str
+    flattened: Torus | Switch
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def devices(self) -> int:
+        return self.flattened.devices
+
+    @property
+    def links(self) -> int:
+        return sum(level.topology.links for level in self.levels)
+
+    def ends(self, link: int) -> tuple[int, int]:
+        for level in self.levels:
+            if link < level.topology.links:
+                begin, end = level.topology.ends(link)
+                return begin * level.shared, end * level.shared
+            link -= level.topology.links
+        raise IndexError(link)
+
+    @property
+    def flat(self) -> Topology:
+        return self.flattened
 
 
 def topology_for(text: str | None, dims: tuple[int, ...]) -> Topology:

@@ -13,6 +13,7 @@ import numpy as np
 from shardviz.collectives.frames import Frames
 from shardviz.collectives.trace import can_be_kept
 from shardviz.errors import QuestionError
+from shardviz.hardware.collective_time import CollectiveTime, collective_time
 from shardviz.hardware.comparisons import AlgorithmRow, comparison
 from shardviz.hardware.timelines import CumulativeCost, Timeline, timeline
 from shardviz.sharding import Layout, array_bytes
@@ -20,15 +21,14 @@ from shardviz.sharding.array import BITS
 from shardviz.stepping.question import CollectiveQuestion, counted_shards, held
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
     from shardviz.collectives import LowerBound, Operation, Phase, Schedule
     from shardviz.collectives.values import Ints
-    from shardviz.compiler import Target
-    from shardviz.hardware.chips import Gpu, TpuChip
-    from shardviz.hardware.links import Links
+    from shardviz.hardware.group_links import Links
+    from shardviz.hardware.machine import LinkLevel, PlacedMesh
     from shardviz.sharding import Mesh
 
 MAX_SENDS = 2**18
@@ -36,6 +36,15 @@ MAX_NUMBERS = 2**22
 """The most that one JSON document may list."""
 MAX_SHOWN_DEVICES = 512
 """On more devices numbers are not looked at one by one."""
+HLO_OF_KIND = {
+    "all_gather": "all-gather",
+    "reduce_scatter": "reduce-scatter",
+    "all_reduce": "all-reduce",
+    "all_to_all": "all-to-all",
+    "broadcast": "collective-broadcast",
+    "permute": "collective-permute",
+}
+"""A pattern's kind → HLO's name of the collective."""
 MAX_COMPARED = 2**16
 """Members of the largest group for which algorithms are compared: beyond it that takes minutes."""
 
@@ -86,6 +95,29 @@ class CollectiveRun:
     def timeline(self) -> Timeline:
         """The load and the time of every round."""
         return timeline(self.schedule, self.chunk_bytes, self.links.topology, self.links.spec)
+
+    @cached_property
+    def closed_form(self) -> CollectiveTime | None:
+        """The time by the book's formulas, on the links as they lie, whatever the algorithm.
+
+        None for parts that are not equal, and for a permute that is neither a shift nor one message.
+        """
+        pattern, levels = self.schedule.pattern, self.links.levels
+        if not self.operation.even:
+            return None
+        if pattern.kind != "permute":
+            return collective_time(HLO_OF_KIND[pattern.kind], self.bytes, levels)
+        pairs = [(source, target) for source, target in pattern.perm if source != target]
+        if len(pairs) == 1:
+            ends = (_coords(member, levels) for member in pairs[0])
+            apart = [abs(begin - end) for begin, end in zip(*ends, strict=True)]
+            return collective_time("send", self.bytes, levels, distances=apart)
+        shifts = {(target - source) % pattern.group_size for source, target in pairs}
+        if len(shifts) == 1 and len(levels) == 1:
+            return collective_time("collective-permute", self.bytes, levels, distances=[*shifts])
+        if shifts in ({1}, {pattern.group_size - 1}):
+            return collective_time("collective-permute", self.bytes, levels)
+        return None
 
     @cached_property
     def bound(self) -> LowerBound:
@@ -190,6 +222,23 @@ class CollectiveRun:
         return self.schedule.pattern.ends(self.schedule.chunks)
 
 
+def run_on(
+    question: CollectiveQuestion,
+    placed: PlacedMesh,
+    topology: str | None = None,
+    latency: str | None = None,
+    bandwidth: str | None = None,
+) -> CollectiveRun:
+    """The question on the links of a machine; texts stand for what the machine has.
+
+    Raises `QuestionError` as `group_links` does.
+    """
+    from shardviz.hardware.group_links import group_links
+
+    axes, dims = question.operation.axes, question.schedule.pattern.dims
+    return CollectiveRun(question, group_links(placed, axes, dims, topology, latency, bandwidth))
+
+
 @dataclass(frozen=True)
 class PreparedRun:
     """A collective ready to be played: `run` as it is asked for, and `drawn`, whose numbers are shown: the
@@ -257,8 +306,10 @@ def small_example(question: CollectiveQuestion) -> CollectiveQuestion | None:
     return replace(question, layout=small, shards=shards, counted=True)
 
 
-def linked_chip(targets: Iterable[Target], mesh: Mesh) -> TpuChip | Gpu | None:
-    """The chip whose links join all devices of a mesh: that of the first target which is hardware of its
-    size; None where there is none, or several slices or nodes."""
-    cluster = [target.cluster for target in targets if target.cluster is not None]
-    return next((each.linked for each in cluster if each.devices == mesh.size), None)
+def _coords(member: int, levels: Sequence[LinkLevel]) -> list[int]:
+    """The place of a member along each level, the major first."""
+    found: list[int] = []
+    for level in reversed(levels):
+        found.insert(0, member % level.size)
+        member //= level.size
+    return found

@@ -69,8 +69,9 @@ class StepCost:
 
 def step_cost(plan: Plan, number: int) -> StepCost:
     """The cost of step `number`, from 1. Raises `QuestionError` for a local step and one too large."""
-    from shardviz.hardware.links import links_from_text
-    from shardviz.stepping.collective_run import CollectiveRun
+    from shardviz.hardware.machine import assumed_machine
+    from shardviz.hardware.mesh_placement import place_mesh
+    from shardviz.stepping.collective_run import run_on
 
     step = plan.steps[number - 1]
     if step.op == "ppermute":
@@ -78,7 +79,8 @@ def step_cost(plan: Plan, number: int) -> StepCost:
         return StepCost("direct", 1, step.wire_bytes, 1, step.wire_bytes)
     question = question_of_step(plan, number)
     schedule = question.schedule
-    run = CollectiveRun(question, links_from_text(schedule.pattern.dims, None, None, None))
+    # What is sent does not depend on the links.
+    run = run_on(question, place_mesh(assumed_machine(), plan.problem.mesh))
     sent, bound = run.timeline.device_bytes, run.bound
     return StepCost(schedule.algorithm, schedule.rounds, sent, bound.rounds, bound.wire_bytes)
 

@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from shardviz.errors import NotationError
 
@@ -20,31 +21,50 @@ class ScheduledInstruction:
     """An instruction; `start` and `end` are cycles from the start of its computation.
 
     `memory` are the bytes of the temporaries that are live after it. `calls` are ids of the computations that
-    it runs: the body and the condition of a while, the branches of a conditional.
+    it runs: the body and the condition of a while, the branches of a conditional. `operands` are ids, of
+    what ends an asynchronous operation alone. A text without the module has numbers as names.
     """
 
+    id: int
     name: str
     opcode: str
     start: float
     end: float
     memory: int = 0
     calls: tuple[int, ...] = ()
+    operands: tuple[int, ...] = ()
+
+    @property
+    def begins(self) -> bool:
+        """Return whether another instruction waits for what it begins."""
+        return self.opcode.endswith(("-start", "-update")) or self.opcode in _MESSAGES
 
 
 @dataclass(frozen=True)
 class ScheduledComputation:
     """A computation that the scheduler simulated, its `instructions` in the order of the schedule.
 
-    `cycles` are those of one run; `wasted` are those of them in which the device waits, by collective
-    ("all_gather"). `peak_memory` are bytes of temporaries.
+    `sum_cycles` are XLA's statistics, which let nothing overlap: the time of every instruction and, by
+    collective ("all_gather"), that of every asynchronous one (`wasted`). `peak_memory` are bytes of
+    temporaries.
     """
 
     id: int
     name: str
     instructions: tuple[ScheduledInstruction, ...]
-    cycles: float
+    sum_cycles: float
     wasted: tuple[tuple[str, float], ...] = ()
     peak_memory: int = 0
+
+    @property
+    def cycles(self) -> float:
+        """The length of one run, as it is simulated."""
+        return max((each.end for each in self.instructions), default=self.sum_cycles)
+
+    @property
+    def busy_cycles(self) -> float:
+        """The length of one run in which nothing is waited for: so a loop's body counts in its parent."""
+        return self.sum_cycles - sum(cycles for _, cycles in self.wasted)
 
 
 @dataclass(frozen=True)
@@ -69,7 +89,13 @@ class CompilerSchedule:
         return cycles / self.cycles_per_microsecond * 1e-6
 
 
-_MODULE_FIELD = re.compile(
+_COMPUTATION = "\n  computations {\n"
+_INSTRUCTION = "\n    instructions {\n"
+_NAME = re.compile(r'\s*name: "((?:[^"\\]|\\.)*+)"')
+_OPCODE = re.compile(r'\n {6}opcode: "([^"\n]*)"')
+_ID = re.compile(r"\n {4}id: (\d+)$", re.MULTILINE)
+_ENTRY = re.compile(r'^  entry_computation_name: "((?:[^"\\]|\\.)*+)"', re.MULTILINE)
+_FIELD = re.compile(
     r'\n  (?:    (?:name: "((?:[^"\\]|\\.)*+)"(?:\n      opcode: "([^"\n]*)")?|id: (\d+)'
     r"|called_computation_ids: (\d+))"
     r'|  (?:name: "((?:[^"\\]|\\.)*+)"|id: (\d+))|entry_computation_name: "((?:[^"\\]|\\.)*+)")(?=\n)'
@@ -77,6 +103,9 @@ _MODULE_FIELD = re.compile(
 """Fields by depth: name, opcode, id and calls of an instruction, name and id of a computation."""
 _FIELD = re.compile(r"^ *(?:(\w+): ([^\n]*)|(\w+) \{|(\}))$", re.MULTILINE)
 _SCHEDULES = "computation_schedules {"
+_CALLING = ("while", "conditional", "call")
+_ENDS = ("-done", "-update")
+_MESSAGES = ("send", "recv")
 _WASTED = "_wasted_cycles"
 _LOCAL = 2**32 - 1
 """An instruction's id has its computation's above these bits, and its own number in them."""
@@ -101,7 +130,7 @@ def read_schedule(text: str) -> CompilerSchedule:
         )
     # A program that does not fit is scheduled again: the last simulation of a computation counts.
     simulated = {each.fields.get("computation_id", ""): each for each in _simulated(text, begin)}.values()
-    module = _read_module(text, begin)
+    module = _read_module(text[:begin])
     cycles = (_number(each.fields.get("cycles_per_microsecond", "")) for each in simulated)
     return CompilerSchedule(
         tuple(_computation(each, module) for each in simulated),
@@ -149,35 +178,57 @@ def _simulated(text: str, begin: int) -> Iterator[_Simulated]:
         yield found
 
 
+class _InModule(NamedTuple):
+    """An instruction, as the module has it."""
+
+    name: str
+    opcode: str
+    calls: tuple[int, ...]
+    operands: tuple[int, ...]
+
+
 @dataclass
 class _Module:
-    """Names, opcodes and calls of a module's instructions, and names of its computations, by id."""
+    """Instructions, and names of computations, by id."""
 
     entry: str
     computations: dict[int, str]
-    instructions: dict[int, tuple[str, str]]
-    calls: dict[int, list[int]]
+    instructions: dict[int, _InModule]
 
 
-def _read_module(text: str, end: int) -> _Module:
-    module = _Module("", {}, {}, {})
-    instruction, computation, number = ("", ""), "", 0
-    for found in _MODULE_FIELD.finditer(text, 0, end):
-        match found.lastindex, found:
-            case ((1 | 2), _):
-                instruction = found[1], found[2] or ""
-            case 3, _:
-                number = int(found[3])
-                module.instructions[number] = instruction
-            case 4, _:
-                module.calls.setdefault(number, []).append(int(found[4]))
-            case 5, _:
-                computation = found[5]
-            case 6, _:
-                module.computations[int(found[6])] = computation
-            case 7, _:
-                module.entry = found[7]
+def _read_module(text: str) -> _Module:
+    """The module in front of the simulation; found by its line breaks, as it is a hundred times as long."""
+    entry = _ENTRY.search(text)
+    module = _Module(entry[1] if entry else "", {}, {})
+    for computation in text.split(_COMPUTATION)[1:]:
+        head, *instructions = f"\n{computation}".split(_INSTRUCTION)
+        name, id_ = _NAME.match(head), _ID.search(instructions[-1] if instructions else head)
+        if name and id_:
+            module.computations[int(id_[1])] = name[1]
+        for each in instructions:
+            name, opcode = _NAME.match(each), _OPCODE.search(each)
+            number = _numbers(each, "id")
+            if name and number:
+                code = opcode[1] if opcode else ""
+                calls = _numbers(each, "called_computation_ids") if code in _CALLING else ()
+                operands = _numbers(each, "operand_ids") if code.endswith(_ENDS) else ()
+                module.instructions[number[0]] = _InModule(name[1], code, calls, operands)
     return module
+
+
+def _numbers(instruction: str, field: str) -> tuple[int, ...]:
+    """The values of a field of an instruction's message."""
+    found = []
+    line = f"\n      {field}: "
+    start = instruction.find(line)
+    while start >= 0:
+        start += len(line)
+        stop = instruction.find("\n", start)
+        value = instruction[start : stop if stop >= 0 else len(instruction)]
+        if value.isdecimal():
+            found.append(int(value))
+        start = instruction.find(line, start)
+    return tuple(found)
 
 
 def _computation(found: _Simulated, module: _Module) -> ScheduledComputation:
@@ -186,10 +237,13 @@ def _computation(found: _Simulated, module: _Module) -> ScheduledComputation:
     for each in found.instructions:
         number = int(_number(each.get("id", "")))
         start, end = (_number(each.get(f"{when}_timestamp_cycles", "")) for when in ("start", "end"))
-        name, opcode = module.instructions.get(number, (f"{number & _LOCAL}", ""))
+        name, opcode, calls, operands = module.instructions.get(
+            number, _InModule(f"{number & _LOCAL}", "", (), ())
+        )
         memory = int(_number(each.get("memory_usage_after", "")))
-        calls = tuple(module.calls.get(number, ()))
-        instructions.append(ScheduledInstruction(name, opcode, start, max(start, end), memory, calls))
+        instructions.append(
+            ScheduledInstruction(number, name, opcode, start, max(start, end), memory, calls, operands)
+        )
     statistics = {key: _number(value) for key, value in found.statistics.items()}
     wasted = (
         (key.removesuffix(_WASTED), cycles)
@@ -200,7 +254,7 @@ def _computation(found: _Simulated, module: _Module) -> ScheduledComputation:
         id_,
         module.computations.get(id_, ""),
         tuple(instructions),
-        statistics.get("total_cycles") or max((each.end for each in instructions), default=0.0),
+        statistics.get("total_cycles", 0.0),
         tuple(wasted),
         int(statistics.get("memory_pressure_peak", 0)),
     )

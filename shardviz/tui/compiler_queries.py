@@ -93,6 +93,8 @@ class _Query(Generic[Known]):
 class CompilerQueries:
     """Shardy is asked at once, the CPU's compiler next, slower targets after a pause or on demand.
 
+    Targets with a machine are asked for their schedule and memory as well, so that Time has them at once.
+
     `on_change` is called, from any thread, after each change of `answers`, `traced` or `verified`. A `worker`
     that is given is left open by `close`. The methods are for the screen's thread, and none waits for a
     compiler.
@@ -229,7 +231,10 @@ class CompilerQueries:
     def _ask(self, scene: ResolvedProblem, target: Target) -> None:
         def send(on_progress: Callable[[str], None]) -> CompilerRequest[TargetResult]:
             due, rank = self._due(target.name), int(target.name != "shardy")
-            return self.worker.submit(scene.problem, target, on_progress, due=due, rank=rank)
+            has_costs = target.cluster is not None
+            return self.worker.submit(
+                scene.problem, target, on_progress, due=due, rank=rank, with_costs=has_costs
+            )
 
         def read(compiled: TargetResult) -> ShownAnswer:
             from shardviz.compare import differences

@@ -136,14 +136,12 @@ class Pane(Side):
     def document(self) -> Document:
         """The JSON document of what the pane shows. Raises `ShardvizError` for one that would be too long."""
         from shardviz.documents.programs import explain_document
-        from shardviz.hardware.machine import assumed_machine
-        from shardviz.hardware.mesh_placement import place_mesh
         from shardviz.planner.costs import price
 
         resolved = self.state.resolved
         answers = self.state.queries.answers.values()
         return explain_document(
-            price(resolved.plan, place_mesh(assumed_machine(), resolved.problem.mesh)),
+            price(resolved.plan, resolved.placed),
             [answer.compiled for answer in answers if answer.compiled is not None],
             [difference for answer in answers for difference in answer.differences],
         )

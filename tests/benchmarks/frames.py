@@ -13,6 +13,7 @@ from textual import events
 from timing import line
 
 from shardviz.forms.form import CollectiveFields, ProblemForm
+from shardviz.timeline.program_timeline import Lane, ProgramTimeline, TimedOp
 from shardviz.tui.app import ShardvizApp
 
 SIZE = (120, 36)
@@ -20,6 +21,8 @@ ROUNDS = 20
 PATIENCE_S = 2.0
 """Every key below changes something; a frame that takes longer counts as this long."""
 BUDGET_MS = ((512, 16), (65_536, 60))
+OPERATIONS, TIME_MS = 50_000, 16
+"""Operations of the timeline that is zoomed and panned, and the budget of its frames."""
 Frame = tuple[str, int, float]
 """What was done, on how many devices, and the median of milliseconds."""
 
@@ -112,6 +115,46 @@ def edit() -> list[Frame]:
     return found
 
 
+def timeline(count: int) -> ProgramTimeline:
+    """So many operations: compute, and on three lanes what runs beside it, some at once."""
+    lanes = (Lane("compute", "compute"), Lane("copy", "HBM copies"), Lane("axis", "X"), Lane("axis", "Y"))
+    ops = [
+        TimedOp(
+            f"fusion.{number}",
+            ("matmul", "copy-start", "all-gather-start", "all-reduce")[number % 4],
+            number % 4,
+            number * 1e-6,
+            (number + 2 + number % 7) * 1e-6,
+            (2 + number % 7) * 1e-6,
+            "compiler",
+            after=(number - 1,) if number else (),
+        )
+        for number in range(count)
+    ]
+    end = max(op.end for op in ops)
+    path = tuple(range(0, count, 3))
+    return ProgramTimeline(
+        "many", "v5e:2x4", lanes, tuple(ops), (), end, end, end, (), (), 0, None, critical_path=path
+    )
+
+
+def time_screen() -> list[tuple[str, float]]:
+    """Zooming, panning and moving on a long timeline, with its critical path marked."""
+    from shardviz.tui.time import pane
+    from shardviz.tui.time.timelines import ToldTimelines
+
+    long = timeline(OPERATIONS)
+    pane.tell_plan = lambda question, _: ToldTimelines(question, (("plan", long),))
+    draft = ProblemForm(targets="none")
+    zoom, pan = ["plus"] * 8 + ["minus"] * 8, ["greater_than_sign"] * 4 + ["less_than_sign"] * 4
+    first = ["h", *["plus"] * 4]
+    return [
+        ("time: zoom", frames(draft, "time", zoom, ["h"])),
+        ("time: pan", frames(draft, "time", pan, first)),
+        ("time: to the next operation", frames(draft, "time", ["right", "left"] * 4, first)),
+    ]
+
+
 def report() -> None:
     # The application keeps its session when it ends: not where a person's is.
     with tempfile.TemporaryDirectory() as folder:
@@ -124,6 +167,8 @@ def _report() -> None:
         for name, devices, milliseconds in screen():
             budget = next(most for size, most in BUDGET_MS if devices <= size)
             line(f"{name}, {devices:,} devices", f"{milliseconds:.1f} ms", f"{budget} ms")
+    for name, milliseconds in time_screen():
+        line(f"{name}, {OPERATIONS:,} operations", f"{milliseconds:.1f} ms", f"{TIME_MS} ms")
 
 
 if __name__ == "__main__":

@@ -112,7 +112,7 @@ def test_gathers_over_axes_of_a_mesh(axis: str, device: int, gathered: list[int]
 
 def test_a_large_sum_is_summarised(capsys: Capture) -> None:
     out = printed(capsys, "psum", "--mesh", "X=16,Y=16", "--on", "none", "--width", "80")
-    assert len(out.splitlines()) <= 40
+    assert len(out.splitlines()) <= 44
     assert max(map(len, out.splitlines())) <= 80
     found = document(capsys, "psum", "--mesh", "X=16,Y=16")
     assert len(found["before"]) == 256
@@ -402,11 +402,90 @@ def test_whose_links_they_are_is_said(capsys, monkeypatch, words, said):
     ("target", "said"),
     [
         ("none", "on a ring of 4, 1 µs and 45 GB/s a v5e link, assumed"),
-        ("v5p:2x2x1", "on a ring of 4, 1 µs and 90 GB/s a v5p link\n"),
-        ("h100:4", "on a switch with 4, 1 µs and 450 GB/s an h100 link\n"),
+        ("v5p:2x2x1", "on a grid of 2x2, 1 µs and 90 GB/s a v5p link of v5p:2x2x1\n"),
+        ("h100:4", "on a switch with 4, 600 ns and 450 GB/s an h100 link of h100:4\n"),
     ],
 )
 def test_a_step_of_a_plan_has_the_links_of_its_target(capsys, target, said):
     question = ("explain", "bd,df->bf", "--mesh", "Y=4", "--specs", "_Y,Y_->__", "--sizes", "b=4,d=8,f=8")
     assert run((*question, "--step", "2", "--target", target)) == 0
     assert said in capsys.readouterr().out
+
+
+PUBLISHED = [
+    # The book's own: V/W over one ring; over two; twice for an all-reduce.
+    (
+        "D1",
+        "all_gather --axis X --mesh X=4,Y=4,Z=4 --shape 1024x4096 --spec XY --machine v4:4x4x4",
+        "23.3 µs",
+    ),
+    (
+        "D2",
+        "all_gather --axis X,Y --mesh X=4,Y=4,Z=4 --shape 1024x4096 --spec XY --machine v4:4x4x4",
+        "46.6 µs",
+    ),
+    ("D3", "psum --axis Z --mesh X=4,Y=4,Z=4 --shape 1024x4096 --spec XY --machine v4:4x4x4", "11.7 µs"),
+    # 7/8 of V through a switch.
+    ("D12", "all_gather --mesh X=8 --shape 1024x16384 --spec X_ --machine h100:8", "65.2 µs"),
+    ("D13", "all_gather --mesh X=8 --shape 4096x65536 --spec X_ --machine h100:8", "1.04 ms"),
+]
+BY_FORMULA = [
+    (
+        "D4",
+        "all_gather --axis X --mesh X=4,Y=4,Z=4 --shape 128 --spec X --machine v4:4x4x4",
+        "2 µs by formula, bound by latency: a ring of 4 along z",
+    ),
+    (
+        "D5",
+        "all_gather --axis Y --mesh X=8,Y=4 --shape 2048x8192 --spec Y_ --machine v5e:4x8",
+        "559 µs by formula, bound by x: a line of 4 along x: 3/4 of 32 MiB over 45 GB/s",
+    ),
+    (
+        "D6",
+        "all_gather --axis Y --mesh X=8,Y=4 --shape 256x256 --spec Y_ --machine v5e:4x8",
+        "3 µs by formula, bound by latency: a line of 4 along x",
+    ),
+    (
+        "D9",
+        "ppermute --perm (0,15) --mesh X=4,Y=4 --shape 128x128x8192 --spec (XY)__ --machine v5e:4x4",
+        "192 µs by formula, bound by y and x: 6 hops along y and x: 6 µs, then 16 MiB over 2 links at once",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [pytest.param(line, f"The book counts {said}", id=case) for case, line, said in PUBLISHED]
+    + [pytest.param(line, said, id=case) for case, line, said in BY_FORMULA],
+)
+def test_published_times_on_their_machines(capsys: Capture, line: str, said: str) -> None:
+    out = printed(capsys, *line.split(), "--dtype", "bf16", "--on", "none")
+    assert said in " ".join(out.split())
+
+
+def test_a_document_has_the_machine_and_the_time_by_formula(capsys: Capture) -> None:
+    words = (
+        "all_gather",
+        "--mesh",
+        "X=16",
+        "--shape",
+        "1024x1024",
+        "--machine",
+        "h100:2x8",
+        "--dtype",
+        "bf16",
+    )
+    found = document(capsys, *words, "--compare")
+    assert found["machine"] == "h100:2x8"
+    assert [(level["name"], level["kind"], level["size"]) for level in found["levels"]] == [
+        ("network", "network", 2),
+        ("NVLink", "switch", 8),
+    ]
+    closed = found["closed_form"]
+    assert closed["seconds"] == pytest.approx(closed["latency_seconds"] + closed["bandwidth_seconds"])
+    assert closed["bound"] == "latency"
+
+
+def test_a_machine_of_another_size_is_refused(capsys: Capture) -> None:
+    assert run(("step", "psum", "--mesh", "X=4", "--machine", "v5e:2x4")) == 2
+    assert "v5e:2x4 has 8 devices, but the mesh X=4 has 4" in capsys.readouterr().err

@@ -12,8 +12,9 @@ from shardviz.codegen.collective import rounds_code
 from shardviz.forms.command_line import form_from_line
 from shardviz.forms.form import ProblemForm
 from shardviz.forms.resolve import resolve
-from shardviz.hardware.links import links_from_text
-from shardviz.stepping.collective_run import CollectiveRun
+from shardviz.hardware.machine import assumed_machine
+from shardviz.hardware.mesh_placement import place_mesh
+from shardviz.stepping.collective_run import run_on
 
 DEVICES = re.compile(r'jax\.config\.update\("jax_(platforms|num_cpu_devices)", .*\)\n')
 """What the tests have set up already."""
@@ -21,7 +22,7 @@ DEVICES = re.compile(r'jax\.config\.update\("jax_(platforms|num_cpu_devices)", .
 
 def walk_of(line):
     question = resolve(form_from_line(line, ProblemForm())).collective
-    return CollectiveRun(question, links_from_text(question.schedule.pattern.dims, None, None, None))
+    return run_on(question, place_mesh(assumed_machine(), question.layout.mesh))
 
 
 def printed_rounds(text):

@@ -10,7 +10,7 @@ import pytest
 
 from shardviz.collectives import OPERATIONS, schedule_for
 from shardviz.hardware import LinkSpec, topology_for
-from shardviz.hardware.links import Links
+from shardviz.hardware.group_links import Links, levels_of
 from shardviz.notation import parse_mesh
 from shardviz.sharding import Layout, PartitionSpec, ShardedArray, canonical_dtype
 from shardviz.stepping.collective_run import CollectiveRun
@@ -53,7 +53,8 @@ def _run_of(
     array = ShardedArray("A", tuple(f"d{dim}" for dim in range(len(shape))), shape, element, spec)
     final = final_result(operation, made)
     question = CollectiveQuestion(operation, Layout(array, made), str(spec), schedule, shards, *final)
-    return CollectiveRun(question, Links(topology_for(topology, pattern.dims), link_spec))
+    joined = topology_for(topology, pattern.dims)
+    return CollectiveRun(question, Links(joined, link_spec, levels_of(joined, link_spec, operation.axes)))
 
 
 @pytest.fixture(scope="session")

@@ -28,6 +28,8 @@ TABLES = [
         """
         psum over i  ring  mesh i=8, 8 devices  s32[64] P('i') → 8 a device
         32 bytes over 8 devices, on a ring of 8 with 1 µs and 45 GB/s a link
+        8 µs by formula, bound by latency: a ring of 8 along i, both directions: twice 7/8 of 32 B over
+          2 × 45 GB/s; or twice 4 hops of 1 µs, if longer
 
             algorithm           rounds  sent  × least  busiest link  waiting   time
         ▸   ring                    14  56 B        1          56 B        0  14 µs
@@ -42,6 +44,8 @@ TABLES = [
         """
         psum over i  ring  mesh i=5, 5 devices  s32[40] P('i') → 8 a device
         32 bytes over 5 devices, on a ring of 5 with 1 µs and 45 GB/s a link
+        4 µs by formula, bound by latency: a ring of 5 along i, both directions: twice
+          4/5 of 32 B over 2 × 45 GB/s; or twice 2 hops of 1 µs, if longer
 
             algorithm           rounds  sent  × least  busiest link  waiting     time
         ▸   ring                     8  56 B     1.08          56 B        0     8 µs
@@ -57,6 +61,10 @@ TABLES = [
           s32[64] P('i') → 8 a device
         32 bytes over 8 devices, on a ring of 8
         with 1 µs and 45 GB/s a link
+        8 µs by formula, bound by latency: a
+          ring of 8 along i, both directions:
+          twice 7/8 of 32 B over 2 × 45 GB/s; or
+          twice 4 hops of 1 µs, if longer
 
         ▸  ring  14 rounds  56 B sent (1× least)
           56 B on a link  14 µs

@@ -59,7 +59,7 @@ def test_what_does_not_fit_is_said_first() -> None:
 def test_a_long_path_lists_its_longest_operations_in_order() -> None:
     path = tuple(range(len(LAYER.ops))) * 3
     lines = page(replace(LAYER, critical_path=path)).split("critical path\n")[1].split("\n\n")[0]
-    assert "… " in lines
+    assert "shorter operations" in lines
     assert len(lines.splitlines()) < len(path)
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from shardviz.errors import QuestionError
-from shardviz.hardware.links import links_from_text
+from shardviz.hardware.machine import assumed_machine
+from shardviz.hardware.mesh_placement import place_mesh
 from shardviz.notation import parse_mesh
 from shardviz.planner import plan
 from shardviz.planner.problem import problem_from_text
-from shardviz.stepping.collective_run import CollectiveRun, small_example
+from shardviz.stepping.collective_run import CollectiveRun, run_on, small_example
 from shardviz.stepping.plan_step import question_of_step
 from shardviz.stepping.question import question_from_options
 
@@ -25,7 +26,7 @@ def walk(name: str, mesh: str, **texts: object) -> CollectiveRun:
     options = dict.fromkeys(("axis", "data", "shape", "spec", "dtype", "algorithm", "pieces"))
     given = {**NOTHING, **{key: texts.pop(key) for key in [*texts] if key in NOTHING}}
     question = question_from_options(name, given, mesh=parse_mesh(mesh), **{**options, **texts})
-    return CollectiveRun(question, links_from_text(question.schedule.pattern.dims, None, None, None))
+    return run_on(question, place_mesh(assumed_machine(), question.layout.mesh))
 
 
 @pytest.mark.parametrize(
@@ -124,7 +125,7 @@ def test_the_rounds_stay_and_no_chunk_is_empty(einsum, mesh, specs):
         assert small is not None
         assert small.schedule is question.schedule
         assert small.layout.spec == question.layout.spec
-        walk = CollectiveRun(small, links_from_text(small.schedule.pattern.dims, None, None, None))
+        walk = run_on(small, place_mesh(assumed_machine(), small.layout.mesh))
         assert walk.frames.after is not None
         assert walk.chunk_bytes == 2
 

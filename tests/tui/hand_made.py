@@ -92,19 +92,3 @@ def program(machine: str = "v5e:2x4", scale: float = 1.0) -> ProgramTimeline:
         notes=("the layout change around a gather is not counted",),
         memory=memory,
     )
-
-
-def many(count: int) -> ProgramTimeline:
-    """So many operations on four lanes."""
-    lanes = (Lane("compute", "compute"), Lane("copy", "HBM copies"), Lane("axis", "X"), Lane("axis", "Y"))
-    ops = tuple(
-        TimedOp(
-            f"fusion.{i}", "fusion" if i % 3 else "matmul", i % 4, i * 1e-6, (i + 3) * 1e-6, 3e-6, "compiler",
-            after=(i - 1,) if i else (),
-        )
-        for i in range(count)
-    )  # fmt: skip
-    end = ops[-1].end
-    return ProgramTimeline(
-        "many", "v5e:2x4", lanes, ops, (), end, end, end, (), (), 0, None, tuple(range(0, count, 5))
-    )

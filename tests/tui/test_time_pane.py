@@ -22,11 +22,10 @@ TARGETS = "shardy,cpu,v5e:2x4"
 def told(monkeypatch):
     """The plan's timeline, and of a program those of the model and of the compiler's scheduler."""
     program = hand_made.program()
-    both = (("model", program), ("scheduler", hand_made.program(scale=1.2)))
-    monkeypatch.setattr(
-        time_pane, "tell_plan", lambda scene: ToldTimelines(scene.plan, (("plan", hand_made.plan()),))
-    )
-    monkeypatch.setattr(time_pane, "tell_answer", lambda compiled, _scene: ToldTimelines(compiled, both))
+    both = (("model", program), ("scheduler", hand_made.program("v5e:2x4, the compiler's scheduler", 1.2)))
+    plan = (("plan", hand_made.plan()),)
+    monkeypatch.setattr(time_pane, "tell_plan", lambda asked, _: ToldTimelines(asked, plan, is_assumed=True))
+    monkeypatch.setattr(time_pane, "tell_program", lambda asked, *_: ToldTimelines(asked, both))
     return program
 
 
@@ -39,7 +38,7 @@ def play(script, size=SIZES["wide"], targets=TARGETS, name="cpu"):
         await until(pilot, lambda: app.pane.chart.parts)
         if name != "plan":
             await pilot.press("n")
-            await until(pilot, lambda: app.pane.chart.parts[0].name == name)
+            await until(pilot, lambda: [part.name for part in app.pane.chart.parts] == [name])
         await settle(pilot)
         await script(pilot)
 
@@ -173,6 +172,10 @@ def test_two_on_one_scale():
     async def script(pilot):
         chart = pilot.app.pane.chart
         await settle(pilot, "a")
+        assert [part.timeline.drawn_seconds for part in chart.parts] == pytest.approx([30e-6, 36e-6])
+        await settle(pilot, "s")
+        assert [part.timeline.drawn_seconds for part in chart.parts] == pytest.approx([36e-6, 30e-6])
+        await settle(pilot, "s", "a")
         assert [part.name for part in chart.parts] == ["cpu", "plan"]
         assert chart.window.limit == pytest.approx(30e-6)
         ticks = [line for line in pane_text(pilot).splitlines() if "│5 µs" in line]
@@ -251,7 +254,7 @@ def test_a_program_without_a_timeline_says_why(monkeypatch):
     def broken(*_):
         raise QuestionError("the module is not scheduled", "name a target")
 
-    monkeypatch.setattr(time_pane, "tell_answer", broken)
+    monkeypatch.setattr(time_pane, "tell_program", broken)
 
     async def script(pilot):
         await settle(pilot, "n")

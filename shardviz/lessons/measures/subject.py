@@ -74,8 +74,6 @@ def collective_of(resolved: ResolvedProblem) -> CollectiveQuestion:
 
 def walk_of(resolved: ResolvedProblem) -> CollectiveRun:
     """`collective_of`, step by step."""
-    from shardviz.hardware.links import links_from_text
-    from shardviz.stepping.collective_run import CollectiveRun
+    from shardviz.stepping.collective_run import run_on
 
-    question = collective_of(resolved)
-    return CollectiveRun(question, links_from_text(question.schedule.pattern.dims, None, None, None))
+    return run_on(collective_of(resolved), resolved.placed)

@@ -43,7 +43,20 @@ def cost_lines(run: CollectiveRun, width: int) -> list[Text]:
     took = f"on a {run.links.topology}, {link_text(run)}"
     if timeline.waiting:
         took += f"; {plural(timeline.waiting, 'message')} must wait for a link"
-    return [*lines, *sentence(took, width, lead=f"{duration(timeline.seconds, timeline.waiting)} ")]
+    lines += sentence(took, width, lead=f"{duration(timeline.seconds, timeline.waiting)} ")
+    return [*lines, *formula_lines(run, width)]
+
+
+def formula_lines(run: CollectiveRun, width: int) -> list[Text]:
+    """The time in closed form, whatever the algorithm: its bound, how it is counted, and what the book counts
+    for the bytes where they take longer than the hops."""
+    found = run.closed_form
+    if found is None or not found.bound:
+        return []
+    said = f"bound by {found.bound}: {found.convention}"
+    if found.textbook_seconds >= found.latency_seconds:
+        said += f". The book counts {seconds(found.textbook_seconds)}"
+    return sentence(said, width, lead=f"{seconds(found.seconds)} by formula, ")
 
 
 def least(bound: LowerBound) -> str:
@@ -76,8 +89,8 @@ def duration(time: float, waiting: int | None) -> str:
 def link_text(run: CollectiveRun) -> str:
     """``1 µs and 45 GB/s a v5e link, assumed``."""
     links = run.links
-    assumed = ", assumed" if links.assumed else ""
-    return f"{seconds(links.spec.latency)} and {rate(links.spec.bandwidth)} {links.each}{assumed}"
+    which = "" if links.machine is None else ", assumed" if links.assumed else f" of {links.machine.name}"
+    return f"{seconds(links.spec.latency)} and {rate(links.spec.bandwidth)} {links.each}{which}"
 
 
 def comparison_view(
@@ -100,7 +113,8 @@ def comparison_view(
     if lines is None:
         named = [[*row[:2], *_named(row[2:])] for row in rows]
         lines = records(named, width)
-    lines = [*headline(run, width, palette), *sentence(_question(run), width), Text(), *lines]
+    asked = [*sentence(_question(run), width), *formula_lines(run, width)]
+    lines = [*headline(run, width, palette), *asked, Text(), *lines]
     reasons = [(row.algorithm, row.reason) for row in run.rows if row.reason]
     lines += shared(reasons, width, lead="– {}: ", style="dim")
     lines += [Text(), *_crossovers_line(run, crossovers, left_out, best, width)]

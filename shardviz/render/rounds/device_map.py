@@ -158,6 +158,7 @@ class SwitchMap(DeviceMap):
 @lru_cache(maxsize=64)
 def device_map(topology: Topology, columns: int) -> DeviceMap:
     """The map of a topology, at most `columns` wide where that is for the map to choose."""
+    topology = topology.flat
     n = topology.devices
     columns = max(1, min(columns, n))
     if isinstance(topology, Switch):

@@ -400,7 +400,7 @@ def box_shape(
     A ring that closes, and a line or a switch in one row, come before richer boxes. Where sums are made,
     names without marks are worse than a picture that scrolls.
     """
-    above = 2 if isinstance(run.links.topology, Switch) else 1
+    above = 2 if isinstance(run.links.topology.flat, Switch) else 1
     shapes = (replace(shape, above=above) for shape in _shapes(run, group, palette))
     found = [(shape, _map(run, shape, width)) for shape in shapes]
     fitting = []

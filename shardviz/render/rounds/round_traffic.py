@@ -52,7 +52,7 @@ class RoundTraffic:
     """
 
     def __init__(self, run: CollectiveRun, number: int) -> None:
-        self._topology = run.links.topology
+        self._topology = run.links.topology.flat
         self._size = run.schedule.pattern.group_size
         self._all = run.schedule.chunks
         nothing = np.zeros(0, dtype=np.int64)

@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterator
+from collections import deque
+from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 
 from rich.style import Style
@@ -41,6 +42,7 @@ ENDS = "▏▎▍▌▋▊▉"
 HALF, EIGHTH = "▐", "▕"
 """The first cell of a bar that begins in its middle, or near its end."""
 GRID = "·"
+MARKED = Style(bold=True, reverse=True)
 CHOSEN, RELATED = "▸", "◂"
 LABELS = 5, 14
 """Columns of the lanes' names at least and at most."""
@@ -177,13 +179,9 @@ class Gantt:
             name = self._names[row.lane]
             room = self.left - 1
             line.put(0, name if len(name) <= room else name[: room - 1] + "…", self._styles.name(row.lane))
-        for x, piece, style in self._pieces(row, place, lane):
+        for x, piece, style in _marked(self._pieces(row, place, lane), dict(self._marks.get(y, ()))):
             line.put(x, piece, style)
-        text = line.text()
-        for column, glyph in self._marks.get(y, ()):
-            text.pad_right(max(column + 1 - len(text), 0))
-            text = Text.assemble(text[:column], (glyph, "bold reverse"), text[column + 1 :])
-        return text
+        return line.text()
 
     def _pieces(self, row: LaneRow, place: int, lane: Lane) -> Iterator[tuple[int, str, Style]]:
         """Pieces of a row from left to right, with the grid and what waits where nothing runs."""
@@ -312,6 +310,23 @@ class Gantt:
             yield x + length, ENDS[-1], style.glyph
 
 
+def _marked(
+    pieces: Iterator[tuple[int, str, Style]], marks: Mapping[int, str]
+) -> Iterator[tuple[int, str, Style]]:
+    """Pieces from left to right, with glyphs by column in the place of what stands there."""
+    columns = deque(sorted(marks))
+    for x, piece, style in pieces:
+        start = 0
+        while columns and columns[0] < x + len(piece):
+            column = columns.popleft()
+            yield x + start, piece[start : max(column - x, start)], style
+            yield column, marks[column], MARKED
+            start = max(start, column + 1 - x)
+        yield x + start, piece[start:], style
+    for column in columns:
+        yield column, marks[column], MARKED
+
+
 class BarStyle:
     """The `fill` of a bar without colours, its style with its name in it, and that of its glyphs alone."""
 
@@ -379,7 +394,9 @@ def first_axis(lane: Lane) -> str:
 
 def first_column(timeline: ProgramTimeline, width: int) -> int:
     """The first column of a timeline's chart of that width, after the names of its lanes."""
-    longest = max(map(len, lane_names(timeline)), default=0)
+    longest = max((len(name) for name in lane_names(timeline)), default=0)
+    if timeline.memory is not None and timeline.memory.curve:
+        longest = max(longest, len("15.8 GiB"))
     return min(max(longest, LABELS[0]), LABELS[1], max(width // 4, LABELS[0])) + 1
 
 

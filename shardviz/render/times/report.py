@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from itertools import groupby
 
 from rich.style import Style
 from rich.text import Text
@@ -42,12 +41,14 @@ BAR = 24
 """Columns of the bars in tables at most."""
 LINKS = 12
 """Operations of a critical path that are listed, the longest."""
+NEGLIGIBLE = 0.001
+"""Of a critical path; operations that take less of it are not listed."""
 LISTED = 6
 """Operations without an estimate, and buffers, that are listed."""
 
 
 def timeline_view(timeline: ProgramTimeline, width: int, palette: Palette) -> list[Text]:
-    """All there is to say of a timeline: its total and its parts, the chart, and the causes."""
+    """A timeline's page: its total and its parts, the chart, and the causes."""
     chart = picture_lines(timeline, width, palette)
     return [
         *total_lines(timeline, width, palette),
@@ -57,6 +58,11 @@ def timeline_view(timeline: ProgramTimeline, width: int, palette: Palette) -> li
     ]
 
 
+def brief_view(timeline: ProgramTimeline, width: int, palette: Palette) -> list[Text]:
+    """Below another page: a blank line, the total with its parts, and the notes."""
+    return [Text(), *total_lines(timeline, width, palette), *note_lines(timeline, width)]
+
+
 def total_lines(timeline: ProgramTimeline, width: int, palette: Palette) -> list[Text]:
     """First that it does not fit, if so, then the total and its parts."""
     lines = [] if timeline.memory is None else misfit_lines(timeline.memory, width)
@@ -64,7 +70,7 @@ def total_lines(timeline: ProgramTimeline, width: int, palette: Palette) -> list
 
 
 def cause_lines(timeline: ProgramTimeline, width: int, palette: Palette) -> list[Text]:
-    """What would save most, the critical path, memory and notes, each after a blank line."""
+    """Savings, the critical path, memory and notes, each after a blank line."""
     memory = timeline.memory
     blocks = (
         saving_lines(timeline, width),
@@ -132,18 +138,30 @@ def _bar(share: float, glyph: str, style: Style) -> Text:
     return Text.assemble((drawn, style), (" " * bool(drawn) + percent(share) if share else "", "dim"))
 
 
-def picture_lines(timeline: ProgramTimeline, width: int, palette: Palette) -> list[Text]:
-    """The chart of all of it, the memory under it, and the legend."""
+def picture_lines(
+    timeline: ProgramTimeline,
+    width: int,
+    palette: Palette,
+    limit: float = 0.0,
+    left: int = 0,
+    with_legend: bool = True,
+) -> list[Text]:
+    """The chart of all of it, the memory under it, and the legend.
+
+    `limit` are drawn seconds up to which the chart goes at least, `left` its first column, for charts below
+    one another.
+    """
     rows = TimelineRows(timeline)
     if not rows.row_of:
         return []
-    chart = Gantt(rows, width, palette, TimeWindow.whole(timeline.drawn_seconds))
+    window = TimeWindow.whole(max(limit, timeline.drawn_seconds))
+    chart = Gantt(rows, width, palette, window, left=left)
     lines = [chart.line(y, 0, width) for y in range(chart.height)]
     if timeline.memory is not None:
         lines += memory_lines(MemoryCurve(timeline.memory), chart)
     for line in lines:
         line.rstrip()
-    return [*lines, *legend(rows, width, palette)]
+    return [*lines, *(legend(rows, width, palette) if with_legend else ())]
 
 
 def saving_lines(timeline: ProgramTimeline, width: int) -> list[Text]:
@@ -153,7 +171,7 @@ def saving_lines(timeline: ProgramTimeline, width: int) -> list[Text]:
     lines = [Text("what would save most", "bold")]
     for saving in timeline.savings:
         source = timeline.ops[saving.op].source
-        words = f"{saving.message}{f' ({source})' if source else ''}"
+        words = saving.message + (f" ({source})" if source and source not in saving.message else "")
         lines += sentence(printable(words), width, 2, f"{estimated_seconds(saving.seconds)}  ")
     return lines
 
@@ -163,17 +181,16 @@ def critical_lines(timeline: ProgramTimeline, width: int) -> list[Text]:
     path = timeline.critical_path
     if not path:
         return []
-    ops = timeline.ops
-    longest = set(sorted(range(len(path)), key=lambda i: -_all_runs(ops[path[i]]))[:LINKS])
-    rows = []
-    for is_listed, those in groupby(range(len(path)), key=longest.__contains__):
-        numbers = [path[i] for i in those]
-        if is_listed:
-            rows += [_link_cells(timeline, ops[number]) for number in numbers]
-        else:
-            seconds = sum(_all_runs(ops[number]) for number in numbers)
-            words = f"… {plural(len(numbers), 'shorter one')}"
-            rows.append([_time(seconds), Text(words, "dim")])
+    ops = [timeline.ops[number] for number in path]
+    least = sum(map(_all_runs, ops)) * NEGLIGIBLE
+    longest = sorted(range(len(ops)), key=lambda i: -_all_runs(ops[i]))[:LINKS]
+    listed = {i for i in longest if _all_runs(ops[i]) >= least}
+    listed |= {i for i, op in enumerate(ops) if op.seconds is None}
+    rows = [_link_cells(timeline, op) for i, op in enumerate(ops) if i in listed]
+    shorter = [op for i, op in enumerate(ops) if i not in listed]
+    if shorter:
+        words = f"and {plural(len(shorter), 'shorter operation')}"
+        rows.append([_time(sum(map(_all_runs, shorter))), Text(words, "dim")])
     return [Text("critical path", "bold"), *table(rows, width, 2, frozenset({0}))]
 
 
@@ -199,9 +216,9 @@ def _link_cells(timeline: ProgramTimeline, op: TimedOp) -> list[Text]:
 
 
 def note_lines(timeline: ProgramTimeline, width: int) -> list[Text]:
-    """What nobody can estimate, whose the estimates are, and the warnings."""
+    """Operations without an estimate, whose the other estimates are, and the warnings."""
     lines = []
-    if timeline.unknown:
+    if timeline.unknown and not any(timeline.unknown[0] in note for note in timeline.notes):
         named = list(map(printable, timeline.unknown[:LISTED]))
         more = len(timeline.unknown) - len(named)
         words = ", ".join(named) + (f" and {more:,} more" if more else "")
@@ -250,7 +267,10 @@ def memory_report_lines(memory: MemoryReport, width: int, palette: Palette) -> l
         ("temporary", "temporaries", memory.temporary_bytes),
         ("output", "outputs", outputs),
     ]
-    whole = max(sum(size for _, _, size in parts), limit or 0, 1)
+    used = sum(size for _, _, size in parts)
+    # Against a limit that leaves nothing of them to see, the parts are shown among themselves.
+    limit = None if limit is not None and used * BAR < limit else limit
+    whole = max(used, limit or 0, 1)
     bar, columns_left = Text("  "), min(width - 4, 2 * BAR)
     room = columns_left
     for kind, _, size in parts:
@@ -281,8 +301,9 @@ def _buffer_lines(memory: MemoryReport, width: int) -> list[Text]:
         lives = ""
         if each.start is not None and each.end is not None:
             lives = f"{estimated_seconds(each.start)} to {estimated_seconds(each.end)}"
+        source = "" if each.source == each.name else each.source
         cells = (human_bytes(each.bytes), printable(each.name), each.kind, printable(each.shape), lives)
-        rows.append([*(Text(cell) for cell in cells), Text(printable(each.source), "dim")])
+        rows.append([*(Text(cell) for cell in cells), Text(printable(source), "dim")])
     head = [Text(words, "bold") for words in ("bytes", "largest buffers", "", "shape", "lives", "source")]
     whole = columns([head, *rows], width, 2, frozenset({0}))
     return [Text("  largest buffers", "bold"), *records(rows, width, 4)] if whole is None else whole

@@ -63,7 +63,7 @@ class _Texts:
 
 
 def _data(timeline: ProgramTimeline) -> dict[str, Any]:
-    """What the page's script draws: operations in columns, times in picoseconds, texts by number."""
+    """The data of the page's script: operations in columns, times in picoseconds, texts by number."""
     rows, texts = TimelineRows(timeline), _Texts()
     ops = timeline.ops
 

@@ -96,7 +96,7 @@ def _operations(rows: TimelineRows, process: int) -> Iterator[Event]:
 
 
 def _arguments(timeline: ProgramTimeline, op: TimedOp) -> dict[str, Any]:
-    """What there is to say of an operation; what is empty is left out."""
+    """The details of an operation; those that are empty are left out."""
     found = {
         "op": op.op,
         "lane": timeline.lanes[op.lane].name,

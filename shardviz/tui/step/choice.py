@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Literal
 
 from shardviz.errors import ShardvizError
 from shardviz.forms.command_line import to_arguments
-from shardviz.hardware.links import Links, links_of_chip
-from shardviz.hardware.placement import Placement, placed_topology
+from shardviz.hardware.group_links import Links, group_links
+from shardviz.hardware.mesh_placement import place_mesh
 from shardviz.hardware.topology import Topology, topology_for
 from shardviz.stepping.plan_step import collective_steps, question_of_step
 
 if TYPE_CHECKING:
     from shardviz.forms.form import ProblemForm
     from shardviz.forms.resolve import ResolvedProblem
-    from shardviz.hardware.chips import Gpu, TpuChip
+    from shardviz.hardware.machine import LinkLevel, PlacedMesh
+    from shardviz.hardware.placement import Placement
     from shardviz.render.layouts.cell_details import DevicePlacement
     from shardviz.sharding import Mesh
     from shardviz.stepping.collective_run import PreparedRun
@@ -38,7 +39,7 @@ class CollectiveChoice:
         self.base: CollectiveQuestion | None = None
         """The collective by its usual algorithm."""
         self.topology: str | None = None
-        """The kind of links that a person has chosen; None for those of a target, or a ring or a torus."""
+        """The kind of links that a person has chosen; None for those of the machine."""
         self.fault: ShardvizError | None = None
         self._algorithm: str | None = None
         self._of: tuple[object, ...] = ()
@@ -46,9 +47,9 @@ class CollectiveChoice:
         self._mesh: Mesh | None = None
         self._placements: list[DevicePlacement] = []
         """The placements of the mesh by targets."""
-        self._placed: dict[tuple[object, ...], tuple[Placement, Topology | None]] = {}
-        """The topologies that were found, with the placement, whose identity stands in the key."""
-        self._linked: tuple[object, ...] = ()
+        self._placed: tuple[Placement, Mesh, PlacedMesh] | None = None
+        """The mesh as the machine's own compiler has placed it, with that placement."""
+        self._levels: tuple[LinkLevel, ...] = ()
 
     @property
     def collectives(self) -> list[int]:
@@ -132,8 +133,8 @@ class CollectiveChoice:
         return replace(draft, collective=replace(own, algorithm=algorithm, parameters=kept))
 
     def place(self, placements: Iterable[DevicePlacement]) -> bool:
-        """Take the links of the first target on which the group's neighbours are linked; whether they are
-        others than before.
+        """Take the links of the machine, where its own compiler has placed the mesh as that did; whether they
+        are others than before.
 
         A target that has placed this mesh keeps it there while it compiles another program.
         """
@@ -142,8 +143,11 @@ class CollectiveChoice:
         known = {each.target: each for each in (*kept, *placements)}
         self._mesh = mesh
         self._placements = [known[each.name] for each in self._resolved.targets if each.name in known]
-        before, self._linked = self._linked, (self._placement, self._chip)
-        return self._linked != before
+        before = self._levels
+        self._levels = (
+            () if self.base is None else self._mesh_on_machine.group_levels(self.base.operation.axes)
+        )
+        return self._levels != before
 
     def forget(self) -> bool:
         """Take the usual algorithm and links again; whether others had been chosen."""
@@ -154,57 +158,41 @@ class CollectiveChoice:
     @property
     def links(self) -> Links:
         """The links of the group. Raises `QuestionError` where it is too large, or there is no collective."""
-        return links_of_chip(self._topology(self.topology), self._chip)
+        return self._links(self.topology)
 
     @property
     def links_of(self) -> str:
-        """The target whose links they are; empty where they are assumed."""
-        return "" if self.topology is not None or self._placement is None else self._placement[0]
+        """The machine whose links they are; empty where they are assumed."""
+        machine = self._mesh_on_machine.machine
+        return "" if self.topology is not None or machine.assumed else machine.name
 
     def next_links(self) -> None:
-        """Choose the next of the target's links, a torus, a ring, a line and a switch. Raises
+        """Choose the next of the machine's links, a torus, a ring, a line and a switch. Raises
         `QuestionError`."""
         kinds: dict[Topology, str | None] = {}
         for kind in (None, *KINDS):
-            kinds.setdefault(self._topology(kind), kind)
+            kinds.setdefault(self._links(kind).topology, kind)
         ways = [*kinds.values()]
         self.topology = ways[(ways.index(self.topology) + 1) % len(ways)] if self.topology in ways else None
 
-    def _topology(self, kind: str | None) -> Topology:
+    def _links(self, kind: str | None) -> Links:
         assert self.base is not None
-        if kind is None and self._placement is not None:
-            return self._placement[1]
-        return topology_for(kind, self.base.schedule.pattern.dims)
+        axes, dims = self.base.operation.axes, self.base.schedule.pattern.dims
+        return group_links(self._mesh_on_machine, axes, dims, kind)
 
     @property
-    def _chip(self) -> TpuChip | Gpu | None:
-        """The chip whose links they are: that of the target on which the group's neighbours are linked, or of
-        the first whose links join the whole mesh."""
-        from shardviz.stepping.collective_run import linked_chip
-
-        if self.base is None:
-            return None
-        if self._placement is None:
-            return linked_chip(self._resolved.targets, self.base.layout.mesh)
-        placed = next(each for each in self._resolved.targets if each.name == self._placement[0])
-        return None if placed.cluster is None else placed.cluster.chip
-
-    @property
-    def _placement(self) -> tuple[str, Topology] | None:
-        """The first target on which the group's neighbours are linked, and how."""
-        if self.base is None:
-            return None
-        mesh, axes = self.base.layout.mesh, self.base.operation.axes
-        for each in self._placements:
-            if len(each.placement.ids) != mesh.size:
-                continue
-            key = (id(each.placement), mesh, axes)
-            if key not in self._placed:
-                self._placed[key] = each.placement, placed_topology(each.placement, mesh, axes)
-            topology = self._placed[key][1]
-            if topology is not None:
-                return each.target, topology
-        return None
+    def _mesh_on_machine(self) -> PlacedMesh:
+        """The mesh on the machine that prices the problem, as its compiler places it where that is known."""
+        usual = self._resolved.placed
+        if usual.machine.assumed or self._mesh is None:
+            return usual
+        found = next((each for each in self._placements if each.target == usual.machine.name), None)
+        if found is None or len(found.placement.ids) != self._mesh.size:
+            return usual
+        if self._placed is None or self._placed[0] is not found.placement or self._placed[1] != self._mesh:
+            placed = place_mesh(usual.machine, self._mesh, found.placement)
+            self._placed = found.placement, self._mesh, placed
+        return self._placed[2]
 
     def next_step(self, steps: int) -> None:
         """Choose the collective of the plan so many further on."""
@@ -235,7 +223,9 @@ class CollectiveChoice:
         """The command line's name of the links; empty for its usual ones and those without a name."""
         assert self.base is not None
         dims = self.base.schedule.pattern.dims
-        shown = self._topology(self.topology)
+        if self.topology is None and not self._mesh_on_machine.machine.assumed:
+            return ""
+        shown = self._links(self.topology).topology
         same = (kind for kind in (None, *KINDS) if topology_for(kind, dims) == shown)
         return next(same, None) or ""
 

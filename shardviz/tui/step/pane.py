@@ -28,7 +28,7 @@ from shardviz.tui.step.player import Player, RoundView, StepHead
 if TYPE_CHECKING:
     from shardviz.documents.fields import Document
     from shardviz.forms.resolve import ResolvedProblem
-    from shardviz.hardware.links import Links
+    from shardviz.hardware.group_links import Links
     from shardviz.lessons.measures import AnswerLocation
     from shardviz.planner import Problem
     from shardviz.render.rounds.player import PlayerPage, View

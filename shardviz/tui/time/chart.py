@@ -14,10 +14,12 @@ from textual import events
 from textual.message import Message
 
 from shardviz.render.times.gantt import Gantt, first_column
+from shardviz.render.times.memory_curve import MemoryCurve, memory_lines
 from shardviz.render.times.timeline_rows import TimelineRows
 from shardviz.render.times.window import TimeWindow
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.time.lane_index import LaneIndex
+from shardviz.units import estimated_seconds
 
 if TYPE_CHECKING:
     from shardviz.render.palette import Palette
@@ -42,6 +44,17 @@ class ChartPart:
     @cached_property
     def index(self) -> LaneIndex:
         return LaneIndex(self.timeline)
+
+    @cached_property
+    def memory(self) -> MemoryCurve | None:
+        """The curve of live memory; None where nobody has told it."""
+        memory = self.timeline.memory
+        return MemoryCurve(memory) if memory is not None and memory.curve else None
+
+    @property
+    def total(self) -> str:
+        """``1.24 ms on v5e:2x4``."""
+        return f"{estimated_seconds(self.timeline.seconds)} on {self.timeline.machine}"
 
     @cached_property
     def critical(self) -> frozenset[int]:
@@ -81,7 +94,7 @@ class TimeChart(LinesView, inherit_bindings=False):
         self.window = TimeWindow.whole(0.0)
         self.place: tuple[int, int] | None = None
         self.is_critical = False
-        self.with_memory = True
+        self.with_memory = False
         self._is_old = False
         self._palette: Palette | None = None
         self._dragged: int | None = None
@@ -201,8 +214,10 @@ class TimeChart(LinesView, inherit_bindings=False):
             related: Sequence[int] = part.timeline.ops[chosen].after if chosen is not None else ()
             if self.is_critical:
                 related = part.critical_in(self.window, max(width - left, 1))
-            frames.append(Gantt(part.rows, width, self._palette, self.window, chosen, related, left))
-        titles = [part.name for part in self.parts]
+            frame = Gantt(part.rows, width, self._palette, self.window, chosen, related, left)
+            memory = memory_lines(part.memory, frame) if part.memory and self.with_memory else []
+            frames.append((frame, memory))
+        titles = [f"{part.name}  {part.total}" for part in self.parts]
         self.show(StackedCharts(frames, titles if len(frames) > 1 else [], width, self._is_old))
 
     def _bring_in(self) -> None:
@@ -259,11 +274,19 @@ class TimeChart(LinesView, inherit_bindings=False):
 
 
 class StackedCharts:
-    """Frames above one another, each of several under its title: a canvas."""
+    """A canvas: frames above one another, each with the lines that stand below it, several under titles."""
 
-    def __init__(self, frames: Sequence[Gantt], titles: Sequence[str], width: int, is_old: bool) -> None:
-        self._frames, self._titles, self.width, self._is_old = frames, titles, width, is_old
-        heights = (frame.height + bool(titles) for frame in frames)
+    def __init__(
+        self,
+        frames: Sequence[tuple[Gantt, Sequence[Text]]],
+        titles: Sequence[str],
+        width: int,
+        is_old: bool,
+    ) -> None:
+        self._frames = [frame for frame, _ in frames]
+        self._below = [below for _, below in frames]
+        self._titles, self.width, self._is_old = titles, width, is_old
+        heights = (frame.height + len(below) + bool(titles) for frame, below in frames)
         self._tops = [*accumulate(heights, initial=0)]
         self.height = self._tops[-1]
 
@@ -272,7 +295,11 @@ class StackedCharts:
         if row < 0:
             line = Text(self._titles[number], "bold")[left:right]
         else:
-            line = self._frames[number].line(row, left, right)
+            frame = self._frames[number]
+            if row < frame.height:
+                line = frame.line(row, left, right)
+            else:
+                line = self._below[number][row - frame.height][left:right]
         if self._is_old:
             line.stylize("dim")
         return line

@@ -16,15 +16,24 @@ from textual.widgets import Static
 
 from shardviz.errors import ShardvizError
 from shardviz.forms.command_line import to_arguments
-from shardviz.render.lines import rule
+from shardviz.render.lines import rule, sentence
 from shardviz.render.programs.target_status import TargetTab, target_at, target_strip
+from shardviz.render.sanitize import printable
 from shardviz.render.times.op_details import op_details, timeline_heading
+from shardviz.render.times.report import cause_lines, memory_report_lines, total_lines
 from shardviz.tui.compiler.notices import TICK_S, fault_lines, notice, state_words, tab
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import Pane
 from shardviz.tui.registry import TIME, bindings
 from shardviz.tui.time.chart import ChartPart, TimeChart
-from shardviz.tui.time.timelines import PLAN, Teller, ToldTimelines, tell_answer, tell_plan
+from shardviz.tui.time.timelines import (
+    PLAN,
+    Teller,
+    TimelineQuestion,
+    ToldTimelines,
+    tell_plan,
+    tell_program,
+)
 from shardviz.units import estimated_seconds
 
 if TYPE_CHECKING:
@@ -37,7 +46,9 @@ if TYPE_CHECKING:
 
 WIDE = 110
 """Columns from which on the report stands beside the chart; on fewer it stands below the details."""
-REPORT_WIDTH = 46
+REPORT_WIDTH = 52
+TALL = 24
+"""Lines from which on the memory is shown unless somebody says otherwise."""
 DETAILS, FEW_DETAILS, MANY_LINES = 6, 3, 18
 """Lines below the chart at least: in a pane of so many lines, and in a lower one."""
 
@@ -59,15 +70,18 @@ class TimePane(Pane):
     def __init__(self, state: EditorState) -> None:
         super().__init__(state)
         self._chosen = PLAN
-        self._below = ""
-        """The name of what stands below for comparison; empty where nothing does."""
         self._teller: Teller = "model"
+        self._below: tuple[str, Teller] | None = None
+        """What stands below for comparison, and its teller."""
         self._told: dict[str, ToldTimelines] = {}
-        self._asked: dict[str, Plan | TargetResult] = {}
+        self._asked: dict[str, TimelineQuestion] = {}
         self._wanted: tuple[str, str] | None = None
         """A target and an instruction to select as soon as its timeline is here."""
         self._trail: list[tuple[int, int]] = []
         self._saving = -1
+        self._memory: bool | None = None
+        self._drawn: tuple[tuple[object, ...], list[Text]] | None = None
+        """The report, and what it was drawn of."""
 
     def compose(self) -> ComposeResult:
         yield Static(id="sources")
@@ -95,11 +109,16 @@ class TimePane(Pane):
     @property
     def timeline(self) -> ProgramTimeline | None:
         """The one that is chosen, as far as it is here."""
-        return self._timeline_of(self._chosen)
-
-    def _timeline_of(self, name: str) -> ProgramTimeline | None:
-        told = self._told.get(name)
+        told = self._told.get(self._chosen)
         return told.by(self._teller) if told is not None else None
+
+    @property
+    def _others(self) -> list[tuple[str, Teller]]:
+        """What may stand below the chosen one: its other teller, then the others by the same."""
+        told = self._told.get(self._chosen)
+        tellers = [teller for teller, _ in told.timelines] if told is not None else []
+        own = [(self._chosen, teller) for teller in tellers if told and teller != told.teller(self._teller)]
+        return [*own, *((name, self._teller) for name in self._names if name != self._chosen)]
 
     @property
     def idle(self) -> Collection[str]:
@@ -152,10 +171,10 @@ class TimePane(Pane):
         names = self._names
         if self._chosen not in names:
             self._chosen = PLAN
-        if self._below not in names or self._below == self._chosen:
-            self._below = ""
+        if self._below not in self._others:
+            self._below = None
         self._told = {name: told for name, told in self._told.items() if name in names}
-        for name in dict.fromkeys((self._chosen, self._below or self._chosen, PLAN)):
+        for name in dict.fromkeys((self._chosen, *names)):
             self._work_out(name)
         self._draw_status()
         self._draw_chart()
@@ -171,36 +190,42 @@ class TimePane(Pane):
         else:
             self._clock.pause()
 
-    def _subject(self, name: str) -> Plan | TargetResult | None:
-        """The plan on screen, or the target's answer to it, if it has one."""
+    def _question(self, name: str) -> TimelineQuestion | None:
+        """What a timeline of the plan on screen, or of the target's answer to it, would have to tell."""
+        resolved, answer = self.state.resolved, self._answers.get(name)
+        machine, targets = resolved.shown.machine, resolved.targets
         if name == PLAN:
-            return self.state.resolved.plan
-        answer = self._answers.get(name)
+            return TimelineQuestion(resolved.plan, machine, targets)
         compiled = answer.compiled if answer is not None else None
-        return compiled if compiled is not None and compiled.status == "ok" else None
+        if compiled is None or compiled.status != "ok":
+            return None
+        return TimelineQuestion(compiled, machine, targets)
+
+    def _is_current(self, name: str) -> bool:
+        """True if the timelines of that name are those of the problem on screen."""
+        told = self._told.get(name)
+        return told is not None and told.question == self._question(name)
 
     def _work_out(self, name: str) -> None:
-        """Have a timeline worked out where that is not done or under way."""
-        subject = self._subject(name)
-        told = self._told.get(name)
-        known = self._asked.get(name, told.subject if told is not None else None)
-        if subject is not None and subject is not known:
-            self._asked[name] = subject
-            self._tell(name, subject, self.state.resolved)
+        """Have timelines worked out where that is not done or under way."""
+        question = self._question(name)
+        if question is not None and question != self._asked.get(name):
+            self._asked[name] = question
+            self._tell(name, question, self.state.resolved)
 
     @work(thread=True, exit_on_error=False)
-    def _tell(self, name: str, subject: Plan | TargetResult, resolved: ResolvedProblem) -> None:
+    def _tell(self, name: str, question: TimelineQuestion, resolved: ResolvedProblem) -> None:
         try:
             if name == PLAN:
-                told = tell_plan(resolved)
+                told = tell_plan(question, resolved)
             else:
-                told = tell_answer(cast("TargetResult", subject), resolved)
+                told = tell_program(question, cast("TargetResult", question.subject), resolved)
         except ShardvizError as error:
-            told = ToldTimelines(subject, error=error)
+            told = ToldTimelines(question, error=error)
         self.call_later(self._take, name, told)
 
     def _take(self, name: str, told: ToldTimelines) -> None:
-        if self._asked.get(name) is told.subject:
+        if self._asked.get(name) == told.question:
             self._told[name] = told
             self._draw()
 
@@ -217,7 +242,7 @@ class TimePane(Pane):
         """A source with its total, or its state."""
         told = self._told.get(name)
         timeline = told.by(self._teller) if told is not None else None
-        if told is not None and told.subject is self._subject(name):
+        if told is not None and self._is_current(name):
             total = estimated_seconds(timeline.seconds) if timeline is not None else ""
             return TargetTab(name, "✓" if timeline is not None else "✗", total)
         if name == PLAN:
@@ -231,32 +256,38 @@ class TimePane(Pane):
         if told is None or timeline is None:
             state = state_words(answer) if answer is not None else ""
             return Text.assemble((self._chosen, "bold"), f"  {state}" if state else "")
-        if told.subject is not self._subject(self._chosen):
+        if not self._is_current(self._chosen):
             state = state_words(answer) if answer is not None else ""
             return Text.assemble(("of the problem before", "bold"), f"  {state or 'working it out…'}")
         said = ["each mesh axis a ring, as no machine is named"] if told.is_assumed else []
-        said += ["by the compiler's scheduler"] if told.teller(self._teller) == "scheduler" else []
         return timeline_heading(timeline, said, self.size.width)
+
+    @property
+    def _with_memory(self) -> bool:
+        """True if the chart has the live memory below its lanes: as was chosen, else where there is room."""
+        return self.size.height >= TALL if self._memory is None else self._memory
 
     def _draw_chart(self) -> None:
         """The lanes with the details of the selected operation, or why there are none."""
         chart = self.chart
-        told = self._told.get(self._chosen)
-        shown = [(name, self._timeline_of(name)) for name in (self._chosen, self._below) if name]
-        parts = [self._part(name, timeline) for name, timeline in shown if timeline is not None]
-        if self.timeline is not None and told is not None:
-            chart.show_parts(parts, self.palette, told.subject is not self._subject(self._chosen))
+        shown = [(self._chosen, self._teller), *([self._below] if self._below else [])]
+        parts = [part for part in (self._part(*each) for each in shown) if part is not None]
+        chart.with_memory = self._with_memory
+        if self.timeline is not None:
+            chart.show_parts(parts, self.palette, not self._is_current(self._chosen))
         else:
             chart.show_notice(self._notice(max(20, chart.size.width)))
         self._divide()
         self._explain()
 
-    def _part(self, name: str, timeline: ProgramTimeline) -> ChartPart:
-        """A timeline prepared once, for as long as it is one of those that are shown."""
-        part = next((each for each in self.chart.parts if each.timeline is timeline), None)
-        if part is None or part.name != name:
-            part = ChartPart(timeline, name)
-        return part
+    def _part(self, name: str, teller: Teller) -> ChartPart | None:
+        """A timeline, prepared once for as long as it is shown; None where it is not here."""
+        told = self._told.get(name)
+        timeline = told.by(teller) if told is not None else None
+        if told is None or timeline is None:
+            return None
+        known = (each for each in self.chart.parts if each.timeline is timeline)
+        return next(known, None) or ChartPart(timeline, name)
 
     def _divide(self) -> None:
         """Give the chart no more lines than it has, and the lines that are left to the details below it."""
@@ -280,14 +311,35 @@ class TimePane(Pane):
         if self.chart.selected is not None:
             part = self.chart.part
             lines = [self._rule(part, width), *op_details(part.timeline, self.chart.selected, width)]
+            said = (each.message for each in part.timeline.savings if each.op == self.chart.selected)
+            for message in said:
+                lines += sentence(printable(message), width, lead="would save: ")
+        if report.display:
+            report.show(TextLines(self._report(timeline, max(20, report.outer_size.width - 1))))
+        else:
+            lines += [Text(), *self._report(timeline, width)]
         details.show(TextLines(lines))
+
+    def _report(self, timeline: ProgramTimeline, width: int) -> list[Text]:
+        """The total and its parts, what would save most, the critical path, memory: drawn once."""
+        key = timeline, width, self.palette
+        if self._drawn is None or any(a is not b for a, b in zip(self._drawn[0], key, strict=True)):
+            told = self._told[self._chosen]
+            lines = total_lines(timeline, width, self.palette)
+            lines += cause_lines(timeline, width, self.palette)
+            self._drawn = key, [*lines, *sentence(told.note, width, lead="note: " if told.note else "")]
+        return self._drawn[1]
 
     def _notice(self, width: int) -> list[Text]:
         """Why there is no timeline, or what is under way."""
         told, answer = self._told.get(self._chosen), self._answers.get(self._chosen)
         if told is not None and told.error is not None:
             return fault_lines(told.error, width)
-        return notice(answer, width) if answer is not None else []
+        lines = notice(answer, width) if answer is not None else []
+        memory = answer.compiled.memory if answer is not None and answer.compiled is not None else None
+        if memory is not None:
+            lines += [Text(), *memory_report_lines(memory, width, self.palette)]
+        return lines
 
     def _rule(self, part: ChartPart, width: int) -> Text:
         """``── operation 7 of 33 ── on the critical path ───``."""
@@ -310,8 +362,7 @@ class TimePane(Pane):
         """Select the instruction that was asked for, if its timeline is here now."""
         if self._wanted is None or self._wanted[0] != self._chosen or not self.chart.parts:
             return
-        told = self._told.get(self._chosen)
-        if told is None or told.subject is not self._subject(self._chosen):
+        if not self._is_current(self._chosen):
             return
         name, self._wanted = self._wanted[1], None
         found = self.chart.parts[0].index.named(name)
@@ -349,13 +400,17 @@ class TimePane(Pane):
 
     def action_teller(self) -> None:
         self._teller = "scheduler" if self._teller == "model" else "model"
+        if self._below is not None:
+            other: Teller = "model" if self._teller == "scheduler" else "scheduler"
+            name = self._below[0]
+            self._below = name, other if name == self._chosen else self._teller
         self._choose(self._chosen)
 
     def action_compare(self) -> None:
         """The next of the others below; after the last one, none."""
-        others = [name for name in self._names if name != self._chosen]
-        place = others.index(self._below) + 1 if self._below else 0
-        self._below = others[place] if place < len(others) else ""
+        others = self._others
+        place = others.index(self._below) + 1 if self._below in others else 0
+        self._below = others[place] if place < len(others) else None
         self._draw()
 
     def action_zoom(self, step: int) -> None:
@@ -408,7 +463,7 @@ class TimePane(Pane):
         self.chart.draw()
 
     def action_memory(self) -> None:
-        self.chart.with_memory = not self.chart.with_memory
+        self._memory = not self._with_memory
         self._draw_chart()
 
     def action_view(self) -> None:

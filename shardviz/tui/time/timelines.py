@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from shardviz.errors import ShardvizError
+from shardviz.errors import TargetError
 
 if TYPE_CHECKING:
-    from shardviz.compiler import TargetResult
+    from shardviz.compiler import Target, TargetResult
+    from shardviz.errors import ShardvizError
     from shardviz.forms.resolve import ResolvedProblem
     from shardviz.planner import Plan
     from shardviz.timeline.program_timeline import ProgramTimeline
+    from shardviz.timeline.tellers import TellerComparison
 
 PLAN = "plan"
 """The name of the plan among the targets."""
@@ -20,16 +22,28 @@ Teller = Literal["plan", "model", "scheduler"]
 
 
 @dataclass(frozen=True)
-class ToldTimelines:
-    """The timelines of a plan or of a target's answer by their teller; without any, `error` says why.
-
-    `is_assumed`: nobody has named the machine.
-    """
+class TimelineQuestion:
+    """A plan, or a target's answer that has a program, and what decides on which machine it runs."""
 
     subject: Plan | TargetResult
+    machine: str
+    targets: tuple[Target, ...]
+
+
+@dataclass(frozen=True)
+class ToldTimelines:
+    """The timelines that answer a question, by their teller; without any, `error` says why.
+
+    `is_assumed`: nobody has named the machine. `comparison` is that of the model and the scheduler; where
+    there is none, `note` says why.
+    """
+
+    question: TimelineQuestion
     timelines: tuple[tuple[Teller, ProgramTimeline], ...] = ()
     error: ShardvizError | None = None
     is_assumed: bool = False
+    comparison: TellerComparison | None = None
+    note: str = ""
 
     def teller(self, wanted: Teller) -> Teller | None:
         """That teller, else the first; None where there is none."""
@@ -41,21 +55,38 @@ class ToldTimelines:
         return next((each for teller, each in self.timelines if teller == self.teller(wanted)), None)
 
 
-def tell_plan(resolved: ResolvedProblem) -> ToldTimelines:
-    """The plan's timeline on the machine of the problem. Raises what placing its mesh there raises."""
-    from shardviz.hardware.machine import assumed_machine, machine_of
-    from shardviz.hardware.mesh_placement import place_mesh
+def tell_plan(question: TimelineQuestion, resolved: ResolvedProblem) -> ToldTimelines:
+    """The plan's timeline on the machine of the problem."""
     from shardviz.planner.costs import price
     from shardviz.timeline.of_plan import plan_timeline
 
-    cluster = next((target.cluster for target in resolved.targets if target.cluster is not None), None)
-    machine = machine_of(cluster) if cluster is not None else assumed_machine()
-    cost = price(resolved.plan, place_mesh(machine, resolved.problem.mesh))
-    return ToldTimelines(resolved.plan, (("plan", plan_timeline(cost)),), is_assumed=machine.assumed)
+    timeline = plan_timeline(price(resolved.plan, resolved.placed))
+    return ToldTimelines(question, (("plan", timeline),), is_assumed=resolved.machine.assumed)
 
 
-def tell_answer(compiled: TargetResult, _resolved: ResolvedProblem) -> ToldTimelines:
-    """The timelines of a target's program: the model's, and the scheduler's where the answer has it."""
-    from shardviz.errors import QuestionError
+def tell_program(
+    question: TimelineQuestion, compiled: TargetResult, resolved: ResolvedProblem
+) -> ToldTimelines:
+    """The timelines of a target's program: the model's, and the scheduler's where the answer has it.
 
-    raise QuestionError(f"the program of {compiled.target} has no timeline yet")
+    A machine that the problem names prices the programs of targets with the same chip and of those that are
+    no machine. Raises `TargetError` for one of these where no machine is named, and what `target_times`
+    raises.
+    """
+    from shardviz.compiler.target_times import target_times
+    from shardviz.hardware.machine import machine_of
+
+    target = next(each for each in resolved.targets if each.name == compiled.target)
+    machine = None if target.cluster is None else machine_of(target.cluster)
+    if resolved.named is not None and (machine is None or machine.chip == resolved.machine.chip):
+        machine = resolved.machine
+    if machine is None:
+        raise TargetError(
+            f"{target.name} has no figures by which to tell the time of its program",
+            "name a machine, such as v5e:2x4, or a target that is one",
+        )
+    times = target_times(compiled, machine, resolved.problem.mesh)
+    timelines: tuple[tuple[Teller, ProgramTimeline], ...] = (("model", times.model),)
+    if times.scheduler is not None:
+        timelines += (("scheduler", times.scheduler),)
+    return ToldTimelines(question, timelines, comparison=times.comparison, note=times.note)

@@ -1,0 +1,91 @@
+"""An answer in seconds: its program on a machine, told by the model and by the compiler's own scheduler."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from shardviz.compiler.targets import parse_targets
+from shardviz.errors import QuestionError, ShardvizError
+from shardviz.hardware.machine import machine_of
+from shardviz.timeline.compiler_memory import on_clock
+from shardviz.timeline.of_program import program_timeline
+from shardviz.timeline.scheduler import NOT_SIMULATED, scheduler_timeline
+from shardviz.timeline.tellers import compare_tellers
+
+if TYPE_CHECKING:
+    from shardviz.compiler.target_result import TargetResult
+    from shardviz.hardware.machine import Machine
+    from shardviz.sharding import Mesh
+    from shardviz.timeline.memory import MemoryReport
+    from shardviz.timeline.program_timeline import ProgramTimeline
+    from shardviz.timeline.tellers import TellerComparison
+
+
+@dataclass(frozen=True)
+class TargetTimes:
+    """The timelines of one answer.
+
+    `model` has the compiler's account of memory on its clock, where the answer has one. `scheduler` and
+    `comparison` are None where the compiler has simulated nothing: `note` says why, else it is "".
+    """
+
+    model: ProgramTimeline
+    scheduler: ProgramTimeline | None = None
+    comparison: TellerComparison | None = None
+    note: str = ""
+
+
+def target_times(answer: TargetResult, machine: Machine, mesh: Mesh) -> TargetTimes:
+    """The times of an answer that was asked for with costs. Raises what `program_timeline` raises.
+
+    On a machine of another shape than the target's, the mesh lies where JAX would place it there.
+    """
+    placement = answer.placement
+    if placement is not None and (placement.torus, mesh.size) != (machine.torus, machine.devices):
+        placement = None
+    if placement is not None:
+        mesh = placement.on(mesh)
+    model = program_timeline(answer.text, machine, mesh=mesh, placement=placement)
+    if answer.memory is not None:
+        model = replace(model, memory=on_clock(answer.memory, model))
+    if answer.schedule is None:
+        return TargetTimes(model, note=NOT_SIMULATED)
+    scheduler = scheduler_timeline(answer.schedule, model, answer.text)
+    return TargetTimes(model, scheduler, compare_tellers(model, scheduler, answer.text))
+
+
+@dataclass(frozen=True)
+class TimesAnswer:
+    """The times of a target's answer; without any, `error` says why.
+
+    `memory` is the compiler's account of it, which a program that does not fit has without times.
+    """
+
+    target: str
+    times: TargetTimes | None = None
+    error: ShardvizError | None = None
+    memory: MemoryReport | None = None
+
+
+def answer_times(answer: TargetResult, mesh: Mesh, machine: Machine | None = None) -> TimesAnswer:
+    """The times of an answer on a machine, or on the target's own hardware, or the reason why there are
+    none."""
+    name = answer.target
+    try:
+        if answer.status != "ok":
+            raise QuestionError(f"{name} has no program whose times could be told")
+        return TimesAnswer(name, target_times(answer, machine or _own_machine(name), mesh))
+    except ShardvizError as error:
+        return TimesAnswer(name, error=error, memory=answer.memory)
+
+
+def _own_machine(name: str) -> Machine:
+    """The hardware of a target. Raises `QuestionError` for one without figures."""
+    (target,) = parse_targets(name)
+    if target.cluster is None:
+        raise QuestionError(
+            f"{name} has no figures of hardware, so nobody can tell how long its program takes",
+            "ask a TPU or a GPU, as with --target v5e:2x4",
+        )
+    return machine_of(target.cluster)

@@ -1,0 +1,162 @@
+"""The links that join the members of a group, as the machine has them or as they were given.
+
+A group on one axis or several of a torus has the torus' links, lines where an axis does not close; within a
+node it has a switch, between nodes or slices the network, of which each device has its own part. On several
+of these levels a message goes over the outermost on which its ends differ. Members are numbered along the
+links, as libraries number them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from shardviz.hardware.links import LinkSpec, parse_bandwidth, parse_latency
+from shardviz.hardware.machine import LinkLevel, Machine, PlacedMesh
+from shardviz.hardware.topology import Hierarchy, LinkedLevel, Switch, Topology, Torus, topology_for
+
+GRID = ("ring", "line")
+"""Kinds of levels whose members are linked to their neighbours."""
+
+
+@dataclass(frozen=True)
+class Links:
+    """The links of a group: `topology` for its rounds, `levels` for closed forms.
+
+    `spec` are the figures of a link; of several levels the slowest one's. `machine` has such links; None
+    where their figures were given.
+    """
+
+    topology: Topology
+    spec: LinkSpec
+    levels: tuple[LinkLevel, ...]
+    machine: Machine | None = None
+
+    @property
+    def chip(self) -> str:
+        """The chip that has such links; "" where they were given."""
+        return "" if self.machine is None else self.machine.chip
+
+    @property
+    def assumed(self) -> bool:
+        """Nobody has named the machine."""
+        return self.machine is not None and self.machine.assumed
+
+    @property
+    def each(self) -> str:
+        """``a v5p link``, ``an h100 link``, ``a device of DCN``; ``a link`` of given figures."""
+        if self.machine is None:
+            return "a link"
+        if self.levels and all(level.kind == "network" for level in self.levels):
+            return f"a device of {self.levels[0].name}"
+        return f"{'an' if self.chip[:1] in ('a', 'h') else 'a'} {self.chip} link"
+
+
+def group_links(
+    placed: PlacedMesh,
+    axes: Sequence[str],
+    dims: tuple[int, ...],
+    topology: str | None = None,
+    latency: str | None = None,
+    bandwidth: str | None = None,
+) -> Links:
+    """The links of a group along the mesh axes `axes`, of the sizes `dims`.
+
+    What is given as text stands for what the machine has: a topology, and the figures of all links. Raises
+    `QuestionError`.
+    """
+    levels = placed.group_levels(tuple(axes))
+    machine: Machine | None = placed.machine
+    if latency is not None or bandwidth is not None:
+        machine = None
+        levels = tuple(replace(level, spec=_given(level.spec, latency, bandwidth)) for level in levels)
+    slowest = _slowest(levels) if levels else None
+    if slowest is None:
+        # A group of one device has no links; its figures are those of the machine's first ones.
+        usual = placed.machine.node_link or next(iter(placed.machine.axis_links), LinkSpec())
+        slowest = _given(usual, latency, bandwidth)
+    if topology is None and not placed.machine.assumed:
+        return Links(_topology(levels, math.prod(dims)), slowest, levels, machine)
+    chosen = topology_for(topology, dims)
+    if topology is not None:
+        levels = levels_of(chosen, slowest, tuple(axes))
+    return Links(chosen, slowest, levels, machine)
+
+
+def _given(spec: LinkSpec, latency: str | None, bandwidth: str | None) -> LinkSpec:
+    return LinkSpec(
+        spec.latency if latency is None else parse_latency(latency),
+        spec.bandwidth if bandwidth is None else parse_bandwidth(bandwidth),
+    )
+
+
+def _effective(level: LinkLevel) -> LinkSpec:
+    """A link between neighbours of the group, several of the torus one after the other, which the groups in
+    between share; the two on opposite sides of a ring use both ways."""
+    ways = 2 if level.kind == "ring" and level.size == 2 and level.hops > 1 else 1
+    return LinkSpec(level.spec.latency * level.hops, ways * level.spec.bandwidth / level.hops)
+
+
+def _topology(levels: tuple[LinkLevel, ...], members: int) -> Topology:
+    """The topology of a placed group."""
+    grid = [level for level in levels if level.kind in GRID]
+    inner = [level for level in levels if level.kind == "chip"]
+    outer = [level for level in levels if level.kind == "network"]
+    nodes = [level for level in levels if level.kind == "switch"]
+    torus = Torus(tuple(level.size for level in grid) or (1,), tuple(map(_closes, grid)) or (True,))
+    if len(grid) == len(levels):
+        return torus
+    if len(levels) == 1:
+        return Switch(members)
+    blocks = math.prod(level.size for level in outer)
+    cores = math.prod(level.size for level in inner)
+    parts = []
+    if outer:
+        parts.append(LinkedLevel(Switch(members), _slowest(outer), members // blocks))
+    if grid:
+        copies = Torus((blocks, *torus.dims), (False, *torus.wrap))
+        parts.append(LinkedLevel(copies, _slowest(grid), cores, cores))
+    if nodes:
+        parts.append(LinkedLevel(Switch(members), _slowest(nodes), cores))
+    if inner:
+        parts.append(LinkedLevel(Switch(members), _slowest(inner), 1))
+    flat = Torus((blocks, *torus.dims, cores), (False, *torus.wrap, False)) if grid else Switch(members)
+    return Hierarchy(tuple(parts), _name(outer, grid, torus, nodes, inner), flat)
+
+
+def _closes(level: LinkLevel) -> bool:
+    return level.kind == "ring"
+
+
+def _slowest(levels: Sequence[LinkLevel]) -> LinkSpec:
+    return min(map(_effective, levels), key=lambda spec: (spec.bandwidth, -spec.latency))
+
+
+def _name(
+    outer: list[LinkLevel],
+    grid: list[LinkLevel],
+    torus: Torus,
+    nodes: list[LinkLevel],
+    inner: list[LinkLevel],
+) -> str:
+    """``network of 2 × switch with 8``, ``grid of 2x2 × 2 cores``."""
+    said = [f"{level.name} of {level.size}" for level in outer]
+    said += [str(torus)] * bool(grid)
+    said += [f"switch with {level.size}" for level in nodes]
+    said += [f"{level.size} cores" for level in inner]
+    return " × ".join(said)
+
+
+def levels_of(topology: Topology, spec: LinkSpec, axes: tuple[str, ...]) -> tuple[LinkLevel, ...]:
+    """The levels of links that were given by name or size."""
+    if not isinstance(topology, Torus):
+        return (LinkLevel("network", topology.devices, spec, "the switch"),)
+    names = axes if len(axes) == len(topology.dims) else tuple(f"axis {n}" for n in range(len(topology.dims)))
+    if len(topology.dims) == 1:
+        names = ("all devices",) if len(axes) > 1 else axes
+    return tuple(
+        LinkLevel("ring" if wrap else "line", size, spec, name)
+        for size, wrap, name in zip(topology.dims, topology.wrap, names, strict=True)
+        if size > 1
+    )

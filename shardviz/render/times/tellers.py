@@ -1,0 +1,99 @@
+"""The times of one program by several tellers: their totals in a table, their charts on one scale."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.text import Text
+
+from shardviz.compiler.target_times import TargetTimes, TimesAnswer
+from shardviz.render.lines import columns, records, sentence
+from shardviz.render.palette import Palette
+from shardviz.render.sanitize import printable
+from shardviz.render.times.gantt import first_column
+from shardviz.render.times.report import (
+    cause_lines,
+    memory_report_lines,
+    misfit_lines,
+    picture_lines,
+    timeline_view,
+    total_lines,
+)
+from shardviz.timeline.program_timeline import ProgramTimeline
+from shardviz.timeline.tellers import TellerComparison
+from shardviz.units import estimated_seconds
+
+MODEL, SCHEDULER = "model", "compiler's scheduler"
+
+
+def target_times_view(answer: TimesAnswer, width: int, palette: Palette) -> list[Text]:
+    """A blank line and the times of a target's answer; where there are none, the reason and the memory."""
+    lines = [Text()]
+    if answer.times is not None:
+        return [*lines, *times_view(answer.times, width, palette)]
+    if answer.error is not None:
+        lines += sentence(printable(answer.error.message), width, lead="no times: ")
+        lines += sentence(printable(answer.error.hint), width, 2, style="dim")
+    if answer.memory is not None:
+        lines += [*misfit_lines(answer.memory, width), *memory_report_lines(answer.memory, width, palette)]
+    return lines
+
+
+def times_view(times: TargetTimes, width: int, palette: Palette) -> list[Text]:
+    """The model's page, with the compiler's scheduler beside it where that has simulated the program."""
+    model, scheduler = times.model, times.scheduler
+    if scheduler is None:
+        lines = timeline_view(model, width, palette)
+        return [*lines, *(sentence(times.note, width, lead="note: ") if times.note else ())]
+    limit = max(model.drawn_seconds, scheduler.drawn_seconds)
+    left = max(first_column(model, width), first_column(scheduler, width))
+    lines = [*total_lines(model, width, palette), Text()]
+    lines += _totals(((MODEL, model), (SCHEDULER, scheduler)), width)
+    if times.comparison is not None:
+        lines += difference_lines(times.comparison, width)
+    for number, (name, each) in enumerate(((MODEL, model), (SCHEDULER, scheduler))):
+        lines += [Text(), Text(f"by the {name}", "bold")]
+        lines += picture_lines(each, width, palette, limit, left, with_legend=bool(number))
+    return [*lines, *cause_lines(model, width, palette)]
+
+
+def difference_lines(comparison: TellerComparison, width: int) -> list[Text]:
+    """The two totals against one another, and the causes of their difference, the largest first."""
+    if comparison.agree:
+        lines = sentence("within a quarter of one another", width, 2, style="dim")
+    else:
+        longer = "longer" if comparison.ratio > 1 else "shorter"
+        words = (
+            f"the scheduler's total is {comparison.ratio:.2f} × the model's, {longer} by more than a quarter"
+        )
+        lines = sentence(words, width, 2)
+    rows = []
+    for cause, seconds in comparison.causes:
+        sign = "+" if seconds > 0 else "−"
+        rows.append((f"{sign}{estimated_seconds(abs(seconds))}  ", cause))
+    for lead, cause in rows:
+        lines += sentence(printable(cause), width, 2, lead)
+    return lines
+
+
+def _totals(tellers: Sequence[tuple[str, ProgramTimeline]], width: int) -> list[Text]:
+    """A row a teller: the total, compute, communication, and what of that is exposed."""
+    head = [Text(words, "bold") for words in ("by the", "total", "compute", "communication", "exposed")]
+    rows = []
+    for name, timeline in tellers:
+        sums = (
+            timeline.seconds,
+            timeline.compute_seconds,
+            sum(seconds for _, seconds in timeline.communication_seconds),
+            sum(seconds for _, seconds in timeline.exposed_seconds),
+        )
+        rows.append([Text(name, "bold"), *(Text(estimated_seconds(each)) for each in sums)])
+    whole = columns([head, *rows], width, 2, frozenset({1, 2, 3, 4}))
+    if whole is not None:
+        return whole
+    words = ("in all", "compute", "communication", "exposed")
+    named = [
+        [row[0], *(cell.append(f" {what}") for cell, what in zip(row[1:], words, strict=True))]
+        for row in rows
+    ]
+    return records(named, width, 2)

@@ -1,0 +1,49 @@
+"""Timelines as JSON: what the schema promises, and the numbers of the timeline itself."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from shardviz.cli.group import run
+from shardviz.documents.kinds import schema_of
+from shardviz.documents.timelines import timeline_document
+from tests.render.timelines import LAYER
+
+PROGRAM = Path(__file__).parent.parent / "benchmarks" / "programs" / "four_layers.txt"
+
+
+def test_a_timeline_is_written_whole() -> None:
+    document = timeline_document(LAYER)
+    Draft202012Validator(schema_of("timeline")).validate(json.loads(json.dumps(document)))
+    assert [op["name"] for op in document["ops"]] == [op.name for op in LAYER.ops]
+    assert [op["end_seconds"] for op in document["ops"]] == [op.end for op in LAYER.ops]
+    assert document["ops"][5]["seconds"] is None
+    assert document["communication"][1] == {"lane": "Y", "seconds": 0.048, "exposed_seconds": 0.016}
+    assert document["live_memory"]["over_bytes"] == 0
+    assert document["live_memory"]["curve"][1] == {"start_seconds": 0.008, "live_bytes": 9 * 2**30}
+
+
+def test_a_program_has_its_timeline_beside_its_collectives(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["hlo", str(PROGRAM), "--machine", "v4:2x2x1", "--time", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    Draft202012Validator(schema_of("hlo")).validate(document)
+    timeline = document["timeline"]
+    waited = sum(op["exposed_seconds"] for op in timeline["ops"])
+    assert timeline["seconds"] == pytest.approx(timeline["compute_seconds"] + waited, rel=0.02)
+    names = {each["name"] for each in document["collectives"]}
+    assert names <= {op["name"] for op in timeline["ops"]}
+
+
+def test_a_plan_and_its_targets_have_their_times(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("bd,df->bf", "--specs", "XY,Y_->X_", "--sizes", "b=8,d=16,f=4", "--target", "shardy", "--time")
+    assert run(["explain", *words, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    Draft202012Validator(schema_of("explain")).validate(document)
+    told = {(each["target"], each["teller"]): each for each in document["timelines"]}
+    assert told["plan", "plan"]["timeline"]["ops"][0]["name"] == "einsum bd,df->bf"
+    assert told["shardy", "model"]["timeline"] is None
+    assert "shardy has no figures of hardware" in told["shardy", "model"]["error"]
