@@ -19,11 +19,10 @@ from shardviz.api.shared_worker import ask
 from shardviz.api.shown import Shown
 from shardviz.compare import differences
 from shardviz.compiler import parse_targets
+from shardviz.compiler.machines import placed_for
 from shardviz.documents.plans import ranking_document
 from shardviz.documents.programs import explain_document
 from shardviz.errors import QuestionError, quote
-from shardviz.hardware.machine import assumed_machine
-from shardviz.hardware.mesh_placement import place_mesh
 from shardviz.notation import parse_sizes
 from shardviz.planner import plan, problem_from_text, search
 from shardviz.planner.costs import price
@@ -112,6 +111,7 @@ def explain(
     target: str | Sequence[str] = DEFAULT_TARGET,
     device_order: str | Sequence[int] | None = None,
     axis_types: Literal["auto", "explicit"] = "auto",
+    machine: MachineLike = None,
     timeout: float = 300.0,
     times: bool = False,
 ) -> Explanation:
@@ -122,8 +122,10 @@ def explain(
     text, or one `PartitionSpec`, `NamedSharding`, `jax.Array` or `jax.ShapeDtypeStruct` for each operand;
     what these say of mesh, sizes and dtype need not be given again. `sizes` are elements by dimension.
     `target` names the targets, as after ``--target``, or is a list of names; "none" asks the planner only.
-    `device_order` are device ids by row-major position. `timeout` is in seconds a target. `times` asks the
-    compilers for their own schedule and account of memory too, for `Explanation.timeline`.
+    `device_order` are device ids by row-major position. `machine` is the hardware that times are for, as
+    after ``--machine``; None is the first TPU or GPU target, else one that is assumed. `timeout` is in
+    seconds a target. `times` asks the compilers for their own schedule and account of memory too, for
+    `Explanation.timeline`.
 
     A compiler that refuses, or fails, has its reason in its answer. Raises `QuestionError` for a question
     that cannot be read or does not fit, `TargetError` for targets that do not exist or cannot take it.
@@ -138,7 +140,7 @@ def explain(
             "give specs='XY,Y_->X_', or compare all ways with shardviz.rank(…)",
         )
     planned = plan(problem)
-    cost = price(planned, place_mesh(assumed_machine(), problem.mesh))
+    cost = price(planned, placed_for(as_machine(machine), asked, problem.mesh))
     compiled: tuple[TargetResult, ...] = ()
     if asked:
         compiled = ask(problem, asked, timeout, target == DEFAULT_TARGET, times)
@@ -224,6 +226,7 @@ def rank(
     specs: SpecsLike = None,
     sizes: Mapping[str, int] | str | None = None,
     dtype: str | None = None,
+    machine: MachineLike = None,
 ) -> Ranking:
     """Every sharding of an einsum's operands that is worth considering, by the planner alone.
 
@@ -232,4 +235,4 @@ def rank(
     cannot be read, and where there are too many ways.
     """
     problem = problem_of(einsum, mesh, specs, sizes, dtype, ranked=True)
-    return Ranking(problem, search(problem, place_mesh(assumed_machine(), problem.mesh)))
+    return Ranking(problem, search(problem, placed_for(as_machine(machine), (), problem.mesh)))

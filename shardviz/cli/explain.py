@@ -131,7 +131,11 @@ def command(
     """
     ranked = is_ranking(einsum, specs)
     chosen = options.is_given(ctx, "target")
-    if (ranked or vary is not None) and chosen and parse_targets(target):
+    if (
+        (ranked or vary is not None)
+        and chosen
+        and any(each.cluster is None for each in parse_targets(target))
+    ):
         asking = "a ranking" if ranked else "--vary"
         print_note(f"{asking} asks the planner only, not --target")
     if ranked and step is not None:

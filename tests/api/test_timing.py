@@ -57,5 +57,5 @@ module @m {
 """
     with pytest.raises(QuestionError, match="this is not compiled yet"):
         shardviz.read_hlo(text).timeline()
-    with pytest.raises(QuestionError, match="7 is not a machine"):
+    with pytest.raises(QuestionError, match="'7' is not a machine"):
         shardviz.read_hlo(PROGRAM.read_text(encoding="utf-8")).timeline(7)  # type: ignore[arg-type]
