@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from shardviz.hlo.text.computation import Computations, line_at
 from shardviz.hlo.text.instruction import parse_instruction
 from shardviz.hlo.text.source_locations import SourceLocations
 from shardviz.timeline.memory import LiveBuffer, MemoryReport
@@ -253,19 +252,16 @@ class _Metadata:
     """The user's lines of some instructions of a module."""
 
     def __init__(self, module: str, names: set[str]) -> None:
-        computations = Computations(module)
-        self._locations = SourceLocations(computations.head)
-        self._lines = {
-            found[1]: line_at(module, found.start())[0]
-            for found in re.finditer(r"^ *(?:ROOT )?%?([^\s=]+) = ", module, re.MULTILINE)
-            if found[1] in names
-        }
-        self._module = module
+        self._locations = SourceLocations(module)
+        self._lines: dict[str, str] = {}
+        for line in module.split("\n"):
+            name = line.partition(" = ")[0].strip().removeprefix("ROOT ").removeprefix("%")
+            if name in names:
+                self._lines[name] = line
 
     def source(self, name: str) -> str:
         """The line, or the op name, of an instruction; "" where the module does not have it."""
-        start = self._lines.get(name)
-        instruction = None if start is None else parse_instruction(self._module, start)
+        instruction = parse_instruction(self._lines.get(name, ""))
         return "" if instruction is None else self._locations.of(instruction.attributes)
 
 

@@ -115,7 +115,7 @@ def test_of_one_that_is_never_waited_for_nobody_knows_the_length():
 def test_a_synchronous_collective_that_it_has_is_exposed():
     found = scheduler_timeline(gathers((3, 0, 100), (7, 100, 600)), model(matmul("f")))
     assert told(found)["sync"] == (0.1, 0.6, 0.5, 0.5)
-    assert [lane.kind for lane in found.lanes] == ["compute", "axis"]
+    assert [lane.name for lane in found.lanes] == ["compute", "X", "links"]
 
 
 def test_names_that_changed_afterwards():
@@ -128,6 +128,20 @@ def test_names_that_changed_afterwards():
     ops = (transfer("all-gather.7"), transfer("async-collective-start"))
     found = scheduler_timeline(schedule, model(*ops), text)
     assert [*told(found)] == ["all-gather.7", "async-collective-start"]
+
+
+def test_messages_between_slices_run_from_send_to_its_done():
+    main = computation(
+        3,
+        "main",
+        instruction(MAIN | 1, "send", "send"),
+        instruction(MAIN | 2, "recv", "recv"),
+        instruction(MAIN | 3, "send-done", "send-done", operands=(MAIN | 1,)),
+        instruction(MAIN | 4, "recv-done", "recv-done", operands=(MAIN | 2,)),
+    )
+    times = ((MAIN | 1, 0, 1), (MAIN | 2, 1, 2), (MAIN | 3, 5000, 5001), (MAIN | 4, 5001, 5002))
+    found = scheduler_timeline(read_schedule(module("main", main) + simulated(3, *times)), model())
+    assert told(found) == {"send": (0.001, 5, 4.998, 4.999), "recv": (0.002, 5.001, 0, None)}
 
 
 def loop(trips: float, *, entry: str = "main", outer: bool = True) -> CompilerSchedule:
@@ -163,7 +177,7 @@ def test_a_loop_is_drawn_once_and_counted_in_full(ops, trips, count):
     assert found.seconds == pytest.approx(4.002 * US * (count or 1))
     assert {op.runs for op in found.ops} == {count}
     assert found.compute_seconds == pytest.approx(3 * US * (count or 1))
-    assert dict(found.exposed_seconds) == {"links": pytest.approx(1 * US * (count or 1))}
+    assert dict(found.exposed_seconds) == {"X": 0, "links": pytest.approx(1 * US * (count or 1))}
     assert bool(found.notes) == (count is None)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from shardviz.timeline import tellers
@@ -113,6 +115,21 @@ def test_another_rule_says_its_rate():
     assert cause == (
         "the scheduler takes 20.97 GB/s for every all-to-all; here it is two along y and two along x"
     )
+
+
+def network(*ops: TimedOp) -> ProgramTimeline:
+    return replace(timeline(*ops), lanes=(LANES[0], Lane("network", "DCN")))
+
+
+@pytest.mark.parametrize(("theirs", "is_round"), [(25e-3, True), (5e-3, True), (4.7123e-3, False)])
+def test_between_slices_a_round_figure_is_not_a_rate(theirs, is_round):
+    found = compare_tellers(network(gather(1e-3, 1e-3)), network(gather(theirs, theirs)))
+    assert (found.causes[0][0] == tellers.NETWORK) == is_round
+
+
+def test_what_the_model_cannot_estimate():
+    found = compare_tellers(timeline(gather(None, 0.0, "unknown")), timeline(gather(2.0, 2.0)))
+    assert found.causes == ((tellers.UNKNOWN, 2.0),)
 
 
 def test_what_one_alone_has():
