@@ -226,3 +226,25 @@ def test_meshes_that_are_not_placed(name, sizes, message, hint):
         place_mesh(machine_of(parse_cluster(name)), Mesh(tuple(NAMES[: len(sizes)]), sizes))
     assert error.value.message.startswith(message)
     assert hint in error.value.hint
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [
+        ("v3:32x16", (8, 2, 64)),
+        ("v5e:8x16", (4, 2, 16)),
+        ("v5p:4x4x8", (8, 16)),
+        ("tpu7x:4x4x4", (2, 4, 16)),
+        ("2*v6e:4x4", (2, 4, 4)),
+        ("4*v4:2x2x4", (2, 8, 4)),
+        ("h100:4x8", (2, 4, 4)),
+        ("h100:4x8", (16, 2)),
+    ],
+)
+def test_the_levels_are_those_that_the_places_show(name, sizes):
+    """What JAX's algorithm gives each axis, and what a search in the coordinates finds."""
+    machine, mesh = machine_of(parse_cluster(name)), Mesh(tuple(NAMES[: len(sizes)]), sizes)
+    placed = place_mesh(machine, mesh)
+    searched = place_mesh(machine, mesh, placed.placement)
+    for (axis, found), (_, theirs) in zip(placed.levels, searched.levels, strict=True):
+        assert {*found} == {*theirs}, axis
