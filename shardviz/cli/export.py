@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -16,7 +16,7 @@ from shardviz.cli.options import is_given, problem_from_options
 from shardviz.cli.process import ExitCode
 from shardviz.compiler import Target, parse_targets
 from shardviz.errors import QuestionError, quote
-from shardviz.render.exports import JaxProgram, Subject, Timelines, title_of
+from shardviz.render.exports import JaxProgram, Subject, SweepChart, Timelines, title_of
 from shardviz.render.exports.writing import target_path, write_file
 
 if TYPE_CHECKING:
@@ -46,6 +46,10 @@ EXAMPLES = (
     ),
     ("A picture of a layout", "shardviz export svg layout 8x16 --spec XY -o layout.svg"),
     ("A page with everything on it", "shardviz export html explain 'A[B_X, D] * W[D, F_Y]' -o plan.html"),
+    (
+        "A chart of compute and communication over batch sizes",
+        "shardviz export svg explain 'bd,df->bf' --specs 'X_,X_->X_' --vary b=1Ki:1Mi -o vary.svg",
+    ),
     (
         "A recording of a collective, for asciinema",
         "shardviz export cast step all_gather --mesh i=4 -o gather.cast",
@@ -118,6 +122,8 @@ def command(
 def written(request: ExportRequest, form: Form) -> str:
     """The file's text. Raises `ShardvizError` where the subject has no such form."""
     subject = request.subject
+    if isinstance(subject.shown, SweepChart) and form in ("python", "notebook"):
+        raise QuestionError(f"--vary is a chart, and {form} is a program", "take svg or html")
     if isinstance(subject.shown, Timelines):
         return _timelines_written(subject, subject.shown, form)
     if form == "trace":
@@ -284,6 +290,8 @@ def _explained(ctx: click.Context, part: Part | None) -> Subject:
         raise QuestionError("a ranking is many plans, and an export shows one", "give --specs 'XY,Y_->X_'")
     own = {name: given[name] for name in TABLE_KEYS if name not in ("einsum", "specs", "targets", "machine")}
     problem = problem_from_options(given["einsum"], given["specs"], **own)
+    if given["vary"] is not None:
+        return _swept(problem, given, part)
     if given["with_times"]:
         if part is not None or given["step"] is not None:
             option = "--step" if given["step"] is not None else f"--as {part}"
@@ -313,6 +321,22 @@ def _explained(ctx: click.Context, part: Part | None) -> Subject:
         shown = run_of_step(planned, _only_collective(planned))
     target = _target(given["target"]) if is_given(ctx, "target") else None
     return Subject(shown, title_of(shown), target=target)
+
+
+def _swept(problem: Problem, given: Mapping[str, Any], part: Part | None) -> Subject:
+    """The chart of `shardviz explain --vary`."""
+    from shardviz.cli.vary import refuse_varying, sweep_of
+    from shardviz.compiler.machines import placed_for
+
+    if part is not None:
+        raise QuestionError(f"--vary and --as {part} cannot be combined", "leave out one of them")
+    refuse_varying(given, ranked=False)
+    targets = parse_targets(given["target"])
+    found = sweep_of(
+        problem, given["vary"], given["machine"], lambda mesh: placed_for(given["machine"], targets, mesh)
+    )
+    title = f"{problem.text} over sizes of {found.name}"
+    return Subject(SweepChart(found), title)
 
 
 def _timed(problem: Problem, machine: str | None, targets: str, timeout: float) -> Subject:

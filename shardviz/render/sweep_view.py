@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from rich.style import Style
@@ -13,12 +13,15 @@ from shardviz.planner.plan import axes_words
 from shardviz.planner.sweep import Crossing, Sweep
 from shardviz.render.caption import axes_text
 from shardviz.render.cost_view import machine_words
-from shardviz.render.lines import columns, sentence
+from shardviz.render.lines import sentence, table
 from shardviz.render.palette import DIM, Palette
 from shardviz.render.plan_view import headline
 from shardviz.units import BINARY, seconds
 
 COMPUTE, COMMUNICATION, BOTH, CROSSING = "●", "×", "◉", "┆"
+BOLD = Style(bold=True)
+Cell = tuple[str, Style]
+BLANK: Cell = (" ", Style())
 HEIGHT = 14
 """Lines of the chart's field."""
 MAX_WIDTH = 100
@@ -70,38 +73,46 @@ class _Chart:
         self._logs = [math.log2(size) for size in sweep.sizes]
 
     def lines(self, communication: Style) -> list[Text]:
-        compute = self._rows([cost.compute_seconds for cost in self._sweep.costs])
-        sent = self._rows([cost.communication_seconds for cost in self._sweep.costs])
-        crossed = {self._column(math.log2(each.size)) for each in self._sweep.crossings}
+        crossed = {self._column(math.log2(each.size)): each.size for each in self._sweep.crossings}
+        field = self._field(crossed, communication)
         labels = {self._row(mark): seconds(mark) for mark in self._marks}
         lines = []
-        for row in range(self._height):
+        for row, cells in enumerate(field):
             line = Text(f"{labels.get(row, ''):>{self._gutter}} ")
             line.append("┤" if row in labels else "│")
-            for column in range(self._width):
-                line.append(*self._cell(row, column, compute, sent, crossed, communication))
+            for cell in cells:
+                line.append(*cell)
             line.rstrip()
             lines.append(line)
         return [*lines, *self._below(crossed)]
 
-    def _cell(
-        self,
-        row: int,
-        column: int,
-        compute: Sequence[int | None],
-        sent: Sequence[int | None],
-        crossed: set[int],
-        communication: Style,
-    ) -> tuple[str, Style]:
-        if compute[column] == row == sent[column]:
-            return BOTH, Style(bold=True)
-        if compute[column] == row:
-            return COMPUTE, Style(bold=True)
-        if sent[column] == row:
-            return COMMUNICATION, communication
-        return (CROSSING, DIM) if column in crossed else (" ", Style())
+    def _field(self, crossed: Mapping[int, int], communication: Style) -> list[list[Cell]]:
+        """The cells: both curves, and at each crossing a line, with its size where there is room."""
+        field = [[BLANK] * self._width for _ in range(self._height)]
+        for column in crossed:
+            for cells in field:
+                cells[column] = (CROSSING, DIM)
+        compute = self._rows([cost.compute_seconds for cost in self._sweep.costs])
+        sent = self._rows([cost.communication_seconds for cost in self._sweep.costs])
+        for column, (own, other) in enumerate(zip(compute, sent, strict=True)):
+            if other is not None:
+                field[other][column] = (COMMUNICATION, communication)
+            if own is not None:
+                field[own][column] = (BOTH if own == other else COMPUTE, BOLD)
+        for column, size in crossed.items():
+            name = f"{self._sweep.name} = {size:,}"
+            for start in (column + 2, column - len(name) - 1):
+                room = range(max(start, 0), start + len(name))
+                free = [
+                    cells for cells in field if all(cells[place : place + 1] == [BLANK] for place in room)
+                ]
+                if start >= 0 and free:
+                    for place, letter in zip(room, name, strict=True):
+                        free[0][place] = (letter, BOLD)
+                    break
+        return field
 
-    def _below(self, crossed: set[int]) -> Iterator[Text]:
+    def _below(self, crossed: Container[int]) -> Iterator[Text]:
         """The axis of sizes with its marks, and their labels."""
         labels = [*self._labels()]
         marks = {column for column, _, _ in labels}
@@ -175,7 +186,7 @@ def _legend(sweep: Sweep, width: int, palette: Palette) -> list[Text]:
         Text.assemble((COMPUTE, "bold"), " compute"),
         communication.append(" over ").append_text(names) if sent else Text(),
     ]
-    return columns([cells], width) or [cell for cell in cells if cell]
+    return table([cells], width)
 
 
 def _words(sweep: Sweep) -> list[str]:

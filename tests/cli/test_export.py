@@ -246,3 +246,25 @@ def test_a_hyphen_is_standard_output_and_a_pipe_or_device_is_never_replaced(caps
     with pytest.raises(QuestionError, match="is a device or a pipe, not a file"):
         write_file(Path("link"), "")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "pipe"]
+
+
+VARIED = "explain 'bd,df->bf' --specs 'X_,X_->X_' --vary b=1Ki:1Mi"
+
+
+@pytest.mark.parametrize("form", ["svg", "html", "cast"])
+def test_a_chart_over_sizes(exported, form):
+    assert "compute takes longer from b = 4,378 on" in exported(form, VARIED)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (f"python {VARIED}", "--vary is a chart, and python is a program"),
+        (f"svg --as plan {VARIED}", "--vary and --as plan cannot be combined"),
+        (f"svg {VARIED} --step 1", "--vary and --step cannot be combined"),
+        (f"svg {VARIED} --time", "--vary and --time cannot be combined"),
+    ],
+)
+def test_a_chart_over_sizes_is_no_program_and_no_step(capsys, words, said):
+    assert run(["export", *shlex.split(words)]) == 2
+    assert said in capsys.readouterr().err

@@ -18,6 +18,7 @@ from shardviz.sharding import Layout
 
 if TYPE_CHECKING:
     from shardviz.compiler import Target
+    from shardviz.planner.sweep import Sweep
     from shardviz.stepping.collective_run import CollectiveRun
     from shardviz.timeline.program_timeline import ProgramTimeline
 
@@ -37,17 +38,24 @@ class Timelines:
 
 
 @dataclass(frozen=True)
+class SweepChart:
+    """A problem's cost over sizes."""
+
+    sweep: Sweep
+
+
+@dataclass(frozen=True)
 class Subject:
     """The subject of an export in any format: ``python(subject) -> str``, ``svg(subject) -> str``, and so on.
 
     `shown` is a `Problem` (the question: mesh, einsums, how each array is split), a `Plan` (its steps, with
     the problem that they answer), a `CollectiveRun` (one collective, round by round), a `Layout` (one array),
-    `Timelines`, which have no program, or a `JaxProgram`, which has no picture. `title` is one line of plain
-    text for a heading, `command` the command line that shows the same. `target` is the one whose program of a
-    problem is exported; None is simulated devices.
+    `Timelines` or a `SweepChart`, which have no program, or a `JaxProgram`, which has no picture. `title` is
+    one line of plain text for a heading, `command` the command line that shows the same. `target` is the one
+    whose program of a problem is exported; None is simulated devices.
     """
 
-    shown: Problem | Plan | CollectiveRun | Layout | Timelines | JaxProgram
+    shown: Problem | Plan | CollectiveRun | Layout | Timelines | SweepChart | JaxProgram
     title: str
     command: str = ""
     target: Target | None = None
@@ -55,7 +63,7 @@ class Subject:
     @property
     def run(self) -> CollectiveRun | None:
         """The collective, if it is one; its class need not be loaded for the others."""
-        without = Problem | Plan | Layout | Timelines | JaxProgram
+        without = Problem | Plan | Layout | Timelines | SweepChart | JaxProgram
         return None if isinstance(self.shown, without) else self.shown
 
 
