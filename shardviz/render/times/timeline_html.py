@@ -34,7 +34,7 @@ def timeline_html(timelines: Sequence[ProgramTimeline], title: str, command: str
     data = data.replace("<", "\\u003c")
     body = [
         '<div id="charts" tabindex="0" role="img" aria-label="Timelines, told in words below"></div>',
-        '<p class="keys">wheel or + and − zoom · drag or ← → pan · 0 shows all · a click shows what one waited for</p>',
+        '<p class="keys">wheel or + and − zoom · drag or ← → pan · 0 shows all · a click shows causes</p>',
         '<div id="detail" aria-live="polite"></div>',
         '<div id="tip" hidden></div>',
         # A data block is not run, and no policy is asked about it.
