@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from shardviz.errors import QuestionError, plural, quote
@@ -14,6 +16,7 @@ from shardviz.sharding import Mesh, PartitionSpec
 from shardviz.sharding.mesh import is_axis_name
 
 if TYPE_CHECKING:
+    from shardviz.hardware.machine import Machine
     from shardviz.notation.einsum import Einsum
 
 
@@ -102,6 +105,27 @@ def _writable(names: Iterable[str]) -> tuple[str, ...]:
             name += "_"
         found.append(name)
     return tuple(found)
+
+
+MachineLike: TypeAlias = "str | PathLike[str] | Machine | None"
+"""``"v5p:4x4x8"``, the name or the path of a TOML file, a `shardviz.hardware.machine.Machine`; None for that
+of the first target."""
+
+
+def as_machine(machine: MachineLike | Any) -> Machine | None:
+    """The machine; None where none is named. Raises `QuestionError` for what is not one."""
+    from shardviz.hardware.machine import Machine
+    from shardviz.hardware.machine_file import named_machine, read_machine
+
+    if machine is None or isinstance(machine, Machine):
+        return machine
+    if isinstance(machine, str):
+        return named_machine(machine)
+    if isinstance(machine, PathLike):
+        return read_machine(Path(machine))
+    raise QuestionError(
+        f"{quote(repr(machine))} is not a machine", "give text such as 'v5p:4x4x8', or a path of a TOML file"
+    )
 
 
 SpecsLike: TypeAlias = "str | Sequence[Any] | None"

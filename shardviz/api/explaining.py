@@ -6,16 +6,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from shardviz.api.arguments import MeshLike, SpecsLike, as_mesh, given_arrays, merged_sizes
+from shardviz.api.arguments import (
+    MachineLike,
+    MeshLike,
+    SpecsLike,
+    as_machine,
+    as_mesh,
+    given_arrays,
+    merged_sizes,
+)
 from shardviz.api.shared_worker import ask
 from shardviz.api.shown import Shown
 from shardviz.compare import differences
 from shardviz.compiler import parse_targets
+from shardviz.compiler.machines import placed_for
 from shardviz.documents.plans import ranking_document
 from shardviz.documents.programs import explain_document
 from shardviz.errors import QuestionError, quote
-from shardviz.hardware.machine import assumed_machine
-from shardviz.hardware.mesh_placement import place_mesh
 from shardviz.notation import parse_sizes
 from shardviz.planner import plan, problem_from_text, search
 from shardviz.planner.costs import price
@@ -23,6 +30,7 @@ from shardviz.planner.costs import price
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from shardviz.api.timing import TimelineReport
     from shardviz.compare import Difference
     from shardviz.compiler import TargetResult
     from shardviz.planner import Candidate, Plan, Problem
@@ -58,6 +66,24 @@ class Explanation(Shown):
         asked = ", ".join(each.target for each in self.compiled) or "none"
         raise QuestionError(f"{name} was not asked", f"the targets that were asked: {asked}")
 
+    def timeline(self, target: str | None = None, machine: MachineLike = None) -> TimelineReport:
+        """When each operation runs, and the memory that is live: of a target's program, or of the plan.
+
+        A target's program runs on its own hardware, or on `machine`; the plan on the machine of its `cost`.
+        The compiler's own schedule and account of memory are in it where ``explain(…, times=True)`` has asked
+        for them. Raises `QuestionError` for a target without figures or without an answer.
+        """
+        from shardviz.api.timing import TimelineReport
+        from shardviz.compiler.target_times import TargetTimes, answer_times
+        from shardviz.timeline.of_plan import plan_timeline
+
+        if target is None:
+            return TimelineReport(TargetTimes(plan_timeline(self.cost)))
+        told = answer_times(self.target(target), self.problem.mesh, as_machine(machine))
+        if told.times is None:
+            raise told.error or QuestionError(f"{target} has no times")
+        return TimelineReport(told.times)
+
     def lines(self, width: int, palette: Palette) -> list[Text]:
         from shardviz.render.plan_view import explain_view
         from shardviz.render.programs.target_answers import answers_view
@@ -85,7 +111,9 @@ def explain(
     target: str | Sequence[str] = DEFAULT_TARGET,
     device_order: str | Sequence[int] | None = None,
     axis_types: Literal["auto", "explicit"] = "auto",
+    machine: MachineLike = None,
     timeout: float = 300.0,
+    times: bool = False,
 ) -> Explanation:
     """The collectives that an einsum needs on a mesh, and those that the compilers insert.
 
@@ -94,7 +122,10 @@ def explain(
     text, or one `PartitionSpec`, `NamedSharding`, `jax.Array` or `jax.ShapeDtypeStruct` for each operand;
     what these say of mesh, sizes and dtype need not be given again. `sizes` are elements by dimension.
     `target` names the targets, as after ``--target``, or is a list of names; "none" asks the planner only.
-    `device_order` are device ids by row-major position. `timeout` is in seconds a target.
+    `device_order` are device ids by row-major position. `machine` is the hardware that times are for, as
+    after ``--machine``; None is the first TPU or GPU target, else one that is assumed. `timeout` is in
+    seconds a target. `times` asks the compilers for their own schedule and account of memory too, for
+    `Explanation.timeline`.
 
     A compiler that refuses, or fails, has its reason in its answer. Raises `QuestionError` for a question
     that cannot be read or does not fit, `TargetError` for targets that do not exist or cannot take it.
@@ -109,10 +140,10 @@ def explain(
             "give specs='XY,Y_->X_', or compare all ways with shardviz.rank(…)",
         )
     planned = plan(problem)
-    cost = price(planned, place_mesh(assumed_machine(), problem.mesh))
+    cost = price(planned, placed_for(as_machine(machine), asked, problem.mesh))
     compiled: tuple[TargetResult, ...] = ()
     if asked:
-        compiled = ask(problem, asked, timeout, may_refuse=target == DEFAULT_TARGET)
+        compiled = ask(problem, asked, timeout, target == DEFAULT_TARGET, times)
     found = tuple(difference for each in compiled for difference in differences(planned, each))
     return Explanation(cost, compiled, found)
 
@@ -195,6 +226,7 @@ def rank(
     specs: SpecsLike = None,
     sizes: Mapping[str, int] | str | None = None,
     dtype: str | None = None,
+    machine: MachineLike = None,
 ) -> Ranking:
     """Every sharding of an einsum's operands that is worth considering, by the planner alone.
 
@@ -203,4 +235,4 @@ def rank(
     cannot be read, and where there are too many ways.
     """
     problem = problem_of(einsum, mesh, specs, sizes, dtype, ranked=True)
-    return Ranking(problem, search(problem, place_mesh(assumed_machine(), problem.mesh)))
+    return Ranking(problem, search(problem, placed_for(as_machine(machine), (), problem.mesh)))

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from shardviz.api.arguments import JaxMesh, MeshLike, as_mesh
+from shardviz.api.arguments import JaxMesh, MachineLike, MeshLike, as_machine, as_mesh
 from shardviz.api.shown import Shown
 from shardviz.documents.programs import hlo_document
 from shardviz.errors import QuestionError, quote
@@ -19,6 +19,7 @@ from shardviz.sharding.array import BITS
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from shardviz.api.timing import TimelineReport
     from shardviz.hlo import Collective, HloModule, ShardyModule
     from shardviz.render.palette import Palette
     from shardviz.sharding import Mesh
@@ -46,6 +47,28 @@ class Report(Shown):
     def mesh(self) -> Mesh | None:
         """The mesh whose axes the collectives name: given, or inferred; None where nobody knows one."""
         return self.module.mesh
+
+    def timeline(self, machine: MachineLike = None) -> TimelineReport:
+        """When each instruction of a compiled program runs on a machine, and its live memory.
+
+        `machine` is text such as ``"v5e:2x4"``, or a TOML file; None is a v5e of which every mesh axis is a
+        ring. Raises `QuestionError` for a program that is not compiled, and for a machine that does not exist
+        or cannot hold the mesh.
+        """
+        from shardviz.api.timing import TimelineReport
+        from shardviz.compiler.target_times import TargetTimes
+        from shardviz.hardware.machine import assumed_machine
+        from shardviz.hlo import HloModule
+        from shardviz.timeline.of_program import program_timeline
+
+        if not isinstance(self.module, HloModule):
+            raise QuestionError(
+                "times are of a compiled program, and this is not compiled yet",
+                "give HLO: lowered.compile().as_text()",
+            )
+        found = as_machine(machine) or assumed_machine()
+        model = program_timeline(self.text, found, mesh=self.module.mesh, infer=self.module.mesh is None)
+        return TimelineReport(TargetTimes(model))
 
     def lines(self, width: int, palette: Palette) -> list[Text]:
         from shardviz.render.lines import sentence

@@ -21,13 +21,13 @@ _workers: dict[int, Worker] = {}
 
 
 def ask(
-    problem: Problem, targets: Sequence[Target], timeout: float, may_refuse: bool
+    problem: Problem, targets: Sequence[Target], timeout: float, may_refuse: bool, with_costs: bool = False
 ) -> tuple[TargetResult, ...]:
     """Each target's answer. Where a compiler failed, or took longer than `timeout` seconds, it says so.
 
     The compilers stay loaded from one question to the next, until Python ends. `may_refuse`: nobody chose
-    the targets, so one that cannot hold the mesh says so as well. Raises `TargetError` for targets that
-    cannot take the problem.
+    the targets, so one that cannot hold the mesh says so as well. `with_costs` is that of `Worker.submit`.
+    Raises `TargetError` for targets that cannot take the problem.
     """
     from shardviz.compiler.requests import settled
     from shardviz.compiler.target_result import without_answer
@@ -37,7 +37,7 @@ def ask(
     try:
         for target in targets:
             try:
-                requests.append(worker.submit(problem, target))
+                requests.append(worker.submit(problem, target, with_costs=with_costs))
             except TargetError as error:
                 if not may_refuse:
                     raise

@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from shardviz.cli.step import StepOptions
     from shardviz.compiler import TargetResult
     from shardviz.compiler.target_times import TimesAnswer
+    from shardviz.hardware.machine import PlacedMesh
     from shardviz.planner import Problem
     from shardviz.planner.costs import PlanCost
+    from shardviz.sharding import Mesh
 
 RANKED = "\0"
 """The value of `--specs` without one: no argument of a process can be this."""
@@ -44,6 +46,10 @@ EXAMPLES = (
     (
         "The program that a compiler makes of it",
         "shardviz explain 'bd,df->bf' --specs 'XY,Y_->X_' --target cpu --hlo",
+    ),
+    (
+        "Compute and communication over a range of batch sizes, and where they cross",
+        "shardviz explain 'bd,df->bf' --specs 'X_,X_->X_' --vary b=1Ki:1Mi",
     ),
     (
         "When each instruction runs on a TPU, and what waits",
@@ -75,6 +81,12 @@ EXAMPLES = (
 @click.option(
     "--step", type=options.Count(), metavar="N", help="Step through the plan's step N, a collective."
 )
+@click.option(
+    "--vary",
+    metavar="NAME=FIRST:LAST",
+    help="Chart compute and communication over sizes of a dimension or a mesh axis, in powers of two; "
+    "b=1Ki:1Mi:4 in powers of four.",
+)
 @options.links
 @click.option(
     "--time",
@@ -98,6 +110,7 @@ def command(
     machine: str | None,
     limit: int,
     step: int | None,
+    vary: str | None,
     latency: str | None,
     bandwidth: str | None,
     with_times: bool,
@@ -118,8 +131,13 @@ def command(
     """
     ranked = is_ranking(einsum, specs)
     chosen = options.is_given(ctx, "target")
-    if ranked and chosen and parse_targets(target):
-        print_note("a ranking asks the planner only, not --target")
+    if (
+        (ranked or vary is not None)
+        and chosen
+        and any(each.cluster is None for each in parse_targets(target))
+    ):
+        asking = "a ranking" if ranked else "--vary"
+        print_note(f"{asking} asks the planner only, not --target")
     if ranked and step is not None:
         raise QuestionError(
             "--step is a step of one plan, and a ranking has many", "give --specs 'XY,Y_->X_'"
@@ -147,10 +165,17 @@ def command(
         given = None if specs == RANKED else specs
         return options.problem_from_options(einsum, given, ranked=ranked, **problem)
 
-    if machine:
-        from shardviz.hardware.machine_file import named_machine
+    def placed(mesh: Mesh) -> PlacedMesh:
+        from shardviz.compiler.machines import placed_for
 
-        named_machine(machine)
+        return placed_for(machine, parse_targets(target), mesh)
+
+    if vary is not None:
+        from shardviz.cli.vary import print_sweep, refuse_varying
+
+        refuse_varying(ctx.params, ranked)
+        print_sweep(stated(), vary, machine, placed, output)
+        return ExitCode.FINE
     if step is not None:
         # With the collectives and their rounds, which nothing else here needs.
         from shardviz.cli.step import StepOptions
@@ -163,10 +188,10 @@ def command(
     with TargetSession("none" if ranked else target, timeout, may_drop=not chosen) as session:
         found = stated()
         if ranked:
-            _rank(found, output, limit)
+            _rank(found, placed(found.mesh), output, limit)
             return ExitCode.FINE
         parts = PlanOptions(output, machine, with_times, with_hlo, not no_layout)
-        return _print_plan(found, session, parts)
+        return _print_plan(found, placed(found.mesh), session, parts)
 
 
 def is_ranking(einsum: str, specs: str | None) -> bool:
@@ -208,12 +233,10 @@ def refuse_stepping(given: Mapping[str, object]) -> None:
             )
 
 
-def _rank(problem: Problem, output: CommandOutput, limit: int) -> None:
-    from shardviz.hardware.machine import assumed_machine
-    from shardviz.hardware.mesh_placement import place_mesh
+def _rank(problem: Problem, placed: PlacedMesh, output: CommandOutput, limit: int) -> None:
     from shardviz.planner import search
 
-    candidates = search(problem, place_mesh(assumed_machine(), problem.mesh))
+    candidates = search(problem, placed)
     if output.as_json:
         from shardviz.documents.plans import ranking_document
 
@@ -236,17 +259,15 @@ class PlanOptions:
     with_pictures: bool
 
 
-def _print_plan(problem: Problem, session: TargetSession, shown: PlanOptions) -> int:
+def _print_plan(problem: Problem, placed: PlacedMesh, session: TargetSession, shown: PlanOptions) -> int:
     """Ask the targets and show the plan and their answers; the exit code."""
-    from shardviz.hardware.machine import assumed_machine
-    from shardviz.hardware.mesh_placement import place_mesh
     from shardviz.planner import plan
     from shardviz.planner.costs import price
 
     output = shown.output
     session.ask(problem, with_costs=shown.with_times)
     planned = plan(problem)
-    cost = price(planned, place_mesh(assumed_machine(), problem.mesh))
+    cost = price(planned, placed)
     if output.as_json:
         from shardviz.compare import differences
         from shardviz.documents.programs import explain_document

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -16,7 +16,7 @@ from shardviz.cli.options import is_given, problem_from_options
 from shardviz.cli.process import ExitCode
 from shardviz.compiler import Target, parse_targets
 from shardviz.errors import QuestionError, quote
-from shardviz.render.exports import JaxProgram, Subject, title_of
+from shardviz.render.exports import JaxProgram, Subject, SweepChart, Timelines, title_of
 from shardviz.render.exports.writing import target_path, write_file
 
 if TYPE_CHECKING:
@@ -27,9 +27,10 @@ if TYPE_CHECKING:
     from shardviz.lessons.lesson import Lesson
     from shardviz.planner import Plan, Problem
     from shardviz.stepping.collective_run import CollectiveRun
+    from shardviz.timeline.program_timeline import ProgramTimeline
 
-Form = Literal["python", "notebook", "svg", "html", "cast"]
-FORMS = ("python", "notebook", "svg", "html", "cast")
+Form = Literal["python", "notebook", "svg", "html", "cast", "trace"]
+FORMS = ("python", "notebook", "svg", "html", "cast", "trace")
 EXAMPLES = (
     (
         "A program that prints the collectives of a matmul",
@@ -46,8 +47,20 @@ EXAMPLES = (
     ("A picture of a layout", "shardviz export svg layout 8x16 --spec XY -o layout.svg"),
     ("A page with everything on it", "shardviz export html explain 'A[B_X, D] * W[D, F_Y]' -o plan.html"),
     (
+        "A chart of compute and communication over batch sizes",
+        "shardviz export svg explain 'bd,df->bf' --specs 'X_,X_->X_' --vary b=1Ki:1Mi -o vary.svg",
+    ),
+    (
         "A recording of a collective, for asciinema",
         "shardviz export cast step all_gather --mesh i=4 -o gather.cast",
+    ),
+    (
+        "When each instruction runs, as a page that zooms",
+        "shardviz export html hlo step.txt --machine v5e:2x4 -o step.html",
+    ),
+    (
+        "The same for Perfetto, of a target's program",
+        "shardviz export trace explain 'bd,df->bf' --specs 'XY,Y_' --target v5e:2x4 --time -o step.json",
     ),
 )
 
@@ -80,10 +93,12 @@ def command(
     output: str | None,
     force: bool,
 ) -> int:
-    """Write what a COMMAND shows in a FORMAT that needs no shardviz: python, notebook, svg, html or cast.
+    """Write what a COMMAND shows in a FORMAT that needs no shardviz: python, notebook, svg, html, cast or
+    trace.
 
-    COMMAND is explain, step, layout or lesson with its words and options, as you would type it. A lesson
-    gives its own program, or else its solution; --as start does not give the solution away.
+    COMMAND is explain, step, layout, lesson or hlo with its words and options, as you would type it. A lesson
+    gives its own program, or else its solution; --as start does not give the solution away. Of hlo, and of
+    explain with --time, it is the timeline; a trace is one for Perfetto, https://ui.perfetto.dev.
     """
     output = None if output == "-" else output
     if force and output is None:
@@ -107,6 +122,15 @@ def command(
 def written(request: ExportRequest, form: Form) -> str:
     """The file's text. Raises `ShardvizError` where the subject has no such form."""
     subject = request.subject
+    if isinstance(subject.shown, SweepChart) and form in ("python", "notebook"):
+        raise QuestionError(f"--vary is a chart, and {form} is a program", "take svg or html")
+    if isinstance(subject.shown, Timelines):
+        return _timelines_written(subject, subject.shown, form)
+    if form == "trace":
+        raise QuestionError(
+            "a trace is of what runs when, and this has no times",
+            "add --time to explain, or take a compiled program: hlo FILE --machine v5e:2x4",
+        )
     if form == "python":
         from shardviz.render.exports.script import script
 
@@ -135,6 +159,22 @@ def written(request: ExportRequest, form: Form) -> str:
     return cast(subject, **width, speed=request.speed or USUAL_SPEED)
 
 
+def _timelines_written(subject: Subject, shown: Timelines, form: Form) -> str:
+    if form == "trace":
+        from shardviz.render.times.trace import trace
+
+        return trace(shown.timelines)
+    if form == "svg":
+        from shardviz.render.times.timeline_svg import timeline_svg
+
+        return timeline_svg(shown.timelines, subject.title)
+    if form == "html":
+        from shardviz.render.times.timeline_html import timeline_html
+
+        return timeline_html(shown.timelines, subject.title, subject.command)
+    raise QuestionError(f"a timeline cannot be written as {form}", "take svg, html or trace")
+
+
 def _free(output: str, force: bool) -> Path:
     """The file to write. Raises `QuestionError` for a name that no file can have, or that one has."""
     path = target_path(output)
@@ -144,7 +184,7 @@ def _free(output: str, force: bool) -> Path:
 
 
 Part = Literal["problem", "plan", "rounds", "start"]
-EXPORTABLE = ("explain", "step", "layout", "lesson")
+EXPORTABLE = ("explain", "step", "layout", "lesson", "hlo")
 """Those whose words can be exported."""
 PRINTED = {
     "number": "--round",
@@ -152,6 +192,7 @@ PRINTED = {
     "compare": "--compare",
     "no_layout": "--no-layout",
     "with_hlo": "--hlo",
+    "picture": "--picture",
     "devices": "--devices",
     "style": "--style",
     "plain": "--plain",
@@ -180,12 +221,18 @@ def request_of_words(ctx: click.Context, words: Sequence[str], part: Part | None
     if name not in EXPORTABLE:
         raise QuestionError(
             f"{quote(name, 30)} is not a command that can be exported",
-            "write explain before an einsum; the words begin with explain, step, layout or lesson",
+            "write explain before an einsum; the words begin with explain, step, layout, lesson or hlo",
         )
     command = import_module(f"shardviz.cli.{name}").command
     given = command.make_context(name, list(rest), parent=ctx.parent)
-    readers = {"explain": _explained, "step": _stepped, "layout": _laid_out, "lesson": _lesson}
-    if part is not None and (name in ("step", "layout") or (part == "start" and name == "explain")):
+    readers = {
+        "explain": _explained,
+        "step": _stepped,
+        "layout": _laid_out,
+        "lesson": _lesson,
+        "hlo": _program,
+    }
+    if part is not None and (name in ("step", "layout", "hlo") or (part == "start" and name == "explain")):
         raise QuestionError(f"{name} has no {part} to choose", "leave out --as")
     subject = replace(readers[name](given, part), command=shlex.join(["shardviz", name, *rest]))
     for parameter, option in PRINTED.items():
@@ -243,6 +290,14 @@ def _explained(ctx: click.Context, part: Part | None) -> Subject:
         raise QuestionError("a ranking is many plans, and an export shows one", "give --specs 'XY,Y_->X_'")
     own = {name: given[name] for name in TABLE_KEYS if name not in ("einsum", "specs", "targets", "machine")}
     problem = problem_from_options(given["einsum"], given["specs"], **own)
+    if given["vary"] is not None:
+        return _swept(problem, given, part)
+    if given["with_times"]:
+        if part is not None or given["step"] is not None:
+            option = "--step" if given["step"] is not None else f"--as {part}"
+            raise QuestionError(f"--time and {option} cannot be combined", "leave out one of them")
+        targets = given["target"] if is_given(ctx, "target") else "none"
+        return _timed(problem, given["machine"], targets, given["timeout"])
     stepping = {name: given[name] for name in ("algorithm", "latency", "bandwidth")}
 
     def run_of_step(planned: Plan, number: int) -> CollectiveRun:
@@ -266,6 +321,62 @@ def _explained(ctx: click.Context, part: Part | None) -> Subject:
         shown = run_of_step(planned, _only_collective(planned))
     target = _target(given["target"]) if is_given(ctx, "target") else None
     return Subject(shown, title_of(shown), target=target)
+
+
+def _swept(problem: Problem, given: Mapping[str, Any], part: Part | None) -> Subject:
+    """The chart of `shardviz explain --vary`."""
+    from shardviz.cli.vary import refuse_varying, sweep_of
+    from shardviz.compiler.machines import placed_for
+
+    if part is not None:
+        raise QuestionError(f"--vary and --as {part} cannot be combined", "leave out one of them")
+    refuse_varying(given, ranked=False)
+    targets = parse_targets(given["target"])
+    found = sweep_of(
+        problem, given["vary"], given["machine"], lambda mesh: placed_for(given["machine"], targets, mesh)
+    )
+    title = f"{problem.text} over sizes of {found.name}"
+    return Subject(SweepChart(found), title)
+
+
+def _timed(problem: Problem, machine: str | None, targets: str, timeout: float) -> Subject:
+    """The times of the targets' programs on a machine or their own hardware; of the plan without targets.
+
+    Raises `ShardvizError` where a target has no times.
+    """
+    from shardviz.cli.target_session import TargetSession
+    from shardviz.compiler.machines import placed_for
+    from shardviz.compiler.target_times import answer_times
+    from shardviz.hardware.machine_file import named_machine
+    from shardviz.planner import plan
+    from shardviz.planner.costs import price
+    from shardviz.timeline.of_plan import plan_timeline
+
+    named = named_machine(machine) if machine else None
+    title = f"{title_of(problem)}: what runs when"
+    timelines: list[ProgramTimeline] = []
+    with TargetSession(targets, timeout, may_drop=False) as session:
+        session.ask(problem, with_costs=True)
+        for answer in session.answers():
+            told = answer_times(answer, problem.mesh, named)
+            if told.times is None:
+                raise told.error or QuestionError(f"{told.target} has no times")
+            timelines += [each for each in (told.times.model, told.times.scheduler) if each is not None]
+    if not timelines:
+        timelines = [plan_timeline(price(plan(problem), placed_for(named, (), problem.mesh)))]
+    return Subject(Timelines(tuple(timelines)), title)
+
+
+def _program(ctx: click.Context, part: Part | None) -> Subject:
+    """The timeline of the program of `shardviz hlo`."""
+    from shardviz.cli.hlo import read_text, timeline_of
+    from shardviz.notation import parse_mesh
+
+    del part
+    given = ctx.params
+    mesh = None if given["mesh"] is None else parse_mesh(given["mesh"], given["device_order"])
+    timeline = timeline_of(read_text(given["file"]), mesh, given["machine"])
+    return Subject(Timelines((timeline,)), f"{timeline.title} on {timeline.machine}")
 
 
 def _target(text: str) -> Target | None:

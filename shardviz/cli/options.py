@@ -53,7 +53,7 @@ def is_given(ctx: click.Context, option: str) -> bool:
     return ctx.get_parameter_source(option) is not click.core.ParameterSource.DEFAULT
 
 
-def _targets(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
+def targets(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
     """Targets to complete a value with, the one after its last comma."""
     from click.shell_completion import CompletionItem
 
@@ -93,7 +93,7 @@ def of_field(field: FormField, **changes: Any) -> Callable[[F], F]:
 
 
 mesh, device_order, dtype = (of_field(PROBLEM_FIELDS[name]) for name in ("mesh", "device_order", "dtype"))
-machine = of_field(PROBLEM_FIELDS["machine"], shell_complete=_targets)
+machine = of_field(PROBLEM_FIELDS["machine"], shell_complete=targets)
 algorithm = of_field(COLLECTIVE_FIELDS["algorithm"], shell_complete=_algorithms)
 
 
@@ -102,7 +102,7 @@ def problem(specs: Callable[[F], F], has_machine: bool = True, **target: Any) ->
     a machine where times are told."""
     own: dict[str, Callable[[Any], Any]] = {
         "specs": specs,
-        "targets": of_field(PROBLEM_FIELDS["targets"], shell_complete=_targets, **target),
+        "targets": of_field(PROBLEM_FIELDS["targets"], shell_complete=targets, **target),
         "machine": machine,
     }
     usual = {name: of_field(each) for name, each in PROBLEM_FIELDS.items() if each.flag}

@@ -21,7 +21,7 @@ def command(output: CommandOutput) -> None:
     """List the values of --target, and what each needs. The TPUs and GPUs need not be here."""
     groups = target_groups()
     if output.as_json:
-        from shardviz.documents.plans import TARGETS
+        from shardviz.documents.machines import TARGETS
 
         print_json(TARGETS.document(groups=groups))
         return

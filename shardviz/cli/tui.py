@@ -36,7 +36,12 @@ EXAMPLES = (
 @click.argument("einsum", required=False)
 @options.problem(options.of_field(SPECS))
 @click.option(
-    "--screen", type=click.Choice(SCREENS), default="layout", show_default=True, help="The first screen."
+    "--screen",
+    type=click.Choice(SCREENS),
+    metavar="NAME",
+    default="layout",
+    show_default=True,
+    help=f"The first screen: {', '.join(SCREENS[:-1])} or {SCREENS[-1]}.",
 )
 @click.option("--last", is_flag=True, help="Continue the last session.")
 @click.option("--from", "shared", metavar="STRING", help="Open a shared problem or lesson.")

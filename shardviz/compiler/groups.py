@@ -10,6 +10,7 @@ from shardviz.compiler.targets import TARGETS
 from shardviz.errors import plural
 from shardviz.hardware.chips import GPUS, TPUS, Gpu, TpuChip
 from shardviz.hardware.clusters import MAX_DEVICES, MAX_GPUS, GpuNodes, TpuSlices
+from shardviz.hardware.machine import Machine, machine_of
 
 DEVICES = 8
 """As many as the mesh has of a question that names none: each TPU or GPU that is listed fits it."""
@@ -17,10 +18,14 @@ DEVICES = 8
 
 @dataclass(frozen=True)
 class Choice:
-    """A target, or one of many: `name` can be given as it stands, `what` says what it is."""
+    """A target, or one of many: `name` can be given as it stands, `what` says what it is.
+
+    `machine` has the figures of its hardware; None where another choice has them, and for others.
+    """
 
     name: str
     what: str
+    machine: Machine | None = None
 
 
 @dataclass(frozen=True)
@@ -76,13 +81,11 @@ def _hardware(process: ProcessName, title: str, choices: tuple[Choice, ...], tak
 def _tpu(chip: TpuChip) -> Choice:
     name, *_ = TpuSlices(chip, (1,) * chip.rank).of_size(DEVICES)
     each = f"{plural(chip.devices_per_chip, 'device')} a chip"
-    return Choice(
-        name, f"{chip.device_kind}: {each}, a {chip.rank}-D torus, pods of up to {chip.pod:,} chips"
-    )
+    what = f"{chip.device_kind}: {each}, a {chip.rank}-D torus, pods of up to {chip.pod:,} chips"
+    return Choice(name, what, machine_of(TpuSlices(chip, (1,) * chip.rank)))
 
 
 def _gpu(gpu: Gpu) -> Choice:
-    return Choice(
-        GpuNodes(gpu, 1, gpu.node).name,
-        f"{gpu.device_kind}: up to {gpu.node} in a node; {GpuNodes(gpu, 2, gpu.node).name} is two nodes",
-    )
+    one = GpuNodes(gpu, 1, gpu.node)
+    what = f"{gpu.device_kind}: up to {gpu.node} in a node; {GpuNodes(gpu, 2, gpu.node).name} is two nodes"
+    return Choice(one.name, what, machine_of(one))

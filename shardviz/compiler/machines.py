@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from shardviz.errors import QuestionError
 from shardviz.hardware.machine import Machine, PlacedMesh, assumed_machine, machine_of
-from shardviz.hardware.machine_file import named_machine
 from shardviz.hardware.mesh_placement import place_mesh
 
 if TYPE_CHECKING:
@@ -25,6 +24,9 @@ def machine_for(named: str | Machine | None, targets: Iterable[Target], mesh: Me
     if isinstance(named, Machine):
         return named
     if named is not None and named.strip():
+        # With TOML, which nothing else here needs.
+        from shardviz.hardware.machine_file import named_machine
+
         return named_machine(named)
     for target in targets:
         if target.cluster is not None and target.cluster.devices == mesh.size:

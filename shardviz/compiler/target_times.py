@@ -37,8 +37,15 @@ class TargetTimes:
 
 
 def target_times(answer: TargetResult, machine: Machine, mesh: Mesh) -> TargetTimes:
-    """The times of an answer that was asked for with costs. Raises what `program_timeline` raises."""
-    placement = None if machine.assumed else answer.placement
+    """The times of an answer that was asked for with costs. Raises what `program_timeline` raises.
+
+    On a machine of another shape than the target's, the mesh lies where JAX would place it there.
+    """
+    placement = answer.placement
+    if placement is not None and (placement.torus, mesh.size) != (machine.torus, machine.devices):
+        placement = None
+    if placement is not None:
+        mesh = placement.on(mesh)
     model = program_timeline(answer.text, machine, mesh=mesh, placement=placement)
     if answer.memory is not None:
         model = replace(model, memory=on_clock(answer.memory, model))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from shardviz.documents import course, plans, programs, rounds, timelines
+from shardviz.documents import course, machines, plans, programs, rounds, timelines
 from shardviz.documents.fields import DEFINITIONS, Schema
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -14,6 +14,7 @@ KINDS = {
     for kind in (
         programs.EXPLAIN,
         plans.RANKING,
+        plans.SWEEP,
         programs.PASSES,
         programs.HLO,
         timelines.TIMELINE_KIND,
@@ -25,7 +26,8 @@ KINDS = {
         course.LESSON,
         course.LESSON_CHECK,
         course.SHARED,
-        plans.TARGETS,
+        machines.MACHINE,
+        machines.TARGETS,
         plans.INFO,
     )
 }

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from shardviz.notation import Reading
     from shardviz.planner.plan import Plan
     from shardviz.planner.search import Candidate
+    from shardviz.planner.sweep import Sweep
     from shardviz.sharding import Layout, Mesh
 
 SPEC = shared(
@@ -204,7 +205,9 @@ COST = shared(
                 axes=texts("Mesh axes of its groups.").of("step.axes"),
                 seconds=nullable(number("Its time: the longest of the three; null: not known.")),
                 compute_seconds=nullable(number("FLOPs over the peak; null: not known, or a collective.")),
-                hbm_seconds=nullable(number("Bytes of HBM over its bandwidth; null: not known.")),
+                hbm_seconds=nullable(
+                    number("Seconds of the HBM's bytes over its bandwidth; null: not known.")
+                ),
                 wire_seconds=nullable(number("Seconds on the links; null: a local step.")),
                 textbook_seconds=nullable(
                     number("Seconds on the links as the book counts them, without (N-1)/N; null: local.")
@@ -265,6 +268,49 @@ def ranking_document(candidates: Sequence[Candidate]) -> Document:
     first = candidates[0].plan.problem if candidates else None
     einsum, mesh = (first.text, first.mesh) if first else ("", None)
     return RANKING.document(einsum=einsum, mesh=mesh, candidates=candidates)
+
+
+SWEEP = DocumentKind(
+    "sweep",
+    "explain --vary",
+    "Compute and communication of an einsum over a range of sizes.",
+    problem=PROBLEM("The problem at its own size.").of(lambda sweep: sweep.plan),
+    name=text("The dimension or mesh axis whose size varies."),
+    is_axis=flag("It is a mesh axis."),
+    machine=text("The machine's name.").of(lambda sweep: sweep.costs[0].machine.name),
+    machine_assumed=flag("Nobody named the machine: each mesh axis is taken for a ring of its own.").of(
+        lambda sweep: sweep.costs[0].machine.assumed
+    ),
+    points=array_of(
+        closed(
+            "The plan at one size.",
+            value=count("The size: elements of the dimension, or devices along the axis.").of(
+                lambda point: point[0]
+            ),
+            cost=COST("The seconds and the memory of the plan.").of(lambda point: point[1]),
+        ),
+        "The sizes looked at, the smallest first.",
+    ).of(lambda sweep: zip(sweep.sizes, sweep.costs, strict=True)),
+    crossings=array_of(
+        closed(
+            "A size at which the longer of compute and communication changes.",
+            value=count("The least size from which on the other takes longer.").of("size"),
+            longer=one_of("The one that takes longer from there on.", "compute", "communication").of(
+                lambda crossing: "compute" if crossing.compute_grows else "communication"
+            ),
+            exact=flag("It is the least of all sizes; else the least of those looked at.").of("same_plan"),
+        ),
+        "The crossings, the smallest size first.",
+    ),
+    plans_change=counts("Sizes at which the plan has other steps than at the size before."),
+)
+
+
+def sweep_document(sweep: Sweep) -> Document:
+    """The costs at every size, and the crossings."""
+    from shardviz.planner import plan
+
+    return SWEEP.document(sweep, plan=plan(sweep.problem))
 
 
 LAYOUT = DocumentKind(
@@ -331,36 +377,6 @@ def translate_document(
         Beside(name=each.name, written=one.items()) for each, one in zip(readings, written, strict=True)
     ]
     return TRANSLATE.document(text=text, notation=notation, mesh=mesh, arrays=arrays)
-
-
-TARGETS = DocumentKind(
-    "targets",
-    "targets",
-    "The targets, and how to install them.",
-    groups=array_of(
-        closed(
-            "Targets that need the same packages.",
-            group=text("The group's name, and that of the extra of this package.").of("name"),
-            title=text("A description of these targets."),
-            available=flag("They can answer here.").of(lambda group: not group.missing),
-            missing=null_if_empty(text("The packages that are missing; null: none.")),
-            install=null_if_empty(
-                text("The command that installs them; null: there is none for this machine.")
-            ).of("command"),
-            versions=by_name(STRING, "Versions of the packages that are here, by package."),
-            targets=array_of(
-                closed(
-                    "A target, or one of many.",
-                    target=text("A name that --target takes.").of("name"),
-                    description=text("The compiler or hardware of that name.").of("what"),
-                ),
-                "Targets of the group.",
-            ).of("choices"),
-            takes=null_if_empty(text("Other names that the group takes; null: no others.")),
-        ),
-        "All groups.",
-    ),
-)
 
 
 INFO = DocumentKind(

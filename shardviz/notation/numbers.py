@@ -113,16 +113,16 @@ def parse_sizes(text: str) -> dict[str, int]:
         start = scanner.pos
         if scanner.take("..."):
             scanner.expect("=")
-            found = [_size(scanner, "...")]
+            found = [scan_size(scanner, "...")]
             while scanner.take("x", "×"):
-                found.append(_size(scanner, "..."))
+                found.append(scan_size(scanner, "..."))
             if len(found) > MAX_RANK:
                 scanner.fail(f"more than {MAX_RANK} dimensions", start, scanner.pos, "use fewer dimensions")
             given = dict(zip(ellipsis_dims(len(found)), found, strict=True))
         else:
             name = scanner.name("a dimension").text
             scanner.expect("=")
-            given = {name: _size(scanner, name)}
+            given = {name: scan_size(scanner, name)}
         repeated = next((name for name in given if name in sizes), None)
         if repeated is not None:
             problem = f"dimension {quote(repeated, 30)} is given twice, again"
@@ -132,7 +132,8 @@ def parse_sizes(text: str) -> dict[str, int]:
     return sizes
 
 
-def _size(scanner: Scanner, name: str) -> int:
+def scan_size(scanner: Scanner, name: str) -> int:
+    """A size such as ``4Ki``; `name` is the dimension that it is of."""
     scanner.skip()
     start = scanner.pos
     negative = scanner.take("-")

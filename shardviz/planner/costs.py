@@ -311,7 +311,8 @@ def _resident(plan: Plan, arrays: dict[str, ShardedArray]) -> list[tuple[Residen
     """The shards that a device holds at every step.
 
     Arguments stay from the first step to the last, as under `jax.jit` without donation; what a step makes
-    stays until the last step that uses it, the result to the end.
+    stays until the last step that uses it, the result to the end. A psum puts its totals in the place of
+    partial sums that are no argument, as XLA's all-reduce does.
     """
     mesh = plan.problem.mesh
     names = [array.name for array in plan.problem.arguments]
@@ -324,15 +325,16 @@ def _resident(plan: Plan, arrays: dict[str, ShardedArray]) -> list[tuple[Residen
         count = arrays[name].with_spec(spec).bytes_per_device(mesh)
         spans.append((ResidentArray(name, spec, count, is_argument), start, last if is_argument else start))
 
-    def use(name: str, place: int) -> None:
+    def use(name: str, place: int, in_place: bool = False) -> None:
         array, start, stop = spans[newest[name]]
-        spans[newest[name]] = (array, start, max(stop, place))
+        last_place = place - (in_place and not array.is_argument)
+        spans[newest[name]] = (array, start, max(stop, last_place))
 
     for array in plan.problem.arguments:
         make(array.name, array.decided_spec, 0, is_argument=True)
     for place, step in enumerate(plan.steps):
         for name in step.operands if step.op == "einsum" else (step.array,):
-            use(name, place)
+            use(name, place, in_place=step.op == "psum")
         make(step.array, step.to_spec, place, is_argument=False)
     if plan.problem.result.name not in names:
         use(plan.problem.result.name, last)

@@ -68,7 +68,7 @@ class _Line:
 
 def _threshold(cost: PlanCost, dim: str, size: int) -> Threshold:
     excess, limit = _excess(cost, dim, size)
-    multiple = _parts(cost.plan, dim)
+    multiple = parts_of(cost.plan, dim)
     least, largest = _interval(lambda count: excess(count * multiple), MAX_SIZE // multiple)
     beyond = size if least is None else (least - 1) * multiple if least > 1 else (largest or 0) * multiple + 1
     return Threshold(
@@ -167,7 +167,7 @@ def _highest(excess: Callable[[int], float], most: int) -> int:
     return low
 
 
-def _parts(plan: Plan, dim: str) -> int:
+def parts_of(plan: Plan, dim: str) -> int:
     """The number of parts into which the arrays of a plan cut a dimension, at any step: all divide it."""
     mesh = plan.problem.mesh
     parts = 1
@@ -182,9 +182,8 @@ def _parts(plan: Plan, dim: str) -> int:
     return parts
 
 
-def resized(plan: Plan, dim: str, size: int) -> Plan:
-    """The same steps with another size of a dimension; reasons keep the words for the old one."""
-    mesh = plan.problem.mesh
+def resized_problem(problem: Problem, dim: str, size: int) -> Problem:
+    """The same problem with another size of a dimension."""
 
     def resize(array: ShardedArray) -> ShardedArray:
         shape = tuple(size if name == dim else old for name, old in zip(array.dims, array.shape, strict=True))
@@ -192,9 +191,15 @@ def resized(plan: Plan, dim: str, size: int) -> Plan:
 
     parts = tuple(
         replace(part, operands=tuple(map(resize, part.operands)), result=resize(part.result))
-        for part in plan.problem.parts
+        for part in problem.parts
     )
-    problem: Problem = replace(plan.problem, parts=parts)
+    return replace(problem, parts=parts)
+
+
+def resized(plan: Plan, dim: str, size: int) -> Plan:
+    """The same steps with another size of a dimension; reasons keep the words for the old one."""
+    mesh = plan.problem.mesh
+    problem = resized_problem(plan.problem, dim, size)
     arrays = {array.name: array for array in problem.arrays}
     steps = []
     for step in plan.steps:

@@ -3,6 +3,7 @@
 palette, units, caption, lines, sanitize    colours, numbers, arrays in words, sentences and columns
 canvas, page                                pictures drawn line by line, and whole pages of them
 layouts, plan_view, rounds, programs        arrays on a mesh, plans, collectives, compiled programs
+times                                       what runs when, in a terminal, an SVG, a page, a trace
 problem_picture, lesson_view                a problem as it is edited, a lesson
 exports                                     files: programs, notebooks, pictures, pages, recordings
 """

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from shardviz.hlo.text.computation import Computations, line_at
 from shardviz.hlo.text.instruction import parse_instruction
 from shardviz.hlo.text.source_locations import SourceLocations
 from shardviz.timeline.memory import LiveBuffer, MemoryReport
@@ -26,7 +25,7 @@ GIB = 2**30
 _LINE = re.compile(
     r"^(?:allocation \d+: size (?P<size>\d+), (?:color (?P<color>\d+), )?(?P<kind>[^\n]*)"
     r"| value: <\d+ (?P<name>\S+?)(?P<index>\{[\d,]*\})? @(?P<space>\d+)>"
-    r" \(size=(?P<bytes>\d+),offset=(?P<offset>\d+)\): (?P<shape>[^\n]*))",
+    r" \(size=(?P<bytes>\d+),offset=(?P<offset>\d+)\): (?P<shape>[^\n]*))\n",
     re.MULTILINE,
 )
 _LAYOUT = re.compile(r"\{[^{}]*\}")
@@ -211,25 +210,21 @@ def _live_bytes(
 
 
 def _spans(buffer: Iterable[_Value], instructions: int) -> list[tuple[int, int, int]]:
-    """(from, until, bytes) of the values at one offset, those that overlap as one."""
+    """(from, until, bytes) of the values at one offset: of those that are live at once the largest."""
     spans: list[tuple[int, int, int]] = []
     for start, last, size in sorted(
         (each.start or 0, instructions - 1 if each.end is None else each.end, each.bytes) for each in buffer
     ):
         end = min(last + 1, instructions)
-        if start >= end:
-            continue
-        if spans and start < spans[-1][1] - 1:
+        if spans and start < spans[-1][1]:
             before = spans.pop()
-            spans.append((before[0], max(before[1], end), max(before[2], size)))
-            continue
-        if spans and start == spans[-1][1] - 1:
-            # Where one ends and the next begins, an instruction writes over its operand.
-            before = spans.pop()
-            spans.append((before[0], start, before[2]))
-            size_here = max(before[2], size)
-            spans.append((start, start + 1, size_here))
-            start += 1
+            if size <= before[2]:
+                spans.append(before)
+                start = before[1]
+            else:
+                spans += [(before[0], start, before[2]), (start, end, size)]
+                start = max(start, end)
+                end, size = before[1], before[2]
         if start < end:
             spans.append((start, end, size))
     return spans
@@ -257,19 +252,16 @@ class _Metadata:
     """The user's lines of some instructions of a module."""
 
     def __init__(self, module: str, names: set[str]) -> None:
-        computations = Computations(module)
-        self._locations = SourceLocations(computations.head)
-        self._lines = {
-            found[1]: line_at(module, found.start())[0]
-            for found in re.finditer(r"^ *(?:ROOT )?%?([^\s=]+) = ", module, re.MULTILINE)
-            if found[1] in names
-        }
-        self._module = module
+        self._locations = SourceLocations(module)
+        self._lines: dict[str, str] = {}
+        for line in module.split("\n"):
+            name = line.partition(" = ")[0].strip().removeprefix("ROOT ").removeprefix("%")
+            if name in names:
+                self._lines[name] = line
 
     def source(self, name: str) -> str:
         """The line, or the op name, of an instruction; "" where the module does not have it."""
-        start = self._lines.get(name)
-        instruction = None if start is None else parse_instruction(self._module, start)
+        instruction = parse_instruction(self._lines.get(name, ""))
         return "" if instruction is None else self._locations.of(instruction.attributes)
 
 

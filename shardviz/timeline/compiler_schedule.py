@@ -34,6 +34,11 @@ class ScheduledInstruction:
     calls: tuple[int, ...] = ()
     operands: tuple[int, ...] = ()
 
+    @property
+    def begins(self) -> bool:
+        """Return whether another instruction waits for what it begins."""
+        return self.opcode.endswith(("-start", "-update")) or self.opcode in _MESSAGES
+
 
 @dataclass(frozen=True)
 class ScheduledComputation:
@@ -100,6 +105,7 @@ _FIELD = re.compile(r"^ *(?:(\w+): ([^\n]*)|(\w+) \{|(\}))$", re.MULTILINE)
 _SCHEDULES = "computation_schedules {"
 _CALLING = ("while", "conditional", "call")
 _ENDS = ("-done", "-update")
+_MESSAGES = ("send", "recv")
 _WASTED = "_wasted_cycles"
 _LOCAL = 2**32 - 1
 """An instruction's id has its computation's above these bits, and its own number in them."""
@@ -173,7 +179,7 @@ def _simulated(text: str, begin: int) -> Iterator[_Simulated]:
 
 
 class _InModule(NamedTuple):
-    """What the module says of an instruction."""
+    """An instruction, as the module has it."""
 
     name: str
     opcode: str

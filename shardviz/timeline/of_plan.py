@@ -111,15 +111,15 @@ def _memory(cost: PlanCost, edges: tuple[float, ...]) -> MemoryReport:
         for array, (start, stop) in spans.items()
         if start <= peak <= stop
     ]
+    argument_bytes = sum(array.bytes for array in spans if array.is_argument)
+    output_bytes = sum(array.bytes for array in kept)
     return MemoryReport(
         by="estimate",
-        argument_bytes=sum(array.bytes for array in spans if array.is_argument),
-        output_bytes=sum(array.bytes for array in kept),
+        argument_bytes=argument_bytes,
+        output_bytes=output_bytes,
         alias_bytes=0,
-        temporary_bytes=max(
-            sum(array.bytes for array in priced.resident if not array.is_argument and array not in kept)
-            for priced in cost.steps
-        ),
+        # The output's place serves as a temporary's before, as in the compilers' own account.
+        temporary_bytes=max(0, cost.peak_bytes - argument_bytes - output_bytes),
         peak_bytes=cost.peak_bytes,
         limit_bytes=cost.limit_bytes,
         buffers=tuple(sorted(buffers, key=lambda each: -each.bytes)),

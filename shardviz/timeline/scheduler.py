@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
 from shardviz.hlo.collective import OPS
@@ -34,10 +34,9 @@ _NEGLIGIBLE = 1.0
 _WHOLE = 0.01
 """A loop's trips are a whole number within this part of one."""
 _COMPUTE, _LINKS = Lane("compute", "compute"), Lane("axis", "links")
-_ASYNC_NAME = re.compile(
-    r'^\s*(?:ROOT )?%?([^\s=]+) = [^\n]*?[{,]async_collective_name="([^"\n]+)"', re.MULTILINE
-)
-"""A collective that the compiler made synchronous again after the scheduler, and its name until then."""
+_ASYNC_NAME = 'async_collective_name="'
+"""Stands in front of the name that a collective had until it became synchronous, after the scheduler."""
+_NAME = re.compile(r"\s*(?:ROOT )?%?([^\s=]+) = ")
 
 
 def scheduler_timeline(schedule: CompilerSchedule, model: ProgramTimeline, text: str = "") -> ProgramTimeline:
@@ -50,17 +49,13 @@ def scheduler_timeline(schedule: CompilerSchedule, model: ProgramTimeline, text:
     """
     drawer = _Drawer(schedule, model, text)
     seconds = drawer.all()
-    lanes = dict.fromkeys(lane for lane in model.lanes if lane in drawer.lanes) | drawer.lanes
-    number = {lane: place for place, lane in enumerate(lanes)}
-    order = sorted(range(len(drawer.ops)), key=lambda each: drawer.ops[each][1].start)
-    ops = [replace(op, lane=number[lane]) for lane, op in map(drawer.ops.__getitem__, order)]
-    names = {lane: lane.name for lane in lanes if lane.kind != "compute"}
+    names = {lane: lane.name for lane in drawer.lanes if lane.kind != "compute"}
     share = model.utilisation * model.seconds / seconds if model.utilisation and seconds else None
     return ProgramTimeline(
         title=model.title,
         machine=f"{model.machine}, the compiler's scheduler",
-        lanes=tuple(lanes),
-        ops=tuple(ops),
+        lanes=tuple(drawer.lanes),
+        ops=tuple(sorted(drawer.ops, key=lambda op: op.start)),
         spans=tuple(drawer.spans),
         seconds=seconds,
         drawn_seconds=drawer.end,
@@ -100,7 +95,7 @@ def _transfers(home: ScheduledComputation) -> list[_Transfer]:
     pairs: list[tuple[ScheduledInstruction, ScheduledInstruction]] = []
     for each in home.instructions:
         begun = next((open_.pop(id_) for id_ in each.operands if id_ in open_), None)
-        if each.opcode.endswith(("-start", "-update")):
+        if each.begins:
             open_[each.id] = begun or each
         elif each.opcode.endswith("-done") and begun is not None:
             pairs.append((begun, each))
@@ -118,14 +113,27 @@ def _transfers(home: ScheduledComputation) -> list[_Transfer]:
     return [_Transfer(*pair, waited[place]) for place, pair in enumerate(pairs)]
 
 
+def _renamed(text: str) -> Iterator[tuple[str, str]]:
+    """The scheduler's name and the final one of collectives that changed after it."""
+    place = text.find(_ASYNC_NAME)
+    while place >= 0:
+        start = place + len(_ASYNC_NAME)
+        stop = text.find('"', start)
+        if stop < 0:
+            return
+        if now := _NAME.match(text, text.rfind("\n", 0, place) + 1):
+            yield text[start:stop], now[1]
+        place = text.find(_ASYNC_NAME, stop)
+
+
 @dataclass
 class _Drawer:
     schedule: CompilerSchedule
     model: ProgramTimeline
     text: str
-    ops: list[tuple[Lane, TimedOp]] = field(default_factory=list)
+    ops: list[TimedOp] = field(default_factory=list)
     spans: list[TimeSpan] = field(default_factory=list)
-    lanes: dict[Lane, None] = field(default_factory=dict)
+    lanes: dict[Lane, int] = field(default_factory=dict)
     busy: defaultdict[Lane, float] = field(default_factory=lambda: defaultdict(float))
     exposed: defaultdict[Lane, float] = field(default_factory=lambda: defaultdict(float))
     unknown: list[str] = field(default_factory=list)
@@ -133,9 +141,12 @@ class _Drawer:
     end: float = 0.0
 
     def __post_init__(self) -> None:
+        # Copies between memories come into the program after the scheduler.
+        shared = (lane for lane in self.model.lanes if lane.kind in ("compute", "axis", "network"))
+        self.lanes = {lane: number for number, lane in enumerate(shared)}
         self._by_id = self.schedule.by_id
         self._models = {op.name: op for op in reversed(self.model.ops)}
-        self._final = {before: now for now, before in _ASYNC_NAME.findall(self.text)}
+        self._final = dict(_renamed(self.text))
         self._transfers = {each.id: _transfers(each) for each in self.schedule.computations}
         self._match_the_rest()
         self._cycles = {
@@ -188,7 +199,7 @@ class _Drawer:
                 real, width = self._inner(each, bodies, start, took, runs, depth)
                 extra += real - took
                 drawn += width - took
-            elif each.opcode.endswith(("-start", "-update")):
+            elif each.begins:
                 started[each.id] = start + took
             elif each.opcode.endswith("-done"):
                 if (transfer := transfers.get(each.id)) is not None:
@@ -234,15 +245,15 @@ class _Drawer:
         return longest, position - begin
 
     def _trips(self, body: ScheduledComputation, ratio: float, runs: int | None) -> int | None:
-        """How often a loop runs: as the model has it, else as the loop's time in its parent tells."""
+        """The number of a loop's trips: the model's, else what its time in its parent tells."""
         if known := self._runs(body, runs):
             return known
         whole = round(ratio)
         return whole if whole >= 1 and abs(ratio - whole) <= _WHOLE * whole else None
 
     def _runs(self, body: ScheduledComputation, around: int | None) -> int | None:
-        """How often the model runs a computation in one run of what is around it; None where it has none of
-        its operations."""
+        """The number of runs that the model has of a computation in one run of what is around it; None where
+        it has none of its operations."""
         for each in body.instructions:
             op = self._model(each)
             if op is not None and op.runs is not None and not (around and op.runs % around):
@@ -295,7 +306,6 @@ class _Drawer:
             lane = self.model.lanes[like.lane]
         else:
             lane = _LINKS if is_transfer else _COMPUTE
-        self.lanes.setdefault(lane)
         exposed = waited if is_async else (seconds or 0.0) if is_transfer else 0.0
         times = 1 if runs is None else runs
         self.busy[lane] += (seconds or 0.0) * times
@@ -309,7 +319,7 @@ class _Drawer:
         op = TimedOp(
             name=like.name if like is not None else each.name,
             op=like.op if like is not None else opcode,
-            lane=0,
+            lane=self.lanes.setdefault(lane, len(self.lanes)),
             start=start,
             end=end,
             seconds=seconds,
@@ -323,7 +333,7 @@ class _Drawer:
             flops=like.flops if like is not None else 0,
             is_async=is_async,
         )
-        self.ops.append((lane, op))
+        self.ops.append(op)
 
     def _model(self, each: ScheduledInstruction) -> TimedOp | None:
         """The model's operation of the same name, or of the one that the final module has for it."""

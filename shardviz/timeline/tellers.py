@@ -37,12 +37,14 @@ DOUBTFUL = "doubtful: the scheduler's figure is faster than the roofline"
 ADDED = "the scheduler does not have it: the compiler added or changed it afterwards"
 GONE = "the final program does not have it under this name: the compiler changed it after the scheduler"
 BESIDE = "other work runs beside it"
+NETWORK = "between slices the scheduler takes a round figure, whatever the network"
+UNKNOWN = "the model has no estimate of it"
 
 _FRACTION = re.compile(r"\b(\d+)/(\d+) of ")
 _ROOFLINE = re.compile(r"([\d.]+) × the roofline")
 _HOPS = re.compile(r"\bhops? along ")
 _OPERANDS = re.compile(r"%([^\s,(){}=%]+)")
-_ON_CHIP = re.compile(r"S\(1\)")
+_ON_CHIP = "S(1)"
 
 
 @dataclass(frozen=True)
@@ -99,8 +101,15 @@ def compare_tellers(model: ProgramTimeline, scheduler: ProgramTimeline, text: st
             found.append(_difference(op, _busy(op, model), None, ADDED))
         else:
             ours, theirs = _busy(op, model), _busy(other, scheduler)
-            is_work = model.lanes[op.lane].kind == "compute"
-            cause = _of_work(op, other, lines) if is_work else _of_transfer(op, other, ours > theirs)
+            cause = UNKNOWN
+            if op.seconds is not None:
+                kind = model.lanes[op.lane].kind
+                if kind == "compute":
+                    cause = _of_work(op, other, lines)
+                elif kind == "network" and other.seconds and _is_round(other.seconds):
+                    cause = NETWORK
+                else:
+                    cause = _of_transfer(op, other, ours > theirs)
             difference = _difference(op, ours, theirs, cause)
             if not _alike(ours, theirs):
                 found.append(difference)
@@ -191,6 +200,11 @@ def _of_work(op: TimedOp, other: TimedOp, lines: _Lines) -> str:
     return TILES if times and _near(theirs, ours / float(times[1])) else BEFORE
 
 
+def _is_round(seconds: float) -> bool:
+    """Return whether a time is a whole number of 100 µs, which no rate gives by chance."""
+    return abs(seconds * 1e4 - round(seconds * 1e4)) < 1e-3 <= seconds * 1e4
+
+
 def _near(one: float, other: float) -> bool:
     return abs(one - other) <= _SAME * max(one, other)
 
@@ -201,25 +215,18 @@ class _Lines:
     def __init__(self, text: str) -> None:
         self._text = text
 
+    @cached_property
+    def _of(self) -> dict[str, str]:
+        parts = (line.partition(" = ") for line in self._text.split("\n"))
+        return {name.strip().removeprefix("ROOT ").removeprefix("%"): rest for name, _, rest in parts if rest}
+
     def is_on_chip(self, name: str) -> bool:
         """Return whether an instruction's result or an operand lies in on-chip memory (space 1)."""
-        line = self._line(name)
-        if not line:
-            return False
-        shape, _, operands = line.partition("(%")
-        if _ON_CHIP.search(shape.partition(" = ")[2]):
-            return True
-        names = _OPERANDS.findall(f"%{operands.partition(')')[0]}")
-        return any(_ON_CHIP.search(self._line(each).partition("(%")[0]) for each in names)
+        shape, operands = self._parts(name)
+        names = _OPERANDS.findall(operands.partition(")")[0])
+        return any(_ON_CHIP in each for each in (shape, *(self._parts(name)[0] for name in names)))
 
-    def _line(self, name: str) -> str:
-        start, stop = self._places.get(name, (0, 0))
-        return self._text[start:stop]
-
-    @cached_property
-    def _places(self) -> dict[str, tuple[int, int]]:
-        return dict(self._instructions())
-
-    def _instructions(self) -> Iterator[tuple[str, tuple[int, int]]]:
-        for found in re.finditer(r"^\s*(?:ROOT )?%?([^\s=]+) = [^\n]*", self._text, re.MULTILINE):
-            yield found[1], found.span()
+    def _parts(self, name: str) -> tuple[str, str]:
+        """The shape and opcode of an instruction, and all that follows on its opening parenthesis."""
+        shape, parenthesis, operands = self._of.get(name, "").partition("(%")
+        return shape, f"%{operands}" if parenthesis else ""

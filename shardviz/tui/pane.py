@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from shardviz.planner import Plan, Problem
     from shardviz.render.palette import Palette
     from shardviz.stepping.collective_run import CollectiveRun
+    from shardviz.timeline.program_timeline import ProgramTimeline
     from shardviz.tui.state import EditorState
     from shardviz.tui.target_answers import ShownAnswer
 
@@ -133,17 +134,20 @@ class Pane(Side):
         """The subject of a page or a notebook of the pane."""
         return self.state.resolved.problem
 
+    @property
+    def timelines(self) -> Sequence[ProgramTimeline]:
+        """The timelines on screen, of which there are pages and traces."""
+        return ()
+
     def document(self) -> Document:
         """The JSON document of what the pane shows. Raises `ShardvizError` for one that would be too long."""
         from shardviz.documents.programs import explain_document
-        from shardviz.hardware.machine import assumed_machine
-        from shardviz.hardware.mesh_placement import place_mesh
         from shardviz.planner.costs import price
 
         resolved = self.state.resolved
         answers = self.state.queries.answers.values()
         return explain_document(
-            price(resolved.plan, place_mesh(assumed_machine(), resolved.problem.mesh)),
+            price(resolved.plan, resolved.placed),
             [answer.compiled for answer in answers if answer.compiled is not None],
             [difference for answer in answers for difference in answer.differences],
         )

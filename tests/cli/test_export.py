@@ -39,6 +39,8 @@ SHOWN = {
 SANDBOX = to_string(Shared(begin(find("detective")).draft, "plan", "detective", 99))
 """A lesson that is not solved yet."""
 EXPLAIN = "explain 'bd,df->bf' --specs 'XY,Y_->X_' --sizes b=8,d=16,f=4"
+PROGRAM = Path(__file__).parent.parent / "benchmarks" / "programs" / "four_layers.txt"
+TIMED = {"plan": f"{EXPLAIN} --time", "program": f"hlo {PROGRAM} --machine v4:2x2x1"}
 WORDS = {
     "problem": EXPLAIN,
     "plan": f"{EXPLAIN} --as plan",
@@ -83,7 +85,8 @@ def test_every_lesson_becomes_a_program(exported):
     ("form", "words"),
     [
         *(("python", words) for words in WORDS.values()),
-        *((form, WORDS[name]) for form in FORMS[1:] for name in ("problem", "lesson")),
+        *((form, WORDS[name]) for form in FORMS[1:-1] for name in ("problem", "lesson")),
+        *((form, words) for form in ("svg", "html", "trace") for words in TIMED.values()),
         ("svg", WORDS["layout"]),
         ("html", WORDS["plan"]),
         ("cast", WORDS["rounds"]),
@@ -100,6 +103,8 @@ def test_every_format_of_everything(exported, form, words):
         assert ElementTree.fromstring(text).tag == "{http://www.w3.org/2000/svg}svg"
     elif form == "html":
         assert text.startswith("<!doctype html>")
+    elif form == "trace":
+        assert {event["ph"] for event in json.loads(text)["traceEvents"]} >= {"M", "X", "s", "f"}
     else:
         header, *events = map(json.loads, text.splitlines())
         assert header["version"] == 2
@@ -157,7 +162,16 @@ def test_a_wrong_word_is_told_as_the_command_tells_it(words, capsys):
         ("python", "an export is of one thing: a command or a share string"),
         (f"python {WORDS['shared']} {EXPLAIN}", "an export is of one thing: a command or a share string"),
         ("pdf step psum", "'pdf' is not one of 'python'"),
-        ("python hlo x.txt", "'hlo' is not a command that can be exported"),
+        ("python translate x", "'translate' is not a command that can be exported"),
+        ("trace hlo nowhere.txt", "file 'nowhere.txt' does not exist"),
+        (f"python hlo {PROGRAM}", "a timeline cannot be written as python"),
+        (f"cast {EXPLAIN} --time", "a timeline cannot be written as cast"),
+        (f"svg {EXPLAIN} --time --as plan", "--time and --as plan cannot be combined"),
+        (f"svg hlo {PROGRAM} --as plan", "hlo has no plan to choose"),
+        (f"svg hlo {PROGRAM} --picture", "--picture chooses what a terminal shows"),
+        (f"trace {EXPLAIN}", "a trace is of what runs when, and this has no times"),
+        (f"trace {EXPLAIN} --time --target shardy", "shardy has no figures of hardware"),
+        (f"trace {EXPLAIN} --time --machine v9:2x2", "v9"),
         ("python 'bd,df->bf'", "'bd,df->bf' is not a command that can be exported"),
         ("python explain 'bd,df->bf'", "a ranking is many plans, and an export shows one"),
         (
@@ -232,3 +246,25 @@ def test_a_hyphen_is_standard_output_and_a_pipe_or_device_is_never_replaced(caps
     with pytest.raises(QuestionError, match="is a device or a pipe, not a file"):
         write_file(Path("link"), "")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "pipe"]
+
+
+VARIED = "explain 'bd,df->bf' --specs 'X_,X_->X_' --vary b=1Ki:1Mi"
+
+
+@pytest.mark.parametrize("form", ["svg", "html", "cast"])
+def test_a_chart_over_sizes(exported, form):
+    assert "compute takes longer from b = 4,378 on" in exported(form, VARIED)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (f"python {VARIED}", "--vary is a chart, and python is a program"),
+        (f"svg --as plan {VARIED}", "--vary and --as plan cannot be combined"),
+        (f"svg {VARIED} --step 1", "--vary and --step cannot be combined"),
+        (f"svg {VARIED} --time", "--vary and --time cannot be combined"),
+    ],
+)
+def test_a_chart_over_sizes_is_no_program_and_no_step(capsys, words, said):
+    assert run(["export", *shlex.split(words)]) == 2
+    assert said in capsys.readouterr().err

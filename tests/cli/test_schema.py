@@ -22,6 +22,7 @@ SHARED = Shared(ProblemForm(collective=CollectiveFields("psum", parameters=(("pi
 COMMANDS = {
     "explain": ("explain", *EINSUM, "--target", "shardy", "--hlo"),
     "ranking": ("explain", "bd,df->bf", "--specs"),
+    "sweep": ("explain", *EINSUM, "--vary", "d=1Ki:64Ki"),
     "passes": ("passes", *EINSUM, "--target", "shardy", "--diff"),
     "hlo": ("hlo", str(PROGRAM)),
     "layout": ("layout", "8x16", "--spec", "X Y"),
@@ -32,6 +33,7 @@ COMMANDS = {
     "lesson": ("lesson", "1"),
     "lesson_check": ("lesson", "--check", "nowhere.toml"),
     "shared": ("tui", "--from", to_string(SHARED)),
+    "machine": ("machine", "v2:2x2", "--mesh", "X=2,Y=4"),
     "targets": ("targets",),
     "info": ("info",),
 }

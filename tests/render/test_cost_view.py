@@ -48,7 +48,7 @@ CASES = [
          compute bound from d = 13,136 on (now 2,048); at no b, f
          248 FLOPs a byte of HBM (v5e needs 240), 341 a byte sent; 13 % of the peak,
          overlapped 16 %
-         memory at most 24.5 MiB, at step 2, of 15.8 GiB
+         memory at most 16.5 MiB, at step 1, of 15.8 GiB
         """,
     ),
     (
@@ -73,7 +73,7 @@ CASES = [
          248 FLOPs a byte of HBM (v5e needs
          240), 341 a byte sent; 13 % of the
          peak, overlapped 16 %
-         memory at most 24.5 MiB, at step 2, of
+         memory at most 16.5 MiB, at step 1, of
          15.8 GiB
         """,
     ),
@@ -89,7 +89,7 @@ CASES = [
          the time of step 1 is unknown (by memory alone 42.2 µs): the totals leave it out
          280 µs in all: Y 280 µs
          124 FLOPs a byte of HBM, 171 a byte sent
-         memory at most 49 MiB, at step 2, of 15.8 GiB
+         memory at most 33 MiB, at step 1, of 15.8 GiB
         """,
     ),
     (
@@ -100,8 +100,8 @@ CASES = [
          1  einsum bd,df->bf  8.06 MiB of HBM  10.3 µs  HBM
          10.3 µs in all: nothing is sent
          compute bound from b = 628 on (now 16); at no d, f
-         7.9 FLOPs a byte of HBM (v5e needs 240); 3.3 % of the peak
-         memory at most 8.07 MiB, at step 1, of 15.8 GiB
+         7.9 FLOPs a byte of HBM (v5e needs 240); 3 % of the peak
+         memory at most 8.06 MiB, at step 1, of 15.8 GiB
         """,
     ),
 ]

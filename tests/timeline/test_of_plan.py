@@ -52,21 +52,34 @@ def test_a_step_of_unknown_length_takes_no_room_and_is_named():
 
 
 def test_the_memory_of_every_step():
-    cost = cost_of("bd,df->bf", "XY,Y_->X_")
+    cost = cost_of("bd,df->bf", "X_,_X->X_")
+    assert [each.step.op for each in cost.steps] == ["all_gather", "einsum", "all_to_all"]
+    gathering, multiplying, _ = (each.seconds for each in cost.steps)
     memory = plan_timeline(cost).memory
-    held, arguments = 2 * 512 * 8192, 2 * (512 * 512 + 512 * 8192)
-    assert memory.argument_bytes == arguments
-    assert memory.output_bytes == memory.temporary_bytes == held
-    assert memory.curve == ((0, arguments + held), (cost.steps[0].seconds, arguments + 2 * held))
-    assert memory.peak_bytes == arguments + 2 * held
-    assert memory.peak_at == cost.steps[0].seconds
-    assert memory.over_bytes == memory.peak_bytes - 2**24
+    mib = 2**20
+    # A 512×2048, W 2048×4096; A gathered 1024×2048; Out 1024×4096 before and 512×8192 after the exchange.
+    assert memory.argument_bytes == (2 + 16) * mib
+    assert memory.output_bytes == 8 * mib
+    assert memory.temporary_bytes == 8 * mib
+    assert memory.curve == (
+        (0, 22 * mib),
+        (gathering, 30 * mib),
+        (gathering + multiplying, 34 * mib),
+    )
+    assert (memory.peak_bytes, memory.peak_at) == (34 * mib, gathering + multiplying)
+    assert memory.over_bytes == 34 * mib - 2**24
     assert [(each.name, each.kind) for each in memory.buffers] == [
         ("W", "argument"),
         ("Out", "temporary"),
         ("Out", "output"),
         ("A", "argument"),
     ]
-    assert memory.buffers[0].shape == "bf16[512,8192]"
-    assert (memory.buffers[1].start, memory.buffers[1].end) == (0, cost.serial_seconds)
+    assert memory.buffers[0].shape == "bf16[2048,4096]"
+    assert (memory.buffers[1].start, memory.buffers[1].end) == (gathering, cost.serial_seconds)
     assert memory.buffers[0].start is None
+
+
+def test_a_psum_keeps_its_place():
+    memory = plan_timeline(cost_of("bd,df->bf", "XY,Y_->X_")).memory
+    assert (memory.temporary_bytes, memory.output_bytes) == (0, 8 * 2**20)
+    assert memory.peak_bytes == memory.argument_bytes + memory.output_bytes

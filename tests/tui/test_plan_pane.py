@@ -44,7 +44,12 @@ class Timeless:
 
 def all_here(app):
     answers = app.state.queries.answers
-    return answers and all(each.state == "answered" for each in answers.values()) and app.pane._costs
+    return (
+        answers
+        and all(each.state == "answered" for each in answers.values())
+        and app.pane._costs
+        and app.pane._cost
+    )
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from textual import events
 
 from shardviz.errors import QuestionError
 from shardviz.forms.form import ProblemForm
+from shardviz.tui.dialogs.export import exports_of
 from shardviz.tui.time import pane as time_pane
 from shardviz.tui.time.timelines import ToldTimelines
 from tests.tui import hand_made
@@ -22,7 +23,7 @@ TARGETS = "shardy,cpu,v5e:2x4"
 def told(monkeypatch):
     """The plan's timeline, and of a program those of the model and of the compiler's scheduler."""
     program = hand_made.program()
-    both = (("model", program), ("scheduler", hand_made.program(scale=1.2)))
+    both = (("model", program), ("scheduler", hand_made.program("v5e:2x4, the compiler's scheduler", 1.2)))
     plan = (("plan", hand_made.plan()),)
     monkeypatch.setattr(time_pane, "tell_plan", lambda asked, _: ToldTimelines(asked, plan, is_assumed=True))
     monkeypatch.setattr(time_pane, "tell_program", lambda asked, *_: ToldTimelines(asked, both))
@@ -172,6 +173,10 @@ def test_two_on_one_scale():
     async def script(pilot):
         chart = pilot.app.pane.chart
         await settle(pilot, "a")
+        assert [part.timeline.drawn_seconds for part in chart.parts] == pytest.approx([30e-6, 36e-6])
+        await settle(pilot, "s")
+        assert [part.timeline.drawn_seconds for part in chart.parts] == pytest.approx([36e-6, 30e-6])
+        await settle(pilot, "s", "a")
         assert [part.name for part in chart.parts] == ["cpu", "plan"]
         assert chart.window.limit == pytest.approx(30e-6)
         ticks = [line for line in pane_text(pilot).splitlines() if "│5 µs" in line]
@@ -267,5 +272,34 @@ def test_a_broken_problem_keeps_the_last_timeline():
         await settle(pilot, "p", "down", "enter", *"[b", "enter")
         assert pilot.app.state.resolved.faults
         assert "700 µs on v5e:2x4" in text_of(pilot.app)
+
+    play(script)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "holds"),
+    [
+        ("html", "what runs when"),
+        ("trace", '"traceEvents"'),
+        ("json", '"kind": "timeline"'),
+        ("py", "jax"),
+        ("txt", "700 µs on v5e:2x4"),
+    ],
+)
+def test_what_is_exported(suffix, holds):
+    async def script(pilot):
+        app = pilot.app
+        forms = exports_of(app.screen_stack[0], app.pane, app.jax_code)
+        (export,) = [each for each in forms if each.suffix == suffix]
+        assert holds in export.text()
+
+    play(script)
+
+
+def test_the_command_line_that_shows_the_same():
+    async def script(pilot):
+        line = pilot.app.pane.command_line()
+        assert line.startswith("shardviz explain")
+        assert line.endswith("--target cpu --time")
 
     play(script)

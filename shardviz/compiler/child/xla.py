@@ -55,7 +55,8 @@ def real_mesh(mesh: DeviceMesh) -> Any:
 def ask(program: Program, report: Callable[[str], None]) -> Output:
     """The program that XLA emits. Raises what JAX and XLA raise.
 
-    A program that does not fit into a device's memory is an answer, with what would lie there.
+    A program that does not fit into a device's memory is an answer, with what would lie there. So is one that
+    the compiler has finished, and that jaxlib cannot load: it is as the compiler itself has printed it.
     """
     report("lowering")
     lowered = program.trace().lower()
@@ -65,15 +66,19 @@ def ask(program: Program, report: Callable[[str], None]) -> Output:
         with recording:
             compiled = lowered.compile(compiler_options=recording.options)
     except jax.errors.JaxRuntimeError as error:
-        if not NO_ROOM.search(str(error)):
+        if NO_ROOM.search(str(error)):
+            words, memory = words_of(error), recording.memory()
+            return Output("error", error=words, schedule=recording.schedule, memory=memory)
+        if recording.final is None:
             raise
-        words, memory = words_of(error), recording.memory()
-        return Output("error", error=words, schedule=recording.schedule, memory=memory)
+        compiled = None
+    result = question.parts[-1].result
+    spec = spec_of(compiled.output_shardings, question, len(result.shape)) if compiled else result.spec
     return Output(
         "ok",
         _text(compiled, recording),
         recording.partitioned,
-        spec_of(compiled.output_shardings, question, len(question.parts[-1].result.shape)),
+        spec,
         schedule=recording.schedule,
         memory=recording.memory(compiled) if question.costs_to else None,
     )
@@ -105,9 +110,10 @@ def _text(compiled: Any, recording: Recording) -> str:
     """The final module. Where it holds what this jaxlib does not know yet (libtpu is newer, or the chip),
     as the compiler itself has printed it."""
     try:
-        text: str = compiled.as_text()
+        if compiled is not None:
+            text: str = compiled.as_text()
+            return text
     except jax.errors.JaxRuntimeError:
         if recording.final is None:
             raise
-        return recording.final
-    return text
+    return recording.final or ""

@@ -18,7 +18,9 @@ from shardviz.sharding import Layout
 
 if TYPE_CHECKING:
     from shardviz.compiler import Target
+    from shardviz.planner.sweep import Sweep
     from shardviz.stepping.collective_run import CollectiveRun
+    from shardviz.timeline.program_timeline import ProgramTimeline
 
 
 @dataclass(frozen=True)
@@ -29,17 +31,31 @@ class JaxProgram:
 
 
 @dataclass(frozen=True)
+class Timelines:
+    """Timelines for pictures below one another: a plan's or a program's, by each of its tellers."""
+
+    timelines: tuple[ProgramTimeline, ...]
+
+
+@dataclass(frozen=True)
+class SweepChart:
+    """A problem's cost over sizes."""
+
+    sweep: Sweep
+
+
+@dataclass(frozen=True)
 class Subject:
     """The subject of an export in any format: ``python(subject) -> str``, ``svg(subject) -> str``, and so on.
 
     `shown` is a `Problem` (the question: mesh, einsums, how each array is split), a `Plan` (its steps, with
-    the problem that they answer), a `CollectiveRun` (one collective, round by round), a `Layout` (one array)
-    or a `JaxProgram`, which has no picture. `title` is one line of plain text for a heading, `command` the
-    command line that shows the same. `target` is the one whose program of a problem is exported; None is
-    simulated devices.
+    the problem that they answer), a `CollectiveRun` (one collective, round by round), a `Layout` (one array),
+    `Timelines` or a `SweepChart`, which have no program, or a `JaxProgram`, which has no picture. `title` is
+    one line of plain text for a heading, `command` the command line that shows the same. `target` is the one
+    whose program of a problem is exported; None is simulated devices.
     """
 
-    shown: Problem | Plan | CollectiveRun | Layout | JaxProgram
+    shown: Problem | Plan | CollectiveRun | Layout | Timelines | SweepChart | JaxProgram
     title: str
     command: str = ""
     target: Target | None = None
@@ -47,7 +63,8 @@ class Subject:
     @property
     def run(self) -> CollectiveRun | None:
         """The collective, if it is one; its class need not be loaded for the others."""
-        return None if isinstance(self.shown, Problem | Plan | Layout | JaxProgram) else self.shown
+        without = Problem | Plan | Layout | Timelines | SweepChart | JaxProgram
+        return None if isinstance(self.shown, without) else self.shown
 
 
 def title_of(shown: Problem | Plan | CollectiveRun | Layout) -> str:

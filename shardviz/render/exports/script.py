@@ -16,7 +16,7 @@ from shardviz.codegen.collective import rounds_code
 from shardviz.codegen.layout import layout_code
 from shardviz.codegen.plan import plan_code
 from shardviz.codegen.problem import problem_code
-from shardviz.errors import plural
+from shardviz.errors import QuestionError, plural
 from shardviz.forms.form import one_line
 from shardviz.planner import Plan, Problem
 from shardviz.render.exports import JaxProgram, Subject
@@ -37,7 +37,11 @@ def code_of(subject: Subject) -> str:
         return problem_code(shown, subject.target)
     if isinstance(shown, Plan):
         return plan_code(shown)
-    return layout_code(shown) if isinstance(shown, Layout) else rounds_code(shown)
+    if isinstance(shown, Layout):
+        return layout_code(shown)
+    if subject.run is None:
+        raise QuestionError("a timeline has no program", "take svg, html or trace")
+    return rounds_code(subject.run)
 
 
 def with_heading(subject: Subject, code: str) -> str:

@@ -11,7 +11,7 @@ from rich.text import Text
 from shardviz.errors import QuestionError
 from shardviz.planner import Problem, plan
 from shardviz.planner.plan import Plan, Step
-from shardviz.render.exports import Subject
+from shardviz.render.exports import Subject, SweepChart
 from shardviz.render.layouts.layout_canvas import array_lines, layout_view
 from shardviz.render.lines import sentence, trimmed
 from shardviz.render.palette import Palette
@@ -58,6 +58,10 @@ def sections(subject: Subject, width: int, palette: Palette) -> list[Section]:
     if subject.run is not None:
         return _rounds(subject.run, width, palette)
     shown = subject.shown
+    if isinstance(shown, SweepChart):
+        from shardviz.render.sweep_view import sweep_view
+
+        return [Section("Cost over sizes", sweep_view(shown.sweep, width, palette))]
     if isinstance(shown, Layout):
         return [Section("Layout", layout_view(shown, width, palette))]
     if isinstance(shown, Plan):

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from shardviz.compiler.groups import TargetGroup
 from shardviz.render.lines import GLUE, sentence, table
+from shardviz.render.machine_view import figures_table
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 """Takes a turn ten times a second."""
@@ -108,6 +109,8 @@ def targets_view(groups: Sequence[TargetGroup], width: int) -> list[Text]:
         lines += [Text()] * bool(lines) + _heading(group, width)
         lines += table([[Text(each.name), Text(each.what)] for each in group.choices], width, 2)
         lines += sentence(group.takes, width, 2, style="dim")
+        if machines := [each.machine for each in group.choices if each.machine is not None]:
+            lines += [Text(), *figures_table(machines, width)]
     return lines
 
 

@@ -42,7 +42,9 @@ BAR = 24
 LINKS = 12
 """Operations of a critical path that are listed, the longest."""
 NEGLIGIBLE = 0.001
-"""Of a critical path; operations that take less of it are not listed."""
+"""Of a critical path, or of the memory at the peak; what takes less of it is not listed."""
+LEAST = ((), (2,), (2, 4))
+"""Columns of the largest buffers that narrower pages are without."""
 LISTED = 6
 """Operations without an estimate, and buffers, that are listed."""
 
@@ -294,16 +296,22 @@ def _kind_style(kind: str, palette: Palette) -> Style:
 
 def _buffer_lines(memory: MemoryReport, width: int) -> list[Text]:
     """The largest buffers at the peak, with their shapes, their source lines and how long they live."""
-    if not memory.buffers:
-        return []
     rows: list[Sequence[Text]] = []
-    for each in memory.buffers[:LISTED]:
+    shown = [each for each in memory.buffers if each.bytes >= memory.peak_bytes * NEGLIGIBLE]
+    for each in shown[:LISTED]:
         lives = ""
         if each.start is not None and each.end is not None:
-            lives = f"{estimated_seconds(each.start)} to {estimated_seconds(each.end)}"
+            end = estimated_seconds(each.end)
+            lives = f"{estimated_seconds(each.start)} to {end}" if each.start else f"to {end}"
         source = "" if each.source == each.name else each.source
         cells = (human_bytes(each.bytes), printable(each.name), each.kind, printable(each.shape), lives)
         rows.append([*(Text(cell) for cell in cells), Text(printable(source), "dim")])
+    if not rows:
+        return []
     head = [Text(words, "bold") for words in ("bytes", "largest buffers", "", "shape", "lives", "source")]
-    whole = columns([head, *rows], width, 2, frozenset({0}))
-    return [Text("  largest buffers", "bold"), *records(rows, width, 4)] if whole is None else whole
+    for left_out in LEAST:
+        kept = [[cell for i, cell in enumerate(row) if i not in left_out] for row in (head, *rows)]
+        whole = columns(kept, width, 2, frozenset({0}))
+        if whole is not None:
+            return whole
+    return [Text("  largest buffers", "bold"), *records(rows, width, 4)]

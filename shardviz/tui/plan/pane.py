@@ -1,4 +1,4 @@
-"""The plan screen: the steps with their reasons, and what every target inserted."""
+"""The plan screen: the steps with their reasons and their times, and what every target inserted."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem
     from shardviz.lessons.measures import AnswerLocation
     from shardviz.planner import Plan
+    from shardviz.planner.costs import PlanCost
     from shardviz.tui.state import EditorState
     from shardviz.tui.target_answers import ShownAnswer
 
@@ -74,6 +75,9 @@ class PlanPane(Pane):
         """The number of the chosen step, from 1."""
         self._plan: Plan | None = None
         self._costs: Mapping[int, StepCost] = {}
+        self._cost: PlanCost | None = None
+        self._priced: tuple[object, ...] = ()
+        """The plan of the cost, and the texts that name its machine."""
         self._picture: tuple[tuple[object, ...], StepsPicture] | None = None
         self._answered: tuple[tuple[object, ...], list[Text]] = (), []
         """The lines of the answers that are here, and what they were drawn of."""
@@ -127,6 +131,10 @@ class PlanPane(Pane):
         if self._plan is not before:
             self._costs = {}
             self._count(self._plan)
+        priced = self._plan, resolved.shown.machine, resolved.targets
+        if priced != self._priced:
+            self._priced, self._cost = priced, None
+            self._price(priced, resolved)
         self._draw()
 
     def begin(self, place: AnswerLocation) -> None:
@@ -141,6 +149,12 @@ class PlanPane(Pane):
         """Show the costs of a plan's collectives, by the number of the step."""
         if plan is self._plan:
             self._costs = costs
+            self._draw()
+
+    def _take_cost(self, priced: tuple[object, ...], cost: PlanCost) -> None:
+        """Show what a plan costs on its machine."""
+        if priced is self._priced:
+            self._cost = cost
             self._draw()
 
     def action_previous_step(self) -> None:
@@ -191,6 +205,13 @@ class PlanPane(Pane):
                 continue
         self.call_later(self._take_costs, plan, costs)
 
+    @work(thread=True, exit_on_error=False, exclusive=True, group="price")
+    def _price(self, priced: tuple[object, ...], resolved: ResolvedProblem) -> None:
+        """Work out what the plan costs on the machine of the problem."""
+        from shardviz.planner.costs import price
+
+        self.call_later(self._take_cost, priced, price(resolved.plan, resolved.placed))
+
     def _tick(self) -> None:
         if self.display:
             self._draw()
@@ -207,8 +228,12 @@ class PlanPane(Pane):
         room = (width - GAP) // 2 - 2 if beside else width - 2
         answers = self.state.queries.answers
         targets = self._target_lines(answers, room)
+        misfit, costs = self._cost_lines(room)
         limit = height if beside else max(height // 2, height - 1 - len(targets))
-        lines, self._place = self._drawn(self._plan, room).lines(self.chosen, self._costs, limit)
+        limit = max(height // 2, limit - len(misfit) - len(costs))
+        lines, place = self._drawn(self._plan, room).lines(self.chosen, self._costs, limit)
+        self._place = range(place.start + len(misfit), place.stop + len(misfit))
+        lines = [*misfit, *lines, *costs]
         if beside:
             self.query_one("#targets", LinesView).show(TextLines(targets))
         else:
@@ -218,6 +243,15 @@ class PlanPane(Pane):
             self._clock.resume()
         else:
             self._clock.pause()
+
+    def _cost_lines(self, width: int) -> tuple[list[Text], list[Text]]:
+        """By how much the plan does not fit, which comes first, and what it costs, after a blank line."""
+        if self._cost is None:
+            return [], []
+        # Loaded with the first cost: until then the screen needs none of it.
+        from shardviz.render.cost_view import cost_view, fit_lines
+
+        return fit_lines(self._cost, width), [Text(), *cost_view(self._cost, width, self.palette)]
 
     def _drawn(self, plan: Plan, width: int) -> StepsPicture:
         """The picture of a plan: what does not change with the choice is drawn once."""

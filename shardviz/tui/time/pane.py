@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from shlex import join
 from typing import TYPE_CHECKING, cast
@@ -19,8 +19,9 @@ from shardviz.forms.command_line import to_arguments
 from shardviz.render.lines import rule, sentence
 from shardviz.render.programs.target_status import TargetTab, target_at, target_strip
 from shardviz.render.sanitize import printable
-from shardviz.render.times.op_details import op_details, timeline_heading
+from shardviz.render.times.op_details import comparison_heading, op_details, timeline_heading
 from shardviz.render.times.report import cause_lines, memory_report_lines, total_lines
+from shardviz.render.times.tellers import difference_lines
 from shardviz.tui.compiler.notices import TICK_S, fault_lines, notice, state_words, tab
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import Pane
@@ -38,8 +39,8 @@ from shardviz.units import estimated_seconds
 
 if TYPE_CHECKING:
     from shardviz.compiler import TargetResult
+    from shardviz.documents.fields import Document
     from shardviz.forms.resolve import ResolvedProblem
-    from shardviz.planner import Plan
     from shardviz.timeline.program_timeline import ProgramTimeline
     from shardviz.tui.state import EditorState
     from shardviz.tui.target_answers import ShownAnswer
@@ -70,9 +71,9 @@ class TimePane(Pane):
     def __init__(self, state: EditorState) -> None:
         super().__init__(state)
         self._chosen = PLAN
-        self._below = ""
-        """The name of what stands below for comparison; empty where nothing does."""
         self._teller: Teller = "model"
+        self._below: tuple[str, Teller] | None = None
+        """What stands below for comparison, and its teller."""
         self._told: dict[str, ToldTimelines] = {}
         self._asked: dict[str, TimelineQuestion] = {}
         self._wanted: tuple[str, str] | None = None
@@ -109,11 +110,16 @@ class TimePane(Pane):
     @property
     def timeline(self) -> ProgramTimeline | None:
         """The one that is chosen, as far as it is here."""
-        return self._timeline_of(self._chosen)
-
-    def _timeline_of(self, name: str) -> ProgramTimeline | None:
-        told = self._told.get(name)
+        told = self._told.get(self._chosen)
         return told.by(self._teller) if told is not None else None
+
+    @property
+    def _others(self) -> list[tuple[str, Teller]]:
+        """Those that may stand below the chosen one: its other teller, then the others by the same."""
+        told = self._told.get(self._chosen)
+        tellers = [teller for teller, _ in told.timelines] if told is not None else []
+        own = [(self._chosen, teller) for teller in tellers if told and teller != told.teller(self._teller)]
+        return [*own, *((name, self._teller) for name in self._names if name != self._chosen)]
 
     @property
     def idle(self) -> Collection[str]:
@@ -166,13 +172,13 @@ class TimePane(Pane):
         names = self._names
         if self._chosen not in names:
             self._chosen = PLAN
-        if self._below not in names or self._below == self._chosen:
-            self._below = ""
+        if self._below not in self._others:
+            self._below = None
         self._told = {name: told for name, told in self._told.items() if name in names}
-        for name in dict.fromkeys((self._chosen, self._below or self._chosen, PLAN)):
+        for name in dict.fromkeys((self._chosen, *names)):
             self._work_out(name)
-        self._draw_status()
         self._draw_chart()
+        self._draw_status()
         self._select_what_is_wanted()
         self.update_commands()
         under_way = any(each.state == "asked" for each in self._answers.values())
@@ -186,7 +192,7 @@ class TimePane(Pane):
             self._clock.pause()
 
     def _question(self, name: str) -> TimelineQuestion | None:
-        """What a timeline of the plan on screen, or of the target's answer to it, would have to tell."""
+        """The question of the plan on screen, or of the target's answer to it, if it has one."""
         resolved, answer = self.state.resolved, self._answers.get(name)
         machine, targets = resolved.shown.machine, resolved.targets
         if name == PLAN:
@@ -254,8 +260,9 @@ class TimePane(Pane):
         if not self._is_current(self._chosen):
             state = state_words(answer) if answer is not None else ""
             return Text.assemble(("of the problem before", "bold"), f"  {state or 'working it out…'}")
+        if len(self.chart.parts) > 1:
+            return comparison_heading(*(part.timeline for part in self.chart.parts))
         said = ["each mesh axis a ring, as no machine is named"] if told.is_assumed else []
-        said += ["by the compiler's scheduler"] if told.teller(self._teller) == "scheduler" else []
         return timeline_heading(timeline, said, self.size.width)
 
     @property
@@ -266,8 +273,8 @@ class TimePane(Pane):
     def _draw_chart(self) -> None:
         """The lanes with the details of the selected operation, or why there are none."""
         chart = self.chart
-        shown = [(name, self._timeline_of(name)) for name in (self._chosen, self._below) if name]
-        parts = [self._part(name, timeline) for name, timeline in shown if timeline is not None]
+        shown = [(self._chosen, self._teller), *([self._below] if self._below else [])]
+        parts = [part for part in (self._part(*each) for each in shown) if part is not None]
         chart.with_memory = self._with_memory
         if self.timeline is not None:
             chart.show_parts(parts, self.palette, not self._is_current(self._chosen))
@@ -276,12 +283,14 @@ class TimePane(Pane):
         self._divide()
         self._explain()
 
-    def _part(self, name: str, timeline: ProgramTimeline) -> ChartPart:
-        """A timeline prepared once, for as long as it is one of those that are shown."""
-        part = next((each for each in self.chart.parts if each.timeline is timeline), None)
-        if part is None or part.name != name:
-            part = ChartPart(timeline, name)
-        return part
+    def _part(self, name: str, teller: Teller) -> ChartPart | None:
+        """A timeline, prepared once for as long as it is shown; None where it is not here."""
+        told = self._told.get(name)
+        timeline = told.by(teller) if told is not None else None
+        if told is None or timeline is None:
+            return None
+        known = (each for each in self.chart.parts if each.timeline is timeline)
+        return next(known, None) or ChartPart(timeline, name)
 
     def _divide(self) -> None:
         """Give the chart no more lines than it has, and the lines that are left to the details below it."""
@@ -318,8 +327,13 @@ class TimePane(Pane):
         """The total and its parts, what would save most, the critical path, memory: drawn once."""
         key = timeline, width, self.palette
         if self._drawn is None or any(a is not b for a, b in zip(self._drawn[0], key, strict=True)):
+            told = self._told[self._chosen]
             lines = total_lines(timeline, width, self.palette)
-            self._drawn = key, [*lines, *cause_lines(timeline, width, self.palette)]
+            if told.comparison is not None:
+                head = Text("the model and the compiler's scheduler", "bold")
+                lines += [Text(), head, *difference_lines(told.comparison, width)]
+            lines += cause_lines(timeline, width, self.palette)
+            self._drawn = key, [*lines, *sentence(told.note, width, lead="note: " if told.note else "")]
         return self._drawn[1]
 
     def _notice(self, width: int) -> list[Text]:
@@ -371,8 +385,23 @@ class TimePane(Pane):
         _, *arguments = to_arguments(shown)
         return join(["shardviz", "explain", *arguments, "--time"])
 
-    def exported(self) -> Plan:
-        return self.state.resolved.plan
+    def jax_code(self) -> str:
+        answer = self._answers.get(self._chosen)
+        if answer is None:
+            return super().jax_code()
+        from shardviz.codegen.problem import problem_code
+
+        return problem_code(self.state.resolved.problem, answer.target)
+
+    @property
+    def timelines(self) -> Sequence[ProgramTimeline]:
+        return [part.timeline for part in self.chart.parts]
+
+    def document(self) -> Document:
+        from shardviz.documents.timelines import timeline_document
+
+        timeline = self.timeline
+        return super().document() if timeline is None else timeline_document(timeline)
 
     def on_click(self, event: Click) -> None:
         """On the name of a target."""
@@ -392,13 +421,17 @@ class TimePane(Pane):
 
     def action_teller(self) -> None:
         self._teller = "scheduler" if self._teller == "model" else "model"
+        if self._below is not None:
+            other: Teller = "model" if self._teller == "scheduler" else "scheduler"
+            name = self._below[0]
+            self._below = name, other if name == self._chosen else self._teller
         self._choose(self._chosen)
 
     def action_compare(self) -> None:
         """The next of the others below; after the last one, none."""
-        others = [name for name in self._names if name != self._chosen]
-        place = others.index(self._below) + 1 if self._below else 0
-        self._below = others[place] if place < len(others) else ""
+        others = self._others
+        place = others.index(self._below) + 1 if self._below in others else 0
+        self._below = others[place] if place < len(others) else None
         self._draw()
 
     def action_zoom(self, step: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from shardviz.errors import TargetError
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem
     from shardviz.planner import Plan
     from shardviz.timeline.program_timeline import ProgramTimeline
+    from shardviz.timeline.tellers import TellerComparison
 
 PLAN = "plan"
 """The name of the plan among the targets."""
@@ -33,13 +34,16 @@ class TimelineQuestion:
 class ToldTimelines:
     """The timelines that answer a question, by their teller; without any, `error` says why.
 
-    `is_assumed`: nobody has named the machine.
+    `is_assumed`: nobody has named the machine. `comparison` is that of the model and the scheduler; where
+    there is none, `note` says why.
     """
 
     question: TimelineQuestion
     timelines: tuple[tuple[Teller, ProgramTimeline], ...] = ()
     error: ShardvizError | None = None
     is_assumed: bool = False
+    comparison: TellerComparison | None = None
+    note: str = ""
 
     def teller(self, wanted: Teller) -> Teller | None:
         """That teller, else the first; None where there is none."""
@@ -65,26 +69,24 @@ def tell_program(
 ) -> ToldTimelines:
     """The timelines of a target's program: the model's, and the scheduler's where the answer has it.
 
-    Raises `TargetError` for a target that is no machine, unless the problem names one, and what
-    `program_timeline` raises.
+    A machine that the problem names prices the programs of targets with the same chip and of those that are
+    no machine. Raises `TargetError` for one of these where no machine is named, and what `target_times`
+    raises.
     """
+    from shardviz.compiler.target_times import target_times
     from shardviz.hardware.machine import machine_of
-    from shardviz.timeline.compiler_memory import on_clock
-    from shardviz.timeline.of_program import program_timeline
 
     target = next(each for each in resolved.targets if each.name == compiled.target)
-    if target.cluster is not None:
-        machine = machine_of(target.cluster)
-    elif resolved.named is not None:
+    machine = None if target.cluster is None else machine_of(target.cluster)
+    if resolved.named is not None and (machine is None or machine.chip == resolved.machine.chip):
         machine = resolved.machine
-    else:
+    if machine is None:
         raise TargetError(
             f"{target.name} has no figures by which to tell the time of its program",
             "name a machine, such as v5e:2x4, or a target that is one",
         )
-    mesh, placement = resolved.problem.mesh, compiled.placement
-    placed = mesh if placement is None else placement.on(mesh)
-    model = program_timeline(compiled.text, machine, mesh=placed, placement=placement)
-    if compiled.memory is not None:
-        model = replace(model, memory=on_clock(compiled.memory, model))
-    return ToldTimelines(question, (("model", model),))
+    times = target_times(compiled, machine, resolved.problem.mesh)
+    timelines: tuple[tuple[Teller, ProgramTimeline], ...] = (("model", times.model),)
+    if times.scheduler is not None:
+        timelines += (("scheduler", times.scheduler),)
+    return ToldTimelines(question, timelines, comparison=times.comparison, note=times.note)

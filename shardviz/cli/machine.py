@@ -1,0 +1,47 @@
+"""`shardviz machine`: a machine's figures, its picture, and where a mesh lies on it."""
+
+from __future__ import annotations
+
+import click
+
+from shardviz.cli import options
+from shardviz.cli.group import ExampleCommand
+from shardviz.cli.output import CommandOutput, print_json
+from shardviz.errors import QuestionError
+from shardviz.forms.form import PROBLEM_FIELDS
+
+EXAMPLES = (
+    ("A slice of TPU v5p: its figures and its links", "shardviz machine v5p:4x4x8"),
+    ("Where jax.make_mesh puts the axes of a mesh", "shardviz machine v5e:4x8 --mesh X=4,Y=8"),
+    ("Two nodes of GPUs", "shardviz machine h100:2x8 --mesh X=2,Y=8"),
+    ("Several slices, joined by the data-center network", "shardviz machine 2*v6e:4x4 --mesh D=2,X=4,Y=4"),
+)
+
+
+@click.command(cls=ExampleCommand, examples=EXAMPLES)
+@click.argument("name", shell_complete=options.targets)
+@options.of_field(PROBLEM_FIELDS["mesh"], default=None, help="A mesh to place on it; default: none.")
+@options.device_order
+@options.output
+def command(name: str, mesh: str | None, device_order: str | None, output: CommandOutput) -> None:
+    """Show the figures of a machine, with their sources, and draw its chips and links.
+
+    NAME is hardware such as v5p:4x4x8, 2*v5e:4x4 or h100:2x8, or a TOML file such as my-cluster.toml.
+    """
+    from shardviz.hardware.machine_file import named_machine
+    from shardviz.hardware.mesh_placement import place_mesh
+    from shardviz.notation import parse_mesh
+
+    if mesh is None and device_order is not None:
+        raise QuestionError("--device-order is the order of a mesh, and there is none", "add --mesh X=4,Y=8")
+    machine = named_machine(name)
+    asked = None if mesh is None else parse_mesh(mesh, device_order)
+    placed = None if asked is None else place_mesh(machine, asked)
+    if output.as_json:
+        from shardviz.documents.machines import machine_document
+
+        print_json(machine_document(machine, asked, placed))
+        return
+    from shardviz.render.machine_view import machine_view
+
+    output.show(machine_view(machine, asked, placed, output.width, output.palette))

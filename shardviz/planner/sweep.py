@@ -1,0 +1,159 @@
+"""A plan's cost over a range of sizes of a dimension or of a mesh axis, and where compute and communication
+cross."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from shardviz.errors import NotationError, QuestionError, did_you_mean, quote
+from shardviz.hardware.machine import PlacedMesh
+from shardviz.notation.ranges import SizeRange
+from shardviz.planner.costs import PlanCost, price
+from shardviz.planner.planner import plan
+from shardviz.planner.problem import Problem
+from shardviz.planner.thresholds import parts_of, resized, resized_problem
+from shardviz.sharding import Mesh
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """The least size from which on compute takes longer than communication, or with `compute_grows` False
+    the other way round.
+
+    With `same_plan` it is exact; where the plan has other steps by then, it is the next of the sizes that are
+    looked at.
+    """
+
+    size: int
+    compute_grows: bool
+    same_plan: bool
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The costs of the plans of a problem at some sizes of `name`, a mesh axis or a dimension.
+
+    `plans_change` are the sizes at which the plan's steps are others than at the size before.
+    """
+
+    problem: Problem
+    name: str
+    is_axis: bool
+    sizes: tuple[int, ...]
+    costs: tuple[PlanCost, ...]
+    crossings: tuple[Crossing, ...]
+    plans_change: tuple[int, ...]
+
+
+def sweep(problem: Problem, sizes: SizeRange, placed: Callable[[Mesh], PlacedMesh]) -> Sweep:
+    """Plan and price a problem at every size; `placed` lays a mesh on the machine.
+
+    Raises `NotationError` at the place in the range's text for a name that the problem does not have and
+    for a size that its axes do not divide, and `QuestionError` for a mesh that the machine does not take, and
+    where a time is not known.
+    """
+    is_axis = sizes.name in problem.mesh.axis_names
+    _check_name(problem, sizes)
+    problems = [_of_size(problem, sizes, is_axis, size) for size in sizes.sizes]
+    costs = tuple(_priced(each, placed) for each in problems)
+    crossings = tuple(_crossings(costs, sizes, is_axis))
+    changes = tuple(
+        size for size, pair in zip(sizes.sizes[1:], pairwise(costs), strict=True) if not _same_steps(*pair)
+    )
+    return Sweep(problem, sizes.name, is_axis, sizes.sizes, costs, crossings, changes)
+
+
+def _check_name(problem: Problem, sizes: SizeRange) -> None:
+    dims = tuple(dict.fromkeys(dim for array in problem.arrays for dim in array.dims))
+    names = (*dims, *problem.mesh.axis_names)
+    if sizes.name not in names:
+        raise NotationError(
+            f"{quote(sizes.name, 30)} is neither a dimension nor a mesh axis,",
+            sizes.text,
+            sizes.text.index(sizes.name),
+            sizes.text.index(sizes.name) + len(sizes.name),
+            f"{did_you_mean(sizes.name, names)}there are {', '.join(names)}",
+        )
+    if sizes.name in problem.mesh.axis_names and problem.mesh.device_order is not None:
+        raise QuestionError("a device order is of one mesh, and here its size varies", "leave out the order")
+
+
+def _of_size(problem: Problem, sizes: SizeRange, is_axis: bool, size: int) -> Problem:
+    """The problem with one of the sizes; raises for one that does not divide."""
+    if is_axis:
+        shape = problem.mesh.shape | {sizes.name: size}
+        found = replace(problem, mesh=Mesh(tuple(shape), tuple(shape.values())))
+    else:
+        found = resized_problem(problem, sizes.name, size)
+    for array in found.arrays:
+        if array.spec is None:
+            continue
+        for dim, elements, axes in zip(array.dims, array.shape, array.spec.dims, strict=True):
+            parts = found.mesh.group_size(axes)
+            if elements % parts:
+                over = ",".join(f"{axis}={found.mesh.axis_size(axis)}" for axis in axes)
+                hint = f"begin with a multiple of {parts}"
+                if is_axis:
+                    hint = f"end with a size that divides {dim}={elements:,}, or make {dim} larger by --sizes"
+                raise NotationError(
+                    f"{dim}={elements:,} of {array.name} does not divide over {over},",
+                    sizes.text,
+                    sizes.text.index("=") + 1,
+                    len(sizes.text),
+                    hint,
+                )
+    return found
+
+
+def _priced(problem: Problem, placed: Callable[[Mesh], PlacedMesh]) -> PlanCost:
+    cost = price(plan(problem), placed(problem.mesh))
+    if cost.unknown:
+        step = cost.unknown[0].step
+        raise QuestionError(
+            f"the time of {step.op} {step.einsum or step.array} is not known: "
+            f"no peak in {step.dtype} is published for {cost.machine.chip}",
+            "use another --dtype, such as bf16, or a --machine with a figure for it",
+        )
+    return cost
+
+
+def _crossings(costs: tuple[PlanCost, ...], sizes: SizeRange, is_axis: bool) -> Iterator[Crossing]:
+    """Where the longer of compute and communication changes."""
+    for (before, after), pair in zip(pairwise(costs), pairwise(sizes.sizes), strict=True):
+        grows = _is_compute_longer(after)
+        if _is_compute_longer(before) == grows:
+            continue
+        if is_axis or not _same_steps(before, after):
+            yield Crossing(pair[1], grows, same_plan=False)
+        else:
+            yield Crossing(_crossing(before, sizes.name, *pair, grows), grows, same_plan=True)
+
+
+def _crossing(cost: PlanCost, name: str, low: int, high: int, grows: bool) -> int:
+    """The least size above `low`, by which the order is as at `high`, in the parts that the plan cuts."""
+    step = parts_of(cost.plan, name)
+    below, above = low // step, high // step
+    while above - below > 1:
+        middle = (above + below) // 2
+        found = price(resized(cost.plan, name, middle * step), cost.placed)
+        if _is_compute_longer(found) == grows:
+            above = middle
+        else:
+            below = middle
+    return above * step
+
+
+def _is_compute_longer(cost: PlanCost) -> bool:
+    return cost.compute_seconds >= cost.communication_seconds
+
+
+def _same_steps(one: PlanCost, other: PlanCost) -> bool:
+    """Both plans have the same operations over the same axes, on arrays that are split alike."""
+
+    def kinds(cost: PlanCost) -> list[tuple[object, ...]]:
+        steps = (each.step for each in cost.steps)
+        return [(step.op, step.array, step.axes, step.dim, step.from_spec, step.to_spec) for step in steps]
+
+    return kinds(one) == kinds(other)

@@ -1,0 +1,152 @@
+"""A machine: its figures with their source, its picture, and where each axis of a mesh lies on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.text import Text
+
+from shardviz.errors import plural
+from shardviz.hardware.links import LinkSpec
+from shardviz.hardware.machine import LinkLevel, Machine, PlacedMesh
+from shardviz.hardware.placement import AXES
+from shardviz.render.lines import columns, sentence, table
+from shardviz.render.machine_picture import machine_picture
+from shardviz.render.palette import Palette
+from shardviz.sharding import Mesh
+from shardviz.units import flops, human_bytes, rate, seconds, times
+
+UNKNOWN = "not published"
+
+
+def machine_view(
+    machine: Machine, mesh: Mesh | None, placed: PlacedMesh | None, width: int, palette: Palette
+) -> list[Text]:
+    """All of a machine; with a mesh also where its axes lie. `placed` is None where there is no mesh."""
+    lines = sentence(size_words(machine), width, lead=f"{machine.name}  ")
+    lines += [Text(), Text("one device", "bold"), *_device_lines(machine, width)]
+    lines += [Text(), Text("links, one way", "bold"), *_link_lines(machine, width), Text()]
+    lines += machine_picture(machine, mesh, placed, width, palette)
+    if mesh is not None and placed is not None:
+        order = "in the order that is given" if mesh.device_order else "where jax.make_mesh places it"
+        lines += [Text(), *sentence(f"{mesh}, {order}", width, lead="mesh  ")]
+        lines += _axis_lines(mesh, placed, width, palette)
+    return [*lines, Text(), *sentence(machine.source, width, lead="figures: ", style="dim")]
+
+
+FIGURES = ("bf16", "HBM", "its bandwidth", "link one way", "network")
+
+
+def figures_table(machines: Sequence[Machine], width: int) -> list[Text]:
+    """The most important figures of one device of each; a sentence each where a table is too wide."""
+    heads = [Text(head, "dim") for head in ("one device", *FIGURES)]
+    rows = [[machine.chip, *_figures(machine)] for machine in machines]
+    found = columns([heads, *([Text(cell) for cell in row] for row in rows)], width, 2)
+    if found is not None:
+        return found
+    return [
+        line
+        for chip, *cells in rows
+        for line in sentence(
+            ", ".join(map(" ".join, zip(FIGURES, cells, strict=True))), width, 2, f"{chip}: "
+        )
+    ]
+
+
+def _figures(machine: Machine) -> tuple[str, ...]:
+    device = machine.device
+    peak = device.flops_per_second("bf16")
+    link = machine.node_link or machine.axis_links[0]
+    return (
+        UNKNOWN if peak is None else flops(peak, True),
+        UNKNOWN if device.hbm_bytes is None else memory_words(device.hbm_bytes),
+        UNKNOWN if device.hbm_bandwidth is None else rate(device.hbm_bandwidth),
+        rate(link.bandwidth),
+        UNKNOWN if machine.network is None else rate(machine.network.bandwidth),
+    )
+
+
+def size_words(machine: Machine) -> str:
+    """``128 v5p chips, 4×4×8``; ``8 tpu7x chips, 2×2×2, 16 devices``."""
+    if machine.node:
+        nodes = machine.devices // machine.node
+        where = f" in {plural(nodes, 'node')} of {machine.node}" if nodes > 1 else ""
+        return f"{plural(machine.devices, 'device')}{where}, {machine.chip}"
+    chips = machine.devices // machine.devices_per_chip
+    shape = times(machine.torus)
+    each = f"{machine.slices} slices of {shape}" if machine.slices > 1 else shape
+    per_chip = machine.devices_per_chip
+    devices = f", {machine.devices:,} devices, {per_chip} a chip" if per_chip > 1 else ""
+    return f"{plural(chips, f'{machine.chip} chip')}, {each}{devices}"
+
+
+def _device_lines(machine: Machine, width: int) -> list[Text]:
+    device = machine.device
+    peaks: dict[float, list[str]] = {}
+    for dtype, peak in device.peak:
+        peaks.setdefault(peak, []).append(dtype)
+    said = [f"{flops(peak, True)} in {', '.join(dtypes)}" for peak, dtypes in peaks.items()] or [UNKNOWN]
+    usable = "" if device.usable_bytes is None else f", {memory_words(device.usable_bytes)} for a program"
+    rows = [("" if number else "peak", words) for number, words in enumerate(said)]
+    rows += [
+        ("HBM", UNKNOWN if device.hbm_bytes is None else f"{memory_words(device.hbm_bytes)}{usable}"),
+        ("", UNKNOWN if device.hbm_bandwidth is None else rate(device.hbm_bandwidth)),
+        (
+            "L2 cache" if machine.node else "VMEM",
+            UNKNOWN if device.on_chip_bytes is None else human_bytes(device.on_chip_bytes),
+        ),
+        ("clock", UNKNOWN if device.clock is None else f"{device.clock / 1e9:.4g} GHz"),
+    ]
+    return table([[Text(name, "dim"), Text(words)] for name, words in rows], width, 2)
+
+
+def memory_words(size: int) -> str:
+    """``80 GB`` as data sheets have it where that is exact, else ``15.75 GiB``."""
+    if size % 10**9 == 0:
+        return f"{size // 10**9:,} GB"
+    return f"{size / 2**30:.4g} GiB" if size >= 2**30 else human_bytes(size)
+
+
+def _link_lines(machine: Machine, width: int) -> list[Text]:
+    rows = [
+        [name, plural(size, "chip"), "ring" if wrap else "line" if size > 1 else "", *_link(link)]
+        for name, size, wrap, link in zip(AXES, machine.torus, machine.wrap, machine.axis_links, strict=False)
+    ]
+    if machine.node and machine.node_link is not None:
+        rows.append(["NVLink", plural(machine.node, "device"), "switch", *_link(machine.node_link)])
+    if machine.devices_per_chip > 1 and machine.core_link is not None:
+        rows.append(["core", plural(machine.devices_per_chip, "device"), "chip", *_link(machine.core_link)])
+    if machine.network is not None:
+        several = f"{machine.slices} slices" if machine.torus else plural(_nodes(machine), "node")
+        if machine.slices > 1 or _nodes(machine) > 1:
+            rows.append(["network", several, "", *_link(machine.network)])
+    cells = [[Text(name, "bold"), *map(Text, rest)] for name, *rest in rows]
+    return table(cells, width, 2)
+
+
+def _nodes(machine: Machine) -> int:
+    return machine.devices // machine.node if machine.node else 1
+
+
+def _link(link: LinkSpec) -> tuple[str, str]:
+    return rate(link.bandwidth), f"{seconds(link.latency)} a hop"
+
+
+def _axis_lines(mesh: Mesh, placed: PlacedMesh, width: int, palette: Palette) -> list[Text]:
+    rows = []
+    for axis, size in mesh.shape.items():
+        levels = placed.group_levels((axis,))
+        words = ", ".join(map(level_words, levels)) or "one device"
+        rows.append([Text(f"{axis}={size}", palette.axis(mesh, axis)), Text(words)])
+    return table(rows, width, 2)
+
+
+def level_words(level: LinkLevel) -> str:
+    """``ring of 4 along x at 90 GB/s``, ``8 through NVLink``, ``2 slices``."""
+    bandwidth = rate(level.spec.bandwidth)
+    if level.kind in ("ring", "line"):
+        apart = f", {level.hops} hops apart" if level.hops > 1 else ""
+        return f"{level.kind} of {level.size} along {level.name}{apart} at {bandwidth}"
+    if level.kind == "chip":
+        return f"{level.size} on a chip"
+    return f"{level.size} over {level.name} at {bandwidth} each"

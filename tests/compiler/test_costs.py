@@ -1,0 +1,141 @@
+"""Answers with the compiler's own schedule and its account of memory: asked for, kept, cleaned up after."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from shardviz.compiler import TARGETS, Worker, parse_targets
+from shardviz.compiler.installed import EXTRAS
+from shardviz.compiler.target_times import target_times
+from shardviz.errors import CompilerError
+from shardviz.hardware.machine import machine_of
+from shardviz.timeline.scheduler import NOT_SIMULATED
+
+CPU = TARGETS["cpu"]
+HAS_TPU = pytest.mark.skipif(not EXTRAS["tpu"].installable, reason="libtpu is for Linux on x86-64")
+GATHER = {"specs": "X_,X_->X_", "mesh": "X=4", "sizes": "b=1024,d=4096,f=8192"}
+"""Weights of 4096 × 8192, of which each device has a quarter."""
+
+
+def folder_of(request):
+    return Path(request.message.costs_to)
+
+
+@pytest.fixture(scope="module")
+def costs(worker):
+    """Asks a TPU target once, with costs."""
+    from shardviz.notation import parse_mesh
+    from shardviz.planner import problem_from_text
+
+    known = {}
+
+    def ask(name, specs=GATHER["specs"], mesh=GATHER["mesh"], sizes=GATHER["sizes"]):
+        key = (name, specs, mesh, sizes)
+        if key not in known:
+            (target,) = parse_targets(name)
+            problem = problem_from_text("bd,df->bf", mesh=parse_mesh(mesh), specs=specs, sizes=sizes)
+            known[key] = problem, target, worker.ask(problem, target, with_costs=True)
+        return known[key]
+
+    return ask
+
+
+@HAS_TPU
+def test_a_tpu_tells_its_memory(costs):
+    _, target, found = costs("v5e:2x2")
+    assert (found.status, found.error) == ("ok", "")
+    memory = found.memory
+    a, w, out = 1024 // 4 * 4096 * 2, 4096 // 4 * 8192 * 2, 1024 // 4 * 8192 * 2
+    assert (memory.by, memory.argument_bytes, memory.output_bytes) == ("compiler", a + w, out)
+    assert memory.limit_bytes == machine_of(target.cluster).device.usable_bytes
+    # The gathered weights lie in on-chip memory, not in HBM.
+    assert a + w + out <= memory.peak_bytes < a + w + out + 4096 * 8192
+    sizes = {each.name: (each.kind, each.bytes, each.shape) for each in memory.buffers}
+    assert sizes["A"] == ("argument", a, "bf16[256,4096]")
+    assert sizes["W"] == ("argument", w, "bf16[1024,8192]")
+    assert max(live for _, live in memory.order) <= memory.peak_bytes
+
+
+@HAS_TPU
+@pytest.mark.since_jax("0.10", "its libtpu leaves no schedule")
+def test_both_tellers_of_a_gather_that_the_scheduler_had_asynchronous(costs):
+    problem, target, found = costs("v5e:2x2")
+    times = target_times(found, machine_of(target.cluster), problem.mesh)
+    assert times.note == ""
+    assert times.model.memory.curve
+    gather = next(op for op in times.scheduler.ops if op.op == "all-gather")
+    assert times.scheduler.lanes[gather.lane].name == "X"
+    assert gather.exposed == pytest.approx(gather.seconds, rel=0.01)
+    # It counts all of V over two links of 46.65 GB/s, see the page on accuracy.
+    assert gather.seconds == pytest.approx(4096 * 8192 * 2 / (2 * 46.65e9), rel=0.01)
+    assert times.comparison.scheduler_seconds == times.scheduler.seconds
+    matmul = next(op for op in times.scheduler.ops if op.op == "matmul")
+    assert times.scheduler.seconds == pytest.approx(gather.seconds + matmul.seconds, rel=0.01)
+
+
+@HAS_TPU
+def test_a_program_without_asynchronous_operations_has_one_teller(costs):
+    problem, target, found = costs("v4:2x2x1")
+    assert (found.status, found.schedule) == ("ok", None)
+    times = target_times(found, machine_of(target.cluster), problem.mesh)
+    assert (times.scheduler, times.comparison, times.note) == (None, None, NOT_SIMULATED)
+    assert times.model.seconds > 0
+    assert found.memory.limit_bytes == machine_of(target.cluster).device.usable_bytes
+
+
+def test_xla_for_cpu_tells_its_memory_and_no_schedule(worker, matmul):
+    found = worker.ask(matmul("X_,X_", mesh="X=4", sizes="b=64,d=64,f=64"), CPU, with_costs=True)
+    assert (found.status, found.schedule) == ("ok", None)
+    assert found.memory.argument_bytes == 2 * 64 * 64 // 4 * 2
+    assert found.memory.limit_bytes is None
+    assert {each.kind for each in found.memory.buffers} >= {"argument", "temporary"}
+
+
+def test_an_answer_without_costs_has_none(worker, matmul):
+    found = worker.ask(matmul("X_,X_", mesh="X=4", sizes="b=64,d=64,f=128"), CPU)
+    assert (found.schedule, found.memory) == (None, None)
+
+
+def test_the_richer_answer_serves_the_poorer_question(worker, matmul):
+    problem = matmul("X_,X_", mesh="X=4", sizes="b=64,d=128,f=64")
+    poor = worker.ask(problem, CPU)
+    rich = worker.ask(problem, CPU, with_costs=True)
+    assert (poor.memory is None, rich.memory is None) == (True, False)
+    assert worker.ask(problem, CPU) is rich
+    assert worker.ask(problem, CPU, with_costs=True) is rich
+    assert (poor.text, poor.collectives) == (rich.text, rich.collectives)
+
+
+def test_shardy_has_no_costs_to_ask_for(worker, matmul):
+    problem = matmul("X_,X_", mesh="X=4", sizes="b=64,d=128,f=128")
+    answer = worker.ask(problem, TARGETS["shardy"])
+    assert worker.ask(problem, TARGETS["shardy"], with_costs=True) is answer
+
+
+def test_nothing_stays_behind_after_an_answer_or_a_death(matmul):
+    with Worker() as own:
+        answered = own.submit(matmul("X_,X_", mesh="X=4", sizes="b=8,d=64,f=64"), CPU, with_costs=True)
+        assert answered.result().status == "ok"
+        assert not folder_of(answered).exists()
+
+        def strike(stage):
+            if stage == "compiling":
+                os.kill(own.pids()[0], signal.SIGKILL)
+
+        dead = own.submit(matmul("X_,X_", mesh="X=4", sizes="b=16,d=64,f=64"), CPU, strike, with_costs=True)
+        with pytest.raises(CompilerError, match="SIGKILL"):
+            dead.result()
+        assert not folder_of(dead).exists()
+        root = folder_of(dead).parent
+        assert root.exists()
+    assert not root.exists()
+
+
+def test_what_the_user_has_no_room_for_is_said(matmul, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", "/nowhere/at/all")
+    with Worker() as own, pytest.raises(CompilerError, match="no folder to write to"):
+        own.submit(matmul("X_,X_", mesh="X=4", sizes="b=8,d=64,f=64"), CPU, with_costs=True)

@@ -1,0 +1,175 @@
+"""Machines from names and from TOML: every figure can be given, and what is wrong is refused at its key."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from shardviz.errors import QuestionError
+from shardviz.hardware.clusters import parse_cluster
+from shardviz.hardware.links import LinkSpec
+from shardviz.hardware.machine import DeviceFigures, machine_of
+from shardviz.hardware.machine_file import MachineFileError, named_machine, read_machine
+
+PAGE = (Path(__file__).parents[2] / "docs" / "machines.md").read_text(encoding="utf-8")
+
+
+def test_a_name_is_the_machine_of_the_cluster():
+    assert named_machine(" V5P-128 ") == machine_of(parse_cluster("v5p:4x4x4"))
+
+
+def test_a_base_keeps_what_is_not_given():
+    base = named_machine("v5p:4x4x8")
+    assert read_machine('base = "v5p:4x4x8"\nname = "ours"\nsource = "told"') == type(base)(
+        **(vars(base) | {"name": "ours", "source": "told"})
+    )
+
+
+def test_every_figure_can_be_given():
+    found = read_machine(
+        """
+        name = "ours"
+        source = "measured"
+        chip = "v4"
+        [device]
+        peak = {bf16 = "200TFLOP/s", int8 = "400 TOP/s"}
+        hbm = "32GiB"
+        usable_hbm = "30GiB"
+        hbm_bandwidth = "1.1TB/s"
+        on_chip = "32MiB"
+        clock = "1.05GHz"
+        [torus]
+        shape = "4x2x1"
+        wrap = [true, false, false]
+        bandwidth = ["45GB/s", "40GB/s", "40GB/s"]
+        latency = "2us"
+        slices = 2
+        devices_per_chip = 2
+        [cores]
+        bandwidth = "100GB/s"
+        latency = "1us"
+        [network]
+        bandwidth = "5GB/s"
+        latency = "4us"
+        """
+    )
+    assert found.device == DeviceFigures(
+        (("bf16", 2e14), ("s8", 4e14)), 32 * 2**30, 30 * 2**30, 1.1e12, 32 * 2**20, 1.05e9
+    )
+    assert (found.name, found.source, found.chip, found.devices) == ("ours", "measured", "v4", 32)
+    assert (found.torus, found.wrap, found.slices) == ((4, 2, 1), (True, False, False), 2)
+    assert found.axis_links == tuple(LinkSpec(2e-6, rate) for rate in (4.5e10, 4e10, 4e10))
+    assert found.core_link == LinkSpec(1e-6, 1e11)
+    assert found.network == LinkSpec(4e-6, 5e9)
+
+
+def test_another_shape_wraps_as_its_chip_does():
+    assert read_machine('base = "v5p:4x4x8"\n[torus]\nshape = [2, 2, 2]').wrap == (False,) * 3
+    assert read_machine('base = "v5p:2x2x2"\n[torus]\nshape = "4x4x4"').wrap == (True,) * 3
+
+
+def test_nodes_of_another_size():
+    found = read_machine('base = "b200:8"\n[node]\ndevices = 72\n[network]\nbandwidth = 5e10\nlatency = 0')
+    assert (found.devices, found.node, found.network) == (72, 72, LinkSpec(0, 5e10))
+
+
+@pytest.mark.parametrize("text", re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL))
+def test_the_files_of_the_page_are_read(text):
+    assert read_machine(text).devices == 16
+
+
+def test_the_page_names_every_key():
+    from shardviz.hardware import machine_file as file
+
+    keys = {key for key in file._KEYS if key not in ("device", "torus", "cores", "node", "network")}
+    for table, own in (
+        ("device", file._DEVICE),
+        ("torus", file._TORUS),
+        ("cores", file._LINK),
+        ("node", file._NODE),
+        ("network", file._LINK),
+    ):
+        keys |= {f"{table}.{key}" for key in own}
+    rows = "\n".join(line.split("|")[1] for line in PAGE.splitlines() if line.startswith("| `"))
+    assert set(re.findall(r"`([\w.]+)`", rows)) == keys
+
+
+BASE = 'base = "v5e:4x4"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "hint"),
+    [
+        ("[device]\nhbn = 1", "line 2: device.hbn: there is no such key", "hbm"),
+        (f"{BASE}[device]\nhbm_bandwith = 1", "line 3: device.hbm_bandwith: ", "bandwidth?"),
+        (f'{BASE}[torus]\nbandwidth = "45"', "torus.bandwidth: '45' has no unit of bandwidth", "45GB/s"),
+        (f'{BASE}[torus]\nbandwidth = "45GBs"', "torus.bandwidth: 'GBs' is not a unit", "45GB/s"),
+        (f"{BASE}[torus]\nbandwidth = 45", "line 3: torus.bandwidth: 45 is not from 1 MB/s", "45GB/s"),
+        (f"{BASE}[torus]\nlatency = 5", "line 3: torus.latency: 5 is not from 0 to 1 s", "1us"),
+        (f'{BASE}[torus]\nlatency = "-1us"', "torus.latency: -1us is not from 0 to 1 s", "1us"),
+        (f"{BASE}[torus]\nlatency = nan", "torus.latency: nan is not from 0 to 1 s", "1us"),
+        (f'{BASE}[torus]\nbandwidth = ["1GB/s"]', "torus.bandwidth: it has 1 values", "2, one for each axis"),
+        (f'{BASE}[torus]\nshape = "4by4"', "torus.shape: '4by4' is not the shape of a torus", "4x4x8"),
+        (f'{BASE}[torus]\nshape = "1000x1000"', "torus: it makes 1,000,000 devices", "32,768"),
+        (f"{BASE}[torus]\nslices = 0", "line 3: torus.slices: it is 0", "1 or more"),
+        (f"{BASE}[torus]\nslices = true", "torus.slices: it is a truth value, not a number", None),
+        (f"{BASE}[torus]\nwrap = [true]", "torus.wrap: '[True]' is not one truth value", "[true, true]"),
+        (f"{BASE}[node]\ndevices = 8", "line 2: node: v5e has a torus", "[torus]"),
+        ('base = "h100:8"\n[torus]\nshape = "2x2"', "line 2: torus: h100 has nodes", "[node]"),
+        (f"{BASE}[device]\npeak.bf61 = 1e14", "device.peak.bf61: unknown dtype", "bf16"),
+        (f"{BASE}[device]\npeak.bf16 = 197", "device.peak.bf16: 197 is not from 1 GFLOP/s", "TFLOP/s"),
+        (f'{BASE}[device]\nusable_hbm = "17GiB"', "device.usable_hbm: it is more than the HBM", None),
+        ('base = "v5q:4x4"', "line 1: base: unknown chip 'v5q'", "did you mean"),
+        ('base = "other.toml"', "base: it is another file", "v5p:4x4x8"),
+        ("base = 5", "line 1: base: it is a number, not a text", None),
+        ('[node]\nbandwidth = "1GB/s"', "node.devices: it is missing", "how many"),
+        ("[node]\ndevices = 8", "node.bandwidth: it is missing", "45GB/s"),
+        ('[node]\ndevices = 8\ncount = 2\nbandwidth = "1GB/s"', "network: it is missing", "[network]"),
+        ("", "torus: it is missing", 'base = "v5p:4x4x8"'),
+        ("base = ", "it is not TOML: Invalid value (at end of document)", "line"),
+        ("a = " + "[" * 5000, "it is not TOML", "line"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_refused_at_its_key(text, where, hint):
+    with pytest.raises(MachineFileError) as error:
+        read_machine(text, "ours.toml")
+    assert where in error.value.message
+    assert error.value.message.startswith("'ours.toml'")
+    assert hint is None or hint in error.value.hint
+
+
+def test_a_file_that_cannot_be_read(tmp_path):
+    os.mkfifo(tmp_path / "pipe.toml")
+    (tmp_path / "folder.toml").mkdir()
+    (tmp_path / "long.toml").write_text("#" * 70_000)
+    (tmp_path / "latin.toml").write_bytes(b"name = '\xe4'")
+    reasons = {
+        "none.toml": "there is no file",
+        "pipe.toml": "is not a file",
+        "folder.toml": "is not a file|cannot be read",
+        "long.toml": "has more than 64,000 bytes",
+        "latin.toml": "is not text in UTF-8",
+        "nul\0.toml": "cannot be read",
+    }
+    for name, reason in reasons.items():
+        with pytest.raises(QuestionError, match=reason):
+            named_machine(str(tmp_path / name))
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("v5q:4x4", "unknown chip 'v5q' at character 1 of 'v5q:4x4'"),
+        ("v5p", "v5p has no size at character 1 of 'v5p'"),
+        ("cpu", "'cpu' is not a machine"),
+        ("my-cluster", "'my-cluster' is not a machine"),
+    ],
+)
+def test_names_of_no_hardware(name, message):
+    with pytest.raises(QuestionError) as error:
+        named_machine(name)
+    assert error.value.message == message
+    assert error.value.hint
