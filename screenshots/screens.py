@@ -23,6 +23,14 @@ TPU: dict[str, Any] = {
     "targets": "v5e:2x4",
 }
 
+LAYERS: dict[str, Any] = {
+    "mesh": "axis=4",
+    "einsum": "be,ef->bf; bf,fg->bg; bg,gh->bh; bh,hi->bi",
+    "specs": "axis _, _ axis; ?, _ axis; ?, _ axis; ?, _ axis",
+    "sizes": "b=16384,e=16384,f=16384,g=16384,h=16384,i=16384",
+    "targets": "v4:2x2x1,v5e:2x2",
+}
+
 
 @dataclass(frozen=True)
 class Picture:
@@ -48,6 +56,14 @@ SCREENS = {
     "tui-plan": Picture("plan", MLP, awaited=("shardy", "cpu"), from_compiler=True),
     "tui-step": Picture("step", {**MLP, "sizes": "B=4,D=8,F=8"}, ("right", "right"), shows="✓"),
     "tui-compiler": Picture("compiler", TPU, ("j",), awaited=("v5e:2x4",), from_compiler=True),
+    "tui-time": Picture(
+        "time",
+        LAYERS,
+        ("n", "a", "a"),
+        awaited=("v4:2x2x1", "v5e:2x2"),
+        shows="ms on v5e",
+        from_compiler=True,
+    ),
     "tui-small": Picture("layout", MLP, ("right",), SMALL),
     "lesson-predict": Picture("layout", lesson="four-cases", keys=("n", "down")),
     "lesson-reveal": Picture(

@@ -133,12 +133,7 @@ def explain(
     if not timeout > 0:
         raise QuestionError(f"timeout={timeout} is not a time", "give seconds, more than 0")
     asked = parse_targets(target_text(target))
-    problem = problem_of(einsum, mesh, specs, sizes, dtype, axis_types, device_order=device_order)
-    if any(array.spec is None for array in problem.arguments):
-        raise QuestionError(
-            "nothing says how the arrays are split",
-            "give specs='XY,Y_->X_', or compare all ways with shardviz.rank(…)",
-        )
+    problem = decided_problem(einsum, mesh, specs, sizes, dtype, axis_types, device_order=device_order)
     planned = plan(problem)
     cost = price(planned, placed_for(as_machine(machine), asked, problem.mesh))
     compiled: tuple[TargetResult, ...] = ()
@@ -157,6 +152,17 @@ def target_text(target: str | Sequence[str]) -> str:
     raise QuestionError(
         f"{quote(repr(target))} is not a target", "give text such as 'cpu,v5e:2x4', or a list of such names"
     )
+
+
+def decided_problem(*question: Any, **options: Any) -> Problem:
+    """The problem as of `problem_of`, whose operands all have specs; `QuestionError` where one has none."""
+    problem = problem_of(*question, **options)
+    if any(array.spec is None for array in problem.arguments):
+        raise QuestionError(
+            "nothing says how the arrays are split",
+            "give specs='XY,Y_->X_', or compare all ways with shardviz.rank(…)",
+        )
+    return problem
 
 
 def problem_of(

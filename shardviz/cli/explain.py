@@ -174,7 +174,7 @@ def command(
         from shardviz.cli.vary import print_sweep, refuse_varying
 
         refuse_varying(ctx.params, ranked)
-        print_sweep(stated(), vary, machine, placed, output)
+        print_sweep(stated(), vary, placed, output)
         return ExitCode.FINE
     if step is not None:
         # With the collectives and their rounds, which nothing else here needs.

@@ -300,8 +300,9 @@ def _explained(ctx: click.Context, part: Part | None) -> Subject:
         return _timed(problem, given["machine"], targets, given["timeout"])
     stepping = {name: given[name] for name in ("algorithm", "latency", "bandwidth")}
 
+    placed = placed_for(given["machine"], parse_targets(given["target"]), problem.mesh)
+
     def run_of_step(planned: Plan, number: int) -> CollectiveRun:
-        placed = placed_for(given["machine"], parse_targets(given["target"]), problem.mesh)
         return _run_of_step(planned, number, placed, **stepping)
 
     if given["step"] is not None:
@@ -320,21 +321,22 @@ def _explained(ctx: click.Context, part: Part | None) -> Subject:
         planned = plan(problem)
         shown = run_of_step(planned, _only_collective(planned))
     target = _target(given["target"]) if is_given(ctx, "target") else None
-    return Subject(shown, title_of(shown), target=target)
+    return Subject(shown, title_of(shown), target=target, placed=placed)
 
 
 def _swept(problem: Problem, given: Mapping[str, Any], part: Part | None) -> Subject:
     """The chart of `shardviz explain --vary`."""
-    from shardviz.cli.vary import refuse_varying, sweep_of
+    from shardviz.cli.vary import refuse_varying
     from shardviz.compiler.machines import placed_for
+    from shardviz.notation.ranges import parse_range
+    from shardviz.planner.sweep import sweep
 
     if part is not None:
         raise QuestionError(f"--vary and --as {part} cannot be combined", "leave out one of them")
     refuse_varying(given, ranked=False)
     targets = parse_targets(given["target"])
-    found = sweep_of(
-        problem, given["vary"], given["machine"], lambda mesh: placed_for(given["machine"], targets, mesh)
-    )
+    sizes = parse_range(given["vary"])
+    found = sweep(problem, sizes, lambda mesh: placed_for(given["machine"], targets, mesh))
     title = f"{problem.text} over sizes of {found.name}"
     return Subject(SweepChart(found), title)
 
@@ -455,7 +457,8 @@ def _subject_of(resolved: ResolvedProblem, screen: str, part: Part | None, title
         shown = _run_of_step(resolved.plan, _only_collective(resolved.plan), resolved.placed)
     elif part == "plan" or (part is None and screen == "plan"):
         shown = resolved.plan
-    return Subject(shown, f"{title}. {title_of(shown)}" if title else title_of(shown))
+    named = f"{title}. {title_of(shown)}" if title else title_of(shown)
+    return Subject(shown, named, placed=resolved.placed)
 
 
 def _run_of_step(

@@ -11,7 +11,6 @@ from shardviz.errors import QuestionError
 if TYPE_CHECKING:
     from shardviz.hardware.machine import PlacedMesh
     from shardviz.planner import Problem
-    from shardviz.planner.sweep import Sweep
     from shardviz.sharding import Mesh
 
 
@@ -30,29 +29,14 @@ def refuse_varying(given: Mapping[str, object], ranked: bool) -> None:
             raise QuestionError(f"--vary and {option} cannot be combined", hint)
 
 
-def sweep_of(problem: Problem, vary: str, machine: str | None, placed: Callable[[Mesh], PlacedMesh]) -> Sweep:
-    """The sweep of --vary. Raises `QuestionError` for a mesh axis on a machine whose size is fixed."""
+def print_sweep(
+    problem: Problem, vary: str, placed: Callable[[Mesh], PlacedMesh], output: CommandOutput
+) -> None:
+    """Print the chart, or the document."""
     from shardviz.notation.ranges import parse_range
     from shardviz.planner.sweep import sweep
 
-    sizes = parse_range(vary)
-    if machine and sizes.name in problem.mesh.axis_names:
-        raise QuestionError(
-            f"the size of {machine} is fixed, and --vary changes the size of {sizes.name}",
-            "leave out --machine: each mesh axis is then a ring of v5e links",
-        )
-    return sweep(problem, sizes, placed)
-
-
-def print_sweep(
-    problem: Problem,
-    vary: str,
-    machine: str | None,
-    placed: Callable[[Mesh], PlacedMesh],
-    output: CommandOutput,
-) -> None:
-    """Print the chart, or the document."""
-    found = sweep_of(problem, vary, machine, placed)
+    found = sweep(problem, parse_range(vary), placed)
     if output.as_json:
         from shardviz.documents.plans import sweep_document
 

@@ -68,16 +68,15 @@ def read_output(output: Output, problem: Problem, target: Target, versions: Vers
 
 
 def _schedule(output: Output) -> CompilerSchedule | None:
-    """The compiler's own simulation, where it left one that can be read and has estimates."""
+    """The compiler's own simulation, where it left one that can be read."""
     if not output.schedule:
         return None
-    from shardviz.timeline.compiler_schedule import is_dummy, read_schedule
+    from shardviz.timeline.compiler_schedule import read_schedule
 
     try:
-        schedule = read_schedule(output.schedule)
+        return read_schedule(output.schedule)
     except NotationError:
         return None
-    return None if is_dummy(schedule) else schedule
 
 
 def _memory(output: Output, target: Target) -> MemoryReport | None:

@@ -9,8 +9,9 @@ from shardviz.compiler.targets import parse_targets
 from shardviz.errors import QuestionError, ShardvizError
 from shardviz.hardware.machine import machine_of
 from shardviz.timeline.compiler_memory import on_clock
+from shardviz.timeline.compiler_schedule import is_dummy
 from shardviz.timeline.of_program import program_timeline
-from shardviz.timeline.scheduler import NOT_SIMULATED, scheduler_timeline
+from shardviz.timeline.scheduler import NO_ESTIMATES, NO_SCHEDULER, NOT_SIMULATED, scheduler_timeline
 from shardviz.timeline.tellers import compare_tellers
 
 if TYPE_CHECKING:
@@ -50,7 +51,9 @@ def target_times(answer: TargetResult, machine: Machine, mesh: Mesh) -> TargetTi
     if answer.memory is not None:
         model = replace(model, memory=on_clock(answer.memory, model))
     if answer.schedule is None:
-        return TargetTimes(model, note=NOT_SIMULATED)
+        return TargetTimes(model, note=NO_SCHEDULER if answer.placement is None else NOT_SIMULATED)
+    if is_dummy(answer.schedule):
+        return TargetTimes(model, note=NO_ESTIMATES)
     scheduler = scheduler_timeline(answer.schedule, model, answer.text)
     return TargetTimes(model, scheduler, compare_tellers(model, scheduler, answer.text))
 

@@ -184,9 +184,7 @@ def _parts(machine: Machine, sizes: Sequence[int]) -> Parts | None:
     if math.prod(across) != machine.slices:
         return None
     order = _own_order(machine, within)
-    if order is not None:
-        return None
-    parts = _parts_on_torus(machine, within)
+    parts = _parts_on_torus(machine, within) if order is None else _parts_in_order(machine, within, order)
     if parts is None:
         return None
     number, step = len(machine.torus) + 1, 1
@@ -234,6 +232,16 @@ def _own_order(machine: Machine, sizes: Sequence[int]) -> tuple[int, ...] | None
     if chip == "tpu7x" and count % 8 == 0 and count <= 32 and max(torus[:2]) <= 2:
         return tuple(first + place for first in range(0, count, 8) for place in _TRAY)
     return None
+
+
+def _parts_in_order(machine: Machine, sizes: Sequence[int], order: tuple[int, ...]) -> Parts | None:
+    """The parts in the order of the ids, as on larger slices of v2 and v3; None for another order."""
+    if order != tuple(range(len(order))):
+        return None
+    numbers = [*reversed(range(len(machine.torus))), len(machine.torus)]
+    dims = [*reversed(machine.torus), machine.devices_per_chip]
+    parts = _parts_by_id(dims, sizes)
+    return parts and [[(numbers[number], size, step) for number, size, step in own] for own in parts]
 
 
 def _parts_by_id(dims: Sequence[int], sizes: Sequence[int]) -> Parts | None:

@@ -8,9 +8,9 @@ or HBM where that is slower.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 from shardviz.hardware.collective_time import CollectiveTime, collective_time
@@ -24,7 +24,7 @@ from shardviz.planner.plan import (
     einsum_parts,
     multiply_adds,
 )
-from shardviz.sharding import PartitionSpec, ShardedArray
+from shardviz.sharding import PartitionSpec, ShardedArray, array_bytes, shard_shape
 
 if TYPE_CHECKING:
     from shardviz.planner.thresholds import Threshold
@@ -212,22 +212,35 @@ def price(plan: Plan, placed: PlacedMesh) -> PlanCost:
     """The cost of every step of a plan, whose mesh lies on a machine as `placed`."""
     mesh = plan.problem.mesh
     einsums = iter(einsum_parts(plan))
-    arrays = {array.name: array for array in plan.problem.arrays}
-    resident = _resident(plan, arrays)
+    bytes_of = _shard_bytes(plan)
     steps = []
-    for step, held in zip(plan.steps, resident, strict=True):
+    for step, held in zip(plan.steps, _resident(plan, bytes_of), strict=True):
+        flops = 0
         if step.op == "einsum":
             operands, result = next(einsums)
-            moved = (*operands, result)
             flops = einsum_flops(operands, result, multiply_adds(operands, mesh))
+            hbm_bytes = sum(bytes_of(each.name, each.decided_spec) for each in (*operands, result))
         else:
-            array = arrays[step.array]
-            moved, flops = (array.with_spec(step.from_spec), array.with_spec(step.to_spec)), 0
-            if step.op == "slice":
-                moved = (moved[1], moved[1])
-        hbm_bytes = sum(each.bytes_per_device(mesh) for each in moved)
+            read = step.to_spec if step.op == "slice" else step.from_spec
+            hbm_bytes = bytes_of(step.array, read) + bytes_of(step.array, step.to_spec)
         steps.append(_priced(step, flops, hbm_bytes, placed, held))
     return PlanCost(plan, placed, tuple(steps))
+
+
+ShardBytes = Callable[[str, PartitionSpec], int]
+
+
+def _shard_bytes(plan: Plan) -> ShardBytes:
+    """The bytes of a device's shard of an array, by its name, under a spec."""
+    arrays = {array.name: array for array in plan.problem.arrays}
+    mesh = plan.problem.mesh
+
+    @cache
+    def shard_bytes(name: str, spec: PartitionSpec) -> int:
+        array = arrays[name]
+        return array_bytes(shard_shape(array.shape, spec, mesh), array.dtype)
+
+    return shard_bytes
 
 
 def einsum_flops(operands: Sequence[ShardedArray], result: ShardedArray, products: int) -> int:
@@ -307,14 +320,13 @@ def _links(axes: tuple[str, ...], level: str) -> str:
     return words if level in ("", " and ".join(axes)) else f"{words} on {level}"
 
 
-def _resident(plan: Plan, arrays: dict[str, ShardedArray]) -> list[tuple[ResidentArray, ...]]:
+def _resident(plan: Plan, bytes_of: ShardBytes) -> list[tuple[ResidentArray, ...]]:
     """The shards that a device holds at every step.
 
     Arguments stay from the first step to the last, as under `jax.jit` without donation; what a step makes
     stays until the last step that uses it, the result to the end. A psum puts its totals in the place of
     partial sums that are no argument, as XLA's all-reduce does.
     """
-    mesh = plan.problem.mesh
     names = [array.name for array in plan.problem.arguments]
     last = len(plan.steps) - 1
     spans: list[tuple[ResidentArray, int, int]] = []
@@ -322,8 +334,13 @@ def _resident(plan: Plan, arrays: dict[str, ShardedArray]) -> list[tuple[Residen
 
     def make(name: str, spec: PartitionSpec, start: int, is_argument: bool) -> None:
         newest[name] = len(spans)
-        count = arrays[name].with_spec(spec).bytes_per_device(mesh)
-        spans.append((ResidentArray(name, spec, count, is_argument), start, last if is_argument else start))
+        spans.append(
+            (
+                ResidentArray(name, spec, bytes_of(name, spec), is_argument),
+                start,
+                last if is_argument else start,
+            )
+        )
 
     def use(name: str, place: int, in_place: bool = False) -> None:
         array, start, stop = spans[newest[name]]

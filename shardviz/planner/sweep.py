@@ -51,11 +51,16 @@ def sweep(problem: Problem, sizes: SizeRange, placed: Callable[[Mesh], PlacedMes
     """Plan and price a problem at every size; `placed` lays a mesh on the machine.
 
     Raises `NotationError` at the place in the range's text for a name that the problem does not have and
-    for a size that its axes do not divide, and `QuestionError` for a mesh that the machine does not take, and
-    where a time is not known.
+    for a size that its axes do not divide; `QuestionError` for an axis of a mesh on a machine, which has a
+    fixed size, and where a time is not known.
     """
     is_axis = sizes.name in problem.mesh.axis_names
     _check_name(problem, sizes)
+    if is_axis and not (machine := placed(problem.mesh).machine).assumed:
+        raise QuestionError(
+            f"{machine.name} has a fixed size, and that of {sizes.name} varies",
+            "name no machine and no target: each mesh axis is then a ring of v5e links",
+        )
     problems = [_of_size(problem, sizes, is_axis, size) for size in sizes.sizes]
     costs = tuple(_priced(each, placed) for each in problems)
     crossings = tuple(_crossings(costs, sizes, is_axis))

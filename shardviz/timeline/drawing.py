@@ -7,19 +7,32 @@ as the part of the loop that it overlaps with.
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
-from shardviz.timeline.program_steps import CARRIED, BranchesStep, CallStep, LoopStep, ProgramStep, TimedStep
-from shardviz.timeline.program_timeline import Lane, TimedOp, TimeSpan
+from shardviz.timeline.program_steps import (
+    CARRIED,
+    BranchesStep,
+    CallStep,
+    LoopStep,
+    ProgramStep,
+    TimedStep,
+)
+from shardviz.timeline.program_timeline import Lane, SpanKind, TimedOp, TimeSpan
 from shardviz.timeline.simulation import TICKS, BlockRun
+
+MAX_DRAWN = 100_000
+"""A program that calls the same computations over and over is drawn up to so many operations."""
+_ORDER = ("compute", "copy", "axis", "network", "host")
 
 
 @dataclass(frozen=True)
 class Drawing:
     """Operations in the order of their starts, spans, and the end of the drawn clock in seconds.
 
-    `causes` has for each operation the one whose end let it begin, -1 for none; `last` is the one whose end
-    is the end of the program.
+    The lanes go from the device outwards: compute, HBM, the mesh's axes, the network, the host. `causes` has
+    for each operation the one whose end let it begin, -1 for none; `last` is the one whose end is the end of
+    the program. `least` has the time of the roofline of each operation of the device.
     """
 
     lanes: tuple[Lane, ...]
@@ -28,75 +41,117 @@ class Drawing:
     seconds: float
     causes: tuple[int, ...]
     last: int
+    least: tuple[float | None, ...]
 
 
 def draw(run: BlockRun) -> Drawing:
     """The drawing of a program's run."""
     drawer = _Drawer()
     last = drawer.block(run, 0, 1, 0, CARRIED)
-    order = sorted(range(len(drawer.ops)), key=lambda number: drawer.ops[number].start)
+    drawn = drawer.drawn
+    order = sorted(range(len(drawn)), key=lambda number: drawn[number].start)
     place = [0] * len(order)
     for new, old in enumerate(order):
         place[old] = new
-    ops = []
-    for old in order:
-        cause = drawer.causes[old]
-        after = {place[number]: None for number in ((cause,) if cause >= 0 else ())}
-        for number in drawer.after[old]:
-            after[place[number]] = None
-        ops.append(replace(drawer.ops[old], after=tuple(after)))
+    found = dict.fromkeys(each.step.lane for each in drawn)
+    lanes = tuple(sorted(found, key=lambda lane: _ORDER.index(lane.kind)))
+    number_of = {lane: number for number, lane in enumerate(lanes)}
+    in_order = [drawn[old] for old in order]
     return Drawing(
-        tuple(drawer.lanes),
-        tuple(ops),
+        lanes,
+        tuple(_operation(each, number_of, place) for each in in_order),
         tuple(drawer.spans),
-        _width(run) / TICKS,
-        tuple(place[drawer.causes[old]] if drawer.causes[old] >= 0 else -1 for old in order),
+        drawer.widths.of(run) / TICKS,
+        tuple(place[each.cause] if each.cause >= 0 else -1 for each in in_order),
         place[last] if last >= 0 else -1,
+        tuple(each.step.duration.least if each.step.lane.kind == "compute" else None for each in in_order),
     )
 
 
-def representative(runs: list[tuple[BlockRun, int]]) -> tuple[BlockRun, int]:
+class _Drawn(NamedTuple):
+    """A step on the drawn clock, in ticks, with how often it `runs`; other operations are given by number."""
+
+    step: TimedStep
+    start: int
+    end: int
+    runs: int | None
+    exposed: int
+    cause: int
+    reads: tuple[int, ...]
+
+
+def _operation(each: _Drawn, lanes: dict[Lane, int], place: list[int]) -> TimedOp:
+    step, duration = each.step, each.step.duration
+    waited = (each.cause, *each.reads) if each.cause >= 0 else each.reads
+    return TimedOp(
+        step.name,
+        step.op,
+        lanes[step.lane],
+        each.start / TICKS,
+        each.end / TICKS,
+        duration.seconds,
+        duration.estimate,
+        each.runs,
+        each.exposed / TICKS,
+        duration.bound,
+        duration.detail,
+        step.source,
+        tuple(dict.fromkeys(place[number] for number in waited)),
+        duration.bytes,
+        duration.flops,
+        step.is_async,
+    )
+
+
+def representative(runs: list[tuple[BlockRun, int]]) -> BlockRun:
     """The run of a loop's body that occurs most often, the last of several."""
-    return max(reversed(runs), key=lambda each: each[1])
+    return max(reversed(runs), key=lambda each: each[1])[0]
 
 
-def _width(run: BlockRun) -> int:
-    """Ticks of a run on the drawn clock."""
-    return run.duration + sum(extra for _, _, extra in _stretches(run))
+class _Widths:
+    """The lengths of runs on the drawn clock, in ticks."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, int] = {}
+
+    def of(self, run: BlockRun) -> int:
+        """The length of one run."""
+        found = self._known.get(id(run))
+        if found is None:
+            found = self._known[id(run)] = run.duration + sum(extra for _, _, extra in self.stretches(run))
+        return found
+
+    def stretches(self, run: BlockRun) -> list[tuple[int, int, int]]:
+        """Start and end of each step that runs computations, and by how much longer it is drawn."""
+        found = []
+        for number, runs in run.inner.items():
+            start, end = run.starts[number], run.ends[number]
+            drawn = sum(self.of(each) for each in _shown(run.block.steps[number], runs))
+            found.append((start, end, drawn - (end - start)))
+        return found
 
 
-def _stretches(run: BlockRun) -> list[tuple[int, int, int]]:
-    """Start and end of each step that runs computations, and by how much longer it is drawn."""
-    found = []
-    for number, runs in run.inner.items():
-        start, end = run.starts[number], run.ends[number]
-        found.append(
-            (start, end, sum(_width(each) for each in _drawn(run.block.steps[number], runs)) - (end - start))
-        )
-    return found
-
-
-def _drawn(step: ProgramStep, runs: list[tuple[BlockRun, int]]) -> list[BlockRun]:
-    if not runs:
-        return []
-    return [each for each, _ in runs] if isinstance(step, BranchesStep) else [representative(runs)[0]]
+def _shown(step: ProgramStep, runs: list[tuple[BlockRun, int]]) -> list[BlockRun]:
+    if isinstance(step, BranchesStep):
+        return [each for each, _ in runs]
+    return [representative(runs)] if runs else []
 
 
 class _Clock:
     """The drawn clock of one run of a computation, in ticks from its beginning."""
 
-    def __init__(self, run: BlockRun) -> None:
+    def __init__(self, stretches: list[tuple[int, int, int]]) -> None:
         self._starts: list[int] = []
         self._pieces: list[tuple[int, int, int, int]] = []
         """Start and end of a step that runs computations; the same on the drawn clock."""
         shift = 0
-        for start, end, extra in sorted(_stretches(run)):
+        for start, end, extra in sorted(stretches):
             self._starts.append(start)
             self._pieces.append((start, end, start + shift, end + shift + extra))
             shift += extra
 
     def at(self, tick: int, *, ends: bool = False) -> int:
-        """A tick on the drawn clock; with `ends` of two that are drawn from one the first."""
+        """A tick on the drawn clock; with `ends` what ends there does so before what begins there."""
         place = bisect_right(self._starts, tick) - 1
         while ends and place >= 0 and self._pieces[place][0] == tick:
             place -= 1
@@ -110,11 +165,9 @@ class _Clock:
 
 class _Drawer:
     def __init__(self) -> None:
-        self.lanes: dict[Lane, int] = {}
-        self.ops: list[TimedOp] = []
-        self.causes: list[int] = []
-        self.after: list[tuple[int, ...]] = []
+        self.drawn: list[_Drawn] = []
         self.spans: list[TimeSpan] = []
+        self.widths = _Widths()
 
     def block(self, run: BlockRun, begin: int, count: int | None, depth: int, before: int) -> int:
         """Draw a run from the tick `begin` on.
@@ -122,31 +175,26 @@ class _Drawer:
         `count` is how often the run occurs in all, `before` the operation whose end let it begin. Returns the
         one whose end is the end of the run.
         """
-        clock = _Clock(run)
+        clock = _Clock(self.widths.stretches(run))
+        limit = clock.at(run.duration)
+        carried = {token[0]: run.late.get(path, 0) for path, token in run.block.leaves.items()}
         numbers: dict[int, int] = {CARRIED: before}
         """The operation of each step; of one that runs computations the last of these."""
-        steps = run.block.steps
-        carried = {token[0]: run.late.get(path, 0) for path, token in run.block.leaves.items()}
-        for number, step in enumerate(steps):
+        for number, step in enumerate(run.block.steps):
             cause = numbers.get(run.cause[number], before)
             if isinstance(step, TimedStep):
-                numbers[number] = len(self.ops)
-                start, end = clock.at(run.starts[number]), clock.at(run.ends[number], ends=True)
-                if end < start:
-                    end = start
-                limit = _limit(run, clock)
-                self._op(
-                    step,
-                    begin + start,
-                    begin + (min(end, limit) if step.is_async and count != 1 else end),
-                    count,
-                    run.exposed[number] + carried.get(number, 0),
-                    cause,
-                    [numbers[read] for read in step.reads if numbers.get(read, -1) >= 0],
-                )
-            elif number in run.inner:
-                drawn_begin = begin + clock.at(run.starts[number], ends=True)
-                numbers[number] = self._inner(run, number, step, drawn_begin, count, depth, cause)
+                start = clock.at(run.starts[number])
+                end = max(start, clock.at(run.ends[number], ends=True))
+                if step.is_async and count != 1:
+                    # Into the next iteration, which is not drawn.
+                    start, end = min(start, limit), min(end, limit)
+                reads = tuple(found for read in step.reads if (found := numbers.get(read, -1)) >= 0)
+                numbers[number] = len(self.drawn)
+                exposed = run.exposed[number] + carried.get(number, 0)
+                self.drawn.append(_Drawn(step, begin + start, begin + end, count, exposed, cause, reads))
+            elif number in run.inner and len(self.drawn) < MAX_DRAWN:
+                place = begin + clock.at(run.starts[number], ends=True)
+                numbers[number] = self._inner(run, number, step, place, count, depth, cause)
         return numbers.get(run.last, before)
 
     def _inner(
@@ -159,69 +207,35 @@ class _Drawer:
         depth: int,
         before: int,
     ) -> int:
+        """Draw the computations that a step runs; returns the operation whose end is the end of it."""
         runs = run.inner[number]
         last = before
         if isinstance(step, BranchesStep):
-            position = begin
             for branch, chosen in runs:
-                end = self.block(branch, position, _times(count, chosen), depth + 1, before)
-                self._span("branch", branch.block.name, position, _width(branch), None, depth)
-                position += _width(branch)
+                end = self.block(branch, begin, _times(count, chosen), depth + 1, before)
+                self._span("branch", branch.block.name, begin, branch, None, depth)
+                begin += self.widths.of(branch)
                 last = end if chosen else last
             return last
         if not runs:
             return before
-        body, _ = representative(runs)
+        body = representative(runs)
         if isinstance(step, LoopStep):
             last = self.block(body, begin, _times(count, step.count), depth + 1, before)
-            self._span("loop", step.name, begin, _width(body), step.count, depth)
+            self._span("loop", step.name, begin, body, step.count, depth)
         elif isinstance(step, CallStep):
-            last = self.block(body, begin, count, depth + 1, before)
-            if len(body.block.steps) > 1:
-                self._span("call", body.block.name, begin, _width(body), 1, depth)
+            # One with a single operation looks better without a frame.
+            is_framed = len(body.block.steps) > 1
+            last = self.block(body, begin, count, depth + is_framed, before)
+            if is_framed:
+                self._span("call", body.block.name, begin, body, 1, depth)
         return last
 
-    def _span(self, kind: str, name: str, begin: int, width: int, count: int | None, depth: int) -> None:
-        self.spans.append(TimeSpan(kind, name, begin / TICKS, (begin + width) / TICKS, count, depth))  # type: ignore[arg-type]
-
-    def _op(
-        self,
-        step: TimedStep,
-        start: int,
-        end: int,
-        count: int | None,
-        exposed: int,
-        cause: int,
-        reads: list[int],
+    def _span(
+        self, kind: SpanKind, name: str, begin: int, run: BlockRun, count: int | None, depth: int
     ) -> None:
-        duration = step.duration
-        self.ops.append(
-            TimedOp(
-                step.name,
-                step.op,
-                self.lanes.setdefault(step.lane, len(self.lanes)),
-                start / TICKS,
-                end / TICKS,
-                duration.seconds,
-                duration.estimate,
-                count,
-                exposed / TICKS,
-                duration.bound,
-                duration.detail,
-                step.source,
-                (),
-                duration.bytes,
-                duration.flops,
-                step.is_async,
-            )
-        )
-        self.causes.append(cause)
-        self.after.append(tuple(reads))
-
-
-def _limit(run: BlockRun, clock: _Clock) -> int:
-    """The end of a run on its drawn clock."""
-    return clock.at(run.duration)
+        end = begin + self.widths.of(run)
+        self.spans.append(TimeSpan(kind, name, begin / TICKS, end / TICKS, count, depth))
 
 
 def _times(a: int | None, b: int | None) -> int | None:

@@ -25,6 +25,8 @@ MAX_BUFFERS = 100
 """As many of the largest buffers are told."""
 MAX_DEPTH = 64
 """Computations within one another, followed at most."""
+MAX_FOLLOWED = 100_000
+"""No computation is followed after so many instructions: one that is called over and over has no end."""
 
 _ALIAS = re.compile(r"\{([\d, ]*)\}: \((\d+), \{([\d, ]*)\}")
 _SHARES = re.compile(r'"aliasing_operands":\{"lists":\[([^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*)\]\}')
@@ -146,6 +148,8 @@ class _Liveness:
     def _follow(self, scope: _Scope, given: list[Node] | None) -> Node:
         """The value of a computation's result; `given` are those of its parameters."""
         result: Node = None
+        if len(self._order) > MAX_FOLLOWED:
+            return result
         for line in self._lines.of(scope.home):
             node = self._value(scope, line, given)
             scope.values[line.name] = node

@@ -16,13 +16,12 @@ from shardviz.timeline.drawing import draw
 from shardviz.timeline.durations import Durations
 from shardviz.timeline.link_times import COMPUTE, LinkTimes
 from shardviz.timeline.live_memory import live_memory
-from shardviz.timeline.program_timeline import Lane, ProgramTimeline, TimedOp
+from shardviz.timeline.program_timeline import ProgramTimeline
 from shardviz.timeline.simulation import TICKS, Simulation, lane_ticks
 from shardviz.timeline.walk import Walker
 
 MAX_NAMED = 5
 """Names in a note."""
-_ORDER = ("compute", "copy", "axis", "network", "host")
 
 
 def program_timeline(
@@ -61,7 +60,6 @@ def program_timeline(
     totals = run.totals
     total = run.duration / TICKS
     unknown = tuple(dict.fromkeys(op.name for op in drawing.ops if op.seconds is None))
-    least = walker.least
     doubtful = [op.name for op in drawing.ops if op.name in walker.doubtful]
     small = [op.name for op in drawing.ops if op.estimate == "links" and op.bound == "latency"]
     busy = {lane: ticks for lane, ticks in totals.busy.items() if lane != COMPUTE.name}
@@ -72,13 +70,12 @@ def program_timeline(
             "give the text of a compiled program, compiled.as_text(), whose header has is_scheduled=true",
         )
     notes += _notes(walker, links, machine, unknown, doubtful, small, len(module.unread))
-    lanes, ops = _in_order(drawing.lanes, drawing.ops)
     peak = max((rate for dtype, rate in machine.device.peak if dtype == "bf16"), default=None)
     timeline = ProgramTimeline(
         title=module.name,
         machine=machine.name,
-        lanes=lanes,
-        ops=ops,
+        lanes=drawing.lanes,
+        ops=drawing.ops,
         spans=drawing.spans,
         seconds=total,
         drawn_seconds=drawing.seconds,
@@ -88,23 +85,12 @@ def program_timeline(
         flops=totals.flops,
         utilisation=totals.flops / (peak * total) if peak and total and totals.flops else None,
         critical_path=critical_path(drawing.causes, drawing.last),
-        savings=savings(ops, lanes, [least.get(op.name) for op in ops], total),
+        savings=savings(drawing.ops, drawing.lanes, drawing.least, total),
         unknown=unknown,
         notes=tuple(notes),
     )
     memory = live_memory(reader, machine.device.usable_bytes)
     return replace(timeline, memory=on_clock(memory, timeline))
-
-
-def _in_order(
-    lanes: tuple[Lane, ...], ops: tuple[TimedOp, ...]
-) -> tuple[tuple[Lane, ...], tuple[TimedOp, ...]]:
-    """The lanes from the device outwards: compute, HBM, the mesh's axes, the network, the host."""
-    order = sorted(range(len(lanes)), key=lambda number: (_ORDER.index(lanes[number].kind), number))
-    if order == [*range(len(lanes))]:
-        return lanes, ops
-    place = {old: new for new, old in enumerate(order)}
-    return tuple(lanes[old] for old in order), tuple(replace(op, lane=place[op.lane]) for op in ops)
 
 
 def _notes(

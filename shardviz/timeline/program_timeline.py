@@ -10,6 +10,7 @@ from shardviz.timeline.memory import MemoryReport
 Estimate = Literal["compiler", "roofline", "links", "scheduler", "unknown"]
 """Whose estimate a duration is: the compiler's cycles of an instruction, FLOPs and bytes over the device's
 figures, the link model, the compiler's own scheduler, or nobody's."""
+SpanKind = Literal["loop", "branch", "call"]
 LaneKind = Literal["compute", "copy", "axis", "network", "host"]
 
 
@@ -60,7 +61,7 @@ class TimeSpan:
     `count` is how often a loop runs, None where the text does not tell. `depth` counts those around it.
     """
 
-    kind: Literal["loop", "branch", "call"]
+    kind: SpanKind
     name: str
     start: float
     end: float

@@ -22,9 +22,11 @@ from shardviz.timeline.compiler_schedule import (
 from shardviz.timeline.program_timeline import Lane, ProgramTimeline, TimedOp, TimeSpan
 
 NOT_SIMULATED = (
-    "the compiler's scheduler simulates only computations with asynchronous operations, and this program has "
-    "none before it"
+    "the compiler has left no schedule of its own: it simulates asynchronous operations, and where it "
+    "decides on the order this program has none"
 )
+NO_ESTIMATES = "the compiler has no estimates for this GPU: to its scheduler every operation is as long"
+NO_SCHEDULER = "this compiler simulates no schedule: those for TPUs and GPUs do"
 """In the place of a second teller."""
 
 MAX_DEPTH = 20

@@ -72,8 +72,6 @@ class Walker:
         """The collectives of each computation that has some."""
         self._blocks: dict[tuple[int, frozenset[Path]], Block] = {}
         self.unknown_loops: dict[str, None] = {}
-        self.least: dict[str, float] = {}
-        """The time of the roofline, by the name of the instruction."""
         self.doubtful: set[str] = set()
 
     def entry(self) -> Block | None:
@@ -271,8 +269,6 @@ class _BlockWalk:
             self._walker.source(line) if source is None else source,
         )
         number = self._add(line, step)
-        if duration.least is not None and lane is COMPUTE:
-            self._walker.least[line.name] = duration.least
         if duration.doubtful:
             self._walker.doubtful.add(line.name)
         if is_async:

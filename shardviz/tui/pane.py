@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from shardviz.planner import Plan, Problem
     from shardviz.render.palette import Palette
     from shardviz.stepping.collective_run import CollectiveRun
+    from shardviz.timeline.program_timeline import ProgramTimeline
     from shardviz.tui.state import EditorState
     from shardviz.tui.target_answers import ShownAnswer
 
@@ -132,6 +133,11 @@ class Pane(Side):
     def exported(self) -> Problem | Plan | CollectiveRun:
         """The subject of a page or a notebook of the pane."""
         return self.state.resolved.problem
+
+    @property
+    def timelines(self) -> Sequence[ProgramTimeline]:
+        """The timelines on screen, of which there are pages and traces."""
+        return ()
 
     def document(self) -> Document:
         """The JSON document of what the pane shows. Raises `ShardvizError` for one that would be too long."""

@@ -209,3 +209,23 @@ def test_a_fork_while_another_thread_imports_what_asking_needs(loaded, slow):
     program = FORKS.format(loaded=loaded, slow=slow)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30)
     assert done.stdout == "0\n", done.stderr
+
+
+def test_costs():
+    cost = shardviz.explain(EINSUM, specs="XY,Y_->X_", target="none").cost
+    assert cost.machine.assumed
+    assert cost.serial_seconds > cost.overlapped_seconds > 0
+    placed = shardviz.explain(EINSUM, specs="XY,Y_->X_", target="none", machine="v5p:2x2x2").cost
+    assert (placed.machine.name, placed.machine.assumed) == ("v5p:2x2x2", False)
+    assert placed.serial_seconds < cost.serial_seconds
+
+
+def test_costs_over_sizes(capsys):
+    found = shardviz.vary(EINSUM, "b=1Ki:1Mi", specs="X_,X_->X_")
+    assert [crossing.size for crossing in found.sweep.crossings] == [4378]
+    words = ["explain", EINSUM, "--specs", "X_,X_->X_", "--vary", "b=1Ki:1Mi"]
+    assert run([*words, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(found.document()))
+    assert "compute takes longer from b = 4,378 on" in repr(found)
+    with pytest.raises(shardviz.ShardvizError, match="nothing says how the arrays are split"):
+        shardviz.vary(EINSUM, "b=1Ki:1Mi")

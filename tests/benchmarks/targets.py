@@ -8,11 +8,13 @@ import time
 from timing import line
 
 from shardviz.compiler import Worker, parse_targets
+from shardviz.compiler.installed import EXTRAS
 from shardviz.notation import parse_mesh
 from shardviz.planner import problem_from_text
 
 BUDGETS = {"shardy": "40 ms", "cpu": "250 ms"}
 QUESTIONS = 12
+PAIRS = 8
 
 
 def report() -> None:
@@ -31,6 +33,28 @@ def report() -> None:
             line(
                 f"{target.name}: a changed spec to its answer", f"{median * 1e3:.0f} ms", BUDGETS[target.name]
             )
+        if EXTRAS["tpu"].installable:
+            _report_costs(worker)
+
+
+def _report_costs(worker: Worker) -> None:
+    """The part of a TPU's answer that its own schedule and account of memory take: each problem is asked
+    without and with them in turn, by another size, and the medians are compared."""
+    (target,) = parse_targets("v5e:2x2")
+    seconds: dict[bool, list[float]] = {False: [], True: []}
+    for number in range(1, 2 * PAIRS + 3):
+        with_costs = number % 2 == 0
+        problem = problem_from_text(
+            "be,ef->bf;bf,fg->bg;bg,gh->bh;bh,hi->bi",
+            mesh=parse_mesh("X=4"),
+            specs=";".join(["X_,_X->X_"] * 4),
+            sizes=f"b={512 * number},e=1024,f=1024,g=1024,h=1024,i=1024",
+        )
+        seconds[with_costs].append(worker.ask(problem, target, with_costs).elapsed_s)
+    without, with_them = (statistics.median(seconds[each][1:]) for each in (False, True))
+    line(
+        f"{target.name}: its schedule and memory", f"{with_them / without - 1:+.0%} of {without:.2f} s", "15%"
+    )
 
 
 if __name__ == "__main__":

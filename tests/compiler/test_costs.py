@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from shardviz.compiler import TARGETS, Worker, parse_targets
 from shardviz.compiler.installed import EXTRAS
+from shardviz.compiler.messages import MemoryTexts, Output
+from shardviz.compiler.reading import read_output
 from shardviz.compiler.target_times import target_times
 from shardviz.errors import CompilerError
 from shardviz.hardware.machine import machine_of
-from shardviz.timeline.scheduler import NOT_SIMULATED
+from shardviz.notation import parse_mesh
+from shardviz.planner import problem_from_text
+from shardviz.timeline.compiler_memory import does_not_fit
+from shardviz.timeline.scheduler import NO_ESTIMATES, NO_SCHEDULER, NOT_SIMULATED
+from tests.timeline.schedules import computation, instruction, module, simulated
 
 CPU = TARGETS["cpu"]
 HAS_TPU = pytest.mark.skipif(not EXTRAS["tpu"].installable, reason="libtpu is for Linux on x86-64")
@@ -28,9 +35,6 @@ def folder_of(request):
 @pytest.fixture(scope="module")
 def costs(worker):
     """Asks a TPU target once, with costs."""
-    from shardviz.notation import parse_mesh
-    from shardviz.planner import problem_from_text
-
     known = {}
 
     def ask(name, specs=GATHER["specs"], mesh=GATHER["mesh"], sizes=GATHER["sizes"]):
@@ -87,9 +91,95 @@ def test_a_program_without_asynchronous_operations_has_one_teller(costs):
     assert found.memory.limit_bytes == machine_of(target.cluster).device.usable_bytes
 
 
+GPU_TEXT = """HloModule jit_program, is_scheduled=true, num_partitions=8
+
+ENTRY %main (W: bf16[1024,8192], A: bf16[1024,8192]) -> bf16[1024,8192] {
+  %W = bf16[1024,8192]{1,0} parameter(0), metadata={op_name="W"}
+  %A = bf16[1024,8192]{1,0} parameter(1), metadata={op_name="A"}
+  %all-gather-start = (bf16[1024,8192]{1,0}, bf16[8192,8192]{1,0}) all-gather-start(%W), channel_id=1, \
+replica_groups=[1,8]<=[8], dimensions={0}, use_global_device_ids=true
+  %all-gather-done = bf16[8192,8192]{1,0} all-gather-done(%all-gather-start)
+  ROOT %gemm = bf16[1024,8192]{1,0} custom-call(%A, %all-gather-done), \
+custom_call_target="__cublas$gemm", backend_config={"gemm_backend_config":{"dot_dimension_numbers":\
+{"lhs_contracting_dimensions":["1"],"rhs_contracting_dimensions":["0"]}},"reification_cost":[\
+{"end_to_end_cycles":34452000,"exec_time_us":17400.5,"compute_time_us":1,"memory_access_time_us":2,"name":""},\
+{"end_to_end_cycles":346500,"exec_time_us":175.5,"compute_time_us":140,"memory_access_time_us":60,"name":"sol"}]}
+}
+"""
+GPU_SCHEDULE = module(
+    "main",
+    computation(
+        1,
+        "main",
+        instruction(1 << 32 | 1, "all-gather-start", "all-gather-start"),
+        instruction(1 << 32 | 2, "all-gather-done", "all-gather-done", operands=(1 << 32 | 1,)),
+        instruction(1 << 32 | 3, "gemm", "custom-call"),
+    ),
+) + simulated(1, (1 << 32 | 1, 0, 1), (1 << 32 | 2, 427, 428), (1 << 32 | 3, 428, 603.5)).replace(
+    "cycles_per_microsecond: 1000", "cycles_per_microsecond: 1"
+)
+GPU_MEMORY = MemoryTexts(
+    (
+        ("argument", 2 * 2**24),
+        ("output", 2**24),
+        ("alias", 0),
+        ("temporary", 2**27),
+        ("peak", 3 * 2**24 + 2**27),
+    ),
+    "BufferAssignment:\nallocation 0: size 134217728, preallocated-temp:\n"
+    " value: <1 all-gather-start{1} @0> (size=134217728,offset=0): bf16[8192,8192]{1,0}\n",
+)
+
+
+def gpu(schedule=GPU_SCHEDULE, memory=GPU_MEMORY, name="h100:8"):
+    """A GPU's answer, of texts as its compiler writes them; it is not installed everywhere."""
+    (target,) = parse_targets(name)
+    problem = problem_from_text(
+        "bd,df->bf", mesh=parse_mesh("X=8"), specs="X_,X_->X_", sizes="b=8192,d=8192,f=8192"
+    )
+    devices = tuple((number, (), number, 0) for number in range(8))
+    output = Output("ok", GPU_TEXT, devices=devices, schedule=schedule, memory=memory)
+    return problem, target, read_output(output, problem, target, ())
+
+
+def test_a_gpu_tells_microseconds_and_the_speed_of_light():
+    problem, target, found = gpu()
+    times = target_times(found, machine_of(target.cluster), problem.mesh)
+    told = {op.name: op for op in times.scheduler.ops}
+    assert told["all-gather-start"].seconds == pytest.approx(426e-6)
+    assert told["all-gather-start"].exposed == pytest.approx(426e-6)
+    assert times.scheduler.seconds == pytest.approx(603.5e-6)
+    matmul = next(op for op in times.model.ops if op.op == "matmul")
+    assert (matmul.seconds, matmul.estimate) == (pytest.approx(175.5e-6), "compiler")
+
+
+def test_what_is_too_large_for_a_gpu_is_said_though_its_compiler_does_not_refuse_it():
+    """XLA:GPU warns on stderr alone; what it allocates is held against the memory of the chip."""
+    large = replace(GPU_MEMORY, assignment=GPU_MEMORY.assignment.replace("134217728", str(90 * 10**9)))
+    _, target, found = gpu(memory=large)
+    assert found.status == "ok"
+    assert found.memory.limit_bytes == machine_of(target.cluster).device.hbm_bytes
+    assert found.memory.over_bytes == 10 * 10**9
+    assert does_not_fit(found.memory).startswith("does not fit: 9.313 GiB over 74.51 GiB")
+
+
+def test_an_a100_has_no_estimates():
+    dummy = GPU_SCHEDULE.replace("end_timestamp_cycles: 603.5", "end_timestamp_cycles: 5428")
+    problem, target, found = gpu(schedule=dummy, name="a100:8")
+    times = target_times(found, machine_of(target.cluster), problem.mesh)
+    assert (times.scheduler, times.note) == (None, NO_ESTIMATES)
+
+
+def test_a_schedule_that_cannot_be_read_costs_no_answer():
+    assert gpu(schedule="not what it was")[2].schedule is None
+
+
 def test_xla_for_cpu_tells_its_memory_and_no_schedule(worker, matmul):
     found = worker.ask(matmul("X_,X_", mesh="X=4", sizes="b=64,d=64,f=64"), CPU, with_costs=True)
     assert (found.status, found.schedule) == ("ok", None)
+    on_v5e = target_times(found, machine_of(parse_targets("v5e:2x2")[0].cluster), parse_mesh("X=4"))
+    assert on_v5e.note == NO_SCHEDULER
+    assert on_v5e.model.seconds > 0
     assert found.memory.argument_bytes == 2 * 64 * 64 // 4 * 2
     assert found.memory.limit_bytes is None
     assert {each.kind for each in found.memory.buffers} >= {"argument", "temporary"}

@@ -8,9 +8,12 @@ from itertools import product
 
 import pytest
 
+from shardviz.compiler.installed import EXTRAS
+from shardviz.compiler.messages import DeviceMesh, Question
+from shardviz.errors import QuestionError
 from shardviz.hardware.chips import TPUS
 from shardviz.hardware.clusters import TpuSlices, parse_cluster, parts_by_slice, tori
-from shardviz.hardware.machine import machine_of
+from shardviz.hardware.machine import assumed_machine, machine_of
 from shardviz.hardware.mesh_placement import is_placed, place_mesh
 from shardviz.sharding import Mesh
 
@@ -154,3 +157,94 @@ def levels(name, mesh, axes, order=None):
 )
 def test_the_levels_of_a_group(name, mesh, axes, found):
     assert sorted(levels(name, mesh, axes)) == sorted(found)
+
+
+ON_LIBTPU = [
+    ("v2:2x2", [(8,), (2, 4), (2, 2, 2)]),
+    ("v4:2x2x4", [(16,), (4, 4), (2, 8)]),
+    ("v5e:4x4", [(16,), (2, 8), (4, 2, 2)]),
+    ("v5p:2x2x2", [(8,), (2, 4)]),
+    ("tpu7x:2x2x4", [(32,), (4, 8)]),
+    ("2*v6e:2x4", [(2, 8), (4, 4)]),
+]
+
+
+@pytest.mark.skipif(not EXTRAS["tpu"].installable, reason="libtpu is for Linux on x86-64")
+@pytest.mark.parametrize(("name", "meshes"), ON_LIBTPU)
+def test_devices_and_meshes_are_those_of_libtpu(name, meshes, monkeypatch):
+    """Its own devices: their ids, places, and where the compilers' process puts a mesh of them."""
+    from shardviz.compiler.child import topology
+    from shardviz.compiler.described_hardware import topology_request
+
+    for variable in ("TPU_SKIP_MDS_QUERY", "ALLOW_MULTIPLE_LIBTPU_LOAD"):
+        monkeypatch.setenv(variable, "1")
+    cluster = parse_cluster(name)
+    machine = machine_of(cluster)
+    devices = topology.described_devices(topology_request(cluster))
+    for sizes in meshes:
+        names = tuple(NAMES[: len(sizes)])
+        theirs = topology.described_mesh(Question(name, DeviceMesh(names, sizes, None, False), ()), devices)
+        ours = place_mesh(machine, Mesh(names, sizes)).placement
+        assert ours.ids == tuple(id_ for id_, *_ in topology.places(theirs, devices))
+        for place, (_, coords, core, slice_) in zip(
+            ours.places, topology.places(theirs, devices), strict=True
+        ):
+            assert (place.coords, place.core, place.slice) == (coords[: len(cluster.torus)], core, slice_)
+
+
+def test_an_order_of_ones_own():
+    """A ring of ids on a slice that has no such axis: only the places say what it is."""
+    found = levels("v5e:2x2", {"X": 4}, ("X",), (0, 1, 3, 2))
+    assert sorted(found) == [level("line", 2, 4.5e10, "x"), level("line", 2, 4.5e10, "y")]
+    # Pairs of opposite corners are no block: two hops, on links that others use as well.
+    corners = levels("v5e:2x2", {"X": 2, "Y": 2}, ("Y",), (0, 3, 1, 2))
+    assert corners == [level("line", 2, 4.5e10, "y and x", 2)] or corners == [
+        level("line", 2, 4.5e10, "x and y", 2)
+    ]
+
+
+def test_groups_that_straddle_nodes_go_over_the_network():
+    assert levels("h100:2x6", {"X": 3, "Y": 4}, ("Y",)) == [level("network", 4, 5e10, "network")]
+
+
+def test_without_a_machine_each_axis_is_a_ring():
+    placed = place_mesh(assumed_machine(), Mesh(("X", "Y"), (2**20, 2**20)))
+    assert [each.kind for each in placed.group_levels(("Y", "X"))] == ["ring", "ring"]
+    assert placed.placement is None
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes", "message", "hint"),
+    [
+        ("v5p:4x4x8", (2, 4), "v5p:4x4x8 has 128 devices, but the mesh A=2,B=4 has 8", "v5p:2x2x2"),
+        ("h100:2x8", (4,), "h100:2x8 has 16 devices, but the mesh A=4 has 4", "h100:4, or --mesh A=16"),
+        ("v4:4x4x4", (8, 8), "jax.make_mesh does not place a mesh of 8x8 on v4:4x4x4", "A=4,B=16"),
+    ],
+)  # fmt: skip
+def test_meshes_that_are_not_placed(name, sizes, message, hint):
+    with pytest.raises(QuestionError) as error:
+        place_mesh(machine_of(parse_cluster(name)), Mesh(tuple(NAMES[: len(sizes)]), sizes))
+    assert error.value.message.startswith(message)
+    assert hint in error.value.hint
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [
+        ("v3:32x16", (8, 2, 64)),
+        ("v5e:8x16", (4, 2, 16)),
+        ("v5p:4x4x8", (8, 16)),
+        ("tpu7x:4x4x4", (2, 4, 16)),
+        ("2*v6e:4x4", (2, 4, 4)),
+        ("4*v4:2x2x4", (2, 8, 4)),
+        ("h100:4x8", (2, 4, 4)),
+        ("h100:4x8", (16, 2)),
+    ],
+)
+def test_the_levels_are_those_that_the_places_show(name, sizes):
+    """What JAX's algorithm gives each axis, and what a search in the coordinates finds."""
+    machine, mesh = machine_of(parse_cluster(name)), Mesh(tuple(NAMES[: len(sizes)]), sizes)
+    placed = place_mesh(machine, mesh)
+    searched = place_mesh(machine, mesh, placed.placement)
+    for (axis, found), (_, theirs) in zip(placed.levels, searched.levels, strict=True):
+        assert {*found} == {*theirs}, axis

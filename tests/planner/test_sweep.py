@@ -102,5 +102,5 @@ def test_times_that_are_not_known_and_other_meshes_are_refused():
     cluster = parse_cluster("v5e:2x4")
     assert cluster is not None
     machine = machine_of(cluster)
-    with pytest.raises(QuestionError):
+    with pytest.raises(QuestionError, match="v5e:2x4 has a fixed size, and that of X varies"):
         swept("bd,df->bf", "XY,Y_->X_", "X=2:8", on=lambda mesh: place_mesh(machine, mesh))

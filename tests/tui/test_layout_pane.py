@@ -7,14 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from shardviz.compiler import TargetResult, parse_targets
 from shardviz.forms.enter import enter
 from shardviz.forms.form import ProblemForm
 from shardviz.hardware.placement import DeviceCoords, Placement
 from shardviz.render.layouts.cells import CellIndex
 from shardviz.tui.layout.pane import LayoutPane
 from shardviz.tui.registry import LAYOUT
-from shardviz.tui.target_answers import ShownAnswer
 from tests.tui.conftest import SIZES, check_snapshot, drive, text_of
 
 NONE = ProblemForm(targets="none")
@@ -193,32 +191,17 @@ V5E = Placement(
 )
 
 
-def test_the_place_on_a_target_is_told_once_it_has_answered():
-    draft = ProblemForm(targets="v5e:2x4,h100:8")
-    (target, _) = parse_targets(draft.targets)
+def test_the_place_on_each_target_and_on_the_machine_is_told():
+    draft = ProblemForm(targets="v5e:2x4,h100:8,v4:2x2x4", machine="v2:2x2")
 
     async def script(pilot):
         await pilot.press("down", "right", "right")
-        assert "v5e:2x4  its chip, once the target has answered" in pane_text(pilot.app)
-        assert "h100:8   GPU 6" in pane_text(pilot.app)
-        compiled = TargetResult(target.name, "ok", placement=V5E)
-        pilot.app.pane.show_answers({target.name: ShownAnswer(target, "answered", compiled=compiled)})
-        await pilot.pause()
-        assert "v5e:2x4  chip x1 y2 (device 7)" in pane_text(pilot.app)
-
-    lay_out(script, draft=draft)
-
-
-def test_an_answer_to_another_mesh_places_nothing():
-    draft = ProblemForm(mesh="X=2,Y=2", targets="v5e:2x4")
-    (target,) = parse_targets(draft.targets)
-
-    async def script(pilot):
-        compiled = TargetResult(target.name, "ok", placement=V5E)
-        pilot.app.pane.show_answers({target.name: ShownAnswer(target, "answered", compiled=compiled)})
-        await pilot.pause()
-        # Nor does one whose mesh is another say that it will.
-        assert "chip" not in pane_text(pilot.app)
+        text = pane_text(pilot.app)
+        assert "v5e:2x4  chip x1 y2 (device 5)" in text
+        assert "h100:8   GPU 6" in text
+        assert "v2:2x2   chip x0 y1 core 0 (device 4)" in text
+        # It has another size.
+        assert "v4:2x2x4" not in text
 
     lay_out(script, draft=draft)
 

@@ -8,10 +8,8 @@ from threading import Event
 import pytest
 from textual.widgets import Input
 
-from shardviz.compiler import TargetResult, parse_targets
 from shardviz.forms.enter import enter
 from shardviz.forms.form import CollectiveFields, ProblemForm
-from shardviz.hardware.placement import DeviceCoords, Placement
 from shardviz.hardware.topology import Switch
 from shardviz.stepping import verdict
 from shardviz.stepping.collective_run import prepare_run
@@ -20,7 +18,6 @@ from shardviz.tui.registry import STEP
 from shardviz.tui.step.choice import worked_out
 from shardviz.tui.step.pane import StepPane
 from shardviz.tui.step.player import RoundView
-from shardviz.tui.target_answers import ShownAnswer
 from tests.tui.conftest import PATIENCE, SIZES, check_snapshot, drive, text_of, until
 
 SMALL = ProblemForm(sizes="b=8,d=16,f=8")
@@ -478,23 +475,13 @@ def test_another_theme_gives_axes_its_colours_at_once():
     drive(script, draft=SMALL, screen="step")
 
 
-def test_the_links_of_a_target_stay_while_it_is_asked_again():
-    (target,) = parse_targets("v5e:2x4")
-    places = tuple(DeviceCoords((i // 4, i % 4)) for i in range(8))
-    compiled = TargetResult(
-        target.name, "ok", placement=Placement(tuple(range(8)), places, (2, 4), (False,) * 2)
-    )
-
+def test_the_links_are_those_of_the_machine_and_change_with_it():
     def check(pane):
-        # Where JAX would put the axis, then where the compiler has put it.
-        assert (pane.chosen.links_of, str(pane.chosen.links.topology)) == (target.name, "grid of 2x2")
-        pane.show_answers({target.name: ShownAnswer(target, "answered", compiled=compiled)})
-        assert (pane.chosen.links_of, str(pane.chosen.links.topology)) == (target.name, "line of 4")
-        pane.state.edit(enter(draft, "dtype", "f32"))
-        pane.show_answers({target.name: ShownAnswer(target, "asked")})
-        assert str(pane.chosen.links.topology) == "line of 4"
+        assert (pane.chosen.links_of, str(pane.chosen.links.topology)) == ("v5e:2x4", "grid of 2x2")
+        pane.state.edit(enter(draft, "machine", "h100:8"))
+        assert (pane.chosen.links_of, str(pane.chosen.links.topology)) == ("h100:8", "switch with 4")
         pane.state.edit(enter(draft, "mesh", "X=4,Y=4"))
         assert pane.chosen.links_of == ""
 
-    draft = replace(SMALL, targets=target.name)
+    draft = replace(SMALL, targets="v5e:2x4")
     play([], check, draft)

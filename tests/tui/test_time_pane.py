@@ -9,6 +9,7 @@ from textual import events
 
 from shardviz.errors import QuestionError
 from shardviz.forms.form import ProblemForm
+from shardviz.tui.dialogs.export import exports_of
 from shardviz.tui.time import pane as time_pane
 from shardviz.tui.time.timelines import ToldTimelines
 from tests.tui import hand_made
@@ -271,5 +272,34 @@ def test_a_broken_problem_keeps_the_last_timeline():
         await settle(pilot, "p", "down", "enter", *"[b", "enter")
         assert pilot.app.state.resolved.faults
         assert "700 µs on v5e:2x4" in text_of(pilot.app)
+
+    play(script)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "holds"),
+    [
+        ("html", "what runs when"),
+        ("trace", '"traceEvents"'),
+        ("json", '"kind": "timeline"'),
+        ("py", "jax"),
+        ("txt", "700 µs on v5e:2x4"),
+    ],
+)
+def test_what_is_exported(suffix, holds):
+    async def script(pilot):
+        app = pilot.app
+        forms = exports_of(app.screen_stack[0], app.pane, app.jax_code)
+        (export,) = [each for each in forms if each.suffix == suffix]
+        assert holds in export.text()
+
+    play(script)
+
+
+def test_the_command_line_that_shows_the_same():
+    async def script(pilot):
+        line = pilot.app.pane.command_line()
+        assert line.startswith("shardviz explain")
+        assert line.endswith("--target cpu --time")
 
     play(script)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from itertools import product
 from typing import Any
 
 import jax
@@ -14,12 +12,10 @@ from shardviz.compiler.child.program import axis_types
 from shardviz.compiler.described_hardware import target_config
 from shardviz.compiler.messages import Question, TopologyRequest
 from shardviz.errors import TargetError
-from shardviz.hardware.clusters import parts_by_slice
-
-SUGGESTED = 4
-"""Meshes that a hint names."""
-MAX_TRIED = 200
-"""Meshes that are tried for it."""
+from shardviz.hardware.clusters import parse_cluster, parts_by_slice
+from shardviz.hardware.machine import machine_of
+from shardviz.hardware.mesh_placement import not_placed
+from shardviz.sharding import Mesh
 
 
 def described_devices(request: TopologyRequest) -> list[Any]:
@@ -66,14 +62,10 @@ def _placed(question: Question, devices: list[Any]) -> Any:
     try:
         return _place(sizes, devices)
     except NotImplementedError as error:
-        fitting = _fitting(sizes, devices)
-        meshes = (",".join(map("{}={}".format, question.mesh.axis_names, each)) for each in fitting)
-        where = "use --device-order row-major to place it by the ids"
-        raise TargetError(
-            f"jax.make_mesh does not place a mesh of {_times(sizes)} on {question.target}: "
-            "no axis of the torus may be split between two axes of the mesh",
-            f"{where}; these it places: {'; '.join(meshes)}" if fitting else where,
-        ) from error
+        cluster = parse_cluster(question.target)
+        assert cluster is not None
+        mesh = Mesh(question.mesh.axis_names, sizes)
+        raise TargetError(*not_placed(machine_of(cluster), mesh)) from error
 
 
 def _place(sizes: tuple[int, ...], devices: list[Any]) -> Any:
@@ -89,32 +81,6 @@ def _place(sizes: tuple[int, ...], devices: list[Any]) -> Any:
     return mesh_utils.create_hybrid_device_mesh(within, across, devices, allow_split_physical_axes=split)
 
 
-def _fitting(sizes: tuple[int, ...], devices: list[Any]) -> list[tuple[int, ...]]:
-    """Meshes of as many axes that JAX places on these devices, the most similar first."""
-    count = len(devices)
-    divisors = [size for size in range(1, count + 1) if count % size == 0]
-    others = (each for each in product(divisors, repeat=len(sizes) - 1) if count % math.prod(each) == 0)
-    candidates = [(*each, count // math.prod(each)) for each in others]
-
-    def distance(each: tuple[int, ...]) -> float:
-        return sum(abs(math.log(a / b)) for a, b in zip(each, sizes, strict=True))
-
-    found: list[tuple[int, ...]] = []
-    for each in sorted(candidates, key=distance)[:MAX_TRIED]:
-        try:
-            _place(each, devices)
-        except NotImplementedError:
-            continue
-        found.append(each)
-        if len(found) == SUGGESTED:
-            break
-    return found
-
-
 def _slice(device: Any) -> int:
     index: int = getattr(device, "slice_index", 0)
     return index
-
-
-def _times(sizes: tuple[int, ...]) -> str:
-    return "x".join(map(str, sizes))

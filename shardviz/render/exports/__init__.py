@@ -18,6 +18,7 @@ from shardviz.sharding import Layout
 
 if TYPE_CHECKING:
     from shardviz.compiler import Target
+    from shardviz.hardware.machine import PlacedMesh
     from shardviz.planner.sweep import Sweep
     from shardviz.stepping.collective_run import CollectiveRun
     from shardviz.timeline.program_timeline import ProgramTimeline
@@ -52,13 +53,15 @@ class Subject:
     the problem that they answer), a `CollectiveRun` (one collective, round by round), a `Layout` (one array),
     `Timelines` or a `SweepChart`, which have no program, or a `JaxProgram`, which has no picture. `title` is
     one line of plain text for a heading, `command` the command line that shows the same. `target` is the one
-    whose program of a problem is exported; None is simulated devices.
+    whose program of a problem is exported; None is simulated devices. `placed` is the mesh on the machine
+    that prices a problem or a plan; with None they have no prices.
     """
 
     shown: Problem | Plan | CollectiveRun | Layout | Timelines | SweepChart | JaxProgram
     title: str
     command: str = ""
     target: Target | None = None
+    placed: PlacedMesh | None = None
 
     @property
     def run(self) -> CollectiveRun | None:

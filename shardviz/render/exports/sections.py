@@ -28,6 +28,7 @@ from shardviz.render.plan_view import (
 from shardviz.sharding import Layout, ShardedArray
 
 if TYPE_CHECKING:
+    from shardviz.hardware.machine import PlacedMesh
     from shardviz.render.rounds.player import PlayerPage
     from shardviz.stepping.collective_run import CollectiveRun
 
@@ -65,16 +66,16 @@ def sections(subject: Subject, width: int, palette: Palette) -> list[Section]:
     if isinstance(shown, Layout):
         return [Section("Layout", layout_view(shown, width, palette))]
     if isinstance(shown, Plan):
-        return _steps(shown, width, palette)
+        return [*_steps(shown, width, palette), *_cost(shown, subject.placed, width, palette)]
     if isinstance(shown, Problem):
-        return _question(shown, width, palette)
+        planned = plan(shown)
+        return [*_question(planned, width, palette), *_cost(planned, subject.placed, width, palette)]
     raise QuestionError("a JAX program has no picture", "export it as python or as a notebook")
 
 
-def _question(problem: Problem, width: int, palette: Palette) -> list[Section]:
+def _question(planned: Plan, width: int, palette: Palette) -> list[Section]:
     """The arrays as they are split, then the plan for that."""
-    planned = plan(problem)
-    arrays = [*headline(problem, width, palette), Text(), *question_view(planned, width, palette)]
+    arrays = [*headline(planned.problem, width, palette), Text(), *question_view(planned, width, palette)]
     return [Section("Arrays", arrays), Section("Plan", plan_view(planned, width, palette))]
 
 
@@ -87,6 +88,17 @@ def _steps(planned: Plan, width: int, palette: Palette) -> list[Section]:
         lines = [*step_lines(planned, number, width, palette), Text(), *drawn.lines(step)]
         steps.append(Section(f"Step {number}: {step.op}", lines))
     return [Section("Plan", case), *steps, Section("In all", sentence(totals(planned), width, 1))]
+
+
+def _cost(planned: Plan, placed: PlacedMesh | None, width: int, palette: Palette) -> list[Section]:
+    """The plan in seconds and memory, where a machine prices it."""
+    if placed is None:
+        return []
+    from shardviz.planner.costs import price
+    from shardviz.render.cost_view import cost_view, fit_lines
+
+    cost = price(planned, placed)
+    return [Section("Time and memory", [*fit_lines(cost, width), *cost_view(cost, width, palette)])]
 
 
 def _rounds(run: CollectiveRun, width: int, palette: Palette) -> list[Section]:

@@ -48,16 +48,9 @@ class DevicePlacement:
 
 
 def cell_details(
-    cells: Cells,
-    index: CellIndex,
-    width: int,
-    placements: Sequence[DevicePlacement] = (),
-    awaited: Sequence[str] = (),
+    cells: Cells, index: CellIndex, width: int, placements: Sequence[DevicePlacement] = ()
 ) -> list[Text]:
-    """A cell in words: the slice and its bytes, the devices, their places on each target, notes.
-
-    `awaited` are targets whose places are not known before they have answered.
-    """
+    """A cell in words: the slice and its bytes, the devices, their places on each target, notes."""
     position = cells.position(index)
     is_device = isinstance(cells, DeviceCells)
     rows = [_data(cells, index)]
@@ -69,7 +62,6 @@ def cell_details(
     shown = [position] if is_device else list(islice(_positions(cells, index), PLACES))
     count = 1 if is_device else cells.layout.replicas * cells.copies.partials
     rows += [_places(placement, cells, shown, count) for placement in placements]
-    rows += [[Text(name, DIM), Text("its chip, once the target has answered", DIM)] for name in awaited]
     indent = max(label.cell_len for label, *_ in rows) + 2
     lines: list[Text] = []
     for label, *words in rows:

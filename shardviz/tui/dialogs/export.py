@@ -161,6 +161,9 @@ def exports_of(screen: Screen[Any], pane: Pane, jax_code: Callable[[], str]) -> 
     if isinstance(pane.exported(), CollectiveRun):
         record = Export("cast", "Cast", "a recording for asciinema", lambda: cast(_subject(pane)))
         forms.insert(3, record)
+    if pane.timelines:
+        trace = Export("trace", "Trace", "a trace, for ui.perfetto.dev", lambda: _trace(pane))
+        forms[2:3] = [replace(forms[2], text=lambda: _timeline_page(pane)), trace]
     return tuple(forms)
 
 
@@ -185,6 +188,20 @@ def _subject(pane: Pane) -> Subject:
     """The subject of the pane's pages."""
     shown = pane.exported()
     return Subject(shown, title_of(shown), pane.command_line())
+
+
+def _timeline_page(pane: Pane) -> str:
+    """The pane's timelines as a page that zooms."""
+    from shardviz.render.times.timeline_html import timeline_html
+
+    title = f"{title_of(pane.exported())}: what runs when"
+    return timeline_html(pane.timelines, title, pane.command_line())
+
+
+def _trace(pane: Pane) -> str:
+    from shardviz.render.times.trace import trace
+
+    return trace(pane.timelines)
 
 
 def _notebook(pane: Pane, code: str) -> str:

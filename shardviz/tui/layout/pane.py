@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -20,7 +20,7 @@ from shardviz.render.layouts.cells import BlockCells, CellIndex, Cells, DeviceCe
 from shardviz.render.layouts.layout_canvas import CellCursor, LayoutCanvas, PointedLayout, arrange
 from shardviz.render.lines import sentence, table
 from shardviz.render.plan_view import Numbered, count_of, numbered_parts
-from shardviz.tui.layout.placements import device_placements, unplaced_targets
+from shardviz.tui.layout.placements import device_placements
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import Pane
 from shardviz.tui.registry import LAYOUT, bindings
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem
     from shardviz.lessons.measures import AnswerLocation
     from shardviz.tui.state import EditorState
-    from shardviz.tui.target_answers import ShownAnswer
 
 BESIDE = 120
 """Columns from which on the words stand beside the picture, and how many they have there."""
@@ -119,9 +118,7 @@ class LayoutPane(Pane):
     def __init__(self, state: EditorState) -> None:
         super().__init__(state)
         self._parts: list[list[Numbered]] = []
-        self._answers: Mapping[str, ShownAnswer] = {}
         self._placements: Sequence[DevicePlacement] = ()
-        self._unplaced: Sequence[str] = ()
         self._shares: Sequence[Sequence[Text]] = ()
         """A row for each array: its shape, and what of it a device holds."""
         self._by_device = False
@@ -142,18 +139,13 @@ class LayoutPane(Pane):
             self._parts = []
             self._show_error(error)
             return
-        self._find_placements()
+        self._placements = device_placements(resolved)
         self._arrange()
 
     def begin(self, place: AnswerLocation) -> None:
         self._begins_at = place
         self._by_device = self._at_einsum = False
         self.show_problem(self.state.resolved)
-
-    def show_answers(self, answers: Mapping[str, ShownAnswer]) -> None:
-        self._answers = answers
-        self._find_placements()
-        self._show_words()
 
     def on_resize(self, _event: events.Resize) -> None:
         self._arrange()
@@ -243,11 +235,6 @@ class LayoutPane(Pane):
         self._show_words()
         self._view.point(self.canvas, cursor)
 
-    def _find_placements(self) -> None:
-        targets, mesh = self.state.resolved.targets, self.state.resolved.problem.mesh
-        self._placements = device_placements(targets, self._answers, mesh)
-        self._unplaced = unplaced_targets(targets, self._answers, self._placements, mesh)
-
     def _show_words(self) -> None:
         if not self.canvas.arrays:
             return
@@ -262,7 +249,7 @@ class LayoutPane(Pane):
 
     def _of_cell(self, width: int) -> list[Text]:
         """The details of the cursor's cell."""
-        said = cell_details(self._cells, self.cursor.cell, width, self._placements, self._unplaced)
+        said = cell_details(self._cells, self.cursor.cell, width, self._placements)
         return [self._heading(width), *said]
 
     def _share_height(self, words: int) -> int:

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from shardviz.errors import ShardvizError
 from shardviz.forms.command_line import to_arguments
 from shardviz.hardware.group_links import Links, group_links
-from shardviz.hardware.mesh_placement import place_mesh
 from shardviz.hardware.topology import Topology, topology_for
 from shardviz.stepping.plan_step import collective_steps, question_of_step
 
 if TYPE_CHECKING:
     from shardviz.forms.form import ProblemForm
     from shardviz.forms.resolve import ResolvedProblem
-    from shardviz.hardware.machine import LinkLevel, PlacedMesh
-    from shardviz.hardware.placement import Placement
-    from shardviz.render.layouts.cell_details import DevicePlacement
-    from shardviz.sharding import Mesh
+    from shardviz.hardware.machine import LinkLevel
     from shardviz.stepping.collective_run import PreparedRun
     from shardviz.stepping.question import CollectiveQuestion
 
@@ -44,11 +39,6 @@ class CollectiveChoice:
         self._algorithm: str | None = None
         self._of: tuple[object, ...] = ()
         self._questions: dict[str | None, CollectiveQuestion] = {}
-        self._mesh: Mesh | None = None
-        self._placements: list[DevicePlacement] = []
-        """The placements of the mesh by targets."""
-        self._placed: tuple[Placement, Mesh, PlacedMesh] | None = None
-        """The mesh as the machine's own compiler has placed it, with that placement."""
         self._levels: tuple[LinkLevel, ...] = ()
 
     @property
@@ -132,20 +122,11 @@ class CollectiveChoice:
         kept = tuple(each for each in own.parameters if each[0] != "pieces")
         return replace(draft, collective=replace(own, algorithm=algorithm, parameters=kept))
 
-    def place(self, placements: Iterable[DevicePlacement]) -> bool:
-        """Take the links of the machine, where its own compiler has placed the mesh as that did; whether they
-        are others than before.
-
-        A target that has placed this mesh keeps it there while it compiles another program.
-        """
-        mesh = self._resolved.problem.mesh
-        kept = self._placements if mesh == self._mesh else []
-        known = {each.target: each for each in (*kept, *placements)}
-        self._mesh = mesh
-        self._placements = [known[each.name] for each in self._resolved.targets if each.name in known]
+    def find_links(self) -> bool:
+        """Take the links of the machine; whether they are others than before."""
         before = self._levels
         self._levels = (
-            () if self.base is None else self._mesh_on_machine.group_levels(self.base.operation.axes)
+            () if self.base is None else self._resolved.placed.group_levels(self.base.operation.axes)
         )
         return self._levels != before
 
@@ -163,7 +144,7 @@ class CollectiveChoice:
     @property
     def links_of(self) -> str:
         """The machine whose links they are; empty where they are assumed."""
-        machine = self._mesh_on_machine.machine
+        machine = self._resolved.placed.machine
         return "" if self.topology is not None or machine.assumed else machine.name
 
     def next_links(self) -> None:
@@ -178,21 +159,7 @@ class CollectiveChoice:
     def _links(self, kind: str | None) -> Links:
         assert self.base is not None
         axes, dims = self.base.operation.axes, self.base.schedule.pattern.dims
-        return group_links(self._mesh_on_machine, axes, dims, kind)
-
-    @property
-    def _mesh_on_machine(self) -> PlacedMesh:
-        """The mesh on the machine that prices the problem, as its compiler places it where that is known."""
-        usual = self._resolved.placed
-        if usual.machine.assumed or self._mesh is None:
-            return usual
-        found = next((each for each in self._placements if each.target == usual.machine.name), None)
-        if found is None or len(found.placement.ids) != self._mesh.size:
-            return usual
-        if self._placed is None or self._placed[0] is not found.placement or self._placed[1] != self._mesh:
-            placed = place_mesh(usual.machine, self._mesh, found.placement)
-            self._placed = found.placement, self._mesh, placed
-        return self._placed[2]
+        return group_links(self._resolved.placed, axes, dims, kind)
 
     def next_step(self, steps: int) -> None:
         """Choose the collective of the plan so many further on."""
@@ -223,7 +190,7 @@ class CollectiveChoice:
         """The command line's name of the links; empty for its usual ones and those without a name."""
         assert self.base is not None
         dims = self.base.schedule.pattern.dims
-        if self.topology is None and not self._mesh_on_machine.machine.assumed:
+        if self.topology is None and not self._resolved.placed.machine.assumed:
             return ""
         shown = self._links(self.topology).topology
         same = (kind for kind in (None, *KINDS) if topology_for(kind, dims) == shown)

@@ -17,7 +17,6 @@ from shardviz.errors import QuestionError, ShardvizError
 from shardviz.forms.command_line import to_command_line
 from shardviz.forms.wording import as_sentence, error_words
 from shardviz.render.lines import sentence
-from shardviz.tui.layout.placements import device_placements
 from shardviz.tui.lines_view import TextLines
 from shardviz.tui.pane import Pane
 from shardviz.tui.registry import FORM, STEP, Command, CommandsChanged, bindings
@@ -98,14 +97,9 @@ class StepPane(Pane):
             self._load(0.0)
         self._go(place.round)
 
-    def show_answers(self, answers: Mapping[str, ShownAnswer]) -> None:
+    def show_answers(self, _answers: Mapping[str, ShownAnswer]) -> None:
         if self.is_loaded:
-            self._load(self.player.fraction) if self._find_links(answers) else self._draw_foot()
-
-    def _find_links(self, answers: Mapping[str, ShownAnswer]) -> bool:
-        """Take the links of the targets that have answered; whether they are others than before."""
-        resolved = self.state.resolved
-        return self.chosen.place(device_placements(resolved.targets, answers, resolved.problem.mesh))
+            self._draw_foot()
 
     @property
     def idle(self) -> Collection[str]:
@@ -257,7 +251,7 @@ class StepPane(Pane):
             self._load_modules(self.state.resolved)
             return
         found = self.chosen.look(self.state.resolved)
-        moved = self._find_links(self.state.queries.answers)
+        moved = self.chosen.find_links()
         if found == "other":
             self._group, self.player.playing = 0, False
         if found != "same" or moved:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from shlex import join
 from typing import TYPE_CHECKING, cast
@@ -19,8 +19,9 @@ from shardviz.forms.command_line import to_arguments
 from shardviz.render.lines import rule, sentence
 from shardviz.render.programs.target_status import TargetTab, target_at, target_strip
 from shardviz.render.sanitize import printable
-from shardviz.render.times.op_details import op_details, timeline_heading
+from shardviz.render.times.op_details import comparison_heading, op_details, timeline_heading
 from shardviz.render.times.report import cause_lines, memory_report_lines, total_lines
+from shardviz.render.times.tellers import difference_lines
 from shardviz.tui.compiler.notices import TICK_S, fault_lines, notice, state_words, tab
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import Pane
@@ -38,8 +39,8 @@ from shardviz.units import estimated_seconds
 
 if TYPE_CHECKING:
     from shardviz.compiler import TargetResult
+    from shardviz.documents.fields import Document
     from shardviz.forms.resolve import ResolvedProblem
-    from shardviz.planner import Plan
     from shardviz.timeline.program_timeline import ProgramTimeline
     from shardviz.tui.state import EditorState
     from shardviz.tui.target_answers import ShownAnswer
@@ -114,7 +115,7 @@ class TimePane(Pane):
 
     @property
     def _others(self) -> list[tuple[str, Teller]]:
-        """What may stand below the chosen one: its other teller, then the others by the same."""
+        """Those that may stand below the chosen one: its other teller, then the others by the same."""
         told = self._told.get(self._chosen)
         tellers = [teller for teller, _ in told.timelines] if told is not None else []
         own = [(self._chosen, teller) for teller in tellers if told and teller != told.teller(self._teller)]
@@ -176,8 +177,8 @@ class TimePane(Pane):
         self._told = {name: told for name, told in self._told.items() if name in names}
         for name in dict.fromkeys((self._chosen, *names)):
             self._work_out(name)
-        self._draw_status()
         self._draw_chart()
+        self._draw_status()
         self._select_what_is_wanted()
         self.update_commands()
         under_way = any(each.state == "asked" for each in self._answers.values())
@@ -191,7 +192,7 @@ class TimePane(Pane):
             self._clock.pause()
 
     def _question(self, name: str) -> TimelineQuestion | None:
-        """What a timeline of the plan on screen, or of the target's answer to it, would have to tell."""
+        """The question of the plan on screen, or of the target's answer to it, if it has one."""
         resolved, answer = self.state.resolved, self._answers.get(name)
         machine, targets = resolved.shown.machine, resolved.targets
         if name == PLAN:
@@ -259,6 +260,8 @@ class TimePane(Pane):
         if not self._is_current(self._chosen):
             state = state_words(answer) if answer is not None else ""
             return Text.assemble(("of the problem before", "bold"), f"  {state or 'working it out…'}")
+        if len(self.chart.parts) > 1:
+            return comparison_heading(*(part.timeline for part in self.chart.parts))
         said = ["each mesh axis a ring, as no machine is named"] if told.is_assumed else []
         return timeline_heading(timeline, said, self.size.width)
 
@@ -326,6 +329,9 @@ class TimePane(Pane):
         if self._drawn is None or any(a is not b for a, b in zip(self._drawn[0], key, strict=True)):
             told = self._told[self._chosen]
             lines = total_lines(timeline, width, self.palette)
+            if told.comparison is not None:
+                head = Text("the model and the compiler's scheduler", "bold")
+                lines += [Text(), head, *difference_lines(told.comparison, width)]
             lines += cause_lines(timeline, width, self.palette)
             self._drawn = key, [*lines, *sentence(told.note, width, lead="note: " if told.note else "")]
         return self._drawn[1]
@@ -379,8 +385,23 @@ class TimePane(Pane):
         _, *arguments = to_arguments(shown)
         return join(["shardviz", "explain", *arguments, "--time"])
 
-    def exported(self) -> Plan:
-        return self.state.resolved.plan
+    def jax_code(self) -> str:
+        answer = self._answers.get(self._chosen)
+        if answer is None:
+            return super().jax_code()
+        from shardviz.codegen.problem import problem_code
+
+        return problem_code(self.state.resolved.problem, answer.target)
+
+    @property
+    def timelines(self) -> Sequence[ProgramTimeline]:
+        return [part.timeline for part in self.chart.parts]
+
+    def document(self) -> Document:
+        from shardviz.documents.timelines import timeline_document
+
+        timeline = self.timeline
+        return super().document() if timeline is None else timeline_document(timeline)
 
     def on_click(self, event: Click) -> None:
         """On the name of a target."""
