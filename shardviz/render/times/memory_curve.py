@@ -60,10 +60,9 @@ def memory_lines(curve: MemoryCurve, chart: Gantt, height: int = TALL) -> list[T
     if not curve.memory.curve:
         return []
     cell = chart.window.seconds / chart.columns
-    sizes = [
-        curve.most(chart.window.start + x * cell, chart.window.start + (x + 1) * cell)
-        for x in range(chart.columns)
-    ]
+    end = chart.rows.timeline.drawn_seconds
+    starts = [chart.window.start + x * cell for x in range(chart.columns)]
+    sizes = [curve.most(start, start + cell) if start < end else 0 for start in starts]
     eighths = [min(-(-size * height * 8 // curve.top), height * 8) for size in sizes]
     colour = chart.palette.lanes["memory"]
     style = Style(color=colour) if chart.palette.shown else Style()

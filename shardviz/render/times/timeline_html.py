@@ -12,7 +12,7 @@ from shardviz.render.exports.sections import WIDTH, Section
 from shardviz.render.palette import ON_LIGHT, TRUECOLOR, Palette
 from shardviz.render.sanitize import printable
 from shardviz.render.times.gantt import axis_names, first_axis, is_matmul
-from shardviz.render.times.report import cause_lines, total_lines
+from shardviz.render.times.report import ESTIMATES, cause_lines, total_lines
 from shardviz.render.times.timeline_rows import TimelineRows
 from shardviz.timeline.program_timeline import Lane, ProgramTimeline
 
@@ -34,7 +34,7 @@ def timeline_html(timelines: Sequence[ProgramTimeline], title: str, command: str
     data = data.replace("<", "\\u003c")
     body = [
         '<div id="charts" tabindex="0" role="img" aria-label="Timelines, told in words below"></div>',
-        '<p class="keys">wheel or + and − zoom · drag or ← → pan · 0 shows all · a click follows one</p>',
+        '<p class="keys">wheel or + and − zoom · drag or ← → pan · 0 shows all · a click shows causes</p>',
         '<div id="detail" aria-live="polite"></div>',
         '<div id="tip" hidden></div>',
         # A data block is not run, and no policy is asked about it.
@@ -82,7 +82,7 @@ def _data(timeline: ProgramTimeline) -> dict[str, Any]:
         "exposed": pico(op.exposed for op in ops),
         "runs": [op.runs for op in ops],
         "source": [texts.number(op.source) for op in ops],
-        "estimate": [texts.number(op.estimate) for op in ops],
+        "estimate": [texts.number(ESTIMATES.get(op.estimate, "")) for op in ops],
         "bound": [texts.number(op.bound) for op in ops],
         "detail": [texts.number(op.detail) for op in ops],
         "bytes": [op.bytes for op in ops],
