@@ -345,7 +345,7 @@ def _print_step(
 
         from shardviz.compiler.machines import placed_for
         from shardviz.render.plan_view import step_lines
-        from shardviz.stepping.collective_run import run_on
+        from shardviz.stepping.collective_run import pipelined, run_on
         from shardviz.stepping.plan_step import question_of_step
 
         planned = plan(stated())
@@ -355,4 +355,5 @@ def _print_step(
             output = shown.output
             heading = [*step_lines(planned, number, output.width, output.palette), Text()]
         placed = placed_for(machine, targets, planned.problem.mesh)
-        return print_step(run_on(stepped, placed, None, latency, bandwidth), verifier, shown, heading)
+        run = run_on(stepped, placed, None, latency, bandwidth)
+        return print_step(pipelined(run), verifier, shown, heading)

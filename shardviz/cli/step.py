@@ -59,7 +59,10 @@ def _parameters(command: Callable[..., int]) -> Callable[..., int]:
 @options.machine
 @options.collective
 @click.option(
-    "--pieces", type=options.Count(1, MAX_PIECES), metavar="N", help="How many pieces a pipeline sends."
+    "--pieces",
+    type=options.Count(1, MAX_PIECES),
+    metavar="N",
+    help="How many pieces a pipeline sends; default: as take the least time.",
 )
 @_parameters
 @options.rounds
@@ -109,7 +112,7 @@ def command(
     with Verifier("none" if compare else on, timeout) as verifier:
         from shardviz.compiler.machines import placed_for
         from shardviz.notation import parse_mesh
-        from shardviz.stepping.collective_run import run_on
+        from shardviz.stepping.collective_run import pipelined, run_on
         from shardviz.stepping.question import question_from_options
 
         question = question_from_options(
@@ -125,7 +128,8 @@ def command(
             pieces=pieces,
         )
         placed = placed_for(machine, (), question.layout.mesh)
-        return print_step(run_on(question, placed, topology, latency, bandwidth), verifier, shown)
+        run = run_on(question, placed, topology, latency, bandwidth)
+        return print_step(pipelined(run) if pieces is None else run, verifier, shown)
 
 
 @dataclass(frozen=True)

@@ -86,6 +86,7 @@ DEVICE_VALUES = shared(
 _COMPARED = closed(
     "An algorithm, in numbers.",
     algorithm=text("The algorithm's name."),
+    chunks=count("Chunks into which the larger of a device's operand and result is cut."),
     rounds=count("Rounds in all."),
     wire_bytes=count("Bytes that one device sends at most, over all rounds.").of("device_bytes"),
     busiest_bytes=count("Bytes that the busiest link carries, over all rounds."),

@@ -278,12 +278,12 @@ class _Resolver:
 
     def named(self, mesh: Mesh | None) -> PlacedMesh | None:
         """The mesh on the machine that is named; None where none is."""
-        from shardviz.hardware.machine_file import named_machine
-        from shardviz.hardware.mesh_placement import place_mesh
-
         last, text = self._last, self.draft.machine
         if mesh is None or not text.strip():
             return None
+        from shardviz.hardware.machine_file import named_machine
+        from shardviz.hardware.mesh_placement import place_mesh
+
         with self._field("machine", text):
             if last is not None and last.named is not None and last.shown.machine == text:
                 if last.problem.mesh == mesh:

@@ -9,7 +9,8 @@ good. The fastest at every payload is then the lowest of these curves.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from heapq import heappop, heappush
@@ -18,7 +19,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from shardviz.collectives.algorithms import candidates
+from shardviz.collectives.algorithms import ALGORITHMS, candidates, schedule_for
 from shardviz.collectives.pattern import Pattern
 from shardviz.collectives.schedule import Schedule
 from shardviz.collectives.values import Ints, Reals
@@ -44,12 +45,18 @@ MIN_TRIED = 8
 """Payloads for which the queues of a schedule must be followed within that."""
 RIVAL = 1.25
 """Times this much above the fastest, between payloads that were tried, are not looked at more closely."""
+LITTLE_WORK = 2**16
+"""Hops in the queues of a pipeline up to which it is looked at in several numbers of pieces."""
 TOLERANCE = 1e-3
 """The relative error of a straight line above which it is broken in two."""
 NARROW = 1.01
 """Ratio of payloads between which a line is not broken any more."""
 CLOSE = 1e-9
 """Times that differ relatively by less count as equal: then what is the fastest already stays."""
+PIECES = tuple(2**power for power in range(8))
+"""Numbers of pieces that are tried for an algorithm with a pipeline."""
+MAX_PIPELINED = 64
+"""Members of a group beyond which an algorithm cuts data into its usual pieces."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +71,16 @@ class AlgorithmRow:
     algorithm: str
     timeline: Timeline | None
     reason: str = ""
+
+    @property
+    def chunks(self) -> int:
+        """Chunks into which the larger of a member's operand and result is cut."""
+        return chunks_of_member(self.timeline.schedule) if self.timeline else 0
+
+    @property
+    def is_cut(self) -> bool:
+        """It has a pipeline, and other chunks than of itself, so that it takes the least time."""
+        return self.timeline is not None and is_cut(self.timeline.schedule)
 
     @property
     def rounds(self) -> int:
@@ -96,7 +113,8 @@ def comparison(
     """A row for every algorithm that knows the pattern's kind, in the order of `ALGORITHMS`.
 
     `bytes_` is the larger of a member's operand and result, cut into chunks as equal as whole bytes can be;
-    or a function that gives the bytes of a schedule's chunks. Raises `QuestionError` as `timeline` does.
+    or a function that gives the bytes of a schedule's chunks. An algorithm with a pipeline has as many pieces
+    as take the least time. Raises `QuestionError` as `timeline` does.
     """
     if isinstance(bytes_, int) and bytes_ < 0:
         raise QuestionError(f"{bytes_} bytes cannot be sent", "sizes are 0 or more")
@@ -105,12 +123,58 @@ def comparison(
         if isinstance(schedule, str):
             rows.append(AlgorithmRow(name, None, schedule))
             continue
-        sizes = _even(schedule, bytes_) if isinstance(bytes_, int) else bytes_(schedule)
-        if not isinstance(sizes, int) and len(sizes) > MAX_UNEVEN:
-            sizes = int(sizes.max())
-        line = timeline(schedule, sizes, topology, link_spec)
+        line = in_best_pieces(_timeline(schedule, bytes_, topology, link_spec), bytes_)
         rows.append(AlgorithmRow(name, None, line.too_long) if line.too_long else AlgorithmRow(name, line))
     return tuple(rows)
+
+
+def in_best_pieces(line: Timeline, bytes_: int | ChunkBytes) -> Timeline:
+    """The timeline of the same schedule in as many pieces as take the least time on its links.
+
+    The same object where its algorithm has no pipeline, or where no other number is faster. No piece is
+    empty.
+    """
+    best, least = line, math.inf
+    if line.too_long:
+        return line
+    for schedule in _in_pieces(line.schedule):
+        found = _timeline(schedule, bytes_, line.topology, line.link_spec)
+        if found.too_long or not np.min(found.chunk_bytes):
+            continue
+        if not found.exact or found.seconds > least:
+            # More pieces save time on their way and cost latencies: beyond the best number only these.
+            break
+        least = found.seconds
+        if least < best.seconds * (1 - TIED):
+            best = found
+    return best
+
+
+def _timeline(
+    schedule: Schedule, bytes_: int | ChunkBytes, topology: Topology, link_spec: LinkSpec
+) -> Timeline:
+    sizes = _even(schedule, bytes_) if isinstance(bytes_, int) else bytes_(schedule)
+    if not isinstance(sizes, int) and len(sizes) > MAX_UNEVEN:
+        sizes = int(sizes.max())
+    return timeline(schedule, sizes, topology, link_spec)
+
+
+def _in_pieces(schedule: Schedule) -> Iterator[Schedule]:
+    """The same in other numbers of pieces, where its algorithm has a pipeline for them."""
+    name, pattern = schedule.algorithm, schedule.pattern
+    if not ALGORITHMS[name].pipelined or not 1 < pattern.group_size <= MAX_PIPELINED:
+        return
+    for pieces in PIECES:
+        with suppress(QuestionError):
+            found = schedule_for(name, pattern, pieces)
+            if found.chunks != schedule.chunks:
+                yield found
+
+
+def is_cut(schedule: Schedule) -> bool:
+    """The schedule's algorithm has a pipeline, and this one has other chunks than of itself."""
+    algorithm = ALGORITHMS[schedule.algorithm]
+    return algorithm.pipelined and algorithm.schedule(schedule.pattern).chunks != schedule.chunks
 
 
 def fastest(rows: Sequence[AlgorithmRow]) -> tuple[str, ...]:
@@ -186,27 +250,39 @@ def crossovers(
     else to about a hundredth of the time, less closely where queues are long. Raises `QuestionError` as
     `timeline` does.
     """
-    costs = {name: cost for name, cost in _costs(pattern, topology).items() if isinstance(cost, ScheduleCost)}
+    costs = {key: cost for key, cost in _costs(pattern, topology).items() if isinstance(cost, ScheduleCost)}
     ends = [float(pattern.group_size), float(LARGEST)]
     if ends[0] < payload < LARGEST:
         ends.insert(1, float(payload))
-    curves: dict[str, Curve] = {}
+    curves: dict[tuple[str, int], Curve] = {}
     # Those without queues first: beside them, others need a close look only where they are as fast.
-    for name in sorted(costs, key=lambda name: costs[name].work):
-        curves[name] = _curve(name, costs[name], ends, link_spec, list(curves.values()))
-    return _fastest([curves[name] for name in costs]) if curves else ()
+    for key in sorted(costs, key=lambda key: costs[key].work):
+        curves[key] = _curve(key[0], costs[key], ends, link_spec, list(curves.values()))
+    return _fastest([curves[key] for key in costs]) if curves else ()
 
 
 def left_out(pattern: Pattern, topology: Topology) -> tuple[tuple[str, str], ...]:
     """(algorithm, reason) of those that can carry out a pattern but that `crossovers` does not look at."""
-    return tuple((name, cost) for name, cost in _costs(pattern, topology).items() if isinstance(cost, str))
+    costs = _costs(pattern, topology).items()
+    return tuple((name, cost) for (name, _), cost in costs if isinstance(cost, str))
 
 
 @lru_cache(maxsize=1)
-def _costs(pattern: Pattern, topology: Topology) -> Mapping[str, ScheduleCost | str]:
-    """The cost of every algorithm that can carry out the pattern, or why it would take too long."""
-    schedules = candidates(pattern).items()
-    return {name: _cost(schedule, topology) for name, schedule in schedules if not isinstance(schedule, str)}
+def _costs(pattern: Pattern, topology: Topology) -> Mapping[tuple[str, int], ScheduleCost | str]:
+    """The cost of every algorithm that can carry out the pattern, or why it would take too long; of one with
+    a pipeline, for each number of chunks whose queues are short."""
+    found: dict[tuple[str, int], ScheduleCost | str] = {}
+    for name, schedule in candidates(pattern).items():
+        if isinstance(schedule, str):
+            continue
+        usual = found[name, schedule.chunks] = _cost(schedule, topology)
+        if isinstance(usual, str) or usual.work > LITTLE_WORK:
+            continue
+        for other in _in_pieces(schedule):
+            cost = _cost(other, topology)
+            if isinstance(cost, ScheduleCost) and cost.work <= LITTLE_WORK:
+                found[name, other.chunks] = cost
+    return found
 
 
 def _cost(schedule: Schedule, topology: Topology) -> ScheduleCost | str:

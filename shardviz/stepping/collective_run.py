@@ -14,7 +14,7 @@ from shardviz.collectives.frames import Frames
 from shardviz.collectives.trace import can_be_kept
 from shardviz.errors import QuestionError
 from shardviz.hardware.collective_time import CollectiveTime, collective_time
-from shardviz.hardware.comparisons import AlgorithmRow, comparison
+from shardviz.hardware.comparisons import AlgorithmRow, comparison, in_best_pieces
 from shardviz.hardware.timelines import CumulativeCost, Timeline, timeline
 from shardviz.sharding import Layout, array_bytes
 from shardviz.sharding.array import BITS
@@ -237,6 +237,14 @@ def run_on(
 
     axes, dims = question.operation.axes, question.schedule.pattern.dims
     return CollectiveRun(question, group_links(placed, axes, dims, topology, latency, bandwidth))
+
+
+def pipelined(run: CollectiveRun) -> CollectiveRun:
+    """The run in as many pieces as take the least time on its links, where its algorithm has a pipeline."""
+    best = in_best_pieces(run.timeline, run._chunk_bytes)
+    if best.schedule.chunks == run.schedule.chunks:
+        return run
+    return CollectiveRun(replace(run.question, schedule=best.schedule), run.links)
 
 
 @dataclass(frozen=True)

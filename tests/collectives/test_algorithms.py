@@ -127,6 +127,12 @@ def test_every_group_of_1_to_33_ends_with_every_contribution_once(name, kind):
                 schedule_for(name, pattern)
 
 
+@pytest.mark.parametrize("kind", ["all_gather", "reduce_scatter", "all_reduce"])
+def test_a_ring_in_halves_ends_with_every_contribution_once(kind):
+    for n in range(2, 34, 2):
+        play(schedule_for("bidirectional-ring", Pattern(kind, (n,)), 2))
+
+
 @pytest.mark.parametrize("dims", TORI)
 def test_every_algorithm_works_over_several_axes(dims):
     for kind in ("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "broadcast"):

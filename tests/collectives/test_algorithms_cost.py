@@ -231,6 +231,30 @@ def test_a_ring_sends_to_neighbours_only(name, kind, n):
         assert {*((sends.dst - sends.src) % n).tolist()} <= allowed
 
 
+@pytest.mark.parametrize("kind", ["all_gather", "reduce_scatter", "all_reduce"])
+@pytest.mark.parametrize("n", [2, 3, 8, 11])
+def test_a_line_sends_a_chunk_each_way_to_its_neighbours(kind, n):
+    schedule = schedule_for("line", Pattern(kind, (n,)))
+    assert (schedule.chunks, schedule.rounds) == (n, (n - 1) * (2 if kind == "all_reduce" else 1))
+    for sends in schedule:
+        assert {*abs(sends.dst - sends.src).tolist()} == {1}
+        pairs = [*zip(sends.src.tolist(), sends.dst.tolist(), strict=True)]
+        assert len({*pairs}) == len(pairs)
+
+
+@pytest.mark.parametrize("kind", ["all_gather", "reduce_scatter", "all_reduce"])
+@pytest.mark.parametrize("n", [2, 4, 6, 16])
+def test_in_halves_both_ways_carry_the_same(kind, n):
+    schedule = schedule_for("bidirectional-ring", Pattern(kind, (n,)), 2)
+    whole, halves = schedule_for("bidirectional-ring", Pattern(kind, (n,))), Counter()
+    assert (schedule.rounds, schedule.chunks) == (whole.rounds, 2 * n)
+    for sends in schedule:
+        # With two devices, both ways lead to the same one.
+        halves.update(((sends.dst - sends.src) % n).tolist())
+    times = 2 if kind == "all_reduce" else 1
+    assert halves == ({1: times * n * (n - 1), n - 1: times * n * (n - 1)} if n > 2 else {1: times * 4})
+
+
 PORTS = {
     "ring": 1,
     "bidirectional-ring": 2,
@@ -324,7 +348,7 @@ def test_no_algorithm_sends_less_than_the_lower_bound(kind, dims):
 
 FEWEST_BYTES = {
     "all_gather": {"ring", "bidirectional-ring", "recursive-doubling", "bruck", "direct", "torus"},
-    "reduce_scatter": {"ring", "bidirectional-ring", "recursive-halving", "direct", "torus"},
+    "reduce_scatter": {"ring", "bidirectional-ring", "line", "recursive-halving", "direct", "torus"},
     "all_reduce": {"ring", "bidirectional-ring", "halving-doubling", "direct", "torus", "torus-split"},
     "all_to_all": {"pairwise", "direct"},
     "broadcast": {"ring"},
@@ -344,7 +368,7 @@ def test_which_algorithms_reach_the_lower_bound(kind):
 
 @pytest.mark.parametrize("dims", [(65536,), (256, 256), (64, 32, 32)])
 def test_rounds_of_a_large_group_list_messages_not_chunks(dims):
-    most = {"double-binary-tree": 4, "bidirectional-ring": 2, "torus-split": 8}
+    most = {"double-binary-tree": 4, "bidirectional-ring": 2, "line": 2, "torus-split": 8}
     for kind in ("all_gather", "reduce_scatter", "all_reduce", "broadcast", "permute"):
         for schedule in schedules_for(Pattern(kind, dims, perm=((0, 1),))):
             numbers = {1, schedule.rounds // 3 + 1, schedule.rounds // 2 + 1, schedule.rounds}

@@ -12,24 +12,24 @@ REFUSALS = [
     (
         ("halving-doubling", Pattern("all_reduce", (6,))),
         "halving-doubling cannot do this: 6 devices are not a power of two",
-        "for all_reduce over 6 devices there are ring, bidirectional-ring, direct, binomial-tree, "
+        "for all_reduce over 6 devices there are ring, bidirectional-ring, line, direct, binomial-tree, "
         "double-binary-tree",
     ),
     (
         ("recursive-doubling", Pattern("all_gather", (3, 4))),
         "recursive-doubling cannot do this: 12 devices are not a power of two",
-        "for all_gather over 12 devices there are ring, bidirectional-ring, bruck, direct, torus",
+        "for all_gather over 12 devices there are ring, bidirectional-ring, line, bruck, direct, torus",
     ),
     (
         ("recursive-halving", Pattern("reduce_scatter", (5,))),
         "recursive-halving cannot do this: 5 devices are not a power of two",
-        "for reduce_scatter over 5 devices there are ring, bidirectional-ring, direct",
+        "for reduce_scatter over 5 devices there are ring, bidirectional-ring, line, direct",
     ),
     (
         ("torus", Pattern("all_reduce", (1, 8))),
         "torus cannot do this: a torus needs two axes of two devices or more; with one it is a ring",
-        "for all_reduce over 8 devices there are ring, bidirectional-ring, recursive-doubling, "
-        "halving-doubling, direct, binomial-tree, double-binary-tree",
+        "for all_reduce over 8 devices there are ring, bidirectional-ring, line, "
+        "recursive-doubling, halving-doubling, direct, binomial-tree, double-binary-tree",
     ),
     (
         ("bruck", Pattern("broadcast", (5,))),
@@ -44,7 +44,7 @@ REFUSALS = [
     (
         ("torus-split", Pattern("all_reduce", (255, 256))),
         "torus-split cannot do this: one round would list 33,358,080 pieces of data, more than 4,194,304",
-        "for all_reduce over 65,280 devices there are ring, bidirectional-ring, binomial-tree, "
+        "for all_reduce over 65,280 devices there are ring, bidirectional-ring, line, binomial-tree, "
         "double-binary-tree, torus",
     ),
     (
@@ -62,18 +62,18 @@ REFUSALS = [
     (
         ("pairwise", Pattern("all_reduce", (6,)), None, "psum"),
         "pairwise does not do psum",
-        "for psum over 6 devices there are ring, bidirectional-ring, direct, binomial-tree, "
+        "for psum over 6 devices there are ring, bidirectional-ring, line, direct, binomial-tree, "
         "double-binary-tree",
     ),
     (
         ("ring", Pattern("all_reduce", (8,)), 4),
         "ring cannot do this: only its broadcast has a pipeline that could use 4 pieces",
-        "leave out the pieces, or choose double-binary-tree",
+        "leave out the pieces, or choose bidirectional-ring or double-binary-tree",
     ),
     (
         ("direct", Pattern("all_reduce", (8,)), 4),
         "direct has no pipeline that could use 4 pieces",
-        "leave out the pieces, or choose double-binary-tree",
+        "leave out the pieces, or choose bidirectional-ring or double-binary-tree",
     ),
     (
         ("binomial-tree", Pattern("broadcast", (8,)), 4),
@@ -83,7 +83,12 @@ REFUSALS = [
     (
         ("ring", Pattern("all_gather", (8,)), 4),
         "ring cannot do this: only its broadcast has a pipeline that could use 4 pieces",
-        "leave out the pieces",
+        "leave out the pieces, or choose bidirectional-ring",
+    ),
+    (
+        ("bidirectional-ring", Pattern("all_gather", (7,)), 2),
+        "bidirectional-ring cannot do this: 7 devices of all_gather have no use for 2 pieces",
+        "leave out the pieces, or choose bidirectional-ring",
     ),
     (
         ("double-binary-tree", Pattern("all_reduce", (8,)), 0),

@@ -63,8 +63,8 @@ def test_chunks_may_have_the_sizes_that_a_function_gives() -> None:
     ring = next(row for row in rows if row.algorithm == "ring")
     assert ring.device_bytes == 60
     assert ring.seconds == pytest.approx(3 * WIRE.seconds(30))
-    even = comparison(pattern, lambda _: 25, topology, WIRE)
-    assert [row.seconds for row in even] == [row.seconds for row in comparison(pattern, 100, topology, WIRE)]
+    even = comparison(pattern, lambda schedule: 96 // schedule.chunks, topology, WIRE)
+    assert [row.seconds for row in even] == [row.seconds for row in comparison(pattern, 96, topology, WIRE)]
 
 
 def test_so_many_unequal_chunks_that_all_count_as_the_largest() -> None:

@@ -12,6 +12,7 @@ from shardviz.collectives.algorithms.doubling import (
     RECURSIVE_DOUBLING,
     RECURSIVE_HALVING,
 )
+from shardviz.collectives.algorithms.line import LINE
 from shardviz.collectives.algorithms.ring import BIDIRECTIONAL_RING, RING
 from shardviz.collectives.algorithms.torus import TORUS, TORUS_SPLIT
 from shardviz.collectives.algorithms.trees import BINOMIAL_TREE, DOUBLE_BINARY_TREE
@@ -27,6 +28,7 @@ ALGORITHMS = {
     for algorithm in (
         RING,
         BIDIRECTIONAL_RING,
+        LINE,
         RECURSIVE_DOUBLING,
         RECURSIVE_HALVING,
         HALVING_DOUBLING,

@@ -9,7 +9,8 @@ rounds. Of itself it uses n pieces, so that filling the chain takes no longer th
 
 Both ways, every chunk takes the shorter way, in half the rounds. Right-hand neighbours are reached over
 n // 2 hops, left-hand ones over (n - 1) // 2: where n is even, the member opposite is reached to the right
-alone, so that the last round has one message a device, not two. That a wrapped axis of a TPU torus does so is
+alone, so that the last round has one message a device, not two; in two pieces, half of that chunk goes either
+way. That a wrapped axis of a TPU torus does so is
 why its all-gather takes V / (2 · bandwidth of a link one way) and its all-to-all a quarter of that (Austin et
 al. 2025, "How to scale your model", part 3).
 """
@@ -82,8 +83,10 @@ def _passing(n: int, step: int, reach: int, number: int) -> Sends:
     return Sends(src, (src + step) % n, chunk.reshape(-1), np.zeros(chunk.size, dtype=bool))
 
 
-def _bidirectional_ring(pattern: Pattern, _pieces: int | None) -> Rounds:
+def _bidirectional_ring(pattern: Pattern, pieces: int | None) -> Rounds:
     n = pattern.group_size
+    if pieces not in (None, 1):
+        return _in_halves(pattern, pieces)
     if pattern.kind == "all_to_all":
         check_entries(n * (n - 1))
         return n * n, [Phase("all-to-all", n // 2, lambda r: _passing_both_ways(n, r))]
@@ -105,6 +108,37 @@ def _both_ways(n: int, name: str, right: Chosen, left: Chosen, reduce: bool) -> 
         Phase(name, near, lambda r: Sends(src, dst, np.concatenate([right(r), left(r)]), adds), alike=True),
         Phase(name, n // 2 - near, lambda _: Sends(member, dst[:n], right(near), adds[:n]), alike=True),
     ]
+
+
+def _in_halves(pattern: Pattern, pieces: int) -> Rounds:
+    """Both ways in two pieces: what the member opposite needs goes half to the right and half to the left."""
+    n, kind = pattern.group_size, pattern.kind
+    if n % 2 or pieces != 2 or kind == "all_to_all":
+        raise Unsuited(f"{plural(n, 'device')} of {kind} have no use for {plural(pieces, 'piece')}")
+    member, far, near = np.arange(n), n // 2, n // 2 - 1
+    to_right, to_left = (member + 1) % n, (member - 1) % n
+
+    def sends(right: Chosen, left: Chosen, r: int, last: bool, reduce: bool) -> Sends:
+        """The first half goes `far` to the right and `near` to the left, the second the other way round."""
+        chunks = [2 * (right(r) % n), 2 * (left(r) % n) + 1]
+        dst = [to_right, to_left]
+        if not last:
+            shift = 1 if reduce else 0
+            chunks += [2 * ((left(r) + shift) % n), 2 * ((right(r) - shift) % n) + 1]
+            dst += [to_left, to_right]
+        src, everything = np.tile(member, len(dst)), np.concatenate(dst)
+        return Sends(src, everything, np.concatenate(chunks), np.full(len(src), reduce))
+
+    def phases(name: str, right: Chosen, left: Chosen, reduce: bool) -> list[Phase]:
+        return [
+            Phase(name, near, lambda r: sends(right, left, r, False, reduce), alike=True),
+            Phase(name, 1, lambda _: sends(right, left, near, True, reduce), alike=True),
+        ]
+
+    gather = phases("all-gather", lambda r: member - r, lambda r: member + r, reduce=False)
+    scatter = phases("reduce-scatter", lambda r: member + far - r, lambda r: member - far + r, reduce=True)
+    found = {"all_gather": gather, "reduce_scatter": scatter, "all_reduce": [*scatter, *gather]}
+    return 2 * n, found[kind]
 
 
 def _passing_both_ways(n: int, number: int) -> Sends:
@@ -130,4 +164,5 @@ BIDIRECTIONAL_RING = Algorithm(
     "to both neighbours at once, by the shorter way",
     ("all_gather", "reduce_scatter", "all_reduce", "all_to_all"),
     _bidirectional_ring,
+    pipelined=True,
 )

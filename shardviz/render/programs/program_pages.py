@@ -83,6 +83,10 @@ class ProgramPage(ABC):
     def line(self, number: int, left: int, right: int) -> Text:
         """Columns `left` to `right` of a line as it is drawn."""
 
+    def beginning(self, number: int) -> int:
+        """The line that begins what a line ends; of any other the line itself."""
+        return number
+
     @abstractmethod
     def place(self, number: int) -> int:
         """The place in the program's text at which a line begins."""
@@ -315,6 +319,10 @@ class HloPage(ProgramPage):
     def line(self, number: int, left: int, right: int) -> Text:
         text = self._picture.line(number)
         return text[left:right] if left else text
+
+    def beginning(self, number: int) -> int:
+        begins = self._lines[number].ends
+        return number if begins is None else begins
 
     def place(self, number: int) -> int:
         return self._raw.place_of(self._lines[number].name)

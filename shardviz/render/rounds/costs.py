@@ -9,6 +9,7 @@ from rich.text import Text
 from shardviz.collectives import LowerBound
 from shardviz.errors import plural
 from shardviz.hardware import AlgorithmRow, Timeline, fastest
+from shardviz.hardware.comparisons import is_cut
 from shardviz.render.lines import columns, records, sentence, shared
 from shardviz.render.palette import BEST, Palette
 from shardviz.render.rounds.step_notes import headline
@@ -29,7 +30,8 @@ def cost_lines(run: CollectiveRun, width: int) -> list[Text]:
     schedule, timeline, bound = run.schedule, run.timeline, run.bound
     if schedule.pattern.group_size == 1:
         return sentence("one device alone: nothing to send", width, lead=f"{schedule.algorithm}: ")
-    words = f"{plural(schedule.rounds, 'round')}, {_sent(timeline)}. {least(bound)}."
+    cut = f" of {schedule.chunks:,} chunks" if is_cut(schedule) else ""
+    words = f"{plural(schedule.rounds, 'round')}{cut}, {_sent(timeline)}. {least(bound)}."
     compared = run.rows if schedule.pattern.group_size <= MAX_GROUP else ()
     rows = [row for row in compared if row.algorithm != schedule.algorithm and not row.reason]
     if rows:
@@ -122,6 +124,9 @@ def comparison_view(
     lines += shared(skipped, width, lead="– {}: ", style="dim")
     star = f"{BEST} fastest here, " if starred else ""
     notes = f"{star}{CHOSEN} the algorithm that step shows. {least(run.bound)}."
+    cut = [f"{row.algorithm} in {row.chunks} chunks" for row in able if row.is_cut]
+    if cut:
+        notes += f" Cut so that it takes the least time: {_and(cut)}."
     return [*lines, *sentence(notes, width, style="dim")]
 
 

@@ -262,10 +262,12 @@ class ProgramBox(Vertical):
 
     @property
     def instruction(self) -> str:
-        """The name of the instruction under the cursor; empty where no program is shown."""
+        """The name of the instruction under the cursor, or of the one that it ends; empty where no
+        program is shown."""
         if self._page is None or self._drawn is None:
             return ""
-        return self._drawn[0].raw.name_at(self._page.place(self._cursor))
+        line = self._page.beginning(self._cursor)
+        return self._drawn[0].raw.name_at(self._page.place(line))
 
     def to_instruction(self, name: str) -> None:
         """Put the cursor on an instruction, or where it is folded away, on the line that has it."""

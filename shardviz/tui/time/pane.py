@@ -47,7 +47,8 @@ if TYPE_CHECKING:
 
 WIDE = 110
 """Columns from which on the report stands beside the chart; on fewer it stands below the details."""
-REPORT_WIDTH = 52
+GAP = 3
+"""Columns between chart and report."""
 TALL = 24
 """Lines from which on the memory is shown unless somebody says otherwise."""
 DETAILS, FEW_DETAILS, MANY_LINES = 6, 3, 18
@@ -61,9 +62,9 @@ class TimePane(Pane):
     BINDINGS = bindings(TIME)
     DEFAULT_CSS = f"""
     TimePane > Static {{ height: 1; }}
-    TimePane #report {{ display: none; width: {REPORT_WIDTH}; margin-left: 3; }}
+    TimePane #report {{ display: none; margin-left: {GAP}; }}
     TimePane.beside #report, TimePane.report #report {{ display: block; }}
-    TimePane.report #report {{ width: 1fr; margin-left: 0; }}
+    TimePane.report #report {{ margin-left: 0; }}
     TimePane.report #lanes {{ display: none; }}
     TimePane LinesView {{ overflow-x: hidden; }}
     """
@@ -150,6 +151,15 @@ class TimePane(Pane):
         self.set_class(event.size.width >= WIDE, "beside")
         self._draw()
 
+    @property
+    def _rooms(self) -> tuple[int, int]:
+        """Columns of the chart with its details, and of the report: 0 where that stands below the details."""
+        width = self.size.width
+        if self.has_class("report"):
+            return 0, width
+        report = width * 2 // 5 if self.has_class("beside") else 0
+        return width - report - (GAP if report else 0), report
+
     def on_show(self) -> None:
         self._draw()
 
@@ -177,6 +187,7 @@ class TimePane(Pane):
         self._told = {name: told for name, told in self._told.items() if name in names}
         for name in dict.fromkeys((self._chosen, *names)):
             self._work_out(name)
+        self.query_one("#report").styles.width = self._rooms[1] or "1fr"
         self._draw_chart()
         self._draw_status()
         self._select_what_is_wanted()
@@ -309,16 +320,17 @@ class TimePane(Pane):
             details.show(TextLines(()))
             report.show(TextLines(()))
             return
-        width = max(20, details.outer_size.width - 1)
+        # The last column is a scroll bar's.
+        width, beside = (room - 1 for room in self._rooms)
         lines = []
-        if self.chart.selected is not None:
+        if self.chart.selected is not None and width > 0:
             part = self.chart.part
             lines = [self._rule(part, width), *op_details(part.timeline, self.chart.selected, width)]
             said = (each.message for each in part.timeline.savings if each.op == self.chart.selected)
             for message in said:
                 lines += sentence(printable(message), width, lead="would save: ")
-        if report.display:
-            report.show(TextLines(self._report(timeline, max(20, report.outer_size.width - 1))))
+        if beside > 0:
+            report.show(TextLines(self._report(timeline, beside)))
         else:
             lines += [Text(), *self._report(timeline, width)]
         details.show(TextLines(lines))
