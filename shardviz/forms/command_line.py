@@ -36,8 +36,18 @@ LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 MAX_LINE = 100_000
 """Characters; a longer text is not a command line that a person has."""
 _COMMAND = re.compile(r"\s*(?:\$\s+)?(?:shardviz(?:\s|$)|(?:explain|tui|step)\s+\S)")
-_VIEW_FLAGS = {"--json", "--play", "--compare", "--hlo", "--last", "--no-layout", "--plain"}
-_VIEW_VALUES = {"--limit", "--step", "--round", "--speed", "--timeout", "--width", "--color", "--screen"}
+_VIEW_FLAGS = {"--json", "--play", "--compare", "--hlo", "--last", "--no-layout", "--plain", "--time"}
+_VIEW_VALUES = {
+    "--limit",
+    "--step",
+    "--round",
+    "--speed",
+    "--timeout",
+    "--vary",
+    "--width",
+    "--color",
+    "--screen",
+}
 _VIEW_VALUES |= {"--topology", "--latency", "--bandwidth", "--on", "--algorithm"}
 """Options that choose how a problem is seen: they are passed over."""
 

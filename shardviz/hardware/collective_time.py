@@ -36,10 +36,10 @@ class CollectiveTime:
 
     `seconds` is the longer of `latency_seconds` and `bandwidth_seconds`; their sum in rounds, for a single
     message, a permute, a broadcast and for NCCL. `convention` is a clause on how they are counted ("a ring of
-    4 along x, both directions: 3/4 of 64 MiB over 2 × 45 GB/s"). `textbook_seconds` is what "How to Scale Your
-    Model" counts for the bytes: V/W on rings and networks, without (N−1)/N; its (N−1)/N · V/w on a line and
-    through a switch; of levels the longest. `bound` is "latency" or the name of the level that takes longest
-    ("x", "x and y", "NVLink", "DCN"), "" where nothing is sent.
+    4 along x, both directions: 3/4 of 64 MiB over 2 × 45 GB/s"). `textbook_seconds` is what "How to Scale
+    Your Model" counts for the bytes: V/W on rings and networks, without (N−1)/N; its (N−1)/N · V/w on a line
+    and through a switch; of levels the longest. `bound` is "latency" or the name of the level that takes
+    longest ("x", "x and y", "NVLink", "DCN"), "" where nothing is sent.
     """
 
     seconds: float

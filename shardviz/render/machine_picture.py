@@ -34,9 +34,11 @@ def machine_picture(
     """The picture of a machine. Devices have their ids, or where they are `placed` their coordinates in the
     mesh."""
     labels = _Labels(machine, mesh, placed, palette)
-    if machine.node:
-        return _nodes(machine, labels, width)
-    return _torus(machine, labels, width)
+    lines = _nodes(machine, labels, width) if machine.node else _torus(machine, labels, width)
+    for line in lines:
+        # Three chips with coordinates in a large mesh may be wider than a narrow page.
+        line.truncate(width, overflow="ellipsis")
+    return lines
 
 
 class _Labels:

@@ -211,6 +211,27 @@ def test_a_fork_while_another_thread_imports_what_asking_needs(loaded, slow):
     assert done.stdout == "0\n", done.stderr
 
 
+def test_the_machine_is_a_name_a_file_or_an_object(tmp_path):
+    from shardviz.hardware.machine_file import named_machine
+
+    path = tmp_path / "ours.toml"
+    path.write_text('base = "v5e:2x4"\n[torus]\nbandwidth = "30GB/s"')
+
+    def priced(machine, target="none"):
+        found = shardviz.explain(EINSUM, specs="XY,Y_", target=target, machine=machine)
+        return found.cost.machine.name
+
+    assert priced("v5litepod-8") == "v5e:2x4"
+    assert priced(path) == priced(str(path)) == "ours"
+    assert priced(named_machine("h100:8")) == "h100:8"
+    assert priced(None) == "v5e"
+    assert shardviz.rank(EINSUM, machine=path).candidates[0].cost.machine.name == "ours"
+    with pytest.raises(QuestionError, match="a node holds 8 GPUs, not 16"):
+        priced("h100:16")
+    with pytest.raises(QuestionError, match="'5' is not a machine"):
+        priced(5)
+
+
 def test_costs():
     cost = shardviz.explain(EINSUM, specs="XY,Y_->X_", target="none").cost
     assert cost.machine.assumed

@@ -67,6 +67,14 @@ def after(**fields):
             "--sizes I=1024,J=2048,K=8192,a=8",
         ),
         (after(mesh="X=2,"), "shardviz explain 'bd,df->bf' --mesh X=2, --specs 'XY,Y_->X_'"),
+        (
+            after(machine="v5litepod-8"),
+            "shardviz explain 'bd,df->bf' --specs 'XY,Y_->X_' --machine v5e:2x4",
+        ),
+        (
+            after(machine="my cluster.toml"),
+            "shardviz explain 'bd,df->bf' --specs 'XY,Y_->X_' --machine 'my cluster.toml'",
+        ),
     ],
 )
 def test_only_what_differs_from_the_defaults_is_said(draft, line):
@@ -77,6 +85,7 @@ def test_only_what_differs_from_the_defaults_is_said(draft, line):
     ("draft", "line"),
     [
         (after(collective="psum"), "shardviz step psum"),
+        (after(collective="psum --machine h100:8"), "shardviz step psum --machine h100:8"),
         (
             after(mesh="i=4", collective="all_gather --data 3,9,5,2 --untiled --gather-dimension=-1"),
             "shardviz step all_gather --mesh i=4 --data 3,9,5,2 --gather-dimension=-1 --untiled",

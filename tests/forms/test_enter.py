@@ -236,6 +236,10 @@ def test_the_specs_follow_the_mesh(text, mesh, specs):
         ("targets", "none", "none"),
         ("targets", "shardie", "shardie"),
         ("targets", "", ""),
+        ("machine", " V5P-128 ", "v5p:4x4x4"),
+        ("machine", "our/cluster.TOML", "our/cluster.TOML"),
+        ("machine", "v5q:4x4", "v5q:4x4"),
+        ("machine", " ", ""),
     ],
 )
 def test_other_fields(field, text, value):

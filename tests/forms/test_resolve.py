@@ -110,6 +110,10 @@ def test_a_valid_draft_is_shown_in_full():
         ({"dtype": "bf17"}, {"dtype": "unknown dtype 'bf17'"}),
         ({"axis_types": "manual"}, {"axis_types": "'manual' is not an axis type"}),
         ({"targets": "cpu,gpu"}, {"targets": "gpu is not a chip, at character 5 of 'cpu,gpu'"}),
+        ({"machine": "gpu"}, {"machine": "gpu is not a chip, at character 1 of 'gpu'"}),
+        ({"machine": "v5q:2x4"}, {"machine": "unknown chip 'v5q' at character 1 of 'v5q:2x4'"}),
+        ({"machine": "none.toml"}, {"machine": "there is no file 'none.toml'"}),
+        ({"machine": "h100:2x8"}, {"machine": "h100:2x8 has 16 devices, but the mesh X=2,Y=4 has 8"}),
         ({"specs": ("XY", "Y_")}, {"einsum": "2 specs for 3 arrays"}),
         (
             {"einsum": "A[I_X, J] * B[J, K]"},
@@ -122,7 +126,7 @@ def test_a_valid_draft_is_shown_in_full():
 )
 def test_a_fault_says_what_is_wrong_in_its_field(fields, expected):
     assert faults(**fields) == expected
-    if expected and "targets" not in expected:
+    if expected and not {"targets", "machine"} & {*expected}:
         assert resolve(replace(USUAL, **fields), SHOWN).problem is SHOWN.problem
 
 
@@ -233,3 +237,22 @@ def test_a_key_reads_each_row_once(monkeypatch):
         read.clear()
         assert resolve(edited, last).faults == ()
         assert len(read) <= len(edited.specs)
+
+
+def test_the_machine_is_the_one_named_else_the_first_targets():
+    first = resolve(replace(USUAL, targets="cpu,v5e:2x4"))
+    assert first.machine.name == "v5e:2x4"
+    named = resolve(replace(USUAL, targets="cpu,v5e:2x4", machine="h100:8"), first)
+    assert named.machine.name == "h100:8"
+    assert [level.kind for level in named.placed.group_levels(("Y",))] == ["switch"]
+    assert resolve(USUAL).machine.assumed
+
+
+def test_a_machine_that_does_not_fit_is_a_fault_and_prices_nothing():
+    last = resolve(replace(USUAL, machine="h100:8"))
+    other = resolve(replace(USUAL, machine="h100:8", mesh="X=4,Y=4"), last)
+    assert [fault.field for fault in other.faults] == ["machine"]
+    assert (other.machine.assumed, other.shown.machine) == (True, "")
+    # Where the problem is the last valid one, its machine is, too.
+    wrong = resolve(replace(USUAL, machine="h100:8", mesh="X=4,Y="), last)
+    assert (wrong.machine.name, wrong.shown.machine) == ("h100:8", "h100:8")

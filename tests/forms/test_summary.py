@@ -54,6 +54,7 @@ def test_the_other_fields():
         USUAL,
         sizes="b=8,d=8,f=8",
         axis_types="explicit",
+        machine="h100:8",
         device_order="7 6 5 4 3 2 1 0",
         mesh="U=2,data=4",
         specs=("U data", "data _", "U _{U_( data )}"),
@@ -67,6 +68,7 @@ def test_the_other_fields():
         "dtype": "bf16",
         "axis_types": "explicit",
         "targets": "shardy,cpu",
+        "machine": "on h100:8",
     }
 
 

@@ -43,7 +43,7 @@ CASES = [
          1  einsum bd,df->bf   4.29 GFLOP  21.8 µs  compute
          2  psum Out over Y   12 MiB sent   140 µs  Y
             a ring of 4 along Y, both directions: twice 3/4 of 8 MiB over 2 × 45 GB/s;
-            at least twice 2 hops of 1 µs
+            or twice 2 hops of 1 µs, if longer
          in sequence 162 µs, overlapped 140 µs: compute 21.8 µs, Y 140 µs
          compute bound from d = 13,136 on (now 2,048); at no b, f
          248 FLOPs a byte of HBM (v5e needs 240), 341 a byte sent; 13 % of the peak,
@@ -64,8 +64,8 @@ CASES = [
            Y
             a ring of 4 along Y, both
             directions: twice 3/4 of 8 MiB over
-            2 × 45 GB/s; at least twice 2 hops
-            of 1 µs
+            2 × 45 GB/s; or twice 2 hops of
+            1 µs, if longer
          in sequence 162 µs, overlapped 140 µs:
          compute 21.8 µs, Y 140 µs
          compute bound from d = 13,136 on (now
@@ -84,8 +84,8 @@ CASES = [
         time  v5e, assumed, each mesh axis a ring: no peak in f32 is published, HBM 820 GB/s
          1  einsum bd,df->bf   4.29 GFLOP  unknown
          2  psum Out over Y   24 MiB sent   280 µs  Y
-            a ring of 4 along Y, both directions: twice 3/4 of 16 MiB over 2 × 45 GB/s; at least twice 2
-            hops of 1 µs
+            a ring of 4 along Y, both directions: twice 3/4 of 16 MiB over 2 × 45 GB/s; or twice 2 hops of
+            1 µs, if longer
          the time of step 1 is unknown (by memory alone 42.2 µs): the totals leave it out
          280 µs in all: Y 280 µs
          124 FLOPs a byte of HBM, 171 a byte sent

@@ -9,7 +9,6 @@ import pytest
 
 from shardviz.forms.enter import enter
 from shardviz.forms.form import ProblemForm
-from shardviz.hardware.placement import DeviceCoords, Placement
 from shardviz.render.layouts.cells import CellIndex
 from shardviz.tui.layout.pane import LayoutPane
 from shardviz.tui.registry import LAYOUT
@@ -184,11 +183,6 @@ def test_in_a_smaller_window_the_cursor_is_still_seen():
                 assert "▸ξ 4,5,6,7◂" in pane_text(pilot.app)
 
     lay_out(script)
-
-
-V5E = Placement(
-    (0, 1, 3, 2, 4, 5, 7, 6), tuple(DeviceCoords((i // 4, i % 4)) for i in range(8)), (2, 4), (False,) * 2
-)
 
 
 def test_the_place_on_each_target_and_on_the_machine_is_told():

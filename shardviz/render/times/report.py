@@ -284,7 +284,12 @@ def memory_report_lines(memory: MemoryReport, width: int, palette: Palette) -> l
     told = [f"{KINDS[kind]} {name} {human_bytes(size)}" for kind, name, size in parts if size]
     if memory.alias_bytes:
         told.append(f"{human_bytes(memory.alias_bytes)} of outputs in the place of donated arguments")
-    lines += [bar, *sentence("; ".join(told), width, 2)]
+    lines.append(bar)
+    if limit is not None and used > limit:
+        words = f"↑ {human_bytes(limit)} allowed"
+        at = min(2 + round(limit / whole * room), width - len(words))
+        lines.append(Text(" " * at + words, "bold"))
+    lines += sentence("; ".join(told), width, 2)
     return lines + _buffer_lines(memory, width)
 
 

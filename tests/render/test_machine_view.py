@@ -1,0 +1,133 @@
+"""A machine on a page: its figures, the picture of its links, and where a mesh lies."""
+
+from __future__ import annotations
+
+import pytest
+
+from shardviz.compiler.groups import target_groups
+from shardviz.hardware.chips import GPUS, TPUS
+from shardviz.hardware.machine_file import named_machine, read_machine
+from shardviz.hardware.mesh_placement import place_mesh
+from shardviz.notation import parse_mesh
+from shardviz.render.machine_view import figures_table, machine_view
+from shardviz.render.palette import PLAIN, TRUECOLOR
+
+
+def page(name, mesh=None, width=80, palette=PLAIN):
+    machine = named_machine(name)
+    asked = None if mesh is None else parse_mesh(mesh)
+    placed = None if asked is None else place_mesh(machine, asked)
+    return machine_view(machine, asked, placed, width, palette)
+
+
+def text(name, mesh=None, width=80):
+    return "\n".join(line.plain for line in page(name, mesh, width))
+
+
+def test_a_ring_leaves_the_page_and_a_line_does_not():
+    assert (
+        """
+  z 0
+    ┆   ┆   ┆   ┆
+  ┄┄0───1───2───3─┄┄
+    │   │   │   │
+  ┄┄4───5───6───7─┄┄
+    │   │   │   │
+  ┄┄8───9───10──11┄┄
+    │   │   │   │
+  ┄┄12──13──14──15┄┄
+    ┆   ┆   ┆   ┆
+""".strip("\n")
+        in text("v4:4x4x4", width=30)
+    )
+    assert (
+        """
+  0──1
+  │  │
+  2──3
+""".strip("\n")
+        in text("v5e:2x2")
+    )
+
+
+def test_devices_have_their_coordinates_in_the_mesh():
+    """The ring that JAX makes of two by two chips."""
+    found = text("v5e:2x2", "X=4")
+    assert "  0──1\n  │  │\n  3──2" in found
+    assert "X=4  line of 2 along y at 45 GB/s, line of 2 along x at 45 GB/s" in found
+
+
+def test_two_devices_of_a_chip():
+    assert "  0·1──2·3\n" in text("v2:2x2", "X=8")
+    assert "8 devices, 2 a chip" in text("v2:2x2")
+
+
+def test_nodes_hang_on_their_switches():
+    found = text("h100:2x4", width=30)
+    assert "  node 1\n  4  5  6  7\n  └──┴──┴──┘\n  NVLink 450 GB/s" in found
+    assert "2 nodes, joined by a network" in found
+
+
+def test_slices_are_drawn_once():
+    found = text("3*v5e:2x2", "D=3,X=4")
+    assert "slice 0; slices 1 to 2 are the same, over a network of 3.125 GB/s a device" in found
+    assert "D=3  3 over DCN at 3.125 GB/s each" in found
+
+
+def test_the_figures_and_their_source():
+    found = text("v5p:2x2x1")
+    for words in (
+        "459 TFLOP/s in bf16",
+        "918 TFLOP/s in s8, u8",
+        "96 GiB, 95.73 GiB for a program",
+        "2.8 TB/s",
+        "128 MiB",
+        "1.75 GHz",
+        'figures: "How to Scale Your Model" (2025)',
+    ):
+        assert words in found
+    assert "HBM       80 GB" in text("h100:8")
+
+
+def test_what_nobody_publishes_is_said():
+    machine = read_machine('[node]\ndevices = 2\nbandwidth = "10GB/s"', "ours.toml")
+    found = "\n".join(line.plain for line in machine_view(machine, None, None, 80, PLAIN))
+    assert found.count("not published") == 5
+    assert "figures: ours.toml" in found
+
+
+@pytest.mark.parametrize("width", [30, 40, 80, 200])
+@pytest.mark.parametrize(
+    ("name", "mesh"),
+    [
+        ("v5e:16x16", "X=16,Y=16"),
+        ("v5p:16x16x32", None),
+        ("tpu7x:4x4x4", "X=2,Y=64"),
+        ("h100:128x8", "X=128,Y=8"),
+        ("h100:1", None),
+        ("v6e:1x1", "X=1"),
+        ("64*v5e:16x16", None),
+    ],
+)
+def test_nothing_is_wider_than_the_page(name, mesh, width):
+    lines = page(name, mesh, width)
+    assert max(line.cell_len for line in lines) <= width
+    assert len(lines) < 100
+
+
+def test_links_have_the_colour_of_the_axis_along_them():
+    mesh = parse_mesh("X=4,Y=4")
+    row = next(
+        line for line in page("v5e:4x4", "X=4,Y=4", palette=TRUECOLOR) if line.plain.startswith("  0,0──")
+    )
+    styles = {str(span.style) for span in row.spans if row.plain[span.start : span.end] == "──"}
+    assert styles == {str(TRUECOLOR.axis(mesh, "Y"))}
+
+
+def test_every_chip_has_a_row_of_figures():
+    machines = [choice.machine for group in target_groups() for choice in group.choices if choice.machine]
+    lines = [line.plain for line in figures_table(machines, 80)]
+    assert [line.split()[0] for line in lines[1:]] == [*TPUS, *GPUS]
+    assert "v5e         197 TFLOP/s   16 GiB  820 GB/s       45 GB/s       3.125 GB/s" in "\n".join(lines)
+    assert max(map(len, lines)) <= 80
+    assert all(line.cell_len <= 40 for line in figures_table(machines, 40))
