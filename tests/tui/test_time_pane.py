@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from textual import events
 
+from shardviz.compiler import TargetResult
+from shardviz.compiler.requests import settled
 from shardviz.errors import QuestionError
 from shardviz.forms.form import ProblemForm
 from shardviz.tui.dialogs.export import exports_of
@@ -249,6 +252,22 @@ def test_a_target_without_an_answer_says_why():
         assert not pilot.app.pane.chart.parts
 
     play(script)
+
+
+def test_a_program_that_does_not_fit_says_what_holds_it(monkeypatch):
+    memory = replace(hand_made.program().memory, peak_bytes=20 * hand_made.GIB, curve=())
+    too_large = TargetResult(
+        "cpu", "error", error="does not fit: 4.25 GiB over 15.75 GiB of HBM", memory=memory
+    )
+    monkeypatch.setattr(Recorded, "submit", lambda *_, **__: settled(too_large))
+
+    async def script(pilot):
+        await settle(pilot, "n")
+        await until(pilot, lambda: "Does not fit: 4.25 GiB over" in pane_text(pilot))
+        assert "memory at the peak: 20 GiB of 15.8 GiB allowed" in pane_text(pilot)
+        assert "bf16[8192,8192]" in pane_text(pilot)
+
+    play(script, name="plan")
 
 
 def test_a_program_without_a_timeline_says_why(monkeypatch):

@@ -1,4 +1,4 @@
-"""One operation of a timeline in words: how long it takes and by whose estimate, and what it waited for."""
+"""A timeline on one line, and one of its operations: its time, by whose estimate, and what it waited for."""
 
 from __future__ import annotations
 
@@ -10,19 +10,12 @@ from rich.text import Text
 from shardviz.errors import plural
 from shardviz.render.lines import records, sentence
 from shardviz.render.sanitize import printable, printable_line
-from shardviz.units import estimated_seconds, human_bytes
+from shardviz.render.times.report import ESTIMATES, percent
+from shardviz.units import estimated_seconds, flops, human_bytes
 
 if TYPE_CHECKING:
-    from shardviz.timeline.program_timeline import Estimate, ProgramTimeline, TimedOp
+    from shardviz.timeline.program_timeline import ProgramTimeline, TimedOp
 
-ESTIMATES: dict[Estimate, str] = {
-    "compiler": "the compiler's own cycles",
-    "roofline": "operations and bytes over the device's figures",
-    "links": "the link model",
-    "scheduler": "the compiler's scheduler",
-    "unknown": "nobody can estimate it",
-}
-"""Whose estimate a duration is, in words."""
 MAX_AWAITED = 3
 """Operations that another waited for and that are named."""
 
@@ -38,7 +31,7 @@ def timeline_heading(timeline: ProgramTimeline, said: Sequence[str], width: int)
     facts = [plural(len(timeline.unknown), "operation") + " without an estimate"] * bool(timeline.unknown)
     facts.append(f"exposed {estimated_seconds(exposed)}")
     if timeline.utilisation is not None:
-        facts.append(f"{timeline.utilisation * 100:.0f} % of the peak")
+        facts.append(f"{percent(timeline.utilisation)} of the peak")
     for fact in (*said, *facts):
         if text.cell_len + 2 + len(fact) <= width:
             text.append(f"  {fact}", "dim")
@@ -59,8 +52,9 @@ def op_details(timeline: ProgramTimeline, number: int, width: int) -> list[Text]
     lane = timeline.lanes[op.lane]
     kind = [Text(printable(op.op), "dim")] if op.op != op.name else []
     lines = records([[Text(printable(op.name), "bold"), *kind, Text(lane.name), *_times(op)]], width)
-    counted = f"{ESTIMATES[op.estimate]}: {op.detail}" if op.detail else ESTIMATES[op.estimate]
-    lines += sentence(printable(counted), width, lead="by " if op.seconds is not None else "")
+    by = ESTIMATES.get(op.estimate, "")
+    counted = ": ".join(filter(None, (by, op.detail))) or "nobody can estimate it"
+    lines += sentence(printable(counted), width, lead="by " if by else "")
     lines += records([[Text(fact, "dim") for fact in _facts(op)]], width) if _facts(op) else []
     lines += sentence(printable(op.source), width, lead="from " if op.source else "")
     awaited = sorted(op.after, key=lambda each: -timeline.ops[each].end)
@@ -91,8 +85,4 @@ def _times(op: TimedOp) -> list[Text]:
 def _facts(op: TimedOp) -> list[str]:
     facts = [f"bound by {op.bound}"] if op.bound else []
     facts += [human_bytes(op.bytes)] if op.bytes else []
-    facts += [plural(op.flops, "FLOP")] if 0 < op.flops < 1000 else []
-    for power, letter in ((15, "P"), (12, "T"), (9, "G"), (6, "M"), (3, "k")):
-        if op.flops >= 10**power:
-            return [*facts, f"{op.flops / 10**power:.3g} {letter}FLOP"]
-    return facts
+    return [*facts, flops(op.flops)] if op.flops else facts

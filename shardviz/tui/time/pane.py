@@ -445,6 +445,8 @@ class TimePane(Pane):
         place = others.index(self._below) + 1 if self._below in others else 0
         self._below = others[place] if place < len(others) else None
         self._draw()
+        if self._below is not None and len(self.chart.parts) < 2:
+            self.notify(f"{self._below[0]} has no timeline so far.", markup=False)
 
     def action_zoom(self, step: int) -> None:
         self.chart.zoom(step)
