@@ -65,6 +65,7 @@ def program_timeline(
     unknown = tuple(dict.fromkeys(op.name for op in drawing.ops if op.seconds is None))
     doubtful = [op.name for op in drawing.ops if op.name in walker.doubtful]
     estimates = {op.estimate for op in drawing.ops if drawing.lanes[op.lane].kind == "compute"}
+    small = [op.name for op in drawing.ops if op.estimate == "links" and op.bound == "latency"]
     busy = {lane: ticks for lane, ticks in totals.busy.items() if lane != COMPUTE.name}
     if not module.is_scheduled:
         notes.insert(
@@ -72,7 +73,7 @@ def program_timeline(
             "this module is not scheduled: the order of its lines is not the order in which it runs; "
             "give the text of a compiled program, compiled.as_text(), whose header has is_scheduled=true",
         )
-    notes += _notes(walker, links, machine, estimates, unknown, doubtful, len(module.unread))
+    notes += _notes(walker, links, machine, estimates, unknown, doubtful, small, len(module.unread))
     peak = max((rate for dtype, rate in machine.device.peak if dtype == "bf16"), default=None)
     timeline = ProgramTimeline(
         title=module.name,
@@ -103,6 +104,7 @@ def _notes(
     estimates: set[Estimate],
     unknown: tuple[str, ...],
     doubtful: list[str],
+    small: list[str],
     unread: int,
 ) -> list[str]:
     notes = []
@@ -128,6 +130,10 @@ def _notes(
         notes.append(f"the total leaves out what nobody can estimate: {_named(unknown)}")
     if doubtful:
         notes.append(f"doubtful: the compiler's estimate of {_named(doubtful)} is faster than the roofline")
+    if small:
+        notes.append(
+            f"latency bounds {_named(small)}: real transfers as small take some µs more than estimated"
+        )
     if unread:
         notes.append(f"{plural(unread, 'piece')} of the text could not be read")
     return notes
