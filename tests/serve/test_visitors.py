@@ -232,7 +232,8 @@ def test_a_machine_of_a_file_is_refused_whether_it_is_there_or_not(folders):
     tries = "from shardviz.forms.resolve import resolve_first; from shardviz.forms.form import ProblemForm\n"
     for name in ("there", "gone"):
         path = str(folders / "home" / f"{name}.toml")
-        tries += f"print(resolve_first(ProblemForm(machine={path!r})).faults[0].message.partition(' cannot ')[2])\n"
+        tries += f"fault = resolve_first(ProblemForm(machine={path!r})).faults[0]\n"
+        tries += "print(fault.message.partition(' cannot ')[2])\n"
     assert _run(GUARDED + tries, folders) == 2 * "be read: a visitor's session may not do this\n"
 
 
