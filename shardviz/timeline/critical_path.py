@@ -67,15 +67,17 @@ def _message(
 ) -> str:
     op, lane = ops[first], lanes[ops[first].lane]
     runs = sum(_runs(ops[number]) for number in members)
-    where = f" ({op.source})" if op.source else ""
-    times = f" in {runs:,} runs" if runs > 1 else ""
-    who = op.name if len(members) == 1 else f"{op.name} and {len(members) - 1:,} alike"
+    who = op.name if op.op in op.name else f"{op.op} {op.name}"
+    if len(members) > 1:
+        who += f" and {len(members) - 1:,} alike"
+    if lane.kind in ("axis", "network"):
+        who += f" along {lane.name}"
+    if op.source:
+        who += f" ({op.source})"
+    amount = estimated_seconds(seconds) + (f" in {runs:,} runs" if runs > 1 else "")
+    several = len(members) > 1
     if lane.kind == "compute" and not op.exposed:
-        return (
-            f"{op.op} {who}{where} takes {estimated_seconds(seconds)} more than its roofline{times}, "
-            f"which {op.bound or 'HBM'} bounds"
-        )
-    on = "" if lane.kind in ("compute", "copy", "host") else f" along {lane.name}"
-    what = "copy to or from HBM" if lane.kind == "copy" else op.op
-    kind = "exposed" if op.is_async else "blocking"
-    return f"{what} {who}{on}{where} is {kind} for {estimated_seconds(seconds)}{times}"
+        return f"{who} {'take' if several else 'takes'} {amount} more than {op.bound or 'HBM'} allows"
+    if not op.is_async:
+        return f"{who} {'block' if several else 'blocks'} the device for {amount}"
+    return f"{who} {'are' if several else 'is'} exposed for {amount}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from shardviz.hlo.text.computation import Computation
@@ -19,7 +20,12 @@ _ESTIMATED = re.compile(r"(flops|bytes_accessed)\W{1,8}?(\d{1,18})")
 _MATMUL = re.compile(r" (?:dot|convolution|custom-call|fusion|call)\(")
 _SLICES = ("dynamic-slice", "slice", "gather")
 _IN_PLACE = re.compile(r" (?:dynamic-(?:update-)?slice|slice|gather)\(")
+_ALIAS = re.compile(r"\{([\d, ]*)\}: \((\d{1,6}), \{([\d, ]*)\}")
+_OUTPUT_ALIAS = re.compile(r"output_to_operand_aliasing=\{((?:[^{}]|\{[^{}]*\})*)\}")
+_COLLECTIVE = re.compile(r" (?:all-(?:gather|reduce|to-all)|reduce-scatter|collective-permute)\(")
 _PASSES = ("bitcast", "reshape", "convert", "copy", "transpose")
+Path = tuple[int, ...]
+"""The number of an element of a tuple, then of the tuple in it, and so on."""
 MAX_POSITIONS = 2**16
 """Taps of a convolution's window that are counted one by one at most."""
 
@@ -49,7 +55,7 @@ class InstructionWork:
     def matmuls(self, line: InstructionLine, home: Computation, depth: int = 0) -> Matmuls:
         """The matmuls of an instruction, those in what it calls included."""
         if line.opcode == "dot":
-            return self._dot(line, home)
+            return self._contraction(line, home)
         if line.opcode == "convolution":
             return self._convolution(line, home)
         if line.opcode == "custom-call":
@@ -92,9 +98,6 @@ class InstructionWork:
     def _arrays(self, line: InstructionLine, home: Computation) -> list[PlacedArray]:
         shapes = (placed_arrays(shape) for shape in self.operand_shapes(line, home))
         return [arrays[0] for arrays in shapes if arrays]
-
-    def _dot(self, line: InstructionLine, home: Computation) -> Matmuls:
-        return self._contraction(line, home)
 
     def _contraction(self, line: InstructionLine, home: Computation) -> Matmuls:
         """A matmul whose text names the dimensions of its first operand that are summed over."""
@@ -162,12 +165,23 @@ class InstructionWork:
         if line.opcode == "dynamic-update-slice":
             return 2 * sum(bytes_in(shape) for shape in shapes[1:2])
         callee = self.lines.callee(line) if line.opcode == "fusion" else None
+        if callee is not None and _COLLECTIVE.search(self._text, callee.start, callee.stop):
+            return self._beside_collective(line, shapes)
         sliced, written = self._partial(callee) if callee is not None else ({}, None)
         total = bytes_in(line.shape) if written is None else written
         for number, shape in enumerate(shapes):
             whole = bytes_in(shape)
             total += min(whole, sliced.get(number, whole))
         return total
+
+    def _beside_collective(self, line: InstructionLine, shapes: list[str]) -> int:
+        """The bytes of a fusion's own work, without the buffers of the collective that it carries on."""
+        aliases = aliased_outputs(self._text, line)
+        total = bytes_in(line.shape)
+        for number, shape in enumerate(shapes):
+            outputs = sum(1 for _, operand, _ in aliases if operand == number)
+            total += bytes_in(shape) * (1 if not outputs else -outputs)
+        return max(0, total)
 
     def _partial(self, callee: Computation) -> tuple[dict[int, int], int | None]:
         """By the number of a parameter, the bytes that are read of it where that is not all; and the bytes
@@ -226,6 +240,22 @@ class InstructionWork:
             return results[name]
         line = self.lines.named(callee, name)
         return bytes_in(line.shape) if line else 0
+
+
+def aliased_outputs(text: str, line: InstructionLine) -> list[tuple[Path, int, Path]]:
+    """The parts of an instruction's result that are an operand: the path, the operand, the path in it."""
+    aliases = _OUTPUT_ALIAS.search(text, line.inside, line.stop)
+    return [*alias_paths(aliases[1])] if aliases else []
+
+
+def alias_paths(text: str) -> Iterator[tuple[Path, int, Path]]:
+    """``{1}: (0, {}), {2}: (1, {0})``, as XLA writes what shares memory."""
+    for path, number, inner in _ALIAS.findall(text):
+        yield _path(path), int(number), _path(inner)
+
+
+def _path(text: str) -> Path:
+    return tuple(int(number) for number in re.findall(r"\d{1,6}", text))
 
 
 def _unplaced(shape: str) -> int:

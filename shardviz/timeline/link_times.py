@@ -83,7 +83,9 @@ class LinkTimes:
         if shift is not None and len(levels) == 1 and levels[0].size > 1:
             distances = (shift % levels[0].size,)
         try:
-            time = collective_time(record.op, size, levels, strategy=config, distances=distances)
+            time = collective_time(
+                record.op, size, levels, strategy=config, distances=distances, in_rounds=True
+            )
         except QuestionError as error:
             return LinkUse(Duration(None, "unknown", "", error.message, record.bytes), UNKNOWN_LINKS, ())
         duration = Duration(
@@ -117,11 +119,11 @@ class LinkTimes:
             return (LinkLevel("ring", size, machine.axis_links[0], "links"),)
         if machine.node_link is not None:
             if size <= machine.node:
-                return (LinkLevel("switch", size, machine.node_link, "NVLink"),)
+                return (LinkLevel("switch", size, machine.node_link, "NVLink", nccl=True),)
             if machine.network is not None:
                 return (
-                    LinkLevel("network", -(-size // machine.node), machine.network, "network"),
-                    LinkLevel("switch", machine.node, machine.node_link, "NVLink"),
+                    LinkLevel("network", -(-size // machine.node), machine.network, "network", nccl=True),
+                    LinkLevel("switch", machine.node, machine.node_link, "NVLink", nccl=True),
                 )
         return None
 

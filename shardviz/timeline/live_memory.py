@@ -19,6 +19,7 @@ from shardviz.hlo.text.computation import Computation
 from shardviz.hlo.text.instruction import parse_instruction
 from shardviz.hlo.text.instruction_lines import InstructionLine
 from shardviz.hlo.text.memory_layout import HBM, placed_arrays
+from shardviz.timeline.instruction_work import Path, alias_paths, aliased_outputs
 from shardviz.timeline.memory import LiveBuffer, MemoryReport
 
 MAX_BUFFERS = 100
@@ -28,10 +29,8 @@ MAX_DEPTH = 64
 MAX_FOLLOWED = 100_000
 """No computation is followed after so many instructions: one that is called over and over has no end."""
 
-_ALIAS = re.compile(r"\{([\d, ]*)\}: \((\d+), \{([\d, ]*)\}")
 _SHARES = re.compile(r'"aliasing_operands":\{"lists":\[([^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*)\]\}')
 _INDICES = re.compile(r'"indices":\[([^\[\]]*)\]')
-_OUTPUT_ALIAS = re.compile(r"output_to_operand_aliasing=\{((?:[^{}]|\{[^{}]*\})*)\}")
 _LAYOUT = re.compile(r"\{[^{}]*\}")
 _PIECE = re.compile(r"[(),]|[a-z][a-z0-9]*\[[^\]]*\](?:\{[^{}]*\})?")
 _NAMES_ONLY = frozenset(
@@ -120,7 +119,7 @@ class _Liveness:
             for buffer in _flat(node):
                 buffer.kind, buffer.start, buffer.end = "argument", 0, last
                 self._arguments.append(buffer)
-        donated = {_path(path): (int(number), _path(inner)) for path, number, inner in self._aliases()}
+        donated = {path for path, _, _ in self._aliases()}
         held = {id(buffer) for buffer in self._arguments}
         for path, node in _leaves(result):
             if node is None:
@@ -138,12 +137,12 @@ class _Liveness:
             node.kind, node.start, node.end = "output", 0, last
             self._outputs.append(node)
 
-    def _aliases(self) -> list[tuple[str, str, str]]:
-        start = self._reader.header.find("input_output_alias={")
-        if start < 0:
-            return []
-        stop = self._reader.header.find(" }", start)
-        return _ALIAS.findall(self._reader.header, start, stop if stop >= 0 else len(self._reader.header))
+    def _aliases(self) -> list[tuple[Path, int, Path]]:
+        """The results that are written over an argument."""
+        header = self._reader.header
+        start = header.find("input_output_alias={")
+        stop = header.find(" }", start)
+        return [*alias_paths(header[start : stop if stop >= 0 else len(header)])] if start >= 0 else []
 
     def _follow(self, scope: _Scope, given: list[Node] | None) -> Node:
         """The value of a computation's result; `given` are those of its parameters."""
@@ -194,6 +193,9 @@ class _Liveness:
         if opcode.endswith("-start") or opcode in ("send", "recv"):
             return self._started(line, operands, now)
         node = self._made(line, now)
+        for path, number, inner in aliased_outputs(self._text, line):
+            if number < len(operands):
+                node = _with_leaf(node, path, _leaf(operands[number], inner))
         self._share(line, operands, node, now)
         return node
 
@@ -238,12 +240,6 @@ class _Liveness:
                     place = number - len(operands)
                     if 0 <= place < len(results) and (result := results[place]) is not None:
                         self._may_share(now, of_operands, result)
-        if alias := _OUTPUT_ALIAS.search(text, line.inside, line.stop):
-            said = True
-            for path, number, _ in _ALIAS.findall(alias[1]):
-                at = dict(_leaves(node)).get(_path(path))
-                if at is not None and int(number) < len(operands):
-                    self._may_share(now, [operands[int(number)]], at)
         if said or not (line.opcode in _ELEMENTWISE or self._is_loop_fusion(line)):
             return
         for result in results:
@@ -385,6 +381,24 @@ def _done(opcode: str, node: Node) -> Node:
     return node[1] if opcode != "send-done" and len(node) > 1 else None
 
 
+def _leaf(node: Node, path: Path) -> Node:
+    """The part of a value at a path."""
+    for index in path:
+        node = node[index] if isinstance(node, list) and index < len(node) else None
+    return node
+
+
+def _with_leaf(node: Node, path: Path, leaf: Node) -> Node:
+    """A new value with another part at a path, whose own buffer is none."""
+    if not path:
+        for buffer in _flat(node):
+            buffer.bytes = 0
+        return leaf
+    if isinstance(node, list) and path[0] < len(node):
+        node[path[0]] = _with_leaf(node[path[0]], path[1:], leaf)
+    return node
+
+
 def _flat(node: Node) -> Iterator[_Buffer]:
     """The buffers of a value."""
     waiting = [node]
@@ -396,14 +410,10 @@ def _flat(node: Node) -> Iterator[_Buffer]:
             yield each
 
 
-def _leaves(node: Node, path: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], _Buffer | None]]:
+def _leaves(node: Node, path: Path = ()) -> Iterator[tuple[Path, _Buffer | None]]:
     """The arrays of a value, each with its path, those without a buffer too."""
     if isinstance(node, list):
         for index, each in enumerate(node):
             yield from _leaves(each, (*path, index))
     else:
         yield path, node
-
-
-def _path(text: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in re.findall(r"\d{1,6}", text))

@@ -11,11 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from shardviz.timeline.durations import Duration
+from shardviz.timeline.instruction_work import Path
 from shardviz.timeline.link_times import Channel
 from shardviz.timeline.program_timeline import Lane
 
-Path = tuple[int, ...]
-"""The number of an element of a tuple, then of the tuple in it, and so on."""
 Token = tuple[int, Path]
 """Something that is under way: the number of the step that began it, or of the loop that passed it on.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from shardviz.timeline.instruction_work import Path
 from shardviz.timeline.link_times import Channel
 from shardviz.timeline.program_steps import (
     CARRIED,
@@ -18,7 +19,6 @@ from shardviz.timeline.program_steps import (
     CallStep,
     DoneStep,
     LoopStep,
-    Path,
     ProgramStep,
     TimedStep,
     Token,

@@ -27,7 +27,7 @@ SYNCHRONOUS = "the final program waits for all of it; the scheduler had it besid
 LATENCY = "a small transfer: the scheduler knows no latency"
 WHOLE = "the scheduler counts the whole result, of which only a part moves"
 LINE = "its links form a line, at whose ends more must pass; the scheduler takes any axis for a ring"
-DISTANCE = "the scheduler gives a permute the same time at any distance"
+DISTANCE = "the model counts each hop; the scheduler gives a permute the same time at any distance"
 ON_CHIP = "its data lies in on-chip memory in the final program, which the scheduler does not know yet"
 TILES = "the scheduler's figure is the bare roofline; the final one counts the tiles that the compiler chose"
 BEFORE = "both are the compiler's figures; the scheduler's is from before the final memory assignment"
@@ -37,7 +37,7 @@ DOUBTFUL = "doubtful: the scheduler's figure is faster than the roofline"
 ADDED = "the scheduler does not have it: the compiler added or changed it afterwards"
 GONE = "the final program does not have it under this name: the compiler changed it after the scheduler"
 BESIDE = "other work runs beside it"
-NETWORK = "between slices the scheduler takes a round figure, whatever the network"
+NETWORK = "between slices the scheduler takes a round figure, the same for every network"
 UNKNOWN = "the model has no estimate of it"
 
 _FRACTION = re.compile(r"\b(\d+)/(\d+) of ")

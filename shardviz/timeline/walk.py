@@ -19,6 +19,7 @@ from shardviz.hlo.text.computation import Computation
 from shardviz.hlo.text.instruction import base_op
 from shardviz.hlo.text.instruction_lines import InstructionLine
 from shardviz.timeline.durations import Duration, Durations
+from shardviz.timeline.instruction_work import Path
 from shardviz.timeline.link_times import COMPUTE, COPIES, UNKNOWN_LINKS, Channel, LinkTimes, LinkUse
 from shardviz.timeline.program_steps import (
     CARRIED,
@@ -27,7 +28,6 @@ from shardviz.timeline.program_steps import (
     CallStep,
     DoneStep,
     LoopStep,
-    Path,
     ProgramStep,
     TimedStep,
     Token,

@@ -7,6 +7,7 @@ import differences
 import first_frame
 import frames
 import layouts
+import program_times
 import reading
 import startup
 import targets
@@ -19,6 +20,7 @@ for benchmark in (
     layouts,
     collectives,
     reading,
+    program_times,
     differences,
 ):
     benchmark.report()

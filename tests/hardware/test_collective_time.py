@@ -29,7 +29,7 @@ def line(size: int, spec: LinkSpec = V5E, name: str = "y", hops: int = 1) -> Lin
 
 
 def node(size: int = 8, spec: LinkSpec = H100) -> LinkLevel:
-    return LinkLevel("switch", size, spec, "NVLink")
+    return LinkLevel("switch", size, spec, "NVLink", nccl=True)
 
 
 @pytest.mark.parametrize(
@@ -62,6 +62,16 @@ def test_few_bytes_take_the_hops():
     assert (on_a_ring.seconds, on_a_ring.bound) == (pytest.approx(2e-6), "latency")
     on_a_line = collective_time("all-gather", 256 * 256 * 2, [line(4)])
     assert (on_a_line.seconds, on_a_line.bound) == (pytest.approx(3e-6), "latency")
+
+
+def test_in_rounds_the_hops_and_the_bytes_add_up():
+    # Each of N−1 rounds on a line: a hop's latency and the bytes of one member.
+    found = collective_time("all-gather", 2**17, [line(4)], in_rounds=True)
+    assert found.seconds == pytest.approx(3 * (1e-6 + 2**15 / 4.5e10))
+    assert found.seconds == pytest.approx(found.latency_seconds + found.bandwidth_seconds)
+    assert found.convention.endswith(", and 3 hops of 1 µs")
+    both = collective_time("all-reduce", 2**17, [ring(4)], in_rounds=True)
+    assert both.seconds == pytest.approx(2 * (2e-6 + 0.75 * 2**17 / 9e10))
 
 
 def test_a_message_across_a_grid_takes_both_axes():
@@ -112,10 +122,16 @@ TORI = st.lists(
     ),
     max_size=3,
 )
-NODES = st.tuples(
-    st.builds(LinkLevel, st.just("network"), st.sampled_from([1, 2, 5]), SPECS, st.just("DCN")),
-    st.builds(LinkLevel, st.just("switch"), st.sampled_from([1, 4, 8]), SPECS, st.just("NVLink")),
-).map(list)
+NODES = st.builds(
+    lambda nodes, gpus, network, links: [
+        LinkLevel("network", nodes, network, "network", nccl=True),
+        LinkLevel("switch", gpus, links, "NVLink", nccl=True),
+    ],
+    st.sampled_from([1, 2, 5]),
+    st.sampled_from([1, 4, 8]),
+    SPECS,
+    SPECS,
+)
 SLICES = st.tuples(
     st.builds(LinkLevel, st.just("network"), st.sampled_from([1, 2, 3]), SPECS, st.just("DCN")).map(
         lambda level: [level]
@@ -176,7 +192,7 @@ def test_an_all_reduce_is_never_cheaper_than_its_halves(size, levels, strategy):
         for op in ("all-reduce", "reduce-scatter", "all-gather")
     )
     assert whole.bandwidth_seconds >= scatter.bandwidth_seconds + gather.bandwidth_seconds - 1e-9 or any(
-        level.kind == "switch" for level in levels
+        level.nccl for level in levels
     )
     assert whole.seconds >= max(scatter.seconds, gather.seconds) * (1 - 1e-9)
 
@@ -221,6 +237,11 @@ def test_one_ring_through_a_grid_never_beats_all_axes_at_once(size, side, spec):
             [node()],
             "8 through NVLink: 7/8 of 8 MiB over 450 GB/s; plus 10.8 µs of NCCL's latency (LL, 7 hops, 50% "
             "of the bandwidth)",
+        ),
+        (
+            "all-gather",
+            [LinkLevel("network", 2, LinkSpec(0.0, 5e10), "network", nccl=True)],
+            "2 over network: 1/2 of 8 MiB over 50 GB/s; plus 22.4 µs of NCCL's latency (Simple, 1 hop)",
         ),
         (
             "collective-permute",

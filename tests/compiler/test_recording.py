@@ -1,0 +1,100 @@
+"""The texts that a compiler leaves, and what becomes of them where jaxlib fails: a compiler of our own."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from jax.errors import JaxRuntimeError
+
+from shardviz.compiler.child import xla
+from shardviz.compiler.child.recording import Recording
+from shardviz.compiler.messages import Array, DeviceMesh, EinsumPart, Question, Spec
+
+SPEC = Spec((("X",), ()))
+ARRAY = Array("A", (8, 8), "bf16", SPEC)
+NAME = "module_0004.jit_program.cl_933746096"
+FILES = {
+    f"{NAME}.0001.xla.after_tpu-spmd-partitioning.before_tpu-call-inliner.txt": "HloModule parted",
+    f"{NAME}.after_codegen.txt": "HloModule final, is_scheduled=true",
+    f"{NAME}.after_optimizations.txt": "HloModule scheduled",
+    f"{NAME}.after_optimizations-buffer-assignment.txt": "BufferAssignment:\nallocation 0: size 7:\n",
+    f"{NAME}.after_optimizations-buffer-assignment-values.txt": "not this one",
+    f"{NAME}.after_optimizations-live-range.txt": "HloLiveRange (max 1):\n",
+    "jit_program.schedule.txt": "computation_schedules {\n}\n",
+}
+RET_CHECK = "INTERNAL: RET_CHECK failure async-update instruction should have 1 operands but sees 2"
+
+
+def question(**folders):
+    part = EinsumPart("ij,jk->ik", (ARRAY, ARRAY), ARRAY)
+    return Question("v6e:2x4", DeviceMesh(("X",), (8,), None), (part,), **folders)
+
+
+def program(asked, failure, files=FILES):
+    """A program whose compiler writes files into the folder that it is told, and then fails."""
+
+    def compile(compiler_options):
+        for name, text in files.items():
+            Path(compiler_options["xla_dump_to"], name).write_text(text)
+        raise JaxRuntimeError(failure)
+
+    lowered = SimpleNamespace(compile=compile)
+    return SimpleNamespace(question=asked, trace=lambda: SimpleNamespace(lower=lambda: lowered))
+
+
+def test_what_jaxlib_cannot_load_is_answered_from_the_compilers_own_texts(tmp_path):
+    found = xla.ask(program(question(costs_to=str(tmp_path)), RET_CHECK), lambda _: None)
+    assert (found.status, found.error, found.result_spec) == ("ok", "", SPEC)
+    assert (found.text, found.partitioned) == (
+        FILES[f"{NAME}.after_codegen.txt"],
+        "HloModule parted",
+    )
+    assert found.schedule == FILES["jit_program.schedule.txt"]
+    assert found.memory.sizes == ()
+    assert found.memory.assignment.startswith("BufferAssignment")
+    assert found.memory.live_ranges.startswith("HloLiveRange")
+
+
+def test_a_compiler_that_did_not_come_so_far_has_failed(tmp_path):
+    early = {name: text for name, text in FILES.items() if "codegen" not in name}
+    with pytest.raises(JaxRuntimeError, match="RET_CHECK"):
+        xla.ask(program(question(costs_to=str(tmp_path)), RET_CHECK, early), lambda _: None)
+
+
+def test_what_does_not_fit_keeps_its_reports(tmp_path):
+    failure = "RESOURCE_EXHAUSTED: E1000: Ran out of memory on HBM, (18.00G) exceeds available HBM (15.75G)."
+    found = xla.ask(program(question(costs_to=str(tmp_path)), failure), lambda _: None)
+    assert (found.status, found.text) == ("error", "")
+    assert "15.75G" in found.error
+    assert found.memory.module == "HloModule scheduled"
+    assert found.memory.assignment.startswith("BufferAssignment")
+    assert found.schedule
+
+
+def test_on_stdout_the_same_texts_are_found(capfd):
+    with Recording(question()) as recording:
+        assert recording.options["xla_dump_to"] == "-"
+        for name, text in FILES.items():
+            os.write(1, f"*** Begin {name} ***\n{text}\n*** End {name} ***\n".encode())
+        os.write(1, b"*** Begin cut_off.after_codegen.txt ***\nHloMod")
+    assert recording.final == "HloModule final, is_scheduled=true\n"
+    assert recording.partitioned == "HloModule parted\n"
+    assert recording.memory().live_ranges == "HloLiveRange (max 1):\n\n"
+    assert capfd.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("asked", "has"),
+    [
+        (question(), set()),
+        (question(dump_to="/d"), set()),
+        (question(costs_to="/d"), {"xla_dump_latency_hiding_schedule"}),
+    ],
+)
+def test_options_by_what_is_asked(asked, has):
+    options = Recording(asked).options
+    assert {name for name in options if "schedule" in name} == has
+    assert (options["xla_dump_hlo_pass_re"] == ".*") == bool(asked.dump_to)

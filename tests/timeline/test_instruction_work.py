@@ -1,0 +1,146 @@
+"""FLOPs and bytes of instructions: matmuls and convolutions against XLA's cost analysis, bytes by hand."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax import lax
+
+from shardviz.hlo.module import Reader
+from shardviz.hlo.text.memory_layout import bytes_in, placed_arrays
+from shardviz.timeline.instruction_work import InstructionWork, valid_taps
+
+
+def work_of(text: str) -> tuple[InstructionWork, Reader]:
+    reader = Reader(text, None, None)
+    return InstructionWork(reader.lines), reader
+
+
+def flops(text: str) -> int:
+    work, reader = work_of(text)
+    return sum(work.inside(home).flops for home in reader.computations.all if home.is_entry)
+
+
+def conv(**options):
+    return lambda x, k: lax.conv_general_dilated(x, k, **options)
+
+
+CASES = {
+    "matmul": (jnp.matmul, (128, 64), (64, 32)),
+    "batched": (lambda a, b: jnp.einsum("bij,bjk->bik", a, b), (4, 16, 8), (4, 8, 32)),
+    "two contracted": (lambda a, b: jnp.einsum("ijk,jkl->il", a, b), (4, 16, 8), (16, 8, 32)),
+    "same padding": (conv(window_strides=(1, 1), padding="SAME"), (2, 8, 9, 11), (5, 8, 3, 3)),
+    "strides": (conv(window_strides=(2, 3), padding="VALID"), (2, 8, 9, 11), (5, 8, 3, 2)),
+    "input dilation": (
+        conv(window_strides=(1, 1), padding=((2, 2), (1, 3)), lhs_dilation=(2, 3)),
+        (2, 8, 9, 11),
+        (5, 8, 3, 3),
+    ),
+    "kernel dilation": (
+        conv(window_strides=(1, 2), padding="SAME", rhs_dilation=(3, 2)),
+        (2, 8, 9, 11),
+        (5, 8, 3, 3),
+    ),
+    "feature groups": (
+        conv(window_strides=(1,), padding="SAME", feature_group_count=4),
+        (2, 8, 9),
+        (12, 2, 3),
+    ),
+    "batch groups": (conv(window_strides=(1,), padding="SAME", batch_group_count=2), (4, 8, 9), (6, 8, 3)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_flops_as_xla_counts_them(name):
+    function, *shapes = CASES[name]
+    lowered = jax.jit(function).lower(*(jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes))
+    assert flops(lowered.as_text(dialect="hlo")) == lowered.cost_analysis()["flops"]
+
+
+@pytest.mark.parametrize("stride", [1, 2, 3])
+@pytest.mark.parametrize("spread", [1, 2, 4])
+@pytest.mark.parametrize("low", [-1, 0, 2])
+def test_valid_taps_by_counting(stride, spread, low):
+    size, taps, outputs, gap = 7, 4, 9, 2
+    counted = 0
+    for output in range(outputs):
+        for tap in range(taps):
+            place = output * stride + tap * gap - low
+            counted += 0 <= place <= (size - 1) * spread and place % spread == 0
+    window = {
+        "stride": str(stride),
+        "lhs_dilate": str(spread),
+        "rhs_dilate": str(gap),
+        "pad": f"{low}_0",
+    }
+    assert valid_taps(size, taps, outputs, window) == counted
+
+
+FUSIONS = """HloModule m, is_scheduled=true
+
+%sliced (p0: f32[64,1024], p1: s32[]) -> f32[1,1024] {
+  %p0 = f32[64,1024]{1,0} parameter(0)
+  %p1 = s32[] parameter(1)
+  %zero = s32[] constant(0)
+  ROOT %slice = f32[1,1024]{1,0} dynamic-slice(%p0, %p1, %zero), dynamic_slice_sizes={1,1024}
+}
+
+%updated (q0: f32[64,1024], q1: f32[1,1024], q2: s32[]) -> f32[64,1024] {
+  %q0 = f32[64,1024]{1,0} parameter(0)
+  %q1 = f32[1,1024]{1,0} parameter(1)
+  %q2 = s32[] parameter(2)
+  %none = s32[] constant(0)
+  ROOT %update = f32[64,1024]{1,0} dynamic-update-slice(%q0, %q1, %q2, %none)
+}
+
+ENTRY %main (x: f32[64,1024], i: s32[]) -> f32[64,1024] {
+  %x = f32[64,1024]{1,0} parameter(0)
+  %i = s32[] parameter(1)
+  %a = f32[1,1024]{1,0} fusion(%x, %i), kind=kLoop, calls=%sliced
+  %b = f32[64,1024]{1,0} fusion(%x, %a, %i), kind=kLoop, calls=%updated
+  %c = f32[64,1024]{1,0:S(1)} negate(%b)
+  %gemm = (f32[64,32]{1,0}, s8[100]{0}) custom-call(%b, %w), custom_call_target="__cublas$gemm", \
+backend_config={"gemm_backend_config":{"dot_dimension_numbers":{"lhs_contracting_dimensions":["1"]}}}
+  ROOT %kernel = f32[64,1024]{1,0} custom-call(%b), custom_call_target="tpu_custom_call", \
+backend_config={"custom_call_config":{"cost_estimate":{"flops":"123","transcendentals":"0","bytes_accessed":"456"}}}
+}
+"""
+ROW, ALL, SCALAR = 4096, 64 * 4096, 4
+
+
+@pytest.mark.parametrize(
+    ("name", "flops_", "bytes_"),
+    [
+        ("a", 0, 2 * ROW + SCALAR),
+        ("b", 0, 2 * ROW + SCALAR),
+        ("c", 0, ALL),
+        ("gemm", 2 * 64 * 1024 * 32, ALL + 64 * 32 * 4 + 100),
+        ("kernel", 123, 456),
+    ],
+)
+def test_bytes_of_hbm(name, flops_, bytes_):
+    work, reader = work_of(FUSIONS)
+    home = next(home for home in reader.computations.all if home.is_entry)
+    line = reader.lines.named(home, name)
+    assert line is not None
+    assert (work.matmuls(line, home).flops, work.hbm_bytes(line, home)) == (flops_, bytes_)
+
+
+@pytest.mark.parametrize(
+    ("shape", "bytes_", "space"),
+    [
+        ("f32[]", 4, 0),
+        ("u32[]{:T(128)S(2)}", 512, 2),
+        ("bf16[512,384]{1,0:T(8,128)(2,1)S(1)}", 512 * 384 * 2, 1),
+        ("bf16[100,3]{1,0:T(8,128)(2,1)}", 104 * 128 * 2, 0),
+        ("bf16[100,3]{0,1:T(8,128)(2,1)}", 128 * 8 * 2, 0),
+        ("s4[7]{0}", 4, 0),
+        ("f32[<=5,2]{1,0}", 40, 0),
+    ],
+)
+def test_arrays_as_they_lie(shape, bytes_, space):
+    (found,) = placed_arrays(shape)
+    assert (found.bytes, found.space) == (bytes_, space)
+    assert bytes_in(shape, space) == bytes_
+    assert bytes_in(f"({shape}, token[])", 7) == 0
