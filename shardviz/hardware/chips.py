@@ -47,7 +47,7 @@ class TpuChip:
     program, and `vmem`, those beside the matrix units, as JAX's `tpu_info` has them. `clock` is in hertz, by
     the cycles a microsecond in libtpu's schedules. `between_cores` are the bytes per second that two devices
     of a chip exchange one way: on TPU7x six times a link (Google's page on it); nobody publishes it of v2 and
-    v3, where the bandwidth of their HBM bounds it.
+    v3, whose compiler sends a ring between the cores of a chip as between chips, so it is a link's.
     """
 
     name: str
@@ -148,14 +148,14 @@ TPUS = {
         TpuChip(
             "v2", "TPU v2", 2, 2, 256, link=6e10, ring=16,
             peak=(("bf16", 4.6e13),), hbm=16 * GIB, hbm_bandwidth=7.16e11,
-            usable=int(7.48 * GIB), vmem=16 * MIB, clock=7.0e8, network=6.25e9, between_cores=3.58e11,
+            usable=int(7.48 * GIB), vmem=16 * MIB, clock=7.0e8, network=6.25e9, between_cores=6e10,
             source="jax 0.10.2, tpu_info; links: Google's page on TPU v2; network: TPU v3's; "
             "clock and usable HBM: libtpu 0.0.52 (2026)",
         ),
         TpuChip(
             "v3", "TPU v3", 2, 2, 1024, link=1e11, ring=32,
             peak=(("bf16", 1.4e14), *_whole_numbers(1.4e14)), hbm=32 * GIB, hbm_bandwidth=9.0e11,
-            usable=int(15.48 * GIB), vmem=16 * MIB, clock=9.4e8, network=6.25e9, between_cores=4.5e11,
+            usable=int(15.48 * GIB), vmem=16 * MIB, clock=9.4e8, network=6.25e9, between_cores=1e11,
         ),
         TpuChip(
             "v4", "TPU v4", 3, 1, 4096, link=4.5e10,

@@ -34,12 +34,12 @@ TIMED = (*GATHERS, *EXCHANGES, *SHIFTS, *BROADCASTS, *MESSAGES)
 class CollectiveTime:
     """Seconds of one collective.
 
-    `seconds` is the longer of `latency_seconds` and `bandwidth_seconds`; their sum for a single message, a
-    permute, a broadcast and for NCCL. `convention` is a clause on how they are counted ("a ring of 4 along x,
-    both directions: 3/4 of 64 MiB over 2 × 45 GB/s"). `textbook_seconds` is what "How to Scale Your Model"
-    counts for the bytes: V/W on rings and networks, without (N−1)/N; its (N−1)/N · V/w on a line and through
-    a switch; of levels the longest. `bound` is "latency" or the name of the level that takes longest ("x",
-    "x and y", "NVLink", "DCN"), "" where nothing is sent.
+    `seconds` is the longer of `latency_seconds` and `bandwidth_seconds`; their sum in rounds, for a single
+    message, a permute, a broadcast and for NCCL. `convention` is a clause on how they are counted ("a ring of
+    4 along x, both directions: 3/4 of 64 MiB over 2 × 45 GB/s"). `textbook_seconds` is what "How to Scale
+    Your Model" counts for the bytes: V/W on rings and networks, without (N−1)/N; its (N−1)/N · V/w on a line
+    and through a switch; of levels the longest. `bound` is "latency" or the name of the level that takes
+    longest ("x", "x and y", "NVLink", "DCN"), "" where nothing is sent.
     """
 
     seconds: float
@@ -60,6 +60,7 @@ def collective_time(
     *,
     strategy: str = "",
     distances: Sequence[int] | None = None,
+    in_rounds: bool = False,
 ) -> CollectiveTime:
     """The time of one collective over a group.
 
@@ -72,6 +73,10 @@ def collective_time(
     it sends in one direction. `distances` are the hops that a message of a permute or a send goes along each
     level; without them a permute goes to the next neighbour and a send to the farthest device.
 
+    With `in_rounds` the hops' latency and the bytes add up, as where a device passes on only what has come
+    to it: (N−1)·α + (N−1)/N·V·β of a ring (Thakur, Rabenseifner and Gropp, "Optimization of Collective
+    Communication Operations in MPICH", 2005). The book takes the longer of both.
+
     Raises `QuestionError` for an operation without a formula.
     """
     op = op.removesuffix("-start")
@@ -83,9 +88,9 @@ def collective_time(
         return NOTHING
     stages = _stages([level for level, _ in placed], strategy)
     if op in GATHERS:
-        return _gathered(GATHERS[op], size, stages)
+        return _gathered(GATHERS[op], size, stages, in_rounds)
     if op in EXCHANGES:
-        return _exchanged(size, stages)
+        return _exchanged(size, stages, in_rounds)
     if op in BROADCASTS:
         return _broadcast(size, stages)
     return _sent(op, size, placed)
@@ -232,7 +237,7 @@ class _Part:
     said: str
 
 
-def _gathered(times: int, size: int, stages: list[_Stage]) -> CollectiveTime:
+def _gathered(times: int, size: int, stages: list[_Stage], adds: bool) -> CollectiveTime:
     parts = []
     inner = 1
     for stage in stages:
@@ -243,14 +248,14 @@ def _gathered(times: int, size: int, stages: list[_Stage]) -> CollectiveTime:
         said = f"{stage.described}: {_twice(times)}{stage.share} of {_bytes(bytes_)} over {stage.rates}"
         parts.append(_Part(stage, real, whole if rounded else real, said))
         inner *= stage.members
-    return _combined(parts, times)
+    return _combined(parts, times, adds=adds)
 
 
 def _twice(times: int) -> str:
     return "twice " if times == 2 else ""
 
 
-def _exchanged(held: int, stages: list[_Stage]) -> CollectiveTime:
+def _exchanged(held: int, stages: list[_Stage], adds: bool) -> CollectiveTime:
     """An all-to-all: every device keeps 1/N of the `held` bytes and sends each other one as much."""
     parts = []
     for stage in stages:
@@ -270,7 +275,7 @@ def _exchanged(held: int, stages: list[_Stage]) -> CollectiveTime:
             real = held * (stage.members - 1) / stage.members / stage.bandwidth
             said = f"{stage.described}: {stage.share} of {_bytes(held)} over {stage.rates}"
             parts.append(_Part(stage, real, real, said))
-    return _combined(parts, 1, one_step=True)
+    return _combined(parts, 1, one_step=True, adds=adds)
 
 
 def _crossing(level: LinkLevel) -> float:

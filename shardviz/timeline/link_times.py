@@ -83,7 +83,9 @@ class LinkTimes:
         if shift is not None and len(levels) == 1 and levels[0].size > 1:
             distances = (shift % levels[0].size,)
         try:
-            time = collective_time(record.op, size, levels, strategy=config, distances=distances)
+            time = collective_time(
+                record.op, size, levels, strategy=config, distances=distances, in_rounds=True
+            )
         except QuestionError as error:
             return LinkUse(Duration(None, "unknown", "", error.message, record.bytes), UNKNOWN_LINKS, ())
         duration = Duration(

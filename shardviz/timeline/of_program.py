@@ -61,6 +61,7 @@ def program_timeline(
     total = run.duration / TICKS
     unknown = tuple(dict.fromkeys(op.name for op in drawing.ops if op.seconds is None))
     doubtful = [op.name for op in drawing.ops if op.name in walker.doubtful]
+    small = [op.name for op in drawing.ops if op.estimate == "links" and op.bound == "latency"]
     busy = {lane: ticks for lane, ticks in totals.busy.items() if lane != COMPUTE.name}
     if not module.is_scheduled:
         notes.insert(
@@ -68,7 +69,7 @@ def program_timeline(
             "this module is not scheduled: the order of its lines is not the order in which it runs; "
             "give the text of a compiled program, compiled.as_text(), whose header has is_scheduled=true",
         )
-    notes += _notes(walker, links, machine, unknown, doubtful, len(module.unread))
+    notes += _notes(walker, links, machine, unknown, doubtful, small, len(module.unread))
     peak = max((rate for dtype, rate in machine.device.peak if dtype == "bf16"), default=None)
     timeline = ProgramTimeline(
         title=module.name,
@@ -98,6 +99,7 @@ def _notes(
     machine: Machine,
     unknown: tuple[str, ...],
     doubtful: list[str],
+    small: list[str],
     unread: int,
 ) -> list[str]:
     notes = []
@@ -118,6 +120,10 @@ def _notes(
         notes.append(f"the total leaves out what nobody can estimate: {_named(unknown)}")
     if doubtful:
         notes.append(f"doubtful: the compiler's estimate of {_named(doubtful)} is faster than the roofline")
+    if small:
+        notes.append(
+            f"latency bounds {_named(small)}: real transfers as small take some µs more than estimated"
+        )
     if unread:
         notes.append(f"{plural(unread, 'piece')} of the text could not be read")
     return notes

@@ -64,6 +64,16 @@ def test_few_bytes_take_the_hops():
     assert (on_a_line.seconds, on_a_line.bound) == (pytest.approx(3e-6), "latency")
 
 
+def test_in_rounds_the_hops_and_the_bytes_add_up():
+    # Each of N−1 rounds on a line: a hop's latency and the bytes of one member.
+    found = collective_time("all-gather", 2**17, [line(4)], in_rounds=True)
+    assert found.seconds == pytest.approx(3 * (1e-6 + 2**15 / 4.5e10))
+    assert found.seconds == pytest.approx(found.latency_seconds + found.bandwidth_seconds)
+    assert found.convention.endswith(", and 3 hops of 1 µs")
+    both = collective_time("all-reduce", 2**17, [ring(4)], in_rounds=True)
+    assert both.seconds == pytest.approx(2 * (2e-6 + 0.75 * 2**17 / 9e10))
+
+
 def test_a_message_across_a_grid_takes_both_axes():
     # D9: v5e 4x4, (0,0) to (3,3), bf16[8,128,8192]: the first byte after 6 hops, all over two links at once.
     found = collective_time("send", 8 * 128 * 8192 * 2, [line(4, name="x"), line(4)])

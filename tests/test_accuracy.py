@@ -1,0 +1,93 @@
+"""The page on accuracy: what its command writes, with every case, and errors within their bounds."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import statistics
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from shardviz.compiler.installed import EXTRAS
+
+BENCHMARKS = Path(__file__).parent / "benchmarks"
+NUMBERS = {1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 15, 16, 17, 19, 20, 21, 22, 24, 26, 28, 29, 30}
+"""The published questions that a machine's figures answer."""
+WITH_MEASUREMENT = {5, 6, 13, 20, 29, 30}
+
+
+def _load(name):
+    spec = importlib.util.spec_from_file_location(name, BENCHMARKS / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+accuracy = _load("accuracy")
+FORMULAS = [case for case in accuracy.CASES if case.kind == accuracy.FORMULA]
+MEASURED = [case for case in accuracy.CASES if case.kind == accuracy.MEASURED]
+
+
+def _number(case):
+    return int(re.match(r"D(\d+)\b", case.id)[1])
+
+
+def test_every_case_is_there_once():
+    ids = [case.id for case in accuracy.CASES]
+    assert len(ids) == len(set(ids))
+    assert {_number(case) for case in accuracy.CASES} == NUMBERS
+    assert {_number(case) for case in MEASURED} == WITH_MEASUREMENT
+
+
+@pytest.mark.parametrize("case", FORMULAS, ids=lambda case: case.id)
+def test_a_formula_is_met(case):
+    # 1 %, or as far as the published figure is rounded.
+    assert case.is_met, f"{case.ours:g} against {case.published} {case.unit}"
+
+
+@pytest.mark.parametrize(
+    ("published", "ours", "is_met"),
+    [
+        ("23.3", 23.5, True),
+        ("23.3", 23.6, False),
+        ("15", 15.27, True),
+        ("15", 15.6, False),
+        ("2,550", 2600, False),
+    ],
+)
+def test_a_formula_can_be_missed(published, ours, is_met):
+    question = accuracy.Case("D0", "", published, "", "formula", (), lambda: ours, "", "")
+    assert question.is_met == is_met
+
+
+def test_measured_times_are_near():
+    errors = [abs(case.error) for case in MEASURED]
+    assert statistics.median(errors) <= 0.15
+    assert max(errors) <= 0.40, max(MEASURED, key=lambda case: abs(case.error)).id
+
+
+def test_the_page_is_what_the_command_writes():
+    assert accuracy.page() == accuracy.PAGE.read_text(encoding="utf-8"), "run tests/benchmarks/accuracy.py"
+
+
+def test_each_command_is_on_the_page():
+    page = accuracy.PAGE.read_text(encoding="utf-8")
+    for case in accuracy.CASES:
+        assert case.commands
+        assert all(f"\n{command}\n" in page for command in case.commands), case.id
+
+
+@pytest.mark.skipif(not EXTRAS["tpu"].installable, reason="libtpu is for Linux on x86-64")
+def test_the_programs_are_what_the_compiler_writes():
+    if version("libtpu") != accuracy.LIBTPU:
+        pytest.skip(f"the programs are those of libtpu {accuracy.LIBTPU}")
+    environment = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
+    words = [sys.executable, "measured_programs.py", "--check"]
+    done = subprocess.run(words, cwd=BENCHMARKS, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-300:]
