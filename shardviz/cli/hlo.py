@@ -111,11 +111,7 @@ def command(
         return code
     from shardviz.render.programs.hlo_view import hlo_view
 
-    output.show(hlo_view(module, given, output.width, output.palette))
-    if timeline is not None:
-        from shardviz.render.times.report import brief_view
-
-        output.show(brief_view(timeline, output.width, output.palette))
+    output.show(hlo_view(module, given, output.width, output.palette, timeline))
     return code
 
 

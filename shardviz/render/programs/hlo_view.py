@@ -6,9 +6,10 @@ A failed test has those that were expected beside those that the program has.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
@@ -29,9 +30,12 @@ from shardviz.render.programs.collective_rows import (
 from shardviz.render.programs.hlo_picture import NO_AXES
 from shardviz.render.sanitize import printable, printable_line
 from shardviz.sharding import Mesh
-from shardviz.units import human_bytes
+from shardviz.units import estimated_seconds, human_bytes
 
-TOTALS_RIGHT = frozenset({1, 2, 3})
+if TYPE_CHECKING:
+    from shardviz.timeline.program_timeline import ProgramTimeline
+
+TOTALS_RIGHT = frozenset({1, 2, 3, 5})
 NO_MESH = "no mesh: numbers are positions among the program's devices; name its axes to see them"
 FOUND = "found in the text; name it yourself to see your axes"
 OWN_NAMES = "a collective has axes where its own groups name them; for the others they are not determined"
@@ -43,17 +47,22 @@ NOWHERE = "source line unknown"
 
 
 def hlo_view(
-    module: HloModule | ShardyModule, given: Mesh | None, width: int, palette: Palette
+    module: HloModule | ShardyModule,
+    given: Mesh | None,
+    width: int,
+    palette: Palette,
+    timeline: ProgramTimeline | None = None,
 ) -> list[Text]:
     """The module's name and facts, its mesh, the totals, and the collectives grouped by source.
 
-    `given` is the mesh that the user named, if any.
+    `given` is the mesh that the user named, if any. With a `timeline` of it the totals have their times, and
+    the page ends with the total of all that it runs.
     """
     moving = [each for each in module.collectives if each.op != "slice"]
     lines = [
         *module_lines(module, given, width, palette),
         Text(),
-        *_totals(module, totals(moving), width),
+        *_totals(module, totals(moving), width, timeline),
         *_branches(moving, width),
     ]
     matmuls = module.collective_matmuls if isinstance(module, HloModule) else ()
@@ -67,6 +76,10 @@ def hlo_view(
     lines += [Text()] * bool(notes)
     for words in notes:
         lines += sentence(words, width, style="dim")
+    if timeline is not None:
+        from shardviz.render.times.report import brief_view
+
+        lines += brief_view(timeline, width, palette)
     return [printable_line(line) for line in lines]
 
 
@@ -108,8 +121,10 @@ def _mesh_lines(
     return lines
 
 
-def _totals(module: HloModule | ShardyModule, found: Sequence[Total], width: int) -> list[Text]:
-    """One line a kind: how often, and the bytes of all its runs; then all together."""
+def _totals(
+    module: HloModule | ShardyModule, found: Sequence[Total], width: int, timeline: ProgramTimeline | None
+) -> list[Text]:
+    """One line a kind: how often, the bytes of all its runs, and their time; then all together."""
     if not found:
         if module.unread:
             return [Text("no collective in what can be read")]
@@ -117,16 +132,23 @@ def _totals(module: HloModule | ShardyModule, found: Sequence[Total], width: int
             return sentence(NOT_YET, width, lead="no collective yet: ")
         return [Text("no collective: nothing is sent")]
     among = [each for each in found if not each.is_host_transfer]
-    rows = [_total_cells(f"{each.op}{way_out(each)}", [each]) for each in among]
+    times = None
+    if timeline is not None:
+        from shardviz.render.times.report import seconds_by_op
+
+        times = seconds_by_op(timeline)
+    rows = [_total_cells(f"{each.op}{way_out(each)}", [each], times) for each in among]
     if len(among) > 1:
-        rows.append(_total_cells("all", among))
-    rows += [_total_cells(f"{each.op}{way_out(each)}", [each]) for each in found if each.is_host_transfer]
-    head = [Text(heading, "bold") for heading in ("total", "runs", "bytes", "sent by a device")]
+        rows.append(_total_cells("all", among, times))
+    transfers = [each for each in found if each.is_host_transfer]
+    rows += [_total_cells(f"{each.op}{way_out(each)}", [each], None) for each in transfers]
+    headings = ("total", "runs", "bytes", "sent by a device", "", "time" if times else "")
+    head = [Text(heading, "bold") for heading in headings]
     lines = columns([head, *rows], width, right=TOTALS_RIGHT)
     if lines is None:
         named = [
-            [name, Text(f"×{runs}"), Text(f"{size} bytes"), Text(f"{sent} sent"), human]
-            for name, runs, size, sent, human in rows
+            [name, Text(f"×{runs}"), Text(f"{size} bytes"), Text(f"{sent} sent"), human, *time]
+            for name, runs, size, sent, human, *time in rows
         ]
         lines = records(named, width)
     unknown = sum(each.unknown for each in found)
@@ -147,12 +169,19 @@ def _branches(collectives: Sequence[Collective], width: int) -> list[Text]:
     return sentence(f"{stand} {BRANCHES}", width) if count else []
 
 
-def _total_cells(name: str, parts: Sequence[Total]) -> list[Text]:
+def _total_cells(
+    name: str, parts: Sequence[Total], times: Mapping[tuple[str, bool], float] | None
+) -> list[Text]:
     unknown = any(each.unknown for each in parts)
     sent = sum(each.wire_bytes for each in parts)
     numbers = sum(each.count for each in parts), sum(each.bytes for each in parts), sent
     cells = [Text(f"{number:,}" + " + ?" * unknown) for number in numbers]
-    return [Text(name, "bold"), *cells, Text(human_bytes(sent), "dim")]
+    cells = [Text(name, "bold"), *cells, Text(human_bytes(sent), "dim")]
+    if times is not None:
+        known = [times.get((each.op, each.between_slices)) for each in parts]
+        told = [estimated_seconds(sum(each for each in known if each is not None))] * any(known)
+        cells.append(Text(" + ".join(told + ["?"] * (None in known))))
+    return cells
 
 
 def _by_source(

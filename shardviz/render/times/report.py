@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from rich.style import Style
@@ -63,6 +63,17 @@ def timeline_view(timeline: ProgramTimeline, width: int, palette: Palette) -> li
 def brief_view(timeline: ProgramTimeline, width: int, palette: Palette) -> list[Text]:
     """Below another page: a blank line, the total with its parts, and the notes."""
     return [Text(), *total_lines(timeline, width, palette), *note_lines(timeline, width)]
+
+
+def seconds_by_op(timeline: ProgramTimeline) -> dict[tuple[str, bool], float]:
+    """The seconds of all runs of each operation that moves data between devices, by its name and True for
+    those over the network; operations without an estimate are in none."""
+    found: dict[tuple[str, bool], float] = defaultdict(float)
+    for op in timeline.ops:
+        kind = timeline.lanes[op.lane].kind
+        if kind in ("axis", "network") and op.seconds is not None:
+            found[op.op, kind == "network"] += _all_runs(op)
+    return found
 
 
 def total_lines(timeline: ProgramTimeline, width: int, palette: Palette) -> list[Text]:
