@@ -159,7 +159,7 @@ _QUESTION = {
     ).of("links.levels"),
     "closed_form": nullable(
         closed(
-            "The time by formula, whatever the algorithm; null where there is no formula.",
+            "The time by formula, independent of the algorithm; null where there is no formula.",
             seconds=number("Seconds."),
             latency_seconds=number("Seconds of its hops, or of NCCL."),
             bandwidth_seconds=number("Seconds of its bytes."),

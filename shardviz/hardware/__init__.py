@@ -1,8 +1,7 @@
 """Links between devices, and what a schedule costs on them.
 
-Topology      the links between devices: `Torus` (ring, line, torus of any rank) and `Switch`
+Topology      the links between devices: `Torus` (ring, line, torus of any rank), `Switch`, `Hierarchy`
 LinkSpec      latency and bandwidth of one link
-Links         the links of a group: a topology, and what each can do
 Timeline      the load of every round of a schedule, and how long it takes
 comparison    every algorithm for a pattern side by side
 crossovers    the fastest algorithm, from which payload on

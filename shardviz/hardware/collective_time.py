@@ -346,7 +346,7 @@ def _combined(
     """The stages together. `times` is how often each passes; with `one_step` NCCL sends directly."""
     textbook = max(part.textbook for part in parts)
     slowest = max(parts, key=lambda part: part.seconds)
-    if any(part.stage.kind == "switch" for part in parts):
+    if any(level.nccl for part in parts for level in part.stage.levels):
         return _by_nccl(parts, times, textbook, one_step)
     latency = times * sum(part.stage.latency for part in parts)
     bandwidth = sum(part.seconds for part in parts)

@@ -50,7 +50,8 @@ class LinkLevel:
     "ring" and "line": neighbours on a torus axis; "switch": NVLink or the like; "network": between slices or
     nodes, `spec` being what one device has of it; "chip": two devices on one chip. `name` is what people
     call it: "x", "NVLink", "DCN". `hops` are the links between neighbours of the group, above 1 where it
-    takes every second chip, and then the links are shared with the groups in between.
+    takes every second chip, and then the links are shared with the groups in between. With `nccl` GPUs are
+    on the level, whose collectives have the latency of NCCL.
     """
 
     kind: LevelKind
@@ -58,6 +59,7 @@ class LinkLevel:
     spec: LinkSpec
     name: str
     hops: int = 1
+    nccl: bool = False
 
 
 @dataclass(frozen=True)

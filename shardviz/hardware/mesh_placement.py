@@ -381,12 +381,14 @@ def _level(machine: Machine, number: int, size: int, step: int) -> LinkLevel:
 
 def _switch(machine: Machine, size: int) -> LinkLevel:
     assert machine.node_link is not None
-    return LinkLevel("switch", size, machine.node_link, "NVLink")
+    return LinkLevel("switch", size, machine.node_link, "NVLink", nccl=True)
 
 
 def _network(machine: Machine, size: int) -> LinkLevel:
     assert machine.network is not None
-    return LinkLevel("network", size, machine.network, "DCN" if machine.torus else "network")
+    if machine.torus:
+        return LinkLevel("network", size, machine.network, "DCN")
+    return LinkLevel("network", size, machine.network, "network", nccl=True)
 
 
 def _levels_of_places(

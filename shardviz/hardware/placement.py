@@ -1,13 +1,11 @@
-"""The chip of each device of a mesh, and the links between neighbours along a mesh axis."""
+"""The chip of each device of a mesh, and how far neighbours along a mesh axis are apart."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from shardviz.hardware.topology import Switch, Topology, Torus
 from shardviz.sharding import Mesh
 
 AXES = ("x", "y", "z")
@@ -114,20 +112,3 @@ def _hops(a: DeviceCoords, b: DeviceCoords, placement: Placement) -> int | None:
         min(abs(one - other), size - abs(one - other)) if wrap else abs(one - other)
         for one, other, size, wrap in ways
     )
-
-
-def placed_topology(placement: Placement, mesh: Mesh, axes: Sequence[str]) -> Topology | None:
-    """The links between the members of a group along `axes`, as their chips have them.
-
-    A grid that closes along the axes that close there, or a switch where the group is in one node of GPUs.
-    None where neighbours are not next to one another: on other slices or nodes, further away, or two cores
-    of one chip.
-    """
-    runs = {run.axis: run for run in axis_runs(placement, mesh)}
-    chosen = [runs[axis] for axis in axes]
-    sizes = tuple(map(mesh.axis_size, axes))
-    if any(run.hops != 1 for run, size in zip(chosen, sizes, strict=True) if size > 1):
-        return None
-    if not placement.torus:
-        return Switch(math.prod(sizes))
-    return Torus(sizes, tuple(run.is_ring for run in chosen))

@@ -98,7 +98,7 @@ class CollectiveRun:
 
     @cached_property
     def closed_form(self) -> CollectiveTime | None:
-        """The time by the book's formulas, on the links as they lie, whatever the algorithm.
+        """The time by the book's formulas, on the links as they lie, independent of the algorithm.
 
         None for parts that are not equal, and for a permute that is neither a shift nor one message.
         """

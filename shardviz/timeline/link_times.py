@@ -119,11 +119,11 @@ class LinkTimes:
             return (LinkLevel("ring", size, machine.axis_links[0], "links"),)
         if machine.node_link is not None:
             if size <= machine.node:
-                return (LinkLevel("switch", size, machine.node_link, "NVLink"),)
+                return (LinkLevel("switch", size, machine.node_link, "NVLink", nccl=True),)
             if machine.network is not None:
                 return (
-                    LinkLevel("network", -(-size // machine.node), machine.network, "network"),
-                    LinkLevel("switch", machine.node, machine.node_link, "NVLink"),
+                    LinkLevel("network", -(-size // machine.node), machine.network, "network", nccl=True),
+                    LinkLevel("switch", machine.node, machine.node_link, "NVLink", nccl=True),
                 )
         return None
 

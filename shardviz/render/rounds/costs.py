@@ -50,8 +50,8 @@ def cost_lines(run: CollectiveRun, width: int) -> list[Text]:
 
 
 def formula_lines(run: CollectiveRun, width: int) -> list[Text]:
-    """The time in closed form, whatever the algorithm: its bound, how it is counted, and what the book counts
-    for the bytes where they take longer than the hops."""
+    """The time in closed form, independent of the algorithm: its bound, how it is counted, and what the book
+    counts for the bytes where they take longer than the hops."""
     found = run.closed_form
     if found is None or not found.bound:
         return []
