@@ -41,7 +41,7 @@ def program_timeline(
     Raises what `read_hlo` raises, and `QuestionError` for a text without an entry computation, and for a mesh
     that the machine cannot hold.
     """
-    reader = Reader(text, mesh, None)
+    reader = Reader(text, mesh, None if placement is None else placement.slices)
     module = reader.read(infer=infer)
     mesh = module.mesh if module.mesh is not None else mesh
     notes: list[str] = []

@@ -9,6 +9,7 @@ import pytest
 from shardviz.errors import QuestionError
 from shardviz.hardware.clusters import parse_cluster
 from shardviz.hardware.machine import Machine, machine_of
+from shardviz.hardware.mesh_placement import place_mesh
 from shardviz.sharding import Mesh
 from shardviz.timeline.of_program import program_timeline
 from shardviz.timeline.program_timeline import ProgramTimeline
@@ -96,6 +97,17 @@ def test_a_collective_beside_work_is_exposed_for_the_rest():
     assert found.critical_path == (0, 2)
     assert dict(found.exposed_seconds)["X"] == pytest.approx(gather.exposed)
     assert found.savings[0].message == "all-gather ag along X is exposed for 32.0 µs"
+
+
+def test_the_text_of_one_of_two_slices():
+    mesh = Mesh(("S", "X"), (2, 4))
+    found = machine("2*v5e:2x2")
+    placed = place_mesh(found, mesh)
+    text = module(PARAMETER, START, DONE, fusion("a", "x", 5000, root=True))
+    gather, _ = program_timeline(text, found, mesh=mesh, placement=placed.placement).ops
+    assert gather.seconds == pytest.approx(GATHER_SECONDS, rel=1e-9)
+    with pytest.raises(QuestionError, match="runs on 4 devices"):
+        program_timeline(text, found, mesh=mesh)
 
 
 def test_a_hidden_collective_is_not_exposed():
