@@ -244,7 +244,9 @@ def _buffers(values: list[_Value], order: list[str], at: int, module: str) -> It
         first = "" if each.start is None else order[each.start] if each.start < len(order) else ""
         last = "" if each.end is None else order[each.end] if each.end < len(order) else ""
         source = metadata.source(each.name)
-        name = source if each.kind == "argument" and source.isidentifier() else each.name
+        # Of an argument it is the user's name of it: ``params['w'][0]``.
+        is_named = each.kind == "argument" and source and not {*source} & {*"/:"}
+        name = source if is_named else each.name
         yield LiveBuffer(name, each.kind, each.shape, each.bytes, source, first=first, last=last)
 
 

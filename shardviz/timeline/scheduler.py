@@ -303,11 +303,11 @@ class _Drawer:
     ) -> None:
         like = self._model(each)
         opcode = each.opcode.removesuffix("-start")
-        is_transfer = is_async or opcode in OPS
-        if like is not None and (self.model.lanes[like.lane].kind == "compute") != is_transfer:
-            lane = self.model.lanes[like.lane]
-        else:
-            lane = _LINKS if is_transfer else _COMPUTE
+        lane = _LINKS if is_async or opcode in OPS else _COMPUTE
+        if like is not None and (of_model := self.model.lanes[like.lane]) in self.lanes:
+            # A fusion may be a collective: the model has looked inside.
+            lane = of_model if lane is _COMPUTE or of_model.kind != "compute" else lane
+        is_transfer = lane.kind != "compute"
         exposed = waited if is_async else (seconds or 0.0) if is_transfer else 0.0
         times = 1 if runs is None else runs
         self.busy[lane] += (seconds or 0.0) * times

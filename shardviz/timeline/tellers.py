@@ -35,6 +35,7 @@ BYTES = "bound by HBM: the compiler's figures are above the time of its bytes"
 SMALL = "the compiler's figure is above the roofline, as for work that does not fill the matrix units"
 DOUBTFUL = "doubtful: the scheduler's figure is faster than the roofline"
 ADDED = "the scheduler does not have it: the compiler added or changed it afterwards"
+OUTSIDE = "outside of the loops, which alone the scheduler has simulated"
 GONE = "the final program does not have it under this name: the compiler changed it after the scheduler"
 BESIDE = "other work runs beside it"
 NETWORK = "between slices the scheduler takes a round figure, the same for every network"
@@ -98,7 +99,8 @@ def compare_tellers(model: ProgramTimeline, scheduler: ProgramTimeline, text: st
             assert other is not None
             found.append(_difference(other, None, _busy(other, scheduler), GONE))
         elif other is None:
-            found.append(_difference(op, _busy(op, model), None, ADDED))
+            is_outside = bool(scheduler.unknown) and not _in_loop(op, model)
+            found.append(_difference(op, _busy(op, model), None, OUTSIDE if is_outside else ADDED))
         else:
             ours, theirs = _busy(op, model), _busy(other, scheduler)
             cause = UNKNOWN
@@ -135,8 +137,8 @@ def _pairs(
 ) -> Iterator[tuple[TimedOp | None, TimedOp | None]]:
     """The operations of both by name, and those that only one of them has.
 
-    Fusions of other names are the same, in their order, where both have as many: the compiler names what it
-    fuses anew.
+    Fusions of other names that run as often are the same, in their order, where both have as many: the
+    compiler names what it fuses anew.
     """
     theirs: defaultdict[str, list[TimedOp]] = defaultdict(list)
     for op in scheduler.ops:
@@ -148,12 +150,20 @@ def _pairs(
         else:
             alone.append(op)
     others = [op for rest in theirs.values() for op in rest]
-    fusions = [[op for op in each if op.op in _FUSED] for each in (alone, others)]
-    if len(fusions[0]) == len(fusions[1]):
-        yield from zip(*fusions, strict=True)
-        alone, others = ([op for op in each if op.op not in _FUSED] for each in (alone, others))
+    for runs in {op.runs for op in others}:
+        fused = [[op for op in each if op.op in _FUSED and op.runs == runs] for each in (alone, others)]
+        if len(fused[0]) == len(fused[1]):
+            yield from zip(*fused, strict=True)
+            paired = {id(op) for each in fused for op in each}
+            alone, others = ([op for op in each if id(op) not in paired] for each in (alone, others))
     yield from ((op, None) for op in alone)
     yield from ((None, op) for op in others)
+
+
+def _in_loop(op: TimedOp, timeline: ProgramTimeline) -> bool:
+    return any(
+        span.start <= op.start < span.end for span in timeline.spans if span.kind == "loop" and not span.depth
+    )
 
 
 def _busy(op: TimedOp, timeline: ProgramTimeline) -> float:

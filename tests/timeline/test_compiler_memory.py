@@ -112,6 +112,14 @@ def test_the_largest_buffers_at_the_peak_with_lines_and_lifetimes():
     )
 
 
+@pytest.mark.parametrize(
+    ("said", "name"),
+    [("params['w'][0]", "params['w'][0]"), ("jit(f)/transpose", "param"), ("f.py:7", "param"), ("", "param")],
+)
+def test_an_argument_has_the_users_name(said, name):
+    assert report(module=MODULE.replace('op_name="W"', f'op_name="{said}"')).buffers[0].name == name
+
+
 def test_on_a_clock():
     ops = [
         ("all-gather.6", 0.0, 3.0),

@@ -118,6 +118,14 @@ def test_a_synchronous_collective_that_it_has_is_exposed():
     assert [lane.name for lane in found.lanes] == ["compute", "X", "links"]
 
 
+def test_a_fusion_that_is_a_collective_to_the_model_is_exposed():
+    """A TPU's reduce-scatter is a fusion of an all-reduce and a slice."""
+    fused = TimedOp("f", "reduce-scatter", 1, 0.0, 1.0, 1.0, "links")
+    found = scheduler_timeline(gathers((3, 0, 100)), model(fused))
+    assert told(found)["f"] == (0, 0.1, 0.1, 0.1)
+    assert (found.compute_seconds, found.exposed_seconds) == (0, (("X", pytest.approx(0.1 * US)),))
+
+
 def test_names_that_changed_afterwards():
     """A gather that became synchronous again names the one that it was; others go by their order."""
     text = (

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from shardviz.timeline import tellers
-from shardviz.timeline.program_timeline import Lane, ProgramTimeline, TimedOp
+from shardviz.timeline.program_timeline import Lane, ProgramTimeline, TimedOp, TimeSpan
 from shardviz.timeline.tellers import compare_tellers
 
 LANES = (Lane("compute", "compute"), Lane("axis", "X"))
@@ -146,6 +146,25 @@ def test_fusions_that_were_named_anew_go_by_their_order():
         timeline(work("fusion.3", 2.0), work("fusion", 1.0)),
     )
     assert [(each.name, each.seconds) for each in found.differences] == [("fusion.13", 1.0)]
+
+
+def test_fusions_of_another_loop_are_others():
+    ours = timeline(work("fusion.1", 1.0, runs=8), work("fusion.2", 1.0, runs=1))
+    theirs = timeline(work("fusion.9", 2.0, runs=8))
+    found = compare_tellers(ours, theirs)
+    assert [(each.name, each.scheduler_seconds, each.seconds) for each in found.differences] == [
+        ("fusion.1", 2.0, 8.0),
+        ("fusion.2", None, -1.0),
+    ]
+
+
+def test_what_stands_around_the_loops_that_were_simulated():
+    before = replace(work("before", 3.0, runs=1), start=0.0)
+    inside = replace(work("inside", 2.0, runs=4), start=5.0)
+    ours = replace(timeline(before, inside), spans=(TimeSpan("loop", "while", 4.0, 7.0, 4, 0),))
+    theirs = replace(timeline(), unknown=("main",))
+    assert dict(compare_tellers(ours, theirs).causes) == {tellers.OUTSIDE: -3, tellers.ADDED: -8}
+    assert dict(compare_tellers(ours, timeline()).causes) == {tellers.ADDED: -11}
 
 
 def test_a_model_without_time_divides_nothing():

@@ -126,6 +126,16 @@ def test_following_what_it_waited_for_and_back():
     play(script)
 
 
+def test_the_way_back_ends_with_the_timelines_that_it_leads_through():
+    async def script(pilot):
+        await settle(pilot, "a", "a", *["down"] * 4, "f")
+        assert pilot.app.pane.chart.place == (1, 0)
+        await settle(pilot, "F", "f", "a", "F", "n", "F")
+        assert pilot.app.pane.chart.place is None or pilot.app.pane.chart.place[0] == 0
+
+    play(script, targets="shardy,cpu")
+
+
 def test_zooming_and_panning_keep_to_the_time_there_is(told):
     async def script(pilot):
         chart = pilot.app.pane.chart

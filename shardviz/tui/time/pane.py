@@ -286,11 +286,14 @@ class TimePane(Pane):
         chart = self.chart
         shown = [(self._chosen, self._teller), *([self._below] if self._below else [])]
         parts = [part for part in (self._part(*each) for each in shown) if part is not None]
-        chart.with_memory = self._with_memory
+        chart.with_memory, before = self._with_memory, self.timelines
         if self.timeline is not None:
             chart.show_parts(parts, self.palette, not self._is_current(self._chosen))
         else:
             chart.show_notice(self._notice(max(20, chart.size.width)))
+        if self.timelines != before:
+            self._trail.clear()
+            self._saving = -1
         self._divide()
         self._explain()
 
@@ -423,8 +426,6 @@ class TimePane(Pane):
 
     def _choose(self, name: str) -> None:
         self._chosen = name
-        self._trail.clear()
-        self._saving = -1
         self._draw()
 
     def action_source(self, step: int) -> None:
