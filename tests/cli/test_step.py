@@ -402,7 +402,7 @@ def test_whose_links_they_are_is_said(capsys, monkeypatch, words, said):
     ("target", "said"),
     [
         ("none", "on a ring of 4, 1 µs and 45 GB/s a v5e link, assumed"),
-        ("v5p:2x2x1", "on a grid of 2x2, 1 µs and 90 GB/s a v5p link of v5p:2x2x1\n"),
+        ("v5p:2x2x1", "on a ring of 4, 1 µs and 90 GB/s a v5p link of v5p:2x2x1\n"),
         ("h100:4", "on a switch with 4, 600 ns and 450 GB/s an h100 link of h100:4\n"),
     ],
 )
