@@ -144,47 +144,54 @@ PLAN = shared(
         wire_bytes=count("Bytes that one device must send at least, in all steps together."),
     ),
 )
+_TOTALS = {
+    "machine": text("The machine's name.").of("machine.name"),
+    "machine_assumed": flag("Nobody named the machine: each mesh axis is taken for a ring of its own.").of(
+        "machine.assumed"
+    ),
+    "steps_of_unknown_time": counts(
+        "Steps, from 1, whose time is not known: no total of seconds has them."
+    ).of(lambda cost: [place for place, each in enumerate(cost.steps, 1) if each.seconds is None]),
+    "serial_seconds": number("The sum of all steps."),
+    "overlapped_seconds": number("The longer of all compute and all communication."),
+    "compute_seconds": number("Seconds of the local steps."),
+    "communication_seconds": number("Seconds of the collectives."),
+    "communication_by_axes": array_of(
+        closed(
+            "Collectives over the same mesh axes.",
+            axes=texts("The axes of their groups.").of(lambda pair: pair[0]),
+            seconds=number("Their seconds.").of(lambda pair: pair[1]),
+        ),
+        "The collectives by the mesh axes of their groups.",
+    ).of(lambda cost: cost.communication_by_axes.items()),
+    "bound": text("The bound of the longest step of the longer side; unknown where a step's is."),
+    "flops": count("Operations: two for each multiply-add of a matmul."),
+    "hbm_bytes": count("Bytes read and written."),
+    "wire_bytes": count("Bytes that the device must send at least."),
+    "flops_per_hbm_byte": nullable(
+        number("FLOPs of the local steps over the bytes that they read and write; null: none.")
+    ),
+    "flops_per_wire_byte": nullable(number("FLOPs over bytes sent; null: nothing is sent.")),
+    "peak_flops_per_second": nullable(number("The peak in the arrays' dtype; null: not known.")).of(
+        "peak_flops"
+    ),
+    "serial_utilisation": nullable(number("FLOPs over peak and serial seconds; null: not known.")),
+    "overlapped_utilisation": nullable(number("FLOPs over peak and overlapped seconds; null: not known.")),
+    "peak_memory_bytes": count("The most bytes that the device holds at once.").of("peak_bytes"),
+    "peak_memory_step": count("The step at which it does, from 1.").of(
+        lambda cost: cost.steps.index(cost.peak_step) + 1
+    ),
+    "memory_limit_bytes": nullable(count("Bytes of HBM that a program may use; null: not known.")).of(
+        "limit_bytes"
+    ),
+    "memory_over_bytes": count("Bytes by which the plan does not fit; 0: it fits.").of("over_bytes"),
+}
+"""The totals of a plan's cost."""
 COST = shared(
     "cost",
     closed(
-        "The cost of a plan on a machine, for one device. The totals leave out steps whose seconds are null.",
-        machine=text("The machine's name.").of("machine.name"),
-        machine_assumed=flag("Nobody named the machine: each mesh axis is taken for a ring of its own.").of(
-            "machine.assumed"
-        ),
-        serial_seconds=number("The sum of all steps."),
-        overlapped_seconds=number("The longer of all compute and all communication."),
-        compute_seconds=number("Seconds of the local steps."),
-        communication_seconds=number("Seconds of the collectives."),
-        communication_by_axes=array_of(
-            closed(
-                "Collectives over the same mesh axes.",
-                axes=texts("The axes of their groups.").of(lambda pair: pair[0]),
-                seconds=number("Their seconds.").of(lambda pair: pair[1]),
-            ),
-            "The collectives by the mesh axes of their groups.",
-        ).of(lambda cost: cost.communication_by_axes.items()),
-        bound=text("The bound of the longest step of the longer side; unknown where a step's is."),
-        flops=count("Operations: two for each multiply-add of a matmul."),
-        hbm_bytes=count("Bytes read and written."),
-        wire_bytes=count("Bytes that the device must send at least."),
-        flops_per_hbm_byte=nullable(
-            number("FLOPs of the local steps over the bytes that they read and write; null: none.")
-        ),
-        flops_per_wire_byte=nullable(number("FLOPs over bytes sent; null: nothing is sent.")),
-        peak_flops_per_second=nullable(number("The peak in the arrays' dtype; null: not known.")).of(
-            "peak_flops"
-        ),
-        serial_utilisation=nullable(number("FLOPs over peak and serial seconds; null: not known.")),
-        overlapped_utilisation=nullable(number("FLOPs over peak and overlapped seconds; null: not known.")),
-        peak_memory_bytes=count("The most bytes that the device holds at once.").of("peak_bytes"),
-        peak_memory_step=count("The step at which it does, from 1.").of(
-            lambda cost: cost.steps.index(cost.peak_step) + 1
-        ),
-        memory_limit_bytes=nullable(count("Bytes of HBM that a program may use; null: not known.")).of(
-            "limit_bytes"
-        ),
-        memory_over_bytes=count("Bytes by which the plan does not fit; 0: it fits.").of("over_bytes"),
+        "The cost of a plan on a machine, for one device.",
+        **_TOTALS,
         thresholds=array_of(
             closed(
                 "The sizes of a dimension at which the steps of the plan are compute bound.",
@@ -237,6 +244,14 @@ COST = shared(
     ),
 )
 
+TOTALS = shared(
+    "totals",
+    closed(
+        "The totals of a plan's cost on a machine, for one device.",
+        **_TOTALS,
+    ),
+)
+
 RANKING = DocumentKind(
     "ranking",
     "explain --specs",
@@ -250,7 +265,7 @@ RANKING = DocumentKind(
                 lambda candidate: _arrays(candidate.plan)
             ),
             plan=PLAN("The plan for it."),
-            cost=COST("The seconds and the memory of the plan."),
+            cost=TOTALS("The seconds and the memory of the plan."),
             wire_bytes=count("Bytes that one device must send at least.").of("plan.wire_bytes"),
             memory_bytes_per_device=count("Bytes of all operands and results on one device.").of(
                 "memory_per_device"
@@ -287,7 +302,7 @@ SWEEP = DocumentKind(
             value=count("The size: elements of the dimension, or devices along the axis.").of(
                 lambda point: point[0]
             ),
-            cost=COST("The seconds and the memory of the plan.").of(lambda point: point[1]),
+            cost=TOTALS("The seconds and the memory of the plan.").of(lambda point: point[1]),
         ),
         "The sizes looked at, the smallest first.",
     ).of(lambda sweep: zip(sweep.sizes, sweep.costs, strict=True)),

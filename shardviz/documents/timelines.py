@@ -148,6 +148,16 @@ TOLD_TIMES = array_of(
         teller=one_of("Whose times they are.", "plan", "model", "scheduler"),
         error=null_if_empty(text("The reason why there are no times; null where there are.")),
         timeline=nullable(TIMELINE("The times; null: there are none.")),
+        causes=array_of(
+            closed(
+                "A cause by which this total differs from the model's.",
+                cause=text("The cause, in a sentence."),
+                longer_seconds=JsonField(
+                    {"description": "Seconds by which it is longer, below 0: shorter.", "type": "number"}
+                ),
+            ),
+            "Causes by which the scheduler's total differs from the model's, the largest first.",
+        ),
     ),
     "What runs when, with --time.",
 )
@@ -160,14 +170,28 @@ def told_times(cost: PlanCost, answers: Iterable[TimesAnswer]) -> list[Beside]:
     """The plan's times, and those of each answer by each of its tellers, as `TOLD_TIMES` writes them."""
     from shardviz.timeline.of_plan import plan_timeline
 
-    found = [Beside(target="plan", teller="plan", error="", timeline=plan_timeline(cost))]
+    found = [_told("plan", "plan", plan_timeline(cost))]
     for each in answers:
-        error, times = "" if each.error is None else each.error.message, each.times
-        model = None if times is None else times.model
-        found.append(Beside(target=each.target, teller="model", error=error, timeline=model))
-        if times is not None and times.scheduler is not None:
-            found.append(Beside(target=each.target, teller="scheduler", error="", timeline=times.scheduler))
+        times = each.times
+        if times is None:
+            found.append(_told(each.target, "model", None, "" if each.error is None else each.error.message))
+            continue
+        found.append(_told(each.target, "model", times.model))
+        if times.scheduler is not None:
+            causes = () if times.comparison is None else times.comparison.causes
+            found.append(_told(each.target, "scheduler", times.scheduler, causes=causes))
     return found
+
+
+def _told(
+    target: str,
+    teller: str,
+    timeline: ProgramTimeline | None,
+    error: str = "",
+    causes: Iterable[tuple[str, float]] = (),
+) -> Beside:
+    named = [Beside(cause=cause, longer_seconds=seconds) for cause, seconds in causes]
+    return Beside(target=target, teller=teller, error=error, timeline=timeline, causes=named)
 
 
 def _communication(timeline: ProgramTimeline) -> list[Beside]:

@@ -43,7 +43,7 @@ _TORUS = ("shape", "wrap", "slices", "devices_per_chip", *_LINK)
 _NODE = ("devices", "count", *_LINK)
 _BOUNDS = {
     SIZE.name: (2.0**20, 2.0**50, "1 MiB to 1 PiB"),
-    BANDWIDTH.name: (1e6, 1e16, "1 MB/s to 10 PB/s"),
+    BANDWIDTH.name: (1e6, 1e16, "1 MB/s to 10 PB/s, or inf"),
     LATENCY.name: (0.0, 1.0, "0 to 1 s"),
     PEAK.name: (1e9, 1e19, "1 GFLOP/s to 10,000 PFLOP/s"),
     CLOCK.name: (1e6, 1e12, "1 MHz to 1,000 GHz"),
@@ -315,7 +315,8 @@ def _figure(table: StrictTable, key: str, quantity: Quantity) -> float:
         except NotationError as error:
             table.fail(key, error.message, error.hint)
     least, most, bounds = _BOUNDS[quantity.name]
-    if not least <= number <= most:
+    is_unlimited = quantity is BANDWIDTH and number == math.inf
+    if not (least <= number <= most or is_unlimited):
         table.fail(key, f"{quote(str(value), 30)[1:-1]} is not from {bounds}", quantity.hint)
     return number
 

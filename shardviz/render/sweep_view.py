@@ -114,7 +114,7 @@ class _Chart:
 
     def _below(self, crossed: Container[int]) -> Iterator[Text]:
         """The axis of sizes with its marks, and their labels."""
-        labels = [*self._labels()]
+        labels = self._labels()
         marks = {column for column, _, _ in labels}
         axis = "".join(
             "┴" if column in marks else "┆" if column in crossed else "─" for column in range(self._width)
@@ -126,15 +126,18 @@ class _Chart:
         lead = f"{self._sweep.name} ".rjust(self._gutter + 2)[-self._gutter - 2 :]
         yield Text(lead + words)
 
-    def _labels(self) -> Iterator[tuple[int, int, str]]:
-        """Columns that are marked, with where their labels begin; as many as have room."""
-        free = 0
-        for size, log in zip(self._sweep.sizes, self._logs, strict=True):
-            column, label = self._column(log), size_text(size)
-            start = min(max(column - len(label) // 2, 0), self._width - len(label))
-            if start >= free:
-                free = start + len(label) + GAP
-                yield column, start, label
+    def _labels(self) -> list[tuple[int, int, str]]:
+        """Columns that are marked, with where their labels begin: every size, or every n-th that has room."""
+        sizes = [*zip(self._sweep.sizes, self._logs, strict=True)]
+        for stride in range(1, len(sizes)):
+            found = [self._label(size, log) for size, log in sizes[::stride]]
+            if all(start + len(label) + GAP <= after for (_, start, label), (_, after, _) in pairwise(found)):
+                return found
+        return [self._label(*sizes[0])]
+
+    def _label(self, size: int, log: float) -> tuple[int, int, str]:
+        column, label = self._column(log), size_text(size)
+        return column, min(max(column - len(label) // 2, 0), self._width - len(label)), label
 
     def _column(self, log: float) -> int:
         share = (log - self._logs[0]) / (self._logs[-1] - self._logs[0])

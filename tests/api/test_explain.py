@@ -217,8 +217,8 @@ def test_the_machine_is_a_name_a_file_or_an_object(tmp_path):
     path = tmp_path / "ours.toml"
     path.write_text('base = "v5e:2x4"\n[torus]\nbandwidth = "30GB/s"')
 
-    def priced(machine, target="none"):
-        found = shardviz.explain(EINSUM, specs="XY,Y_", target=target, machine=machine)
+    def priced(machine):
+        found = shardviz.explain(EINSUM, specs="XY,Y_", target="none", machine=machine)
         return found.cost.machine.name
 
     assert priced("v5litepod-8") == "v5e:2x4"

@@ -8,9 +8,13 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
+from shardviz import explain
 from shardviz.cli.group import run
+from shardviz.compiler.target_times import TargetTimes, TimesAnswer
 from shardviz.documents.kinds import schema_of
+from shardviz.documents.programs import explain_document
 from shardviz.documents.timelines import timeline_document
+from shardviz.timeline.tellers import TellerComparison
 from tests.render.timelines import LAYER
 
 PROGRAM = Path(__file__).parent.parent / "benchmarks" / "programs" / "four_layers.txt"
@@ -47,3 +51,15 @@ def test_a_plan_and_its_targets_have_their_times(capsys: pytest.CaptureFixture[s
     assert told["plan", "plan"]["timeline"]["ops"][0]["name"] == "einsum bd,df->bf"
     assert told["shardy", "model"]["timeline"] is None
     assert "shardy has no figures of hardware" in told["shardy", "model"]["error"]
+
+
+def test_the_second_teller_has_the_causes_of_its_difference() -> None:
+    compared = TellerComparison(0.1, 0.2, (), (("a small transfer", 0.1), ("other work", -0.01)))
+    cost = explain("bd,df->bf", specs="XY,Y_->X_", target="none").cost
+    answer = TimesAnswer("v5e:2x4", TargetTimes(LAYER, LAYER, compared))
+    document = json.loads(json.dumps(explain_document(cost, times=[answer])))
+    Draft202012Validator(schema_of("explain")).validate(document)
+    plan, model, scheduler = document["timelines"]
+    assert [each["teller"] for each in (plan, model, scheduler)] == ["plan", "model", "scheduler"]
+    assert model["causes"] == []
+    assert scheduler["causes"][1] == {"cause": "other work", "longer_seconds": -0.01}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from pathlib import Path
@@ -76,9 +77,13 @@ def test_nodes_of_another_size():
     assert (found.devices, found.node, found.network) == (72, 72, LinkSpec(0, 5e10))
 
 
-@pytest.mark.parametrize("text", re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL))
-def test_the_files_of_the_page_are_read(text):
-    assert read_machine(text).devices == 16
+def test_the_files_of_the_page_are_read():
+    texts = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+    assert [read_machine(text).devices for text in texts] == [16, 72, 16]
+
+
+def test_a_link_may_be_unlimited():
+    assert read_machine('base = "v5e:4x4"\n[torus]\nbandwidth = "inf"').axis_links[0].bandwidth == math.inf
 
 
 def test_the_page_names_every_key():

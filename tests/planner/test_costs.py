@@ -8,7 +8,10 @@ from math import prod
 
 import pytest
 
+from shardviz.hardware.clusters import parse_cluster
 from shardviz.hardware.collective_time import collective_time
+from shardviz.hardware.machine import machine_of
+from shardviz.hardware.mesh_placement import place_mesh
 from shardviz.planner import plan, problem_from_text
 from shardviz.planner.costs import price
 from shardviz.planner.plan import HLO_OPS
@@ -275,25 +278,42 @@ def test_what_does_not_fit_says_by_how_much(priced):
 # Published figures ----------------------------------------------------------------------------------------
 
 
-def test_llama_70b_mlp_forward_on_128_v5p(priced):
-    mesh = Mesh(("X", "Y"), (16, 8))
-    cost = priced(
-        "btd,df->btf; btf,fd->btd",
-        "X__,_Y; ?,Y_->X__",
-        "b=64,t=2048,d=8192,f=28672",
-        mesh=mesh,
-        chip="v5p",
-        bandwidth=9e10,
-    )
-    first, second = (each for each in cost.steps if each.step.op == "einsum")
-    assert first.flops == second.flops == 2 * (64 // 16) * 2048 * 8192 * (28672 // 8)
-    assert cost.compute_seconds == pytest.approx(2 * first.flops / 4.59e14)
-    assert all(each.bound == "compute" for each in (first, second))
-    psum = cost.steps[-1]
-    assert psum.bound == "Y on y"
-
-
 def test_a_matmul_over_the_batch_on_eight_cores_of_v2(priced):
     # 95.6 ms by its formula, 96 ms measured on a v2-8.
     matmul = priced("bd,df->bf", "__,__", f"b={4 * 1024},d=8192,f=32768", chip="v2")
     assert matmul.compute_seconds == pytest.approx(95.6e-3, rel=1e-2)
+
+
+def on_machine(name, text, specs, sizes, mesh, dtype="bf16"):
+    problem = problem_from_text(text, mesh=mesh, specs=specs, sizes=sizes, dtype=dtype)
+    cluster = parse_cluster(name)
+    assert cluster is not None
+    return price(plan(problem), place_mesh(machine_of(cluster), mesh))
+
+
+@pytest.mark.parametrize(("batch", "seconds", "bound"), [(64, 8.6e-6, "HBM"), (512, 15e-6, "compute")])
+def test_a_matmul_on_one_b200(batch, seconds, bound):
+    # The scaling book's chapter on GPUs: fp16[B, 4096] · [4096, 8192], weights read from HBM.
+    sizes = f"b={batch},d=4096,f=8192"
+    cost = on_machine("b200:1", "bd,df->bf", "__,__", sizes, Mesh(("X",), (1,)), "f16")
+    assert cost.serial_seconds == pytest.approx(seconds, rel=0.025)
+    assert cost.bound == bound
+
+
+@pytest.mark.parametrize(("machine", "batch"), [("v5e:1x1", 240), ("h100:1", 295)])
+def test_the_batch_from_which_a_matmul_is_compute_bound(machine, batch):
+    sizes = f"b=8,d={2**28},f={2**28}"
+    cost = on_machine(machine, "bd,df->bf", "__,__", sizes, Mesh(("X",), (1,)))
+    assert cost.thresholds[0].least == pytest.approx(batch, abs=1)
+
+
+def test_llama_70b_mlp_on_v5p():
+    mesh = Mesh(("X", "Y"), (16, 8))
+    sizes = "b=64,t=2048,d=8192,f=28672"
+    cost = on_machine("v5p:4x4x8", "btd,df->btf; btf,fd->btd", "X__,_Y; ?,Y_->X__", sizes, mesh)
+    tokens = 64 * 2048
+    assert cost.flops == 4 * tokens * 8192 * 28672 // 128
+    assert cost.compute_seconds == pytest.approx(cost.flops / 4.59e14)
+    # An all-reduce over Y, eight in a ring: 2 · 7/8 of bf16[4, 2048, 8192] over two links of 90 GB/s.
+    assert cost.communication_seconds == pytest.approx(2 * 7 / 8 * 2 * tokens // 16 * 8192 / 1.8e11)
+    assert cost.bound == "compute"

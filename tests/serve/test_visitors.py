@@ -227,6 +227,16 @@ def test_what_is_not_the_visitors_is_refused(folders):
     assert [path.name for path in (folders / "home").iterdir()] == ["secret"]
 
 
+def test_a_machine_of_a_file_is_refused_whether_it_is_there_or_not(folders):
+    (folders / "home" / "there.toml").write_text('base = "v5e:4x4"')
+    tries = "from shardviz.forms.resolve import resolve_first; from shardviz.forms.form import ProblemForm\n"
+    for name in ("there", "gone"):
+        path = str(folders / "home" / f"{name}.toml")
+        tries += f"fault = resolve_first(ProblemForm(machine={path!r})).faults[0]\n"
+        tries += "print(fault.message.partition(' cannot ')[2])\n"
+    assert _run(GUARDED + tries, folders) == 2 * "be read: a visitor's session may not do this\n"
+
+
 def test_what_the_application_needs_is_not(folders):
     assert _said("\n".join(["", *ALLOWED, "print('done')"]), folders) == "done\n"
 

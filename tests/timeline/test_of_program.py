@@ -9,6 +9,7 @@ import pytest
 from shardviz.errors import QuestionError
 from shardviz.hardware.clusters import parse_cluster
 from shardviz.hardware.machine import Machine, machine_of
+from shardviz.hardware.mesh_placement import place_mesh
 from shardviz.sharding import Mesh
 from shardviz.timeline.of_program import program_timeline
 from shardviz.timeline.program_timeline import ProgramTimeline
@@ -98,6 +99,17 @@ def test_a_collective_beside_work_is_exposed_for_the_rest():
     assert found.savings[0].message == "all-gather ag along X is exposed for 32.0 µs"
 
 
+def test_the_text_of_one_of_two_slices():
+    mesh = Mesh(("S", "X"), (2, 4))
+    found = machine("2*v5e:2x2")
+    placed = place_mesh(found, mesh)
+    text = module(PARAMETER, START, DONE, fusion("a", "x", 5000, root=True))
+    gather, _ = program_timeline(text, found, mesh=mesh, placement=placed.placement).ops
+    assert gather.seconds == pytest.approx(GATHER_SECONDS, rel=1e-9)
+    with pytest.raises(QuestionError, match="runs on 4 devices"):
+        program_timeline(text, found, mesh=mesh)
+
+
 def test_a_hidden_collective_is_not_exposed():
     found = timeline(
         module(PARAMETER, START, fusion("a", "x", 90000), DONE, fusion("b", "a", 7000, root=True))
@@ -114,6 +126,22 @@ def test_blocking_and_without_a_cost():
     assert found.unknown == ("k",)
     assert found.ops[1].seconds is None
     assert any("nobody can estimate: 'k'" in note for note in found.notes)
+
+
+def test_without_cycles_the_roofline_is_a_lower_bound():
+    dot = (
+        "  %d = f32[512,512]{1,0} dot(%x, %x), lhs_contracting_dims={1}, rhs_contracting_dims={1}\n"
+        "  ROOT %n = f32[512,512]{1,0} negate(%d)"
+    )
+    found = timeline(module(PARAMETER.replace("bf16", "f32"), dot))
+    assert [(op.name, op.estimate, op.bound) for op in found.ops] == [
+        ("d", "roofline", "HBM"),
+        ("n", "roofline", "HBM"),
+    ]
+    mib = 2**20
+    assert found.seconds == pytest.approx((2 * 2 * mib + mib + 2 * mib) / 8.2e11)
+    assert found.flops == 2 * 512 * 512 * 1024
+    assert any("a lower bound" in note for note in found.notes)
 
 
 def test_a_module_that_is_not_scheduled_is_timed_in_the_order_of_its_lines():

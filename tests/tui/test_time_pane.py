@@ -126,6 +126,16 @@ def test_following_what_it_waited_for_and_back():
     play(script)
 
 
+def test_the_way_back_ends_with_the_timelines_that_it_leads_through():
+    async def script(pilot):
+        await settle(pilot, "a", "a", *["down"] * 4, "f")
+        assert pilot.app.pane.chart.place == (1, 0)
+        await settle(pilot, "F", "f", "a", "F", "n", "F")
+        assert pilot.app.pane.chart.place is None or pilot.app.pane.chart.place[0] == 0
+
+    play(script, targets="shardy,cpu")
+
+
 def test_zooming_and_panning_keep_to_the_time_there_is(told):
     async def script(pilot):
         chart = pilot.app.pane.chart
@@ -284,6 +294,20 @@ def test_a_program_without_a_timeline_says_why(monkeypatch):
         assert "❯ plan" in text_of(pilot.app)
 
     play(script, name="plan")
+
+
+def test_a_program_that_fails_takes_the_place_of_the_one_before(monkeypatch):
+    async def script(pilot):
+        assert "700 µs on v5e:2x4" in pane_text(pilot)
+        failed = TargetResult("cpu", "error", error="the compiler gave up")
+        monkeypatch.setattr(Recorded, "submit", lambda *_, **__: settled(failed))
+        await settle(pilot, "p", "plus")
+        await until(pilot, lambda: "compiler gave up" in pane_text(pilot))
+        assert "700 µs" not in pane_text(pilot)
+        await settle(pilot, "u")
+        await until(pilot, lambda: "700 µs on v5e:2x4" in pane_text(pilot))
+
+    play(script)
 
 
 def test_a_broken_problem_keeps_the_last_timeline():

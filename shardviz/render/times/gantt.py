@@ -25,7 +25,7 @@ from rich.style import Style
 from rich.text import Text
 
 from shardviz.render.canvas import LineBuilder
-from shardviz.render.lines import sentence
+from shardviz.render.lines import records
 from shardviz.render.palette import DIM, Palette
 from shardviz.render.sanitize import printable
 from shardviz.render.times.timeline_rows import TIGHT, LaneRow, TimelineRows
@@ -351,13 +351,18 @@ class LaneStyles:
                 palette.axis_colour(axes, first_axis(lane))
                 if lane.kind == "axis"
                 else palette.lanes[_use(lane)],
-                palette.ink,
+                palette.bar_ink,
                 shown,
             )
             for lane in timeline.lanes
         ]
-        self._matmul = BarStyle(FULL, palette.lanes["matmul"], palette.ink, shown)
-        self._compute = BarStyle(LESS, palette.lanes["compute"], palette.ink, shown)
+        self._matmul = BarStyle(FULL, palette.lanes["matmul"], palette.bar_ink, shown)
+        self._compute = BarStyle(LESS, palette.lanes["compute"], palette.bar_ink, shown)
+
+    @property
+    def compute(self) -> tuple[tuple[BarStyle, str], ...]:
+        """The styles of compute, and what they are for."""
+        return (self._matmul, "matmul"), (self._compute, "other compute")
 
     def of(self, op: TimedOp) -> BarStyle:
         if self._lanes[op.lane].kind == "compute":
@@ -430,17 +435,20 @@ def legend(rows: TimelineRows, width: int, palette: Palette) -> list[Text]:
     """The meaning of the glyphs, as far as this timeline can have them."""
     timeline = rows.timeline
     kinds = {lane.kind for lane in timeline.lanes}
-    found = []
+    styles = LaneStyles(timeline, palette)
+    found: list[tuple[str, Style, str]] = []
     if "compute" in kinds:
-        found.append(f"{FULL} matmul" if palette.shown else f"{FULL} matmul, {LESS} other compute")
+        found += [(each.fill, each.glyph, words) for each, words in styles.compute]
         if len(kinds) > 1:
-            found.append(f"{WAITING} the device waits")
-    found.append(f"{HEIGHTS[2]}{HEIGHTS[5]} busy for a part of the cell")
+            found.append((WAITING, Style(), "the device waits"))
+    found.append((HEIGHTS[2] + HEIGHTS[5], Style(), "busy for a part of the cell"))
     if any(starts for starts, _ in rows.unknown):
-        found.append(f"{UNKNOWN} no estimate")
+        found.append((UNKNOWN, Style(bold=True), "no estimate"))
     if any(span.kind == "loop" for span in timeline.spans):
-        found.append("┌×N┐ a loop, drawn once")
-    return sentence("; ".join(found), width, style=DIM)
+        found.append(("┌×N┐", Style(), "a loop, drawn once"))
+    return records(
+        [[Text.assemble((glyph, style), (f" {words}", DIM)) for glyph, style, words in found]], width
+    )
 
 
 def gantt_lines(

@@ -87,7 +87,7 @@ def cause_lines(timeline: ProgramTimeline, width: int, palette: Palette) -> list
     memory = timeline.memory
     blocks = (
         saving_lines(timeline, width),
-        critical_lines(timeline, width),
+        critical_lines(timeline, width, palette),
         [] if memory is None else memory_report_lines(memory, width, palette),
         note_lines(timeline, width),
     )
@@ -189,7 +189,7 @@ def saving_lines(timeline: ProgramTimeline, width: int) -> list[Text]:
     return lines
 
 
-def critical_lines(timeline: ProgramTimeline, width: int) -> list[Text]:
+def critical_lines(timeline: ProgramTimeline, width: int, palette: Palette) -> list[Text]:
     """The chain of operations that the end had to wait for; where it is long, the longest of them."""
     path = timeline.critical_path
     if not path:
@@ -199,7 +199,8 @@ def critical_lines(timeline: ProgramTimeline, width: int) -> list[Text]:
     longest = sorted(range(len(ops)), key=lambda i: -_all_runs(ops[i]))[:LINKS]
     listed = {i for i in longest if _all_runs(ops[i]) >= least}
     listed |= {i for i, op in enumerate(ops) if op.seconds is None}
-    rows = [_link_cells(timeline, op) for i, op in enumerate(ops) if i in listed]
+    styles = LaneStyles(timeline, palette)
+    rows = [_link_cells(timeline, op, styles) for i, op in enumerate(ops) if i in listed]
     shorter = [op for i, op in enumerate(ops) if i not in listed]
     if shorter:
         words = f"and {plural(len(shorter), 'shorter operation')}"
@@ -211,10 +212,10 @@ def _all_runs(op: TimedOp) -> float:
     return (op.seconds or 0.0) * (op.runs or 1)
 
 
-def _link_cells(timeline: ProgramTimeline, op: TimedOp) -> list[Text]:
+def _link_cells(timeline: ProgramTimeline, op: TimedOp, styles: LaneStyles) -> list[Text]:
     lane = timeline.lanes[op.lane]
     what = "matmul" if is_matmul(op) else "" if op.op in op.name else op.op
-    where = "" if lane.kind == "compute" else printable(lane.name)
+    where = Text() if lane.kind == "compute" else Text(printable(lane.name), styles.name(op.lane))
     time = _time(_all_runs(op)) if op.seconds is not None else Text("?", "bold")
     runs = "" if op.runs == 1 else "×?" if op.runs is None else f"×{op.runs:,}"
     return [
@@ -222,7 +223,7 @@ def _link_cells(timeline: ProgramTimeline, op: TimedOp) -> list[Text]:
         Text(printable(op.name), "bold"),
         Text(what),
         Text(runs),
-        Text(where),
+        where,
         Text(printable(op.bound) if lane.kind == "compute" else "", "dim"),
         Text(printable(op.source), "dim"),
     ]
@@ -292,15 +293,19 @@ def memory_report_lines(memory: MemoryReport, width: int, palette: Palette) -> l
         columns_left -= length
     if limit is not None:
         bar.append(KINDS["free"] * columns_left, "dim")
-    told = [f"{KINDS[kind]} {name} {human_bytes(size)}" for kind, name, size in parts if size]
+    told = [
+        Text.assemble((KINDS[kind], _kind_style(kind, palette)), f" {name} {human_bytes(size)}")
+        for kind, name, size in parts
+        if size
+    ]
     if memory.alias_bytes:
-        told.append(f"{human_bytes(memory.alias_bytes)} of outputs in the place of donated arguments")
+        told.append(Text(f"{human_bytes(memory.alias_bytes)} of outputs in the place of donated arguments"))
     lines.append(bar)
     if limit is not None and used > limit:
         words = f"↑ {human_bytes(limit)} allowed"
         at = min(2 + round(limit / whole * room), width - len(words))
         lines.append(Text(" " * at + words, "bold"))
-    lines += sentence("; ".join(told), width, 2)
+    lines += records([told], width, 2)
     return lines + _buffer_lines(memory, width)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from shardviz.errors import QuestionError
+from shardviz.hardware.machine import assumed_machine
+from shardviz.hardware.mesh_placement import place_mesh
 from shardviz.notation import parse_mesh
 from shardviz.planner import plan, problem_from_text
 from shardviz.render.exports import JaxProgram, Subject
@@ -56,6 +58,15 @@ def test_each_step_of_a_plan_shows_its_arrays_before_and_after():
     mesh, sizes = parse_mesh("X=2,Y=4"), "b=8,d=16,f=8"
     problem = problem_from_text("bd,df->bf", specs="XY,Y_->X_", mesh=mesh, sizes=sizes)
     assert text(sections(Subject(plan(problem), ""), 100, PLAIN)) == PLAN
+
+
+def test_a_plan_on_a_machine_tells_time_and_memory():
+    problem = problem_from_text("bd,df->bf", specs="XY,Y_->X_", mesh=parse_mesh("X=2,Y=4"))
+    placed = place_mesh(assumed_machine(), problem.mesh)
+    for shown in (problem, plan(problem)):
+        *_, last = sections(Subject(shown, "", placed=placed), 100, PLAIN)
+        assert last.heading == "Time and memory"
+        assert last.lines[0].plain.startswith("time  v5e, assumed")
 
 
 @pytest.mark.parametrize("width", [40, 100])
