@@ -33,13 +33,14 @@ class Palette:
     """Colours by their use; `shards` are backgrounds, the others foregrounds, all as Rich names them.
 
     `lanes` are those of a timeline's operations that are not on a mesh axis, by what they do; bars have them
-    and `axes` as backgrounds. `shown` is False where the page has no colours.
+    and `axes` as backgrounds, under words in `bar_ink`. `shown` is False where the page has no colours.
     """
 
     axes: tuple[str, ...]
     shards: tuple[str, ...]
     ink: str
     lanes: Mapping[str, str]
+    bar_ink: str
     shown: bool = True
 
     def axis(self, mesh: Mesh, name: str) -> Style:
@@ -120,6 +121,7 @@ TRUECOLOR = Palette(
         "#8c8309",
     ),
     ink="#0b0b10",
+    bar_ink="#0b0b10",
     # Grey for the device's own work, so that what moves stands out; sand for copies, rose for the network.
     lanes={
         "matmul": "#b9c0d0",
@@ -134,6 +136,7 @@ TRUECOLOR = Palette(
 
 ON_LIGHT = replace(
     TRUECOLOR,
+    bar_ink="#ffffff",
     # The same hues at lightness 0.53: at least 4.5:1 against #fbfaf7.
     axes=("#026ebe", "#a94e00", "#048322", "#9f3e9a", "#81690b", "#017b82", "#ba3441", "#7650c1"),
     lanes={
@@ -148,7 +151,7 @@ ON_LIGHT = replace(
 """For pages that are known to be light."""
 
 ON_WHITE = replace(
-    TRUECOLOR,
+    ON_LIGHT,
     # At lightness 0.45: at least 7:1 against white.
     axes=("#055797", "#883c00", "#036819", "#852381", "#675305", "#066167", "#9e122b", "#6037a7"),
 )
@@ -171,6 +174,7 @@ ANSI = Palette(
         "bright_magenta",
     ),
     ink="black",
+    bar_ink="black",
     lanes={
         "matmul": "white",
         "compute": "bright_black",

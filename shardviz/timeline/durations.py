@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from shardviz.errors import plural
 from shardviz.hlo.text.memory_layout import HBM, HOST, placed_arrays
 from shardviz.timeline.instruction_work import InstructionWork, Matmuls
 from shardviz.units import human_bytes, rate
@@ -110,8 +111,8 @@ class Durations:
         matmuls: Matmuls,
         hbm: int,
     ) -> Duration:
-        flops, dtype = matmuls
-        peak = self._device.flops_per_second(dtype) if flops else None
+        flops, dtype = matmuls.flops, matmuls.dtype
+        peak = self._peak(matmuls) if flops else None
         compute = flops / peak if peak else (0.0 if not flops else None)
         bandwidth = self._device.hbm_bandwidth
         memory = hbm / bandwidth if bandwidth else (0.0 if not hbm else None)
@@ -133,10 +134,23 @@ class Durations:
             missing = f"no peak of {dtype} is known" if compute is None else "no bandwidth of HBM is known"
             return Duration(None, "unknown", bound, missing, hbm, flops)
         if bound == "compute":
-            said = f"{flops:.4g} FLOPs of {dtype} at {peak:.4g} FLOP/s"
+            said = f"{flops:.4g} FLOPs of {dtype} at {peak:.4g} FLOP/s{self._how(matmuls)}"
         else:
             said = f"{human_bytes(hbm)} at {rate(bandwidth or 0)}" if hbm else "on the chip"
         return Duration(max(compute, memory), "roofline", bound, said, hbm, flops, least)
+
+    def _peak(self, matmuls: Matmuls) -> float | None:
+        """The peak; without one for f32, as on TPUs, that of the passes in bf16 of which it is made."""
+        peak = self._device.flops_per_second(matmuls.dtype)
+        if peak is None and matmuls.dtype == "f32":
+            half = self._device.flops_per_second("bf16")
+            return half / matmuls.passes if half else None
+        return peak
+
+    def _how(self, matmuls: Matmuls) -> str:
+        if matmuls.dtype != "f32" or self._device.flops_per_second("f32") is not None:
+            return ""
+        return f", in bf16, {plural(matmuls.passes, 'pass', 'passes')}"
 
     def _compiled(self, cycles: int) -> float | None:
         clock = self._device.clock

@@ -20,10 +20,12 @@ _ESTIMATED = re.compile(r"(flops|bytes_accessed)\W{1,8}?(\d{1,18})")
 _MATMUL = re.compile(r" (?:dot|convolution|custom-call|fusion|call)\(")
 _SLICES = ("dynamic-slice", "slice", "gather")
 _IN_PLACE = re.compile(r" (?:dynamic-(?:update-)?slice|slice|gather)\(")
+_PRECISION = re.compile(r"operand_precision=\{[^{}]*?(highest|high)\b")
+_PASSES_OF = {"high": 3, "highest": 6}
 _ALIAS = re.compile(r"\{([\d, ]*)\}: \((\d{1,6}), \{([\d, ]*)\}")
 _OUTPUT_ALIAS = re.compile(r"output_to_operand_aliasing=\{((?:[^{}]|\{[^{}]*\})*)\}")
 _COLLECTIVE = re.compile(r" (?:all-(?:gather|reduce|to-all)|reduce-scatter|collective-permute)\(")
-_PASSES = ("bitcast", "reshape", "convert", "copy", "transpose")
+_RENAMED = ("bitcast", "reshape", "convert", "copy", "transpose")
 Path = tuple[int, ...]
 """The number of an element of a tuple, then of the tuple in it, and so on."""
 MAX_POSITIONS = 2**16
@@ -33,11 +35,13 @@ MAX_POSITIONS = 2**16
 class Matmuls(NamedTuple):
     """The floating-point operations of matmuls, a multiply-add as two, and the type of what they multiply.
 
-    Of several types it is that of the most work.
+    Of several types it is that of the most work. `passes` is how often units that multiply bf16 multiply for
+    an f32 of the precision that is asked for: once, three times, six times (`jax.lax.Precision`).
     """
 
     flops: int = 0
     dtype: str = ""
+    passes: int = 1
 
 
 NONE = Matmuls()
@@ -73,14 +77,16 @@ class InstructionWork:
 
     def _sum(self, home: Computation, depth: int) -> Matmuls:
         found: dict[str, int] = {}
+        passes = 1
         for place in _MATMUL.finditer(self._text, home.start, home.stop):
             line = self.lines.at(place.start())
             if line is not None and line.inside == place.end():
                 work = self.matmuls(line, home, depth + 1)
                 found[work.dtype] = found.get(work.dtype, 0) + work.flops
+                passes = max(passes, work.passes)
         if not any(found.values()):
             return NONE
-        return Matmuls(sum(found.values()), max(found, key=lambda dtype: found[dtype]))
+        return Matmuls(sum(found.values()), max(found, key=lambda dtype: found[dtype]), passes)
 
     def estimated_bytes(self, line: InstructionLine) -> int | None:
         """The bytes that the author of a kernel says it reads and writes (Pallas' ``cost_estimate``)."""
@@ -110,7 +116,7 @@ class InstructionWork:
         if any(dim >= len(sizes) for dim in dims):
             return NONE
         length = math.prod(sizes[dim] for dim in dims)
-        return Matmuls(2 * math.prod(result[0].sizes) * length, operands[0].dtype)
+        return Matmuls(2 * math.prod(result[0].sizes) * length, operands[0].dtype, self._passes(line))
 
     def _convolution(self, line: InstructionLine, home: Computation) -> Matmuls:
         """As XLA's ``HloCostAnalysis`` counts: only the taps that meet an element of the input."""
@@ -138,7 +144,13 @@ class InstructionWork:
                 )
         batch = lhs[inputs.index("b")] // groups.get("batch", 1)
         features = lhs[inputs.index("f")] // groups.get("feature", 1)
-        return Matmuls(2 * batch * features * out[output.index("f")] * taps, operands[0].dtype)
+        return Matmuls(
+            2 * batch * features * out[output.index("f")] * taps, operands[0].dtype, self._passes(line)
+        )
+
+    def _passes(self, line: InstructionLine) -> int:
+        precision = _PRECISION.search(self._text, line.inside, line.stop)
+        return _PASSES_OF[precision[1]] if precision else 1
 
     def _kernel(self, line: InstructionLine, home: Computation) -> Matmuls:
         """A library's matmul or convolution, or a kernel whose author says its work."""
@@ -209,7 +221,7 @@ class InstructionWork:
                     behind[line.name] = number
                 continue
             names = self.lines.operands(line)
-            if line.opcode in _PASSES and names and names[0] in behind and not line.is_root:
+            if line.opcode in _RENAMED and names and names[0] in behind and not line.is_root:
                 behind[line.name] = behind[names[0]]
                 continue
             for place, name in enumerate(names):
@@ -224,7 +236,7 @@ class InstructionWork:
             if line.opcode == "dynamic-update-slice" and names[:1] and names[0] in behind and len(names) > 1:
                 update = self.lines.named(callee, names[1])
                 results[line.name] = _unplaced(update.shape) if update else 0
-            elif line.opcode in _PASSES and names and names[0] in results:
+            elif line.opcode in _RENAMED and names and names[0] in results:
                 results[line.name] = results[names[0]]
             if line.is_root:
                 if line.name in results:

@@ -16,7 +16,7 @@ from shardviz.timeline.drawing import draw
 from shardviz.timeline.durations import Durations
 from shardviz.timeline.link_times import COMPUTE, LinkTimes
 from shardviz.timeline.live_memory import live_memory
-from shardviz.timeline.program_timeline import ProgramTimeline
+from shardviz.timeline.program_timeline import Estimate, ProgramTimeline
 from shardviz.timeline.simulation import TICKS, Simulation, lane_ticks
 from shardviz.timeline.walk import Walker
 
@@ -41,11 +41,14 @@ def program_timeline(
     Raises what `read_hlo` raises, and `QuestionError` for a text without an entry computation, and for a mesh
     that the machine cannot hold.
     """
-    reader = Reader(text, mesh, None if placement is None else placement.slices)
-    module = reader.read(infer=infer)
-    mesh = module.mesh if module.mesh is not None else mesh
-    notes: list[str] = []
     placed = place_mesh(machine, mesh, placement) if mesh is not None else None
+    slices = placed.placement.slices if placed is not None and placed.placement is not None else None
+    reader = Reader(text, mesh, slices)
+    module = reader.read(infer=infer)
+    if mesh is None and module.mesh is not None:
+        placed = place_mesh(machine, module.mesh, placement)
+    mesh = module.mesh or mesh
+    notes: list[str] = []
     durations = Durations(reader.lines, machine.device)
     links = LinkTimes(machine, placed, mesh)
     walker = Walker(reader, module, durations, links)
@@ -61,6 +64,7 @@ def program_timeline(
     total = run.duration / TICKS
     unknown = tuple(dict.fromkeys(op.name for op in drawing.ops if op.seconds is None))
     doubtful = [op.name for op in drawing.ops if op.name in walker.doubtful]
+    estimates = {op.estimate for op in drawing.ops if drawing.lanes[op.lane].kind == "compute"}
     small = [op.name for op in drawing.ops if op.estimate == "links" and op.bound == "latency"]
     busy = {lane: ticks for lane, ticks in totals.busy.items() if lane != COMPUTE.name}
     if not module.is_scheduled:
@@ -69,7 +73,7 @@ def program_timeline(
             "this module is not scheduled: the order of its lines is not the order in which it runs; "
             "give the text of a compiled program, compiled.as_text(), whose header has is_scheduled=true",
         )
-    notes += _notes(walker, links, machine, unknown, doubtful, small, len(module.unread))
+    notes += _notes(walker, links, machine, estimates, unknown, doubtful, small, len(module.unread))
     peak = max((rate for dtype, rate in machine.device.peak if dtype == "bf16"), default=None)
     timeline = ProgramTimeline(
         title=module.name,
@@ -97,6 +101,7 @@ def _notes(
     walker: Walker,
     links: LinkTimes,
     machine: Machine,
+    estimates: set[Estimate],
     unknown: tuple[str, ...],
     doubtful: list[str],
     small: list[str],
@@ -115,6 +120,11 @@ def _notes(
         notes.append(
             f"the text does not tell how often {_named([*walker.unknown_loops])} "
             f"{'runs' if len(walker.unknown_loops) == 1 else 'run'}: counted once"
+        )
+    if "compiler" not in estimates and "roofline" in estimates:
+        notes.append(
+            "the text has no estimates of its compiler: compute counts as its FLOPs and bytes over the "
+            "device's figures, which is a lower bound"
         )
     if unknown:
         notes.append(f"the total leaves out what nobody can estimate: {_named(unknown)}")

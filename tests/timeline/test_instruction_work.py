@@ -58,6 +58,17 @@ def test_flops_as_xla_counts_them(name):
     assert flops(lowered.as_text(dialect="hlo")) == lowered.cost_analysis()["flops"]
 
 
+@pytest.mark.parametrize(("precision", "passes"), [("default", 1), ("high", 3), ("highest", 6)])
+def test_passes_of_a_precision(precision, passes):
+    def function(a, b):
+        return jnp.matmul(a, b, precision=precision)
+
+    shapes = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in ((8, 16), (16, 4))]
+    work, reader = work_of(jax.jit(function).lower(*shapes).as_text(dialect="hlo"))
+    (entry,) = (home for home in reader.computations.all if home.is_entry)
+    assert work.inside(entry) == (2 * 8 * 16 * 4, "f32", passes)
+
+
 @pytest.mark.parametrize("stride", [1, 2, 3])
 @pytest.mark.parametrize("spread", [1, 2, 4])
 @pytest.mark.parametrize("low", [-1, 0, 2])

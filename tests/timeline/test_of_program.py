@@ -128,6 +128,22 @@ def test_blocking_and_without_a_cost():
     assert any("nobody can estimate: 'k'" in note for note in found.notes)
 
 
+def test_without_cycles_the_roofline_is_a_lower_bound():
+    dot = (
+        "  %d = f32[512,512]{1,0} dot(%x, %x), lhs_contracting_dims={1}, rhs_contracting_dims={1}\n"
+        "  ROOT %n = f32[512,512]{1,0} negate(%d)"
+    )
+    found = timeline(module(PARAMETER.replace("bf16", "f32"), dot))
+    assert [(op.name, op.estimate, op.bound) for op in found.ops] == [
+        ("d", "roofline", "HBM"),
+        ("n", "roofline", "HBM"),
+    ]
+    mib = 2**20
+    assert found.seconds == pytest.approx((2 * 2 * mib + mib + 2 * mib) / 8.2e11)
+    assert found.flops == 2 * 512 * 512 * 1024
+    assert any("a lower bound" in note for note in found.notes)
+
+
 def test_a_module_that_is_not_scheduled_is_timed_in_the_order_of_its_lines():
     text = module(PARAMETER, fusion("a", "x", 5000, root=True)).replace("is_scheduled=true, ", "")
     found = timeline(text)

@@ -296,6 +296,20 @@ def test_a_program_without_a_timeline_says_why(monkeypatch):
     play(script, name="plan")
 
 
+def test_a_program_that_fails_takes_the_place_of_the_one_before(monkeypatch):
+    async def script(pilot):
+        assert "700 µs on v5e:2x4" in pane_text(pilot)
+        failed = TargetResult("cpu", "error", error="the compiler gave up")
+        monkeypatch.setattr(Recorded, "submit", lambda *_, **__: settled(failed))
+        await settle(pilot, "p", "plus")
+        await until(pilot, lambda: "compiler gave up" in pane_text(pilot))
+        assert "700 µs" not in pane_text(pilot)
+        await settle(pilot, "u")
+        await until(pilot, lambda: "700 µs on v5e:2x4" in pane_text(pilot))
+
+    play(script)
+
+
 def test_a_broken_problem_keeps_the_last_timeline():
     async def script(pilot):
         await settle(pilot, "p", "down", "enter", *"[b", "enter")

@@ -351,13 +351,13 @@ class LaneStyles:
                 palette.axis_colour(axes, first_axis(lane))
                 if lane.kind == "axis"
                 else palette.lanes[_use(lane)],
-                palette.ink,
+                palette.bar_ink,
                 shown,
             )
             for lane in timeline.lanes
         ]
-        self._matmul = BarStyle(FULL, palette.lanes["matmul"], palette.ink, shown)
-        self._compute = BarStyle(LESS, palette.lanes["compute"], palette.ink, shown)
+        self._matmul = BarStyle(FULL, palette.lanes["matmul"], palette.bar_ink, shown)
+        self._compute = BarStyle(LESS, palette.lanes["compute"], palette.bar_ink, shown)
 
     @property
     def compute(self) -> tuple[tuple[BarStyle, str], ...]:

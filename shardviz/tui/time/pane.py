@@ -184,7 +184,9 @@ class TimePane(Pane):
             self._chosen = PLAN
         if self._below not in self._others:
             self._below = None
-        self._told = {name: told for name, told in self._told.items() if name in names}
+        kept = [name for name in names if name == PLAN or not _has_failed(self._answers[name])]
+        self._told = {name: told for name, told in self._told.items() if name in kept}
+        self._asked = {name: question for name, question in self._asked.items() if name in kept}
         for name in dict.fromkeys((self._chosen, *names)):
             self._work_out(name)
         self.query_one("#report").styles.width = self._rooms[1] or "1fr"
@@ -345,7 +347,7 @@ class TimePane(Pane):
             told = self._told[self._chosen]
             lines = total_lines(timeline, width, self.palette)
             if told.comparison is not None:
-                head = Text("the model and the compiler's scheduler", "bold")
+                head = Text.assemble(("the model and the compiler's scheduler", "bold"))
                 lines += [Text(), head, *difference_lines(told.comparison, width)]
             lines += cause_lines(timeline, width, self.palette)
             self._drawn = key, [*lines, *sentence(told.note, width, lead="note: " if told.note else "")]
@@ -521,3 +523,8 @@ class TimePane(Pane):
 
     def action_ask(self) -> None:
         self.state.queries.ask_now("" if self._chosen == PLAN else self._chosen)
+
+
+def _has_failed(answer: ShownAnswer) -> bool:
+    """True if a target has answered, and has no program."""
+    return answer.compiled is not None and answer.compiled.status != "ok"
