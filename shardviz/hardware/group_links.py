@@ -45,11 +45,12 @@ class Links:
 
     @property
     def each(self) -> str:
-        """``a v5p link``, ``an h100 link``, ``a device of DCN``; ``a link`` of given figures."""
+        """``a v5p link``, ``an h100 link``, ``a device over DCN``; ``a link`` of given figures."""
         if self.machine is None:
             return "a link"
-        if self.levels and all(level.kind == "network" for level in self.levels):
-            return f"a device of {self.levels[0].name}"
+        slowest = next((level for level in self.levels if _effective(level) == self.spec), None)
+        if slowest is not None and slowest.kind == "network":
+            return f"a device over {slowest.name}"
         return f"{'an' if self.chip[:1] in ('a', 'h') else 'a'} {self.chip} link"
 
 
@@ -77,7 +78,11 @@ def group_links(
         usual = placed.machine.node_link or next(iter(placed.machine.axis_links), LinkSpec())
         slowest = _given(usual, latency, bandwidth)
     if topology is None and not placed.machine.assumed:
-        return Links(_topology(levels, math.prod(dims)), slowest, levels, machine)
+        found = _topology(levels, math.prod(dims))
+        if len(axes) == 1 and isinstance(found, Torus) and found.dims == (2, 2):
+            # Two by two are a ring of four, in the order in which a ring's neighbours are linked.
+            found = Torus((4,), (True,))
+        return Links(found, slowest, levels, machine)
     chosen = topology_for(topology, dims)
     if topology is not None:
         levels = levels_of(chosen, slowest, tuple(axes))

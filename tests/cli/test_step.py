@@ -402,7 +402,7 @@ def test_whose_links_they_are_is_said(capsys, monkeypatch, words, said):
     ("target", "said"),
     [
         ("none", "on a ring of 4, 1 µs and 45 GB/s a v5e link, assumed"),
-        ("v5p:2x2x1", "on a grid of 2x2, 1 µs and 90 GB/s a v5p link of v5p:2x2x1\n"),
+        ("v5p:2x2x1", "on a ring of 4, 1 µs and 90 GB/s a v5p link of v5p:2x2x1\n"),
         ("h100:4", "on a switch with 4, 600 ns and 450 GB/s an h100 link of h100:4\n"),
     ],
 )
@@ -477,7 +477,7 @@ def test_a_document_has_the_machine_and_the_time_by_formula(capsys: Capture) -> 
     )
     found = document(capsys, *words, "--compare")
     assert found["machine"] == "h100:2x8"
-    assert [(level["name"], level["kind"], level["size"]) for level in found["levels"]] == [
+    assert [(level["name"], level["kind"], level["members"]) for level in found["levels"]] == [
         ("network", "network", 2),
         ("NVLink", "switch", 8),
     ]

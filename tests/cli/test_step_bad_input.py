@@ -153,7 +153,7 @@ CASES = [
         "there are ring",
     ),
     ((*SUM, "--pieces", "0"), "0 is not in the range", "--help"),
-    ((*SUM, "--pieces", "3"), "3 pieces", "leave out the pieces, or choose double-binary-tree"),
+    ((*SUM, "--pieces", "3"), "3 pieces", "or choose bidirectional-ring or double-binary-tree"),
     ((*SUM, "--round", "9"), "round 9 does not exist: ring has 6 rounds here", "from 1 to 6"),
     (
         (*SUM, "--round", "-1"),

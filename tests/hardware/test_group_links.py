@@ -58,12 +58,15 @@ def test_a_chip_is_assumed_only_where_nothing_is_given(latency, bandwidth, figur
         ("v4:4x4x4", "X=4,Y=4,Z=4", ("X",), "ring of 4", 4.5e10, "a v4 link"),
         ("v4:4x4x4", "X=4,Y=4,Z=4", ("X", "Y"), "torus of 4x4", 4.5e10, "a v4 link"),
         ("v5e:4x8", "X=8,Y=4", ("Y",), "line of 4", 4.5e10, "a v5e link"),
+        # Two lines of two are a ring of four for one axis; two axes are a grid.
+        ("v4:2x2x1", "X=4", ("X",), "ring of 4", 4.5e10, "a v4 link"),
+        ("v4:2x2x1", "X=2,Y=2", ("X", "Y"), "grid of 2x2", 4.5e10, "a v4 link"),
         # Every second chip of a line: two links one after the other, which two groups share.
         ("v5e:4x4", "X=2,Y=8", ("X",), "line of 2", 2.25e10, "a v5e link"),
         ("h100:8", "X=8", ("X",), "switch with 8", 4.5e11, "an h100 link"),
-        ("h100:2x8", "X=2,Y=8", ("X",), "switch with 2", 5e10, "a device of network"),
-        ("h100:2x8", "X=16", ("X",), "network of 2 × switch with 8", 5e10, "an h100 link"),
-        ("2*v5e:4x4", "X=2,Y=16", ("X", "Y"), "DCN of 2 × grid of 4x4", 3.125e9, "a v5e link"),
+        ("h100:2x8", "X=2,Y=8", ("X",), "switch with 2", 5e10, "a device over network"),
+        ("h100:2x8", "X=16", ("X",), "network of 2 × switch with 8", 5e10, "a device over network"),
+        ("2*v5e:4x4", "X=2,Y=16", ("X", "Y"), "DCN of 2 × grid of 4x4", 3.125e9, "a device over DCN"),
         ("v2:2x2", "X=2,Y=4", ("Y",), "line of 2 × 2 cores", 6e10, "a v2 link"),
         ("v4:4x4x4", "X=4,Y=4,Z=4", (), "ring of 1", 4.5e10, "a v4 link"),
     ],

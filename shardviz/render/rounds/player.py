@@ -30,7 +30,7 @@ from shardviz.render.rounds.pieces import NOTHING
 from shardviz.render.rounds.round_traffic import round_words
 from shardviz.render.rounds.step_notes import SEPARATOR, after_words, headline, marks
 from shardviz.stepping.collective_run import CollectiveRun, PreparedRun
-from shardviz.units import human_bytes, rate, shaped, times
+from shardviz.units import human_bytes, rate, seconds, shaped, times
 
 View = Literal["devices", "table"]
 LOW = 18
@@ -319,12 +319,16 @@ class CostSummary:
             f" of {duration(total.seconds, waiting)}",
         )
         least = Text(f"{plural(rounds, 'round')}, least {bound.rounds:,}", "dim")
+        closed = self.run.closed_form
+        formula = [] if closed is None else [Text(f"{seconds(closed.seconds)} by formula", "dim")]
+        if closed is not None and closed.bound:
+            formula[0].append(f", bound by {closed.bound}")
         speed = f" at {rate(self.run.links.spec.bandwidth)} {self.run.links.each}"
         if took.cell_len + len(speed) <= width:
             took.append(speed, "dim")
         where = f"on {self.links_of}" if self.links_of else "assumed"
         links = Text(f"{self.run.links.topology} {where}", "dim")
-        return flowed([sent, took, links, least], width)
+        return flowed([sent, took, *formula, links, least], width)
 
 
 def flowed(parts: list[Text], width: int) -> list[Text]:
