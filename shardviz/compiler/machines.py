@@ -7,8 +7,13 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from shardviz.errors import QuestionError
-from shardviz.hardware.machine import Machine, PlacedMesh, assumed_machine, machine_of
-from shardviz.hardware.mesh_placement import place_mesh
+from shardviz.hardware.machine import (
+    Machine,
+    PlacedMesh,
+    assumed_machine,
+    machine_of,
+    on_assumed_machine,
+)
 
 if TYPE_CHECKING:
     from shardviz.compiler.targets import Target
@@ -42,9 +47,14 @@ def placed_for(named: str | Machine | None, targets: Iterable[Target], mesh: Mes
     place the mesh.
     """
     machine = machine_for(named, targets, mesh)
+    if machine.assumed:
+        return on_assumed_machine(machine, mesh)
+    # The rules by which JAX places a mesh are loaded where there is somewhere to place it.
+    from shardviz.hardware.mesh_placement import place_mesh
+
     try:
         return place_mesh(machine, mesh)
     except QuestionError:
         if named:
             raise
-        return place_mesh(assumed_machine(), mesh)
+        return on_assumed_machine(assumed_machine(), mesh)

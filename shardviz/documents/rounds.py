@@ -150,7 +150,7 @@ _QUESTION = {
             kind=one_of(
                 "The way in which its members are joined.", "ring", "line", "switch", "network", "chip"
             ),
-            size=count("Members."),
+            members=count("Members.").of("size"),
             hops=count("Links between neighbours of the group; above 1 they are shared with other groups."),
             latency_s=number("Seconds of one hop.").of("spec.latency"),
             bandwidth_bytes_per_s=_BANDWIDTH.of("spec.bandwidth"),

@@ -16,7 +16,6 @@ from functools import cached_property
 
 from shardviz.errors import QuestionError
 from shardviz.hardware.machine import LinkLevel
-from shardviz.hardware.nccl import chosen_protocol
 from shardviz.units import human_bytes, rate
 from shardviz.units import seconds as duration
 
@@ -367,6 +366,8 @@ def _combined(
 
 def _by_nccl(parts: list[_Part], times: int, textbook: float, one_step: bool) -> CollectiveTime:
     """Nodes of GPUs: rings through the nodes, over every network card at once, bound by the slowest level."""
+    from shardviz.hardware.nccl import chosen_protocol
+
     slowest = max(parts, key=lambda part: part.seconds)
     inside, outside = (
         [part.stage for part in parts if (part.stage.kind == "network") == network]

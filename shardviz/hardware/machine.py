@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from shardviz.hardware.chips import (
     DCN_LATENCY,
@@ -15,9 +15,12 @@ from shardviz.hardware.chips import (
     Gpu,
     TpuChip,
 )
-from shardviz.hardware.clusters import Cluster, GpuNodes, TpuSlices
 from shardviz.hardware.links import ASSUMED, LinkSpec
-from shardviz.hardware.placement import Placement
+
+if TYPE_CHECKING:
+    from shardviz.hardware.clusters import Cluster, GpuNodes
+    from shardviz.hardware.placement import Placement
+    from shardviz.sharding import Mesh
 
 LevelKind = Literal["ring", "line", "switch", "network", "chip"]
 
@@ -146,6 +149,8 @@ def _shared(level: LinkLevel, devices: int) -> LinkLevel:
 
 def machine_of(cluster: Cluster) -> Machine:
     """The machine that a cluster is, with the published figures of its chips."""
+    from shardviz.hardware.clusters import GpuNodes
+
     if isinstance(cluster, GpuNodes):
         return _gpu_machine(cluster)
     chip, rank = cluster.chip, len(cluster.torus)
@@ -168,8 +173,19 @@ def machine_of(cluster: Cluster) -> Machine:
 
 def assumed_machine() -> Machine:
     """The machine where nobody has named one: v5e chips, and each mesh axis a ring of its own."""
-    one = machine_of(TpuSlices(TPUS[ASSUMED], (1, 1)))
-    return replace(one, name=ASSUMED, devices=0, torus=(), wrap=(), network=None, assumed=True)
+    chip = TPUS[ASSUMED]
+    links = (LinkSpec(ICI_HOP, chip.link),)
+    return Machine(
+        ASSUMED, chip.name, _tpu_figures(chip), 0, axis_links=links, assumed=True, source=chip.source
+    )
+
+
+def on_assumed_machine(machine: Machine, mesh: Mesh) -> PlacedMesh:
+    """The mesh on an assumed machine: a ring for each of its axes."""
+    link = machine.axis_links[0]
+    return PlacedMesh(
+        machine, tuple((axis, (LinkLevel("ring", size, link, axis),)) for axis, size in mesh.shape.items())
+    )
 
 
 def _tpu_figures(chip: TpuChip) -> DeviceFigures:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from shardviz.errors import QuestionError, plural
 from shardviz.hardware.clusters import Fault, mesh_of_size, parse_cluster, parts_by_slice, times
-from shardviz.hardware.machine import LinkLevel, Machine, PlacedMesh
+from shardviz.hardware.machine import LinkLevel, Machine, PlacedMesh, on_assumed_machine
 from shardviz.hardware.placement import AXES, DeviceCoords, Placement, axis_runs
 
 if TYPE_CHECKING:
@@ -45,13 +45,7 @@ def place_mesh(machine: Machine, mesh: Mesh, placement: Placement | None = None)
     Raises `QuestionError` for a mesh of another size than the machine, and for one that JAX does not place.
     """
     if machine.assumed:
-        rings = (
-            LinkLevel("ring", size, machine.axis_links[0], axis)
-            for axis, size in zip(mesh.axis_names, mesh.axis_sizes, strict=True)
-        )
-        return PlacedMesh(
-            machine, tuple((axis, (ring,)) for axis, ring in zip(mesh.axis_names, rings, strict=True))
-        )
+        return on_assumed_machine(machine, mesh)
     if placement is not None:
         return PlacedMesh(machine, _levels_of_places(machine, mesh, placement), placement)
     if mesh.size != machine.devices:

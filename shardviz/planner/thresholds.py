@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from shardviz.hardware.machine import PlacedMesh
 from shardviz.planner.costs import HBM, PlanCost, PricedStep, collective_price, price
 from shardviz.planner.plan import Plan, Step
 from shardviz.planner.problem import Problem
@@ -104,16 +105,12 @@ def _excess(cost: PlanCost, dim: str, size: int) -> tuple[Callable[[int], float]
             flops = _Line(flops.start + work.start, flops.slope + work.slope)
             traffic = _Line(traffic.start + moved.start, traffic.slope + moved.slope)
 
+    times = [_seconds_of_bytes(step, placed) for step, _, _ in collectives]
+
     def communication(count: int) -> list[tuple[float, Step]]:
         return [
-            (
-                max(
-                    collective_price(step.op, round(size.at(count)), step.axes, placed).seconds,
-                    moved.at(count) / bandwidth,
-                ),
-                step,
-            )
-            for step, size, moved in collectives
+            (max(time(size.at(count)), moved.at(count) / bandwidth), step)
+            for time, (step, size, moved) in zip(times, collectives, strict=True)
         ]
 
     def excess(count: int) -> float:
@@ -128,6 +125,18 @@ def _excess(cost: PlanCost, dim: str, size: int) -> tuple[Callable[[int], float]
         return next(each.bound for each in cost.steps if each.step is longest)
 
     return excess, limit
+
+
+def _seconds_of_bytes(step: Step, placed: PlacedMesh) -> Callable[[float], float]:
+    """The time of a collective by its bytes: a latency and a straight line, but where NCCL chooses between
+    protocols."""
+    if any(level.nccl for level in placed.group_levels(step.axes)):
+        return lambda count: collective_price(step.op, round(count), step.axes, placed).seconds
+    time = collective_price(step.op, MAX_SIZE, step.axes, placed)
+    latency, slope = time.latency_seconds, time.bandwidth_seconds / MAX_SIZE
+    if time.seconds > max(time.latency_seconds, time.bandwidth_seconds):
+        return lambda count: latency + slope * count
+    return lambda count: max(latency, slope * count)
 
 
 def _interval(excess: Callable[[int], float], most: int) -> tuple[int | None, int | None]:

@@ -477,7 +477,7 @@ def test_a_document_has_the_machine_and_the_time_by_formula(capsys: Capture) -> 
     )
     found = document(capsys, *words, "--compare")
     assert found["machine"] == "h100:2x8"
-    assert [(level["name"], level["kind"], level["size"]) for level in found["levels"]] == [
+    assert [(level["name"], level["kind"], level["members"]) for level in found["levels"]] == [
         ("network", "network", 2),
         ("NVLink", "switch", 8),
     ]

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from shardviz.hardware.clusters import parse_cluster
+from shardviz.hardware.machine import machine_of
+from shardviz.hardware.mesh_placement import place_mesh
 from shardviz.planner import plan, problem_from_text
 from shardviz.planner.costs import price
 from shardviz.planner.thresholds import resized
@@ -128,3 +131,21 @@ def test_a_resized_plan_is_the_same_plan_of_other_sizes(text, specs, sizes):
 def test_a_diagonal_has_no_threshold(priced):
     cost = priced("aa,ab->ab", "__,__", "a=64,b=64")
     assert [each.dim for each in cost.thresholds] == ["b"]
+
+
+def test_where_nccl_chooses_between_protocols_the_least_size_is_exact():
+    mesh = Mesh(("X", "Y"), (2, 4))
+    cluster = parse_cluster("h100:8")
+    assert cluster is not None
+    lies = place_mesh(machine_of(cluster), mesh)
+    cost = price(plan(problem_from_text("bd,df->bf", mesh=mesh, specs="XY,Y_->X_")), lies)
+    found = threshold(cost, "d")
+    assert found.least is not None
+
+    def is_bound(size):
+        one = price(resized(cost.plan, "d", size), lies)
+        arithmetic = sum(step.compute_seconds or 0 for step in one.steps)
+        return arithmetic >= max(one.communication_seconds, one.steps[0].hbm_seconds or 0)
+
+    assert is_bound(found.least)
+    assert not is_bound(found.least - found.multiple)
