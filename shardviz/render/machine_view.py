@@ -133,12 +133,19 @@ def _link(link: LinkSpec) -> tuple[str, str]:
 
 
 def _axis_lines(mesh: Mesh, placed: PlacedMesh, width: int, palette: Palette) -> list[Text]:
-    rows = []
+    rows, shares = [], False
     for axis, size in mesh.shape.items():
         levels = placed.group_levels((axis,))
         words = ", ".join(map(level_words, levels)) or "one device"
         rows.append([Text(f"{axis}={size}", palette.axis(mesh, axis)), Text(words)])
-    return table(rows, width, 2)
+        kinds = {level.kind for level in levels}
+        shares |= bool(kinds & {"ring", "line"}) and "chip" not in kinds
+    lines = table(rows, width, 2)
+    each = placed.machine.devices_per_chip
+    if shares and each > 1:
+        words = f"{each} devices of a chip share its links: a group with one of them has 1/{each} of each"
+        lines += sentence(words, width, 2, style="dim")
+    return lines
 
 
 def level_words(level: LinkLevel) -> str:

@@ -1,8 +1,9 @@
-"""Runs for the views: a collective of real parts, from few words."""
+"""Runs for the views: a collective of real parts, from few words; and a browser for pages."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import shutil
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -66,3 +67,16 @@ def run_of() -> RunOf:
 def tutorial() -> tuple[int, ...]:
     """The sixteen numbers of the tutorial's collectives."""
     return TUTORIAL
+
+
+@pytest.fixture
+def browser() -> Iterator[Any]:
+    """Chromium, by playwright."""
+    sync_api = pytest.importorskip("playwright.sync_api")
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("no chromium here")
+    with sync_api.sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield opened
+        opened.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import xml.etree.ElementTree as ElementTree
 
 import pytest
@@ -63,18 +62,6 @@ def test_fifty_thousand_operations_fit_on_a_page(monkeypatch) -> None:
     monkeypatch.setattr(html, "MAX_CHARACTERS", 100_000)
     with pytest.raises(QuestionError, match=r"the page would have [\d,]+ characters"):
         timeline_html([many], "many")
-
-
-@pytest.fixture
-def browser():
-    sync_api = pytest.importorskip("playwright.sync_api")
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("no chromium here")
-    with sync_api.sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        yield opened
-        opened.close()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

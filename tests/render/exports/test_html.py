@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from base64 import b64encode
 from hashlib import sha256
 from html.parser import HTMLParser
@@ -84,18 +83,6 @@ def test_what_no_browser_opens_at_once_is_refused(ring, monkeypatch):
     monkeypatch.setattr(module, "MAX_CHARACTERS", 10_000)
     with pytest.raises(QuestionError, match=r"the page would have [\d,]+ characters"):
         html(ring)
-
-
-@pytest.fixture
-def browser():
-    sync_api = pytest.importorskip("playwright.sync_api")
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("no chromium here")
-    with sync_api.sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        yield opened
-        opened.close()
 
 
 def test_a_browser_plays_the_rounds_by_keys_and_shows_all_of_them_without_scripts(ring, browser, tmp_path):
