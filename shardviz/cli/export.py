@@ -59,8 +59,8 @@ EXAMPLES = (
         "shardviz export html hlo step.txt --machine v5e:2x4 -o step.html",
     ),
     (
-        "The same for Perfetto, of a target's program",
-        "shardviz export trace explain 'bd,df->bf' --specs 'XY,Y_' --target v5e:2x4 --time -o step.json",
+        "The same for Perfetto",
+        "shardviz export trace explain 'bd,df->bf' --specs 'XY,Y_' --time -o step.json",
     ),
 )
 
