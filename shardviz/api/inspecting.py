@@ -68,7 +68,7 @@ class Report(Shown):
             )
         found = as_machine(machine) or assumed_machine()
         model = program_timeline(self.text, found, mesh=self.module.mesh, infer=self.module.mesh is None)
-        return TimelineReport(TargetTimes(model))
+        return TimelineReport(TargetTimes(replace(model, notes=(*model.notes, *self.notes))))
 
     def lines(self, width: int, palette: Palette) -> list[Text]:
         from shardviz.render.lines import sentence

@@ -106,8 +106,8 @@ def test_the_text_of_one_of_two_slices():
     text = module(PARAMETER, START, DONE, fusion("a", "x", 5000, root=True))
     gather, _ = program_timeline(text, found, mesh=mesh, placement=placed.placement).ops
     assert gather.seconds == pytest.approx(GATHER_SECONDS, rel=1e-9)
-    with pytest.raises(QuestionError, match="runs on 4 devices"):
-        program_timeline(text, found, mesh=mesh)
+    # Where the mesh lies as JAX would place it, as here, that need not be said.
+    assert program_timeline(text, found, mesh=mesh).ops[0] == gather
 
 
 def test_a_hidden_collective_is_not_exposed():

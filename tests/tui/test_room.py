@@ -18,7 +18,13 @@ CHAIN = ProblemForm(
     targets="shardy,cpu,v5e:2x4",
 )
 ARRAYS = ("A", "W1", "H1", "W2", "Out")
-VIEWS = {"layout": "v m v m", "plan": "down", "compiler": "left d right w w", "step": "o escape v v"}
+VIEWS = {
+    "layout": "v m v m",
+    "plan": "down",
+    "compiler": "left d right w w",
+    "step": "o escape v v",
+    "time": "m n N v v",
+}
 """The keys that lead through all views of a screen, and in the end back to the first."""
 
 
@@ -74,6 +80,8 @@ def test_whatever_does_not_fit_scrolls(monkeypatch):
             found.extend((size, "resized", said) for said in cut_off(app.pane))
             for area, keys in VIEWS.items():
                 await app.action_show(area)
+                if area == "time":
+                    await until(pilot, lambda: app.pane.chart.parts)
                 await pilot.pause()
                 for key in (None, *keys.split()):
                     if key:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -14,67 +10,18 @@ from textual import events
 from textual.message import Message
 
 from shardviz.render.times.gantt import Gantt, first_column
-from shardviz.render.times.memory_curve import MemoryCurve, memory_lines
-from shardviz.render.times.timeline_rows import TimelineRows
+from shardviz.render.times.memory_curve import memory_lines
 from shardviz.render.times.window import TimeWindow
 from shardviz.tui.lines_view import LinesView, TextLines
-from shardviz.tui.time.lane_index import LaneIndex
-from shardviz.units import estimated_seconds
+from shardviz.tui.time.chart_part import ChartPart, first_choice
+from shardviz.tui.time.stacked_charts import StackedCharts
 
 if TYPE_CHECKING:
     from shardviz.render.palette import Palette
-    from shardviz.timeline.program_timeline import ProgramTimeline
 
 ZOOM = 0.5
 """The share of the window that is left when zooming in by one step."""
 PAN = 0.25
-
-
-@dataclass(frozen=True)
-class ChartPart:
-    """A timeline prepared for pictures of any window and for moving in it."""
-
-    timeline: ProgramTimeline
-    name: str = ""
-
-    @cached_property
-    def rows(self) -> TimelineRows:
-        return TimelineRows(self.timeline)
-
-    @cached_property
-    def index(self) -> LaneIndex:
-        return LaneIndex(self.timeline)
-
-    @cached_property
-    def memory(self) -> MemoryCurve | None:
-        """The curve of live memory; None where nobody has told it."""
-        memory = self.timeline.memory
-        return MemoryCurve(memory) if memory is not None and memory.curve else None
-
-    @property
-    def title(self) -> str:
-        """``1.24 ms on v5e:2x4``; with its name, ``plan  9.8 ms on …``, unless the machine is called so."""
-        total = f"{estimated_seconds(self.timeline.seconds)} on {self.timeline.machine}"
-        return total if self.timeline.machine.startswith(self.name) else f"{self.name}  {total}"
-
-    @cached_property
-    def critical(self) -> frozenset[int]:
-        """The operations of the critical path."""
-        return frozenset(self.timeline.critical_path)
-
-    @cached_property
-    def _critical_starts(self) -> list[float]:
-        return [self.timeline.ops[op].start for op in self.timeline.critical_path]
-
-    def critical_in(self, window: TimeWindow, columns: int) -> list[int]:
-        """Operations of the critical path that start in a window, at most one in each of so many columns."""
-        starts, cell = self._critical_starts, window.seconds / columns
-        found: list[int] = []
-        place = max(bisect_left(starts, window.start) - 1, 0)
-        while place < len(starts) and starts[place] < window.end:
-            found.append(self.timeline.critical_path[place])
-            place = bisect_left(starts, starts[place] + cell, place + 1)
-        return found
 
 
 class TimeChart(LinesView, inherit_bindings=False):
@@ -272,72 +219,3 @@ class TimeChart(LinesView, inherit_bindings=False):
         event.prevent_default()
         if self.parts and isinstance(self.canvas, StackedCharts):
             self.zoom(step, self.canvas.share_at(self._spot(event)[0]))
-
-
-class StackedCharts:
-    """A canvas: frames above one another, each with the lines that stand below it, several under titles."""
-
-    def __init__(
-        self,
-        frames: Sequence[tuple[Gantt, Sequence[Text]]],
-        titles: Sequence[str],
-        width: int,
-        is_old: bool,
-    ) -> None:
-        self._frames = [frame for frame, _ in frames]
-        self._below = [below for _, below in frames]
-        self._titles, self.width, self._is_old = titles, width, is_old
-        heights = (frame.height + len(below) + bool(titles) for frame, below in frames)
-        self._tops = [*accumulate(heights, initial=0)]
-        self.height = self._tops[-1]
-
-    def line(self, y: int, left: int, right: int) -> Text:
-        number, row = self._part_at(y)
-        if row < 0:
-            line = Text.assemble((self._titles[number], "bold"))[left:right]
-        else:
-            frame = self._frames[number]
-            if row < frame.height:
-                line = frame.line(row, left, right)
-            else:
-                line = self._below[number][row - frame.height][left:right]
-        if self._is_old:
-            line.stylize("dim")
-        return line
-
-    def op_at(self, x: int, y: int) -> tuple[int, int] | None:
-        """The part and the operation under a cell."""
-        if not 0 <= y < self.height:
-            return None
-        number, row = self._part_at(y)
-        op = self._frames[number].op_at(x, row) if row >= 0 else None
-        return None if op is None else (number, op)
-
-    def line_of(self, place: tuple[int, int]) -> int | None:
-        """The line with an operation of a part; None where the window does not show it."""
-        number, op = place
-        found = self._frames[number].place_of(op)
-        return None if found is None else self._tops[number] + bool(self._titles) + found[0]
-
-    def share_at(self, x: int) -> float:
-        """The share of the window to the left of the middle of a column."""
-        frame = self._frames[0]
-        return min(max((x + 0.5 - frame.left) / frame.columns, 0.0), 1.0)
-
-    @property
-    def columns(self) -> int:
-        """Columns that the window takes."""
-        return self._frames[0].columns
-
-    def _part_at(self, y: int) -> tuple[int, int]:
-        """The part that has a line, and the line within its frame: -1 for its title."""
-        number = next(i for i in range(len(self._frames)) if y < self._tops[i + 1])
-        return number, y - self._tops[number] - bool(self._titles)
-
-
-def first_choice(timeline: ProgramTimeline) -> int | None:
-    """The operation with which to begin: what would save most, or the longest; None where there is none."""
-    if timeline.savings:
-        return timeline.savings[0].op
-    ops = timeline.ops
-    return max(range(len(ops)), key=lambda each: ops[each].end - ops[each].start, default=None)

@@ -26,7 +26,8 @@ from shardviz.tui.compiler.notices import TICK_S, fault_lines, notice, state_wor
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import Pane
 from shardviz.tui.registry import TIME, bindings
-from shardviz.tui.time.chart import ChartPart, TimeChart
+from shardviz.tui.time.chart import TimeChart
+from shardviz.tui.time.chart_part import ChartPart
 from shardviz.tui.time.timelines import (
     PLAN,
     Teller,
