@@ -68,7 +68,7 @@ class _Labels:
     def chip(self, number: int) -> Text:
         """The label of a chip: its devices."""
         each = self._machine.devices_per_chip
-        return Text("·", "dim").join(self._device(number * each + core) for core in range(each))
+        return Text.assemble(("·", DIM)).join(self._device(number * each + core) for core in range(each))
 
     def _device(self, id_: int) -> Text:
         if self._mesh is None or not self._positions:
@@ -78,7 +78,7 @@ class _Labels:
             rest, number = divmod(rest, size)
             numbers.append(number)
         parts = [Text(str(n), style) for n, style in zip(reversed(numbers), self._styles, strict=True)]
-        return Text(",", "dim").join(parts)
+        return Text.assemble((",", DIM)).join(parts)
 
 
 def _torus(machine: Machine, labels: _Labels, width: int) -> list[Text]:

@@ -45,8 +45,7 @@ class ScheduledComputation:
     """A computation that the scheduler simulated, its `instructions` in the order of the schedule.
 
     `sum_cycles` are XLA's statistics, which let nothing overlap: the time of every instruction and, by
-    collective ("all_gather"), that of every asynchronous one (`wasted`). `peak_memory` are bytes of
-    temporaries.
+    collective ("all_gather"), that of every asynchronous one (`wasted`).
     """
 
     id: int
@@ -54,7 +53,6 @@ class ScheduledComputation:
     instructions: tuple[ScheduledInstruction, ...]
     sum_cycles: float
     wasted: tuple[tuple[str, float], ...] = ()
-    peak_memory: int = 0
 
     @property
     def cycles(self) -> float:
@@ -256,7 +254,6 @@ def _computation(found: _Simulated, module: _Module) -> ScheduledComputation:
         tuple(instructions),
         statistics.get("total_cycles", 0.0),
         tuple(wasted),
-        int(statistics.get("memory_pressure_peak", 0)),
     )
 
 

@@ -20,6 +20,7 @@ from shardviz.timeline.compiler_schedule import (
     ScheduledInstruction,
 )
 from shardviz.timeline.program_timeline import Lane, ProgramTimeline, TimedOp, TimeSpan
+from shardviz.units import human_bytes
 
 NOT_SIMULATED = (
     "the compiler has left no schedule of its own: it simulates asynchronous operations, and where it "
@@ -318,6 +319,8 @@ class _Drawer:
         else:
             cycles = round(seconds / self.schedule.seconds(1.0))
             detail = f"{cycles:,} cycles of the scheduler's simulation"
+            if each.memory and not is_async:
+                detail += f", {human_bytes(each.memory)} of temporaries after it"
         op = TimedOp(
             name=like.name if like is not None else each.name,
             op=like.op if like is not None else opcode,

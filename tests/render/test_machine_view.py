@@ -124,6 +124,9 @@ def test_links_have_the_colour_of_the_axis_along_them():
     )
     styles = {str(span.style) for span in row.spans if row.plain[span.start : span.end] == "──"}
     assert styles == {str(TRUECOLOR.axis(mesh, "Y"))}
+    # The commas are dim, not the whole row.
+    assert str(row.style) == ""
+    assert all(row.plain[span.start : span.end] == "," for span in row.spans if str(span.style) == "dim")
 
 
 def test_every_chip_has_a_row_of_figures():

@@ -87,6 +87,11 @@ def test_a_transfer_runs_from_start_to_done_and_what_nothing_covers_is_exposed()
     assert {op.name: op.lane for op in found.ops} == {"ag": 1, "f": 0, "g": 0}
     assert found.compute_seconds == pytest.approx(7 * US)
     assert found.exposed_seconds == (("X", pytest.approx(2 * US)),)
+    assert {op.name: op.detail for op in found.ops} == {
+        "ag": "5,000 cycles of the scheduler's simulation",
+        "f": "3,000 cycles of the scheduler's simulation, 4 KiB of temporaries after it",
+        "g": "4,000 cycles of the scheduler's simulation, 4 KiB of temporaries after it",
+    }
     gather = next(op for op in found.ops if op.name == "ag")
     assert (gather.source, gather.bytes, gather.estimate, gather.is_async) == (
         "f.py:3",
