@@ -60,7 +60,7 @@ EXAMPLES = (
     ),
     (
         "The same for Perfetto",
-        "shardviz export trace explain 'bd,df->bf' --specs 'XY,Y_' --time -o step.json",
+        "shardviz export trace hlo step.txt --machine v5e:2x4 -o step.json",
     ),
 )
 
