@@ -1,6 +1,6 @@
 """The memory of a scheduled module, estimated from the order of its instructions.
 
-A buffer is live from the instruction that makes it to the last that reads it, by whatever name. Tuples,
+A buffer is live from the instruction that makes it to the last that reads it, under any name. Tuples,
 bitcasts, and what a loop carries are names of buffers that exist; a loop and a donated argument are written
 in place, as are operands that the compiler says may share their buffer with a result (``aliasing_operands``,
 ``output_to_operand_aliasing``) or, where it says nothing of it, those of elementwise work. On-chip memory
