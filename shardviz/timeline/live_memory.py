@@ -1,11 +1,11 @@
 """The memory of a scheduled module, estimated from the order of its instructions.
 
-A buffer is live from the instruction that makes it to the last that reads it, under any name. Tuples,
-bitcasts, and what a loop carries are names of buffers that exist; a loop and a donated argument are written
-in place, as are operands that the compiler says may share their buffer with a result (``aliasing_operands``,
-``output_to_operand_aliasing``) or, where it says nothing of it, those of elementwise work. On-chip memory
-(``S(1)``) does not count, nor what a collective needs while it runs. The compiler packs buffers into one
-allocation, which this does not imitate: holes in it are not counted.
+A buffer is live from the instruction that makes it to the last that reads it, under any of its names. Tuples,
+bitcasts, and the values that a loop carries are names of buffers that exist; a loop and a donated argument
+are written in place, as are operands that the compiler says may share their buffer with a result
+(``aliasing_operands``, ``output_to_operand_aliasing``) or, where it says nothing of it, those of elementwise
+work. On-chip memory (``S(1)``) does not count, nor does the scratch memory of a collective. The compiler
+packs buffers into one allocation, which this does not imitate: holes in it are not counted.
 """
 
 from __future__ import annotations

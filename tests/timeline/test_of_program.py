@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -126,6 +127,22 @@ def test_blocking_and_without_a_cost():
     assert found.unknown == ("k",)
     assert found.ops[1].seconds is None
     assert any("nobody can estimate: 'k'" in note for note in found.notes)
+
+
+RECORDED = Path(__file__).parents[1] / "hlo" / "recorded"
+
+
+def test_what_ran_on_gpus():
+    """Three all-gathers, of which the text says that two block, and three matmuls."""
+    text = (RECORDED / "all_gather_h100x8.txt").read_text()
+    found = program_timeline(text, machine_of(parse_cluster("h100:8")), infer=True)
+    gathers = [op for op in found.ops if op.op == "all-gather"]
+    matmuls = [op for op in found.ops if op.op == "matmul"]
+    assert [op.is_async for op in gathers] == [False, False, True]
+    assert [op.flops for op in matmuls] == [found.flops // 3] * 3
+    assert gathers[2].start < matmuls[0].end < gathers[2].end <= matmuls[2].start
+    waited = sum(seconds for _, seconds in found.exposed_seconds)
+    assert found.seconds == pytest.approx(found.compute_seconds + waited)
 
 
 def test_without_cycles_the_roofline_is_a_lower_bound():
