@@ -48,7 +48,7 @@ EXAMPLES = (
     ("A page with everything on it", "shardviz export html explain 'A[B_X, D] * W[D, F_Y]' -o plan.html"),
     (
         "A chart of compute and communication over batch sizes",
-        "shardviz export svg explain 'bd,df->bf' --specs 'X_,X_->X_' --vary b=1Ki:1Mi -o vary.svg",
+        "shardviz export svg explain 'bd,df->bf' --specs 'X_,X_' --vary b=1Ki:1Mi",
     ),
     (
         "A recording of a collective, for asciinema",
@@ -59,8 +59,8 @@ EXAMPLES = (
         "shardviz export html hlo step.txt --machine v5e:2x4 -o step.html",
     ),
     (
-        "The same for Perfetto, of a target's program",
-        "shardviz export trace explain 'bd,df->bf' --specs 'XY,Y_' --target v5e:2x4 --time -o step.json",
+        "The same for Perfetto",
+        "shardviz export trace hlo step.txt --machine v5e:2x4 -o step.json",
     ),
 )
 

@@ -325,7 +325,7 @@ def _resident(plan: Plan, bytes_of: ShardBytes) -> list[tuple[ResidentArray, ...
 
     Arguments stay from the first step to the last, as under `jax.jit` without donation; what a step makes
     stays until the last step that uses it, the result to the end. A psum puts its totals in the place of
-    partial sums that are not an argument, as XLA's all-reduce does.
+    the partial sums, unless they are an argument, as XLA's all-reduce does.
     """
     names = [array.name for array in plan.problem.arguments]
     last = len(plan.steps) - 1
