@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from shardviz.hardware.chips import (
@@ -16,11 +17,11 @@ from shardviz.hardware.chips import (
     TpuChip,
 )
 from shardviz.hardware.links import ASSUMED, LinkSpec
+from shardviz.sharding import Mesh
 
 if TYPE_CHECKING:
     from shardviz.hardware.clusters import Cluster, GpuNodes
     from shardviz.hardware.placement import Placement
-    from shardviz.sharding import Mesh
 
 LevelKind = Literal["ring", "line", "switch", "network", "chip"]
 
@@ -93,6 +94,13 @@ class Machine:
     source: str = ""
     core_link: LinkSpec | None = None
 
+    def shared_by_cores(self, levels: tuple[LinkLevel, ...]) -> tuple[LinkLevel, ...]:
+        """The levels of a group with its part of the links of chips that it has one of several devices of:
+        the others' groups use them as well."""
+        if self.devices_per_chip == 1 or any(level.kind == "chip" for level in levels):
+            return levels
+        return tuple(_shared(level, self.devices_per_chip) for level in levels)
+
 
 @dataclass(frozen=True)
 class PlacedMesh:
@@ -104,41 +112,60 @@ class PlacedMesh:
     machine: Machine
     levels: tuple[tuple[str, tuple[LinkLevel, ...]], ...]
     placement: Placement | None = None
+    _found: dict[tuple[str, ...], tuple[LinkLevel, ...]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def group_levels(self, axes: tuple[str, ...]) -> tuple[LinkLevel, ...]:
         """The dimensions of a group along these mesh axes; those of size 1 are left out.
 
-        Parts of one torus axis that lie side by side are one. Where a chip has several devices and the group
-        only one of them, the others' groups use the chip's links as well, and it has its part of them.
+        They are those of the block of devices that the group fills. Where it fills none they are its axes',
+        of which those that share a physical dimension are one, as slow as the slowest.
         """
+        if axes not in self._found:
+            found = self._of_blocks(axes) or self._of_axes(axes)
+            self._found[axes] = self.machine.shared_by_cores(found)
+        return self._found[axes]
+
+    def _of_blocks(self, axes: tuple[str, ...]) -> tuple[LinkLevel, ...] | None:
+        if self.placement is None:
+            return None
+        from shardviz.hardware.physical_levels import levels_of_blocks
+
+        names, sizes = zip(*((axis, _members(own)) for axis, own in self.levels), strict=True)
+        return levels_of_blocks(self.machine, self.placement, Mesh(names, sizes).groups(axes))
+
+    def _of_axes(self, axes: tuple[str, ...]) -> tuple[LinkLevel, ...]:
         of_axis = dict(self.levels)
-        found = _joined(level for axis in axes for level in of_axis[axis] if level.size > 1)
-        if self.machine.devices_per_chip > 1 and all(level.kind != "chip" for level in found):
-            found = [_shared(level, self.machine.devices_per_chip) for level in found]
-        return tuple(found)
+        return tuple(_joined(level for axis in axes for level in of_axis[axis] if level.size > 1))
+
+
+def _members(levels: Iterable[LinkLevel]) -> int:
+    return math.prod(level.size for level in levels)
 
 
 def _joined(levels: Iterable[LinkLevel]) -> list[LinkLevel]:
-    """The levels, of which those that are parts of one larger part are joined."""
+    """The levels, of which those that share physical dimensions are one, as slow as the slowest."""
     found: list[LinkLevel] = []
     for level in levels:
         for other in tuple(found):
-            if (whole := _whole(level, other) or _whole(other, level)) is not None:
+            names = dict.fromkeys((*_names(other), *_names(level)))
+            if len(names) < len(_names(other)) + len(_names(level)):
                 found.remove(other)
-                level = whole
+                slower = max(other, level, key=lambda each: (each.kind in ("ring", "line"), each.hops))
+                level = replace(
+                    slower,
+                    kind="line" if slower.kind == "ring" else slower.kind,
+                    size=other.size * level.size,
+                    name=" and ".join(names),
+                )
         found.append(level)
     return found
 
 
-def _whole(major: LinkLevel, minor: LinkLevel) -> LinkLevel | None:
-    """Both as one; None for different links, and for parts of a torus axis that leave gaps."""
-    if major.name != minor.name or (
-        major.kind != minor.kind and {major.kind, minor.kind} != {"ring", "line"}
-    ):
-        return None
-    if major.kind in ("ring", "line") and major.hops != minor.hops * minor.size:
-        return None
-    return replace(major, size=major.size * minor.size, hops=minor.hops)
+def _names(level: LinkLevel) -> list[str]:
+    """The physical dimensions on which a level lies."""
+    return level.name.split(" and ")
 
 
 def _shared(level: LinkLevel, devices: int) -> LinkLevel:

@@ -11,13 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from itertools import combinations, pairwise, product
+from itertools import combinations, product
 from typing import TYPE_CHECKING
 
 from shardviz.errors import QuestionError, plural
 from shardviz.hardware.clusters import Fault, mesh_of_size, parse_cluster, parts_by_slice, times
-from shardviz.hardware.machine import LinkLevel, Machine, PlacedMesh, on_assumed_machine
-from shardviz.hardware.placement import AXES, DeviceCoords, Placement, axis_runs
+from shardviz.hardware.machine import Machine, PlacedMesh, on_assumed_machine
+from shardviz.hardware.physical_levels import Parts, levels_of_parts, levels_of_places
+from shardviz.hardware.placement import DeviceCoords, Placement
 
 if TYPE_CHECKING:
     from shardviz.sharding import Mesh
@@ -26,11 +27,6 @@ SUGGESTED = 4
 """Meshes that a hint names."""
 MAX_TRIED = 200
 """Meshes that are tried for it."""
-
-Part = tuple[int, int, int]
-"""A physical dimension, how many of its places a mesh axis takes, and the steps between them."""
-Parts = list[list[Part]]
-"""The parts of each mesh axis, the major first."""
 
 _TWO_BY_TWO = (0, 1, 3, 2)
 _TRAY = (0, 1, 2, 3, 6, 7, 4, 5)
@@ -47,21 +43,21 @@ def place_mesh(machine: Machine, mesh: Mesh, placement: Placement | None = None)
     if machine.assumed:
         return on_assumed_machine(machine, mesh)
     if placement is not None:
-        return PlacedMesh(machine, _levels_of_places(machine, mesh, placement), placement)
+        return PlacedMesh(machine, levels_of_places(machine, mesh, placement), placement)
     if mesh.size != machine.devices:
         raise _another_size(machine, mesh)
     if mesh.device_order is None:
         parts = _parts(machine, mesh.axis_sizes)
         if parts is not None:
             found = _placement(machine, _ids(machine, parts))
-            return PlacedMesh(machine, _levels_of_parts(machine, mesh, parts), found)
+            return PlacedMesh(machine, levels_of_parts(machine, mesh, parts), found)
         ids = _reordered(machine, mesh.axis_sizes)
         if ids is None:
             raise QuestionError(*not_placed(machine, mesh))
     else:
         ids = mesh.device_order
     found = _placement(machine, ids)
-    return PlacedMesh(machine, _levels_of_places(machine, mesh, found), found)
+    return PlacedMesh(machine, levels_of_places(machine, mesh, found), found)
 
 
 def is_placed(machine: Machine, sizes: Sequence[int]) -> bool:
@@ -345,95 +341,3 @@ def _preference(
     whole = [part for part, dim in zip(share, dims, strict=True) if part == dim]
     in_use = [part for part, taken in zip(share, used, strict=True) if taken > 1]
     return math.prod(whole), sum(part > 1 for part in whole), math.prod(in_use), share
-
-
-# The links of a mesh axis.
-
-
-def _levels_of_parts(
-    machine: Machine, mesh: Mesh, parts: Parts
-) -> tuple[tuple[str, tuple[LinkLevel, ...]], ...]:
-    found = []
-    for axis, own in zip(mesh.axis_names, parts, strict=True):
-        found.append((axis, tuple(_level(machine, *part) for part in own)))
-    return tuple(found)
-
-
-def _level(machine: Machine, number: int, size: int, step: int) -> LinkLevel:
-    """The level of so many places, `step` apart, on a physical dimension."""
-    if not machine.torus:
-        return _network(machine, size) if number == 0 else _switch(machine, size)
-    rank = len(machine.torus)
-    if number == rank:
-        assert machine.core_link is not None
-        return LinkLevel("chip", size, machine.core_link, "core")
-    if number > rank:
-        return _network(machine, size)
-    is_ring = machine.wrap[number] and size * step == machine.torus[number]
-    return LinkLevel("ring" if is_ring else "line", size, machine.axis_links[number], AXES[number], step)
-
-
-def _switch(machine: Machine, size: int) -> LinkLevel:
-    assert machine.node_link is not None
-    return LinkLevel("switch", size, machine.node_link, "NVLink", nccl=True)
-
-
-def _network(machine: Machine, size: int) -> LinkLevel:
-    assert machine.network is not None
-    if machine.torus:
-        return LinkLevel("network", size, machine.network, "DCN")
-    return LinkLevel("network", size, machine.network, "network", nccl=True)
-
-
-def _levels_of_places(
-    machine: Machine, mesh: Mesh, placement: Placement
-) -> tuple[tuple[str, tuple[LinkLevel, ...]], ...]:
-    """The levels where only the places are known."""
-    runs = {run.axis: run for run in axis_runs(placement, mesh)}
-    names = ("node", "gpu") if not machine.torus else (*AXES[: len(machine.torus)], "core", "slice")
-    found = []
-    for number, (axis, size) in enumerate(mesh.shape.items()):
-        shares = {_share(line) for line in _lines(machine, mesh, placement, number)}
-        share = next(iter(shares)) if len(shares) == 1 else None
-        run = runs[axis]
-        if share is not None:
-            order = sorted(share, key=lambda part: run.along.index(names[part[0]]))
-            levels = tuple(_level(machine, *part) for part in order)
-        elif run.hops is None:
-            levels = (_network(machine, size),)
-        elif not machine.torus:
-            levels = (_switch(machine, size),)
-        else:
-            slowest = min(machine.axis_links, key=lambda link: link.bandwidth)
-            name = " and ".join(run.along)
-            levels = (LinkLevel("ring" if run.is_ring else "line", size, slowest, name, max(run.hops, 1)),)
-        found.append((axis, levels))
-    return tuple(found)
-
-
-def _lines(
-    machine: Machine, mesh: Mesh, placement: Placement, number: int
-) -> Iterator[list[tuple[int, ...]]]:
-    """The places of each group along one mesh axis, by physical dimension."""
-    size, stride = mesh.axis_sizes[number], math.prod(mesh.axis_sizes[number + 1 :])
-    for start in range(mesh.size):
-        if start // stride % size == 0:
-            places = placement.places[start : start + size * stride : stride]
-            if machine.torus:
-                yield [(*place.coords, place.core, place.slice) for place in places]
-            else:
-                yield [(place.slice, place.core) for place in places]
-
-
-def _share(places: Sequence[tuple[int, ...]]) -> tuple[Part, ...] | None:
-    """The parts of physical dimensions that a group fills; None where it is not such a block."""
-    found: list[Part] = []
-    for number, coords in enumerate(zip(*places, strict=True)):
-        values = sorted(set(coords))
-        if len(values) == 1:
-            continue
-        step = values[1] - values[0]
-        if any(after - before != step for before, after in pairwise(values)):
-            return None
-        found.append((number, len(values), step))
-    return tuple(found) if math.prod(size for _, size, _ in found) == len(set(places)) else None
