@@ -50,7 +50,9 @@ def machine_words(cost: PlanCost) -> str:
     """``v5p:4x4x8: 459 TFLOP/s in bf16, HBM 2.8 TB/s``, and where nobody named it that it is assumed."""
     machine = cost.machine
     dtype, peak = cost.plan.problem.result.dtype, cost.peak_flops
-    arithmetic = f"no peak in {dtype} is published" if peak is None else f"{flops(peak, True)} in {dtype}"
+    arithmetic = (
+        f"no peak in {dtype} is {machine.lacking}" if peak is None else f"{flops(peak, True)} in {dtype}"
+    )
     bandwidth = machine.device.hbm_bandwidth
     memory = "HBM of unknown bandwidth" if bandwidth is None else f"HBM {rate(bandwidth)}"
     assumed = ", assumed, each mesh axis a ring" if machine.assumed else ""
