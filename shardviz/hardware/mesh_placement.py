@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from shardviz.errors import QuestionError, plural
 from shardviz.hardware.clusters import Fault, mesh_of_size, parse_cluster, parts_by_slice, times
-from shardviz.hardware.machine import LinkLevel, Machine, PlacedMesh, on_assumed_machine
+from shardviz.hardware.machine import LevelKind, LinkLevel, Machine, PlacedMesh, on_assumed_machine
 from shardviz.hardware.placement import AXES, DeviceCoords, Placement, axis_runs
 
 if TYPE_CHECKING:
@@ -406,9 +406,33 @@ def _levels_of_places(
         else:
             slowest = min(machine.axis_links, key=lambda link: link.bandwidth)
             name = " and ".join(run.along)
-            levels = (LinkLevel("ring" if run.is_ring else "line", size, slowest, name, max(run.hops, 1)),)
+            kind: LevelKind = "ring" if run.is_ring else "line"
+            load = _load(machine, mesh, placement, number, run.is_ring)
+            levels = (LinkLevel(kind, size, slowest, name, max(run.hops, 1), load=load),)
         found.append((axis, levels))
     return tuple(found)
+
+
+def _load(machine: Machine, mesh: Mesh, placement: Placement, number: int, closes: bool) -> int:
+    """The most messages over a link of the torus when every device sends to its neighbours along a mesh axis,
+    on shortest ways, x before y before z; 0 where several devices of a chip send."""
+    if machine.devices_per_chip > 1:
+        return 0
+    import numpy as np
+
+    from shardviz.hardware.routes import link_loads
+    from shardviz.hardware.topology import Torus
+
+    slices = 1 + max(place.slice for place in placement.places)
+    torus = Torus((slices, *placement.torus), (False, *placement.wrap))
+    sends = []
+    for line in _lines(machine, mesh, placement, number):
+        # The core is left out: there is one.
+        chips = [int(np.ravel_multi_index((place[-1], *place[:-2]), torus.dims)) for place in line]
+        pairs = list(pairwise(chips)) + [(chips[-1], chips[0])] * (closes and len(chips) > 2)
+        sends += [*pairs, *((after, before) for before, after in pairs)]
+    src, dst = np.array(sends).T
+    return int(link_loads(torus, src, dst, np.ones(len(src), dtype=np.int64)).max())
 
 
 def _lines(
