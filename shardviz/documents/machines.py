@@ -93,6 +93,9 @@ MACHINE = DocumentKind(
                         name=text("What it is called: x, NVLink, DCN."),
                         devices=count("Members of a group along it.").of("size"),
                         hops=count("Links between neighbours of the group."),
+                        load=count("Messages that share the busiest of these links when all groups send.").of(
+                            "messages"
+                        ),
                         link=_link("A link, or a group's part of one that several share.").of("spec"),
                     ),
                     "The physical dimensions that it lies along, the major first.",

@@ -151,7 +151,8 @@ _QUESTION = {
                 "The way in which its members are joined.", "ring", "line", "switch", "network", "chip"
             ),
             members=count("Members.").of("size"),
-            hops=count("Links between neighbours of the group; above 1 they are shared with other groups."),
+            hops=count("Links between neighbours of the group."),
+            load=count("Messages that share the busiest of these links when all groups send.").of("messages"),
             latency_s=number("Seconds of one hop.").of("spec.latency"),
             bandwidth_bytes_per_s=_BANDWIDTH.of("spec.bandwidth"),
         ),

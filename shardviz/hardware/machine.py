@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from shardviz.hardware.chips import (
     DCN_LATENCY,
+    GPUS,
     ICI_HOP,
     INFINIBAND_HOP,
     NVLINK_HOP,
@@ -54,8 +55,9 @@ class LinkLevel:
     "ring" and "line": neighbours on a torus axis; "switch": NVLink or the like; "network": between slices or
     nodes, `spec` being what one device has of it; "chip": two devices on one chip. `name` is what people
     call it: "x", "NVLink", "DCN". `hops` are the links between neighbours of the group, above 1 where it
-    takes every second chip, and then the links are shared with the groups in between. With `nccl` GPUs are
-    on the level, whose collectives have the latency of NCCL.
+    takes every second chip. The links between are then shared with other groups: `load` is how many messages
+    pass the busiest one when all groups send to their neighbours, 0 where that is as many as the hops. With
+    `nccl` GPUs are on the level, whose collectives have the latency of NCCL.
     """
 
     kind: LevelKind
@@ -64,6 +66,12 @@ class LinkLevel:
     name: str
     hops: int = 1
     nccl: bool = False
+    load: int = 0
+
+    @property
+    def messages(self) -> int:
+        """The messages that share the busiest link."""
+        return self.load or self.hops
 
 
 @dataclass(frozen=True)
@@ -93,6 +101,11 @@ class Machine:
     assumed: bool = False
     source: str = ""
     core_link: LinkSpec | None = None
+
+    @property
+    def lacking(self) -> str:
+        """What to say of a figure that is not there: nobody "published" it, or it was not "given"."""
+        return "published" if self.chip in TPUS or self.chip in GPUS or self.assumed else "given"
 
     def shared_by_cores(self, levels: tuple[LinkLevel, ...]) -> tuple[LinkLevel, ...]:
         """The levels of a group with its part of the links of chips that it has one of several devices of:
@@ -152,12 +165,16 @@ def _joined(levels: Iterable[LinkLevel]) -> list[LinkLevel]:
             names = dict.fromkeys((*_names(other), *_names(level)))
             if len(names) < len(_names(other)) + len(_names(level)):
                 found.remove(other)
-                slower = max(other, level, key=lambda each: (each.kind in ("ring", "line"), each.hops))
+                slower = max(
+                    other, level, key=lambda each: (each.kind in ("ring", "line"), -each.spec.bandwidth)
+                )
                 level = replace(
                     slower,
                     kind="line" if slower.kind == "ring" else slower.kind,
                     size=other.size * level.size,
                     name=" and ".join(names),
+                    hops=max(other.hops, level.hops),
+                    load=max(other.messages, level.messages),
                 )
         found.append(level)
     return found

@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from shardviz.hardware.collective_time import collective_time
-from shardviz.hardware.machine import LinkLevel, Machine
+from shardviz.hardware.machine import LevelKind, LinkLevel, Machine
 from shardviz.hardware.placement import AXES, Placement, axis_runs
 from shardviz.sharding import Mesh
 
@@ -55,11 +55,33 @@ def levels_of_places(machine: Machine, mesh: Mesh, placement: Placement) -> Axis
         elif levels is None:
             slowest = min(machine.axis_links, key=lambda link: link.bandwidth)
             name = " and ".join(run.along)
-            levels = (
-                LinkLevel("ring" if run.is_ring else "line", size, slowest, name, max(run.hops or 0, 1)),
-            )
+            kind: LevelKind = "ring" if run.is_ring else "line"
+            load = _load(machine, placement, mesh.groups((run.axis,)), run.is_ring)
+            levels = (LinkLevel(kind, size, slowest, name, max(run.hops or 0, 1), load=load),)
         found.append((run.axis, levels))
     return tuple(found)
+
+
+def _load(machine: Machine, placement: Placement, groups: Iterable[Sequence[int]], closes: bool) -> int:
+    """The most messages over a link of the torus when every device sends to its neighbours along a mesh axis,
+    on shortest ways, x before y before z; 0 where several devices of a chip send."""
+    if machine.devices_per_chip > 1:
+        return 0
+    import numpy as np
+
+    from shardviz.hardware.routes import link_loads
+    from shardviz.hardware.topology import Torus
+
+    slices = 1 + max(place.slice for place in placement.places)
+    torus = Torus((slices, *placement.torus), (False, *placement.wrap))
+    sends = []
+    for group in groups:
+        places = [placement.places[position] for position in group]
+        chips = [int(np.ravel_multi_index((place.slice, *place.coords), torus.dims)) for place in places]
+        pairs = list(pairwise(chips)) + [(chips[-1], chips[0])] * (closes and len(chips) > 2)
+        sends += [*pairs, *((after, before) for before, after in pairs)]
+    src, dst = np.array(sends).T
+    return int(link_loads(torus, src, dst, np.ones(len(src), dtype=np.int64)).max())
 
 
 def levels_of_blocks(
