@@ -19,12 +19,14 @@ RIGHT = frozenset({2, 3})
 
 
 def cost_view(cost: PlanCost, width: int, palette: Palette) -> list[Text]:
-    """The machine, each step with its time and bound, and the totals."""
+    """The machine, each step with its time and bound, and the totals; a convention stands once."""
     lines = sentence(machine_words(cost), width, lead="time  ")
     rows = [_cells(number, priced, cost, palette) for number, priced in enumerate(cost.steps, 1)]
+    told: set[str] = set()
     for row, priced in zip(_heads(rows, width), cost.steps, strict=True):
         lines += row
-        if priced.is_collective:
+        if priced.is_collective and priced.convention not in told:
+            told.add(priced.convention)
             lines += sentence(priced.convention, width, HOW_INDENT, style="dim")
     for words in total_words(cost):
         lines += sentence(words, width, INDENT)
