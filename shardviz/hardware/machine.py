@@ -69,6 +69,11 @@ class LinkLevel:
     load: int = 0
 
     @property
+    def words(self) -> tuple[str, ...]:
+        """The physical dimensions by name; several where neighbours differ in several."""
+        return tuple(self.name.split(" and "))
+
+    @property
     def messages(self) -> int:
         """The messages that share the busiest link."""
         return self.load or self.hops
@@ -104,7 +109,7 @@ class Machine:
 
     @property
     def lacking(self) -> str:
-        """What to say of a figure that is not there: nobody "published" it, or it was not "given"."""
+        """The word for a figure that is not there: nobody has "published" it, or it was not "given"."""
         return "published" if self.chip in TPUS or self.chip in GPUS or self.assumed else "given"
 
     def shared_by_cores(self, levels: tuple[LinkLevel, ...]) -> tuple[LinkLevel, ...]:
@@ -162,8 +167,8 @@ def _joined(levels: Iterable[LinkLevel]) -> list[LinkLevel]:
     found: list[LinkLevel] = []
     for level in levels:
         for other in tuple(found):
-            names = dict.fromkeys((*_names(other), *_names(level)))
-            if len(names) < len(_names(other)) + len(_names(level)):
+            words = dict.fromkeys((*other.words, *level.words))
+            if len(words) < len(other.words) + len(level.words):
                 found.remove(other)
                 slower = max(
                     other, level, key=lambda each: (each.kind in ("ring", "line"), -each.spec.bandwidth)
@@ -172,17 +177,12 @@ def _joined(levels: Iterable[LinkLevel]) -> list[LinkLevel]:
                     slower,
                     kind="line" if slower.kind == "ring" else slower.kind,
                     size=other.size * level.size,
-                    name=" and ".join(names),
+                    name=" and ".join(words),
                     hops=max(other.hops, level.hops),
                     load=max(other.messages, level.messages),
                 )
         found.append(level)
     return found
-
-
-def _names(level: LinkLevel) -> list[str]:
-    """The physical dimensions on which a level lies."""
-    return level.name.split(" and ")
 
 
 def _shared(level: LinkLevel, devices: int) -> LinkLevel:
