@@ -289,6 +289,8 @@ def test_a_target_without_an_answer_says_why():
         said = re.sub(r"\s+", " ", pane_text(pilot))
         assert "killed by SIGSEGV" in said
         assert not pilot.app.pane.chart.parts
+        await settle(pilot, "v")
+        assert re.sub(r"\s+", " ", pane_text(pilot)) == said
 
     play(script)
 
