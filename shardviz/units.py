@@ -29,7 +29,7 @@ def human_bytes(count: int) -> str:
 def seconds(duration: float) -> str:
     """``1.24 s``; below a second three digits: ``39.8 ms``, ``12.4 µs``, ``250 ns``."""
     if duration >= 0.9995:
-        return f"{duration:.2f} s"
+        return f"{duration:,.2f} s"
     if duration >= 0.0009995:
         return f"{duration * 1e3:.3g} ms"
     if duration >= 0.9995e-6:

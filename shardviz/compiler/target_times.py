@@ -71,24 +71,30 @@ class TimesAnswer:
     memory: MemoryReport | None = None
 
 
-def answer_times(answer: TargetResult, mesh: Mesh, machine: Machine | None = None) -> TimesAnswer:
-    """The times of an answer on a machine, or on the target's own hardware, or the reason why there are
-    none."""
+def answer_times(answer: TargetResult, mesh: Mesh, named: Machine | None = None) -> TimesAnswer:
+    """The times of an answer on its `program_machine`, or the reason why there are none."""
     name = answer.target
     try:
         if answer.status != "ok":
             raise QuestionError(f"{name} has no program whose times could be told")
-        return TimesAnswer(name, target_times(answer, machine or _own_machine(name), mesh))
+        return TimesAnswer(name, target_times(answer, program_machine(name, named), mesh))
     except ShardvizError as error:
         return TimesAnswer(name, error=error, memory=answer.memory)
 
 
-def _own_machine(name: str) -> Machine:
-    """The hardware of a target. Raises `QuestionError` for one without figures."""
-    (target,) = parse_targets(name)
-    if target.cluster is None:
+def program_machine(target: str, named: Machine | None) -> Machine:
+    """The machine that prices the program of a target: its own hardware, whose cycles the compiler counts.
+
+    One that is named takes its place where it has the same chip, or where the target has no hardware. Raises
+    `QuestionError` for a target without figures where none is named.
+    """
+    (asked,) = parse_targets(target)
+    own = None if asked.cluster is None else machine_of(asked.cluster)
+    if named is not None and (own is None or own.chip == named.chip):
+        return named
+    if own is None:
         raise QuestionError(
-            f"{name} has no figures of hardware, so nobody can tell how long its program takes",
-            "ask a TPU or a GPU, as with --target v5e:2x4",
+            f"{target} has no figures of hardware, so nobody can tell how long its program takes",
+            "use --machine v5e:2x4, or ask a TPU or a GPU",
         )
-    return machine_of(target.cluster)
+    return own

@@ -122,7 +122,7 @@ class _Stage:
 
     @property
     def name(self) -> str:
-        return " and ".join(dict.fromkeys(level.name for level in self.levels))
+        return " and ".join(dict.fromkeys(word for level in self.levels for word in level.words))
 
     @cached_property
     def each(self) -> tuple[tuple[LinkLevel, int], ...]:
@@ -189,7 +189,7 @@ def _closes(level: LinkLevel) -> bool:
 
 def _one_way(level: LinkLevel) -> float:
     """Bytes per second to the next member: links that lead past others are shared with their groups."""
-    return level.spec.bandwidth / level.hops
+    return level.spec.bandwidth / level.messages
 
 
 def _farthest(level: LinkLevel, ways: int) -> int:
@@ -207,7 +207,8 @@ def _described(level: LinkLevel, ways: int) -> str:
         return f"{many} over {level.name}"
     if level.kind == "chip":
         return f"the {many} cores of a chip"
-    shared = f", {level.hops} hops apart on shared links" if level.hops > 1 else ""
+    shared = f", {level.hops} hops apart" if level.hops > 1 else ""
+    shared += " on shared links" if level.messages > 1 else ""
     if _closes(level):
         way = "both directions" if ways == 2 else "one direction"
         return f"a ring of {many} along {level.name}, {way}{shared}"

@@ -23,7 +23,7 @@ from functools import partial
 from pathlib import Path
 from stat import S_ISREG
 
-from shardviz.errors import NotationError, QuestionError, ShardvizError, place, quote
+from shardviz.errors import NotationError, QuestionError, ShardvizError, place, plural, quote
 from shardviz.hardware.chips import DCN_LATENCY, ICI_HOP, INFINIBAND_HOP, NVLINK_HOP, TPUS
 from shardviz.hardware.clusters import MAX_DEVICES, Fault, parse_cluster
 from shardviz.hardware.links import LinkSpec
@@ -70,7 +70,7 @@ def named_machine(text: str) -> Machine:
     Raises `QuestionError` for a name of no hardware, and for a file that cannot be read or is wrong.
     """
     name = text.strip()
-    if name.lower().endswith(".toml") or os.sep in name:
+    if _is_file(name):
         return read_machine(Path(name))
     start = len(text) - len(text.lstrip())
     try:
@@ -82,6 +82,10 @@ def named_machine(text: str) -> Machine:
         hint = "name one as in v5p:4x4x8 or h100:2x8, or a file such as my-cluster.toml"
         raise QuestionError(f"{quote(name)} is not a machine", hint)
     return machine_of(cluster)
+
+
+def _is_file(name: str) -> bool:
+    return name.lower().endswith(".toml") or os.sep in name
 
 
 def read_machine(source: Path | str, name: str = "machine.toml") -> Machine:
@@ -116,7 +120,7 @@ def _content(path: Path) -> str:
             read = file.read(MAX_BYTES + 1)
         if len(read) > MAX_BYTES:
             raise QuestionError(f"{shown} has more than {MAX_BYTES:,} bytes", "a machine's file is short")
-        return read.decode()
+        return read.decode("utf-8-sig")
     except FileNotFoundError:
         hint = "write one, or name hardware such as v5p:4x4x8"
         raise QuestionError(f"there is no file {shown}", hint) from None
@@ -128,9 +132,9 @@ def _content(path: Path) -> str:
 
 
 def _machine(table: StrictTable, stem: str) -> Machine:
-    name = table.line("name", MAX_NAME) if "name" in table else stem
+    name = _words(table, "name", MAX_NAME) if "name" in table else stem
     base = _base(table)
-    source = table.line("source", 200) if "source" in table else ""
+    source = table.line("source", 200).strip() if "source" in table else ""
     if not source:
         source = f"{name}.toml" if base is None else f"{name}, over the figures of {base.name}: {base.source}"
     if base is None:
@@ -138,7 +142,7 @@ def _machine(table: StrictTable, stem: str) -> Machine:
     else:
         machine = replace(base, name=name, source=source)
     if "chip" in table:
-        machine = replace(machine, chip=table.line("chip", MAX_NAME))
+        machine = replace(machine, chip=_words(table, "chip", MAX_NAME))
     if "device" in table:
         machine = replace(machine, device=_device(table.table("device"), machine.device))
     if "torus" in table and "node" in table:
@@ -163,11 +167,19 @@ def _machine(table: StrictTable, stem: str) -> Machine:
     return machine
 
 
+def _words(table: StrictTable, key: str, most: int) -> str:
+    """A line with a word in it."""
+    text = table.line(key, most).strip()
+    if not text:
+        table.fail(key, "the text is empty", "write a name, or leave it out")
+    return text
+
+
 def _base(table: StrictTable) -> Machine | None:
     if "base" not in table:
         return None
     text = table.line("base", MAX_NAME)
-    if text.strip().lower().endswith(".toml"):
+    if _is_file(text.strip()):
         table.fail("base", "it is another file", "name hardware such as v5p:4x4x8")
     try:
         return named_machine(text)
@@ -250,7 +262,11 @@ def _axis_links(table: StrictTable, rank: int, before: tuple[LinkSpec, ...]) -> 
         if isinstance(table.values.get(key), list):
             own = table.listed(key, rank)
             if len(own.values) != rank:
-                table.fail(key, f"it has {len(own.values)} values", f"give one, or {rank}, one for each axis")
+                table.fail(
+                    key,
+                    f"it has {plural(len(own.values), 'value')}",
+                    f"give one, or {rank}, one for each axis",
+                )
             columns.append([_figure(own, number, quantity) for number in own.values])
         elif key in table or (key == "bandwidth" and not before):
             columns.append([_figure(table, key, quantity)] * rank)
@@ -304,9 +320,11 @@ def _link(table: StrictTable, before: LinkSpec | None, hop: float) -> LinkSpec:
 def _count(table: StrictTable, key: str, before: int) -> int:
     if key not in table:
         return before
-    count = table.count(key, MAX_DEVICES)
-    if not count:
-        table.fail(key, "it is 0", "write 1 or more")
+    count = table.typed(key, int)
+    if not 1 <= count <= MAX_DEVICES:
+        table.fail(
+            key, f"{quote(str(count), 30)[1:-1]} is not from 1 to {MAX_DEVICES:,}", "write a whole number"
+        )
     return count
 
 
@@ -314,7 +332,9 @@ def _figure(table: StrictTable, key: str, quantity: Quantity) -> float:
     """A number with a unit, or a plain one in the unit without a prefix."""
     value = table.values.get(key)
     if type(value) in (int, float):
-        number = float(value)  # type: ignore[arg-type]
+        assert isinstance(value, int | float)
+        # A whole number may be too long for a float.
+        number = float(min(value, 10**300)) if type(value) is int else value
     else:
         text = table.typed(key, str, quantity.hint)
         try:
@@ -322,7 +342,8 @@ def _figure(table: StrictTable, key: str, quantity: Quantity) -> float:
         except NotationError as error:
             table.fail(key, error.message, error.hint)
     least, most, bounds = _BOUNDS[quantity.name]
-    is_unlimited = quantity is BANDWIDTH and number == math.inf
+    # A number with so many digits that it overflows does not mean "unlimited".
+    is_unlimited = quantity is BANDWIDTH and number == math.inf and not re.search("[0-9]", str(value))
     if not (least <= number <= most or is_unlimited):
         table.fail(key, f"{quote(str(value), 30)[1:-1]} is not from {bounds}", quantity.hint)
     return number

@@ -39,16 +39,17 @@ def parse_range(text: str) -> SizeRange:
     scanner.skip()
     start = scanner.pos
     last = scan_size(scanner, name)
-    if last <= first:
-        scanner.fail(f"{last:,} is not above {first:,}", start, scanner.pos, "end with a larger size")
-    factor = 2
+    stop = scanner.pos
+    factor, factor_at = 2, start
     if scanner.take(":"):
         scanner.skip()
-        start = scanner.pos
+        factor_at = scanner.pos
         factor = scan_size(scanner, "the factor")
         if factor < 2:
-            scanner.fail(f"a factor of {factor}", start, scanner.pos, "use a factor of 2 or more")
+            scanner.fail(f"a factor of {factor}", factor_at, scanner.pos, "use a factor of 2 or more")
     scanner.expect_end()
+    if last <= first:
+        scanner.fail(f"{last:,} is not above {first:,}", start, stop, "end with a larger size")
     sizes = [first]
     while sizes[-1] * factor <= last:
         sizes.append(sizes[-1] * factor)
@@ -59,7 +60,7 @@ def parse_range(text: str) -> SizeRange:
     if len(sizes) < 2:
         scanner.fail(
             f"one size: {first:,} times {factor:,} is above {last:,},",
-            start,
+            factor_at,
             scanner.pos,
             "use a smaller factor",
         )

@@ -101,6 +101,15 @@ class PlanCost:
         return tuple(each for each in self.steps if each.seconds is None)
 
     @property
+    def missing_figure(self) -> str:
+        """Why the time of a step is not known: ``no peak in f32 is published for v5e``; "" where all are."""
+        if not self.unknown:
+            return ""
+        first, machine = self.unknown[0], self.machine
+        figure = "HBM bandwidth" if first.compute_seconds is not None else f"peak in {first.step.dtype}"
+        return f"no {figure} is {machine.lacking} for {machine.chip}"
+
+    @property
     def compute_seconds(self) -> float:
         """Seconds of the local steps."""
         return math.fsum(each.seconds or 0.0 for each in self.steps if not each.is_collective)

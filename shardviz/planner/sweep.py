@@ -101,7 +101,7 @@ def _of_size(problem: Problem, sizes: SizeRange, is_axis: bool, size: int) -> Pr
                 over = ",".join(f"{axis}={found.mesh.axis_size(axis)}" for axis in axes)
                 hint = f"begin with a multiple of {parts}"
                 if is_axis:
-                    hint = f"end with a size that divides {dim}={elements:,}, or make {dim} larger by --sizes"
+                    hint = f"use sizes that divide {dim}={elements:,}, or make {dim} larger by --sizes"
                 raise NotationError(
                     f"{dim}={elements:,} of {array.name} does not divide over {over},",
                     sizes.text,
@@ -117,9 +117,10 @@ def _priced(problem: Problem, placed: Callable[[Mesh], PlacedMesh]) -> PlanCost:
     if cost.unknown:
         step = cost.unknown[0].step
         raise QuestionError(
-            f"the time of {step.op} {step.einsum or step.array} is not known: "
-            f"no peak in {step.dtype} is published for {cost.machine.chip}",
-            "use another --dtype, such as bf16, or a --machine with a figure for it",
+            f"the time of {step.op} {step.einsum or step.array} is not known: {cost.missing_figure}",
+            "use a --machine with that figure"
+            if cost.unknown[0].compute_seconds is not None
+            else "use another --dtype, such as bf16, or a --machine with a figure for it",
         )
     return cost
 

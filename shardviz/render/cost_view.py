@@ -19,12 +19,14 @@ RIGHT = frozenset({2, 3})
 
 
 def cost_view(cost: PlanCost, width: int, palette: Palette) -> list[Text]:
-    """The machine, each step with its time and bound, and the totals."""
+    """The machine, each step with its time and bound, and the totals; a convention stands once."""
     lines = sentence(machine_words(cost), width, lead="time  ")
     rows = [_cells(number, priced, cost, palette) for number, priced in enumerate(cost.steps, 1)]
+    told: set[str] = set()
     for row, priced in zip(_heads(rows, width), cost.steps, strict=True):
         lines += row
-        if priced.is_collective:
+        if priced.is_collective and priced.convention not in told:
+            told.add(priced.convention)
             lines += sentence(priced.convention, width, HOW_INDENT, style="dim")
     for words in total_words(cost):
         lines += sentence(words, width, INDENT)
@@ -48,7 +50,9 @@ def machine_words(cost: PlanCost) -> str:
     """``v5p:4x4x8: 459 TFLOP/s in bf16, HBM 2.8 TB/s``, and where nobody named it that it is assumed."""
     machine = cost.machine
     dtype, peak = cost.plan.problem.result.dtype, cost.peak_flops
-    arithmetic = f"no peak in {dtype} is published" if peak is None else f"{flops(peak, True)} in {dtype}"
+    arithmetic = (
+        f"no peak in {dtype} is {machine.lacking}" if peak is None else f"{flops(peak, True)} in {dtype}"
+    )
     bandwidth = machine.device.hbm_bandwidth
     memory = "HBM of unknown bandwidth" if bandwidth is None else f"HBM {rate(bandwidth)}"
     assumed = ", assumed, each mesh axis a ring" if machine.assumed else ""

@@ -153,7 +153,8 @@ def level_words(level: LinkLevel) -> str:
     bandwidth = rate(level.spec.bandwidth)
     if level.kind in ("ring", "line"):
         apart = f", {level.hops} hops apart" if level.hops > 1 else ""
-        return f"{level.kind} of {level.size} along {level.name}{apart} at {bandwidth}"
+        shared = f" that {level.messages} messages share" if level.messages > 1 else ""
+        return f"{level.kind} of {level.size} along {level.name}{apart} at {bandwidth}{shared}"
     if level.kind == "chip":
         return f"{level.size} on a chip"
     return f"{level.size} over {level.name} at {bandwidth} each"

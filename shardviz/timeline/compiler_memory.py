@@ -123,16 +123,19 @@ def on_clock(report: MemoryReport, timeline: ProgramTimeline) -> MemoryReport:
     """
     starts: dict[str, float] = {}
     ends: dict[str, float] = {}
+    under_way = {op.name for op in timeline.ops if op.is_async}
     for op in timeline.ops:
         starts[op.name] = min(op.start, starts.get(op.name, op.start))
         ends[op.name] = max(op.end, ends.get(op.name, op.end))
-    now = 0.0
+    now = done = 0.0
     curve: list[tuple[float, int]] = []
     begins: dict[str, float] = {}
     finishes: dict[str, float] = {}
     for name, live in report.order:
-        begins[name] = now = max(now, starts.get(name, now))
+        begins[name] = now = max(now, starts.get(name, done))
         finishes[name] = max(now, ends.get(name, now))
+        if name not in under_way:
+            done = finishes[name]
         if curve and curve[-1][0] == now:
             curve[-1] = (now, max(live, curve[-1][1]))
         elif not curve or curve[-1][1] != live:

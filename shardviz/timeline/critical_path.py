@@ -10,7 +10,8 @@ from shardviz.units import estimated_seconds
 MAX_SAVINGS = 5
 """The savings that are told."""
 WORTH = 0.001
-"""A saving below this part of the total is not told."""
+"""A saving below this part of the total is not told, unless all of them together are `MUCH` of it."""
+MUCH = 0.01
 SLOW = 1.5
 """Compute is told that takes so many times as long as its roofline."""
 
@@ -37,16 +38,20 @@ def savings(
     for number, op in enumerate(ops):
         if _saved(op, lanes[op.lane], least[number]) > 0:
             groups.setdefault((op.op, op.lane, op.source or op.name), []).append(number)
-    found = []
+    found: list[tuple[float, int, list[int]]] = []
     for members in groups.values():
         each = [_saved(ops[number], lanes[ops[number].lane], least[number]) for number in members]
-        seconds = sum(each)
-        if seconds < WORTH * total:
-            continue
         first = max(zip(members, each, strict=True), key=lambda pair: pair[1])[0]
-        found.append(Saving(seconds, _message(ops, lanes, members, first, seconds), first))
-    found.sort(key=lambda saving: -saving.seconds)
-    return tuple(found[:MAX_SAVINGS])
+        found.append((sum(each), first, members))
+    found.sort(key=lambda saving: -saving[0])
+    told = [saving for saving in found if saving[0] >= WORTH * total]
+    if not told and sum(seconds for seconds, _, _ in found) >= MUCH * total:
+        # Of very many lines none may be worth it alone.
+        told = found
+    return tuple(
+        Saving(seconds, _message(ops, lanes, members, first, seconds), first)
+        for seconds, first, members in told[:MAX_SAVINGS]
+    )
 
 
 def _runs(op: TimedOp) -> int:
@@ -54,11 +59,13 @@ def _runs(op: TimedOp) -> int:
 
 
 def _saved(op: TimedOp, lane: Lane, least: float | None) -> float:
-    """Seconds of all runs: what the device waits for, or what compute takes beyond its roofline."""
-    if lane.kind != "compute":
-        return op.exposed * _runs(op)
-    if op.exposed or op.seconds is None or not least or op.seconds < SLOW * least:
-        return op.exposed * _runs(op)
+    """Seconds of all runs: what the device waits for, or what compute takes beyond its roofline.
+
+    Where an operation waits for others on its links, no more than its own time: those would still be there.
+    """
+    waited = min(op.exposed, op.seconds or 0.0) * _runs(op)
+    if lane.kind != "compute" or op.exposed or op.seconds is None or not least or op.seconds < SLOW * least:
+        return waited
     return (op.seconds - least) * _runs(op)
 
 

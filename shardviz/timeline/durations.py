@@ -9,6 +9,7 @@ compiler's cycles; its copy is an operation of its own on the lane of HBM copies
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -77,6 +78,8 @@ class Durations:
         self._text = lines.text
         self._device = device
         self._known: dict[tuple[object, ...], Duration] = {}
+        self.flops_by_dtype: Counter[str] = Counter()
+        """Of the instructions so far, each once."""
 
     def takes_time(self, line: InstructionLine) -> bool:
         """Return whether an instruction is more than a name for memory or a number."""
@@ -91,6 +94,7 @@ class Durations:
         cycles = _CYCLES.search(self._text, line.inside, line.stop)
         compiled = self._compiled(int(cycles[1])) if cycles else self._reified(line)
         matmuls = self.work.matmuls(line, home)
+        self.flops_by_dtype[matmuls.dtype] += matmuls.flops
         hbm = self.work.hbm_bytes(line, home)
         key = (compiled, matmuls, hbm, line.opcode)
         found = self._known.get(key)

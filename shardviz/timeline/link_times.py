@@ -183,6 +183,7 @@ def _part(levels: tuple[LinkLevel, ...], after: int, size: int) -> list[LinkLeve
         taken = min(size, rest)
         if taken > 1:
             kind = level.kind if taken == level.size or level.kind != "ring" else "line"
-            found.insert(0, replace(level, kind=kind, size=taken, hops=level.hops * skipped))
+            load = level.load if skipped == 1 else 0
+            found.insert(0, replace(level, kind=kind, size=taken, hops=level.hops * skipped, load=load))
         after, size = max(1, after // level.size), -(-size // taken)
     return found

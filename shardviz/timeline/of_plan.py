@@ -84,9 +84,8 @@ def _notes(cost: PlanCost) -> tuple[str, ...]:
     """The steps that the total leaves out."""
     if not cost.unknown:
         return ()
-    dtype = cost.plan.problem.result.dtype
     count = plural(len(cost.unknown), "step")
-    return (f"the total leaves out {count}: no peak in {dtype} is published for {cost.machine.chip}",)
+    return (f"the total leaves out {count}: {cost.missing_figure}",)
 
 
 def _memory(cost: PlanCost, edges: tuple[float, ...]) -> MemoryReport:

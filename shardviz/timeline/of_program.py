@@ -74,7 +74,7 @@ def program_timeline(
             "give the text of a compiled program, compiled.as_text(), whose header has is_scheduled=true",
         )
     notes += _notes(walker, links, machine, estimates, unknown, doubtful, small, len(module.unread))
-    peak = max((rate for dtype, rate in machine.device.peak if dtype == "bf16"), default=None)
+    peak = _peak(machine, durations)
     timeline = ProgramTimeline(
         title=module.name,
         machine=machine.name,
@@ -95,6 +95,13 @@ def program_timeline(
     )
     memory = live_memory(reader, machine.device.usable_bytes)
     return replace(timeline, memory=on_clock(memory, timeline))
+
+
+def _peak(machine: Machine, durations: Durations) -> float | None:
+    """The FLOP/s that utilisation is of: in bf16, or in the type of most FLOPs where that is faster."""
+    most = max(durations.flops_by_dtype.items(), key=lambda each: each[1], default=("", 0))[0]
+    peaks = (machine.device.flops_per_second(dtype) for dtype in ("bf16", most))
+    return max((peak for peak in peaks if peak), default=None)
 
 
 def _notes(

@@ -46,6 +46,7 @@ _CALLED = re.compile(
     r" (?:to_apply|body|true_computation|false_computation)=%?([^\s,(){}]+)| branch_computations=\{([^{}]*)\}"
 )
 _RENDEZVOUS = re.compile(r'_xla_host_transfer_rendezvous="([^"\\\n]{0,200})"')
+_CHANNEL = re.compile(r"channel_id=\d{1,18}")
 _COLLECTIVES = frozenset(OPS) - {"slice"}
 _COPY_CHANNEL: tuple[Channel, ...] = (("HBM", 0),)
 _THREAD = re.compile(r'async_execution_thread="([^"\n]{1,40})"')
@@ -143,8 +144,8 @@ class _BlockWalk:
         """The same for each element of a tuple."""
         self._tokens: dict[str, dict[Path, Token]] = {}
         """What a name holds that is under way."""
-        self._transfers: dict[str, int] = {}
-        """The sends and recvs under way, by their rendezvous."""
+        self._transfers: dict[str, tuple[int, str]] = {}
+        """The sends and recvs whose other end is to come, by their rendezvous or channel."""
         self._chains: dict[tuple[str, str], int] = {}
         """The collectives under way in chains of fusions."""
         self._leaves: Mapping[Path, Token] = {}
@@ -355,17 +356,19 @@ class _BlockWalk:
         step.channels = ((name, 0),)
 
     def _message(self, line: InstructionLine, names: list[str]) -> None:
-        """A send and a recv of one rendezvous are one transfer, that begins with the first of them."""
+        """A send and a recv of one rendezvous or channel are one transfer from the first of them."""
         found = _RENDEZVOUS.search(self._text, line.inside, line.stop)
-        key = found[1] if found else ""
+        found = found or _CHANNEL.search(self._text, line.inside, line.stop)
+        key = found[0] if found else ""
         record = self._walker.records.get(line.name)
-        if key and key in self._transfers:
-            number = self._transfers[key]
+        number, opcode = self._transfers.get(key, (CARRIED, line.opcode))
+        if opcode != line.opcode:
+            del self._transfers[key]
             self._made[line.name] = (number,)
             self._tokens[line.name] = {(): (number, ())}
-            if record is not None:
-                step = self._steps[number]
-                assert isinstance(step, TimedStep)
+            step = self._steps[number]
+            assert isinstance(step, TimedStep)
+            if record is not None and (not step.duration.bytes or opcode == "recv"):
                 self._give(step, record)
             return
         if record is None:
@@ -374,7 +377,7 @@ class _BlockWalk:
         else:
             number = self._collective(line, names, record, is_async=True)
         if key:
-            self._transfers[key] = number
+            self._transfers[key] = number, line.opcode
 
     def _give(self, step: TimedStep, record: Collective) -> None:
         use = self._walker.links.of(record)
@@ -436,10 +439,15 @@ class _BlockWalk:
         self._tokens.pop(line.name, None)
         self._steps.append(DoneStep(line.name, self._made[line.name], token))
 
+    def _missing(self, line: InstructionLine, names: list[str]) -> None:
+        """A loop, call or conditional of which the text lacks what it runs."""
+        unknown = Duration(None, "unknown", detail="the text lacks what it runs")
+        self._timed(line, names, line.opcode, COMPUTE, unknown)
+
     def _loop(self, line: InstructionLine, names: list[str]) -> None:
         bodies = self._walker.called(line)
         if not bodies:
-            self._pass_on(line, names)
+            self._missing(line, names)
             return
         enters = self._tokens.get(names[0], {}) if names else {}
         body = self._walker.block(bodies[0], frozenset(enters), self._depth + 1)
@@ -454,7 +462,7 @@ class _BlockWalk:
         called = self._walker.called(line)
         blocks = tuple(self._walker.block(each, frozenset(), self._depth + 1) for each in called)
         if not blocks:
-            self._pass_on(line, names)
+            self._missing(line, names)
             return
         reads = self._reads(names)
         if line.opcode == "conditional":

@@ -11,7 +11,7 @@ from jax.errors import JaxRuntimeError
 
 from shardviz.compiler.child import xla
 from shardviz.compiler.child.recording import Recording
-from shardviz.compiler.messages import Array, DeviceMesh, EinsumPart, Question, Spec
+from shardviz.compiler.messages import Array, DeviceMesh, EinsumPart, Question, Spec, TopologyRequest
 
 SPEC = Spec((("X",), ()))
 ARRAY = Array("A", (8, 8), "bf16", SPEC)
@@ -98,3 +98,11 @@ def test_options_by_what_is_asked(asked, has):
     options = Recording(asked).options
     assert {name for name in options if "schedule" in name} == has
     assert (options["xla_dump_hlo_pass_re"] == ".*") == bool(asked.dump_to)
+
+
+@pytest.mark.parametrize(("gpu", "has_estimates"), [("h100", True), ("b200", True), ("a100", False)])
+def test_estimates_are_asked_of_gpus_that_xla_knows(gpu, has_estimates):
+    topology = TopologyRequest("cuda", "1x1x8", (("gpu", gpu),))
+    assert "xla_gpu_collect_cost_model_stats" not in Recording(question(topology=topology)).options
+    options = Recording(question(topology=topology, costs_to="/d")).options
+    assert options["xla_gpu_collect_cost_model_stats"] is has_estimates

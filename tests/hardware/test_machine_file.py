@@ -113,13 +113,15 @@ BASE = 'base = "v5e:4x4"\n'
         (f'{BASE}[torus]\nbandwidth = "45"', "torus.bandwidth: '45' has no unit of bandwidth", "45GB/s"),
         (f'{BASE}[torus]\nbandwidth = "45GBs"', "torus.bandwidth: 'GBs' is not a unit", "45GB/s"),
         (f"{BASE}[torus]\nbandwidth = 45", "line 3: torus.bandwidth: 45 is not from 1 MB/s", "45GB/s"),
+        (f"{BASE}[torus]\nbandwidth = {'9' * 400}", "line 3: torus.bandwidth: 999", "45GB/s"),
+        (f'{BASE}[torus]\nbandwidth = "1e400GB/s"', "torus.bandwidth: 1e400GB/s is not from", "45GB/s"),
         (f"{BASE}[torus]\nlatency = 5", "line 3: torus.latency: 5 is not from 0 to 1 s", "1us"),
         (f'{BASE}[torus]\nlatency = "-1us"', "torus.latency: -1us is not from 0 to 1 s", "1us"),
         (f"{BASE}[torus]\nlatency = nan", "torus.latency: nan is not from 0 to 1 s", "1us"),
-        (f'{BASE}[torus]\nbandwidth = ["1GB/s"]', "torus.bandwidth: it has 1 values", "2, one for each axis"),
+        (f'{BASE}[torus]\nbandwidth = ["1GB/s"]', "torus.bandwidth: it has 1 value", "2, one for each axis"),
         (f'{BASE}[torus]\nshape = "4by4"', "torus.shape: '4by4' is not the shape of a torus", "4x4x8"),
         (f'{BASE}[torus]\nshape = "1000x1000"', "torus: it makes 1,000,000 devices", "32,768"),
-        (f"{BASE}[torus]\nslices = 0", "line 3: torus.slices: it is 0", "1 or more"),
+        (f"{BASE}[torus]\nslices = 0", "line 3: torus.slices: 0 is not from 1 to 32,768", "whole number"),
         (f"{BASE}[torus]\nslices = true", "torus.slices: it is a truth value, not a number", None),
         (f"{BASE}[torus]\nwrap = [true]", "torus.wrap: '[True]' is not one truth value", "[true, true]"),
         (f"{BASE}[node]\ndevices = 8", "line 2: node: v5e has a torus", "[torus]"),
@@ -129,6 +131,9 @@ BASE = 'base = "v5e:4x4"\n'
         (f'{BASE}[device]\nusable_hbm = "17GiB"', "device.usable_hbm: it is more than the HBM", None),
         ('base = "v5q:4x4"', "line 1: base: unknown chip 'v5q'", "did you mean"),
         ('base = "other.toml"', "base: it is another file", "v5p:4x4x8"),
+        ('base = "./other"', "base: it is another file", "v5p:4x4x8"),
+        (f'{BASE}name = " "', "line 2: name: the text is empty", "leave it out"),
+        (f'{BASE}chip = ""', "line 2: chip: the text is empty", "leave it out"),
         ("base = 5", "line 1: base: it is a number, not a text", None),
         ('[node]\nbandwidth = "1GB/s"', "node.devices: it is missing", "how many"),
         ("[node]\ndevices = 8", "node.bandwidth: it is missing", "45GB/s"),
@@ -152,6 +157,11 @@ def test_a_file_at_home(tmp_path, monkeypatch):
     assert named_machine("~/ours.toml").name == "ours"
     with pytest.raises(QuestionError, match="cannot be read"):
         named_machine("~nobody-of-that-name/ours.toml")
+
+
+def test_a_file_of_an_editor_that_marks_its_encoding(tmp_path):
+    (tmp_path / "ours.toml").write_bytes(b'\xef\xbb\xbfbase = "v5e:4x4"\r\n[torus]\r\nwrap = true\r\n')
+    assert named_machine(str(tmp_path / "ours.toml")).wrap == (True, True)
 
 
 def test_a_file_that_cannot_be_read(tmp_path):

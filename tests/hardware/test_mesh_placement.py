@@ -196,11 +196,41 @@ def test_an_order_of_ones_own():
     """A ring of ids on a slice that has no such axis: only the places say what it is."""
     found = levels("v5e:2x2", {"X": 4}, ("X",), (0, 1, 3, 2))
     assert sorted(found) == [level("line", 2, 4.5e10, "x"), level("line", 2, 4.5e10, "y")]
-    # Pairs of opposite corners are no block: two hops, on links that others use as well.
+    # Pairs of opposite corners are not a block: two hops.
     corners = levels("v5e:2x2", {"X": 2, "Y": 2}, ("Y",), (0, 3, 1, 2))
     assert corners == [level("line", 2, 4.5e10, "y and x", 2)] or corners == [
         level("line", 2, 4.5e10, "x and y", 2)
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "axis", "order", "hops", "load"),
+    [
+        # x before y: the four messages between corners take eight different links.
+        ("v5e:2x2", {"X": 2, "Y": 2}, "X", None, 2, 1),
+        # Four messages cross the middle of the slice, either way, over two links.
+        ("v5e:2x4", {"X": 2, "Y": 4}, "X", None, 4, 2),
+        # Two groups, each a ring in both directions: four messages over the two links of the middle.
+        ("v6e:2x4", {"X": 4, "Y": 2}, "X", None, 3, 2),
+        ("2*v5e:2x4", {"D": 2, "X": 2, "Y": 4}, "X", None, 4, 2),
+    ],
+)
+def test_links_are_shared_by_the_messages_that_pass_them(name, shape, axis, order, hops, load):
+    cluster = parse_cluster(name)
+    placed = place_mesh(machine_of(cluster), Mesh(tuple(shape), tuple(shape.values()), order))
+    (found,) = placed.group_levels((axis,))
+    assert (found.hops, found.messages) == (hops, load)
+
+
+def test_a_group_that_fills_a_block_has_the_links_of_the_block():
+    """X alone joins chips four hops apart; X and Y together are the whole slice, with two links to a chip."""
+    assert sorted(levels("v5e:2x4", {"X": 2, "Y": 4}, ("X", "Y"))) == [
+        level("line", 2, 4.5e10, "x"),
+        level("line", 4, 4.5e10, "y"),
+    ]
+    # X and Y are no block: in the first group (0,0), (0,1), (1,3) and (1,2).
+    found = levels("v5e:2x4", {"X": 2, "Y": 2, "Z": 2}, ("X", "Y"))
+    assert sorted(found) == [level("line", 2, 4.5e10, "y"), level("line", 2, 4.5e10, "y and x", 4)]
 
 
 def test_groups_that_straddle_nodes_go_over_the_network():

@@ -210,3 +210,12 @@ def test_names_with_spaces_are_joined_by_underscores(order):
     found = read_hlo(module(reduce(f"mesh['batch dim'=2,'model'=4]{order} {{'batch dim'}}")), infer=True)
     assert found.mesh.shape == {"batch_dim": 2, "model": 4}
     assert [each.axes for each in found.collectives] == [("batch_dim",)]
+
+
+def test_a_mesh_without_axes_is_not_the_programs():
+    """JAX writes one for the device of a callback."""
+    header = (
+        "HloModule m, frontend_attributes={xla.sdy.meshes={maximal_mesh_0 = #sdy.mesh<[], device_ids=[0]>}}\n"
+    )
+    text = header + "\nENTRY %main (p: f32[8]) -> f32[8] {\n  ROOT %r = f32[8] negate(f32[8] %p)\n}\n"
+    assert read_hlo(text, infer=True).mesh is None

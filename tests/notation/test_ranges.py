@@ -32,6 +32,7 @@ def test_ranges(text, name, sizes):
         ("b=1:", "expected the size of 'b'", 4),
         ("b=x:8", "expected the size of 'b'", 2),
         ("b=0:8", "'b' begins with 0", 2),
+        ("b=1:1Ti", "expected the end but found 'Ti'", 5),
         ("b=8:8", "8 is not above 8", 4),
         ("b=1Ki:8", "8 is not above 1,024", 6),
         ("b=1:8:1", "a factor of 1", 6),

@@ -7,6 +7,7 @@ import pytest
 from shardviz.errors import NotationError, QuestionError
 from shardviz.hardware.clusters import parse_cluster
 from shardviz.hardware.machine import assumed_machine, machine_of
+from shardviz.hardware.machine_file import read_machine
 from shardviz.hardware.mesh_placement import place_mesh
 from shardviz.notation import parse_mesh
 from shardviz.notation.ranges import parse_range
@@ -99,6 +100,13 @@ def test_what_does_not_fit_is_refused_at_its_place(sizes, message):
 def test_times_that_are_not_known_and_other_meshes_are_refused():
     with pytest.raises(QuestionError, match="no peak in f32 is published for v5e"):
         swept("bd,df->bf", "XY,Y_->X_", "b=2:8", dtype="f32")
+    own = read_machine(
+        'name = "ours"\n[node]\ndevices = 8\nbandwidth = "1GB/s"\n[device]\npeak.bf16 = "1TFLOP/s"'
+    )
+    with pytest.raises(QuestionError, match="no HBM bandwidth is given for ours"):
+        swept("bd,df->bf", "XY,Y_->X_", "b=2:8", on=lambda mesh: place_mesh(own, mesh))
+    with pytest.raises(QuestionError, match="no peak in f32 is given for ours"):
+        swept("bd,df->bf", "XY,Y_->X_", "b=2:8", dtype="f32", on=lambda mesh: place_mesh(own, mesh))
     cluster = parse_cluster("v5e:2x4")
     assert cluster is not None
     machine = machine_of(cluster)

@@ -10,10 +10,10 @@ from shardviz.cli.streams import STAND_INS
 from shardviz.render.palette import PLAIN, TRUECOLOR
 from shardviz.render.times.gantt import Gantt
 from shardviz.render.times.memory_curve import MemoryCurve, memory_lines
-from shardviz.render.times.report import timeline_view
+from shardviz.render.times.report import seconds_by_op, timeline_view
 from shardviz.render.times.timeline_rows import TimelineRows
 from shardviz.render.times.window import TimeWindow
-from tests.render.timelines import LAYER, MS
+from tests.render.timelines import LAYER, MS, timed
 
 
 def page(timeline=LAYER, width=100):
@@ -109,3 +109,35 @@ def test_the_peak_is_marked_in_its_column() -> None:
         later = Gantt(rows, width, PLAIN, window.zoom(0.1, 0.9))
         assert "▼" not in memory_lines(MemoryCurve(LAYER.memory), later)[0].plain
         assert "←" in memory_lines(MemoryCurve(LAYER.memory), later)[0].plain
+
+
+def test_the_estimates_are_of_branches_that_run() -> None:
+    branch = replace(LAYER.ops[2], runs=0, estimate="roofline", seconds=7 * MS)
+    assert "7.00 ms by FLOPs" in page(replace(LAYER, ops=(*LAYER.ops, replace(branch, runs=None))))
+    assert "by FLOPs" not in page(replace(LAYER, ops=(*LAYER.ops, branch)))
+
+
+def test_a_lane_of_unknown_times_has_no_zero() -> None:
+    unknown = tuple(replace(op, seconds=None) if op.lane == 2 else op for op in LAYER.ops)
+    found = replace(
+        LAYER, ops=unknown, communication_seconds=(("X", 0.0), ("Y", 48 * MS)), exposed_seconds=()
+    )
+    rows = {line.split()[0]: line.split()[1:] for line in page(found).splitlines()[2:5]}
+    assert rows["X"] == ["?", "?"]
+    assert rows["Y"] == ["48.0", "ms", "hidden"]
+    nothing = replace(
+        found, ops=unknown[5:6], compute_seconds=0.0, communication_seconds=(), savings=(), critical_path=()
+    )
+    assert page(nothing).splitlines()[2].split() == ["compute", "?"]
+
+
+def test_a_path_of_very_many_operations_lists_some() -> None:
+    many = replace(LAYER, critical_path=(2,) * 2000)
+    assert page(many).count("fusion.1") > 10
+    assert "and 1,988 shorter operations" in page(many)
+
+
+def test_the_time_of_a_recv_is_that_of_its_send() -> None:
+    sent = timed("send.1", "send", 2, 0, 3)
+    found = seconds_by_op(replace(LAYER, ops=(sent,)))
+    assert found == {("send", False): 3 * MS, ("recv", False): 0.0}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from shardviz.timeline.compiler_memory import does_not_fit, memory_over_limit, on_clock, read_memory
@@ -136,6 +138,17 @@ def test_on_a_clock():
     gather = next(each for each in found.buffers if each.name == "all-gather.6")
     assert (gather.start, gather.end) == (0.0, 4.0)
     assert next(each for each in found.buffers if each.name == "W").start is None
+
+
+def test_what_is_not_drawn_stands_where_the_work_before_it_ends():
+    timed = (TimedOp("custom-call.1", "matmul", 0, 0.0, 6.0, 6.0, "compiler"),)
+    timeline = ProgramTimeline(
+        "f", "h100", (Lane("compute", "compute"),), timed, (), 6.0, 6.0, 6.0, (), (), 0, None
+    )
+    buffer = LiveBuffer("custom-call.1", "output", "bf16[20]", 40, first="custom-call.1", last="element")
+    order = (("param", 100), ("custom-call.1", 140), ("element", 140))
+    found = on_clock(replace(report(), buffers=(buffer,), order=order), timeline)
+    assert (found.buffers[0].start, found.buffers[0].end) == (0.0, 6.0)
 
 
 @pytest.mark.parametrize("without", ["live", "assignment", "module", "all"])

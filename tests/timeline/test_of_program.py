@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -184,3 +185,75 @@ def test_a_collective_of_few_bytes_has_a_warning():
     found = timeline(module("  %x = bf16[16,16]{1,0} parameter(0)", few))
     assert found.ops[0].bound == "latency"
     assert found.notes == ("latency bounds 'few': real transfers as small take some µs more than estimated",)
+
+
+def test_a_wait_for_other_transfers_is_no_saving():
+    """Two gathers of 37 µs on the same links, the second blocks: the device waits 74 µs for it."""
+    blocking = f"  %b = bf16[2048,1024]{{1,0}} all-gather(%x), channel_id=2, {GROUPS}, dimensions={{0}}"
+    found = timeline(module(PARAMETER, START, blocking, DONE))
+    second = found.ops[1]
+    assert second.exposed == pytest.approx(2 * GATHER_SECONDS)
+    assert found.savings[0].op == 1
+    assert found.savings[0].seconds == pytest.approx(GATHER_SECONDS)
+
+
+def test_small_savings_that_are_much_together_are_told():
+    lines, last = [PARAMETER], "x"
+    for number in range(1200):
+        gather = (
+            f"  %g{number} = bf16[2048,1024]{{1,0}} all-gather(%{last}), channel_id={number + 1}, "
+            f"{GROUPS}, dimensions={{0}}"
+        )
+        lines += [gather, fusion(f"f{number}", f"g{number}", 5000)]
+        last = f"f{number}"
+    found = timeline(module(*lines))
+    assert len(found.savings) == 5
+    assert found.savings[0].seconds < 0.001 * found.seconds
+
+
+def test_what_a_text_lacks_is_not_estimated():
+    for missing in (
+        "while(%x), condition=%absent, body=%absent",
+        "call(%x), to_apply=%absent",
+        "conditional(%i, %x, %x), branch_computations={%absent, %none}",
+    ):
+        lines = (PARAMETER, "  %i = s32[] constant(0)", f"  ROOT %r = bf16[512,1024]{{1,0}} {missing}")
+        found = timeline(module(*lines))
+        assert (found.seconds, found.unknown) == (0, ("r",))
+        assert found.ops[0].detail == "the text lacks what it runs"
+
+
+def test_a_size_beyond_64_bits_is_left_out():
+    huge = f"  %h = f32[{'9' * 5000},4]{{1,0}} parameter(1)"
+    added = f"  ROOT %r = f32[{'9' * 400},4]{{1,0}} add(%h, %h)"
+    assert timeline(module(PARAMETER, huge, added)).seconds == 0
+
+
+def test_the_utilisation_of_whole_numbers_is_of_their_peak():
+    dot = "dot(%i, %i), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
+    lines = ("  %i = s8[4096,4096]{1,0} parameter(0)", f"  ROOT %d = s32[4096,4096]{{1,0}} {dot}")
+    assert timeline(module(*lines)).utilisation == pytest.approx(1)
+
+
+@pytest.mark.parametrize("first", ["send", "recv"])
+def test_the_two_ends_of_a_channel_are_one_transfer(first):
+    pairs = "frontend_attributes={_xla_send_recv_source_target_pairs={{0,1},{1,2},{2,3}}}"
+    shape = "(bf16[512,1024]{1,0}, u32[], token[])"
+    begin = {
+        "send": f"  %s = {shape} send(%x, %t), channel_id=1, {pairs}",
+        "recv": f"  %r = {shape} recv(%t), channel_id=1, {pairs}",
+    }
+    second = "recv" if first == "send" else "send"
+    lines = (
+        "  %t = token[] after-all()",
+        begin[first],
+        begin[second],
+        "  %rd = (bf16[512,1024]{1,0}, token[]) recv-done(%r), channel_id=1",
+        "  %sd = token[] send-done(%s), channel_id=1",
+    )
+    once = timeline(module(PARAMETER, *lines))
+    assert [op.op for op in once.ops] == ["send"]
+    again = (re.sub(r"%([srt]d?)\b(?!oken)", r"%\g<1>2", line) for line in lines)
+    twice = timeline(module(PARAMETER, *lines, *again))
+    assert [op.op for op in twice.ops] == ["send", "send"]
+    assert twice.seconds == pytest.approx(2 * once.seconds)

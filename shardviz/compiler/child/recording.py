@@ -29,6 +29,8 @@ _SCHEDULE: dict[str, Any] = {"xla_dump_latency_hiding_schedule": True}
 _OF_GPU: dict[str, Any] = {"xla_gpu_collect_cost_model_stats": True, "xla_gpu_enable_triton_gemm": False}
 """Have XLA:GPU write its estimates beside the instructions; without a device it tunes no Triton tile, and the
 estimates of its first one are 20 times those of cuBLAS."""
+_WITHOUT_ESTIMATES = "a100"
+"""The GPU whose throughput XLA does not know: asked for its estimates, it fails (jaxlib 0.10)."""
 
 _PARTITIONED = re.compile(r"\S+\.after_(?:tpu-)?spmd-partitioning\.\S+")
 _FINAL = re.compile(r"\S+\.after_codegen\.txt")
@@ -57,8 +59,10 @@ class Recording:
             self.options["xla_dump_hlo_pass_re"] = ".*"
         if question.costs_to:
             self.options |= _SCHEDULE
-            if question.topology is not None and question.topology.platform == "cuda":
-                self.options |= _OF_GPU
+            topology = question.topology
+            if topology is not None and topology.platform == "cuda":
+                estimates = ("gpu", _WITHOUT_ESTIMATES) not in topology.options
+                self.options |= _OF_GPU | {"xla_gpu_collect_cost_model_stats": estimates}
         if self._folder:
             self.options["xla_dump_to"] = self._folder
         self._stdout = -1

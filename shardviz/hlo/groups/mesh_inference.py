@@ -67,10 +67,11 @@ def program_mesh(
 def written_meshes(header: str, text: str, sharding: int) -> list[WrittenMesh]:
     """The meshes that a module's header and its first sharding write out, where they can be read.
 
+    A mesh without axes names one device, such as a callback's, and is none of the program.
     The sharding stands at a position in the text, -1 where it has none.
     """
     try:
-        found = [WrittenMesh(tuple(sizes.items()), order) for sizes, order in mesh_literals(header)]
+        found = [WrittenMesh(tuple(sizes.items()), order) for sizes, order in mesh_literals(header) if sizes]
         sharded = mesh_of_sharding(text, sharding) if sharding >= 0 else None
     except NotationError:
         return []

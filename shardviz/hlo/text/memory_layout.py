@@ -18,6 +18,8 @@ HBM, HOST = 0, 5
 """Memory spaces; any other is on the chip."""
 
 _ARRAY = re.compile(r"([a-z][a-z0-9]*)\[([\d,<= ]*)\](?:\{([\d,]*)(?::([^{}]*))?\})?")
+_TOO_LONG = re.compile(r"\d{20}")
+"""In no size of 64 bits; with such the text is damaged."""
 _SPACE = re.compile(r"S\((\d{1,3})\)")
 _TILE = re.compile(r"T\(([\d,]{1,40})\)")
 
@@ -33,11 +35,16 @@ class PlacedArray(NamedTuple):
 
 @lru_cache(maxsize=16384)
 def placed_arrays(shape: str) -> tuple[PlacedArray, ...]:
-    """The arrays of a shape, or of a tuple of them, depth first; tokens and unknown types are left out."""
+    """The arrays of a shape, or of a tuple of them, depth first.
+
+    Tokens, unknown types and impossible sizes are left out.
+    """
     found = []
     for dtype, sizes, order, rest in _ARRAY.findall(shape):
         bits = BITS.get(dtype, 0)
         if not bits:
+            continue
+        if _TOO_LONG.search(sizes):
             continue
         lengths = tuple(int(size.strip(" <=")) for size in sizes.split(",") if size.strip(" <="))
         space = _SPACE.search(rest) if rest else None

@@ -67,12 +67,15 @@ def brief_view(timeline: ProgramTimeline, width: int, palette: Palette) -> list[
 
 def seconds_by_op(timeline: ProgramTimeline) -> dict[tuple[str, bool], float]:
     """The seconds of all runs of each operation that moves data between devices, by its name and True for
-    those over the network; operations without an estimate are in none."""
+    those over the network; operations without an estimate are in none. The time of a recv is its send's."""
     found: dict[tuple[str, bool], float] = defaultdict(float)
     for op in timeline.ops:
         kind = timeline.lanes[op.lane].kind
         if kind in ("axis", "network") and op.seconds is not None:
             found[op.op, kind == "network"] += _all_runs(op)
+    for is_network in (False, True):
+        if ("send", is_network) in found:
+            found.setdefault(("recv", is_network), 0.0)
     return found
 
 
@@ -118,14 +121,18 @@ def parts_lines(timeline: ProgramTimeline, width: int, palette: Palette) -> list
     styles = LaneStyles(timeline, palette)
     head = [Text(words, "bold") for words in ("", "busy", "exposed", "of the total")]
     share = timeline.compute_seconds / total if total else 0.0
-    rows = [[Text("compute", "bold"), _time(timeline.compute_seconds), Text(), _bar(share, FULL, Style())]]
+    unknown = {timeline.lanes[op.lane].name for op in timeline.ops if op.seconds is None and op.runs != 0}
+    busy = _busy(timeline.compute_seconds, "compute" in unknown)
+    rows = [[Text("compute", "bold"), busy, Text(), _bar(share, FULL, Style())]]
     for name, seconds in timeline.communication_seconds:
         waits = exposed.get(name, 0.0)
         number = numbers.get(name)
         style = Style() if number is None else styles.bar(number)
         cell = _bar(waits / total if total else 0.0, WAITING, style)
         label = Text(printable(name), Style(bold=True) if number is None else styles.name(number))
-        rows.append([label, _time(seconds), _time(waits) if waits else Text(HIDDEN, "dim"), cell])
+        is_unknown = not seconds and name in unknown
+        hidden = Text("?", "bold") if is_unknown else Text(HIDDEN, "dim")
+        rows.append([label, _busy(seconds, is_unknown), _time(waits) if waits else hidden, cell])
     lines = columns([head, *rows], width, 2, frozenset({1, 2}))
     if lines is None:
         for row in rows:
@@ -134,6 +141,11 @@ def parts_lines(timeline: ProgramTimeline, width: int, palette: Palette) -> list
                 row[2].append(" exposed")
         lines = records([[cell for cell in row if cell] for row in rows], width, 2)
     return lines
+
+
+def _busy(seconds: float, is_unknown: bool) -> Text:
+    """A lane's time; of one whose operations nobody can estimate a question mark."""
+    return Text("?", "bold") if is_unknown and not seconds else _time(seconds)
 
 
 def _time(seconds: float) -> Text:
@@ -197,7 +209,8 @@ def critical_lines(timeline: ProgramTimeline, width: int, palette: Palette) -> l
     ops = [timeline.ops[number] for number in path]
     least = sum(map(_all_runs, ops)) * NEGLIGIBLE
     longest = sorted(range(len(ops)), key=lambda i: -_all_runs(ops[i]))[:LINKS]
-    listed = {i for i in longest if _all_runs(ops[i]) >= least}
+    # Of very many operations none may be a thousandth.
+    listed = {i for i in longest if _all_runs(ops[i]) >= least} or {*longest}
     listed |= {i for i, op in enumerate(ops) if op.seconds is None}
     styles = LaneStyles(timeline, palette)
     rows = [_link_cells(timeline, op, styles) for i, op in enumerate(ops) if i in listed]
@@ -209,7 +222,7 @@ def critical_lines(timeline: ProgramTimeline, width: int, palette: Palette) -> l
 
 
 def _all_runs(op: TimedOp) -> float:
-    return (op.seconds or 0.0) * (op.runs or 1)
+    return (op.seconds or 0.0) * (1 if op.runs is None else op.runs)
 
 
 def _link_cells(timeline: ProgramTimeline, op: TimedOp, styles: LaneStyles) -> list[Text]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from shardviz.errors import TargetError
-
 if TYPE_CHECKING:
     from shardviz.compiler import Target, TargetResult
     from shardviz.errors import ShardvizError
@@ -69,22 +67,12 @@ def tell_program(
 ) -> ToldTimelines:
     """The timelines of a target's program: the model's, and the scheduler's where the answer has it.
 
-    A machine that the problem names prices the programs of targets with the same chip and of those that are
-    no machine. Raises `TargetError` for one of these where no machine is named, and what `target_times`
-    raises.
+    Raises what `program_machine` and `target_times` raise.
     """
-    from shardviz.compiler.target_times import target_times
-    from shardviz.hardware.machine import machine_of
+    from shardviz.compiler.target_times import program_machine, target_times
 
-    target = next(each for each in resolved.targets if each.name == compiled.target)
-    machine = None if target.cluster is None else machine_of(target.cluster)
-    if resolved.named is not None and (machine is None or machine.chip == resolved.machine.chip):
-        machine = resolved.machine
-    if machine is None:
-        raise TargetError(
-            f"{target.name} has no figures by which to tell the time of its program",
-            "name a machine, such as v5e:2x4, or a target that is one",
-        )
+    named = resolved.machine if resolved.named is not None else None
+    machine = program_machine(compiled.target, named)
     times = target_times(compiled, machine, resolved.problem.mesh)
     timelines: tuple[tuple[Teller, ProgramTimeline], ...] = (("model", times.model),)
     if times.scheduler is not None:
