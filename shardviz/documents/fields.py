@@ -5,6 +5,7 @@ https://json-schema.org/draft/2020-12
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from operator import attrgetter
@@ -156,6 +157,23 @@ def counts(description: str) -> JsonField:
 def number(description: str) -> JsonField:
     """A number, 0 or more."""
     return JsonField({"description": description, "type": "number", "minimum": 0})
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON has it: NaN and infinities are strings, a complex number is [real, imaginary]."""
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    if isinstance(value, complex):
+        return [plain(value.real), plain(value.imag)]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
+
+
+def bandwidth(description: str) -> JsonField:
+    """Bytes a second; "inf" where bytes take no time."""
+    limits: list[Schema] = [{"type": "number", "exclusiveMinimum": 0}, {"const": "inf"}]
+    return JsonField({"description": description, "anyOf": limits}, plain)
 
 
 def flag(description: str) -> JsonField:

@@ -12,6 +12,7 @@ from shardviz.documents.fields import (
     DocumentKind,
     JsonField,
     array_of,
+    bandwidth,
     by_name,
     closed,
     count,
@@ -33,7 +34,9 @@ if TYPE_CHECKING:
 def _link(description: str) -> JsonField:
     return closed(
         description,
-        bandwidth_bytes_per_s=number("Bytes a second, one way.").of("bandwidth"),
+        bandwidth_bytes_per_s=bandwidth("Bytes a second, one way; inf where that takes no time.").of(
+            "bandwidth"
+        ),
         latency_seconds=number("Seconds of one hop.").of("latency"),
     )
 
@@ -45,7 +48,9 @@ DEVICE = closed(
     usable_hbm_bytes=nullable(count("Bytes of HBM that a program may use; null: not known.")).of(
         "usable_bytes"
     ),
-    hbm_bandwidth_bytes_per_s=nullable(number("Bytes a second of HBM; null: not known.")).of("hbm_bandwidth"),
+    hbm_bandwidth_bytes_per_s=nullable(
+        bandwidth("Bytes a second of HBM; inf where that takes no time; null: not known.")
+    ).of("hbm_bandwidth"),
     on_chip_bytes=nullable(count("Bytes beside the matrix units; null: not known.")),
     clock_hertz=nullable(number("The clock in hertz; null: not known.")).of("clock"),
 )

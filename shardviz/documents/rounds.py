@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,6 +15,7 @@ from shardviz.documents.fields import (
     JsonField,
     anything,
     array_of,
+    bandwidth,
     by_name,
     closed,
     count,
@@ -25,6 +25,7 @@ from shardviz.documents.fields import (
     nullable,
     number,
     one_of,
+    plain,
     shared,
     text,
     texts,
@@ -37,17 +38,6 @@ if TYPE_CHECKING:
     from shardviz.hardware import AlgorithmRow
     from shardviz.stepping.collective_run import CollectiveRun
     from shardviz.stepping.verdict import Verdict
-
-
-def plain(value: Any) -> Any:
-    """A value as JSON has it: NaN and infinities are strings, a complex number is [real, imaginary]."""
-    if isinstance(value, list | tuple):
-        return [plain(each) for each in value]
-    if isinstance(value, complex):
-        return [plain(value.real), plain(value.imag)]
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value
 
 
 def _link(run: CollectiveRun, link: tuple[int, int]) -> list[int | str]:
@@ -115,13 +105,7 @@ ALGORITHM = shared(
     ),
 )
 
-_BANDWIDTH = JsonField(
-    {
-        "description": "Bytes a second of one link, one way; inf where that takes no time.",
-        "anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"const": "inf"}],
-    },
-    plain,
-)
+_BANDWIDTH = bandwidth("Bytes a second of one link, one way; inf where that takes no time.")
 
 _QUESTION = {
     "op": text("JAX's name of the collective, such as all_gather.").of("operation.name"),

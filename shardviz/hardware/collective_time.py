@@ -122,7 +122,7 @@ class _Stage:
 
     @property
     def name(self) -> str:
-        return " and ".join(dict.fromkeys(level.name for level in self.levels))
+        return " and ".join(dict.fromkeys(word for level in self.levels for word in level.words))
 
     @cached_property
     def each(self) -> tuple[tuple[LinkLevel, int], ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from shardviz.hardware.chips import (
@@ -68,6 +69,16 @@ class LinkLevel:
     load: int = 0
 
     @property
+    def words(self) -> tuple[str, ...]:
+        """The physical dimensions by name; several where neighbours differ in several."""
+        return tuple(self.name.split(" and "))
+
+    @property
+    def is_scattered(self) -> bool:
+        """The members fill no block of the torus."""
+        return self.load > 0 or len(self.words) > 1
+
+    @property
     def messages(self) -> int:
         """The messages that share the busiest link."""
         return self.load or self.hops
@@ -125,10 +136,27 @@ class PlacedMesh:
         only one of them, the others' groups use the chip's links as well, and it has its part of them.
         """
         of_axis = dict(self.levels)
-        found = _joined(level for axis in axes for level in of_axis[axis] if level.size > 1)
+        levels = [level for axis in axes for level in of_axis[axis] if level.size > 1]
+        found = self._block(axes, levels) or _joined(levels)
         if self.machine.devices_per_chip > 1 and all(level.kind != "chip" for level in found):
             found = [_shared(level, self.machine.devices_per_chip) for level in found]
         return tuple(found)
+
+    def _block(self, axes: tuple[str, ...], levels: list[LinkLevel]) -> list[LinkLevel] | None:
+        """The dimensions of a group that fills a block of the torus, though one of its axes alone does not;
+        None for other groups."""
+        if len(levels) < 2 or self.placement is None or not any(level.is_scattered for level in levels):
+            return None
+        if axes not in self._blocks:
+            from shardviz.hardware.mesh_placement import levels_of_block
+
+            words = dict.fromkeys(word for level in levels for word in level.words)
+            self._blocks[axes] = levels_of_block(self, axes, tuple(words))
+        return self._blocks[axes]
+
+    @cached_property
+    def _blocks(self) -> dict[tuple[str, ...], list[LinkLevel] | None]:
+        return {}
 
 
 def _joined(levels: Iterable[LinkLevel]) -> list[LinkLevel]:

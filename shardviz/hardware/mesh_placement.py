@@ -390,10 +390,10 @@ def _levels_of_places(
 ) -> tuple[tuple[str, tuple[LinkLevel, ...]], ...]:
     """The levels where only the places are known."""
     runs = {run.axis: run for run in axis_runs(placement, mesh)}
-    names = ("node", "gpu") if not machine.torus else (*AXES[: len(machine.torus)], "core", "slice")
+    names = _names(machine)
     found = []
     for number, (axis, size) in enumerate(mesh.shape.items()):
-        shares = {_share(line) for line in _lines(machine, mesh, placement, number)}
+        shares = {_share(line) for line in _lines(machine, mesh.axis_sizes, placement, (number,))}
         share = next(iter(shares)) if len(shares) == 1 else None
         run = runs[axis]
         if share is not None:
@@ -407,13 +407,34 @@ def _levels_of_places(
             slowest = min(machine.axis_links, key=lambda link: link.bandwidth)
             name = " and ".join(run.along)
             kind: LevelKind = "ring" if run.is_ring else "line"
-            load = _load(machine, mesh, placement, number, run.is_ring)
+            load = _load(machine, mesh.axis_sizes, placement, number, run.is_ring)
             levels = (LinkLevel(kind, size, slowest, name, max(run.hops, 1), load=load),)
         found.append((axis, levels))
     return tuple(found)
 
 
-def _load(machine: Machine, mesh: Mesh, placement: Placement, number: int, closes: bool) -> int:
+def levels_of_block(placed: PlacedMesh, axes: Sequence[str], along: Sequence[str]) -> list[LinkLevel] | None:
+    """The levels of groups over several mesh axes that fill blocks of the hardware, in the order `along` of
+    its dimensions; None where they do not."""
+    assert placed.placement is not None
+    sizes = [math.prod(level.size for level in levels) for _, levels in placed.levels]
+    numbers = [number for number, (axis, _) in enumerate(placed.levels) if axis in axes]
+    lines = _lines(placed.machine, sizes, placed.placement, numbers)
+    shares = {_share(sorted(line)) for line in lines}
+    share = next(iter(shares)) if len(shares) == 1 else None
+    names = _names(placed.machine)
+    if share is None or any(names[number] not in along for number, *_ in share):
+        return None
+    order = sorted(share, key=lambda part: along.index(names[part[0]]))
+    return [_level(placed.machine, *part) for part in order]
+
+
+def _names(machine: Machine) -> tuple[str, ...]:
+    """The names of the physical dimensions."""
+    return ("node", "gpu") if not machine.torus else (*AXES[: len(machine.torus)], "core", "slice")
+
+
+def _load(machine: Machine, sizes: Sequence[int], placement: Placement, number: int, closes: bool) -> int:
     """The most messages over a link of the torus when every device sends to its neighbours along a mesh axis,
     on shortest ways, x before y before z; 0 where several devices of a chip send."""
     if machine.devices_per_chip > 1:
@@ -426,7 +447,7 @@ def _load(machine: Machine, mesh: Mesh, placement: Placement, number: int, close
     slices = 1 + max(place.slice for place in placement.places)
     torus = Torus((slices, *placement.torus), (False, *placement.wrap))
     sends = []
-    for line in _lines(machine, mesh, placement, number):
+    for line in _lines(machine, sizes, placement, (number,)):
         # The core is left out: there is one.
         chips = [int(np.ravel_multi_index((place[-1], *place[:-2]), torus.dims)) for place in line]
         pairs = list(pairwise(chips)) + [(chips[-1], chips[0])] * (closes and len(chips) > 2)
@@ -436,17 +457,15 @@ def _load(machine: Machine, mesh: Mesh, placement: Placement, number: int, close
 
 
 def _lines(
-    machine: Machine, mesh: Mesh, placement: Placement, number: int
+    machine: Machine, sizes: Sequence[int], placement: Placement, numbers: Sequence[int]
 ) -> Iterator[list[tuple[int, ...]]]:
-    """The places of each group along one mesh axis, by physical dimension."""
-    size, stride = mesh.axis_sizes[number], math.prod(mesh.axis_sizes[number + 1 :])
-    for start in range(mesh.size):
-        if start // stride % size == 0:
-            places = placement.places[start : start + size * stride : stride]
-            if machine.torus:
-                yield [(*place.coords, place.core, place.slice) for place in places]
-            else:
-                yield [(place.slice, place.core) for place in places]
+    """The places of each group along some axes of a mesh of these sizes, by physical dimension."""
+    groups: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
+    for position, place in zip(product(*map(range, sizes)), placement.places, strict=True):
+        group = tuple(0 if number in numbers else at for number, at in enumerate(position))
+        coords = (*place.coords, place.core, place.slice) if machine.torus else (place.slice, place.core)
+        groups.setdefault(group, []).append(coords)
+    yield from groups.values()
 
 
 def _share(places: Sequence[tuple[int, ...]]) -> tuple[Part, ...] | None:

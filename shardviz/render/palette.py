@@ -8,7 +8,7 @@ a shard its glyph and the numbers of its devices.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 
 from rich.style import Style
@@ -39,7 +39,7 @@ class Palette:
     axes: tuple[str, ...]
     shards: tuple[str, ...]
     ink: str
-    lanes: Mapping[str, str]
+    lanes: Mapping[str, str] = field(hash=False)
     bar_ink: str
     shown: bool = True
 

@@ -76,6 +76,17 @@ def test_what_a_command_prints_keeps_to_the_schema_that_is_printed(
     assert not validator.is_valid(document | {"more": 1})
 
 
+def test_unlimited_bandwidths_are_json(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "ours.toml"
+    file.write_text('base = "v5e:4x4"\ndevice.hbm_bandwidth = inf\ntorus.bandwidth = "inf"\n')
+    assert run(["machine", str(file), "--mesh", "X=4,Y=4", "--json"]) == 0
+    text = capsys.readouterr().out
+    assert "Infinity" not in text
+    document = json.loads(text)
+    Draft202012Validator(schema_of("machine")).validate(document)
+    assert document["device"]["hbm_bandwidth_bytes_per_s"] == "inf"
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_field_is_described_and_every_object_is_closed(kind: str) -> None:
     schema = schema_of(kind)

@@ -222,6 +222,17 @@ def test_links_are_shared_by_the_messages_that_pass_them(name, shape, axis, orde
     assert (found.hops, found.messages) == (hops, load)
 
 
+def test_a_group_that_fills_a_block_has_the_links_of_the_block():
+    """X alone joins chips four hops apart; X and Y together are the whole slice, with two links to a chip."""
+    assert sorted(levels("v5e:2x4", {"X": 2, "Y": 4}, ("X", "Y"))) == [
+        level("line", 2, 4.5e10, "x"),
+        level("line", 4, 4.5e10, "y"),
+    ]
+    # X and Y are no block: in the first group (0,0), (0,1), (1,3) and (1,2).
+    found = levels("v5e:2x4", {"X": 2, "Y": 2, "Z": 2}, ("X", "Y"))
+    assert sorted(found) == [level("line", 2, 4.5e10, "y"), level("line", 2, 4.5e10, "y and x", 4)]
+
+
 def test_groups_that_straddle_nodes_go_over_the_network():
     assert levels("h100:2x6", {"X": 3, "Y": 4}, ("Y",)) == [level("network", 4, 5e10, "network")]
 

@@ -56,6 +56,7 @@ PICTURES = {
         axes    auto
         order   JAX's own
         targets shardy,cpu
+        machine v5e rings, assumed
         """,
     ),
     "no line to spare, so no blank ones; several axes, partial sums, and nobody's choice": (
@@ -72,6 +73,7 @@ PICTURES = {
         axes    auto
         order   JAX's own
         targets shardy,cpu
+        machine v5e rings, assumed
         """,
     ),
     "long names of axes and arrays, on as many lines as they need": (
@@ -101,6 +103,7 @@ PICTURES = {
         axes          auto
         order         JAX's own
         targets       shardy,cpu
+        machine       v5e rings, assumed
         """,
     ),
     "text that cannot be read stays, with what is wrong below": (
@@ -128,6 +131,7 @@ PICTURES = {
         axes    auto
         order   JAX's own
         targets shardy,cpu
+        machine v5e rings, assumed
         """,
     ),
     "a chain, with its intermediate as it is made and as it is taken": (
@@ -148,6 +152,7 @@ PICTURES = {
         axes    auto
         order   JAX's own
         targets shardy,cpu
+        machine v5e rings, assumed
         """,
     ),
 }
