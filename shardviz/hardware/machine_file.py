@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import sys
 import tomllib
 from collections.abc import Callable
 from dataclasses import replace
@@ -34,6 +35,8 @@ from shardviz.strict_table import StrictTable
 
 MAX_BYTES = 64_000
 """Bytes of a machine's file."""
+READ = "shardviz.machine_file"
+"""The audit event of a machine's file that is about to be read: who may read none refuses it there."""
 MAX_NAME = 60
 
 _KEYS = ("base", "name", "source", "chip", "device", "torus", "cores", "node", "network")
@@ -104,10 +107,14 @@ def read_machine(source: Path | str, name: str = "machine.toml") -> Machine:
 
 
 def _content(path: Path) -> str:
-    """The text of a file. Opened first, and without waiting: it may be a pipe, or one that is not for us."""
+    """The text of a file, announced as `READ`. Opened first, and without waiting: it may be a pipe, or one
+    that is not for us."""
     shown = quote(str(path), 200)
     try:
-        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+        sys.audit(READ, str(path))
+        with open(
+            path.expanduser(), "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)
+        ) as file:
             if not S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise QuestionError(f"{shown} is not a file", "give a file in TOML")
             read = file.read(MAX_BYTES + 1)
@@ -119,7 +126,7 @@ def _content(path: Path) -> str:
         raise QuestionError(f"there is no file {shown}", hint) from None
     except UnicodeDecodeError:
         raise QuestionError(f"{shown} is not text in UTF-8", "give a file in TOML") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RuntimeError) as error:
         reason = (isinstance(error, OSError) and error.strerror) or str(error)
         raise QuestionError(f"{shown} cannot be read: {reason}", "name hardware such as v5p:4x4x8") from None
 

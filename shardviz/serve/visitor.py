@@ -3,9 +3,9 @@
 The server runs it as ``python -m shardviz.serve.visitor STRING``, in a folder of its own. The application
 offers a guest nothing that writes a file, and one text that may name one, a machine's. `refuse_files` is the
 lock: Python announces every file, program and connection that is about to be opened, and all that the
-application does not need is refused. (The compilers' own process has no such lock: it takes no text of a
-visitor for a path. And Python does not announce `os.stat`, `os.mkfifo`, or calls that C libraries make by
-themselves.)
+application does not need is refused, and a machine's file wherever it lies. (The compilers' own process has
+no such lock: it takes no text of a visitor for a path. And Python does not announce `os.stat`, `os.mkfifo`,
+or calls that C libraries make by themselves.)
 """
 
 from __future__ import annotations
@@ -55,6 +55,8 @@ _STARTS = {
 }
 _CONNECTS = {f"socket.{name}" for name in ("bind", "connect", "getaddrinfo", "sendmsg", "sendto")}
 _CONNECTS |= {"sqlite3.connect", "webbrowser.open"}
+_MACHINE = "shardviz.machine_file"
+"""What `hardware/machine_file.py` announces before it reads a file."""
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
@@ -129,7 +131,7 @@ def _hook(own: str, readable: set[str]) -> Callable[[str, tuple[Any, ...]], None
         elif event == "subprocess.Popen":
             is_fine = args[1][:4] == [sys.executable, "-P", "-c", PROGRAM]
         else:
-            is_fine = event not in _STARTS and event not in _CONNECTS
+            is_fine = event not in _STARTS and event not in _CONNECTS and event != _MACHINE
         if not is_fine:
             raise PermissionError(errno.EACCES, "a visitor's session may not do this", f"{event} {args[:1]}")
 

@@ -10,6 +10,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from shardviz.timeline.instruction_work import Path
 from shardviz.timeline.program_steps import (
     CARRIED,
     BranchesStep,
@@ -177,24 +178,40 @@ class _Drawer:
         """
         clock = _Clock(self.widths.stretches(run))
         limit = clock.at(run.duration)
-        carried = {token[0]: run.late.get(path, 0) for path, token in run.block.leaves.items()}
+        carried = {token[0]: path for path, token in run.block.leaves.items()}
         numbers: dict[int, int] = {CARRIED: before}
         """The operation of each step; of one that runs computations the last of these."""
+        begun: dict[Path, int] = {}
+        """The operations that an earlier iteration began."""
+        pending: list[tuple[int, int]] = []
         for number, step in enumerate(run.block.steps):
             cause = numbers.get(run.cause[number], before)
             if isinstance(step, TimedStep):
                 start = clock.at(run.starts[number])
                 end = max(start, clock.at(run.ends[number], ends=True))
-                if step.is_async and count != 1:
+                path = carried.get(number)
+                late = 0 if path is None else run.late.get(path, 0)
+                is_steady = late and path is not None and run.leaves[path][0] == run.enters.get(path)
+                if is_steady and path is not None:
+                    # The end of the one that the iteration before began, for which the device waits in this.
+                    start, end, cause = 0, min(clock.at(run.enters[path], ends=True), limit), before
+                    begun[path] = len(self.drawn)
+                elif step.is_async and count != 1:
                     # Into the next iteration, which is not drawn.
                     start, end = min(start, limit), min(end, limit)
                 reads = tuple(found for read in step.reads if (found := numbers.get(read, -1)) >= 0)
                 numbers[number] = len(self.drawn)
-                exposed = run.exposed[number] + carried.get(number, 0)
+                exposed = run.exposed[number] + late
+                if run.cause[number] < CARRIED:
+                    pending.append((len(self.drawn), run.cause[number]))
                 self.drawn.append(_Drawn(step, begin + start, begin + end, count, exposed, cause, reads))
             elif number in run.inner and len(self.drawn) < MAX_DRAWN:
                 place = begin + clock.at(run.starts[number], ends=True)
                 numbers[number] = self._inner(run, number, step, place, count, depth, cause)
+        for code, (path, ended) in enumerate(run.waited, 1):
+            numbers[CARRIED - code] = begun.get(path, numbers.get(ended, before))
+        for place, code in pending:
+            self.drawn[place] = self.drawn[place]._replace(cause=numbers[code])
         return numbers.get(run.last, before)
 
     def _inner(

@@ -60,10 +60,12 @@ class BlockRun:
     """One run of a computation, in ticks from its beginning.
 
     `starts` and `ends` have an entry for each step, `exposed` for how long the device waited for it.
-    `cause` is the number of the step whose end let a step begin, -1 for what came before the computation;
-    `last` that of the step whose end is the end of the run. `inner` are the runs of computations that a
+    `cause` is the number of the step whose end let a step begin, -1 for what came before the computation,
+    ``-2 - n`` for what an earlier iteration began: `waited[n]` is its path, and what ended
+    before the wait; `last` that of the step whose end is
+    the end of the run. `inner` are the runs of computations that a
     step runs, with how often. `free` says until when links are in use, `leaves` what is under way at the
-    end; `late` how long it waited for what an earlier iteration began.
+    end; `late` how long it waited for what an earlier iteration began, of which `enters` was left then.
     """
 
     block: Block
@@ -78,6 +80,8 @@ class BlockRun:
     free: dict[Channel, int] = field(default_factory=dict)
     leaves: dict[Path, tuple[int, str]] = field(default_factory=dict)
     late: dict[Path, int] = field(default_factory=dict)
+    enters: dict[Path, int] = field(default_factory=dict)
+    waited: list[tuple[Path, int]] = field(default_factory=list)
 
 
 State = tuple[tuple[tuple[Channel, int], ...], tuple[tuple[Path, int, str], ...]]
@@ -115,7 +119,7 @@ class _Device:
         self._under_way: dict[Token, UnderWay] = {
             (CARRIED, path): UnderWay(end, lane, CARRIED) for path, end, lane in state[1]
         }
-        self.run = run = BlockRun(block)
+        self.run = run = BlockRun(block, enters={path: end for path, end, _ in state[1]})
         for number, step in enumerate(block.steps):
             run.starts.append(self._now)
             run.ends.append(self._now)
@@ -162,6 +166,8 @@ class _Device:
         if found.step == CARRIED:
             path = step.token[1]
             self.run.late[path] = self.run.late.get(path, 0) + waited
+            self.run.waited.append((path, self._last))
+            self._last = CARRIED - len(self.run.waited)
             exposed = self.run.totals.exposed
             exposed[found.lane] = exposed.get(found.lane, 0) + waited
         else:

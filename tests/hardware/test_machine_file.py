@@ -151,6 +151,14 @@ def test_what_is_wrong_is_refused_at_its_key(text, where, hint):
     assert hint is None or hint in error.value.hint
 
 
+def test_a_file_at_home(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "ours.toml").write_text('base = "v5e:2x4"')
+    assert named_machine("~/ours.toml").name == "ours"
+    with pytest.raises(QuestionError, match="cannot be read"):
+        named_machine("~nobody-of-that-name/ours.toml")
+
+
 def test_a_file_of_an_editor_that_marks_its_encoding(tmp_path):
     (tmp_path / "ours.toml").write_bytes(b'\xef\xbb\xbfbase = "v5e:4x4"\r\n[torus]\r\nwrap = true\r\n')
     assert named_machine(str(tmp_path / "ours.toml")).wrap == (True, True)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import shardviz
 from shardviz.cli.group import run
 from shardviz.compiler.targets import parse_targets
 from shardviz.errors import TargetError
@@ -230,11 +231,13 @@ def test_what_is_not_the_visitors_is_refused(folders):
 def test_a_machine_of_a_file_is_refused_whether_it_is_there_or_not(folders):
     (folders / "home" / "there.toml").write_text('base = "v5e:4x4"')
     tries = "from shardviz.forms.resolve import resolve_first; from shardviz.forms.form import ProblemForm\n"
-    for name in ("there", "gone"):
-        path = str(folders / "home" / f"{name}.toml")
+    paths = [str(folders / "home" / f"{name}.toml") for name in ("there", "gone")]
+    # What Python's own library may read says nothing here either.
+    paths += ["/proc/self/environ", str(Path(shardviz.__file__).parents[1] / "pyproject.toml"), "mine.toml"]
+    for path in paths:
         tries += f"fault = resolve_first(ProblemForm(machine={path!r})).faults[0]\n"
         tries += "print(fault.message.partition(' cannot ')[2])\n"
-    assert _run(GUARDED + tries, folders) == 2 * "be read: a visitor's session may not do this\n"
+    assert _run(GUARDED + tries, folders) == len(paths) * "be read: a visitor's session may not do this\n"
 
 
 def test_what_the_application_needs_is_not(folders):

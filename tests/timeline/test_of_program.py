@@ -257,3 +257,45 @@ def test_the_two_ends_of_a_channel_are_one_transfer(first):
     twice = timeline(module(PARAMETER, *lines, *again))
     assert [op.op for op in twice.ops] == ["send", "send"]
     assert twice.seconds == pytest.approx(2 * once.seconds)
+
+
+def test_what_an_iteration_begins_for_the_next_is_drawn_where_it_is_waited_for():
+    state = "(s32[], (bf16[512,1024]{1,0}, bf16[2048,1024]{1,0}), bf16[512,1024]{1,0})"
+    under_way = "(bf16[512,1024]{1,0}, bf16[2048,1024]{1,0})"
+    others = f"""%condition (c: {state}) -> pred[] {{
+  %c = {state} parameter(0)
+  ROOT %go = pred[] custom-call(%c), custom_call_target="go"
+}}
+
+%body (s: {state}) -> {state} {{
+  %s = {state} parameter(0)
+  %i = s32[] get-tuple-element(%s), index=0
+  %v = bf16[512,1024]{{1,0}} get-tuple-element(%s), index=2
+{fusion("short", "v", 10000)}
+  %begun = {under_way} get-tuple-element(%s), index=1
+  %end = bf16[2048,1024]{{1,0}} all-gather-done(%begun)
+{fusion("next", "end", 5000)}
+  %again = {under_way} all-gather-start(%next), channel_id=2, {GROUPS}, dimensions={{0}}
+  ROOT %o = {state} tuple(%i, %again, %short)
+}}
+"""
+    found = timeline(
+        module(
+            PARAMETER,
+            "  %i = s32[] constant(0)",
+            START,
+            f"  %t = {state} tuple(%i, %ag, %x)",
+            f"  %loop = {state} while(%t), condition=%condition, body=%body, "
+            'backend_config={"known_trip_count":{"n":"6"}}',
+            f"  %left = {under_way} get-tuple-element(%loop), index=1",
+            "  ROOT %last = bf16[2048,1024]{1,0} all-gather-done(%left)",
+            others=others,
+        )
+    )
+    ops = {op.name: op for op in found.ops}
+    gather = ops["again"]
+    assert (gather.start, gather.end) == (0, pytest.approx(GATHER_SECONDS))
+    assert gather.exposed == pytest.approx(GATHER_SECONDS - 10e-6)
+    assert ops["next"].start == gather.end
+    assert [found.ops[number].name for number in found.critical_path] == ["again", "next"]
+    assert found.seconds == pytest.approx(7 * GATHER_SECONDS + 6 * 5e-6)

@@ -12,8 +12,10 @@ from shardviz.compiler import TargetResult
 from shardviz.compiler.requests import settled
 from shardviz.errors import QuestionError
 from shardviz.forms.form import ProblemForm
+from shardviz.render.times.window import TimeWindow
 from shardviz.tui.dialogs.export import exports_of
 from shardviz.tui.time import pane as time_pane
+from shardviz.tui.time.chart_part import ChartPart
 from shardviz.tui.time.timelines import ToldTimelines
 from tests.tui import hand_made
 from tests.tui.conftest import SIZES, check_snapshot, drive, text_of, until
@@ -254,12 +256,41 @@ def test_the_mouse_selects_zooms_and_drags(told):
     play(script)
 
 
+def test_the_end_of_a_drag_selects_nothing():
+    async def script(pilot):
+        chart = pilot.app.pane.chart
+        place = next(y for y in range(chart.canvas.height) if chart.canvas.op_at(14, y) == (0, 1))
+        await pilot.press("plus")
+        for _ in range(2):
+            await pilot.mouse_down(chart, offset=(34, place))
+            await pilot.hover(chart, offset=(14, place))
+            await pilot.mouse_up(chart, offset=(14, place))
+        await settle(pilot)
+        assert pilot.app.pane.area == "time"
+        assert selected(pilot) == "all-gather-start"
+
+    play(script)
+
+
+def test_the_critical_path_is_marked_where_a_short_operation_precedes_a_long_one(told):
+    ops = (
+        replace(told.ops[0], start=0.0, end=1e-8),
+        replace(told.ops[1], start=1e-8, end=30e-6, after=(0,)),
+        replace(told.ops[6], start=30e-6, end=31e-6, after=(1,)),
+    )
+    part = ChartPart(replace(told, ops=ops, critical_path=(0, 1, 2), drawn_seconds=31e-6))
+    assert sorted(part.critical_in(TimeWindow.whole(31e-6), 60)) == [0, 1, 2]
+    assert part.critical_in(TimeWindow(10e-6, 20e-6, 31e-6), 60) == [0, 1]
+
+
 def test_a_target_without_an_answer_says_why():
     async def script(pilot):
         await settle(pilot, "n")
         said = re.sub(r"\s+", " ", pane_text(pilot))
         assert "killed by SIGSEGV" in said
         assert not pilot.app.pane.chart.parts
+        await settle(pilot, "v")
+        assert re.sub(r"\s+", " ", pane_text(pilot)) == said
 
     play(script)
 

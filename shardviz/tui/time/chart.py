@@ -46,6 +46,8 @@ class TimeChart(LinesView, inherit_bindings=False):
         self._is_old = False
         self._palette: Palette | None = None
         self._dragged: int | None = None
+        self._has_moved = False
+        """True from the first move of a drag on: what ends it is not a click."""
 
     @property
     def part(self) -> ChartPart:
@@ -185,12 +187,13 @@ class TimeChart(LinesView, inherit_bindings=False):
         return event.x + round(self.scroll_x), event.y + round(self.scroll_y)
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        self._dragged = event.screen_x
+        self._dragged, self._has_moved = event.screen_x, False
         self.capture_mouse()
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
         if self._dragged is not None and self.parts and event.screen_x != self._dragged:
             assert isinstance(self.canvas, StackedCharts)
+            self._has_moved = True
             self.window = self.window.pan((self._dragged - event.screen_x) / self.canvas.columns)
             self._dragged = event.screen_x
             self.draw()
@@ -200,7 +203,7 @@ class TimeChart(LinesView, inherit_bindings=False):
         self.release_mouse()
 
     def on_click(self, event: events.Click) -> None:
-        if isinstance(self.canvas, StackedCharts):
+        if isinstance(self.canvas, StackedCharts) and not self._has_moved:
             found = self.canvas.op_at(*self._spot(event))
             if found is not None:
                 self.select(found[1], found[0])

@@ -50,17 +50,27 @@ class ChartPart:
         return frozenset(self.timeline.critical_path)
 
     @cached_property
-    def _critical_starts(self) -> list[float]:
-        return [self.timeline.ops[op].start for op in self.timeline.critical_path]
+    def _critical_lanes(self) -> list[tuple[list[float], list[int]]]:
+        """The critical path lane by lane: the starts of its operations, and their numbers."""
+        lanes: dict[int, tuple[list[float], list[int]]] = {}
+        for number in self.timeline.critical_path:
+            op = self.timeline.ops[number]
+            starts, numbers = lanes.setdefault(op.lane, ([], []))
+            starts.append(op.start)
+            numbers.append(number)
+        return list(lanes.values())
 
     def critical_in(self, window: TimeWindow, columns: int) -> list[int]:
-        """Operations of the critical path that start in a window, at most one in each of so many columns."""
-        starts, cell = self._critical_starts, window.seconds / columns
+        """Operations of the critical path in a window: of each lane the last that starts in a column, as no
+        other of them goes on beyond it."""
+        cell = window.seconds / columns
         found: list[int] = []
-        place = max(bisect_left(starts, window.start) - 1, 0)
-        while place < len(starts) and starts[place] < window.end:
-            found.append(self.timeline.critical_path[place])
-            place = bisect_left(starts, starts[place] + cell, place + 1)
+        for starts, numbers in self._critical_lanes:
+            place = max(bisect_left(starts, window.start) - 1, 0)
+            while place < len(starts) and starts[place] < window.end:
+                after = bisect_left(starts, starts[place] + cell, place + 1)
+                found.append(numbers[after - 1])
+                place = after
         return found
 
 

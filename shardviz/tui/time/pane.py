@@ -324,7 +324,8 @@ class TimePane(Pane):
         timeline = self.timeline
         if timeline is None:
             details.show(TextLines(()))
-            report.show(TextLines(()))
+            is_alone = self.has_class("report")
+            report.show(TextLines(self._notice(max(20, self._rooms[1] - 1)) if is_alone else ()))
             return
         # The last column is a scroll bar's.
         width, beside = (room - 1 for room in self._rooms)
