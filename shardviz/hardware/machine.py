@@ -74,6 +74,11 @@ class LinkLevel:
         return tuple(self.name.split(" and "))
 
     @property
+    def is_scattered(self) -> bool:
+        """The members fill no block of the torus."""
+        return self.load > 0 or len(self.words) > 1
+
+    @property
     def messages(self) -> int:
         """The messages that share the busiest link."""
         return self.load or self.hops
@@ -130,20 +135,27 @@ class PlacedMesh:
     machine: Machine
     levels: tuple[tuple[str, tuple[LinkLevel, ...]], ...]
     placement: Placement | None = None
-    _found: dict[tuple[str, ...], tuple[LinkLevel, ...]] = field(
+    _found: dict[tuple[tuple[str, ...], bool], tuple[LinkLevel, ...]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
 
-    def group_levels(self, axes: tuple[str, ...]) -> tuple[LinkLevel, ...]:
+    def group_levels(self, axes: tuple[str, ...], in_order: bool = False) -> tuple[LinkLevel, ...]:
         """The dimensions of a group along these mesh axes; those of size 1 are left out.
 
         They are those of the block of devices that the group fills. Where it fills none they are its axes',
-        of which those that share a physical dimension are one, as slow as the slowest.
+        of which those that share a physical dimension are one, as slow as the slowest. With `in_order`
+        members send to the next by number, as in a permute, and not to the next on the links, as libraries
+        may order them: then axes that fill no block are as they are.
         """
-        if axes not in self._found:
-            found = self._of_blocks(axes) or self._of_axes(axes)
-            self._found[axes] = self.machine.shared_by_cores(found)
-        return self._found[axes]
+        if (axes, in_order) not in self._found:
+            of_axis = dict(self.levels)
+            own = tuple(level for axis in axes for level in of_axis[axis] if level.size > 1)
+            if in_order and any(level.is_scattered for level in own):
+                found = own
+            else:
+                found = self._of_blocks(axes) or _joined(own)
+            self._found[axes, in_order] = self.machine.shared_by_cores(found)
+        return self._found[axes, in_order]
 
     def _of_blocks(self, axes: tuple[str, ...]) -> tuple[LinkLevel, ...] | None:
         if self.placement is None:
@@ -153,16 +165,12 @@ class PlacedMesh:
         names, sizes = zip(*((axis, _members(own)) for axis, own in self.levels), strict=True)
         return levels_of_blocks(self.machine, self.placement, Mesh(names, sizes).groups(axes))
 
-    def _of_axes(self, axes: tuple[str, ...]) -> tuple[LinkLevel, ...]:
-        of_axis = dict(self.levels)
-        return tuple(_joined(level for axis in axes for level in of_axis[axis] if level.size > 1))
-
 
 def _members(levels: Iterable[LinkLevel]) -> int:
     return math.prod(level.size for level in levels)
 
 
-def _joined(levels: Iterable[LinkLevel]) -> list[LinkLevel]:
+def _joined(levels: Iterable[LinkLevel]) -> tuple[LinkLevel, ...]:
     """The levels, of which those that share physical dimensions are one, as slow as the slowest."""
     found: list[LinkLevel] = []
     for level in levels:
@@ -182,7 +190,7 @@ def _joined(levels: Iterable[LinkLevel]) -> list[LinkLevel]:
                     load=max(other.messages, level.messages),
                 )
         found.append(level)
-    return found
+    return tuple(found)
 
 
 def _shared(level: LinkLevel, devices: int) -> LinkLevel:
