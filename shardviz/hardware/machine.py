@@ -129,15 +129,17 @@ class PlacedMesh:
     levels: tuple[tuple[str, tuple[LinkLevel, ...]], ...]
     placement: Placement | None = None
 
-    def group_levels(self, axes: tuple[str, ...]) -> tuple[LinkLevel, ...]:
+    def group_levels(self, axes: tuple[str, ...], in_order: bool = False) -> tuple[LinkLevel, ...]:
         """The dimensions of a group along these mesh axes; those of size 1 are left out.
 
-        Parts of one torus axis that lie side by side are one. Where a chip has several devices and the group
-        only one of them, the others' groups use the chip's links as well, and it has its part of them.
+        Parts of one torus axis that lie side by side are one. With `in_order` members send to the next by
+        number, as in a permute, and not to the next on the links, as libraries may order them. Where a chip
+        has several devices and the group only one of them, the others' groups use the chip's links as well,
+        and it has its part of them.
         """
         of_axis = dict(self.levels)
         levels = [level for axis in axes for level in of_axis[axis] if level.size > 1]
-        found = self._block(axes, levels) or _joined(levels)
+        found = (None if in_order else self._block(axes, levels)) or _joined(levels)
         if self.machine.devices_per_chip > 1 and all(level.kind != "chip" for level in found):
             found = [_shared(level, self.machine.devices_per_chip) for level in found]
         return tuple(found)
