@@ -34,9 +34,11 @@ _FOUR_BY_FOUR = (0, 1, 2, 3, 7, 6, 5, 9, 10, 11, 15, 14, 13, 12, 8, 4)
 _TWO_BY_FOUR = (0, 1, 2, 3, 7, 6, 5, 4)
 
 
-def place_mesh(machine: Machine, mesh: Mesh, placement: Placement | None = None) -> PlacedMesh:
+def place_mesh(
+    machine: Machine, mesh: Mesh, placement: Placement | None = None, *, of_program: bool = False
+) -> PlacedMesh:
     """The mesh on the machine: as `placement` has it, else in the mesh's own device order, else as JAX places
-    it.
+    it. One `of_program` is compiled for so many devices, and the hint does not tell to resize it.
 
     Raises `QuestionError` for a mesh of another size than the machine, and for one that JAX does not place.
     """
@@ -45,7 +47,7 @@ def place_mesh(machine: Machine, mesh: Mesh, placement: Placement | None = None)
     if placement is not None:
         return PlacedMesh(machine, levels_of_places(machine, mesh, placement), placement)
     if mesh.size != machine.devices:
-        raise _another_size(machine, mesh)
+        raise _another_size(machine, mesh, of_program)
     if mesh.device_order is None:
         parts = _parts(machine, mesh.axis_sizes)
         if parts is not None:
@@ -96,7 +98,7 @@ def _fitting(machine: Machine, sizes: Sequence[int]) -> list[tuple[int, ...]]:
     return found
 
 
-def _another_size(machine: Machine, mesh: Mesh) -> QuestionError:
+def _another_size(machine: Machine, mesh: Mesh, of_program: bool) -> QuestionError:
     hints = []
     try:
         cluster = parse_cluster(machine.name)
@@ -104,12 +106,13 @@ def _another_size(machine: Machine, mesh: Mesh) -> QuestionError:
         cluster = None
     if cluster is not None and (fitting := cluster.of_size(mesh.size)):
         hints.append(f"--machine {' or '.join(fitting)}")
-    hints.append(f"--mesh {mesh_of_size(mesh, machine.devices)}")
+    if not of_program:
+        hints.append(f"--mesh {mesh_of_size(mesh, machine.devices)}")
     made_of = "" if cluster is None else cluster.made_of
     return QuestionError(
         f"{machine.name} has {plural(machine.devices, 'device')}{made_of}, but the mesh {mesh} has "
         f"{mesh.size:,}",
-        f"use {', or '.join(hints)}",
+        f"use {', or '.join(hints) or f'a machine of {mesh.size:,}'}",
     )
 
 
