@@ -313,7 +313,7 @@ def _sent(op: str, size: int, placed: list[tuple[LinkLevel, int]]) -> Collective
         most, over = size / bandwidth, f"{_bytes(size)} over {len(moving)} links at once, {rate(bandwidth)}"
     elif most > 1.001 * size / _one_way(level):
         over = f"{most * _one_way(level) / size:.3g} × {over}, as messages share links"
-    where = " and ".join(dict.fromkeys(each.name for each, _ in moving))
+    where = " and ".join(dict.fromkeys(word for each, _ in moving for word in each.words))
     told = f"{hops} hop{'s' * (hops > 1)} along {where}: {duration(latency)}, then {over}"
     bound = "latency" if latency >= most else where if op in MESSAGES else level.name
     return CollectiveTime(latency + most, latency, most, most, bound, told)

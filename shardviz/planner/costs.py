@@ -274,7 +274,7 @@ def compute_price(
 
 def collective_price(op: str, size: int, axes: tuple[str, ...], placed: PlacedMesh) -> CollectiveTime:
     """The time of a collective, by JAX's name, over groups along mesh axes; `size` as `Step.bytes` has it."""
-    return collective_time(HLO_OPS[op], size, placed.group_levels(axes))
+    return collective_time(HLO_OPS[op], size, placed.group_levels(axes, in_order=op == "ppermute"))
 
 
 def _priced(

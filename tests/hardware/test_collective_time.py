@@ -64,6 +64,13 @@ def test_few_bytes_take_the_hops():
     assert (on_a_line.seconds, on_a_line.bound) == (pytest.approx(3e-6), "latency")
 
 
+def test_a_dimension_is_named_once():
+    levels = [line(2, name="y and x", hops=4), line(2, name="y"), line(2, name="x")]
+    found = collective_time("collective-permute", 2**20, levels)
+    assert found.convention.startswith("6 hops along y and x: ")
+    assert collective_time("all-gather", 2**20, levels).bound == "y and x"
+
+
 def test_in_rounds_the_hops_and_the_bytes_add_up():
     # Each of N−1 rounds on a line: a hop's latency and the bytes of one member.
     found = collective_time("all-gather", 2**17, [line(4)], in_rounds=True)
