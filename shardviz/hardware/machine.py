@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from shardviz.hardware.chips import (
@@ -18,11 +18,11 @@ from shardviz.hardware.chips import (
     TpuChip,
 )
 from shardviz.hardware.links import ASSUMED, LinkSpec
+from shardviz.sharding import Mesh
 
 if TYPE_CHECKING:
     from shardviz.hardware.clusters import Cluster, GpuNodes
     from shardviz.hardware.placement import Placement
-    from shardviz.sharding import Mesh
 
 LevelKind = Literal["ring", "line", "switch", "network", "chip"]
 
@@ -114,8 +114,15 @@ class Machine:
 
     @property
     def lacking(self) -> str:
-        """What to say of a figure that is not there: nobody "published" it, or it was not "given"."""
+        """The word for a figure that is not there: nobody has "published" it, or it was not "given"."""
         return "published" if self.chip in TPUS or self.chip in GPUS or self.assumed else "given"
+
+    def shared_by_cores(self, levels: tuple[LinkLevel, ...]) -> tuple[LinkLevel, ...]:
+        """The levels of a group with its part of the links of chips that it has one of several devices of:
+        the others' groups use them as well."""
+        if self.devices_per_chip == 1 or any(level.kind == "chip" for level in levels):
+            return levels
+        return tuple(_shared(level, self.devices_per_chip) for level in levels)
 
 
 @dataclass(frozen=True)
@@ -128,60 +135,62 @@ class PlacedMesh:
     machine: Machine
     levels: tuple[tuple[str, tuple[LinkLevel, ...]], ...]
     placement: Placement | None = None
+    _found: dict[tuple[tuple[str, ...], bool], tuple[LinkLevel, ...]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def group_levels(self, axes: tuple[str, ...], in_order: bool = False) -> tuple[LinkLevel, ...]:
         """The dimensions of a group along these mesh axes; those of size 1 are left out.
 
-        Parts of one torus axis that lie side by side are one. With `in_order` members send to the next by
-        number, as in a permute, and not to the next on the links, as libraries may order them. Where a chip
-        has several devices and the group only one of them, the others' groups use the chip's links as well,
-        and it has its part of them.
+        They are those of the block of devices that the group fills. Where it fills none they are its axes',
+        of which those that share a physical dimension are one, as slow as the slowest. With `in_order`
+        members send to the next by number, as in a permute, and not to the next on the links, as libraries
+        may order them: then axes that fill no block are as they are.
         """
-        of_axis = dict(self.levels)
-        levels = [level for axis in axes for level in of_axis[axis] if level.size > 1]
-        found = (None if in_order else self._block(axes, levels)) or _joined(levels)
-        if self.machine.devices_per_chip > 1 and all(level.kind != "chip" for level in found):
-            found = [_shared(level, self.machine.devices_per_chip) for level in found]
-        return tuple(found)
+        if (axes, in_order) not in self._found:
+            of_axis = dict(self.levels)
+            own = tuple(level for axis in axes for level in of_axis[axis] if level.size > 1)
+            if in_order and any(level.is_scattered for level in own):
+                found = own
+            else:
+                found = self._of_blocks(axes) or _joined(own)
+            self._found[axes, in_order] = self.machine.shared_by_cores(found)
+        return self._found[axes, in_order]
 
-    def _block(self, axes: tuple[str, ...], levels: list[LinkLevel]) -> list[LinkLevel] | None:
-        """The dimensions of a group that fills a block of the torus, though one of its axes alone does not;
-        None for other groups."""
-        if len(levels) < 2 or self.placement is None or not any(level.is_scattered for level in levels):
+    def _of_blocks(self, axes: tuple[str, ...]) -> tuple[LinkLevel, ...] | None:
+        if self.placement is None:
             return None
-        if axes not in self._blocks:
-            from shardviz.hardware.mesh_placement import levels_of_block
+        from shardviz.hardware.physical_levels import levels_of_blocks
 
-            words = dict.fromkeys(word for level in levels for word in level.words)
-            self._blocks[axes] = levels_of_block(self, axes, tuple(words))
-        return self._blocks[axes]
-
-    @cached_property
-    def _blocks(self) -> dict[tuple[str, ...], list[LinkLevel] | None]:
-        return {}
+        names, sizes = zip(*((axis, _members(own)) for axis, own in self.levels), strict=True)
+        return levels_of_blocks(self.machine, self.placement, Mesh(names, sizes).groups(axes))
 
 
-def _joined(levels: Iterable[LinkLevel]) -> list[LinkLevel]:
-    """The levels, of which those that are parts of one larger part are joined."""
+def _members(levels: Iterable[LinkLevel]) -> int:
+    return math.prod(level.size for level in levels)
+
+
+def _joined(levels: Iterable[LinkLevel]) -> tuple[LinkLevel, ...]:
+    """The levels, of which those that share physical dimensions are one, as slow as the slowest."""
     found: list[LinkLevel] = []
     for level in levels:
         for other in tuple(found):
-            if (whole := _whole(level, other) or _whole(other, level)) is not None:
+            words = dict.fromkeys((*other.words, *level.words))
+            if len(words) < len(other.words) + len(level.words):
                 found.remove(other)
-                level = whole
+                slower = max(
+                    other, level, key=lambda each: (each.kind in ("ring", "line"), -each.spec.bandwidth)
+                )
+                level = replace(
+                    slower,
+                    kind="line" if slower.kind == "ring" else slower.kind,
+                    size=other.size * level.size,
+                    name=" and ".join(words),
+                    hops=max(other.hops, level.hops),
+                    load=max(other.messages, level.messages),
+                )
         found.append(level)
-    return found
-
-
-def _whole(major: LinkLevel, minor: LinkLevel) -> LinkLevel | None:
-    """Both as one; None for different links, and for parts of a torus axis that leave gaps."""
-    if major.name != minor.name or (
-        major.kind != minor.kind and {major.kind, minor.kind} != {"ring", "line"}
-    ):
-        return None
-    if major.kind in ("ring", "line") and major.hops != minor.hops * minor.size:
-        return None
-    return replace(major, size=major.size * minor.size, hops=minor.hops)
+    return tuple(found)
 
 
 def _shared(level: LinkLevel, devices: int) -> LinkLevel:

@@ -11,13 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from itertools import combinations, pairwise, product
+from itertools import combinations, product
 from typing import TYPE_CHECKING
 
 from shardviz.errors import QuestionError, plural
 from shardviz.hardware.clusters import Fault, mesh_of_size, parse_cluster, parts_by_slice, times
-from shardviz.hardware.machine import LevelKind, LinkLevel, Machine, PlacedMesh, on_assumed_machine
-from shardviz.hardware.placement import AXES, DeviceCoords, Placement, axis_runs
+from shardviz.hardware.machine import Machine, PlacedMesh, on_assumed_machine
+from shardviz.hardware.physical_levels import Parts, levels_of_parts, levels_of_places
+from shardviz.hardware.placement import DeviceCoords, Placement
 
 if TYPE_CHECKING:
     from shardviz.sharding import Mesh
@@ -27,41 +28,38 @@ SUGGESTED = 4
 MAX_TRIED = 200
 """Meshes that are tried for it."""
 
-Part = tuple[int, int, int]
-"""A physical dimension, how many of its places a mesh axis takes, and the steps between them."""
-Parts = list[list[Part]]
-"""The parts of each mesh axis, the major first."""
-
 _TWO_BY_TWO = (0, 1, 3, 2)
 _TRAY = (0, 1, 2, 3, 6, 7, 4, 5)
 _FOUR_BY_FOUR = (0, 1, 2, 3, 7, 6, 5, 9, 10, 11, 15, 14, 13, 12, 8, 4)
 _TWO_BY_FOUR = (0, 1, 2, 3, 7, 6, 5, 4)
 
 
-def place_mesh(machine: Machine, mesh: Mesh, placement: Placement | None = None) -> PlacedMesh:
+def place_mesh(
+    machine: Machine, mesh: Mesh, placement: Placement | None = None, *, of_program: bool = False
+) -> PlacedMesh:
     """The mesh on the machine: as `placement` has it, else in the mesh's own device order, else as JAX places
-    it.
+    it. One `of_program` is compiled for so many devices, and the hint does not tell to resize it.
 
     Raises `QuestionError` for a mesh of another size than the machine, and for one that JAX does not place.
     """
     if machine.assumed:
         return on_assumed_machine(machine, mesh)
     if placement is not None:
-        return PlacedMesh(machine, _levels_of_places(machine, mesh, placement), placement)
+        return PlacedMesh(machine, levels_of_places(machine, mesh, placement), placement)
     if mesh.size != machine.devices:
-        raise _another_size(machine, mesh)
+        raise _another_size(machine, mesh, of_program)
     if mesh.device_order is None:
         parts = _parts(machine, mesh.axis_sizes)
         if parts is not None:
             found = _placement(machine, _ids(machine, parts))
-            return PlacedMesh(machine, _levels_of_parts(machine, mesh, parts), found)
+            return PlacedMesh(machine, levels_of_parts(machine, mesh, parts), found)
         ids = _reordered(machine, mesh.axis_sizes)
         if ids is None:
             raise QuestionError(*not_placed(machine, mesh))
     else:
         ids = mesh.device_order
     found = _placement(machine, ids)
-    return PlacedMesh(machine, _levels_of_places(machine, mesh, found), found)
+    return PlacedMesh(machine, levels_of_places(machine, mesh, found), found)
 
 
 def is_placed(machine: Machine, sizes: Sequence[int]) -> bool:
@@ -100,7 +98,7 @@ def _fitting(machine: Machine, sizes: Sequence[int]) -> list[tuple[int, ...]]:
     return found
 
 
-def _another_size(machine: Machine, mesh: Mesh) -> QuestionError:
+def _another_size(machine: Machine, mesh: Mesh, of_program: bool) -> QuestionError:
     hints = []
     try:
         cluster = parse_cluster(machine.name)
@@ -108,12 +106,13 @@ def _another_size(machine: Machine, mesh: Mesh) -> QuestionError:
         cluster = None
     if cluster is not None and (fitting := cluster.of_size(mesh.size)):
         hints.append(f"--machine {' or '.join(fitting)}")
-    hints.append(f"--mesh {mesh_of_size(mesh, machine.devices)}")
+    if not of_program:
+        hints.append(f"--mesh {mesh_of_size(mesh, machine.devices)}")
     made_of = "" if cluster is None else cluster.made_of
     return QuestionError(
         f"{machine.name} has {plural(machine.devices, 'device')}{made_of}, but the mesh {mesh} has "
         f"{mesh.size:,}",
-        f"use {', or '.join(hints)}",
+        f"use {', or '.join(hints) or f'a machine of {mesh.size:,}'}",
     )
 
 
@@ -345,138 +344,3 @@ def _preference(
     whole = [part for part, dim in zip(share, dims, strict=True) if part == dim]
     in_use = [part for part, taken in zip(share, used, strict=True) if taken > 1]
     return math.prod(whole), sum(part > 1 for part in whole), math.prod(in_use), share
-
-
-# The links of a mesh axis.
-
-
-def _levels_of_parts(
-    machine: Machine, mesh: Mesh, parts: Parts
-) -> tuple[tuple[str, tuple[LinkLevel, ...]], ...]:
-    found = []
-    for axis, own in zip(mesh.axis_names, parts, strict=True):
-        found.append((axis, tuple(_level(machine, *part) for part in own)))
-    return tuple(found)
-
-
-def _level(machine: Machine, number: int, size: int, step: int) -> LinkLevel:
-    """The level of so many places, `step` apart, on a physical dimension."""
-    if not machine.torus:
-        return _network(machine, size) if number == 0 else _switch(machine, size)
-    rank = len(machine.torus)
-    if number == rank:
-        assert machine.core_link is not None
-        return LinkLevel("chip", size, machine.core_link, "core")
-    if number > rank:
-        return _network(machine, size)
-    is_ring = machine.wrap[number] and size * step == machine.torus[number]
-    return LinkLevel("ring" if is_ring else "line", size, machine.axis_links[number], AXES[number], step)
-
-
-def _switch(machine: Machine, size: int) -> LinkLevel:
-    assert machine.node_link is not None
-    return LinkLevel("switch", size, machine.node_link, "NVLink", nccl=True)
-
-
-def _network(machine: Machine, size: int) -> LinkLevel:
-    assert machine.network is not None
-    if machine.torus:
-        return LinkLevel("network", size, machine.network, "DCN")
-    return LinkLevel("network", size, machine.network, "network", nccl=True)
-
-
-def _levels_of_places(
-    machine: Machine, mesh: Mesh, placement: Placement
-) -> tuple[tuple[str, tuple[LinkLevel, ...]], ...]:
-    """The levels where only the places are known."""
-    runs = {run.axis: run for run in axis_runs(placement, mesh)}
-    names = _names(machine)
-    found = []
-    for number, (axis, size) in enumerate(mesh.shape.items()):
-        shares = {_share(line) for line in _lines(machine, mesh.axis_sizes, placement, (number,))}
-        share = next(iter(shares)) if len(shares) == 1 else None
-        run = runs[axis]
-        if share is not None:
-            order = sorted(share, key=lambda part: run.along.index(names[part[0]]))
-            levels = tuple(_level(machine, *part) for part in order)
-        elif run.hops is None:
-            levels = (_network(machine, size),)
-        elif not machine.torus:
-            levels = (_switch(machine, size),)
-        else:
-            slowest = min(machine.axis_links, key=lambda link: link.bandwidth)
-            name = " and ".join(run.along)
-            kind: LevelKind = "ring" if run.is_ring else "line"
-            load = _load(machine, mesh.axis_sizes, placement, number, run.is_ring)
-            levels = (LinkLevel(kind, size, slowest, name, max(run.hops, 1), load=load),)
-        found.append((axis, levels))
-    return tuple(found)
-
-
-def levels_of_block(placed: PlacedMesh, axes: Sequence[str], along: Sequence[str]) -> list[LinkLevel] | None:
-    """The levels of groups over several mesh axes that fill blocks of the hardware, in the order `along` of
-    its dimensions; None where they do not."""
-    assert placed.placement is not None
-    sizes = [math.prod(level.size for level in levels) for _, levels in placed.levels]
-    numbers = [number for number, (axis, _) in enumerate(placed.levels) if axis in axes]
-    lines = _lines(placed.machine, sizes, placed.placement, numbers)
-    shares = {_share(sorted(line)) for line in lines}
-    share = next(iter(shares)) if len(shares) == 1 else None
-    names = _names(placed.machine)
-    if share is None or any(names[number] not in along for number, *_ in share):
-        return None
-    order = sorted(share, key=lambda part: along.index(names[part[0]]))
-    return [_level(placed.machine, *part) for part in order]
-
-
-def _names(machine: Machine) -> tuple[str, ...]:
-    """The names of the physical dimensions."""
-    return ("node", "gpu") if not machine.torus else (*AXES[: len(machine.torus)], "core", "slice")
-
-
-def _load(machine: Machine, sizes: Sequence[int], placement: Placement, number: int, closes: bool) -> int:
-    """The most messages over a link of the torus when every device sends to its neighbours along a mesh axis,
-    on shortest ways, x before y before z; 0 where several devices of a chip send."""
-    if machine.devices_per_chip > 1:
-        return 0
-    import numpy as np
-
-    from shardviz.hardware.routes import link_loads
-    from shardviz.hardware.topology import Torus
-
-    slices = 1 + max(place.slice for place in placement.places)
-    torus = Torus((slices, *placement.torus), (False, *placement.wrap))
-    sends = []
-    for line in _lines(machine, sizes, placement, (number,)):
-        # The core is left out: there is one.
-        chips = [int(np.ravel_multi_index((place[-1], *place[:-2]), torus.dims)) for place in line]
-        pairs = list(pairwise(chips)) + [(chips[-1], chips[0])] * (closes and len(chips) > 2)
-        sends += [*pairs, *((after, before) for before, after in pairs)]
-    src, dst = np.array(sends).T
-    return int(link_loads(torus, src, dst, np.ones(len(src), dtype=np.int64)).max())
-
-
-def _lines(
-    machine: Machine, sizes: Sequence[int], placement: Placement, numbers: Sequence[int]
-) -> Iterator[list[tuple[int, ...]]]:
-    """The places of each group along some axes of a mesh of these sizes, by physical dimension."""
-    groups: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
-    for position, place in zip(product(*map(range, sizes)), placement.places, strict=True):
-        group = tuple(0 if number in numbers else at for number, at in enumerate(position))
-        coords = (*place.coords, place.core, place.slice) if machine.torus else (place.slice, place.core)
-        groups.setdefault(group, []).append(coords)
-    yield from groups.values()
-
-
-def _share(places: Sequence[tuple[int, ...]]) -> tuple[Part, ...] | None:
-    """The parts of physical dimensions that a group fills; None where it is not such a block."""
-    found: list[Part] = []
-    for number, coords in enumerate(zip(*places, strict=True)):
-        values = sorted(set(coords))
-        if len(values) == 1:
-            continue
-        step = values[1] - values[0]
-        if any(after - before != step for before, after in pairwise(values)):
-            return None
-        found.append((number, len(values), step))
-    return tuple(found) if math.prod(size for _, size, _ in found) == len(set(places)) else None

@@ -46,7 +46,7 @@ def program_timeline(
     reader = Reader(text, mesh, slices)
     module = reader.read(infer=infer)
     if mesh is None and module.mesh is not None:
-        placed = place_mesh(machine, module.mesh, placement)
+        placed = place_mesh(machine, module.mesh, placement, of_program=True)
     mesh = module.mesh or mesh
     notes: list[str] = []
     durations = Durations(reader.lines, machine.device)

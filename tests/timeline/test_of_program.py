@@ -175,6 +175,10 @@ def test_text_without_an_entry_and_a_mesh_of_another_size():
         timeline(HEAD)
     with pytest.raises(QuestionError, match="4 devices"):
         timeline(module(PARAMETER, fusion("a", "x", 5000, root=True)), mesh=Mesh(("X",), (8,)))
+    with pytest.raises(QuestionError, match="8 devices, but the mesh axis_0=4 has 4") as raised:
+        program_timeline(module(PARAMETER, START, DONE), machine("v5e:2x4"), infer=True)
+    # The program's own mesh cannot be another.
+    assert raised.value.hint == "use --machine v5e:2x2 or v5e:1x4"
 
 
 def test_a_collective_of_few_bytes_has_a_warning():
