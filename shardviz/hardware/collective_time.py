@@ -10,7 +10,7 @@ have members; NCCL's rings pass through all of them at once.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -246,9 +246,31 @@ def _gathered(times: int, size: int, stages: list[_Stage], adds: bool) -> Collec
         real = whole * (stage.members - 1) / stage.members
         rounded = stage.kind == "network" or all(_closes(level) for level, _ in stage.each)
         said = f"{stage.described}: {_twice(times)}{stage.share} of {_bytes(bytes_)} over {stage.rates}"
+        slowest, along, shares = max(_on_one_axis(stage), default=(0.0, "", ""))
+        if times * bytes_ * slowest > real * 1.001:
+            # The other levels are done sooner.
+            real = times * bytes_ * slowest
+            said = f"{stage.described}: {_twice(times)}{shares} of {_bytes(bytes_)} on links along {along}"
         parts.append(_Part(stage, real, whole if rounded else real, said))
         inner *= stage.members
     return _combined(parts, times, adds=adds)
+
+
+def _on_one_axis(stage: _Stage) -> Iterator[tuple[float, str, str]]:
+    """For each axis of the torus the seconds of a byte that its links need, which several levels may share,
+    its name, and the parts of the bytes in words.
+
+    A level of n joins n blocks, and into each come (n-1)/n of the bytes over the links of all N/n members.
+    """
+    for word in dict.fromkeys(word for level, _ in stage.each for word in level.words):
+        own = [(level, ways) for level, ways in stage.each if word in level.words]
+        needs = [(level.size - 1) / stage.members / (ways * _one_way(level)) for level, ways in own]
+        shares = [
+            f"{level.size - 1}/{stage.members} over {f'{ways} × ' if ways > 1 else ''}{rate(_one_way(level))}"
+            for level, ways in own
+        ]
+        if stage.is_torus and len(stage.each) > 1:
+            yield sum(needs) * stage.shared, word, " and ".join(shares)
 
 
 def _twice(times: int) -> str:

@@ -198,7 +198,8 @@ def _words(sweep: Sweep) -> list[str]:
     if not said:
         cost = sweep.costs[0]
         if not any(each.communication_seconds for each in sweep.costs):
-            said = ["nothing is sent at any of these sizes"]
+            is_sent = any(each.wire_bytes for each in sweep.costs)
+            said = ["what is sent takes no time here" if is_sent else "nothing is sent at any of these sizes"]
         elif cost.compute_seconds >= cost.communication_seconds:
             said = ["compute takes longer at all of these sizes"]
         else:

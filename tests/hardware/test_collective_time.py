@@ -71,6 +71,20 @@ def test_a_dimension_is_named_once():
     assert collective_time("all-gather", 2**20, levels).bound == "y and x"
 
 
+def test_no_axis_carries_more_than_its_links():
+    """A quarter of 4 GB has to come over the 10 GB/s of the slow level, however fast the other one is."""
+    slow, fast = line(2, LinkSpec(1e-6, 4e10), "x", hops=4), line(2, LinkSpec(1e-6, 4e10), "y")
+    assert collective_time("all-gather", 4 * 10**9, [slow, fast]).bandwidth_seconds == pytest.approx(0.1)
+    assert collective_time("all-reduce", 4 * 10**9, [slow, fast]).bandwidth_seconds == pytest.approx(0.2)
+    # On one axis both take their turns on its links.
+    both = collective_time("all-gather", 4 * 10**9, [slow, line(2, LinkSpec(1e-6, 4e10), "x")])
+    assert both.bandwidth_seconds == pytest.approx(0.125)
+    assert both.convention.startswith(
+        "two along x, 4 hops apart on shared links and two along x, at once: 1/4 over 10 GB/s and 1/4 over "
+        "40 GB/s of 3.73 GiB on links along x"
+    )
+
+
 def test_in_rounds_the_hops_and_the_bytes_add_up():
     # Each of N−1 rounds on a line: a hop's latency and the bytes of one member.
     found = collective_time("all-gather", 2**17, [line(4)], in_rounds=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import product
+from itertools import combinations, product
 
 import pytest
 
@@ -13,6 +13,7 @@ from shardviz.compiler.messages import DeviceMesh, Question
 from shardviz.errors import QuestionError
 from shardviz.hardware.chips import TPUS
 from shardviz.hardware.clusters import TpuSlices, parse_cluster, parts_by_slice, tori
+from shardviz.hardware.collective_time import collective_time
 from shardviz.hardware.machine import assumed_machine, machine_of
 from shardviz.hardware.mesh_placement import is_placed, place_mesh
 from shardviz.sharding import Mesh
@@ -233,6 +234,38 @@ def test_a_group_that_fills_a_block_has_the_links_of_the_block():
     # X and Y are no block: in the first group (0,0), (0,1), (1,3) and (1,2). X uses the links of Y.
     found = levels("v5e:2x4", {"X": 2, "Y": 2, "Z": 2}, ("X", "Y"))
     assert found == [level("line", 4, 4.5e10, "y and x", 4)]
+
+
+@pytest.mark.parametrize("name", ["v5e:2x2", "v5e:2x4", "v5e:4x8", "v6e:4x4", "v4:2x2x2", "v2:2x2"])
+def test_no_gather_is_faster_than_the_links_around_any_part_of_the_slice(name):
+    """Into a slab of the torus come all shards that lie outside it, for each group with members inside."""
+    machine = machine_of(parse_cluster(name))
+    divisors = [size for size in range(2, machine.devices + 1) if machine.devices % size == 0]
+    shapes = [each for rank in (1, 2, 3) for each in product(divisors, repeat=rank)]
+    for sizes in shapes:
+        names = tuple(NAMES[: len(sizes)])
+        if math.prod(sizes) != machine.devices or not is_placed(machine, sizes):
+            continue
+        placed = place_mesh(machine, Mesh(names, sizes))
+        for count in range(1, len(names) + 1):
+            for axes in combinations(names, count):
+                groups = {}
+                for position, place in zip(product(*map(range, sizes)), placed.placement.places, strict=True):
+                    others = tuple(at for at, axis in zip(position, names, strict=True) if axis not in axes)
+                    groups.setdefault(others, []).append(place.coords)
+                time = collective_time("all-gather", 10**9, placed.group_levels(axes)).bandwidth_seconds
+                assert time >= 0.999 * max(_slabs(machine, groups.values(), 10**9)), (sizes, axes)
+
+
+def _slabs(machine, groups, size):
+    """Seconds in which the bytes come into each slab of a torus without rings."""
+    for axis, (length, link) in enumerate(zip(machine.torus, machine.axis_links, strict=True)):
+        for start, stop in combinations(range(length + 1), 2):
+            sides = (start > 0) + (stop < length)
+            inside = [sum(start <= coords[axis] < stop for coords in group) / len(group) for group in groups]
+            if sides:
+                links = sides * math.prod(machine.torus) // length
+                yield size * sum(1 - part for part in inside if part) / (links * link.bandwidth)
 
 
 def test_groups_that_straddle_nodes_go_over_the_network():

@@ -8,6 +8,7 @@ import pytest
 
 from shardviz.cli.streams import STAND_INS
 from shardviz.hardware.machine import assumed_machine
+from shardviz.hardware.machine_file import read_machine
 from shardviz.hardware.mesh_placement import place_mesh
 from shardviz.notation import parse_mesh
 from shardviz.notation.ranges import parse_range
@@ -23,6 +24,15 @@ def shown(text: str, specs: str, sizes: str, width: int) -> list[str]:
     problem = problem_from_text(text, mesh=parse_mesh("X=2,Y=4"), specs=specs)
     found = sweep(problem, parse_range(sizes), lambda mesh: place_mesh(assumed_machine(), mesh))
     return [line.plain for line in sweep_view(found, width, PLAIN)]
+
+
+def test_what_takes_no_time_is_sent_nevertheless() -> None:
+    machine = read_machine('base = "v5e:2x4"\ntorus.bandwidth = inf\ntorus.latency = 0')
+    problem = problem_from_text(GATHER[0], mesh=parse_mesh("X=2,Y=4"), specs=GATHER[1])
+    found = sweep(problem, parse_range("b=1Ki:8Ki"), lambda mesh: place_mesh(machine, mesh))
+    text = "\n".join(line.plain for line in sweep_view(found, 80, PLAIN))
+    assert "what is sent takes no time here" in text
+    assert "nothing is sent" not in text
 
 
 def test_a_chart() -> None:
