@@ -76,7 +76,7 @@ def program_timeline(
     notes += _notes(walker, links, machine, estimates, unknown, doubtful, small, len(module.unread))
     peak = _peak(machine, durations)
     timeline = ProgramTimeline(
-        title=module.name,
+        title=module.name or "a program without a name",
         machine=machine.name,
         lanes=drawing.lanes,
         ops=drawing.ops,

@@ -13,6 +13,7 @@ from shardviz.render.times.memory_curve import MemoryCurve, memory_lines
 from shardviz.render.times.report import seconds_by_op, timeline_view
 from shardviz.render.times.timeline_rows import TimelineRows
 from shardviz.render.times.window import TimeWindow
+from shardviz.timeline.memory import MemoryReport
 from tests.render.timelines import LAYER, MS, timed
 
 
@@ -141,3 +142,9 @@ def test_the_time_of_a_recv_is_that_of_its_send() -> None:
     sent = timed("send.1", "send", 2, 0, 3)
     found = seconds_by_op(replace(LAYER, ops=(sent,)))
     assert found == {("send", False): 3 * MS, ("recv", False): 0.0}
+
+
+def test_no_memory_has_no_bar() -> None:
+    none = MemoryReport("estimate", 0, 0, 0, 0, 0, 2**30)
+    empty = replace(LAYER, ops=(), spans=(), savings=(), critical_path=(), unknown=(), notes=(), memory=none)
+    assert page(empty).splitlines()[-1].startswith("memory at the peak: 0 B of 1 GiB")

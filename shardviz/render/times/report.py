@@ -313,12 +313,12 @@ def memory_report_lines(memory: MemoryReport, width: int, palette: Palette) -> l
     ]
     if memory.alias_bytes:
         told.append(Text(f"{human_bytes(memory.alias_bytes)} of outputs in the place of donated arguments"))
-    lines.append(bar)
+    lines += [bar] * bool(used)
     if limit is not None and used > limit:
         words = f"↑ {human_bytes(limit)} allowed"
         at = min(2 + round(limit / whole * room), width - len(words))
         lines.append(Text(" " * at + words, "bold"))
-    lines += records([told], width, 2)
+    lines += records([told], width, 2) if told else []
     return lines + _buffer_lines(memory, width)
 
 
