@@ -256,6 +256,20 @@ def test_the_mouse_selects_zooms_and_drags(told):
     play(script)
 
 
+def test_a_scheduler_does_not_tell_what_waits_for_what(monkeypatch, told):
+    untold = replace(told, ops=tuple(replace(op, after=()) for op in told.ops), critical_path=())
+    both = (("model", told), ("scheduler", untold))
+    monkeypatch.setattr(time_pane, "tell_program", lambda asked, *_: ToldTimelines(asked, both))
+
+    async def script(pilot):
+        assert "f follow" in text_of(pilot.app)
+        await settle(pilot, "s", "f")
+        assert said(pilot).startswith("The compiler's scheduler does not tell")
+        assert "f follow" not in text_of(pilot.app)
+
+    play(script)
+
+
 def test_the_end_of_a_drag_selects_nothing():
     async def script(pilot):
         chart = pilot.app.pane.chart

@@ -54,6 +54,7 @@ TALL = 24
 """Lines from which on the memory is shown unless somebody says otherwise."""
 DETAILS, FEW_DETAILS, MANY_LINES = 6, 3, 18
 """Lines below the chart at least: in a pane of so many lines, and in a lower one."""
+UNTOLD = "The compiler's scheduler does not tell what waits for what."
 
 
 class TimePane(Pane):
@@ -140,6 +141,8 @@ class TimePane(Pane):
             idle.add("saving")
         if timeline is None or timeline.memory is None or not timeline.memory.curve:
             idle.add("memory")
+        if timeline is None or not timeline.critical_path:
+            idle |= {"follow", "critical"}
         if not self._trail:
             idle.add("unfollow")
         return idle
@@ -481,7 +484,8 @@ class TimePane(Pane):
             return
         found = chart.part.index.waited_for(chart.place[1])
         if found is None:
-            self.notify("It waited for nothing: it is ready from the start.")
+            is_told = chart.part.timeline.critical_path
+            self.notify("It waited for nothing: it is ready from the start." if is_told else UNTOLD)
             return
         self._trail.append(chart.place)
         chart.select(found)
@@ -499,6 +503,8 @@ class TimePane(Pane):
             self.chart.select(timeline.savings[self._saving].op, 0)
 
     def action_critical(self) -> None:
+        if self.timelines and not any(timeline.critical_path for timeline in self.timelines):
+            self.notify(UNTOLD)
         self.chart.is_critical = not self.chart.is_critical
         self.chart.draw()
 
