@@ -120,9 +120,10 @@ def _notes(
             f"no machine was named: {machine.name} chips are assumed, and each mesh axis a ring of its own"
         )
     if links.assumed:
-        notes.append(
-            f"the mesh is not known: {', '.join(sorted(links.assumed))} stands for groups of that size"
+        stand = (
+            "stands for groups of that size" if len(links.assumed) == 1 else "stand for groups of those sizes"
         )
+        notes.append(f"the mesh is not known: {', '.join(sorted(links.assumed))} {stand}")
     if walker.unknown_loops:
         notes.append(
             f"the text does not tell how often {_named([*walker.unknown_loops])} "

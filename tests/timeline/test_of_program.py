@@ -303,3 +303,17 @@ def test_what_an_iteration_begins_for_the_next_is_drawn_where_it_is_waited_for()
     assert ops["next"].start == gather.end
     assert [found.ops[number].name for number in found.critical_path] == ["again", "next"]
     assert found.seconds == pytest.approx(7 * GATHER_SECONDS + 6 * 5e-6)
+
+
+def test_groups_that_no_mesh_explains_are_named():
+    def reduce(number, operand, groups):
+        return (
+            f"  %r{number} = bf16[512,1024]{{1,0}} all-reduce(%{operand}), channel_id={number}, "
+            f"replica_groups={groups}, use_global_device_ids=true, to_apply=%work"
+        )
+
+    two, four = reduce(1, "x", "{{0,3},{1,2}}"), reduce(2, "r1", "{{0,1,2,3}}")
+    (note,) = (each for each in timeline(module(PARAMETER, two), mesh=None).notes if "mesh" in each)
+    assert note == "the mesh is not known: a ring of 2 stands for groups of that size"
+    (note,) = (each for each in timeline(module(PARAMETER, two, four), mesh=None).notes if "mesh" in each)
+    assert note == "the mesh is not known: a ring of 2, a ring of 4 stand for groups of those sizes"
