@@ -3,14 +3,16 @@
 On a TPU slice JAX gives every mesh axis whole axes of the torus, several where that fits, the last mesh axis
 first; on v5e it may split an axis of the torus between two. A few small slices have an order of their own.
 Across slices the leading axes lie as `create_hybrid_device_mesh` has them. GPUs keep the order of their ids.
-(`jax.experimental.mesh_utils` of jax 0.10; the tests compare each placement with it.)
+Some rules changed with jax 0.11.1: those of the installed release count (`jax.experimental.mesh_utils`, with
+which the tests compare each placement).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib.metadata import PackageNotFoundError, version
 from itertools import combinations, product
 from typing import TYPE_CHECKING
 
@@ -32,6 +34,10 @@ _TWO_BY_TWO = (0, 1, 3, 2)
 _TRAY = (0, 1, 2, 3, 6, 7, 4, 5)
 _FOUR_BY_FOUR = (0, 1, 2, 3, 7, 6, 5, 9, 10, 11, 15, 14, 13, 12, 8, 4)
 _TWO_BY_FOUR = (0, 1, 2, 3, 7, 6, 5, 4)
+_TWO_BY_TWO_BY_TWO = (0, 1, 3, 2, 6, 7, 5, 4)
+_CHANGED = (0, 11, 1)
+"""The release of jax that changed rules: v5p:2x2x2 got an order of its own, tpu7x fills its cores first, and all
+prime factors are found."""
 
 
 def place_mesh(
@@ -222,6 +228,8 @@ def _own_order(machine: Machine, sizes: Sequence[int]) -> tuple[int, ...] | None
         if count == 8:
             return _TWO_BY_FOUR
         return _FOUR_BY_FOUR if torus == (4, 4, 1) and max(sizes) == count else None
+    if chip == "v5p" and torus == (2, 2, 2) and _has_changed():
+        return _TWO_BY_TWO_BY_TWO
     if chip == "tpu7x" and count % 8 == 0 and count <= 32 and max(torus[:2]) <= 2:
         return tuple(first + place for first in range(0, count, 8) for place in _TRAY)
     return None
@@ -265,10 +273,7 @@ def _parts_on_torus(machine: Machine, sizes: Sequence[int]) -> Parts | None:
     left = list(dims)
     taken: list[tuple[int, ...]] = [() for _ in sizes]
     for axis in reversed(range(len(sizes))):
-        subsets = (
-            subset for count in range(len(dims), 0, -1) for subset in combinations(range(len(dims)), count)
-        )
-        for subset in subsets:
+        for subset in _subsets(len(dims)):
             if math.prod(left[number] for number in subset) == sizes[axis]:
                 taken[axis] = subset
                 left = [0 if number in subset else size for number, size in enumerate(left)]
@@ -281,6 +286,31 @@ def _parts_on_torus(machine: Machine, sizes: Sequence[int]) -> Parts | None:
                     return None
                 return [[(numbers[n], size, step) for n, size, step in axis_parts] for axis_parts in split]
     return [[(numbers[n], dims[n], 1) for n in subset if dims[n] > 1] for subset in taken]
+
+
+def _subsets(rank: int) -> Iterator[tuple[int, ...]]:
+    """The physical dimensions that a mesh axis may take together, in the order in which JAX tries them."""
+    for count in range(rank, 0, -1):
+        found = combinations(range(rank), count)
+        # With four there are cores, which are nearest to one another; then x comes before y before z.
+        if rank == 4 and _has_changed():
+            yield from sorted(found, key=_nearest)
+        else:
+            yield from found
+
+
+def _nearest(subset: tuple[int, ...]) -> tuple[int, int]:
+    ranks = [(1, 2, 3, 0)[number] for number in subset]
+    return min(ranks), sum(ranks)
+
+
+@cache
+def _has_changed() -> bool:
+    """Return whether the installed jax has the newer rules."""
+    try:
+        return tuple(map(int, version("jax").split(".")[:3])) >= _CHANGED
+    except (PackageNotFoundError, ValueError):
+        return True
 
 
 def _split_parts(dims: Sequence[int], sizes: Sequence[int]) -> Parts | None:
@@ -326,7 +356,7 @@ def _shares(dims: Sequence[int], used: Sequence[int], size: int) -> Iterator[tup
 
 
 def _prime_factors(number: int) -> list[int]:
-    """As `mesh_utils` finds them: for some numbers, such as 10, it returns the last factor alone."""
+    """As `mesh_utils` finds them: of some numbers, such as 10, jax 0.10 returns the last factor alone."""
     factors = []
     for factor in range(2, math.isqrt(number) + 2):
         while number % factor == 0:
@@ -334,7 +364,7 @@ def _prime_factors(number: int) -> list[int]:
             number //= factor
         if number == 1:
             return factors
-    return [number]
+    return [*factors, number] if _has_changed() else [number]
 
 
 def _preference(

@@ -23,7 +23,7 @@ MAX_BUFFERS = 100
 GIB = 2**30
 
 _LINE = re.compile(
-    r"^(?:allocation \d+: size (?P<size>\d+), (?:color (?P<color>\d+), )?(?P<kind>[^\n]*)"
+    r"^(?:allocation \d+: size (?P<size>\d+), (?:color (?P<color>\d+), |page \d+, )*+(?P<kind>[^\n]*)"
     r"| value: <\d+ (?P<name>\S+?)(?P<index>\{[\d,]*\})? @(?P<space>\d+)>"
     r" \(size=(?P<bytes>\d+),offset=(?P<offset>\d+)\): (?P<shape>[^\n]*))\n",
     re.MULTILINE,

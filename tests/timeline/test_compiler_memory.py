@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -120,6 +121,12 @@ def test_the_largest_buffers_at_the_peak_with_lines_and_lifetimes():
 )
 def test_an_argument_has_the_users_name(said, name):
     assert report(module=MODULE.replace('op_name="W"', f'op_name="{said}"')).buffers[0].name == name
+
+
+def test_a_newer_jaxlib_names_the_page_of_each_allocation():
+    paged = re.sub(r"^(allocation \d+: size \d+), ", r"\1, page 0, ", ASSIGNMENT, flags=re.MULTILINE)
+    assert paged != ASSIGNMENT
+    assert report(assignment=paged) == report()
 
 
 def test_on_a_clock():

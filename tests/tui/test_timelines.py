@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from shardviz.errors import TargetError
+from shardviz.errors import QuestionError
 from shardviz.forms.form import ProblemForm
 from shardviz.forms.resolve import resolve
 from shardviz.planner.costs import price
@@ -39,7 +39,7 @@ def test_the_plan_is_told_on_the_machine_of_the_problem(form, machine, is_assume
 
 def test_a_target_that_is_no_machine_needs_one():
     scene = resolve(ProblemForm(targets="cpu"))
-    with pytest.raises(TargetError, match="no figures"):
+    with pytest.raises(QuestionError, match="no figures"):
         tell_program(asked(scene, cpu_answer()), cpu_answer(), scene)
 
 
