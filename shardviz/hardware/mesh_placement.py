@@ -36,8 +36,8 @@ _FOUR_BY_FOUR = (0, 1, 2, 3, 7, 6, 5, 9, 10, 11, 15, 14, 13, 12, 8, 4)
 _TWO_BY_FOUR = (0, 1, 2, 3, 7, 6, 5, 4)
 _TWO_BY_TWO_BY_TWO = (0, 1, 3, 2, 6, 7, 5, 4)
 _CHANGED = (0, 11, 1)
-"""The release of jax that changed rules: v5p:2x2x2 got an order of its own, tpu7x fills its cores first, and all
-prime factors are found."""
+"""The release of jax that changed rules: v5p:2x2x2 has an order of its own since then, tpu7x fills its cores
+first, and all prime factors are found."""
 
 
 def place_mesh(
