@@ -128,14 +128,14 @@ def _seconds_words(cost: PlanCost) -> str:
 
 
 def threshold_words(thresholds: Sequence[Threshold]) -> str:
-    """``compute bound from b = 12,240 on (now 1,024); at every d; at no f``."""
+    """``compute bound from b = 12,240 on (now 1,024); at every size of d; at no size of f``."""
     always = [each.dim for each in thresholds if each.is_every_size]
     never = [each.dim for each in thresholds if each.least is None]
     said = [_range_words(each) for each in thresholds if each.least is not None and not each.is_every_size]
     if always:
-        said.append(f"at every {', '.join(always)}")
+        said.append(f"at every size of {', '.join(always)}")
     if never:
-        said.append(f"at no {', '.join(never)}")
+        said.append(f"at no size of {', '.join(never)}")
     return f"compute bound {'; '.join(said)}" if said else ""
 
 

@@ -324,7 +324,7 @@ ANSWERS = [
         (),
         80,
         """
-        shardy  3.1 ms  → Out[b_X, f]
+        shardy  answered in 3.1 ms  → Out[b_X, f]
           all-reduce over Y  bf16[4,8192]  65,536 bytes  98,304 sent
           = as planned
         """,
@@ -335,7 +335,7 @@ ANSWERS = [
         (Difference("cpu", "promoted_dtype", "cpu computes bf16 as f32: 131,072 bytes, not 65,536."),),
         80,
         """
-        cpu  1.14 s  → Out[b_X, f]
+        cpu  answered in 1.14 s  → Out[b_X, f]
           all-reduce over Y  f32[4,8192]  131,072 bytes  196,608 sent
           right after SPMD partitioning: all-reduce over Y bf16[4,8192] 65,536 bytes
           ≠ promoted_dtype: cpu computes bf16 as f32: 131,072 bytes, not 65,536.

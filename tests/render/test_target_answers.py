@@ -274,7 +274,7 @@ def test_shardy_has_no_schedule() -> None:
 def test_one_target_tells_the_same_facts() -> None:
     _, *lines = target_view(V2, (), BOOK.problem, 100, PLAIN)
     assert [line.plain for line in lines] == [
-        "v2:2x2  1.31 s  → Out[b_X, f_Y]",
+        "v2:2x2  answered in 1.31 s  → Out[b_X, f_Y]",
         "  placed: X along y (1 hop, a line), Y along x and the cores of a chip (1 hop, a ring), "
         "on 2×2 chips",
         "  all-gather over Y  bf16[512,512]→[512,2048]  2,097,152 bytes  1,572,864 sent",

@@ -132,7 +132,7 @@ def _collectives(compiled: TargetResult, mesh: Mesh, width: int, palette: Palett
 def _heading(compiled: TargetResult, problem: Problem, palette: Palette) -> Text:
     line = Text.assemble((compiled.target, "bold"))
     if compiled.elapsed_s:
-        line.append(f"  {seconds(compiled.elapsed_s)}", "dim")
+        line.append(f"  answered in {seconds(compiled.elapsed_s)}", "dim")
     if compiled.result_spec is not None:
         result = problem.result
         line.append("  → ").append_text(
