@@ -23,8 +23,8 @@ from shardviz.timeline.program_timeline import Lane, ProgramTimeline, TimedOp, T
 from shardviz.units import human_bytes
 
 NOT_SIMULATED = (
-    "the compiler has left no schedule of its own: it simulates asynchronous operations, and where it "
-    "decides on the order this program has none"
+    "there is no second estimate beside the model: the compiler's scheduler simulates asynchronous "
+    "operations, and it found none here"
 )
 NO_ESTIMATES = "the compiler has no estimates for this GPU: to its scheduler every operation is as long"
 NO_SCHEDULER = "this compiler simulates no schedule: those for TPUs and GPUs do"
