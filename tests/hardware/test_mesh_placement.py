@@ -171,6 +171,7 @@ ON_LIBTPU = [
 
 
 @pytest.mark.skipif(not EXTRAS["tpu"].installable, reason="libtpu is for Linux on x86-64")
+@pytest.mark.filterwarnings("ignore:The default axis_types:DeprecationWarning")
 @pytest.mark.parametrize(("name", "meshes"), ON_LIBTPU)
 def test_devices_and_meshes_are_those_of_libtpu(name, meshes, monkeypatch):
     """Its own devices: their ids, places, and where the compilers' process puts a mesh of them."""
