@@ -109,7 +109,7 @@ MACHINE = DocumentKind(
             "Where each axis of the mesh lies.",
         )
     ),
-    device_ids=nullable(counts("Device ids by row-major mesh position; null: there is no mesh.")),
+    device_ids=nullable(counts("Device ids by row-major mesh position; null: no mesh was given.")),
 )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-KIB, MIB, GIB, GB, TERA = 2**10, 2**20, 2**30, 10**9, 10**12
+KIB, MIB, GIB, GB = 2**10, 2**20, 2**30, 10**9
 
 CUBE = 4
 """A slice of v4, v5p or 7x closes to a torus where it is made of whole cubes of this many chips an axis."""

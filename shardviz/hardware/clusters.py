@@ -53,11 +53,6 @@ class TpuSlices:
         return self.slices * math.prod(self.torus) * self.chip.devices_per_chip
 
     @property
-    def linked(self) -> TpuChip | None:
-        """The chip whose links join all devices; None for several slices."""
-        return self.chip if self.slices == 1 else None
-
-    @property
     def made_of(self) -> str:
         """Why that many devices; "" where each chip is one."""
         each = self.chip.devices_per_chip
@@ -100,11 +95,6 @@ class GpuNodes:
     @property
     def devices(self) -> int:
         return self.nodes * self.gpus
-
-    @property
-    def linked(self) -> Gpu | None:
-        """The GPU whose links join all devices, through a switch; None for several nodes."""
-        return self.chip if self.nodes == 1 else None
 
     def of_size(self, devices: int) -> list[str]:
         """The name with that many devices, in whole nodes."""

@@ -123,7 +123,7 @@ def _content(path: Path) -> str:
         return read.decode("utf-8-sig")
     except FileNotFoundError:
         hint = "write one, or name hardware such as v5p:4x4x8"
-        raise QuestionError(f"there is no file {shown}", hint) from None
+        raise QuestionError(f"file {shown} does not exist", hint) from None
     except UnicodeDecodeError:
         raise QuestionError(f"{shown} is not text in UTF-8", "give a file in TOML") from None
     except (OSError, ValueError, RuntimeError) as error:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from shardviz.hlo.collective import OPS, Collective
 from shardviz.hlo.module import HloModule, Reader
+from shardviz.hlo.schedule.overlap import ENDS, STARTS
 from shardviz.hlo.text.computation import Computation, Computations
 from shardviz.hlo.text.instruction import closing, open_instruction
 from shardviz.hlo.text.strip_metadata import strip_metadata
@@ -26,7 +27,6 @@ _WRAPPERS = ("fusion", "async-start")
 """Opcodes whose computation is folded into their line."""
 _CALLS = re.compile(r", calls=%?([^\s,{}()=]++)")
 _NAME = re.compile(r"%?([^\s,{}()=]++)")
-_STARTS, _ENDS = 'custom_call_target="AsyncCollectiveStart"', 'custom_call_target="AsyncCollectiveDone"'
 MAX_LITERAL = 40
 """Characters of a constant that are kept."""
 _LEFT_OUT = frozenset(
@@ -247,11 +247,11 @@ class _Lister:
             names += [move.name for move in fusion.moves]
             if line.opcode == "fusion" and fusion.moves:
                 keys = [f"{move.opcode} {move.channel}" for move in fusion.moves]
-                begins = self._bodies.mentions(body, _STARTS)
+                begins = self._bodies.mentions(body, STARTS)
                 under_way = next((started[key] for key in keys if key in started), None)
                 if under_way is not None and not begins:
                     names = []
-                    ends = under_way if self._bodies.mentions(body, _ENDS) else None
+                    ends = under_way if self._bodies.mentions(body, ENDS) else None
                 elif begins:
                     names += [twin for move in fusion.moves for twin in self._bodies.twins(move)]
         if line.opcode in ("send", "recv") and (match := RENDEZVOUS.search(text)):

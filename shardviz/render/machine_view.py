@@ -22,7 +22,7 @@ UNKNOWN = "not published"
 def machine_view(
     machine: Machine, mesh: Mesh | None, placed: PlacedMesh | None, width: int, palette: Palette
 ) -> list[Text]:
-    """All of a machine; with a mesh also where its axes lie. `placed` is None where there is no mesh."""
+    """All of a machine; with a mesh also where its axes lie. `placed` is None where no mesh was given."""
     lines = sentence(size_words(machine), width, lead=f"{machine.name}  ")
     lines += [Text(), Text("one device", "bold"), *_device_lines(machine, width)]
     lines += [Text(), Text("links, one way", "bold"), *_link_lines(machine, width), Text()]

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from shardviz.errors import plural
+from shardviz.hlo.schedule.overlap import NAMING
 from shardviz.hlo.text.memory_layout import HBM, HOST, placed_arrays
 from shardviz.timeline.instruction_work import InstructionWork, Matmuls
 from shardviz.units import human_bytes, rate
@@ -34,21 +35,7 @@ _REIFIED = re.compile(r'"exec_time_us":([\d.eE+-]{1,24})[^{}]*"name":"([^"]{0,40
 _MEMORY = re.compile(
     r'custom_call_target="(?:AllocateBuffer|ConcatBitcast|AssumeGatherIndicesInBound|Sharding|SPMD\w*)"'
 )
-NAMES = frozenset(
-    (
-        *("parameter", "constant", "bitcast", "tuple", "get-tuple-element", "after-all", "add-dependency"),
-        *(
-            "opt-barrier",
-            "optimization-barrier",
-            "partition-id",
-            "replica-id",
-            "get-dimension-size",
-            "domain",
-        ),
-        *("async-update", "bitcast-convert", "token", "infeed-token"),
-    )
-)
-"""Opcodes that only name memory or numbers, and take no time."""
+_NO_TIME = NAMING | {"bitcast-convert", "token", "infeed-token"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +70,7 @@ class Durations:
 
     def takes_time(self, line: InstructionLine) -> bool:
         """Return whether an instruction is more than a name for memory or a number."""
-        if line.opcode in NAMES:
+        if line.opcode in _NO_TIME:
             return False
         if line.opcode == "custom-call":
             return _MEMORY.search(self._text, line.inside, line.stop) is None

@@ -12,8 +12,9 @@ import re
 from collections.abc import Iterable, Mapping
 
 from shardviz.hlo.collective import OPS, Collective
-from shardviz.hlo.listing import Move
+from shardviz.hlo.listing import RENDEZVOUS, Move
 from shardviz.hlo.module import HloModule, Reader
+from shardviz.hlo.schedule.overlap import ALGORITHM, ENDS, STARTS
 from shardviz.hlo.text.call_graph import CallGraph
 from shardviz.hlo.text.computation import Computation
 from shardviz.hlo.text.instruction import base_op
@@ -40,12 +41,9 @@ MAX_DEPTH = 64
 
 _COPIES = ("copy-start", "slice-start")
 _MESSAGES = ("send", "recv")
-_STARTS, _ENDS = 'custom_call_target="AsyncCollectiveStart"', 'custom_call_target="AsyncCollectiveDone"'
-_CONFIG = '"collective_algorithm_config":{'
 _CALLED = re.compile(
     r" (?:to_apply|body|true_computation|false_computation)=%?([^\s,(){}]+)| branch_computations=\{([^{}]*)\}"
 )
-_RENDEZVOUS = re.compile(r'_xla_host_transfer_rendezvous="([^"\\\n]{0,200})"')
 _CHANNEL = re.compile(r"channel_id=\d{1,18}")
 _COLLECTIVES = frozenset(OPS) - {"slice"}
 _COPY_CHANNEL: tuple[Channel, ...] = (("HBM", 0),)
@@ -105,7 +103,7 @@ class Walker:
 
     def config(self, start: int, stop: int) -> str:
         """The compiler's words on the algorithm of a collective."""
-        place = self._text.find(_CONFIG, start, stop)
+        place = self._text.find(ALGORITHM, start, stop)
         if place < 0:
             return ""
         end = self._text.find('},"', place, stop)
@@ -281,12 +279,21 @@ class _BlockWalk:
         self._timed(line, names, op, COMPUTE, self._walker.durations.of(line, self._home))
 
     def _collective(
-        self, line: InstructionLine, names: list[str], record: Collective | None, *, is_async: bool = False
+        self,
+        line: InstructionLine,
+        names: list[str],
+        record: Collective | None,
+        *,
+        is_async: bool = False,
+        inside: Computation | None = None,
     ) -> int:
+        """A collective, by itself or `inside` the computation that the line calls."""
         if record is None:
             unknown = Duration(None, "unknown", detail="it could not be read")
             return self._timed(line, names, base_op(line.opcode), UNKNOWN_LINKS, unknown, is_async=is_async)
-        use = self._walker.links.of(record, self._walker.config(line.start, line.stop))
+        walker = self._walker
+        config = "" if inside is None else walker.config(inside.start, inside.stop)
+        use = walker.links.of(record, config or walker.config(line.start, line.stop))
         return self._timed(
             line,
             names,
@@ -318,18 +325,7 @@ class _BlockWalk:
             return
         record = walker.record_inside(callee)
         if record is not None:
-            config = walker.config(callee.start, callee.stop) or walker.config(line.start, line.stop)
-            use = walker.links.of(record, config)
-            self._timed(
-                line,
-                names,
-                record.op,
-                use.lane,
-                use.duration,
-                use=use,
-                is_async=record.is_async,
-                source=record.source,
-            )
+            self._collective(line, names, record, is_async=record.is_async, inside=callee)
             return
         self._async_computation(line, names, callee)
 
@@ -357,7 +353,7 @@ class _BlockWalk:
 
     def _message(self, line: InstructionLine, names: list[str]) -> None:
         """A send and a recv of one rendezvous or channel are one transfer from the first of them."""
-        found = _RENDEZVOUS.search(self._text, line.inside, line.stop)
+        found = RENDEZVOUS.search(self._text, line.inside, line.stop)
         found = found or _CHANNEL.search(self._text, line.inside, line.stop)
         key = found[0] if found else ""
         record = self._walker.records.get(line.name)
@@ -390,21 +386,10 @@ class _BlockWalk:
         text, walker = self._text, self._walker
         chains = [(move.opcode, move.channel) for move in moves]
         record = next((walker.records[move.name] for move in moves if move.name in walker.records), None)
-        begins = text.find(_STARTS, callee.start, callee.stop) >= 0
-        ends = not begins and text.find(_ENDS, callee.start, callee.stop) >= 0
+        begins = text.find(STARTS, callee.start, callee.stop) >= 0
+        ends = not begins and text.find(ENDS, callee.start, callee.stop) >= 0
         if record is not None and not ends:
-            config = walker.config(callee.start, callee.stop) or walker.config(line.start, line.stop)
-            use = walker.links.of(record, config)
-            number = self._timed(
-                line,
-                names,
-                record.op,
-                use.lane,
-                use.duration,
-                use=use,
-                is_async=begins,
-                source=record.source,
-            )
+            number = self._collective(line, names, record, is_async=begins, inside=callee)
             if begins:
                 self._chains.update(dict.fromkeys(chains, number))
                 self._beside(line, names)

@@ -112,7 +112,7 @@ def test_a_valid_draft_is_shown_in_full():
         ({"targets": "cpu,gpu"}, {"targets": "gpu is not a chip, at character 5 of 'cpu,gpu'"}),
         ({"machine": "gpu"}, {"machine": "gpu is not a chip, at character 1 of 'gpu'"}),
         ({"machine": "v5q:2x4"}, {"machine": "unknown chip 'v5q' at character 1 of 'v5q:2x4'"}),
-        ({"machine": "none.toml"}, {"machine": "there is no file 'none.toml'"}),
+        ({"machine": "none.toml"}, {"machine": "file 'none.toml' does not exist"}),
         ({"machine": "h100:2x8"}, {"machine": "h100:2x8 has 16 devices, but the mesh X=2,Y=4 has 8"}),
         ({"specs": ("XY", "Y_")}, {"einsum": "2 specs for 3 arrays"}),
         (

@@ -170,7 +170,7 @@ def test_a_file_that_cannot_be_read(tmp_path):
     (tmp_path / "long.toml").write_text("#" * 70_000)
     (tmp_path / "latin.toml").write_bytes(b"name = '\xe4'")
     reasons = {
-        "none.toml": "there is no file",
+        "none.toml": "does not exist",
         "pipe.toml": "is not a file",
         "folder.toml": "is not a file|cannot be read",
         "long.toml": "has more than 64,000 bytes",

@@ -9,7 +9,7 @@ import pytest
 
 from shardviz.cli.streams import STAND_INS
 from shardviz.render.palette import ANSI, PLAIN, TRUECOLOR
-from shardviz.render.times.gantt import Gantt, gantt_lines, legend
+from shardviz.render.times.gantt import Gantt, legend
 from shardviz.render.times.timeline_rows import TimelineRows
 from shardviz.render.times.window import TimeWindow, ticks
 from tests.render.timelines import LAYER, MS, long_timeline
@@ -25,6 +25,15 @@ HBM copies █████▊   ·         ·        ·         ·        ·    
 X          ·        ·         ·        ·         ·       █████████████▍       ·
            ·        ·         ·        ·         ·        · ▕█all-reduce.1██▏ ·
 Y          █all-gather.1██▍█all-gather.2█████▌   ·        ·         ·         ·"""
+
+
+def gantt_lines(rows, width, palette, window=None):
+    """The whole chart, or a window of it, as it is printed."""
+    chart = Gantt(rows, width, palette, window or TimeWindow.whole(rows.timeline.drawn_seconds))
+    lines = [chart.line(y, 0, width) for y in range(chart.height)]
+    for line in lines:
+        line.rstrip()
+    return lines
 
 
 def test_every_lane_has_its_rows_and_what_waits_is_marked() -> None:

@@ -12,8 +12,7 @@ from shardviz.collectives.algorithms.doubling import (
     RECURSIVE_DOUBLING,
     RECURSIVE_HALVING,
 )
-from shardviz.collectives.algorithms.line import LINE
-from shardviz.collectives.algorithms.ring import BIDIRECTIONAL_RING, RING
+from shardviz.collectives.algorithms.ring import BIDIRECTIONAL_RING, LINE, RING
 from shardviz.collectives.algorithms.torus import TORUS, TORUS_SPLIT
 from shardviz.collectives.algorithms.trees import BINOMIAL_TREE, DOUBLE_BINARY_TREE
 from shardviz.collectives.pattern import Pattern

@@ -1,4 +1,4 @@
-"""The ring: members send to their neighbours only, one way round or both ways at once.
+"""The ring and the line: members send to their neighbours only, round the ring one way or both ways at once.
 
 One way, every link carries the same. all_gather, reduce_scatter, all_reduce: one chunk a round, n - 1 rounds,
 for an all_reduce both in turn (Patarasuk and Yuan 2009, "Bandwidth optimal all-reduce algorithms for clusters
@@ -13,6 +13,12 @@ alone, so that the last round has one message a device, not two; in two pieces, 
 way. That a wrapped axis of a TPU torus does so is
 why its all-gather takes V / (2 · bandwidth of a link one way) and its all-to-all a quarter of that (Austin et
 al. 2025, "How to scale your model", part 3).
+
+On a line nothing goes from the last member to the first: in every round each passes on, both ways, what came
+from the other side the round before, its own chunk first. In n - 1 rounds every link between neighbours
+carries at most one chunk each way. A reduce_scatter is the same backwards, the farthest addends first, and an
+all_reduce both in turn. So an axis of a torus that does not close takes (n - 1) / n · V / (bandwidth of a
+link one way), twice as long as one that does.
 """
 
 from __future__ import annotations
@@ -165,4 +171,36 @@ BIDIRECTIONAL_RING = Algorithm(
     ("all_gather", "reduce_scatter", "all_reduce", "all_to_all"),
     _bidirectional_ring,
     pipelined=True,
+)
+
+
+def _line(pattern: Pattern, _pieces: int | None) -> Rounds:
+    n = pattern.group_size
+    gather = Phase("all-gather", n - 1, lambda r: _outwards(n, r))
+    reduce = Phase("reduce-scatter", n - 1, lambda r: _inwards(n, n - 2 - r))
+    phases = {"all_gather": [gather], "reduce_scatter": [reduce], "all_reduce": [reduce, gather]}
+    return n, phases[pattern.kind]
+
+
+def _outwards(n: int, number: int) -> Sends:
+    """Round `number`, from 0: chunks that are so many members away from their own move on by one."""
+    member = np.arange(n)
+    right, left = member[number : n - 1], member[1 : n - number]
+    src = np.concatenate([right, left])
+    dst = np.concatenate([right + 1, left - 1])
+    chunk = np.concatenate([right - number, left + number])
+    return Sends(src, dst, chunk, np.zeros(len(src), dtype=bool))
+
+
+def _inwards(n: int, number: int) -> Sends:
+    """The same backwards: sums that are so many members away come nearer to their own by one."""
+    out = _outwards(n, number)
+    return Sends(out.dst, out.src, out.chunk, ~out.reduce)
+
+
+LINE = Algorithm(
+    "line",
+    "to both neighbours at once, never from the last to the first",
+    ("all_gather", "reduce_scatter", "all_reduce"),
+    _line,
 )

@@ -31,10 +31,10 @@ _DONE = re.compile(r"-(?:done|update)\(")
 _CYCLES = re.compile(r'"estimated_cycles":"(\d{1,15})"')
 _ONE_ELEMENT = re.compile(r"[a-z][a-z0-9]*\[(?:1(?:,1)*)?\](?:\{[^{}]*\})?")
 _FUSED = '"async_collective_fusion_config"'
-_STARTS = 'custom_call_target="AsyncCollectiveStart"'
-_ENDS = 'custom_call_target="AsyncCollectiveDone"'
+STARTS, ENDS = 'custom_call_target="AsyncCollectiveStart"', 'custom_call_target="AsyncCollectiveDone"'
+"""Marks of the fusions that begin and end a collective on TPU."""
 _BLOCKING = '"is_sync":true'
-_NO_WORK = frozenset(
+NAMING = frozenset(
     (
         "parameter",
         "constant",
@@ -50,15 +50,16 @@ _NO_WORK = frozenset(
         "get-dimension-size",
         "domain",
         "async-update",
-        "recv",
     )
 )
+"""Opcodes that only name memory or numbers."""
 _BEGUN = frozenset(("async", *OPS)) - {"slice"}
 """Opcodes whose start is work; that of a copy or a slice only fetches memory."""
 _ALWAYS_WORK = _BEGUN | {"fusion", "call", "while", "conditional", "custom-call", "sort", "reduce", "scatter"}
 _RESERVES = re.compile(r'custom_call_target="(?:AllocateBuffer|ConcatBitcast)"')
 """Custom calls that name memory."""
-_TPU = '"collective_algorithm_config":{'
+ALGORITHM = '"collective_algorithm_config":{'
+"""The TPU compiler's words on how it carries out a collective begin so."""
 _GPU = '"collective_backend_config":{'
 _CHOICE = re.compile(r'"(emitter|strategy|backend|collectives_mode|kernel_strategy)":"([A-Za-z0-9_]{1,100})"')
 _WORD = re.compile(r"(?:\d+|N)D(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
@@ -251,11 +252,11 @@ class Schedules:
         )
         for home, position, instruction in fused:
             key = base_op(instruction.opcode), instruction.channel
-            if text.find(_STARTS, home.start, home.stop) >= 0:
+            if text.find(STARTS, home.start, home.stop) >= 0:
                 starts[key].append(position)
                 continue
             others.append((key, position))
-            if text.find(_ENDS, home.start, home.stop) >= 0:
+            if text.find(ENDS, home.start, home.stop) >= 0:
                 ends[key].append(home.start)
         for key, positions in starts.items():
             self._dones.update((position, ends[key]) for position in positions)
@@ -277,7 +278,7 @@ class Schedules:
     def _as_work(self, line: InstructionLine) -> Work | None:
         """None where an instruction computes nothing: names, indices, memory that is fetched, dones."""
         op = base_op(line.opcode)
-        if op in _NO_WORK or op.endswith("-done") or (op != line.opcode and op not in _BEGUN):
+        if op in NAMING or op == "recv" or op.endswith("-done") or (op != line.opcode and op not in _BEGUN):
             return None
         if op not in _ALWAYS_WORK and _ONE_ELEMENT.fullmatch(line.shape):
             return None
@@ -289,7 +290,7 @@ class Schedules:
             callee = self._lines.callee(line)
             inside = self._inside.get(callee.start) if callee else None
             if callee is not None and inside is not None:
-                if self._text.find(_ENDS, callee.start, callee.stop) >= 0:
+                if self._text.find(ENDS, callee.start, callee.stop) >= 0:
                     return None
                 op = "reduce-scatter" if callee.name.startswith("all-reduce-scatter") else inside
         cycles = _CYCLES.search(self._text, line.inside, line.stop)
@@ -303,7 +304,7 @@ def algorithm_of(attributes: str) -> str:
     The compiler's own words are made readable: ``RotatedPincerEmitter`` and ``UniDirection1DRingStrategy``
     are "rotated pincer, uni direction 1D ring", ``KERNEL_STRATEGY_TRITON_TWO_SHOT`` "triton two shot".
     """
-    for marker in (_TPU, _GPU):
+    for marker in (ALGORITHM, _GPU):
         place = attributes.find(marker)
         if place >= 0:
             end = attributes.find("}", place)

@@ -449,14 +449,3 @@ def legend(rows: TimelineRows, width: int, palette: Palette) -> list[Text]:
     return records(
         [[Text.assemble((glyph, style), (f" {words}", DIM)) for glyph, style, words in found]], width
     )
-
-
-def gantt_lines(
-    rows: TimelineRows, width: int, palette: Palette, window: TimeWindow | None = None
-) -> list[Text]:
-    """The whole chart, or a window of it, as it is printed."""
-    chart = Gantt(rows, width, palette, window or TimeWindow.whole(rows.timeline.drawn_seconds))
-    lines = [chart.line(y, 0, width) for y in range(chart.height)]
-    for line in lines:
-        line.rstrip()
-    return lines
