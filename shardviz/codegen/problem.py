@@ -28,7 +28,7 @@ from shardviz.sharding import Mesh
 
 if TYPE_CHECKING:
     from shardviz.compiler.targets import Target
-    from shardviz.planner.problem import Contraction, Problem
+    from shardviz.planner.problem import Problem, Statement
     from shardviz.sharding import PartitionSpec, ShardedArray
 
 
@@ -162,7 +162,7 @@ def _program(problem: Problem) -> list[str]:
     return [*lines, f"    return {names[problem.result.name]}"]
 
 
-def _einsum(problem: Problem, part: Contraction) -> str:
+def _einsum(problem: Problem, part: Statement) -> str:
     names = _names(problem)
     operands = ", ".join(names[operand.name] for operand in part.operands)
     wanted = ""
@@ -171,7 +171,7 @@ def _einsum(problem: Problem, part: Contraction) -> str:
     return f'{names[part.result.name]} = jnp.einsum("{subscripts(part.einsum)}", {operands}{wanted})'
 
 
-def _constraint(problem: Problem, part: Contraction, previous: ShardedArray | None) -> list[str]:
+def _constraint(problem: Problem, part: Statement, previous: ShardedArray | None) -> list[str]:
     """The constraint of a part on the result of the one before."""
     first = part.operands[0]
     if previous is None or first.spec is None or first.spec == previous.spec:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from shardviz.compare.moved_arrays import summed_operands
 from shardviz.compare.transfer import ArrayTransfer
 from shardviz.hlo import Collective
-from shardviz.planner import Contraction, Plan
+from shardviz.planner import Plan, Statement
 from shardviz.sharding import PartitionSpec
 
 AS_PLANNED = frozenset({"overlapped", "fused_reduce_scatter", "combined_collectives", "packed_dtype"})
@@ -75,7 +75,7 @@ class Comparison:
         """Ours and theirs."""
         return self.ours, self.theirs
 
-    def of_einsum(self, part: Contraction) -> tuple[list[ArrayTransfer], list[ArrayTransfer]]:
+    def of_einsum(self, part: Statement) -> tuple[list[ArrayTransfer], list[ArrayTransfer]]:
         """The transfers left on either side that move an einsum's operands, or that add or move its results.
 
         Sums of an operand are those of the einsum before."""

@@ -12,7 +12,7 @@ from shardviz.compare.comparison import Comparison
 from shardviz.compare.moved_arrays import summed_operands
 from shardviz.compare.transfer import ArrayTransfer, kinds
 from shardviz.compare.wording import acts, acts_on, against, arrays, cheaper, listed_axes, verb, wire
-from shardviz.planner import Contraction
+from shardviz.planner import Statement
 
 
 def moved_elsewhere(comparison: Comparison) -> None:
@@ -124,20 +124,20 @@ def other_split(comparison: Comparison) -> None:
             )
 
 
-def _name(part: Contraction) -> str:
+def _name(part: Statement) -> str:
     """The name of an einsum's work: one operand is not multiplied by anything."""
     return "multiplication" if len(part.operands) > 1 else "einsum"
 
 
-def _work(part: Contraction) -> str:
+def _work(part: Statement) -> str:
     return "multiplying" if len(part.operands) > 1 else "its einsum"
 
 
-def _on_pieces(part: Contraction) -> str:
+def _on_pieces(part: Statement) -> str:
     return "multiplies the pieces" if len(part.operands) > 1 else "works on the pieces"
 
 
-def _product(part: Contraction) -> str:
+def _product(part: Statement) -> str:
     return " and ".join(operand.name for operand in part.operands)
 
 
@@ -151,7 +151,7 @@ def _prepares(several: Sequence[ArrayTransfer]) -> str:
     return f"{'gathers' if gathers else verb(several)} {arrays(several)}"
 
 
-def _moved_before(several: Sequence[ArrayTransfer], part: Contraction) -> list[ArrayTransfer]:
+def _moved_before(several: Sequence[ArrayTransfer], part: Statement) -> list[ArrayTransfer]:
     """Those of an einsum's operands."""
     names = {array.name for array in part.operands}
     return [one for one in several if names.issuperset(one.arrays)]

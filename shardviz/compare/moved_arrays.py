@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from shardviz.hlo import Collective, Origin
-from shardviz.planner import Contraction, Problem
+from shardviz.planner import Problem, Statement
 from shardviz.sharding import ShardedArray
 
 Shape = tuple[int, ...]
@@ -192,7 +192,7 @@ def _sums(problem: Problem) -> Iterator[tuple[ShardedArray, frozenset[int]]]:
             yield array, made_of[name]
 
 
-def _computes(part: Contraction, before: frozenset[bool]) -> frozenset[bool]:
+def _computes(part: Statement, before: frozenset[bool]) -> frozenset[bool]:
     (operand, *others), result = part.operands, part.result
     if others or operand.elements != result.elements:
         return frozenset({True})
@@ -200,7 +200,7 @@ def _computes(part: Contraction, before: frozenset[bool]) -> frozenset[bool]:
     return before if sorted(operand.dims) == sorted(result.dims) else before | {True}
 
 
-def summed_operands(part: Contraction) -> dict[str, ShardedArray]:
+def summed_operands(part: Statement) -> dict[str, ShardedArray]:
     """The sums of operands over the dimensions that they alone have, by the operand's name.
 
     A program may add these up before it multiplies, as `jax.numpy.einsum` does: of ``a,dg->ad`` it multiplies

@@ -42,7 +42,7 @@ class Array:
 
 @dataclass(frozen=True)
 class EinsumPart:
-    """One einsum; `subscripts` as `jnp.einsum` takes them. See `shardviz.planner.problem.Contraction`."""
+    """One einsum; `subscripts` as `jnp.einsum` takes them. See `shardviz.planner.problem.Statement`."""
 
     subscripts: str
     operands: tuple[Array, ...]

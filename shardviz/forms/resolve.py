@@ -22,7 +22,7 @@ from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, canonical_dtype
 if TYPE_CHECKING:
     from shardviz.compiler import Target
     from shardviz.hardware.machine import Machine, PlacedMesh
-    from shardviz.planner import Contraction, Plan, Planner, Problem
+    from shardviz.planner import Plan, Planner, Problem, Statement
     from shardviz.stepping.question import CollectiveQuestion
 
 MAX_PARTS = 32
@@ -250,10 +250,10 @@ class _Resolver:
         specs: list[PartitionSpec | None],
         size: dict[str, int],
         dtype: str,
-    ) -> Iterator[Contraction]:
+    ) -> Iterator[Statement]:
         """The contractions; a size that axes do not divide is an error of the sizes where they are given,
         else of the spec."""
-        from shardviz.planner import Contraction
+        from shardviz.planner import Statement
         from shardviz.planner.problem import uneven_dims
 
         arrays = []
@@ -266,7 +266,7 @@ class _Resolver:
                         raise error
         if len(arrays) == len(einsums.rows):
             for part, (operands, result) in zip(einsums.parts, einsums.places, strict=True):
-                yield Contraction(part, tuple(arrays[place] for place in operands), arrays[result])
+                yield Statement(part, tuple(arrays[place] for place in operands), arrays[result])
 
     def targets(self) -> tuple[Target, ...] | None:
         """The targets to ask."""

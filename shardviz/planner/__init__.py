@@ -5,16 +5,16 @@ Standard library only.
 
 from shardviz.planner.plan import Plan, Step
 from shardviz.planner.planner import Planner, plan
-from shardviz.planner.problem import Contraction, Problem
+from shardviz.planner.problem import Statement, Problem
 from shardviz.planner.problem import problem_from_text
 from shardviz.planner.search import Candidate, search
 
 __all__ = [
     "Candidate",
-    "Contraction",
     "Plan",
     "Planner",
     "Problem",
+    "Statement",
     "Step",
     "plan",
     "problem_from_text",

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 from shardviz.notation.einsum import Einsum
 from shardviz.planner.problem import Problem
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 
-LOCAL_OPS = ("einsum", "slice")
+LOCAL_OPS = ("einsum", "apply", "slice")
+Objective = Literal["time", "bytes"]
+"""What a plan makes small first: the estimated seconds of its steps in sequence, or the bytes that a device
+sends."""
 HLO_OPS = {
     "all_gather": "all-gather",
     "psum": "all-reduce",
@@ -24,11 +28,13 @@ HLO_OPS = {
 class Step:
     """One operation that every device performs at the same time.
 
-    `op` is JAX's name: all_gather, psum, psum_scatter, all_to_all, ppermute, or the local einsum and
-    slice. `array` is what it changes or makes. `axes` are the mesh axes of the collective's groups,
-    major first. `dim` is the dimension that is gathered, scattered or sliced; for all_to_all the one that
-    becomes whole; None otherwise. `shape` is per device, of the larger of operand and result, and
-    `bytes` its bytes; for an einsum, its result's. `wire_bytes`: what one device must send at least.
+    `op` is JAX's name: all_gather, psum, psum_scatter, all_to_all, ppermute, or the local einsum, slice, and
+    apply (another `function`). `array` is what it changes or makes, `part` the number of its statement.
+    `axes` are the mesh axes of the collective's groups, major first. `dim` is the dimension that is gathered,
+    scattered or sliced; for all_to_all the one that becomes whole; None otherwise. `shape` is per device, of
+    the larger of operand and result, and `bytes` its bytes; for an einsum, its result's. `wire_bytes`: what
+    one device must send at least. Several dimensions that a collective changes at once follow from the two
+    specs; `dim` is the first of them.
     """
 
     op: str
@@ -44,16 +50,27 @@ class Step:
     reason: str
     operands: tuple[str, ...] = ()
     einsum: Einsum | None = None
+    part: int = 0
+    function: str = ""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Steps in order. `cases` names, for each part of the chain, which case of the textbook it is."""
+    """Steps in order. `cases` names, for each part of the chain, which case of the textbook it is.
+
+    `objective` is what the steps make small. With `optimal` no other plan of the space searched is better;
+    else `at_most` says how many times the best it may cost, where that is known. `teller` says who
+    found it: "planner", or "shardy" where its answer is cheaper.
+    """
 
     problem: Problem
     steps: tuple[Step, ...]
     result_spec: PartitionSpec
     cases: tuple[str, ...]
+    objective: Objective = "time"
+    optimal: bool = True
+    at_most: float | None = None
+    teller: Literal["planner", "shardy"] = "planner"
 
     @property
     def collectives(self) -> tuple[Step, ...]:

@@ -15,14 +15,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from shardviz.errors import QuestionError
-from shardviz.planner.plan import Plan, Step
-from shardviz.planner.problem import Contraction, Problem
+from shardviz.planner.plan import Objective, Plan, Step
+from shardviz.planner.problem import Problem, Statement
 from shardviz.planner.reasons import EinsumChoice, explain_einsum, explain_moves
 from shardviz.planner.reshard import PathCost, ReshardMove, Reshards, State, spec_of, state_of, with_axes
 from shardviz.planner.work_split import ResultRequest, WorkSplit, case_of, work_splits
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, array_bytes
+
+if TYPE_CHECKING:
+    from shardviz.hardware.machine import PlacedMesh
 
 EFFORT = {2: (4096, 48), 3: (4096, 12), 4: (48, 4)}
 """By the number of mesh axes that the specs name: how many ways to share an einsum's work are priced, the
@@ -54,8 +58,12 @@ class PartialPlan:
 class Planner:
     """Plans problems on one mesh; remembers reshardings, so that similar problems are planned quickly."""
 
-    def __init__(self, mesh: Mesh) -> None:
-        self.mesh = mesh
+    def __init__(self, mesh: Mesh, placed: PlacedMesh | None = None, objective: Objective = "time") -> None:
+        """Plan for a mesh as `placed` on a machine; without one on the assumed machine."""
+        from shardviz.hardware.machine import assumed_machine, on_assumed_machine
+
+        self.mesh, self.objective = mesh, objective
+        self.placed = placed or on_assumed_machine(assumed_machine(), mesh)
         self._reshards = Reshards(mesh.shape)
 
     def plan(self, problem: Problem) -> Plan:
@@ -97,7 +105,7 @@ class Planner:
                 found[end] = PartialPlan(total, (*before.chain, chain_step))
 
     def _priced(
-        self, part: Contraction, starts: tuple[State, ...], work_split: WorkSplit, goals: tuple[State, ...]
+        self, part: Statement, starts: tuple[State, ...], work_split: WorkSplit, goals: tuple[State, ...]
     ) -> tuple[State, Key, ChainStep]:
         """The state in which the result ends, the cost, and the moves."""
         operand_paths = [
@@ -165,7 +173,7 @@ class Planner:
         result = problem.result.spec or (steps[-1].to_spec)
         return Plan(problem, tuple(steps), result, tuple(cases))
 
-    def _multiply(self, part: Contraction, chain_step: ChainStep, reason: str) -> Step:
+    def _multiply(self, part: Statement, chain_step: ChainStep, reason: str) -> Step:
         spec = spec_of(chain_step.work_split.result)
         array = part.result.with_spec(spec)
         shape = array.shard_shape(self.mesh)
@@ -188,9 +196,9 @@ class Planner:
         )
 
 
-def plan(problem: Problem) -> Plan:
-    """The plan with the fewest wire bytes; see the module's text for the rules."""
-    return Planner(problem.mesh).plan(problem)
+def plan(problem: Problem, placed: PlacedMesh | None = None, objective: Objective = "time") -> Plan:
+    """The best plan on a machine; see the module's text for the rules."""
+    return Planner(problem.mesh, placed, objective).plan(problem)
 
 
 def _step(array: ShardedArray, move: ReshardMove, reason: str) -> Step:
@@ -286,7 +294,7 @@ def _splits(arrays: list[ShardedArray], mesh: Mesh) -> list[tuple[str, tuple[str
     return list(dict.fromkeys(found))
 
 
-def _dim_sizes(part: Contraction) -> dict[str, int]:
+def _dim_sizes(part: Statement) -> dict[str, int]:
     """Elements along each dimension of the einsum."""
     return {
         dim: size for operand in part.operands for dim, size in zip(operand.dims, operand.shape, strict=True)

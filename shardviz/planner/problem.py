@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, pairwise
 from typing import Literal
 
 from shardviz.errors import NotationError, QuestionError, plural, quote
@@ -34,33 +34,65 @@ _BETWEEN = re.compile(r"\([^()]*+(?:\([^()]*+\)[^()]*+)*+\)|->|[,;]|$")
 """The end of a spec; or parentheses, whose commas do not end one."""
 
 
-@dataclass(frozen=True)
-class Contraction:
-    """One einsum of the chain over named arrays.
+Phase = Literal["forward", "recomputed", "backward", "optimizer"]
+"""The part of a train step that a statement belongs to."""
 
-    In every part but the first, `operands[0]` is the previous part's result: it has that result's
-    name, and its spec is a constraint on it, as `jax.lax.with_sharding_constraint`, or None. `result.spec`
-    is None where the compiler may choose.
+
+@dataclass(frozen=True)
+class Statement:
+    """One line of a program: a named array made from others by an einsum, or by another function.
+
+    `einsum` has the dimensions of the operands and of the result; the function (`functions.FUNCTIONS`) is
+    applied at every point of all dimensions, and summed over those that the result lacks. A dimension in
+    `merged` stands for several others, the major first, and is split as they are; those in `whole` cannot be
+    split. An operand that an earlier statement made has that result's name, and its spec is a constraint on
+    it, as `jax.lax.with_sharding_constraint`, or None. `result.spec` is None where the compiler may choose.
     """
 
     einsum: Einsum
     operands: tuple[ShardedArray, ...]
     result: ShardedArray
+    function: str = "multiply"
+    merged: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    whole: tuple[str, ...] = ()
+    phase: Phase = "forward"
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A question to the planner and the compilers. Built from text by `problem_from_text`."""
+    """A question to the planner and the compilers. Built from text by `problem_from_text`.
+
+    `parts` are in an order in which they can run. `returned` are the names of results that the program
+    returns beside the last. `layers` is how often the whole program runs, one after the other.
+    """
 
     mesh: Mesh
-    parts: tuple[Contraction, ...]
+    parts: tuple[Statement, ...]
     axis_types: Literal["auto", "explicit"] = "auto"
+    returned: tuple[str, ...] = ()
+    layers: int = 1
 
     @property
     def arguments(self) -> tuple[ShardedArray, ...]:
-        """The arrays a program takes: both operands of the first part, then each part's second."""
-        first, *rest = self.parts
-        return (*first.operands, *(operand for part in rest for operand in part.operands[1:]))
+        """The arrays that the program takes, in the order in which it uses them first."""
+        found: dict[str, ShardedArray] = {}
+        made: set[str] = set()
+        for part in self.parts:
+            for operand in part.operands:
+                if operand.name not in made:
+                    found.setdefault(operand.name, operand)
+            made.add(part.result.name)
+        return tuple(found.values())
+
+    @property
+    def is_chain(self) -> bool:
+        """Each statement is an einsum whose first operand is the result before it, used nowhere else."""
+        made = {part.result.name for part in self.parts}
+        follows = all(part.operands[0].name == before.result.name for before, part in pairwise(self.parts))
+        return follows and all(
+            part.function == "multiply" and not made.intersection(each.name for each in part.operands[1:])
+            for part in self.parts
+        )
 
     @property
     def result(self) -> ShardedArray:
@@ -129,7 +161,7 @@ def problem_from_text(
         for array in arrays:
             for error in uneven_dims(array, mesh, sizes):
                 raise error
-        parts.append(Contraction(einsum, arrays[:-1], arrays[-1]))
+        parts.append(Statement(einsum, arrays[:-1], arrays[-1]))
     return Problem(mesh, tuple(parts), axis_types)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from shardviz.planner.plan import axes_words
-from shardviz.planner.problem import Contraction
+from shardviz.planner.problem import Statement
 from shardviz.planner.reshard import Axes, ReshardMove, Shards, State, spec_of, state_of, with_axes
 from shardviz.planner.work_split import WorkSplit
 from shardviz.sharding import Mesh, ShardedArray, shard_shape
@@ -26,7 +26,7 @@ class EinsumChoice:
     """
 
     mesh: Mesh
-    part: Contraction
+    part: Statement
     work_split: WorkSplit
     starts: tuple[State, ...]
     gathered: frozenset[str]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from shardviz.errors import QuestionError
 from shardviz.sharding.array import ShardedArray
+from shardviz.sharding.axis_parts import axis_part
 from shardviz.sharding.mesh import Mesh
 from shardviz.sharding.partition_spec import PartitionSpec
 
@@ -118,7 +119,7 @@ class Layout:
         """The row-major place of coordinates among those along some axes."""
         index = 0
         for axis in axes:
-            index = index * self.mesh.axis_size(axis) + coords[self.mesh.axis_names.index(axis)]
+            index = index * self.mesh.axis_size(axis) + self.mesh.coordinate(coords, axis)
         return index
 
     def slices(self, block: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
@@ -175,10 +176,14 @@ class Layout:
         return bounds.reshape(self.mesh.size, self.array.rank, 2)
 
     def _along(self, axis: str) -> NDArray[np.int64]:
-        """The coordinate along one axis, broadcastable over the mesh."""
+        """The coordinate along one axis, or a part of one, broadcastable over the mesh."""
         import numpy as np
 
-        place = self.mesh.axis_names.index(axis)
+        part = axis_part(axis)
+        place = self.mesh.axis_names.index(axis if part is None else part.axis)
         shape = [1] * len(self.mesh.axis_sizes)
-        shape[place] = self.mesh.axis_sizes[place]
-        return np.arange(self.mesh.axis_sizes[place], dtype=np.int64).reshape(shape)
+        whole = shape[place] = self.mesh.axis_sizes[place]
+        along = np.arange(whole, dtype=np.int64)
+        if part is not None:
+            along = along // (whole // (part.before * part.size)) % part.size
+        return along.reshape(shape)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from shardviz.errors import QuestionError, did_you_mean, plural, quote
+from shardviz.sharding.axis_parts import AxisPart, axis_part
 
 MAX_DEVICES = 2**40
 """More devices than any question needs; keeps products of axis sizes within 64-bit arithmetic."""
@@ -68,13 +69,35 @@ class Mesh:
         return dict(zip(self.axis_names, self.axis_sizes, strict=True))
 
     def axis_size(self, name: str) -> int:
-        """Devices along one axis; `QuestionError` for an axis that the mesh does not have."""
+        """Devices along one axis, or a part of one (`axis_parts`).
+
+        Raises `QuestionError` for an axis that the mesh does not have, and a part that does not divide it.
+        """
+        if (part := axis_part(name)) is not None:
+            self._check_part(part)
+            return part.size
         try:
             return self.axis_sizes[self.axis_names.index(name)]
         except ValueError:
             raise QuestionError(
                 f"unknown mesh axis {quote(name)}", axes_like(name, self.axis_names)
             ) from None
+
+    def _check_part(self, part: AxisPart) -> None:
+        whole = self.axis_size(part.axis)
+        if whole % (part.before * part.size):
+            raise QuestionError(
+                f"mesh axis {part.axis}={whole} has no part {part}",
+                f"{part.before} × {part.size} must divide {whole}",
+            )
+
+    def coordinate(self, coords: Sequence[int], name: str) -> int:
+        """The coordinate along an axis, or a part of one, of a device at these coordinates."""
+        part = axis_part(name)
+        if part is None:
+            return coords[self.axis_names.index(name)]
+        whole = self.axis_size(part.axis)
+        return coords[self.axis_names.index(part.axis)] // (whole // (part.before * part.size)) % part.size
 
     def group_size(self, axes: Iterable[str]) -> int:
         """Devices in one group of a collective over `axes`."""
@@ -95,14 +118,33 @@ class Mesh:
     def groups(self, axes: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
         """Row-major positions of each group of a collective over `axes`, which order a group's members.
 
-        Groups follow the other axes in row-major order. Materialises one number per device.
+        Groups follow the other axes, and the other parts of these, in row-major order. Materialises one
+        number per device.
         """
         strides = dict(zip(self.axis_names, self._strides(), strict=True))
-        shape = self.shape
-        others = [axis for axis in self.axis_names if axis not in axes]
-        bases = _offsets([(shape[axis], strides[axis]) for axis in others])
-        members = _offsets([(self.axis_size(axis), strides[axis]) for axis in axes])
+        members = _offsets([self._loop(axis, strides) for axis in axes])
+        bases = _offsets([loop for axis in self.axis_names for loop in self._left(axis, axes, strides[axis])])
         return tuple(tuple(base + member for member in members) for base in bases)
+
+    def _loop(self, name: str, strides: dict[str, int]) -> tuple[int, int]:
+        """Size and stride of an axis or a part of one."""
+        part = axis_part(name)
+        size = self.axis_size(name)
+        if part is None:
+            return size, strides[name]
+        return size, strides[part.axis] * (self.axis_size(part.axis) // (part.before * part.size))
+
+    def _left(self, axis: str, used: tuple[str, ...], stride: int) -> list[tuple[int, int]]:
+        """Size and stride of what is left of an axis without those names, the major first."""
+        if axis in used:
+            return []
+        parts = sorted(part for part in map(axis_part, used) if part is not None and part.axis == axis)
+        whole = self.axis_size(axis)
+        loops, done = [], 1
+        for part in (*parts, AxisPart(axis, whole, 1)):
+            loops.append((part.before // done, stride * (whole // part.before)))
+            done = part.before * part.size
+        return loops
 
     def replica_groups(self, axes: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
         """`groups` as device ids, as HLO's `replica_groups` lists them."""

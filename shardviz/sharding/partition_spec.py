@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from shardviz.errors import QuestionError, plural
+from shardviz.sharding.axis_parts import axis_part
 from shardviz.sharding.mesh import Mesh
 
 
@@ -33,6 +35,8 @@ class PartitionSpec:
                     f"mesh axis {axis} is used twice in {self}",
                     "an axis can split one dimension of an array, once",
                 )
+        if any(":" in axis for axis in used):
+            _check_parts(self, used)
 
     @classmethod
     def replicated(cls, rank: int) -> PartitionSpec:
@@ -79,3 +83,20 @@ class PartitionSpec:
         if self.unreduced:
             entries.append(f"unreduced={{{', '.join(map(repr, self.unreduced))}}}")
         return f"P({', '.join(entries)})"
+
+
+def _check_parts(spec: PartitionSpec, used: list[str]) -> None:
+    """Raise `QuestionError` where an axis, or devices of it, are used twice."""
+    parts = sorted(part for part in map(axis_part, used) if part is not None)
+    for part in parts:
+        if part.axis in used:
+            raise QuestionError(
+                f"mesh axis {part.axis} and its part {part} are both used in {spec}",
+                "an axis can split one dimension of an array, once",
+            )
+    for one, other in pairwise(parts):
+        if one.axis == other.axis and one.before * one.size > other.before:
+            raise QuestionError(
+                f"the parts {one} and {other} of mesh axis {one.axis} overlap in {spec}",
+                f"behind {one} the next part is {one.axis}:({one.before * one.size})…",
+            )

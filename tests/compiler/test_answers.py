@@ -207,7 +207,7 @@ def test_a_size_that_does_not_divide_is_refused_in_jaxs_words(worker, target):
 def uneven_problem():
     """`problem_from_text` refuses it, so it is built by hand."""
     from shardviz.notation.einsum import Einsum
-    from shardviz.planner.problem import Contraction, Problem
+    from shardviz.planner.problem import Problem, Statement
     from shardviz.sharding import ShardedArray
 
     rows, whole = PartitionSpec((("X",), ())), PartitionSpec(((), ()))
@@ -215,7 +215,7 @@ def uneven_problem():
     w = ShardedArray("W", ("d", "f"), (8, 8), "f32", whole)
     out = ShardedArray("Out", ("b", "f"), (7, 8), "f32", None)
     einsum = Einsum((("b", "d"), ("d", "f")), ("b", "f"))
-    return Problem(parse_mesh("X=2,Y=4"), (Contraction(einsum, (a, w), out),))
+    return Problem(parse_mesh("X=2,Y=4"), (Statement(einsum, (a, w), out),))
 
 
 def test_the_text_names_the_arrays_and_no_file_of_ours(worker, matmul):

@@ -117,11 +117,11 @@ def test_jax_refuses_what_is_refused_for_it():
 
 def unreduced_problem(axis_types):
     from shardviz.notation.einsum import Einsum
-    from shardviz.planner.problem import Contraction, Problem
+    from shardviz.planner.problem import Problem, Statement
     from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 
     a = ShardedArray("A", ("b", "d"), (8, 8), "f32", PartitionSpec((("X",), ("Y",))))
     w = ShardedArray("W", ("d", "f"), (8, 8), "f32", PartitionSpec((("Y",), ())))
     out = ShardedArray("Out", ("b", "f"), (8, 8), "f32", PartitionSpec((("X",), ()), ("Y",)))
     einsum = Einsum((("b", "d"), ("d", "f")), ("b", "f"))
-    return Problem(Mesh(("X", "Y"), (2, 4)), (Contraction(einsum, (a, w), out),), axis_types)
+    return Problem(Mesh(("X", "Y"), (2, 4)), (Statement(einsum, (a, w), out),), axis_types)

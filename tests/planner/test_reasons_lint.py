@@ -17,7 +17,7 @@ from itertools import takewhile, zip_longest
 import pytest
 
 from shardviz.planner import Plan, Step
-from shardviz.planner.problem import Contraction
+from shardviz.planner.problem import Statement
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, array_bytes
 from tests.planner.test_plan_proved import Draw, planned_unless_impossible
 
@@ -51,7 +51,7 @@ class Stretch:
     """One einsum of a plan: the moves of its operands, itself, and the moves of its result."""
 
     plan: Plan
-    part: Contraction
+    part: Statement
     steps: list[Step]
     starts: dict[str, list[PartitionSpec]]
     """Every state of an array here, the one that it came in first."""
@@ -105,7 +105,7 @@ def stretches(plan: Plan) -> Iterator[Stretch]:
         del steps[:end]
 
 
-def result_moves(steps: list[Step], part: Contraction, after: Contraction | None) -> int:
+def result_moves(steps: list[Step], part: Statement, after: Statement | None) -> int:
     """How many of the steps behind an einsum, the first here, bring its result to where it is given to be,
     or without such specs add its sums; the others belong to the next einsum."""
     moves = list(takewhile(lambda step: step.op != "einsum" and step.array == part.result.name, steps[1:]))

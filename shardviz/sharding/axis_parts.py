@@ -1,0 +1,77 @@
+"""Parts of mesh axes: ``X:(2)4`` are 4 of the devices along X, with 2 such parts in front of it.
+
+An axis of N devices is seen as a row-major grid of (before, size, N / (before × size)); the part is its
+middle dimension. Shardy writes sub-axes so (https://openxla.org/shardy/sharding_representation).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple
+
+_PART = re.compile(r"([A-Za-z]\w*):\(([1-9]\d*)\)([1-9]\d*)", re.ASCII)
+
+
+class AxisPart(NamedTuple):
+    """A part of `axis` with `size` devices; the parts of the axis in front of it have `before` together."""
+
+    axis: str
+    before: int
+    size: int
+
+    def __str__(self) -> str:
+        return f"{self.axis}:({self.before}){self.size}"
+
+
+@lru_cache(maxsize=4096)
+def axis_part(name: str) -> AxisPart | None:
+    """The part that a name such as ``X:(1)2`` means; None for a whole axis."""
+    if ":" not in name:
+        return None
+    match = _PART.fullmatch(name)
+    return None if match is None else AxisPart(match[1], int(match[2]), int(match[3]))
+
+
+def whole_axis(name: str) -> str:
+    """The mesh axis that a name is, or is a part of."""
+    part = axis_part(name)
+    return name if part is None else part.axis
+
+
+def finest_parts(axis_sizes: Mapping[str, int], names: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Axis → the parts, the major first, of which all names are made; the axis itself where none is a part of
+    it.
+
+    Cuts that do not divide each other make further ones only where they nest: every name must divide its
+    axis.
+    """
+    cuts: dict[str, set[int]] = {axis: {1, size} for axis, size in axis_sizes.items()}
+    for name in names:
+        part = axis_part(name)
+        if part is not None:
+            cuts[part.axis] |= {part.before, part.before * part.size}
+    found = {}
+    for axis, edges in cuts.items():
+        spans = list(pairwise(sorted(edges)))
+        found[axis] = (
+            (axis,)
+            if len(spans) < 2
+            else tuple(str(AxisPart(axis, start, stop // start)) for start, stop in spans)
+        )
+    return found
+
+
+def joined_parts(axes: Iterable[str], axis_sizes: Mapping[str, int]) -> tuple[str, ...]:
+    """The axes, of which neighbours that are adjacent parts of one axis are one part, or the whole axis."""
+    found: list[str] = []
+    for name in axes:
+        part, last = axis_part(name), axis_part(found[-1]) if found else None
+        if part and last and part.axis == last.axis and last.before * last.size == part.before:
+            both = AxisPart(part.axis, last.before, last.size * part.size)
+            found[-1] = part.axis if both.size == axis_sizes[part.axis] else str(both)
+        else:
+            found.append(name)
+    return tuple(found)
