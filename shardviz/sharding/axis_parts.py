@@ -15,7 +15,7 @@ from typing import NamedTuple
 _PART = re.compile(r"([A-Za-z]\w*):\(([1-9]\d*)\)([1-9]\d*)", re.ASCII)
 
 
-class AxisPart(NamedTuple):
+class SubAxis(NamedTuple):
     """A part of `axis` with `size` devices; the parts of the axis in front of it have `before` together."""
 
     axis: str
@@ -27,12 +27,12 @@ class AxisPart(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def axis_part(name: str) -> AxisPart | None:
+def axis_part(name: str) -> SubAxis | None:
     """The part that a name such as ``X:(1)2`` means; None for a whole axis."""
     if ":" not in name:
         return None
     match = _PART.fullmatch(name)
-    return None if match is None else AxisPart(match[1], int(match[2]), int(match[3]))
+    return None if match is None else SubAxis(match[1], int(match[2]), int(match[3]))
 
 
 def whole_axis(name: str) -> str:
@@ -59,7 +59,7 @@ def finest_parts(axis_sizes: Mapping[str, int], names: Iterable[str]) -> dict[st
         found[axis] = (
             (axis,)
             if len(spans) < 2
-            else tuple(str(AxisPart(axis, start, stop // start)) for start, stop in spans)
+            else tuple(str(SubAxis(axis, start, stop // start)) for start, stop in spans)
         )
     return found
 
@@ -70,7 +70,7 @@ def joined_parts(axes: Iterable[str], axis_sizes: Mapping[str, int]) -> tuple[st
     for name in axes:
         part, last = axis_part(name), axis_part(found[-1]) if found else None
         if part and last and part.axis == last.axis and last.before * last.size == part.before:
-            both = AxisPart(part.axis, last.before, last.size * part.size)
+            both = SubAxis(part.axis, last.before, last.size * part.size)
             found[-1] = part.axis if both.size == axis_sizes[part.axis] else str(both)
         else:
             found.append(name)

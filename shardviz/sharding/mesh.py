@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from shardviz.errors import QuestionError, did_you_mean, plural, quote
-from shardviz.sharding.axis_parts import AxisPart, axis_part
+from shardviz.sharding.axis_parts import SubAxis, axis_part
 
 MAX_DEVICES = 2**40
 """More devices than any question needs; keeps products of axis sizes within 64-bit arithmetic."""
@@ -83,7 +83,7 @@ class Mesh:
                 f"unknown mesh axis {quote(name)}", axes_like(name, self.axis_names)
             ) from None
 
-    def _check_part(self, part: AxisPart) -> None:
+    def _check_part(self, part: SubAxis) -> None:
         whole = self.axis_size(part.axis)
         if whole % (part.before * part.size):
             raise QuestionError(
@@ -141,7 +141,7 @@ class Mesh:
         parts = sorted(part for part in map(axis_part, used) if part is not None and part.axis == axis)
         whole = self.axis_size(axis)
         loops, done = [], 1
-        for part in (*parts, AxisPart(axis, whole, 1)):
+        for part in (*parts, SubAxis(axis, whole, 1)):
             loops.append((part.before // done, stride * (whole // part.before)))
             done = part.before * part.size
         return loops
