@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from shardviz.hardware.collective_time import CollectiveTime, collective_time
 from shardviz.hardware.machine import DeviceFigures, Machine, PlacedMesh
+from shardviz.planner.functions import FUNCTIONS
 from shardviz.planner.plan import (
     HLO_OPS,
     LOCAL_OPS,
@@ -24,6 +25,7 @@ from shardviz.planner.plan import (
     einsum_parts,
     multiply_adds,
 )
+from shardviz.planner.problem import Statement
 from shardviz.sharding import PartitionSpec, ShardedArray, array_bytes, shard_shape
 
 if TYPE_CHECKING:
@@ -257,6 +259,14 @@ def einsum_flops(operands: Sequence[ShardedArray], result: ShardedArray, product
     and an addition where a dimension is summed; of a matmul two for each multiply-add."""
     summed = {dim for operand in operands for dim in operand.dims}.difference(result.dims)
     return products * (len(operands) - 1 + bool(summed))
+
+
+def statement_flops(part: Statement, points: int) -> int:
+    """Operations of a statement that a device does at so many points of its operands' dimensions."""
+    if part.function == "multiply":
+        return einsum_flops(part.operands, part.result, points)
+    summed = {dim for operand in part.operands for dim in operand.dims}.difference(part.result.dims)
+    return points * (FUNCTIONS[part.function].flops + bool(summed))
 
 
 def compute_price(
