@@ -122,7 +122,7 @@ def problem_from_text(
 
     `text` is an einsum (``bd,df->bf``), a chain of them with semicolons, or a product in the scaling book's
     notation, which brings its own specs. `specs` are spec strings (`parse_specs`); without any, the operands'
-    specs are left open (None) for `search`, as are those that are ``?`` where the problem is to be `ranked`.
+    specs are left open (None) for `rank`, as are those that are ``?`` where the problem is to be `ranked`.
     `sizes` are elements of dimensions; the others have the defaults.
 
     Raises `QuestionError` (`NotationError` where a place in the text can be shown) when something cannot be
