@@ -95,7 +95,9 @@ def einsum_parts(plan: Plan) -> Parts:
     for step in plan.steps:
         if step.op in ("einsum", "apply"):
             part = plan.problem.parts[len(taken)]
-            held = step.operand_specs or tuple(specs[each.name] for each in part.operands)
+            held: tuple[PartitionSpec | None, ...] = step.operand_specs or tuple(
+                specs[each.name] for each in part.operands
+            )
             operands = tuple(
                 operand if spec is None else operand.with_spec(spec)
                 for operand, spec in zip(part.operands, held, strict=True)
