@@ -87,12 +87,10 @@ class Problem:
     @property
     def is_chain(self) -> bool:
         """Each statement is an einsum whose first operand is the result before it, used nowhere else."""
-        made = {part.result.name for part in self.parts}
         follows = all(part.operands[0].name == before.result.name for before, part in pairwise(self.parts))
-        return follows and all(
-            part.function == "multiply" and not made.intersection(each.name for each in part.operands[1:])
-            for part in self.parts
-        )
+        used = [operand.name for part in self.parts for operand in part.operands]
+        plain = all(part.function == "multiply" and not part.merged and not part.whole for part in self.parts)
+        return follows and plain and not self.returned and len(set(used)) == len(used)
 
     @property
     def result(self) -> ShardedArray:
