@@ -97,12 +97,10 @@ class Problem:
     @property
     def is_chain(self) -> bool:
         """Each statement is an einsum whose first operand is the result before it, used nowhere else."""
-        made = {part.result.name for part in self.parts}
         follows = all(part.operands[0].name == before.result.name for before, part in pairwise(self.parts))
-        return follows and all(
-            part.function == "multiply" and not made.intersection(each.name for each in part.operands[1:])
-            for part in self.parts
-        )
+        used = [operand.name for part in self.parts for operand in part.operands]
+        plain = all(part.function == "multiply" and not part.merged and not part.whole for part in self.parts)
+        return follows and plain and not self.returned and len(set(used)) == len(used)
 
     @property
     def forward(self) -> tuple[Statement, ...]:
@@ -144,7 +142,7 @@ def problem_from_text(
 
     `text` is an einsum (``bd,df->bf``), a chain of them with semicolons, or a product in the scaling book's
     notation, which brings its own specs. `specs` are spec strings (`parse_specs`); without any, the operands'
-    specs are left open (None) for `search`, as are those that are ``?`` where the problem is to be `ranked`.
+    specs are left open (None) for `rank`, as are those that are ``?`` where the problem is to be `ranked`.
     `sizes` are elements of dimensions; the others have the defaults.
 
     Raises `QuestionError` (`NotationError` where a place in the text can be shown) when something cannot be
