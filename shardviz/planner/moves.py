@@ -247,7 +247,7 @@ def _appended(dims: Dims, axes: Axes, targets: range | list[int]) -> Iterator[tu
     """Every way to append all of the axes to dimensions among `targets`: the dimensions with them, the axes
     in the order in which they come to stand, the first dimension."""
     for places in product(targets, repeat=len(axes)):
-        members = {dim: [] for dim in sorted(set(places))}
+        members: dict[int, list[str]] = {dim: [] for dim in sorted(set(places))}
         for axis, dim in zip(axes, places, strict=True):
             members[dim].append(axis)
         for ordered in product(*(permutations(own) for own in members.values())):

@@ -155,9 +155,7 @@ class _Planning:
         """The ways and the moves that led to the result, from the last statement to the first."""
         result = self._made[self._problem.result.name]
         natural, moves = self._path(result, self._goal())
-        came: dict[str, tuple[State, Sequence[tuple[ReshardMove, ...]]]] = {
-            result.array.name: (natural, moves)
-        }
+        came: dict[str, tuple[State, list[tuple[ReshardMove, ...]]]] = {result.array.name: (natural, moves)}
         found: list[PlannedStatement] = []
         for part in reversed(self._problem.parts):
             natural, moves = came[part.result.name]
@@ -254,6 +252,7 @@ def _work_step(mesh: Mesh, part: Statement, split: WorkSplit, reason: str, numbe
         part.einsum,
         number,
         "" if is_einsum else part.function,
+        tuple(map(spec_of, split.operands)),
     )
 
 
