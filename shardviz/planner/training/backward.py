@@ -167,22 +167,25 @@ class _Backward:
     def _summand(
         self, part: Statement, operand: ShardedArray, derivative: Derivative, gradient: ShardedArray
     ) -> ShardedArray:
-        """The gradient of an operand by its use in one statement, whose result has the `gradient`."""
+        """The gradient of an operand by its use in one statement, whose result has the `gradient`.
+
+        It has the names of dimensions that the array has where it is made, not those of the use.
+        """
         made, is_argument = self._gradients[operand.name], operand.name in self._arguments
         is_whole = self._left[operand.name] == 1 and operand.name not in self._sums
         if not is_whole:
             made = replace(made, spec=None if is_argument else _of_gradient(operand.spec))
-        is_same = (made.dims, made.dtype) == (gradient.dims, gradient.dtype)
+        is_same = (operand.dims, made.dtype) == (gradient.dims, gradient.dtype)
         may_stay = made.spec in (None, gradient.spec) and not (is_whole and is_argument)
         if derivative == PASSED_ON and is_same and may_stay:
-            return gradient
+            return replace(gradient, dims=made.dims)
         if not is_whole:
             made = replace(made, name=self._numbered(made.name))
         takes = {GRADIENT: self._read(gradient), RESULT: replace(part.result, spec=None)}
         operands = [
             part.operands[each] if isinstance(each, int) else takes[each] for each in derivative.takes
         ]
-        self._state("backward", derivative.function, operands, made, part)
+        self._state("backward", derivative.function, operands, replace(made, dims=operand.dims), part)
         return made
 
     def _add(self, name: str, summand: ShardedArray) -> None:
