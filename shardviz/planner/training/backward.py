@@ -185,7 +185,8 @@ class _Backward:
         operands = [
             part.operands[each] if isinstance(each, int) else takes[each] for each in derivative.takes
         ]
-        self._state("backward", derivative.function, operands, replace(made, dims=operand.dims), part)
+        made_here = replace(made, dims=operand.dims)
+        self._state("backward", derivative.function, operands, made_here, part, derivative.number)
         return made
 
     def _add(self, name: str, summand: ShardedArray) -> None:
@@ -211,11 +212,12 @@ class _Backward:
         operands: Iterable[ShardedArray],
         result: ShardedArray,
         like: Statement | None = None,
+        number: float | None = None,
     ) -> None:
         """Append a statement; what is merged and whole in the forward one that it is like is so in it."""
         taken = tuple(self._available(each) for each in operands)
         einsum = Einsum(tuple(each.dims for each in taken), result.dims)
-        part = Statement(einsum, taken, result, function, phase=phase)
+        part = Statement(einsum, taken, result, function, phase=phase, number=number)
         if like is not None:
             dims = {*einsum.dims, *(dim for _, factors in like.merged for dim in factors)}
             part = replace(part, merged=like.merged, whole=tuple(dim for dim in like.whole if dim in dims))
@@ -228,7 +230,7 @@ class _Backward:
             return array
         if array.name not in self._recomputed:
             result = replace(part.result, name=self._unused(f"{array.name}_remat"))
-            self._state("recomputed", part.function, part.operands, result, part)
+            self._state("recomputed", part.function, part.operands, result, part, part.number)
             self._recomputed[array.name] = result.name
         return replace(array, name=self._recomputed[array.name])
 

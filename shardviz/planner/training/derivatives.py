@@ -72,9 +72,7 @@ def _own(function: str, *takes: Taken) -> Derivative:
 
 def _attention(function: str) -> Callable[[Statement], Derivatives]:
     """By queries, keys and values: each takes all three, from which the scores are computed again."""
-    return _always(
-        *(_own(f"{function}_{operand}", 0, 1, 2) for operand in ("query", "key", "value"))
-    )
+    return _always(*(_own(f"{function}_{operand}", 0, 1, 2) for operand in ("query", "key", "value")))
 
 
 DERIVATIVES: dict[str, Callable[[Statement], Derivatives]] = {
