@@ -101,10 +101,10 @@ class Node:
 
     def __init__(self, state: State, parts: tuple[int, ...], number: int) -> None:
         self.state, self.parts, self.number = state, parts, number
-        self.edges: tuple[Edge, ...] | None = None
+        self.edges: tuple[StateMove, ...] | None = None
 
 
-class Edge(NamedTuple):
+class StateMove(NamedTuple):
     """A move to another state: `dim` is the first dimension that is gathered, moved away, scattered or
     cut."""
 
@@ -140,7 +140,7 @@ class StateSpace:
     def group_size(self, axes: Axes) -> int:
         return math.prod([self.sizes[axis] for axis in axes])
 
-    def edges(self, node: Node) -> tuple[Edge, ...]:
+    def edges(self, node: Node) -> tuple[StateMove, ...]:
         """Every move from a state."""
         if node.edges is None:
             kinds = (self._slices, self._masks, self._reductions, self._gathers, self._exchanges)
@@ -162,37 +162,37 @@ class StateSpace:
         used = {axis for axes in dims for axis in axes}.union(pending)
         return tuple(axis for axis in self.sizes if axis not in used)
 
-    def _slices(self, dims: Dims, pending: Axes) -> Iterator[Edge]:
+    def _slices(self, dims: Dims, pending: Axes) -> Iterator[StateMove]:
         every = range(len(dims))
         for axes in _subsets(self._idle(dims, pending)):
             for after, order, first in _appended(dims, axes, every):
-                yield Edge("slice", order, first, self.node((after, pending)))
+                yield StateMove("slice", order, first, self.node((after, pending)))
 
-    def _masks(self, dims: Dims, pending: Axes) -> Iterator[Edge]:
+    def _masks(self, dims: Dims, pending: Axes) -> Iterator[StateMove]:
         idle = tuple(axis for axis in self._idle(dims, pending) if axis in self._may_mask)
         for axes in _subsets(idle):
-            yield Edge("mask", axes, None, self.node((dims, tuple(sorted((*pending, *axes))))))
+            yield StateMove("mask", axes, None, self.node((dims, tuple(sorted((*pending, *axes))))))
 
-    def _reductions(self, dims: Dims, pending: Axes) -> Iterator[Edge]:
+    def _reductions(self, dims: Dims, pending: Axes) -> Iterator[StateMove]:
         ordered = tuple(axis for axis in self.sizes if axis in pending)
         every = range(len(dims))
         for axes in _subsets(ordered):
             rest = tuple(axis for axis in pending if axis not in axes)
-            yield Edge("psum", axes, None, self.node((dims, rest)))
+            yield StateMove("psum", axes, None, self.node((dims, rest)))
             for after, order, first in _appended(dims, axes, every):
-                yield Edge("psum_scatter", order, first, self.node((after, rest)))
+                yield StateMove("psum_scatter", order, first, self.node((after, rest)))
 
-    def _gathers(self, dims: Dims, pending: Axes) -> Iterator[Edge]:
+    def _gathers(self, dims: Dims, pending: Axes) -> Iterator[StateMove]:
         for kept, taken, first in _shortened(dims):
-            yield Edge("all_gather", taken, first, self.node((kept, pending)))
+            yield StateMove("all_gather", taken, first, self.node((kept, pending)))
 
-    def _exchanges(self, dims: Dims, pending: Axes) -> Iterator[Edge]:
+    def _exchanges(self, dims: Dims, pending: Axes) -> Iterator[StateMove]:
         for kept, taken, first in _shortened(dims):
             targets = [dim for dim in range(len(dims)) if kept[dim] == dims[dim]]
             for after, _, _ in _appended(kept, taken, targets):
-                yield Edge("all_to_all", taken, first, self.node((after, pending)))
+                yield StateMove("all_to_all", taken, first, self.node((after, pending)))
 
-    def _permutes(self, node: Node) -> Iterator[Edge]:
+    def _permutes(self, node: Node) -> Iterator[StateMove]:
         """Moves to every other placement of axes that cuts each dimension into as many parts."""
         dims, pending = node.state
         for placed in self._placements(node.parts, frozenset(pending)):
@@ -201,7 +201,7 @@ class StateSpace:
                     axis for old, new in zip(dims, placed, strict=True) if old != new for axis in old + new
                 ]
                 axes = tuple(axis for axis in self.sizes if axis in changed)
-                yield Edge("ppermute", axes, None, self.node((placed, pending)))
+                yield StateMove("ppermute", axes, None, self.node((placed, pending)))
 
     def _placements(self, parts: tuple[int, ...], taken: frozenset[str]) -> tuple[Dims, ...]:
         """Every placement of axes that are not taken that cuts the dimensions into so many parts."""

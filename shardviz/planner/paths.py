@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from shardviz.planner.moves import Axes, Edge, Node, State, StateSpace
+from shardviz.planner.moves import Axes, StateMove, Node, State, StateSpace
 from shardviz.planner.prices import Cost, Prices
 from shardviz.sharding import array_bytes
 
 
 class ArrayKind(NamedTuple):
-    """What the prices of an array's moves depend on. `uneven` are the splits of its dimensions that may leave
+    """An array as the prices of its moves depend on it. `uneven` are the splits of its dimensions that may leave
     parts of different sizes, because somebody gives or wants them: (dimension, axes)."""
 
     shape: tuple[int, ...]
@@ -22,7 +22,7 @@ class ArrayKind(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Move:
+class PathMove:
     """One operation on one array: see `Step` for `op`, `axes` and `dim`."""
 
     op: str
@@ -44,7 +44,7 @@ class PathSearch:
     ) -> None:
         self.kind = kind
         self._space, self._prices = space, prices
-        self._best: dict[Node, tuple[Cost, Node | None, Edge | None]] = {}
+        self._best: dict[Node, tuple[Cost, Node | None, StateMove | None]] = {}
         self._settled: dict[Node, Cost] = {}
         self._bytes: dict[tuple[int, ...], int] = {}
         self._fitting: dict[Node, bool] = {}
@@ -81,18 +81,18 @@ class PathSearch:
             if not settled and not self._settle():
                 return
 
-    def path(self, state: State) -> tuple[State, tuple[Move, ...]]:
+    def path(self, state: State) -> tuple[State, tuple[PathMove, ...]]:
         """The source of a cheapest path to a state, and the moves from there. Raises `KeyError` where there
         is none."""
         if self.cost(state) is None:
             raise KeyError(state)
-        moves: list[Move] = []
+        moves: list[PathMove] = []
         node = self._space.node(state)
         while True:
             _, before, edge = self._best[node]
             if before is None or edge is None:
                 return node.state, tuple(reversed(moves))
-            moves.append(Move(edge.op, edge.axes, edge.dim, before.state, node.state))
+            moves.append(PathMove(edge.op, edge.axes, edge.dim, before.state, node.state))
             node = before
 
     def _settle(self) -> bool:

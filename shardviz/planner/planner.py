@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from shardviz.errors import QuestionError
 from shardviz.planner.axis_pool import AxisPool
 from shardviz.planner.moves import ReshardMove, State, StateSpace, reshard_move, spec_of
-from shardviz.planner.paths import ArrayKind, Move, PathSearch
+from shardviz.planner.paths import ArrayKind, PathMove, PathSearch
 from shardviz.planner.plan import Objective, Plan, Step
 from shardviz.planner.prices import Cost, Prices
 from shardviz.planner.problem import Problem, Statement
@@ -184,7 +184,7 @@ class _Planning:
             moves.insert(0, self._written(made.array, path))
         return state, moves
 
-    def _written(self, array: ShardedArray, moves: Sequence[Move]) -> tuple[ReshardMove, ...]:
+    def _written(self, array: ShardedArray, moves: Sequence[PathMove]) -> tuple[ReshardMove, ...]:
         """The moves with their bytes, over joined axes."""
         mesh = self._problem.mesh
         return tuple(

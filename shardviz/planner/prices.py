@@ -1,4 +1,4 @@
-"""What moves and local work cost on a machine, as whole numbers that add up in any order.
+"""Costs of moves and of local work on a machine, as whole numbers that add up in any order.
 
 A cost is one number with several fields, of which the first that differs decides: with the objective "time"
 femtoseconds, wire bytes, collectives, FLOPs, local steps and the wire bytes of first operands; with "bytes"
@@ -12,12 +12,13 @@ do half of it each. Where a machine has no peak in a dtype, the choice of a plan
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from shardviz.hardware.machine import PlacedMesh
-from shardviz.planner.costs import collective_price, compute_price
 from shardviz.planner.moves import Axes, wire_bytes_of
 from shardviz.planner.plan import Objective
+
+if TYPE_CHECKING:
+    from shardviz.hardware.machine import PlacedMesh
 
 Cost = int
 """A cost, as one number."""
@@ -44,6 +45,9 @@ class Prices:
     """The costs of moves and of local work on a mesh as placed on a machine, each found once."""
 
     def __init__(self, placed: PlacedMesh, objective: Objective = "time") -> None:
+        from shardviz.planner.costs import collective_price, compute_price  # with the hardware, late
+
+        self._collective_price, self._compute_price = collective_price, compute_price
         self.placed, self.objective = placed, objective
         self._device = placed.machine.device
         order = _ORDERS[objective]
@@ -63,10 +67,10 @@ class Prices:
     def _move(self, op: str, axes: Axes, before: int, after: int) -> Cost:
         size = after if op == "all_gather" else before
         traffic = (after if op == "slice" else before) + after
-        _, seconds = compute_price(0, traffic, "", self._device)
+        _, seconds = self._compute_price(0, traffic, "", self._device)
         if op in ("slice", "mask"):
             return self._packed(time=_femtoseconds(seconds or 0.0), local_steps=1)
-        time = collective_price(op, size, axes, self.placed).seconds
+        time = self._collective_price(op, size, axes, self.placed).seconds
         wire = wire_bytes_of(op, size, self.placed.mesh.group_size(axes))
         return self._packed(time=_femtoseconds(max(time, seconds or 0.0)), wire_bytes=wire, collectives=1)
 
@@ -75,7 +79,9 @@ class Prices:
         key = (flops, hbm_bytes, dtype)
         found = self._works.get(key)
         if found is None:
-            arithmetic, traffic = compute_price(flops, hbm_bytes, self._priced_dtype(dtype), self._device)
+            arithmetic, traffic = self._compute_price(
+                flops, hbm_bytes, self._priced_dtype(dtype), self._device
+            )
             time = _femtoseconds(max(arithmetic or 0.0, traffic or 0.0))
             found = self._works[key] = self._packed(time=time, flops=flops)
         return found

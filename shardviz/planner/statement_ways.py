@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from shardviz.planner.costs import statement_flops
+from shardviz.planner.local_work import statement_flops, statement_traffic
 from shardviz.planner.moves import Axes, State, StateSpace
 from shardviz.planner.paths import PathSearch
 from shardviz.planner.prices import Cost, Prices
 from shardviz.planner.problem import Statement
 from shardviz.planner.work_split import WorkSplit, work_splits
-from shardviz.sharding import array_bytes
 
 
 class Way(NamedTuple):
@@ -58,15 +56,12 @@ class StatementWays:
 
     def work(self, part: Statement, split: WorkSplit) -> Cost:
         """The cost of the local work."""
-        local: dict[str, int] = {}
-        bytes_ = 0
-        states = (*split.operands, split.result)
-        for number, (array, (dims, _)) in enumerate(zip((*part.operands, part.result), states, strict=True)):
-            shape = [
-                -(-size // self._space.group_size(axes)) for size, axes in zip(array.shape, dims, strict=True)
-            ]
-            bytes_ += array_bytes(shape, array.dtype)
-            if number < len(part.operands):
-                local.update(zip(array.dims, shape, strict=True))
-        flops = statement_flops(part, math.prod(local.values()))
-        return self._prices.work(flops, bytes_, part.result.dtype)
+        group = self._space.group_size
+        *operands, result = (
+            tuple([-(-size // group(axes)) for size, axes in zip(array.shape, dims, strict=True)])
+            for array, (dims, _) in zip(
+                (*part.operands, part.result), (*split.operands, split.result), strict=True
+            )
+        )
+        flops = statement_flops(part, operands, result)
+        return self._prices.work(flops, statement_traffic(part, operands, result), part.result.dtype)

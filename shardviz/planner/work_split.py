@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from itertools import permutations, product
 
 from shardviz.notation.einsum import Einsum
-from shardviz.planner.functions import FUNCTIONS, Linearity
+from shardviz.planner.functions import FUNCTIONS, LocalFunction
 from shardviz.planner.moves import Axes, State
 from shardviz.planner.problem import Statement
 
@@ -57,10 +57,10 @@ def work_splits(
     axis. Dimensions are cut into equal parts, or as `uneven` has them; over an axis only those are cut that
     `splits` has with it, where it is given.
     """
-    einsum, linearity = part.einsum, FUNCTIONS[part.function].linearity
+    einsum, function = part.einsum, FUNCTIONS[part.function]
     for assignment in _assignments(part, axes, uneven, splits):
         taken = {axis for own in assignment.values() for axis in own}
-        for kept in _kept_pending(pending, taken, linearity):
+        for kept in _kept_pending(pending, taken, function):
             operands = tuple(
                 (tuple([assignment.get(dim, ()) for dim in dims]), own)
                 for dims, own in zip(einsum.operands, kept, strict=True)
@@ -129,17 +129,19 @@ def _is_diagonal(einsum: Einsum, dim: str) -> bool:
 
 
 def _kept_pending(
-    pending: Sequence[Collection[str]], taken: Collection[str], linearity: Linearity
+    pending: Sequence[Collection[str]], taken: Collection[str], function: LocalFunction
 ) -> Iterator[tuple[Axes, ...]]:
     """The operands' sums that may stay pending, by operand, over axes that split nothing: a product is
     linear in each, so one operand's may, and the others' are added before; a sum takes all of them so."""
-    if linearity == "none" or not any(pending):
+    if function.linearity == "none" or not any(pending):
         yield ((),) * len(pending)
         return
     free = sorted({axis for own in pending for axis in own}.difference(taken))
     every = tuple(range(len(pending)))
     holders: list[list[tuple[int, ...]]] = [
-        [(), every] if linearity == "sum" else [(), *((place,) for place in every if axis in pending[place])]
+        [(), every]
+        if function.linearity == "sum"
+        else [(), *((place,) for place in every if axis in pending[place] and function.may_pend(place))]
         for axis in free
     ]
     for choice in product(*holders):
