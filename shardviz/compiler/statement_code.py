@@ -40,9 +40,7 @@ class _Letters:
 
     def __init__(self, dims: Sequence[str]) -> None:
         free = (letter for letter in ascii_letters if letter not in dims)
-        self._letters = {
-            dim: dim if len(dim) == 1 and dim in ascii_letters else next(free) for dim in dims
-        }
+        self._letters = {dim: dim if len(dim) == 1 and dim in ascii_letters else next(free) for dim in dims}
 
     def __call__(self, operands: Sequence[Sequence[str]], result: Sequence[str]) -> str:
         taken = ",".join("".join(map(self._letters.__getitem__, dims)) for dims in operands)
@@ -118,14 +116,15 @@ class _Writer:
         part, function = self.statement, FUNCTIONS[self.statement.function]
         every = max(part.einsum.operands, key=len)
         aligned = (
-            _aligned(name, dims, every) for name, dims in zip(self.operands, part.einsum.operands, strict=True)
+            _aligned(name, dims, every)
+            for name, dims in zip(self.operands, part.einsum.operands, strict=True)
         )
-        code = function.code.format(*aligned, number=part.number)
+        code = function.code.format(*aligned, number=getattr(part, "number", None))
         kept = tuple(dim for dim in every if dim in part.einsum.result)
         lost = tuple(dim for dim in every if dim not in part.einsum.result)
         if lost:
             axes = _axes(every, lost)
-            if not function.averages:
+            if not getattr(function, "averages", False):
                 code = f"jnp.sum({code}, axis={axes})"
             elif not self.local.starts.keys() & {*lost}:
                 code = f"jnp.mean({code}, axis={axes})"
@@ -183,9 +182,8 @@ class _Writer:
         first, second, third = self.operands
         fit = f'jnp.einsum("{letters((query, keys), scores)}", {first}, {second}) / {sizes[size]} ** 0.5'
         if self.statement.function == "causal_attention":
-            start = self.local.starts.get(rows, "0")
-            seen = f"jnp.tri({sizes[rows]}, {sizes[along]}, {start}, dtype=bool)"
-            if start != "0":
+            seen = f"jnp.tri({sizes[rows]}, {sizes[along]}, dtype=bool)"
+            if start := self.local.starts.get(rows):
                 seen = f"{start} + jnp.arange({sizes[rows]})[:, None] >= jnp.arange({sizes[along]})"
             fit = f"jnp.where({seen}, {fit}, -jnp.inf)"
         product = letters((scores, values), self.statement.einsum.result)
@@ -194,7 +192,7 @@ class _Writer:
     def top_k(self) -> str:
         """The largest elements along a dimension, and zero for all others."""
         (dims,), (array,) = self.statement.einsum.operands, self.operands
-        axis, count = dims.index(self.statement.whole[0]), int(self.statement.number or 1)
+        axis, count = dims.index(self.statement.whole[0]), int(getattr(self.statement, "number", 1))
         last = f"-{count}:-{count - 1}" if count > 1 else "-1:"
         place = ", ".join(last if number == axis else ":" for number in range(len(dims)))
         code = f"jnp.where({array} >= jnp.sort({array}, axis={axis})[{place}], {array}, 0)"
