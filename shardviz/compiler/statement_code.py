@@ -119,12 +119,12 @@ class _Writer:
             _aligned(name, dims, every)
             for name, dims in zip(self.operands, part.einsum.operands, strict=True)
         )
-        code = function.code.format(*aligned, number=getattr(part, "number", None))
+        code = function.code.format(*aligned, number=part.number)
         kept = tuple(dim for dim in every if dim in part.einsum.result)
         lost = tuple(dim for dim in every if dim not in part.einsum.result)
         if lost:
             axes = _axes(every, lost)
-            if not getattr(function, "averages", False):
+            if not function.averages:
                 code = f"jnp.sum({code}, axis={axes})"
             elif not self.local.starts.keys() & {*lost}:
                 code = f"jnp.mean({code}, axis={axes})"
@@ -134,7 +134,7 @@ class _Writer:
         return self._ordered(code, kept)
 
     def _ordered(self, code: str, dims: tuple[str, ...]) -> str:
-        """What has some dimensions with those of the result, in their order."""
+        """An expression whose value has some dimensions, with those of the result in their order."""
         wanted = self.statement.einsum.result
         if dims == wanted:
             return code
@@ -192,17 +192,17 @@ class _Writer:
     def top_k(self) -> str:
         """The largest elements along a dimension, and zero for all others."""
         (dims,), (array,) = self.statement.einsum.operands, self.operands
-        axis, count = dims.index(self.statement.whole[0]), int(getattr(self.statement, "number", 1))
+        axis, count = dims.index(self.statement.whole[0]), int(self.statement.number or 1)
         last = f"-{count}:-{count - 1}" if count > 1 else "-1:"
         place = ", ".join(last if number == axis else ":" for number in range(len(dims)))
         code = f"jnp.where({array} >= jnp.sort({array}, axis={axis})[{place}], {array}, 0)"
         return self._ordered(code, dims)
 
     def slots(self) -> str:
-        """1 where a token has a place, in the order of those that are not zero along a dimension."""
+        """1 where a token has a place, in the order of those that are positive along a dimension."""
         (dims,), (array,) = self.statement.einsum.operands, self.operands
         made = next(dim for dim in self.statement.einsum.result if dim not in dims)
-        chosen = f"({array} != 0)"
+        chosen = f"({array} > 0)"
         axis = dims.index(self.statement.whole[0])
         place = f"jnp.where({chosen}, jnp.cumsum({chosen}, axis={axis}) - 1, -1)"
         if start := self.local.starts.get(made):

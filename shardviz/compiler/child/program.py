@@ -137,7 +137,7 @@ class Program:
             return self._as_asked(found.pop(last.name), last.spec), found
 
         value, stacks = jax.lax.scan(layer, own.pop(first.name), own)
-        return stacks | {last.name: value}
+        return {**stacks, last.name: value}
 
     def _statements(
         self, values: dict[str, Any], parts: Sequence[StatementPart], arguments: Sequence[Array]
