@@ -137,15 +137,15 @@ def problem_from_text(
                 f"{quote(text)} says how its arrays are split, and so do the specs {quote(specs)}",
                 "give the specs once: in the brackets, or beside an einsum such as bd,df->bf",
             )
-        einsums, names, given = parts_of_product(parse_product(text, mesh.axis_names))
+        einsums, names, given = parts_of_product(parse_product(text, mesh.shape))
     else:
         if specs is not None:
             _check_mesh(specs, mesh)
-        given = None if specs is None else parse_specs(specs, mesh.axis_names)
+        given = None if specs is None else parse_specs(specs, mesh.shape)
         einsums = parse_chain(text, ellipsis_rank(text, given, parse_sizes(sizes)))
         if specs is not None:
             ranks = [[len(dims) for dims in (*einsum.operands, einsum.result)] for einsum in einsums]
-            given = parse_specs(specs, mesh.axis_names, ranks)
+            given = parse_specs(specs, mesh.shape, ranks)
         names = usual_names(einsums)
     if given is None:
         given = tuple(SpecPart((None,) * len(einsum.operands)) for einsum in einsums)
