@@ -24,7 +24,8 @@ from shardviz.documents.plans import ranking_document
 from shardviz.documents.programs import explain_document
 from shardviz.errors import QuestionError, quote
 from shardviz.notation import parse_sizes
-from shardviz.planner import plan, problem_from_text, search
+from shardviz.planner import plan, problem_from_text
+from shardviz.planner import rank as ranked
 from shardviz.planner.costs import price
 
 if TYPE_CHECKING:
@@ -241,4 +242,4 @@ def rank(
     cannot be read, and where there are too many ways.
     """
     problem = problem_of(einsum, mesh, specs, sizes, dtype, ranked=True)
-    return Ranking(problem, search(problem, placed_for(as_machine(machine), (), problem.mesh)))
+    return Ranking(problem, ranked(problem, placed_for(as_machine(machine), (), problem.mesh)))

@@ -234,9 +234,9 @@ def refuse_stepping(given: Mapping[str, object]) -> None:
 
 
 def _rank(problem: Problem, placed: PlacedMesh, output: CommandOutput, limit: int) -> None:
-    from shardviz.planner import search
+    from shardviz.planner import rank
 
-    candidates = search(problem, placed)
+    candidates = rank(problem, placed)
     if output.as_json:
         from shardviz.documents.plans import ranking_document
 

@@ -41,22 +41,44 @@ class Array:
 
 
 @dataclass(frozen=True)
-class EinsumPart:
-    """One einsum; `subscripts` as `jnp.einsum` takes them. See `shardviz.planner.problem.Statement`."""
+class StatementPart:
+    """One statement of a program; see `shardviz.planner.problem.Statement`.
 
+    `code` is its JAX expression, with ``operands`` for the list of its operands and, where JAX is told of the
+    result, ``wanted`` for its sharding. `subscripts` are the dimensions of operands and result as
+    `jnp.einsum` takes them. Gradients go through those that are `is_forward`; an optimizer's follow them.
+    """
+
+    code: str
     subscripts: str
     operands: tuple[Array, ...]
     result: Array
+    is_forward: bool = True
 
 
 @dataclass(frozen=True)
 class DeviceMesh:
-    """A mesh; `device_order` as in `shardviz.sharding.Mesh`. Under Explicit axes `is_explicit`, else Auto."""
+    """A mesh; `device_order` as in `shardviz.sharding.Mesh`. Under Explicit axes `is_explicit`, else Auto.
+
+    Devices are placed along `axis_names`. JAX has no parts of axes: where specs name some, each of `parts`
+    (name, size) is an axis of the JAX mesh, in the same order of devices.
+    """
 
     axis_names: tuple[str, ...]
     axis_sizes: tuple[int, ...]
     device_order: tuple[int, ...] | None
     is_explicit: bool = False
+    parts: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def jax_names(self) -> tuple[str, ...]:
+        """The names of the JAX mesh's axes."""
+        return tuple(name for name, _ in self.parts) or self.axis_names
+
+    @property
+    def jax_sizes(self) -> tuple[int, ...]:
+        """The sizes of the JAX mesh's axes."""
+        return tuple(size for _, size in self.parts) or self.axis_sizes
 
 
 @dataclass(frozen=True)
@@ -76,6 +98,11 @@ class TopologyRequest:
 class Question:
     """To the child: compile this for `target`.
 
+    `arguments` are what the program takes, the first of them what it hands on from run to run; `results` what
+    it returns, the last the one handed on. It runs `layers` times, one after the other, and has its other
+    arguments, and the other results, once for each run. In a train step `gradients` pairs arguments with
+    their gradients, whose statements are not among the parts, and `cotangents` pairs results with the
+    arguments that are their gradients; `remat` is what `Training` calls so.
     `topology` describes the hardware of a TPU or GPU target. With `dump_to`, a folder, XLA leaves there the
     module after every one of its passes; with `costs_to`, another, its schedule, and the answer has that and
     the memory.
@@ -83,10 +110,16 @@ class Question:
 
     target: str
     mesh: DeviceMesh
-    parts: tuple[EinsumPart, ...]
+    parts: tuple[StatementPart, ...]
     topology: TopologyRequest | None = None
     dump_to: str = ""
     costs_to: str = ""
+    arguments: tuple[Array, ...] = ()
+    results: tuple[Array, ...] = ()
+    layers: int = 1
+    gradients: tuple[tuple[str, Array], ...] = ()
+    cotangents: tuple[tuple[str, str], ...] = ()
+    remat: str = "none"
 
 
 @dataclass(frozen=True)
@@ -161,14 +194,14 @@ class MemoryTexts:
 class Output:
     """From the child: the end of one question.
 
-    `text` is the module to read, `partitioned` the one right after SPMD partitioning. `result_spec` is None
-    where the text must tell. `devices` says of the device at each mesh position its id (from 0), the
-    coordinates of its chip, its core and its slice (a GPU: no coordinates, its number in the node, the
-    node); empty where no machine was described. Where JAX refused, `error` has its words, `refused_part`
-    says which part it refused and `settled_by` is a spec for that part's result with which JAX accepts it,
-    if there is one. `schedule` is the text of the latency-hiding scheduler's simulation, "" where XLA wrote
-    none; that and `memory` are there for a question with `costs_to`, `memory` also for a program that does
-    not fit.
+    `text` is the module to read, `partitioned` the one right after SPMD partitioning. `located` is the text
+    of Shardy's module with the place of each operation in a program of several statements. `result_spec` is
+    None where the text must tell. `devices` says of the device at each mesh position its id (from 0), the
+    coordinates of its chip, its core and its slice (a GPU: no coordinates, its number in the node, the node);
+    empty where no machine was described. Where JAX refused, `error` has its words, `refused_part` says which
+    part it refused and `settled_by` is a spec for that part's result with which JAX accepts it, if there is
+    one. `schedule` is the text of the latency-hiding scheduler's simulation, "" where XLA wrote none; that
+    and `memory` are there for a question with `costs_to`, `memory` also for a program that does not fit.
     """
 
     status: str
@@ -184,6 +217,7 @@ class Output:
     devices: tuple[tuple[int, tuple[int, ...], int, int], ...] = ()
     schedule: str = ""
     memory: MemoryTexts | None = None
+    located: str = ""
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from shardviz.errors import ShardvizError
 if TYPE_CHECKING:
     from shardviz.notation import Reading
     from shardviz.planner.plan import Plan
-    from shardviz.planner.search import Candidate
+    from shardviz.planner.ranking import Candidate
     from shardviz.planner.sweep import Sweep
     from shardviz.sharding import Layout, Mesh
 
@@ -279,7 +279,7 @@ RANKING = DocumentKind(
 
 
 def ranking_document(candidates: Sequence[Candidate]) -> Document:
-    """Every candidate of a search, in order."""
+    """Every candidate of a ranking, in order."""
     first = candidates[0].plan.problem if candidates else None
     einsum, mesh = (first.text, first.mesh) if first else ("", None)
     return RANKING.document(einsum=einsum, mesh=mesh, candidates=candidates)

@@ -14,7 +14,7 @@ compared by position in the mesh. Axes of size 1 leave no trace and are never re
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 from typing import NoReturn
@@ -85,9 +85,9 @@ def write_gspmd(reading: Reading, context: Context) -> str:
     cut = finest_parts(mesh.shape, (*spec.axes, *spec.unreduced, *reading.manual))
     axes = [axis for own in cut.values() for axis in own]
     large = [axis for axis in axes if mesh.axis_size(axis) > 1]
-    split = _finest(spec.axes, cut)
-    unreduced = [axis for axis in large if axis in _finest(spec.unreduced, cut)]
-    manual = [axis for axis in large if axis in _finest(reading.manual, cut)]
+    split = _finest(spec.axes, axes)
+    unreduced = [axis for axis in large if axis in _finest(spec.unreduced, axes)]
+    manual = [axis for axis in large if axis in _finest(reading.manual, axes)]
     rest = [axis for axis in large if axis not in (*split, *unreduced, *manual)]
     if len(rest) == len(large):
         return "{replicated}"
@@ -105,9 +105,9 @@ def write_gspmd(reading: Reading, context: Context) -> str:
     return f"{{devices=[{','.join(map(str, parts))}]<={_iota([*map(mesh.axis_size, axes)], order)}{suffix}}}"
 
 
-def _finest(axes: Sequence[str], cut: Mapping[str, tuple[str, ...]]) -> list[str]:
+def _finest(axes: Sequence[str], finest: Sequence[str]) -> list[str]:
     """The finest parts of axes that make some axes."""
-    return [part for axis in axes for part in parts_within(axis, cut)]
+    return [part for axis in axes for part in parts_within(axis, finest)]
 
 
 def _refuse(scanner: Scanner) -> None:

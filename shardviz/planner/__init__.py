@@ -7,7 +7,7 @@ from shardviz.planner.plan import Plan, Step
 from shardviz.planner.planner import Planner, plan
 from shardviz.planner.problem import Statement, Problem
 from shardviz.planner.problem import problem_from_text
-from shardviz.planner.search import Candidate, search
+from shardviz.planner.ranking import Candidate, rank
 
 __all__ = [
     "Candidate",
@@ -18,5 +18,5 @@ __all__ = [
     "Step",
     "plan",
     "problem_from_text",
-    "search",
+    "rank",
 ]

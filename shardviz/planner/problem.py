@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count, pairwise
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from shardviz.errors import NotationError, QuestionError, plural, quote
 from shardviz.notation import (
@@ -22,8 +22,13 @@ from shardviz.notation import (
 )
 from shardviz.notation.einsum import Einsum, dims_text, has_words
 from shardviz.notation.mesh import mesh_in_text
+from shardviz.notation.named_specs import is_named, parse_named_specs
+from shardviz.notation.program import is_program, split_layers
 from shardviz.notation.spec_string import list_end
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, canonical_dtype
+
+if TYPE_CHECKING:
+    from shardviz.planner.training.options import Training
 
 DEFAULT_SIZES = (1024, 2048, 8192)
 """The sizes of the first three dimensions; others have `OTHER_SIZE`."""
@@ -47,6 +52,8 @@ class Statement:
     `merged` stands for several others, the major first, and is split as they are; those in `whole` cannot be
     split. An operand that an earlier statement made has that result's name, and its spec is a constraint on
     it, as `jax.lax.with_sharding_constraint`, or None. `result.spec` is None where the compiler may choose.
+    A statement may have other names for an array's dimensions than the one that made it: the order counts.
+    `number` is what the function takes beside arrays: how many `top_k` keeps, by what `scale` multiplies.
     """
 
     einsum: Einsum
@@ -56,6 +63,7 @@ class Statement:
     merged: tuple[tuple[str, tuple[str, ...]], ...] = ()
     whole: tuple[str, ...] = ()
     phase: Phase = "forward"
+    number: float | None = None
 
 
 @dataclass(frozen=True)
@@ -64,6 +72,11 @@ class Problem:
 
     `parts` are in an order in which they can run. `returned` are the names of results that the program
     returns beside the last. `layers` is how often the whole program runs, one after the other.
+
+    A train step (`training.with_backward`) says so in `training`. Its `gradients` are pairs of names: of each
+    result of the forward statements and the argument that is its gradient, then of each argument and its
+    gradient, which is returned, or used by the optimizer. The same gradients are `jax.grad` by these
+    arguments of the sum of the forward results, each multiplied by the argument that is its gradient.
     """
 
     mesh: Mesh
@@ -71,6 +84,8 @@ class Problem:
     axis_types: Literal["auto", "explicit"] = "auto"
     returned: tuple[str, ...] = ()
     layers: int = 1
+    training: Training | None = None
+    gradients: tuple[tuple[str, str], ...] = ()
 
     @property
     def arguments(self) -> tuple[ShardedArray, ...]:
@@ -87,12 +102,20 @@ class Problem:
     @property
     def is_chain(self) -> bool:
         """Each statement is an einsum whose first operand is the result before it, used nowhere else."""
-        made = {part.result.name for part in self.parts}
         follows = all(part.operands[0].name == before.result.name for before, part in pairwise(self.parts))
-        return follows and all(
-            part.function == "multiply" and not made.intersection(each.name for each in part.operands[1:])
-            for part in self.parts
-        )
+        used = [operand.name for part in self.parts for operand in part.operands]
+        plain = all(part.function == "multiply" and not part.merged and not part.whole for part in self.parts)
+        return follows and plain and not self.returned and len(set(used)) == len(used)
+
+    @property
+    def forward(self) -> tuple[Statement, ...]:
+        """The statements that are not there for training."""
+        return tuple(part for part in self.parts if part.phase == "forward")
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        """The names of all results that the program returns."""
+        return tuple(dict.fromkeys((*self.returned, self.result.name)))
 
     @property
     def result(self) -> ShardedArray:
@@ -124,12 +147,18 @@ def problem_from_text(
 
     `text` is an einsum (``bd,df->bf``), a chain of them with semicolons, or a product in the scaling book's
     notation, which brings its own specs. `specs` are spec strings (`parse_specs`); without any, the operands'
-    specs are left open (None) for `search`, as are those that are ``?`` where the problem is to be `ranked`.
+    specs are left open (None) for `rank`, as are those that are ``?`` where the problem is to be `ranked`.
     `sizes` are elements of dimensions; the others have the defaults.
 
     Raises `QuestionError` (`NotationError` where a place in the text can be shown) when something cannot be
     read, or does not fit: ranks, counts, sizes, axes, or a size that its axes do not divide.
     """
+    text, layers = split_layers(text)
+    if is_program(text):
+        from shardviz.planner.programs import problem_from_program
+
+        found = problem_from_program(text, mesh, specs, sizes, dtype, axis_types, ranked)
+        return replace(found, layers=layers)
     given: tuple[SpecPart, ...] | None
     if "[" in text:
         if specs is not None:
@@ -139,14 +168,17 @@ def problem_from_text(
             )
         einsums, names, given = parts_of_product(parse_product(text, mesh.shape))
     else:
+        by_name = specs is not None and is_named(specs)
         if specs is not None:
             _check_mesh(specs, mesh)
-        given = None if specs is None else parse_specs(specs, mesh.shape)
+        given = None if specs is None or by_name else parse_specs(specs, mesh.shape)
         einsums = parse_chain(text, ellipsis_rank(text, given, parse_sizes(sizes)))
-        if specs is not None:
+        names = usual_names(einsums)
+        if by_name and specs is not None:
+            given = _named_parts(einsums, names, specs, mesh)
+        elif specs is not None:
             ranks = [[len(dims) for dims in (*einsum.operands, einsum.result)] for einsum in einsums]
             given = parse_specs(specs, mesh.shape, ranks)
-        names = usual_names(einsums)
     if given is None:
         given = tuple(SpecPart((None,) * len(einsum.operands)) for einsum in einsums)
     else:
@@ -162,7 +194,27 @@ def problem_from_text(
             for error in uneven_dims(array, mesh, sizes):
                 raise error
         parts.append(Statement(einsum, arrays[:-1], arrays[-1]))
-    return Problem(mesh, tuple(parts), axis_types)
+    return Problem(mesh, tuple(parts), axis_types, layers=layers)
+
+
+def _named_parts(
+    einsums: Sequence[Einsum], names: Sequence[Names], specs: str, mesh: Mesh
+) -> tuple[SpecPart, ...]:
+    """The specs of a chain whose arrays are named; operands that are not are whole, results are open."""
+    dims = {
+        name: dims
+        for einsum, (operands, result) in zip(einsums, names, strict=True)
+        for name, dims in zip((*operands, result), (*einsum.operands, einsum.result), strict=True)
+    }
+    found = parse_named_specs(specs, mesh.shape, {name: len(each) for name, each in dims.items()})
+    made = {result for _, result in names}
+    given = {name: None if name in made else PartitionSpec(((),) * len(each)) for name, each in dims.items()}
+    given |= found
+    return tuple(
+        # What one part hands to the next is constrained where it is made.
+        SpecPart(tuple(None if name in made else given[name] for name in operands), given[result])
+        for operands, result in names
+    )
 
 
 def _check_mesh(specs: str, mesh: Mesh) -> None:

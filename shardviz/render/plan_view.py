@@ -17,7 +17,7 @@ from shardviz.errors import plural
 from shardviz.notation import SpecPart, write_specs
 from shardviz.planner.plan import LOCAL_OPS, Parts, Plan, Step, decided_parts
 from shardviz.planner.problem import Problem
-from shardviz.planner.search import Candidate
+from shardviz.planner.ranking import Candidate
 from shardviz.planner.work_split import CASES
 from shardviz.render.caption import (
     axes_text,

@@ -17,7 +17,7 @@ from shardviz.hardware.machine import assumed_machine
 from shardviz.hardware.mesh_placement import place_mesh
 from shardviz.hlo import Collective, CollectiveMatmul, Work
 from shardviz.notation import parse_mesh
-from shardviz.planner import plan, problem_from_text, search
+from shardviz.planner import plan, problem_from_text, rank
 from shardviz.planner.costs import PlanCost, price
 from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray
 
@@ -200,7 +200,7 @@ def test_what_a_schedule_and_a_placement_tell() -> None:
 
 def test_ranking() -> None:
     problem = problem_from_text("bd,df->bf", mesh=parse_mesh("X=2,Y=2"))
-    candidates = search(problem, place_mesh(assumed_machine(), problem.mesh))
+    candidates = rank(problem, place_mesh(assumed_machine(), problem.mesh))
     document = through_json(ranking_document(candidates))
     assert len(document["candidates"]) == len(candidates)
     for each in document["candidates"]:

@@ -13,7 +13,7 @@ from shardviz.hardware.machine import assumed_machine
 from shardviz.hardware.mesh_placement import place_mesh
 from shardviz.hlo import Collective
 from shardviz.notation import parse_mesh, parse_specs
-from shardviz.planner import Plan, plan, problem_from_text, search
+from shardviz.planner import Plan, plan, problem_from_text, rank
 from shardviz.planner.costs import PlanCost, price
 from shardviz.render.palette import PLAIN, TRUECOLOR
 from shardviz.render.plan_view import (
@@ -425,7 +425,7 @@ def test_answer(
 
 PROBLEM = problem_from_text("bd,df->bf", mesh=parse_mesh("X=2,Y=4"), sizes="b=8,d=2048,f=8192")
 
-CANDIDATES = search(PROBLEM, place_mesh(assumed_machine(), PROBLEM.mesh))
+CANDIDATES = rank(PROBLEM, place_mesh(assumed_machine(), PROBLEM.mesh))
 
 
 def ranked(width: int, limit: int) -> str:
@@ -474,7 +474,7 @@ RANKINGS = [
 def test_a_ranking_without_times_and_with_what_does_not_fit() -> None:
     def words(sizes: str, dtype: str) -> str:
         problem = problem_from_text("bd,df->bf", mesh=PROBLEM.mesh, sizes=sizes, dtype=dtype)
-        candidates = search(problem, place_mesh(assumed_machine(), problem.mesh))
+        candidates = rank(problem, place_mesh(assumed_machine(), problem.mesh))
         return " ".join(
             " ".join(line.plain.split()) for line in ranking_view(problem, candidates, 120, PLAIN, 2)
         )

@@ -59,7 +59,8 @@ def test_parts_within_the_finest():
         "Y": ("Y:(1)2", "Y:(2)2", "Y:(4)2"),
         "Z": ("Z:(1)3", "Z:(3)4"),
     }
-    assert parts_within("Y", finest) == finest["Y"]
+    finest = [part for parts in finest.values() for part in parts]
+    assert parts_within("Y", finest) == ("Y:(1)2", "Y:(2)2", "Y:(4)2")
     assert parts_within("Y:(2)4", finest) == ("Y:(2)2", "Y:(4)2")
     assert parts_within("Z:(3)4", finest) == ("Z:(3)4",)
     assert parts_within("X", finest) == ("X",)

@@ -1,4 +1,4 @@
-"""The search over shardings: all that are worth considering, ranked, with the unbeaten ones marked."""
+"""The ranking of shardings: all that are worth considering, ranked, with the unbeaten ones marked."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from shardviz.errors import QuestionError
 from shardviz.hardware.machine import assumed_machine
 from shardviz.hardware.mesh_placement import place_mesh
 from shardviz.notation import write_spec
-from shardviz.planner import plan, problem_from_text, search
+from shardviz.planner import plan, problem_from_text, rank
 from shardviz.sharding import Layout, Mesh, PartitionSpec
 
 MESH = Mesh(("X", "Y"), (2, 4))
 SIZES = "b=8,d=2048,f=8192"
 
 
-def searched(problem):
-    return search(problem, place_mesh(assumed_machine(), problem.mesh))
+def ranking_of(problem):
+    return rank(problem, place_mesh(assumed_machine(), problem.mesh))
 
 
 def candidates(text="bd,df->bf", mesh=MESH, sizes=SIZES, dtype="bf16"):
-    return searched(problem_from_text(text, mesh=mesh, sizes=sizes, dtype=dtype))
+    return ranking_of(problem_from_text(text, mesh=mesh, sizes=sizes, dtype=dtype))
 
 
 def seconds_and_memory(one):
@@ -59,7 +59,7 @@ def test_every_axis_on_each_dimension_or_on_none(text, mesh, sizes, count):
 )
 def test_specs_that_are_given_stay(given, count, kept):
     asked = problem_from_text("bd,df->bf", mesh=MESH, sizes=SIZES, specs=given, ranked=True)
-    found = searched(asked)
+    found = ranking_of(asked)
     assert len(found) == count
     assert kept is None or {write_spec(specs(one)[0]) for one in found} == {kept}
     wanted = given.partition("->")[2]
@@ -69,7 +69,7 @@ def test_specs_that_are_given_stay(given, count, kept):
 def test_a_result_that_no_sharding_gives_is_refused():
     asked = problem_from_text("b,b->b", mesh=MESH, sizes="b=8", specs="X,?->X{U_Y}", ranked=True)
     with pytest.raises(QuestionError, match="Out cannot be left unreduced over Y"):
-        searched(asked)
+        ranking_of(asked)
 
 
 def test_ranked_by_seconds_then_memory():
@@ -165,7 +165,7 @@ def test_given_specs_stay():
             ),
         ),
     )
-    found = searched(fixed)
+    found = ranking_of(fixed)
     assert len(found) == 9
     assert {specs(one)[0] for one in found} == {given}
     assert {one.plan.result_spec for one in found} == {wanted}

@@ -49,7 +49,7 @@ class Candidate:
         return self.plan.wire_bytes, self.memory_per_device, self.work_per_device
 
 
-def search(problem: Problem, placed: PlacedMesh) -> tuple[Candidate, ...]:
+def rank(problem: Problem, placed: PlacedMesh) -> tuple[Candidate, ...]:
     """The candidates that fit on a device, and then the others, each ranked by the seconds of their steps in
     sequence, then by memory, wire bytes and work per device.
 
