@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from shardviz.planner.moves import Axes, StateMove, Node, State, StateSpace
+from shardviz.planner.moves import Axes, Node, State, StateMove, StateSpace
 from shardviz.planner.prices import Cost, Prices
 from shardviz.sharding import array_bytes
 
 
 class ArrayKind(NamedTuple):
-    """An array as the prices of its moves depend on it. `uneven` are the splits of its dimensions that may leave
-    parts of different sizes, because somebody gives or wants them: (dimension, axes)."""
+    """An array as the prices of its moves depend on it. `uneven` are the splits of its dimensions that may
+    leave parts of different sizes, because somebody gives or wants them: (dimension, axes)."""
 
     shape: tuple[int, ...]
     dtype: str
