@@ -54,7 +54,7 @@ _ELEMENTWISE = (
 )
 """Name, operations at one point (a transcendental function counts as one), JAX code."""
 
-FUNCTIONS = {
+PROGRAM_FUNCTIONS = {
     each.name: each
     for each in (
         LocalFunction("multiply", None, "product", 2),
@@ -80,3 +80,51 @@ FUNCTIONS = {
         LocalFunction("slots", 1, "none", 2, counted="result"),
     )
 }
+"""The functions that a program may write."""
+
+_GRADIENTS = (
+    ("silu", 2, 6, "{0} * jax.nn.sigmoid({1}) * (1 + {1} * (1 - jax.nn.sigmoid({1})))"),
+    ("gelu", 2, 16, "jax.vjp(jax.nn.gelu, {1})[1]({0})[0]"),
+    ("relu", 2, 1, "{0} * ({1} > 0)"),
+    ("sigmoid", 2, 3, "{0} * {1} * (1 - {1})"),
+    ("tanh", 2, 3, "{0} * (1 - jnp.square({1}))"),
+    ("sqrt", 2, 2, "{0} / (2 * {1})"),
+    ("rsqrt", 2, 4, "-0.5 * {0} * {1} ** 3"),
+    ("square", 2, 2, "{number} * {0} * {1}"),
+    ("divide", 3, 2, "-{0} * {1} / {2}"),
+    ("maximum", 3, 3, "{0} * (0.5 * ({1} > {2}) + 0.5 * ({1} >= {2}))"),
+    ("minimum", 3, 3, "{0} * (0.5 * ({1} < {2}) + 0.5 * ({1} <= {2}))"),
+    ("max", 3, 2, "{0} * ({1} == {2})"),
+    ("normalize", 3, 6, "-0.5 * {0} * {1} * jax.lax.rsqrt({2} + 1e-6) ** 3"),
+    ("top_k", 2, 1, "{0} * ({1} != 0)"),
+)
+"""For functions at one point: the operands of what makes an operand's gradient, the result's gradient first,
+its operations and its JAX code (`training.derivatives` says what the others are)."""
+_OPTIMIZER = (
+    ("adam_mean", 2, 3, "0.9 * {0} + 0.1 * {1}"),
+    ("adam_square", 2, 4, "0.999 * {0} + 0.001 * jnp.square({1})"),
+    ("adam_update", 3, 5, "{0} - 1e-3 * {1} / (jnp.sqrt({2}) + 1e-8)"),
+    ("sgd_update", 2, 2, "{0} - 1e-3 * {1}"),
+)
+"""The steps of Adam (Kingma and Ba 2015, with the bias of the moments in the rate) and of SGD, for a rate of
+0.001: operands, operations, JAX code."""
+
+FUNCTIONS = PROGRAM_FUNCTIONS | {
+    each.name: each
+    for each in (
+        LocalFunction("convert", 1, "sum", 0, "{0}"),
+        *(
+            LocalFunction(f"{name}_gradient", operands, "product", flops, code, linear_in=(0,))
+            for name, operands, flops, code in _GRADIENTS
+        ),
+        LocalFunction("softmax_gradient", 2, "product", 4, counted="operand", linear_in=(0,)),
+        LocalFunction("take_gradient", 2, "product", 1, counted="operand", linear_in=(0,)),
+        *(
+            LocalFunction(f"{name}_{operand}_gradient", 4, "product", flops * share, linear_in=(0,))
+            for name, flops in (("attention", 2), ("causal_attention", 1))
+            for operand, share in (("query", 1), ("key", 2), ("value", 2))
+        ),
+        *(LocalFunction(name, operands, "none", flops, code) for name, operands, flops, code in _OPTIMIZER),
+    )
+}
+"""These, and those that only gradients and optimizers take."""

@@ -19,7 +19,7 @@ from shardviz.notation.program import (
     Mention,
     ProgramText,
 )
-from shardviz.planner.functions import FUNCTIONS
+from shardviz.planner.functions import PROGRAM_FUNCTIONS
 from shardviz.sharding import PartitionSpec
 
 
@@ -156,7 +156,7 @@ class _Lowering:
                 self._fail(f"{quote(name, 30)} is {what} before,", target, "give every result its own name")
             if dims is not None and len(set(dims)) < len(dims):
                 self._fail(f"{name} has a dimension twice,", target, "name each dimension of an array once")
-        if name in FUNCTIONS and target is not None:
+        if name in PROGRAM_FUNCTIONS and target is not None:
             self._fail(f"{quote(name)} is a function,", target, "give the result another name")
         self._partial = 0
         self._expression(assignment.value, _Target(name, dims, spec))
@@ -194,9 +194,9 @@ class _Lowering:
             self._fail(f"{value.function} takes no q=nh,", value, "only reshape does")
         if call := calls.get(value.function):
             return call(value, target)
-        function = FUNCTIONS.get(value.function)
+        function = PROGRAM_FUNCTIONS.get(value.function)
         if function is None or not function.code:
-            names = sorted({*calls, *(name for name, each in FUNCTIONS.items() if each.code)})
+            names = sorted({*calls, *(name for name, each in PROGRAM_FUNCTIONS.items() if each.code)})
             self._fail(
                 f"{quote(value.function, 30)} is not a function,",
                 value,
@@ -339,7 +339,7 @@ class _Lowering:
 
     def _pointwise(self, call: FunctionCall, target: _Target | None) -> ArrayUse:
         """A function of each element; of two arrays one may lack dimensions of the other."""
-        function = FUNCTIONS[call.function]
+        function = PROGRAM_FUNCTIONS[call.function]
         operands = list(call.operands)
         if call.function == "divide" and isinstance(operands[1], Literal):
             if not operands[1].value:
