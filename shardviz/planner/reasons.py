@@ -107,6 +107,8 @@ class _MoveReason:
                 return self._exchange()
             case "ppermute":
                 return self._permute()
+            case "mask":
+                return self._mask()
             case _:
                 return self._reduce()
 
@@ -333,6 +335,12 @@ class _MoveReason:
             f"The blocks of {array.name} are right but on the wrong devices ({before}, not {after}): a "
             f"device whose block belongs elsewhere sends all {move.wire_bytes:,} bytes of it to one "
             f"other{end}."
+        )
+
+    def _mask(self) -> str:
+        return (
+            f"{self.array.name} is wanted as a partial sum over {self.axes}: the first of the {self.n} "
+            "devices along it keeps its copy, the others have zeros; no byte moves."
         )
 
     def _stays(self, place: int) -> bool:
