@@ -111,6 +111,26 @@ def run(plan: Plan, values: dict[str, Values]) -> Values:
     return run_all(plan, values)[plan.problem.result.name]
 
 
+def prove(plan: Plan, values: dict[str, Values] | None = None) -> None:
+    """Raise `PlanError` unless the plan leaves every array as the program on one device has it."""
+    values = values_for(plan.problem) if values is None else values
+    expected = reference(plan.problem, values)
+    for name, found in run_all(plan, values).items():
+        whole = expected[name]
+        if found.shape != whole.shape:
+            # An operand may have been summed over dimensions that only it has.
+            continue
+        same = np.array_equal if whole.dtype.kind in "iu" else np.allclose
+        if not same(found, whole):
+            raise PlanError(f"{name} has other numbers than the program on one device")
+
+
+def values_for(problem: Problem, seed: int = 0, most: int = 9) -> dict[str, Values]:
+    """Whole numbers for each argument."""
+    numbers = np.random.default_rng(seed)
+    return {array.name: numbers.integers(-most, most + 1, array.shape) for array in problem.arguments}
+
+
 def run_all(plan: Plan, values: dict[str, Values]) -> dict[str, Values]:
     """Every array that a plan leaves, assembled, by name.
 
@@ -144,9 +164,13 @@ class Execution:
             made = self._computed(step) if step.op in ("einsum", "apply") else self._moved(step)
             self._hold(step.array, made)
             self._check_replicas(step)
-        if self.held[problem.result.name].spec != self.grid.spec(self.plan.result_spec):
+        result = self.held.get(problem.result.name)
+        if result is None or result.spec != self.grid.spec(self.plan.result_spec):
             raise PlanError(f"{problem.result.name} does not end as {self.plan.result_spec}")
-        return {name: self._assembled(held) for name, held in self.held.items()}
+        made = {name: self._assembled(held) for name, held in self.held.items()}
+        if made[problem.result.name].shape != problem.result.shape:
+            raise PlanError(f"{problem.result.name} has the shape {made[problem.result.name].shape}")
+        return made
 
     def _hold(self, name: str, held: Held) -> None:
         self.held[name] = self.copies[name, held.spec] = held
@@ -293,6 +317,8 @@ class Execution:
     def _computed(self, step: Step) -> Held:
         einsum = step.einsum
         assert einsum is not None, step
+        if not self.held.keys() >= set(step.operands):
+            raise PlanError(f"{step.array} is made from what no step has made yet")
         operands = [self.held[name] for name in step.operands]
         if step.operand_specs:
             taken = zip(step.operands, step.operand_specs, strict=True)

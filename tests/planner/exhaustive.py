@@ -334,24 +334,26 @@ def _summed(space: Space, part: Statement, place: int, operands: list[Array], li
     found = {(): array}
     for gone in _subsets(own):
         starts: dict[State, Cost] = {}
-        for earlier, before in list(found.items()):
-            if not set(earlier) < set(gone):
-                continue
-            kept = [index for index, dim in enumerate(before.dims) if dim not in gone]
-            shape = tuple(before.shape[index] for index in kept)
-            for (dims, pending), cost in before.costs.items():
-                cut = [size // space.count(dim) for size, dim in zip(before.shape, dims, strict=True)]
-                added = [atom for index, dim in enumerate(dims) if index not in kept for atom in dim]
-                after = tuple(dims[index] for index in kept), tuple(sorted((*pending, *added)))
-                moved = array_bytes(cut, array.dtype) + array_bytes(
-                    [cut[index] for index in kept], array.dtype
-                )
-                total = _sum(cost, space.local(math.prod(cut), moved, array.dtype))
-                if after not in starts or total < starts[after]:
-                    starts[after] = total
-        dims = tuple(array.dims[index] for index in kept)
+        for earlier, before in found.items():
+            if set(earlier) < set(gone):
+                for after, cost in _locally_summed(space, before, gone):
+                    if after not in starts or cost < starts[after]:
+                        starts[after] = cost
+        left = [index for index, dim in enumerate(array.dims) if dim not in gone]
+        dims, shape = (tuple(each[index] for index in left) for each in (array.dims, array.shape))
         found[gone] = Array(dims, shape, array.dtype, space.reach(shape, array.dtype, starts, limit))
     return list(found.values())
+
+
+def _locally_summed(space: Space, array: Array, gone: tuple[str, ...]) -> Iterator[tuple[State, Cost]]:
+    """The states of an array after each device summed its piece over dimensions, from each state before."""
+    kept = [index for index, dim in enumerate(array.dims) if dim not in gone]
+    for (dims, pending), cost in array.costs.items():
+        cut = [size // space.count(dim) for size, dim in zip(array.shape, dims, strict=True)]
+        added = [atom for index, dim in enumerate(dims) if index not in kept for atom in dim]
+        moved = array_bytes(cut, array.dtype) + array_bytes([cut[index] for index in kept], array.dtype)
+        work = space.local(math.prod(cut), moved, array.dtype)
+        yield (tuple(dims[index] for index in kept), tuple(sorted((*pending, *added)))), _sum(cost, work)
 
 
 def _worked(space: Space, part: Statement, operands: tuple[Array, ...]) -> Iterator[tuple[State, Cost]]:
