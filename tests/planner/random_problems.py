@@ -74,8 +74,11 @@ class Draw:
             return on_assumed_machine(assumed_machine(), mesh)
         peak, hbm = 10 ** self.random.uniform(7, 10), 10 ** self.random.uniform(6, 9)
         levels = []
-        for axis, size in mesh.shape.items():
-            kind = self.random.choice(("ring", "ring", "ring", "line", "switch", "network"))
+        # Several switches or networks are passed in the order in which an axis stands in a spec.
+        kinds = self.random.sample(
+            ("ring", "ring", "ring", "line", "line", "switch", "network"), len(mesh.axis_names)
+        )
+        for kind, (axis, size) in zip(kinds, mesh.shape.items(), strict=True):
             link = LinkSpec(10 ** self.random.uniform(-7, -5), 10 ** self.random.uniform(5, 8))
             levels.append((axis, (LinkLevel(kind, size, link, axis.lower()),)))
         figures = DeviceFigures((("bf16", peak),), 10**9, None, hbm)
