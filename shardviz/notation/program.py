@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -151,14 +152,14 @@ def split_layers(text: str) -> tuple[str, int]:
     return text[: found.start()].rstrip(" \t\r\n;"), int(found.group(1))
 
 
-def parse_program(text: str, axis_names: tuple[str, ...] | None = None) -> ProgramText:
-    """Read the statements of a program. `axis_names` are the mesh's axes, when it is known.
+def parse_program(text: str, axis_sizes: Mapping[str, int] | None = None) -> ProgramText:
+    """Read the statements of a program. `axis_sizes` are those of the mesh, when it is known.
 
     Raises `NotationError` for text of another form and for what `parse_product` refuses of an array.
     """
     written = _one_line(text)
     scanner = Scanner(written, _HINT)
-    reader = _Reader(scanner, axis_names)
+    reader = _Reader(scanner, axis_sizes)
     statements: list[Assignment] = []
     while not scanner.at_end:
         if scanner.take(";"):
@@ -189,7 +190,7 @@ def _one_line(text: str) -> str:
 @dataclass
 class _Reader:
     scanner: Scanner
-    axis_names: tuple[str, ...] | None
+    axis_sizes: Mapping[str, int] | None
     _depth: int = 0
 
     def statement(self) -> Assignment:
@@ -348,7 +349,7 @@ class _Reader:
         scanner.skip()
         start = scanner.pos
         if self._bracket_follows() or scanner.peek("\\math") or scanner.peek("\\text"):
-            array = book_array(scanner, self.axis_names)
+            array = book_array(scanner, self.axis_sizes)
             if not array.name:
                 scanner.fail("an array without a name begins", start, hint="write it as X[b, d]")
             return Mention(array.name, array, start, len(scanner.text[: scanner.pos].rstrip()))

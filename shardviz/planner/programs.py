@@ -42,7 +42,7 @@ def problem_from_program(
 
     Raises `QuestionError`, a `NotationError` where a place in the text can be shown.
     """
-    program = parse_program(text, mesh.axis_names)
+    program = parse_program(text, mesh.shape)
     given = parse_sizes(sizes)
     lowered = lower(program, usual_sizes(written_dims(program)) | given)
     size = program_sizes(lowered, given, sizes)
@@ -81,7 +81,7 @@ def _named_specs(
             hint=f"write {arrays[0]}=… for those of {', '.join(arrays)} that are split",
         )
     uses = [*lowered.arguments.values(), *(each.result for each in lowered.statements)]
-    return parse_named_specs(specs, mesh.axis_names, {use.name: len(use.dims) for use in uses})
+    return parse_named_specs(specs, mesh.shape, {use.name: len(use.dims) for use in uses})
 
 
 def returned_names(statements: Sequence[Statement]) -> tuple[str, ...]:
