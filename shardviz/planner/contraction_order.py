@@ -55,12 +55,12 @@ def _subsets(dims: tuple[str, ...]) -> list[tuple[str, ...]]:
 
 
 def _own_dims(einsum: Einsum, place: int) -> tuple[str, ...]:
-    """The dimensions that only this operand has, once, and not the result."""
+    """The dimensions that only this operand has, and not the result."""
     dims = einsum.operands[place]
+    if len(set(dims)) < len(dims):
+        return ()  # the sum would have a dimension twice as well
     others = {dim for other in (*einsum.operands[:place], *einsum.operands[place + 1 :]) for dim in other}
-    return tuple(
-        dim for dim in dims if dim not in others and dim not in einsum.result and dims.count(dim) == 1
-    )
+    return tuple(dim for dim in dims if dim not in others and dim not in einsum.result)
 
 
 def _multiplied(order: Order) -> Iterator[Order]:

@@ -300,10 +300,11 @@ class _MoveReason:
 
     def _exchange(self) -> str:
         array, move = self.array, self.move
+        mesh = self.choice.mesh
         target = next(
             place
             for place, (old, new) in enumerate(zip(move.before[0], move.after[0], strict=True))
-            if len(new) > len(old)
+            if mesh.group_size(new) > mesh.group_size(old)
         )
         why = self._purpose(target)
         if not self.is_operand and self._stays(target):

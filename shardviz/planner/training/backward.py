@@ -26,10 +26,28 @@ def with_backward(problem: Problem, training: Training) -> Problem:
     The gradient of each result is an argument, split as the result. All arguments of floating point have
     gradients: those of `parameters` are used by the optimizer; without one, and for the other arguments, they
     are returned, split as their arguments. A constraint on an intermediate holds for its gradient too, as in
-    JAX. Raises `QuestionError` where a result's sharding is open, and where no result depends on an argument
+    JAX. Where the sharding of the last result is open, it is that of the first argument in a stack of layers,
+    else that in which the plan of the forward pass leaves it.
+
+    Raises `QuestionError` where another result's sharding is open, and where no result depends on an argument
     of floating point.
     """
-    return _Backward(problem, training).problem()
+    return _Backward(_with_decided_result(problem), training).problem()
+
+
+def _with_decided_result(problem: Problem) -> Problem:
+    """The problem with a spec for its last result."""
+    *others, last = problem.parts
+    if last.result.spec is not None:
+        return problem
+    first = problem.arguments[0]
+    if problem.layers > 1 and first.shape == last.result.shape:
+        spec = first.spec
+    else:
+        from shardviz.planner.planner import plan
+
+        spec = plan(problem).result_spec
+    return replace(problem, parts=(*others, replace(last, result=last.result.with_spec(spec))))
 
 
 def parameters(problem: Problem) -> tuple[str, ...]:
@@ -197,7 +215,9 @@ class _Backward:
             total = self._gradients[name]
             if self._left[name]:
                 total = replace(total, name=self._numbered(total.name), spec=None)
-            self._state("backward", "add", (self._read(before), self._read(summand)), total)
+            einsum = Einsum((total.dims, total.dims), total.dims)
+            both = self._read(before), self._read(summand)
+            self._parts.append(Statement(einsum, both, total, "add", phase="backward", source=name))
             summand = total
         self._sums[name] = summand
 
@@ -211,17 +231,18 @@ class _Backward:
         function: str,
         operands: Iterable[ShardedArray],
         result: ShardedArray,
-        like: Statement | None = None,
-        number: float | None = None,
+        source: Statement,
+        number: float | None,
     ) -> None:
-        """Append a statement; what is merged and whole in the forward one that it is like is so in it."""
+        """Append a statement that differentiates a forward one, or computes it again."""
         taken = tuple(self._available(each) for each in operands)
         einsum = Einsum(tuple(each.dims for each in taken), result.dims)
-        part = Statement(einsum, taken, result, function, phase=phase, number=number)
-        if like is not None:
-            dims = {*einsum.dims, *(dim for _, factors in like.merged for dim in factors)}
-            part = replace(part, merged=like.merged, whole=tuple(dim for dim in like.whole if dim in dims))
-        self._parts.append(part)
+        whole = tuple(dim for dim in source.whole if dim in einsum.dims)
+        self._parts.append(
+            Statement(
+                einsum, taken, result, function, source.merged, whole, phase, number, source.result.name
+            )
+        )
 
     def _available(self, array: ShardedArray) -> ShardedArray:
         """An array as the backward pass has it: a forward result that is not kept is computed again."""
