@@ -20,7 +20,7 @@ from shardviz.codegen.code_literals import (
     wide_code,
 )
 from shardviz.compiler.described_hardware import target_config, topology_request
-from shardviz.compiler.question import subscripts
+from shardviz.compiler.statement_code import statement_code
 from shardviz.compiler.targets import MAX_CPU_DEVICES, TARGETS, check_mesh
 from shardviz.errors import plural
 from shardviz.hardware.clusters import Cluster, GpuNodes, TpuSlices, parts_by_slice
@@ -152,7 +152,7 @@ def _program(problem: Problem) -> list[str]:
     previous: ShardedArray | None = None
     for part in problem.parts:
         lines += _constraint(problem, part, previous)
-        lines.append(f"    {_einsum(problem, part)}")
+        lines.append(f"    {_statement(problem, part)}")
         previous = part.result
         if problem.axis_types == "explicit":
             name = names[previous.name]
@@ -162,13 +162,13 @@ def _program(problem: Problem) -> list[str]:
     return [*lines, f"    return {names[problem.result.name]}"]
 
 
-def _einsum(problem: Problem, part: Statement) -> str:
+def _statement(problem: Problem, part: Statement) -> str:
     names = _names(problem)
-    operands = ", ".join(names[operand.name] for operand in part.operands)
     wanted = ""
     if problem.axis_types == "explicit" and part.result.spec is not None:
-        wanted = f", out_sharding=NamedSharding(mesh, {spec_code(part.result.spec)})"
-    return f'{names[part.result.name]} = jnp.einsum("{subscripts(part.einsum)}", {operands}{wanted})'
+        wanted = f"NamedSharding(mesh, {spec_code(part.result.spec)})"
+    code = statement_code(part, [names[operand.name] for operand in part.operands], wanted)
+    return f"{names[part.result.name]} = {code}"
 
 
 def _constraint(problem: Problem, part: Statement, previous: ShardedArray | None) -> list[str]:

@@ -41,9 +41,15 @@ class Array:
 
 
 @dataclass(frozen=True)
-class EinsumPart:
-    """One einsum; `subscripts` as `jnp.einsum` takes them. See `shardviz.planner.problem.Statement`."""
+class StatementPart:
+    """One statement of a program; see `shardviz.planner.problem.Statement`.
 
+    `code` is its JAX expression, with ``operands`` for the list of its operands and, where JAX is told of the
+    result, ``wanted`` for its sharding. `subscripts` are the dimensions of operands and result as
+    `jnp.einsum` takes them.
+    """
+
+    code: str
     subscripts: str
     operands: tuple[Array, ...]
     result: Array
@@ -51,12 +57,27 @@ class EinsumPart:
 
 @dataclass(frozen=True)
 class DeviceMesh:
-    """A mesh; `device_order` as in `shardviz.sharding.Mesh`. Under Explicit axes `is_explicit`, else Auto."""
+    """A mesh; `device_order` as in `shardviz.sharding.Mesh`. Under Explicit axes `is_explicit`, else Auto.
+
+    Devices are placed along `axis_names`. JAX has no parts of axes: where specs name some, each of `parts`
+    (name, size) is an axis of the JAX mesh, in the same order of devices.
+    """
 
     axis_names: tuple[str, ...]
     axis_sizes: tuple[int, ...]
     device_order: tuple[int, ...] | None
     is_explicit: bool = False
+    parts: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def jax_names(self) -> tuple[str, ...]:
+        """The names of the JAX mesh's axes."""
+        return tuple(name for name, _ in self.parts) or self.axis_names
+
+    @property
+    def jax_sizes(self) -> tuple[int, ...]:
+        """The sizes of the JAX mesh's axes."""
+        return tuple(size for _, size in self.parts) or self.axis_sizes
 
 
 @dataclass(frozen=True)
@@ -76,6 +97,8 @@ class TopologyRequest:
 class Question:
     """To the child: compile this for `target`.
 
+    `returned` names results that the program returns before its last one. The program runs `layers` times,
+    one after the other: each time on the last result and on arguments of its own.
     `topology` describes the hardware of a TPU or GPU target. With `dump_to`, a folder, XLA leaves there the
     module after every one of its passes; with `costs_to`, another, its schedule, and the answer has that and
     the memory.
@@ -83,10 +106,20 @@ class Question:
 
     target: str
     mesh: DeviceMesh
-    parts: tuple[EinsumPart, ...]
+    parts: tuple[StatementPart, ...]
     topology: TopologyRequest | None = None
     dump_to: str = ""
     costs_to: str = ""
+    returned: tuple[str, ...] = ()
+    layers: int = 1
+
+    @property
+    def arguments(self) -> tuple[Array, ...]:
+        """The arrays that the program takes, in the order in which it uses them first."""
+        made = {part.result.name for part in self.parts}
+        found = {each.name: each for part in reversed(self.parts) for each in reversed(part.operands)}
+        used = dict.fromkeys(each.name for part in self.parts for each in part.operands)
+        return tuple(found[name] for name in used if name not in made)
 
 
 @dataclass(frozen=True)
@@ -161,14 +194,14 @@ class MemoryTexts:
 class Output:
     """From the child: the end of one question.
 
-    `text` is the module to read, `partitioned` the one right after SPMD partitioning. `result_spec` is None
-    where the text must tell. `devices` says of the device at each mesh position its id (from 0), the
-    coordinates of its chip, its core and its slice (a GPU: no coordinates, its number in the node, the
-    node); empty where no machine was described. Where JAX refused, `error` has its words, `refused_part`
-    says which part it refused and `settled_by` is a spec for that part's result with which JAX accepts it,
-    if there is one. `schedule` is the text of the latency-hiding scheduler's simulation, "" where XLA wrote
-    none; that and `memory` are there for a question with `costs_to`, `memory` also for a program that does
-    not fit.
+    `text` is the module to read, `partitioned` the one right after SPMD partitioning. `located` is the text
+    of Shardy's module with the place of each operation in a program of several statements. `result_spec` is
+    None where the text must tell. `devices` says of the device at each mesh position its id (from 0), the
+    coordinates of its chip, its core and its slice (a GPU: no coordinates, its number in the node, the node);
+    empty where no machine was described. Where JAX refused, `error` has its words, `refused_part` says which
+    part it refused and `settled_by` is a spec for that part's result with which JAX accepts it, if there is
+    one. `schedule` is the text of the latency-hiding scheduler's simulation, "" where XLA wrote none; that
+    and `memory` are there for a question with `costs_to`, `memory` also for a program that does not fit.
     """
 
     status: str
@@ -184,6 +217,7 @@ class Output:
     devices: tuple[tuple[int, tuple[int, ...], int, int], ...] = ()
     schedule: str = ""
     memory: MemoryTexts | None = None
+    located: str = ""
 
 
 @dataclass(frozen=True)

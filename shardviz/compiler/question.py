@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from string import ascii_letters
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from shardviz.compiler.described_hardware import topology_request
-from shardviz.compiler.messages import Array, AskLayout, DeviceMesh, EinsumPart, Question, RunCollective, Spec
+from shardviz.compiler.messages import (
+    Array,
+    AskLayout,
+    DeviceMesh,
+    Question,
+    RunCollective,
+    Spec,
+    StatementPart,
+)
+from shardviz.compiler.statement_code import statement_code, subscripts
 from shardviz.errors import QuestionError, TargetError
+from shardviz.sharding.axis_parts import axis_part, finest_parts, parts_within
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from shardviz.collectives import Operation
     from shardviz.compiler.targets import Target
-    from shardviz.notation.einsum import Einsum
     from shardviz.planner.problem import Problem
-    from shardviz.sharding import Mesh, ShardedArray
+    from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 
 
 UNSAFE = ("s2", "u2")
@@ -25,13 +34,24 @@ UNSAFE = ("s2", "u2")
 
 def question_for(problem: Problem, target: Target) -> Question:
     """The message that has the child compile the problem for a target."""
+    specs = [array.spec for array in problem.arrays if array.spec is not None]
+    is_explicit = problem.axis_types == "explicit"
+    mesh = _mesh(problem.mesh, _axes_of(specs), is_explicit)
     parts = tuple(
-        EinsumPart(subscripts(part.einsum), tuple(map(_array, part.operands)), _array(part.result))
+        StatementPart(
+            statement_code(
+                part,
+                [f"operands[{place}]" for place in range(len(part.operands))],
+                "wanted" if is_explicit else "",
+            ),
+            subscripts(part.einsum),
+            tuple(_array(operand, mesh) for operand in part.operands),
+            _array(part.result, mesh),
+        )
         for part in problem.parts
     )
-    mesh = _mesh(problem.mesh, is_explicit=problem.axis_types == "explicit")
     topology = None if target.cluster is None else topology_request(target.cluster)
-    return Question(target.name, mesh, parts, topology)
+    return Question(target.name, mesh, parts, topology, returned=problem.returned, layers=problem.layers)
 
 
 def layout_request(array: ShardedArray, mesh: Mesh) -> AskLayout:
@@ -42,7 +62,8 @@ def layout_request(array: ShardedArray, mesh: Mesh) -> AskLayout:
     from shardviz.compiler.targets import TARGETS, check_mesh
 
     check_mesh(TARGETS["cpu"], mesh)
-    return AskLayout(_mesh(mesh), _array(array))
+    refined = _mesh(mesh, _axes_of([array.decided_spec]))
+    return AskLayout(refined, _array(array, refined))
 
 
 def run_request(operation: Operation, mesh: Mesh, shards: NDArray[Any], target: Target) -> RunCollective:
@@ -70,11 +91,12 @@ def run_request(operation: Operation, mesh: Mesh, shards: NDArray[Any], target: 
     operation.check(shards.shape[1:], dtype, pattern.group_size)
     if target.name == "cpu" and dtype in UNSAFE:
         raise TargetError(f"XLA for CPU does not move {dtype} reliably", "use s4, u4 or s8")
+    refined = _mesh(mesh, operation.axes)
     return RunCollective(
         target.name,
-        _mesh(mesh),
+        refined,
         operation.name,
-        operation.axes,
+        _in_parts(operation.axes, refined),
         tuple(operation.parameters.items()),
         shards.shape[1:],
         dtype,
@@ -82,18 +104,27 @@ def run_request(operation: Operation, mesh: Mesh, shards: NDArray[Any], target: 
     )
 
 
-def subscripts(einsum: Einsum) -> str:
-    """The einsum as `jnp.einsum` takes it: a dimension with a longer name gets a letter that is free."""
-    free = (letter for letter in ascii_letters if letter not in einsum.dims)
-    letters = {dim: dim if len(dim) == 1 and dim in ascii_letters else next(free) for dim in einsum.dims}
-    operands = ",".join("".join(letters[dim] for dim in operand) for operand in einsum.operands)
-    return f"{operands}->{''.join(letters[dim] for dim in einsum.result)}"
+def _axes_of(specs: Iterable[PartitionSpec]) -> set[str]:
+    return {axis for spec in specs for axis in (*spec.axes, *spec.unreduced)}
 
 
-def _mesh(mesh: Mesh, is_explicit: bool = False) -> DeviceMesh:
-    return DeviceMesh(mesh.axis_names, mesh.axis_sizes, mesh.device_order, is_explicit)
+def _mesh(mesh: Mesh, axes: Iterable[str], is_explicit: bool = False) -> DeviceMesh:
+    """The mesh, in which the parts of axes among `axes` are axes."""
+    parts: tuple[tuple[str, int], ...] = ()
+    if any(axis_part(axis) for axis in axes):
+        finest = finest_parts(mesh.shape, axes)
+        parts = tuple((part, mesh.axis_size(part)) for axis in mesh.axis_names for part in finest[axis])
+    return DeviceMesh(mesh.axis_names, mesh.axis_sizes, mesh.device_order, is_explicit, parts)
 
 
-def _array(array: ShardedArray) -> Array:
-    spec = None if array.spec is None else Spec(array.spec.dims, array.spec.unreduced)
+def _in_parts(axes: Iterable[str], mesh: DeviceMesh) -> tuple[str, ...]:
+    """The axes as the JAX mesh has them."""
+    return tuple(part for axis in axes for part in parts_within(axis, mesh.jax_names))
+
+
+def _array(array: ShardedArray, mesh: DeviceMesh) -> Array:
+    spec = None
+    if array.spec is not None:
+        dims = tuple(_in_parts(axes, mesh) for axes in array.spec.dims)
+        spec = Spec(dims, _in_parts(array.spec.unreduced, mesh))
     return Array(array.name, array.shape, array.dtype, spec)

@@ -15,6 +15,7 @@ from shardviz.hlo import read_hlo, read_shardy
 from shardviz.hlo.schedule.matmul_order import with_matmul_order
 from shardviz.notation import write_spec
 from shardviz.sharding import PartitionSpec
+from shardviz.sharding.axis_parts import joined_parts
 
 if TYPE_CHECKING:
     from shardviz.compiler.messages import Output, RunOutput, Spec, Versions
@@ -31,9 +32,9 @@ def read_output(output: Output, problem: Problem, target: Target, versions: Vers
     answer = TargetResult(
         target.name,
         output.status,
-        result_spec=_partition_spec(output.result_spec),
+        result_spec=_partition_spec(output.result_spec, problem.mesh),
         typeof=output.typeof,
-        text=output.text,
+        text=with_parts_of_axes(output.text, problem.mesh),
         elapsed_s=output.elapsed_s,
         error=output.error,
         hint=output.hint or _hint(output, problem, target),
@@ -44,11 +45,20 @@ def read_output(output: Output, problem: Problem, target: Target, versions: Vers
     if output.status != "ok":
         return _unfit(answer)
     if target.name == "shardy":
-        shardy = read_shardy(output.text, problem.mesh)
-        spec = shardy.result_specs[0]
+        located = with_parts_of_axes(output.located, problem.mesh) or answer.text
+        shardy = read_shardy(located, problem.mesh)
+        spec = shardy.result_specs[-1]
         if spec is None and "sdy.mesh" not in output.text:
             spec = PartitionSpec.replicated(problem.result.rank)
-        return replace(answer, collectives=shardy.collectives, result_spec=_as_asked(spec, problem))
+        elif spec is not None:
+            spec = _joined(spec, problem.mesh)
+        return replace(
+            answer,
+            collectives=tuple(
+                replace(one, axes=joined_parts(one.axes, problem.mesh.shape)) for one in shardy.collectives
+            ),
+            result_spec=_as_asked(spec, problem),
+        )
     placement = placement_of(output, target)
     mesh = problem.mesh if placement is None else placement.on(problem.mesh)
     slices = None if placement is None else placement.slices
@@ -143,8 +153,29 @@ def placement_of(output: Output, target: Target) -> Placement | None:
     return Placement(ids, places, torus, cluster.chip.wrap(torus))
 
 
-def _partition_spec(spec: Spec | None) -> PartitionSpec | None:
-    return None if spec is None else PartitionSpec(spec.dims, spec.unreduced)
+_PART_AS_AXIS = re.compile(r'"([A-Za-z]\w*):(\(\d+\)\d+)"')
+"""A part of a mesh axis, as the axis of the JAX mesh that stands for it."""
+_DECLARED_MESH = re.compile(r"(sdy\.mesh @\w+ = <\[)[^\]]*\]>(?: \{stablehlo\.mesh = .*\}\})?")
+
+
+def with_parts_of_axes(text: str, mesh: Mesh) -> str:
+    """Shardy's text of a program for which parts of axes were axes: as Shardy writes the parts itself."""
+    if _PART_AS_AXIS.search(text) is None:
+        return text
+    axes = ", ".join(f'"{name}"={size}' for name, size in mesh.shape.items())
+    text = _DECLARED_MESH.sub(rf"\1{axes}]>", text)
+    return _PART_AS_AXIS.sub(r'"\1":\2', text)
+
+
+def _partition_spec(spec: Spec | None, mesh: Mesh) -> PartitionSpec | None:
+    return None if spec is None else _joined(PartitionSpec(spec.dims, spec.unreduced), mesh)
+
+
+def _joined(spec: PartitionSpec, mesh: Mesh) -> PartitionSpec:
+    """The spec, in which neighbouring parts of an axis are one."""
+    sizes = mesh.shape
+    dims = tuple(joined_parts(axes, sizes) for axes in spec.dims)
+    return PartitionSpec(dims, joined_parts(spec.unreduced, sizes))
 
 
 def _as_asked(spec: PartitionSpec | None, problem: Problem) -> PartitionSpec | None:
@@ -162,7 +193,7 @@ def _hint(output: Output, problem: Problem, target: Target) -> str:
         return ""
     if NO_ROOM.search(output.error):
         return "use smaller --sizes, a target of more devices, or specs that split more dimensions"
-    settled = _partition_spec(output.settled_by)
+    settled = _partition_spec(output.settled_by, problem.mesh)
     if settled is not None:
         name = problem.parts[output.refused_part].result.name
         return f"out_sharding={settled} settles it: give {name} the spec {write_spec(settled)}"

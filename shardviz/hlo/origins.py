@@ -33,7 +33,7 @@ An all-reduce is one of them: what it adds are the parts of one array.
 """
 _ASYNC = re.compile(r"-(?:start|done|update)$")
 _CALLING = ("fusion", "call", "async")
-_OPERATION = re.compile(r'"?(?:stablehlo|mhlo|sdy|chlo)\.(\w+)"?')
+_OPERATION = re.compile(r'"?(?:stablehlo|mhlo|sdy|chlo)\.(\w+)"?|(?:func\.)?(call) @')
 _SHARDING = re.compile(r"stablehlo\.custom_call @(?:Sharding|xla\.sdy\.\w+|SPMD\w+)\(")
 _MLIR_VALUE = re.compile(r"%[\w$.#-]+")
 _REGIONS = ("while", "case", "if", "manual_computation", "named_computation", "composite")
@@ -197,5 +197,6 @@ class OperationOrigins(_Origins[tuple[str, int, int]]):
         operands = tuple(each for value in values if (each := self._key(value)) is not None)
         if len(operands) < len(values):
             return None
-        moves = text.startswith(("sdy.", '"sdy.')) or name[1].replace("_", "-") in _MOVES
+        opcode = (name[1] or "").replace("_", "-")
+        moves = text.startswith(("sdy.", '"sdy.')) or opcode in _MOVES
         return _Made(operands, moves or _SHARDING.match(text) is not None)

@@ -37,7 +37,7 @@ class Einsum:
     @property
     def dims(self) -> tuple[str, ...]:
         """Every dimension once, in order of first appearance."""
-        return tuple(dict.fromkeys(dim for operand in self.operands for dim in operand))
+        return tuple(dict.fromkeys(dim for dims in (*self.operands, self.result) for dim in dims))
 
     @property
     def contracted(self) -> tuple[str, ...]:

@@ -34,7 +34,8 @@ class Step:
     scattered or sliced; for all_to_all the one that becomes whole; None otherwise. `shape` is per device, of
     the larger of operand and result, and `bytes` its bytes; for an einsum, its result's. `wire_bytes`: what
     one device must send at least. Several dimensions that a collective changes at once follow from the two
-    specs; `dim` is the first of them.
+    specs; `dim` is the first of them. `operands` are the arrays that an einsum or a function takes, under
+    `operand_specs`, which say which copy of an array that several statements use.
     """
 
     op: str
@@ -52,6 +53,7 @@ class Step:
     einsum: Einsum | None = None
     part: int = 0
     function: str = ""
+    operand_specs: tuple[PartitionSpec, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -87,15 +89,18 @@ Parts = list[tuple[tuple[ShardedArray, ...], ShardedArray]]
 
 
 def einsum_parts(plan: Plan) -> Parts:
-    """The operands as each einsum takes them, and its result as it leaves it, often as partial sums."""
+    """The operands as each statement takes them, and its result as it leaves it, often as partial sums."""
     specs = {array.name: array.spec for part in plan.problem.parts for array in part.operands}
     taken: Parts = []
     for step in plan.steps:
-        if step.op == "einsum":
+        if step.op in ("einsum", "apply"):
             part = plan.problem.parts[len(taken)]
+            held: tuple[PartitionSpec | None, ...] = step.operand_specs or tuple(
+                specs[each.name] for each in part.operands
+            )
             operands = tuple(
                 operand if spec is None else operand.with_spec(spec)
-                for operand, spec in ((each, specs[each.name]) for each in part.operands)
+                for operand, spec in zip(part.operands, held, strict=True)
             )
             taken.append((operands, part.result.with_spec(step.to_spec)))
         specs[step.array] = step.to_spec
@@ -119,15 +124,16 @@ def decided_parts(plan: Plan) -> Parts:
     made: list[ShardedArray] = []
     parts = plan.problem.parts
     for step in plan.steps:
-        if step.op == "einsum":
+        if step.op in ("einsum", "apply"):
             made.append(parts[len(made)].result.with_spec(step.to_spec))
         elif made and step.array == made[-1].name and step.op in ("psum", "psum_scatter"):
             made[-1] = made[-1].with_spec(step.to_spec)
     made[-1] = made[-1].with_spec(plan.result_spec)
+    specs = {array.name: array.spec for array in made}
     shown = []
     for number, part in enumerate(parts):
         operands = [
-            operand if operand.spec is not None else operand.with_spec(made[number - 1].spec)
+            operand if operand.spec is not None else operand.with_spec(specs[operand.name])
             for operand in part.operands
         ]
         result = made[number] if part.result.spec is None else part.result

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count, pairwise
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from shardviz.errors import NotationError, QuestionError, plural, quote
 from shardviz.notation import (
@@ -24,6 +24,9 @@ from shardviz.notation.einsum import Einsum, dims_text, has_words
 from shardviz.notation.mesh import mesh_in_text
 from shardviz.notation.spec_string import list_end
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, canonical_dtype
+
+if TYPE_CHECKING:
+    from shardviz.planner.training.options import Training
 
 DEFAULT_SIZES = (1024, 2048, 8192)
 """The sizes of the first three dimensions; others have `OTHER_SIZE`."""
@@ -64,6 +67,11 @@ class Problem:
 
     `parts` are in an order in which they can run. `returned` are the names of results that the program
     returns beside the last. `layers` is how often the whole program runs, one after the other.
+
+    A train step (`training.with_backward`) says so in `training`. Its `gradients` are pairs of names: of each
+    result of the forward statements and the argument that is its gradient, then of each argument and its
+    gradient, which is returned, or used by the optimizer. The same gradients are `jax.grad` by these
+    arguments of the sum of the forward results, each multiplied by the argument that is its gradient.
     """
 
     mesh: Mesh
@@ -71,6 +79,8 @@ class Problem:
     axis_types: Literal["auto", "explicit"] = "auto"
     returned: tuple[str, ...] = ()
     layers: int = 1
+    training: Training | None = None
+    gradients: tuple[tuple[str, str], ...] = ()
 
     @property
     def arguments(self) -> tuple[ShardedArray, ...]:
@@ -87,12 +97,20 @@ class Problem:
     @property
     def is_chain(self) -> bool:
         """Each statement is an einsum whose first operand is the result before it, used nowhere else."""
-        made = {part.result.name for part in self.parts}
         follows = all(part.operands[0].name == before.result.name for before, part in pairwise(self.parts))
-        return follows and all(
-            part.function == "multiply" and not made.intersection(each.name for each in part.operands[1:])
-            for part in self.parts
-        )
+        used = [operand.name for part in self.parts for operand in part.operands]
+        plain = all(part.function == "multiply" and not part.merged and not part.whole for part in self.parts)
+        return follows and plain and not self.returned and len(set(used)) == len(used)
+
+    @property
+    def forward(self) -> tuple[Statement, ...]:
+        """The statements that are not there for training."""
+        return tuple(part for part in self.parts if part.phase == "forward")
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        """The names of all results that the program returns."""
+        return tuple(dict.fromkeys((*self.returned, self.result.name)))
 
     @property
     def result(self) -> ShardedArray:

@@ -64,6 +64,20 @@ def finest_parts(axis_sizes: Mapping[str, int], names: Iterable[str]) -> dict[st
     return found
 
 
+def parts_within(name: str, finest: Iterable[str]) -> tuple[str, ...]:
+    """Those of the finest axes and parts, in their order, of which an axis or a part of one is made."""
+    span = axis_part(name)
+
+    def is_within(each: str) -> bool:
+        part = axis_part(each)
+        if part is None or span is None:
+            return whole_axis(each) == name
+        start, stop = span.before, span.before * span.size
+        return part.axis == span.axis and start <= part.before and part.before * part.size <= stop
+
+    return tuple(filter(is_within, finest))
+
+
 def joined_parts(axes: Iterable[str], axis_sizes: Mapping[str, int]) -> tuple[str, ...]:
     """The axes, of which neighbours that are adjacent parts of one axis are one part, or the whole axis."""
     found: list[str] = []

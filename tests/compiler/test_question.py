@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 
 from shardviz.compiler import TARGETS
-from shardviz.compiler.question import question_for, subscripts
+from shardviz.compiler.messages import Spec
+from shardviz.compiler.question import layout_request, question_for
+from shardviz.compiler.statement_code import subscripts
 from shardviz.notation import parse_chain
 from shardviz.notation.einsum import Einsum
+from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray
 
 
 @pytest.mark.parametrize(
@@ -38,3 +41,25 @@ def test_a_question_survives_the_pipe(matmul):
     assert pickle.loads(pickle.dumps(question)) == question
     assert question.parts[0].result.spec is not None
     assert question.parts[0].result.spec.dims == (("X",), ())
+
+
+def test_parts_of_axes_are_axes_of_the_jax_mesh():
+    mesh = Mesh(("X", "Y"), (8, 2))
+    array = ShardedArray("A", ("i", "j"), (64, 64), "bf16", PartitionSpec((("X:(2)2", "Y"), ("X:(4)2",))))
+    asked = layout_request(array, mesh)
+    assert asked.mesh.parts == (("X:(1)2", 2), ("X:(2)2", 2), ("X:(4)2", 2), ("Y", 2))
+    assert asked.array.spec == Spec((("X:(2)2", "Y"), ("X:(4)2",)))
+    whole = layout_request(array.with_spec(PartitionSpec((("X",), ("Y",)))), mesh)
+    assert (whole.mesh.parts, whole.mesh.jax_names, whole.mesh.jax_sizes) == ((), ("X", "Y"), (8, 2))
+    mixed = layout_request(array.with_spec(PartitionSpec((("X:(1)4",), ("X:(4)2",)))), mesh)
+    assert mixed.mesh.parts == (("X:(1)4", 4), ("X:(4)2", 2), ("Y", 2))
+
+
+def test_jax_lays_out_parts_of_axes_as_shardviz_does(worker):
+    mesh = Mesh(("X", "Y"), (4, 2))
+    array = ShardedArray("A", ("i", "j"), (8, 8), "bf16", PartitionSpec((("X:(2)2",), ("Y", "X:(1)2"))))
+    found = worker.layout(array, mesh).result()
+    layout = Layout(array, mesh)
+    assert [bounds for _, bounds in found.devices] == [
+        layout.slices(layout.block(place)) for place in range(mesh.size)
+    ]

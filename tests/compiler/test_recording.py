@@ -11,7 +11,7 @@ from jax.errors import JaxRuntimeError
 
 from shardviz.compiler.child import xla
 from shardviz.compiler.child.recording import Recording
-from shardviz.compiler.messages import Array, DeviceMesh, EinsumPart, Question, Spec, TopologyRequest
+from shardviz.compiler.messages import Array, DeviceMesh, Question, Spec, StatementPart, TopologyRequest
 
 SPEC = Spec((("X",), ()))
 ARRAY = Array("A", (8, 8), "bf16", SPEC)
@@ -29,7 +29,7 @@ RET_CHECK = "INTERNAL: RET_CHECK failure async-update instruction should have 1 
 
 
 def question(**folders):
-    part = EinsumPart("ij,jk->ik", (ARRAY, ARRAY), ARRAY)
+    part = StatementPart("jnp.einsum('ij,jk->ik', *operands)", "ij,jk->ik", (ARRAY, ARRAY), ARRAY)
     return Question("v6e:2x4", DeviceMesh(("X",), (8,), None), (part,), **folders)
 
 

@@ -110,7 +110,7 @@ MLIR_CASES = {
     "%1": Origin((1,)),
     "%2": Origin((0, 1), computed=True),
     "%3": Origin((0,), computed=True),
-    "%4": None,
+    "%4": Origin((0,), computed=True),
     "%5": Origin((0, 1), computed=True),
     "%cst": Origin(()),
     "%7": None,

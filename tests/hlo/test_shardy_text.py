@@ -115,7 +115,8 @@ def test_specs():
         '#sdy.sharding<@mesh, [{}], unreduced={"Y", "X"}>}, tensor<f32>) {\n  }\n}\n'
     )
     module = read_shardy(OPEN + header, XY)
-    assert module.argument_specs == (PartitionSpec((("X",), ())), PartitionSpec(((),)), None)
+    part = PartitionSpec((("Y:(1)2",),))
+    assert module.argument_specs == (PartitionSpec((("X",), ())), PartitionSpec(((),)), part)
     assert module.result_specs == (PartitionSpec(((),), ("X", "Y")), PartitionSpec(()))
     assert (module.name, module.mesh, module.unread) == ("jit_f", XY, ())
 

@@ -43,10 +43,10 @@ def _run(request: RunCollective, report: Callable[[str], None]) -> RunOutput:
     report("starting devices")
     mesh = (xla.simulated_mesh if request.target == "cpu" else xla.real_mesh)(request.mesh)
     collective = CollectiveProgram(request, mesh.devices.flat[0].platform)
-    spec = P(*request.mesh.axis_names)
-    shape = (*request.mesh.axis_sizes, *request.shape)
+    spec = P(*request.mesh.jax_names)
+    shape = (*request.mesh.jax_sizes, *request.shape)
     shards = np.frombuffer(request.shards, dtype=jax_dtype(request.dtype)).reshape(shape)
-    ones = (1,) * len(request.mesh.axis_sizes)
+    ones = (1,) * len(request.mesh.jax_sizes)
 
     def program(shard: Any) -> Any:
         result = collective(shard.reshape(request.shape))

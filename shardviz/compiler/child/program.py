@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from inspect import Parameter, Signature
 from itertools import islice, product
@@ -15,7 +16,7 @@ from jax.errors import JaxRuntimeError
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from shardviz.compiler.messages import Array, DeviceMesh, EinsumPart, Question, Spec
+from shardviz.compiler.messages import Array, DeviceMesh, Question, Spec, StatementPart
 from shardviz.errors import CompilerError
 
 WIDE = frozenset(("s64", "u64", "f64", "c128"))
@@ -29,8 +30,8 @@ class Program:
     """One question on one JAX mesh, abstract or of devices.
 
     Under Explicit axes tracing it notes in `typeof` what `jax.typeof` says of each array, as (name, text).
-    For a refusal it notes how many parts of the chain JAX has accepted (`reached`) and how the operands of
-    the next one are split (`operand_specs`, under Explicit axes).
+    For a refusal it notes how many statements JAX has accepted (`reached`) and how the operands of the next
+    one are split (`operand_specs`, under Explicit axes).
     """
 
     def __init__(self, question: Question, mesh: Any) -> None:
@@ -41,77 +42,131 @@ class Program:
 
     def trace(self) -> Any:
         """A `jax.stages.Traced`. Raises what JAX raises."""
+        arguments = self.question.arguments
 
-        def program(*arguments: Any) -> Any:
-            return self._chain(arguments)
+        def program(*values: Any) -> Any:
+            return self._layers(dict(zip((each.name for each in arguments), values, strict=True)))
 
-        first, *rest = self.question.parts
-        arrays = (*first.operands, *(operand for part in rest for operand in part.operands[1:]))
         # Under these names the compilers speak of the arguments.
-        names = [array.name if array.name.isidentifier() else "_" for array in arrays]
+        names = [array.name if array.name.isidentifier() else "_" for array in arguments]
         if len(set(names)) == len(names):
             program.__signature__ = Signature(  # type: ignore[attr-defined]
                 [Parameter(name, Parameter.POSITIONAL_ONLY) for name in names]
             )
-        result = self.question.parts[-1].result.spec
-        options = {} if result is None else {"out_shardings": self.sharding(result)}
-        return jax.jit(program, **options).trace(*map(self._argument, arrays))
+        stacked = () if self.question.layers == 1 else self.question.arguments[1:]
+        shapes = [self._argument(array, is_stacked=array in stacked) for array in arguments]
+        return jax.jit(program, **self._wanted()).trace(*shapes)
 
     def sharding(self, spec: Spec) -> Any:
         """The spec as a `NamedSharding` on this mesh."""
         return named_sharding(self.mesh, spec)
 
-    def _argument(self, array: Array) -> Any:
-        spec = array.spec
+    def _wanted(self) -> dict[str, Any]:
+        """The shardings of the results that the question names, as `jax.jit` takes them."""
+        made = {part.result.name: part.result for part in self.question.parts}
+        specs = [made[name].spec for name in self.question.returned]
+        if self.question.layers > 1:
+            specs = [spec and _stacked(spec) for spec in specs]
+        specs.append(self.question.parts[-1].result.spec)
+        if not any(specs):
+            return {}
+        wanted = tuple(None if spec is None else self.sharding(spec) for spec in specs)
+        return {"out_shardings": wanted if len(wanted) > 1 else wanted[0]}
+
+    def _argument(self, array: Array, is_stacked: bool) -> Any:
+        spec, shape = array.spec, array.shape
         if spec is None and self.question.mesh.is_explicit:
             # A type always says how its array is split, so here an open choice means replicated.
             spec = Spec(((),) * len(array.shape))
+        if is_stacked:
+            spec, shape = spec and _stacked(spec), (self.question.layers, *shape)
         sharding = None if spec is None else self.sharding(spec)
-        return jax.ShapeDtypeStruct(array.shape, jax_dtype(array.dtype), sharding=sharding)
+        return jax.ShapeDtypeStruct(shape, jax_dtype(array.dtype), sharding=sharding)
 
-    def _chain(self, arguments: Sequence[Any]) -> Any:
-        rest = iter(arguments)
-        value: Any = None
-        previous: Array | None = None
-        for part in self.question.parts:
-            operands: list[Any] = []
+    def _layers(self, values: dict[str, Any]) -> Any:
+        """The results of all layers: each runs on the result of the one before, as its first argument, and
+        on its own slices of the others."""
+        question = self.question
+        first, *rest = (array.name for array in question.arguments)
+        last = question.parts[-1].result
+        if question.layers == 1:
+            made = self._statements(values)
+            results = tuple(made[name] for name in (*question.returned, last.name))
+            return results if len(results) > 1 else results[0]
+        if (last.shape, last.dtype) != (question.arguments[0].shape, question.arguments[0].dtype):
+            raise CompilerError(
+                f"{last.name} cannot be the next layer's {first}: it has another shape",
+                "a program that runs several times returns what it takes first",
+            )
+
+        def layer(value: Any, own: dict[str, Any]) -> Any:
+            made = self._statements({first: value, **own})
+            return self._as_asked(made[last.name], last.spec), {
+                name: made[name] for name in question.returned
+            }
+
+        value, stacks = jax.lax.scan(layer, values[first], {name: values[name] for name in rest})
+        return (*(stacks[name] for name in question.returned), value) if stacks else value
+
+    def _statements(self, values: dict[str, Any]) -> dict[str, Any]:
+        """All arrays by name, from the arguments."""
+        question = self.question
+        given = {array.name: array.spec for array in question.arguments}
+        specs: dict[str, Spec | None] = {}
+        self.reached = 0
+        self.typeof.clear()
+        for part in question.parts:
+            operands = []
             for array in part.operands:
-                if previous is None or operands:
-                    operand = next(rest)
+                operand = values[array.name]
+                if array.name not in specs:
+                    specs[array.name] = given[array.name]
                     self._note(array, operand)
-                elif array.spec is None or array.spec == previous.spec:
-                    operand = value
-                else:
-                    operand = self._constrained(value, array.spec)
+                elif array.spec is not None and array.spec != specs[array.name]:
+                    operand = self._as_asked(operand, array.spec)
                     self._note(array, operand)
                 operands.append(operand)
-            value = self._contracted(part, operands)
-            previous = part.result
-            self._note(previous, value)
+            # Under the name of what it makes, the compilers speak of a statement's operations.
+            with jax.named_scope(part.result.name) if len(question.parts) > 1 else nullcontext():
+                value = self._value(part, operands)
+            values[part.result.name] = value
+            specs[part.result.name] = part.result.spec
+            self._note(part.result, value)
             self.reached += 1
-        return value
+        return values
 
-    def _contracted(self, part: EinsumPart, operands: Sequence[Any]) -> Any:
+    @property
+    def _is_explicit(self) -> bool:
+        return self.question.mesh.is_explicit
+
+    def _value(self, part: StatementPart, operands: Sequence[Any]) -> Any:
+        """The result of a statement, split as the question says."""
         spec = part.result.spec
-        if not self.question.mesh.is_explicit:
-            value = jnp.einsum(part.subscripts, *operands)
-            last = part is self.question.parts[-1]
-            return value if spec is None or last else self._constrained(value, spec)
-        self.operand_specs = tuple(
-            spec_of(jax.typeof(operand).sharding, self.question, operand.ndim) for operand in operands
-        )
-        sharding = None if spec is None else self.sharding(spec)
-        return jnp.einsum(part.subscripts, *operands, out_sharding=sharding)
+        if self._is_explicit:
+            self.operand_specs = tuple(
+                spec_of(jax.typeof(operand).sharding, self.question, operand.ndim) for operand in operands
+            )
+        is_told = "wanted" in part.code
+        wanted = self.sharding(spec) if is_told and spec is not None else None
+        value = eval(part.code, {"jax": jax, "jnp": jnp, "operands": operands, "wanted": wanted})
+        last = part is self.question.parts[-1] and not self._is_explicit
+        return value if is_told or last else self._as_asked(value, spec)
 
-    def _constrained(self, value: Any, spec: Spec) -> Any:
-        constrain = (
-            jax.sharding.reshard if self.question.mesh.is_explicit else jax.lax.with_sharding_constraint
-        )
+    def _as_asked(self, value: Any, spec: Spec | None) -> Any:
+        """The value, split by a spec where there is one."""
+        if spec is None:
+            return value
+        constrain = jax.sharding.reshard if self._is_explicit else jax.lax.with_sharding_constraint
         return constrain(value, self.sharding(spec))
 
     def _note(self, array: Array, value: Any) -> None:
-        if self.question.mesh.is_explicit:
+        if self._is_explicit:
             self.typeof.append((array.name, str(jax.typeof(value))))
+
+
+def _stacked(spec: Spec) -> Spec:
+    """The spec of an array of which each layer has one, stacked in front."""
+    return Spec(((), *spec.dims), spec.unreduced)
 
 
 def named_sharding(mesh: Any, spec: Spec) -> Any:
@@ -123,7 +178,7 @@ def named_sharding(mesh: Any, spec: Spec) -> Any:
 
 def axis_types(mesh: DeviceMesh) -> tuple[Any, ...]:
     """The type of every mesh axis, as the meshes of JAX take them."""
-    return (AxisType.Explicit if mesh.is_explicit else AxisType.Auto,) * len(mesh.axis_names)
+    return (AxisType.Explicit if mesh.is_explicit else AxisType.Auto,) * len(mesh.jax_names)
 
 
 def jax_dtype(name: str) -> Any:
@@ -138,8 +193,8 @@ def jax_dtype(name: str) -> Any:
 
 
 def spec_of(sharding: Any, question: Question, rank: int) -> Spec | None:
-    """A sharding that JAX decided on; None when it follows no whole axes of the mesh."""
-    if isinstance(sharding, NamedSharding) and tuple(sharding.mesh.axis_names) == question.mesh.axis_names:
+    """A sharding that JAX decided on; None when it follows no axes of the mesh."""
+    if isinstance(sharding, NamedSharding) and tuple(sharding.mesh.axis_names) == question.mesh.jax_names:
         # Before 0.10 a spec has no attribute of that name; since then one with pending sums is not iterated.
         partitions = getattr(sharding.spec, "partitions", sharding.spec)
         entries = ((entry,) if isinstance(entry, str) else entry or () for entry in partitions)
@@ -164,9 +219,9 @@ def words_of(error: Exception) -> str:
 
 
 def settling_spec(program: Program) -> Spec | None:
-    """A spec for the result of the refused part with which JAX accepts it: asked, not guessed.
+    """A spec for the result of the refused statement with which JAX accepts it: asked, not guessed.
 
-    None when no einsum was refused, or it was for another reason than a result that is not said.
+    None when no statement was refused, or it was for another reason than a result that is not said.
     """
     refused = program.question.parts[program.reached : program.reached + 1]
     if not program.operand_specs or not refused or refused[0].result.spec is not None:
@@ -176,7 +231,7 @@ def settling_spec(program: Program) -> Spec | None:
     return next((spec for spec in candidates if _accepts(program, spec)), None)
 
 
-def _candidates(part: EinsumPart, operand_specs: Sequence[Spec | None]) -> Iterator[Spec]:
+def _candidates(part: StatementPart, operand_specs: Sequence[Spec | None]) -> Iterator[Spec]:
     """Each dimension split as an operand splits it, or whole; the most natural first."""
     inputs, result = part.subscripts.split("->")
     operands = [(names, spec) for names, spec in zip(inputs.split(","), operand_specs, strict=True) if spec]
@@ -191,7 +246,7 @@ def _candidates(part: EinsumPart, operand_specs: Sequence[Spec | None]) -> Itera
 
 
 def _accepts(program: Program, spec: Spec) -> bool:
-    """Return whether JAX traces the chain as far as the refused part once that part's result has the spec."""
+    """Return whether JAX traces the program as far as the refused statement once its result has the spec."""
     *accepted, refused = program.question.parts[: program.reached + 1]
     part = replace(refused, result=replace(refused.result, spec=spec))
     trial = Program(replace(program.question, parts=(*accepted, part)), program.mesh)

@@ -37,7 +37,7 @@ def abstract_mesh(mesh: DeviceMesh) -> Any:
     # Lowering asks for a default device and so starts the backend in any case: better with the devices
     # that the target cpu will want next than with one.
     simulate(min(math.prod(mesh.axis_sizes), EARLY_DEVICES))
-    return AbstractMesh(mesh.axis_sizes, mesh.axis_names, axis_types=axis_types(mesh))
+    return AbstractMesh(mesh.jax_sizes, mesh.jax_names, axis_types=axis_types(mesh))
 
 
 def ask(program: Program, report: Callable[[str], None]) -> Output:
@@ -51,7 +51,8 @@ def ask(program: Program, report: Callable[[str], None]) -> Output:
         for place, (name, passes) in enumerate(PASSES.items(), 1):
             PassManager.parse(passes).run(module.operation)
             _dump(program, f"{place:02}.after_{name}", module)
-    return Output("ok", str(module))
+        located = module.operation.get_asm(enable_debug_info=True) if len(program.question.parts) > 1 else ""
+    return Output("ok", str(module), located=located)
 
 
 def _dump(program: Program, name: str, module: Any) -> None:

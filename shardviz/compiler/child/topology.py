@@ -35,10 +35,10 @@ def described_mesh(question: Question, devices: list[Any]) -> Any:
     mesh = question.mesh
     if mesh.device_order is not None:
         in_order = [devices[id_] for id_ in mesh.device_order]
-        placed = np.array(in_order, dtype=object).reshape(mesh.axis_sizes)
+        placed = np.array(in_order, dtype=object)
     else:
         placed = _placed(question, devices)
-    return jax.sharding.Mesh(placed, mesh.axis_names, axis_types=axis_types(mesh))
+    return jax.sharding.Mesh(placed.reshape(mesh.jax_sizes), mesh.jax_names, axis_types=axis_types(mesh))
 
 
 def places(mesh: Any, devices: list[Any]) -> tuple[tuple[int, tuple[int, ...], int, int], ...]:

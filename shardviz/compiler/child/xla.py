@@ -73,7 +73,10 @@ def ask(program: Program, report: Callable[[str], None]) -> Output:
             raise
         compiled = None
     result = question.parts[-1].result
-    spec = spec_of(compiled.output_shardings, question, len(result.shape)) if compiled else result.spec
+    spec = result.spec
+    if compiled:
+        shardings = compiled.output_shardings
+        spec = spec_of(shardings[-1] if question.returned else shardings, question, len(result.shape))
     return Output(
         "ok",
         _text(compiled, recording),
@@ -102,8 +105,8 @@ def _jax_mesh(mesh: DeviceMesh) -> Any:
     devices = np.array(jax.devices()[: math.prod(mesh.axis_sizes)], dtype=object)
     if mesh.device_order is not None:
         devices = devices[list(mesh.device_order)]
-    devices = devices.reshape(mesh.axis_sizes)
-    return jax.sharding.Mesh(devices, mesh.axis_names, axis_types=axis_types(mesh))
+    devices = devices.reshape(mesh.jax_sizes)
+    return jax.sharding.Mesh(devices, mesh.jax_names, axis_types=axis_types(mesh))
 
 
 def _text(compiled: Any, recording: Recording) -> str:

@@ -66,14 +66,10 @@ class TensorSharding:
             tuple(tuple(axis for axis in dim if axis.name not in names) for dim in self.dims)
         )
 
-    def spec(self) -> PartitionSpec | None:
-        """The same as a `PartitionSpec`; None where it takes parts of axes."""
-        axes = [axis for dim in (*self.dims, self.unreduced) for axis in dim]
-        if not all(axis.whole for axis in axes) or len({axis.name for axis in axes}) < len(axes):
-            return None
+    def spec(self) -> PartitionSpec:
+        """The same as a `PartitionSpec`. Raises `QuestionError` where parts of an axis overlap."""
         return PartitionSpec(
-            tuple(tuple(axis.name for axis in dim) for dim in self.dims),
-            tuple(axis.name for axis in self.unreduced),
+            tuple(tuple(map(str, dim)) for dim in self.dims), tuple(map(str, self.unreduced))
         )
 
 

@@ -29,6 +29,8 @@ _CALLEES = re.compile(
 _MODULE = re.compile(r'^[ \t]*+module(?: @("[^"]*"|[\w.$-]+))?', re.MULTILINE)
 _MLIR = re.compile(r"func\.func|stablehlo\.\w|sdy\.\w|mhlo\.\w")
 _SPLIT = re.compile(r'sdy\.sharding(?:_per_value)? ?[<=][^\n{]{0,200}\{"|mhlo\.sharding = "\{devices=')
+_NAMED_PLACE = re.compile(r'^(#loc\d*) = loc\("((?:[^"\\]|\\.)*)"', re.MULTILINE)
+_PLACE = re.compile(r'loc\((?:(#loc\d*)|"((?:[^"\\]|\\.)*)")[^()]*\)$')
 _NUMBER = {key: re.compile(rf"mhlo\.{key} = (\d{{1,12}})") for key in ("num_partitions", "num_replicas")}
 
 
@@ -36,7 +38,7 @@ _NUMBER = {key: re.compile(rf"mhlo\.{key} = (\d{{1,12}})") for key in ("num_part
 class ShardyModule:
     """A module's collectives in program order, and how its main function's arguments and results are split.
 
-    A spec is None where the text leaves it open (a module that declares no mesh), or takes parts of axes.
+    A spec is None where the text leaves it open (a module that declares no mesh).
     `mesh` is the one that was given, else the first that the text declares. `unread` says, a sentence
     each, what could not be read, and `unread_collectives` counts the collectives among that.
     `awaits_partitioner` tells that the text splits arrays and leaves it to the partitioner to insert the
@@ -96,6 +98,7 @@ class _Reader:
         self.unread_collectives = 0
         self.is_plan = False
         self.known: dict[str, Collective] = {}
+        self.places = dict(_NAMED_PLACE.findall(text))
 
     def read(self) -> ShardyModule:
         walk = Walk(self.text)
@@ -112,6 +115,9 @@ class _Reader:
                     if home not in origins:
                         origins[home] = OperationOrigins(operation.function)
                     collective = replace(collective, origin=origins[home].of(operation))
+                if place := _PLACE.search(operation.text):
+                    source = place[2] or self.places.get(place[1], "")
+                    collective = replace(collective, source=source)
                 found[home, operation.order] = collective, operation
         if not walk.functions[1:] and "func.func" in self.text:
             raise NotationError(

@@ -1,0 +1,107 @@
+"""The choices of a train step: what is kept for the backward pass, and the optimizer with its dtypes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from shardviz.errors import NotationError, QuestionError, quote
+from shardviz.sharding import Mesh, canonical_dtype
+
+Remat = Literal["none", "layer", "dots"]
+"""The results of forward statements that the backward pass computes again: none of them; all but the layer's
+arguments (`jax.checkpoint`); all but those of matrix products (its policy `dots_saveable`)."""
+Rule = Literal["sgd", "adam"]
+REMATS: tuple[Remat, ...] = get_args(Remat)
+RULES: tuple[Rule, ...] = get_args(Rule)
+_KEYS = ("master", "moments", "gradients", "over")
+
+
+@dataclass(frozen=True)
+class Optimizer:
+    """The update of the parameters at the end of a train step, with dtypes as `canonical_dtype` gives them.
+
+    A parameter of another dtype than `master` has a copy in it, to which the updates are added; "" is none.
+    Adam has two `moments` for each parameter (Kingma and Ba 2015). The weights' gradients are computed and
+    reduced in `gradients`. The state (master copy and moments) is split as its parameter is, and also over
+    the mesh axes `over`, as ZeRO's first stage does (Rajbhandari and others 2020).
+    """
+
+    rule: Rule
+    master: str = "f32"
+    moments: str = "f32"
+    gradients: str = "f32"
+    over: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """As `parse_optimizer` reads it, without what is usual."""
+        usual = Optimizer(self.rule)
+        words = [f"{key}={getattr(self, key) or 'none'}" for key in _KEYS[:3] if _differs(self, usual, key)]
+        return ",".join([self.rule, *words, *(f"over={axis}" for axis in self.over)])
+
+
+def _differs(one: Optimizer, other: Optimizer, key: str) -> bool:
+    return bool(getattr(one, key) != getattr(other, key))
+
+
+@dataclass(frozen=True)
+class Training:
+    """A train step: what its backward pass computes again, and its optimizer, if it has one.
+
+    Without an optimizer the gradients are returned, in the dtypes of their parameters, as by `jax.grad`.
+    """
+
+    remat: Remat = "none"
+    optimizer: Optimizer | None = None
+
+
+def parse_training(remat: str, optimizer: str, mesh: Mesh) -> Training:
+    """The choices in the words of the command line. Raises `QuestionError` for other words."""
+    found = next((each for each in REMATS if each == remat), None)
+    if found is None:
+        raise QuestionError(
+            f"{quote(remat)} does not say what the backward pass computes again",
+            f"choose {', '.join(REMATS[:-1])} or {REMATS[-1]}",
+        )
+    return Training(found, parse_optimizer(optimizer, mesh))
+
+
+def parse_optimizer(text: str, mesh: Mesh) -> Optimizer | None:
+    """Read ``none``, ``sgd``, ``adam``, or ``adam,master=none,moments=bf16,gradients=bf16,over=data``.
+
+    `over` may be there several times. Raises `NotationError` for anything else, and for axes that the mesh
+    lacks or that are named twice.
+    """
+    if text.strip() in ("", "none"):
+        return None
+    found: dict[str, str] = {}
+    over: list[str] = []
+    rule: Rule | None = None
+    place = 0
+    for piece in text.split(","):
+        word, start = piece.strip(), place + len(piece) - len(piece.lstrip())
+        place += len(piece) + 1
+        key, equals, value = (part.strip() for part in word.partition("="))
+        if rule is None:
+            rule = next((each for each in RULES if each == word), None)
+            if rule is None:
+                raise _error(f"{quote(word)} is not an optimizer", text, start, word)
+        elif not equals or key not in _KEYS or not value or key in found:
+            raise _error(f"{quote(word)} says nothing about {rule}", text, start, word)
+        elif key == "over":
+            if value not in mesh.axis_names or value in over:
+                problem = "is named twice" if value in over else "is not an axis of the mesh"
+                raise _error(f"{quote(value)} {problem}", text, start, word)
+            over.append(value)
+        else:
+            try:
+                found[key] = "" if value == "none" and key == "master" else canonical_dtype(value)
+            except QuestionError as error:
+                raise _error(error.message, text, start, word) from None
+    assert rule is not None
+    return Optimizer(rule, **found, over=tuple(over))
+
+
+def _error(problem: str, text: str, start: int, word: str) -> NotationError:
+    hint = "write adam, sgd or none, then what differs: adam,moments=bf16,gradients=bf16,master=none,over=X"
+    return NotationError(f"{problem},", text, start, start + max(1, len(word)), hint)

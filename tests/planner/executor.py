@@ -1,0 +1,412 @@
+"""Runs a plan on real numbers, device by device, to prove that it computes what the program says.
+
+It shares no code with the planner. An array is held as one NumPy array: an axis for each part of a mesh axis,
+which are the devices, then the dimensions of a device's piece. A step gives each device a new piece made from
+those of its group by the meaning of its operation alone (concatenate, add, exchange, send, keep a part): what
+was an axis of devices becomes a part of a dimension, a dimension's part an axis of devices. The global array
+is never cut again. After each step replicas are checked to be alike, and shapes to be those that the plan
+says; at the end the pieces are put together.
+
+Dimensions that do not divide are padded, as the compiler pads them, to multiples of the mesh.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shardviz.planner.plan import Plan, Step
+from shardviz.planner.problem import Problem, Statement
+from shardviz.sharding import Mesh, PartitionSpec
+
+Values = NDArray[Any]
+Spec = tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]
+"""The parts of mesh axes, by number, that split each dimension, and over which sums are pending."""
+
+POINTWISE: dict[str, Callable[..., Values]] = {
+    "multiply": lambda *each: math.prod(each[1:], start=each[0]),
+    "add": lambda *each: sum(each[1:], start=each[0]),
+    "silu": lambda x: x / (1 + np.exp(-x)),
+}
+"""Functions at one point of a statement's dimensions."""
+
+
+class PlanError(Exception):
+    """A plan that does not compute what it should: always a bug of the planner."""
+
+
+class DeviceGrid:
+    """A mesh as an array of devices with an axis for each part of a mesh axis that a plan names.
+
+    ``X:(2)4`` are the middle 4 of X seen as a row-major grid of (2, 4, X / 8).
+    """
+
+    def __init__(self, mesh: Mesh, names: Iterable[str]) -> None:
+        cuts = {axis: {1, size} for axis, size in mesh.shape.items()}
+        self._whole = mesh.shape
+        for name in names:
+            axis, start, stop = self._span(name)
+            cuts[axis] |= {start, stop}
+        self._numbers: dict[tuple[str, int], int] = {}
+        self._stops: list[int] = []
+        sizes = []
+        for axis, edges in cuts.items():
+            for start, stop in pairwise(sorted(edges)):
+                if stop % start:
+                    raise PlanError(f"parts of {axis} that do not nest")
+                self._numbers[axis, start] = len(sizes)
+                self._stops.append(stop)
+                sizes.append(stop // start)
+        self.sizes = tuple(sizes)
+
+    def _span(self, name: str) -> tuple[str, int, int]:
+        """An axis, the devices in front of the part, and those with it."""
+        read = re.fullmatch(r"(\w+)(?::\((\d+)\)(\d+))?", name)
+        if read is None or read[1] not in self._whole:
+            raise PlanError(f"the mesh has no axis {name}")
+        axis, whole = read[1], self._whole[read[1]]
+        if read[2] is None:
+            return axis, 1, whole
+        before, size = int(read[2]), int(read[3])
+        if whole % (before * size):
+            raise PlanError(f"{name} does not divide {axis}={whole}")
+        return axis, before, before * size
+
+    def parts(self, names: Iterable[str]) -> tuple[int, ...]:
+        """The numbers of the parts that names mean, in their order."""
+        found = []
+        for name in names:
+            axis, start, stop = self._span(name)
+            while start < stop:
+                found.append(self._numbers[axis, start])
+                start = self._stops[found[-1]]
+        return tuple(found)
+
+    def spec(self, spec: PartitionSpec) -> Spec:
+        return tuple(map(self.parts, spec.dims)), tuple(sorted(self.parts(spec.unreduced)))
+
+    def count(self, parts: Iterable[int]) -> int:
+        """Devices along these parts."""
+        return math.prod(self.sizes[part] for part in parts)
+
+
+@dataclass(frozen=True)
+class Held:
+    """An array on all devices: `data` has the axes of devices first; `shape` is the global one."""
+
+    data: Values
+    spec: Spec
+    shape: tuple[int, ...]
+
+
+def run(plan: Plan, values: dict[str, Values]) -> Values:
+    """The plan's result, assembled, for one global value per argument (`Problem.arguments`) by name."""
+    return run_all(plan, values)[plan.problem.result.name]
+
+
+def run_all(plan: Plan, values: dict[str, Values]) -> dict[str, Values]:
+    """Every array that a plan leaves, assembled, by name.
+
+    Raises `PlanError` where replicas disagree, a piece has another shape than the plan says, or a step is not
+    what its operation can do.
+    """
+    return Execution(plan).run(values)
+
+
+class Execution:
+    """One run of a plan."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan, self.mesh = plan, plan.problem.mesh
+        specs = [plan.result_spec]
+        specs += [spec for step in plan.steps for spec in (step.from_spec, step.to_spec)]
+        specs += [array.spec for array in plan.problem.arrays if array.spec is not None]
+        names = [name for spec in specs for name in (*spec.axes, *spec.unreduced)]
+        self.grid = DeviceGrid(self.mesh, (*names, *(axis for step in plan.steps for axis in step.axes)))
+        self.padded = _is_uneven(plan.problem, plan.steps, self.grid)
+        self.held: dict[str, Held] = {}
+        self.copies: dict[tuple[str, Spec], Held] = {}
+
+    def run(self, values: dict[str, Values]) -> dict[str, Values]:
+        problem = self.plan.problem
+        for argument in problem.arguments:
+            whole = np.asarray(values[argument.name])
+            assert whole.shape == argument.shape, argument.name
+            self._hold(argument.name, self._given(whole, self.grid.spec(argument.decided_spec)))
+        for step in self.plan.steps:
+            made = self._computed(step) if step.op in ("einsum", "apply") else self._moved(step)
+            self._hold(step.array, made)
+            self._check_replicas(step)
+        if self.held[problem.result.name].spec != self.grid.spec(self.plan.result_spec):
+            raise PlanError(f"{problem.result.name} does not end as {self.plan.result_spec}")
+        return {name: self._assembled(held) for name, held in self.held.items()}
+
+    def _hold(self, name: str, held: Held) -> None:
+        self.held[name] = self.copies[name, held.spec] = held
+
+    def _copy(self, step: Step, name: str, spec: PartitionSpec) -> Held:
+        """An array that a step takes as `spec`: it may have been moved to other specs since."""
+        found = self.copies.get((name, self.grid.spec(spec)))
+        if found is None:
+            raise PlanError(f"{step.op} takes {name} as {spec}, which no device holds")
+        return found
+
+    def _given(self, whole: Values, spec: Spec) -> Held:
+        """An argument; of a pending sum the first devices have everything, the others zeros."""
+        shape = whole.shape
+        if self.padded:
+            whole = np.pad(whole, [(0, -size % self.mesh.size) for size in shape])
+        data = np.broadcast_to(whole, (*self.grid.sizes, *whole.shape))
+        return Held(self._first_only(self._exchange(data, (), spec[0], ()), spec[1]), spec, shape)
+
+    def _first_only(self, data: Values, parts: Iterable[int]) -> Values:
+        """The data, with zeros on every device that is not the first along the parts."""
+        for part in parts:
+            along = [1] * data.ndim
+            along[part] = self.grid.sizes[part]
+            data = data * (np.arange(self.grid.sizes[part]) == 0).reshape(along)
+        return data
+
+    def _exchange(
+        self,
+        data: Values,
+        group: Sequence[int],
+        appended: Sequence[Sequence[int]],
+        removed: Sequence[Sequence[int]],
+    ) -> Values:
+        """Give devices of groups along the parts `group` new pieces.
+
+        A part in `removed` of a dimension is concatenated there, in front of what devices have; one in
+        `appended` cuts the dimension and leaves every device its piece; a part of the group in neither is
+        added up.
+        """
+        count = len(self.grid.sizes)
+        rank = data.ndim - count
+        removed = removed or ((),) * rank
+        # Labels of np.einsum: a part p as an axis of devices after the step is p, before it count + p.
+        labels = [count + part if part in group else part for part in range(count)]
+        inner, shape, out, after = list(labels), list(self.grid.sizes), [], []
+        for dim, size in enumerate(data.shape[count:]):
+            cut = tuple(appended[dim])
+            if size % self.grid.count(cut):
+                raise PlanError(f"a dimension of {size} cannot be cut into {self.grid.count(cut)}")
+            rest = size // self.grid.count(cut)
+            inner += [*cut, 2 * count + dim]
+            shape += [*(self.grid.sizes[part] for part in cut), rest]
+            out += [*(count + part for part in removed[dim]), 2 * count + dim]
+            after.append(rest * self.grid.count(removed[dim]))
+        kept = [part for part in range(count) if part in inner]
+        found = np.einsum(data.reshape(shape), inner, [*kept, *out])
+        grid = [self.grid.sizes[part] if part in kept else 1 for part in range(count)]
+        return np.broadcast_to(found.reshape(*grid, *after), (*self.grid.sizes, *after))
+
+    def _moved(self, step: Step) -> Held:
+        before = self._copy(step, step.array, step.from_spec)
+        goal = self.grid.spec(step.to_spec)
+        group = self.grid.parts(step.axes)
+        if len(set(group)) < len(group) or not group:
+            raise PlanError(f"{step.op} has the axes {step.axes}")
+        if step.op == "ppermute":
+            data = self._permuted(before, group, goal)
+        else:
+            data = self._regrouped(step, before, group, goal)
+        if not self.padded:
+            larger = max(before.data.shape, data.shape, key=math.prod)[len(self.grid.sizes) :]
+            if tuple(step.shape) != larger:
+                raise PlanError(
+                    f"{step.op} of {step.array}: devices hold {larger}, the plan says {step.shape}"
+                )
+        return Held(data, goal, before.shape)
+
+    def _regrouped(self, step: Step, before: Held, group: tuple[int, ...], goal: Spec) -> Values:
+        removed, appended = _ends(step, before.spec[0], goal[0])
+        gone = tuple(part for dim in removed for part in dim)
+        come = tuple(part for dim in appended for part in dim)
+        added = tuple(part for part in before.spec[1] if part not in goal[1])
+        pending = tuple(part for part in goal[1] if part not in before.spec[1])
+        split = [dim for dim, cut in enumerate(appended) if cut]
+        joined = [dim for dim, cut in enumerate(removed) if cut]
+        # JAX numbers the members of a group by the order of its axes: it is that of the one dimension.
+        ordered = {"all_gather": gone, "psum_scatter": come, "slice": come, "all_to_all": gone}
+        match step.op:
+            case "all_gather":
+                fits = set(group) == set(gone) and not (come or added or pending)
+            case "psum":
+                fits = set(group) == set(added) and not (gone or come or pending)
+            case "psum_scatter":
+                fits = set(group) == set(added) == set(come) and not (gone or pending)
+            case "all_to_all":
+                fits = set(group) == set(gone) == set(come) and not (added or pending)
+            case "slice":
+                fits = set(group) == set(come) and not (gone or added or pending)
+            case _ if pending:
+                fits = set(group) == set(pending) and not (gone or come or added)
+            case _:
+                raise PlanError(f"the plan has a step {step.op} that no device can perform")
+        one = len(joined or split) == 1 and len(split or joined) == 1
+        if not fits or (one and step.op in ordered and group != ordered[step.op]):
+            raise PlanError(f"no {step.op} over {step.axes} leads from {step.from_spec} to {step.to_spec}")
+        if step.dim is not None and step.dim not in (joined if step.op == "all_to_all" else joined or split):
+            raise PlanError(f"{step.op} names dimension {step.dim}")
+        if step.op == "slice" or pending:
+            return self._first_only(self._exchange(before.data, (), appended, ()), pending)
+        return self._exchange(before.data, group, appended, removed)
+
+    def _permuted(self, before: Held, group: tuple[int, ...], goal: Spec) -> Values:
+        """Every device gets the block it should hold, from a device of its group that holds that block.
+
+        A ppermute sends from each device to at most one other, so each sender is used once.
+        """
+        if before.spec[1] != goal[1] or [self.grid.count(dim) for dim in before.spec[0]] != [
+            self.grid.count(dim) for dim in goal[0]
+        ]:
+            raise PlanError("a ppermute does not cut an array into other blocks")
+
+        def block(at: tuple[int, ...], spec: Spec) -> tuple[int, ...]:
+            numbers = []
+            for dim in (*spec[0], spec[1]):
+                number = 0
+                for part in dim:
+                    number = number * self.grid.sizes[part] + at[part]
+                numbers.append(number)
+            return (*numbers, *(index for part, index in enumerate(at) if part not in group))
+
+        devices = list(np.ndindex(self.grid.sizes))
+        senders: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
+        for device in devices:
+            senders.setdefault(block(device, before.spec), []).append(device)
+        data = np.empty_like(before.data)
+        for device in devices:
+            candidates = senders.get(block(device, goal))
+            if not candidates:
+                raise PlanError(f"no device of the group can send its block to the device at {device}")
+            data[device] = before.data[candidates.pop(0)]
+        return data
+
+    def _computed(self, step: Step) -> Held:
+        einsum = step.einsum
+        assert einsum is not None, step
+        operands = [self.held[name] for name in step.operands]
+        if step.operand_specs:
+            taken = zip(step.operands, step.operand_specs, strict=True)
+            operands = [self._copy(step, name, spec) for name, spec in taken]
+        if len(operands) != len(einsum.operands):
+            raise PlanError(f"{step.array} is made from {len(operands)} arrays")
+        part = self.plan.problem.parts[step.part]
+        sizes: dict[str, int] = {}
+        lengths: dict[str, int] = {}
+        count = len(self.grid.sizes)
+        for dims, held in zip(einsum.operands, operands, strict=True):
+            for dim, size, length in zip(dims, held.shape, held.data.shape[count:], strict=True):
+                if lengths.setdefault(dim, length) != length or sizes.setdefault(dim, size) != size:
+                    raise PlanError(f"devices hold {dim} as {lengths[dim]} and as {length} elements")
+        function = step.function or "multiply"
+        data = apply(function, einsum.operands, einsum.result, [held.data for held in operands], count)
+        goal = self.grid.spec(step.to_spec)
+        found = Held(data, goal, tuple(sizes[dim] for dim in einsum.result))
+        if not self.padded and tuple(step.shape) != data.shape[count:]:
+            raise PlanError(f"{part.result.name} is {data.shape[count:]}, the plan says {step.shape}")
+        return found
+
+    def _check_replicas(self, step: Step) -> None:
+        """Raise `PlanError` where devices that the spec makes replicas differ."""
+        held = self.held[step.array]
+        dims, pending = held.spec
+        for size, piece, cut in zip(held.shape, held.data.shape[len(self.grid.sizes) :], dims, strict=True):
+            if not self.padded and piece * self.grid.count(cut) != size:
+                raise PlanError(f"after {step.op} devices hold {piece} of {size} of {step.array}")
+        for part, size in enumerate(self.grid.sizes):
+            if size > 1 and part not in pending and not any(part in dim for dim in dims):
+                first = held.data.take([0], axis=part)
+                if not np.array_equal(np.broadcast_to(first, held.data.shape), held.data):
+                    raise PlanError(f"after {step.op} replicas of {step.array} differ")
+
+    def _assembled(self, held: Held) -> Values:
+        dims, pending = held.spec
+        count = len(self.grid.sizes)
+        different = {*pending, *(part for dim in dims for part in dim)}
+        data = held.data[tuple(slice(None if part in different else 1) for part in range(count))]
+        out = []
+        for number, dim in enumerate(dims):
+            out += [*dim, count + number]
+        found = np.einsum(data, list(range(data.ndim)), out)
+        whole = found.reshape(
+            [self.grid.count(dim) * size for dim, size in zip(dims, data.shape[count:], strict=True)]
+        )
+        return whole[tuple(map(slice, held.shape))]
+
+
+def apply(
+    function: str,
+    operands: Sequence[Sequence[str]],
+    result: Sequence[str],
+    values: Sequence[Values],
+    batch: int = 0,
+) -> Values:
+    """A function at every point of all dimensions, summed over those that the result lacks.
+
+    The first `batch` axes of all values are devices.
+    """
+    names = list(dict.fromkeys(dim for dims in operands for dim in dims))
+    devices = list(range(batch))
+    subscripts = [[*devices, *(batch + names.index(dim) for dim in dims)] for dims in operands]
+    out = [*devices, *(batch + names.index(dim) for dim in result)]
+    if function == "multiply":
+        pairs = [each for pair in zip(values, subscripts, strict=True) for each in pair]
+        return np.asarray(np.einsum(*pairs, out))
+    every = [*devices, *(batch + number for number in range(len(names)))]
+    full = []
+    for value, labels in zip(values, subscripts, strict=True):
+        own = [label for label in every if label in labels]
+        placed = np.einsum(value, labels, own)
+        shape = [placed.shape[own.index(label)] if label in own else 1 for label in every]
+        full.append(placed.reshape(shape))
+    made = np.asarray(POINTWISE[function](*full))
+    return np.asarray(np.einsum(made, every, out))
+
+
+def reference(problem: Problem, values: dict[str, Values]) -> dict[str, Values]:
+    """All arrays of a program on one device, by name."""
+    made = dict(values)
+    for part in problem.parts:
+        made[part.result.name] = _statement(part, [made[operand.name] for operand in part.operands])
+    return made
+
+
+def _statement(part: Statement, operands: list[Values]) -> Values:
+    return apply(part.function, part.einsum.operands, part.einsum.result, operands)
+
+
+def _ends(
+    step: Step, before: tuple[tuple[int, ...], ...], after: tuple[tuple[int, ...], ...]
+) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
+    """For each dimension the parts that leave its minor end, and those that are appended there."""
+    removed, appended = [], []
+    for old, new in zip(before, after, strict=True):
+        shorter = min(len(old), len(new))
+        if old[:shorter] != new[:shorter]:
+            raise PlanError(
+                f"{step.op} changes another than the minor end: {step.from_spec} to {step.to_spec}"
+            )
+        removed.append(old[shorter:])
+        appended.append(new[shorter:])
+    return removed, appended
+
+
+def _is_uneven(problem: Problem, steps: Sequence[Step], grid: DeviceGrid) -> bool:
+    shapes = {array.name: array.shape for array in problem.arrays}
+    specs = [(array.name, array.spec) for array in problem.arrays if array.spec is not None]
+    specs += [(step.array, spec) for step in steps for spec in (step.from_spec, step.to_spec)]
+    return any(
+        size % grid.count(grid.parts(axes))
+        for name, spec in specs
+        if spec.rank == len(shapes[name])
+        for size, axes in zip(shapes[name], spec.dims, strict=True)
+    )

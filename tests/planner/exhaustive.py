@@ -1,0 +1,432 @@
+"""The least cost of a chain of einsums, by trying everything: no code of the planner is used.
+
+A state of an array is, for each dimension, a sequence of atoms, the major first, and the atoms over which
+sums are pending; atoms are prime parts of mesh axes. Every move is one operation of JAX:
+
+    all_gather    atoms leave the minor ends of dimensions
+    psum          pending atoms are added up
+    psum_scatter  pending atoms are appended to dimensions
+    all_to_all    atoms leave the minor ends of some dimensions and are appended to others
+    ppermute      any other state that cuts every dimension into as many parts
+    slice         idle atoms are appended to dimensions
+    mask          idle atoms become pending: the first devices keep what they have, the others take zeros
+    sum           dimensions that no other operand and not the result has are summed on each device
+
+An einsum's work is split by any assignment of atoms to its dimensions; over any other atom one operand may be
+a pending sum. Costs are those of one step after the other: seconds by `collective_time` and the roofline,
+wire bytes, and the number of collectives.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import combinations, permutations, product
+
+from shardviz.hardware.collective_time import collective_time
+from shardviz.hardware.machine import PlacedMesh
+from shardviz.notation.einsum import Einsum
+from shardviz.planner.problem import Problem, Statement
+from shardviz.sharding import Mesh, PartitionSpec, array_bytes
+
+Atoms = tuple[int, ...]
+State = tuple[tuple[Atoms, ...], Atoms]
+Cost = tuple[float, int, int]
+"""By time: seconds, wire bytes, collectives; by bytes: wire bytes, collectives, seconds."""
+HLO = {
+    "all_gather": "all-gather",
+    "psum": "all-reduce",
+    "psum_scatter": "reduce-scatter",
+    "all_to_all": "all-to-all",
+    "ppermute": "collective-permute",
+}
+TIME, BYTES = "time", "bytes"
+
+
+def prime_factors(number: int) -> list[int]:
+    found, divisor = [], 2
+    while number > 1:
+        while number % divisor == 0:
+            found.append(divisor)
+            number //= divisor
+        divisor += 1
+    return found
+
+
+@dataclass(frozen=True)
+class Atom:
+    """A part of a mesh axis with `size` devices, and `before` in front of it on that axis."""
+
+    axis: str
+    before: int
+    size: int
+
+
+class Space:
+    """The states and moves on one mesh, priced on a machine; `whole_axes` cuts no axis into parts."""
+
+    def __init__(
+        self, placed: PlacedMesh, mesh: Mesh, objective: str = TIME, whole_axes: bool = False
+    ) -> None:
+        self.placed, self.mesh, self.objective = placed, mesh, objective
+        self.atoms: list[Atom] = []
+        for axis, size in mesh.shape.items():
+            before = 1
+            for factor in [size] * (size > 1) if whole_axes else prime_factors(size):
+                self.atoms.append(Atom(axis, before, factor))
+                before *= factor
+        self.sizes = [atom.size for atom in self.atoms]
+        self.every = tuple(range(len(self.atoms)))
+        self.price = cache(self._price)
+        self.placements = cache(self._placements)
+        self.zero: Cost = (0, 0, 0)
+
+    # Names of mesh axes.
+
+    def numbers(self, names: tuple[str, ...]) -> Atoms:
+        found: list[int] = []
+        for name in names:
+            axis, _, part = name.partition(":")
+            before, size = map(int, part[1:].split(")")) if part else (1, self.mesh.shape[axis])
+            inside = [
+                number
+                for number, atom in enumerate(self.atoms)
+                if atom.axis == axis and before <= atom.before < before * size
+            ]
+            assert math.prod(self.sizes[number] for number in inside) == size, f"{name} is not made of atoms"
+            found += inside
+        return tuple(found)
+
+    def state(self, spec: PartitionSpec) -> State:
+        return tuple(map(self.numbers, spec.dims)), tuple(sorted(self.numbers(spec.unreduced)))
+
+    def names(self, group: Atoms) -> tuple[str, ...]:
+        """Atoms in the mesh's order as whole axes and parts, neighbours joined."""
+        spans: list[tuple[str, int, int]] = []
+        for number in sorted(group):
+            atom = self.atoms[number]
+            if spans and spans[-1][0] == atom.axis and spans[-1][1] * spans[-1][2] == atom.before:
+                axis, before, size = spans.pop()
+                spans.append((axis, before, size * atom.size))
+            else:
+                spans.append((atom.axis, atom.before, atom.size))
+        return tuple(
+            axis if size == self.mesh.shape[axis] else f"{axis}:({before}){size}"
+            for axis, before, size in spans
+        )
+
+    def count(self, atoms: Atoms) -> int:
+        found = 1
+        for number in atoms:
+            found *= self.sizes[number]
+        return found
+
+    # Prices.
+
+    def cost(self, seconds: float, wire: int, collectives: int) -> Cost:
+        return (seconds, wire, collectives) if self.objective == TIME else (wire, collectives, seconds)
+
+    def _price(self, op: str, group: Atoms, before: int, after: int) -> Cost:
+        """The cost of a step on one array, whose pieces have so many bytes before and after."""
+        bandwidth = self.placed.machine.device.hbm_bandwidth
+        if op in ("slice", "mask"):
+            read = after if op == "slice" else before
+            return self.cost((read + after) / bandwidth if bandwidth else 0.0, 0, 0)
+        held, n = max(before, after), self.count(group)
+        levels = self.placed.group_levels(self.names(group), in_order=op == "ppermute")
+        seconds = collective_time(HLO[op], held, levels).seconds
+        if bandwidth:
+            seconds = max(seconds, (before + after) / bandwidth)
+        wire = held if op == "ppermute" else -(-(2 if op == "psum" else 1) * held * (n - 1) // n)
+        return self.cost(seconds, wire, 1)
+
+    def local(self, flops: int, moved: int, dtype: str) -> Cost:
+        """The cost of a local computation that reads and writes so many bytes."""
+        device = self.placed.machine.device
+        peak = device.flops_per_second(dtype) or max(peak for _, peak in device.peak)
+        traffic = moved / device.hbm_bandwidth if device.hbm_bandwidth else 0.0
+        return self.cost(max(flops / peak, traffic), 0, 0)
+
+    # Moves.
+
+    def _placements(self, wanted: tuple[int, ...], free: Atoms) -> list[tuple[Atoms, ...]]:
+        if not wanted:
+            return [()]
+        found = []
+        for count in range(len(free) + 1):
+            for atoms in permutations(free, count):
+                if self.count(atoms) == wanted[0]:
+                    left = tuple(number for number in free if number not in atoms)
+                    found += [(atoms, *rest) for rest in self.placements(wanted[1:], left)]
+        return found
+
+    def moves(self, state: State) -> Iterator[tuple[str, Atoms, State]]:
+        """The operation, its group and the state after it; some states cut a dimension unevenly."""
+        dims, pending = state
+        used = {*pending, *(number for dim in dims for number in dim)}
+        idle = tuple(number for number in self.every if number not in used)
+        for group in _subsets(idle):
+            yield "mask", group, (dims, tuple(sorted((*pending, *group))))
+            for after in _appended(dims, group, range(len(dims))):
+                yield "slice", group, (after, pending)
+        for group in _subsets(pending):
+            rest = tuple(number for number in pending if number not in group)
+            yield "psum", group, (dims, rest)
+            for after in _appended(dims, group, range(len(dims))):
+                yield "psum_scatter", group, (after, rest)
+        for cuts in product(*(range(len(dim) + 1) for dim in dims)):
+            group = tuple(number for dim, cut in zip(dims, cuts, strict=True) for number in dim[cut:])
+            if not group:
+                continue
+            shorter = tuple(dim[:cut] for dim, cut in zip(dims, cuts, strict=True))
+            yield "all_gather", tuple(sorted(group)), (shorter, pending)
+            targets = [
+                number for number, (dim, cut) in enumerate(zip(dims, cuts, strict=True)) if cut == len(dim)
+            ]
+            for after in _appended(shorter, group, targets):
+                yield "all_to_all", tuple(sorted(group)), (after, pending)
+        free = tuple(number for number in self.every if number not in pending)
+        for placed in self.placements(tuple(map(self.count, dims)), free):
+            if placed != dims:
+                yield "ppermute", self._permuted(dims, placed), (placed, pending)
+
+    def _permuted(self, old: tuple[Atoms, ...], new: tuple[Atoms, ...]) -> Atoms:
+        """The atoms by which a device and the one that it receives from may differ."""
+        before, after = self._strides(old), self._strides(new)
+        return tuple(number for number in self.every if before.get(number) != after.get(number))
+
+    def _strides(self, dims: tuple[Atoms, ...]) -> dict[int, tuple[int, int]]:
+        found = {}
+        for number, dim in enumerate(dims):
+            parts = 1
+            for atom in dim:
+                found[atom] = (number, parts)
+                parts *= self.sizes[atom]
+        return found
+
+    # Searches.
+
+    def reach(
+        self, shape: tuple[int, ...], dtype: str, starts: Mapping[State, Cost], limit: Cost
+    ) -> dict[State, Cost]:
+        """The least cost, up to a limit, of having an array in each state."""
+
+        @cache
+        def held(dims: tuple[Atoms, ...]) -> int | None:
+            """The bytes of a piece; None where a dimension does not divide."""
+            sizes = []
+            for size, dim in zip(shape, dims, strict=True):
+                parts = self.count(dim)
+                if size % parts:
+                    return None
+                sizes.append(size // parts)
+            return array_bytes(sizes, dtype)
+
+        best: dict[State, Cost] = {state: cost for state, cost in starts.items() if cost <= limit}
+        heap = [(cost, state) for state, cost in best.items()]
+        heapq.heapify(heap)
+        done: set[State] = set()
+        while heap:
+            cost, state = heapq.heappop(heap)
+            if state in done:
+                continue
+            done.add(state)
+            own = held(state[0])
+            for op, group, after in self.moves(state):
+                if after in done or (size := held(after[0])) is None:
+                    continue
+                total = _sum(cost, self.price(op, group, own, size))
+                if total <= limit and (after not in best or total < best[after]):
+                    best[after] = total
+                    heapq.heappush(heap, (total, after))
+        return best
+
+
+@dataclass(frozen=True)
+class Array:
+    """An array before a statement: its dimensions, some of which may be summed, and what each state costs."""
+
+    dims: tuple[str, ...]
+    shape: tuple[int, ...]
+    dtype: str
+    costs: Mapping[State, Cost] = field(repr=False)
+
+
+def least_cost(
+    problem: Problem,
+    placed: PlacedMesh,
+    objective: str = TIME,
+    limit: Cost | None = None,
+    whole_axes: bool = False,
+) -> Cost | None:
+    """The cost of the best plan of a chain; None where none costs at most `limit`."""
+    space = Space(placed, problem.mesh, objective, whole_axes)
+    top = limit or (math.inf, 0, 0)
+    assert problem.is_chain
+    work = [_least_work(space, part) for part in problem.parts]
+    made: dict[State, Cost] = {}
+    for number, part in enumerate(problem.parts):
+        operands = []
+        # Every other statement's work, and this one's, comes on top.
+        left = (top[0] - sum(cost[0] for cost in work[number:]), *top[1:])
+        for place, operand in enumerate(part.operands):
+            if number and not place:
+                costs = made
+                if operand.spec is not None:
+                    wanted = space.state(operand.spec)
+                    costs = {wanted: made[wanted]} if wanted in made else {}
+            else:
+                start = {space.state(operand.decided_spec): space.zero}
+                costs = space.reach(operand.shape, operand.dtype, start, left)
+            operands.append(Array(operand.dims, operand.shape, operand.dtype, costs))
+        later = (top[0] - sum(cost[0] for cost in work[number + 1 :]), *top[1:])
+        made = after_statement(space, part, operands, later)
+        if part.result.spec is not None:
+            wanted = space.state(part.result.spec)
+            if number + 1 == len(problem.parts):
+                return made.get(wanted)
+            start = {wanted: made[wanted]} if wanted in made else {}
+            made = space.reach(part.result.shape, part.result.dtype, start, later)
+    return min((cost for state, cost in made.items() if not state[1]), default=None)
+
+
+def _least_work(space: Space, part: Statement) -> Cost:
+    """The cost of a statement whose work all devices share: less than any plan's."""
+    sizes = {dim: size for array in part.operands for dim, size in zip(array.dims, array.shape, strict=True)}
+    summed = len(sizes) > len(set(part.result.dims))
+    products = math.prod(sizes.values()) // math.prod(
+        size for dim, size in sizes.items() if _is_own(part.einsum, dim)
+    )
+    flops = products * (len(part.operands) - 1 + summed) // space.mesh.size
+    return space.local(flops, 0, part.result.dtype)
+
+
+def _is_own(einsum: Einsum, dim: str) -> bool:
+    """A dimension that only one operand has may be summed before."""
+    return dim not in einsum.result and sum(dim in dims for dims in einsum.operands) == 1
+
+
+def after_statement(space: Space, part: Statement, operands: list[Array], limit: Cost) -> dict[State, Cost]:
+    """The least cost of a statement's result in each state."""
+    found: dict[State, Cost] = {}
+    result = part.result
+    for chosen in product(*(_summed(space, part, place, operands, limit) for place in range(len(operands)))):
+        for state, cost in _worked(space, part, chosen):
+            if cost <= limit and (state not in found or cost < found[state]):
+                found[state] = cost
+    return space.reach(result.shape, result.dtype, found, limit)
+
+
+def _summed(space: Space, part: Statement, place: int, operands: list[Array], limit: Cost) -> list[Array]:
+    """An operand as it is, and with every set of dimensions summed that only it has."""
+    array = operands[place]
+    others = {
+        dim for other in (*part.einsum.operands[:place], *part.einsum.operands[place + 1 :]) for dim in other
+    }
+    own = tuple(
+        dim
+        for dim in dict.fromkeys(array.dims)
+        if dim not in others and dim not in part.einsum.result and array.dims.count(dim) == 1
+    )
+    found = {(): array}
+    for gone in _subsets(own):
+        starts: dict[State, Cost] = {}
+        for earlier, before in list(found.items()):
+            if not set(earlier) < set(gone):
+                continue
+            kept = [index for index, dim in enumerate(before.dims) if dim not in gone]
+            shape = tuple(before.shape[index] for index in kept)
+            for (dims, pending), cost in before.costs.items():
+                cut = [size // space.count(dim) for size, dim in zip(before.shape, dims, strict=True)]
+                added = [atom for index, dim in enumerate(dims) if index not in kept for atom in dim]
+                after = tuple(dims[index] for index in kept), tuple(sorted((*pending, *added)))
+                moved = array_bytes(cut, array.dtype) + array_bytes(
+                    [cut[index] for index in kept], array.dtype
+                )
+                total = _sum(cost, space.local(math.prod(cut), moved, array.dtype))
+                if after not in starts or total < starts[after]:
+                    starts[after] = total
+        dims = tuple(array.dims[index] for index in kept)
+        found[gone] = Array(dims, shape, array.dtype, space.reach(shape, array.dtype, starts, limit))
+    return list(found.values())
+
+
+def _worked(space: Space, part: Statement, operands: tuple[Array, ...]) -> Iterator[tuple[State, Cost]]:
+    """Every state in which a statement can leave its result, with its cost."""
+    sizes = {dim: size for array in operands for dim, size in zip(array.dims, array.shape, strict=True)}
+    names = list(sizes)
+    open_dims = [
+        number for number, dim in enumerate(names) if all(array.dims.count(dim) < 2 for array in operands)
+    ]
+    summed = [dim for dim in names if dim not in part.einsum.result]
+    places = [[names.index(dim) for dim in array.dims] for array in operands]
+    kept = [names.index(dim) for dim in part.einsum.result]
+    dtype = part.result.dtype
+
+    for assignment in _assignments(space, len(names), open_dims, [sizes[dim] for dim in names]):
+        used = {atom for atoms in assignment for atom in atoms}
+        idle = [atom for atom in space.every if atom not in used]
+        split = [tuple(assignment[place] for place in where) for where in places]
+        cut = {dim: sizes[dim] // space.count(assignment[number]) for number, dim in enumerate(names)}
+        moved = sum(array_bytes([cut[dim] for dim in array.dims], array.dtype) for array in operands)
+        moved += array_bytes([cut[dim] for dim in part.einsum.result], dtype)
+        flops = math.prod(cut.values()) * (len(operands) - 1 + bool(summed))
+        work = space.local(flops, moved, dtype)
+        adds = [atom for dim in summed for atom in assignment[names.index(dim)]]
+        result = tuple(assignment[place] for place in kept)
+        for holders in product((None, *range(len(operands))), repeat=len(idle)):
+            total = work
+            for number, (array, dims) in enumerate(zip(operands, split, strict=True)):
+                pending = tuple(atom for atom, holder in zip(idle, holders, strict=True) if holder == number)
+                cost = array.costs.get((dims, pending))
+                if cost is None:
+                    break
+                total = _sum(total, cost)
+            else:
+                left = [atom for atom, holder in zip(idle, holders, strict=True) if holder is not None]
+                yield (result, tuple(sorted((*adds, *left)))), total
+
+
+def _assignments(
+    space: Space, count: int, open_dims: list[int], sizes: list[int]
+) -> Iterator[tuple[Atoms, ...]]:
+    """Every way to split dimensions over atoms, in every order."""
+    for used in ((), *_subsets(space.every)):
+        for order in _appended(((),) * count, used, open_dims):
+            if all(size % space.count(atoms) == 0 for size, atoms in zip(sizes, order, strict=True)):
+                yield order
+
+
+def _subsets(atoms: tuple) -> Iterator[tuple]:
+    """Every subset but the empty one, smaller ones first."""
+    for size in range(1, len(atoms) + 1):
+        yield from combinations(atoms, size)
+
+
+def _appended(dims: tuple[Atoms, ...], group: Atoms, targets: Sequence[int]) -> Iterator[tuple[Atoms, ...]]:
+    """The dimensions with the atoms of a group appended to the minor ends of some, in every order."""
+    for pieces in _orders(group, len(targets)):
+        after = list(dims)
+        for target, piece in zip(targets, pieces, strict=True):
+            after[target] += piece
+        yield tuple(after)
+
+
+@cache
+def _orders(group: Atoms, places: int) -> list[tuple[Atoms, ...]]:
+    """Every way to lay all atoms of a group in rows at so many places."""
+    if not places:
+        return [()] if not group else []
+    found = []
+    for size in range(len(group) + 1):
+        for row in permutations(group, size):
+            left = tuple(atom for atom in group if atom not in row)
+            found += [(row, *rest) for rest in _orders(left, places - 1)]
+    return found
+
+
+def _sum(one: Cost, other: Cost) -> Cost:
+    return one[0] + other[0], one[1] + other[1], one[2] + other[2]
