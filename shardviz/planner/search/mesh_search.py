@@ -7,15 +7,15 @@ sharding is faster than; the best sharding met on the way is the answer, with wh
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from shardviz.planner.search.program_tables import ProgramSharding, ProgramTables
+from shardviz.planner.search.program_tables import Multipliers, ProgramSharding, ProgramTables
 from shardviz.planner.search.step_time import LITTLE, Overlap, StepTime, multipliers, step_time
 
-SHARES, PRICES = 6, 8
-"""How often each multiplier is halved in."""
+HALVINGS = 8
+"""How often the range of a multiplier is halved."""
 CLOSE = 1e-3
-"""A sharding within this part of the bound is as good as the best."""
+"""A sharding within this part of its bound is not improved."""
 
 
 @dataclass(frozen=True)
@@ -26,10 +26,15 @@ class StepSharding:
     time: StepTime
     least: float
 
+    @property
+    def is_close(self) -> bool:
+        return self.time.seconds <= self.least * (1 + CLOSE)
+
 
 @dataclass(frozen=True)
 class MeshSearch:
-    """The search on one mesh: `layers` are those of a device, `limit` the bytes that it may hold, if known."""
+    """The search on one mesh: `layers` are those of a device, `limit` the bytes that it may hold, if known;
+    `bubble` is what a pipeline waits, as a part of the rest."""
 
     tables: ProgramTables
     overlap: Overlap
@@ -40,60 +45,66 @@ class MeshSearch:
     def best(self) -> StepSharding | None:
         """The fastest that fits; None where none does."""
         free = self._fastest(0.0)
-        if self.limit is None or free.sharding.memory <= self.limit:
+        if self._fits(free):
             return free
+        if self.limit is None or self.smallest().memory > self.limit:
+            return None
         low, high = 0.0, free.time.seconds / self.limit
         found = self._fastest(high)
-        for _ in range(PRICES):
-            if found.sharding.memory <= self.limit:
+        for _ in range(HALVINGS):
+            if self._fits(found):
                 break
             low, high = high, high * 16
             found = self._fastest(high)
-        if found.sharding.memory > self.limit:
-            return None
-        for _ in range(PRICES):
+        for _ in range(HALVINGS):
             middle = (low * high) ** 0.5 if low else high / 16
             each = self._fastest(middle)
-            if each.sharding.memory <= self.limit:
+            if self._fits(each):
                 high = middle
                 found = min(found, each, key=lambda one: one.time.seconds)
             else:
                 low = middle
-            if found.time.seconds <= free.least * (1 + CLOSE):
-                break
-        return StepSharding(found.sharding, found.time, free.least)
+        return replace(found, least=free.least) if self._fits(found) else None
 
     def smallest(self) -> ProgramSharding:
         """The sharding that holds the least."""
-        return self.tables.best(multipliers("none", 0.0, 1.0))[1]
+        return self.tables.best(Multipliers(LITTLE, LITTLE, LITTLE, memory=1.0))[1]
 
-    def _fastest(self, memory: float) -> StepSharding:
-        """The fastest where a byte costs `memory` seconds."""
+    def _fits(self, found: StepSharding) -> bool:
+        return self.limit is None or found.sharding.memory <= self.limit
+
+    def _fastest(self, price: float) -> StepSharding:
+        """The fastest where each byte of memory adds `price` seconds."""
+        found = self._least(0.0, price)
+        if self.overlap == "none" or not self._overflows(found):
+            return found
         low, high = 0.0, 1.0
-        best: StepSharding | None = None
-        least = 0.0
-        for number in range(SHARES):
-            share = 0.0 if number == 0 else 1.0 if number == 1 else (low + high) / 2
-            bound, sharding = self.tables.best(multipliers(self.overlap, share, memory / self.layers))
-            time = step_time(sharding, self.overlap, self.layers, self.bubble)
-            if not memory:
-                least = max(least, bound * self.layers * (1 + self.bubble) * (1 - LITTLE))
-            each = StepSharding(sharding, time, least)
-            if best is None or self._key(each, memory) < self._key(best, memory):
-                best = each
-            hidden = sum(sharding.hidden.values()) + sum(sharding.exposed.values()) * (self.overlap == "all")
-            if self.overlap == "none" or best.time.seconds <= least * (1 + CLOSE):
+        for number in range(HALVINGS):
+            share = (low + high) / 2 if number else 1.0
+            each = self._least(share, price)
+            is_faster = self._cost(each, price) < self._cost(found, price)
+            found = replace(each if is_faster else found, least=max(found.least, each.least))
+            if found.is_close:
                 break
-            if number > 1 and hidden > sharding.work:
+            if self._overflows(each):
                 low = share
-            elif number > 1:
+            else:
                 high = share
-            elif (hidden > sharding.work) == bool(number):
-                # The longer side is the one that counted: this is the best.
-                break
-        assert best is not None
-        return StepSharding(best.sharding, best.time, least)
+        return found
 
-    def _key(self, each: StepSharding, memory: float) -> tuple[float, float]:
-        sharding = each.sharding
-        return each.time.seconds + memory * sharding.memory, each.time.communication_seconds
+    def _least(self, share: float, price: float) -> StepSharding:
+        """The sharding whose sum by multipliers is least."""
+        bound, sharding = self.tables.best(multipliers(self.overlap, share, price / self.layers))
+        time = step_time(sharding, self.overlap, self.layers, self.bubble)
+        least = 0.0 if price else bound * self.layers * (1 + self.bubble) / (1 + LITTLE)
+        return StepSharding(sharding, time, least)
+
+    def _overflows(self, found: StepSharding) -> bool:
+        """Return whether there is more communication to hide than there is work to hide it behind."""
+        sharding = found.sharding
+        hidden = sum(sharding.hidden.values())
+        return hidden + (self.overlap == "all") * sum(sharding.exposed.values()) > sharding.work
+
+    def _cost(self, found: StepSharding, price: float) -> tuple[float, float]:
+        time = found.time
+        return time.seconds + price * found.sharding.memory, time.communication_seconds

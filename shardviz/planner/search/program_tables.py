@@ -7,7 +7,7 @@ array each, and the best of all shardings is found without pricing each of them 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -19,7 +19,7 @@ from shardviz.planner.functions import FUNCTIONS
 from shardviz.planner.problem import Problem, Statement
 from shardviz.planner.reshard import Axes, State
 from shardviz.planner.search.elimination import Factor, Table, least
-from shardviz.planner.search.rules import Assignment, Roles, ShardingRules, dim_sizes, needed_axes
+from shardviz.planner.search.rules import Assignment, ShardingRules, dim_sizes, needed_axes, subsets
 from shardviz.planner.search.usual_moves import UsualMoves
 from shardviz.sharding import ShardedArray
 
@@ -68,7 +68,9 @@ class StatementTable:
 class ProgramTables:
     """The tables of a program on a placed mesh. A variable is the name of the array that leads others."""
 
-    def __init__(self, problem: Problem, placed: PlacedMesh, rules: ShardingRules, held: Mapping[str, float]) -> None:
+    def __init__(
+        self, problem: Problem, placed: PlacedMesh, rules: ShardingRules, held: Mapping[str, float]
+    ) -> None:
         """`held` are the copies of an array that a device keeps through the step, by its name: of parameters
         with their optimizer's state, of activations that wait for the backward pass; of others none."""
         self.problem, self.placed, self.rules = problem, placed, rules
@@ -96,21 +98,49 @@ class ProgramTables:
         """The number of all shardings: one state for each array that leads."""
         return prod(map(len, self.states.values()))
 
+    @property
+    def uneven(self) -> str:
+        """Why an array or a statement's work cannot be split as the rules have it; "" where all can."""
+        mesh = self.rules.mesh
+        for name, states in self.states.items():
+            array = self.arrays[name]
+            if not states:
+                return f"{name} does not divide over {mesh}"
+            if array.spec is not None:
+                for dim, size, axes in zip(array.dims, array.shape, array.spec.dims, strict=True):
+                    if size % mesh.group_size(axes):
+                        return f"{dim}={size} of {name} does not divide over {','.join(axes)}"
+        for each in self.statements:
+            if not each.choices:
+                return f"the work of {each.part.result.name} does not divide over {mesh}"
+        return ""
+
     def _statement(self, part: Statement) -> StatementTable:
         roles = self.rules.roles
         own = [*(operand.name for operand in part.operands), part.result.name]
-        hideable = tuple(
-            part.phase == "optimizer" or roles.leader(name) in roles.parameters for name in own
+        hideable = tuple(part.phase == "optimizer" or roles.leader(name) in roles.parameters for name in own)
+        choices = tuple(
+            self._choice(part, each, pending)
+            for each in self.rules.splits(part)
+            for pending in self._passed_on(part, each)
         )
-        choices = tuple(self._choice(part, each) for each in self.rules.splits(part))
         leaders = [roles.leader(name) for name in own]
         return StatementTable(part, choices, tuple(leaders[:-1]), leaders[-1], hideable)
 
-    def _choice(self, part: Statement, assignment: Assignment) -> WorkChoice:
-        needs = tuple((needed_axes(part, dims, assignment), ()) for dims in part.einsum.operands)
+    def _passed_on(self, part: Statement, assignment: Assignment) -> Iterator[Axes]:
+        """The axes over which all operands of a sum may be pending, and so its result."""
+        names = {each.name for each in part.operands}
+        if FUNCTIONS[part.function].linearity != "sum" or not names <= self.rules.roles.addends:
+            return iter([()])
+        used = {axis for axes in assignment.values() for axis in axes}
+        return subsets([axis.name for axis in self.rules.wide if axis.name not in used])
+
+    def _choice(self, part: Statement, assignment: Assignment, passed_on: Axes) -> WorkChoice:
+        needs = tuple((needed_axes(part, dims, assignment), passed_on) for dims in part.einsum.operands)
         kept = needed_axes(part, part.result.dims, assignment)
         named = {axis for axes in kept for axis in axes}
         pending = tuple(sorted(axis for axes in assignment.values() for axis in axes if axis not in named))
+        pending = tuple(sorted((*pending, *passed_on)))
         flops, moved = self._work(part, assignment, needs, kept)
         device = self.placed.machine.device
         peak = device.flops_per_second(part.result.dtype) or max((each for _, each in device.peak), default=0)
@@ -124,18 +154,7 @@ class ProgramTables:
     ) -> tuple[float, float]:
         """FLOPs and bytes of HBM on one device."""
         mesh = self.rules.mesh
-        factors = {dim for dim, _ in part.merged}
-        points = prod(
-            size // mesh.group_size(assignment.get(dim, ()))
-            for dim, size in dim_sizes(part).items()
-            if dim not in factors
-        )
-        function = FUNCTIONS[part.function]
-        if part.function == "multiply":
-            summed = {dim for each in part.operands for dim in each.dims}.difference(part.result.dims)
-            flops = points * (len(part.operands) - 1 + bool(summed))
-        else:
-            flops = points * function.flops
+        flops = points_flops(part, lambda dim: mesh.group_size(assignment.get(dim, ())))
         arrays = [*zip(part.operands, needs, strict=True), (part.result, (kept, ()))]
         moved = sum(self._bytes(array, state) for array, state in arrays)
         return flops, moved
@@ -158,7 +177,9 @@ class ProgramTables:
                 tables.append(np.array([rows[choice.needs[place]] for choice in each.choices]))
             ways = self.states[each.result]
             ends = {
-                natural: [self.moves.seconds(part.result.shape, part.result.dtype, natural, state) for state in ways]
+                natural: [
+                    self.moves.seconds(part.result.shape, part.result.dtype, natural, state) for state in ways
+                ]
                 for natural in dict.fromkeys(choice.natural for choice in each.choices)
             }
             tables.append(np.array([ends[choice.natural] for choice in each.choices]))
@@ -179,14 +200,14 @@ class ProgramTables:
 
     def factors(self, by: Multipliers) -> list[Factor]:
         """The tables whose sum is to be least."""
-        found = [
-            Factor((name,), (by.memory or KEEPING) * table) for name, table in self._memory.items()
-        ]
+        found = [Factor((name,), (by.memory or KEEPING) * table) for name, table in self._memory.items()]
         for number, each in enumerate(self.statements):
             split = _split_of(number)
             found.append(Factor((split,), by.work * np.array([choice.seconds for choice in each.choices])))
             variables = (*each.operands, each.result)
-            for variable, hideable, table in zip(variables, each.hideable, self._moves_of[number], strict=True):
+            for variable, hideable, table in zip(
+                variables, each.hideable, self._moves_of[number], strict=True
+            ):
                 found.append(Factor((split, variable), (by.hidden if hideable else by.exposed) * table))
         return found
 
@@ -254,8 +275,16 @@ class ProgramSharding:
     memory: float
 
 
+def points_flops(part: Statement, parts: Callable[[str], int] = lambda _: 1) -> int:
+    """Operations of a statement on a device that has one of so many `parts` of each dimension."""
+    merged = {dim for dim, _ in part.merged}
+    points = prod(size // parts(dim) for dim, size in dim_sizes(part).items() if dim not in merged)
+    if part.function != "multiply":
+        return points * FUNCTIONS[part.function].flops
+    summed = {dim for each in part.operands for dim in each.dims}.difference(part.result.dims)
+    return points * (len(part.operands) - 1 + bool(summed))
+
+
 def _split_of(number: int) -> str:
     """The variable of a statement's split; no array has such a name."""
     return f"#{number}"
-
-

@@ -8,11 +8,13 @@ of positions; one that a parameter, another operand and their result share is on
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import permutations, product
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, combinations, permutations, product
 from math import prod
 
+from shardviz.planner.functions import FUNCTIONS
 from shardviz.planner.problem import Problem, Statement
 from shardviz.planner.reshard import Axes, State, state_of
 from shardviz.planner.search.axes import Kind, SearchAxis
@@ -28,8 +30,9 @@ Assignment = dict[str, Axes]
 class Roles:
     """Dimensions and arrays of a program by what they are for.
 
-    `inputs` and `parameters` are names of arguments. `follows` names for an array another one that is split
-    alike, such as for a gradient the array that it is of.
+    `inputs`, `parameters` and `given` (gradients of results) are names of arguments. `follows` names for an
+    array another one that is split alike: for a gradient the array that it is of, for an optimizer's state
+    its parameter. `addends` are results that are only added to others, and so may come with pending sums.
     """
 
     examples: frozenset[str]
@@ -37,7 +40,9 @@ class Roles:
     experts: frozenset[str]
     inputs: frozenset[str]
     parameters: frozenset[str]
+    given: frozenset[str]
     follows: dict[str, str]
+    addends: frozenset[str]
 
     def leader(self, name: str) -> str:
         """The array that decides how this one is split."""
@@ -47,9 +52,10 @@ class Roles:
 
 
 def roles_of(problem: Problem) -> Roles:
-    """The roles by the rules of this module."""
-    arguments = problem.arguments
-    merged = {dim: factors for part in problem.parts for dim, factors in part.merged}
+    """The roles in a program or a train step by the rules of this module."""
+    forward = replace(problem, parts=problem.forward)
+    arguments = forward.arguments
+    merged = {dim: factors for part in forward.parts for dim, factors in part.merged}
     first = arguments[0].dims[:1]
     examples = {*first, *(dim for dim, factors in merged.items() if factors[:1] == first)}
     inputs = frozenset(each.name for each in arguments if examples.intersection(each.dims))
@@ -59,23 +65,56 @@ def roles_of(problem: Problem) -> Roles:
     positions |= {dim for dim, factors in merged.items() if factors[0] in positions}
     experts = {
         dim
-        for part in problem.parts
-        if part.function == "multiply" and part.phase == "forward"
+        for part in forward.parts
+        if part.function == "multiply" and len(part.operands) > 1
         for dim in part.einsum.result
         if all(dim in dims for dims in part.einsum.operands)
-        and len(part.operands) > 1
         and any(each.name in parameters for each in part.operands)
     }
-    made = {part.result.name: part.result for part in problem.parts}
-    known = {each.name: each for each in arguments} | made
-    follows = {
-        name: name[1:]
-        for name, array in made.items()
-        if name.startswith("d") and name[1:] in known and known[name[1:]].dims == array.dims
-    }
-    return Roles(
-        frozenset(examples), frozenset(positions - examples), frozenset(experts), inputs, parameters, follows
+    known = {each.name: each for each in (*arguments, *(part.result for part in forward.parts))}
+    given = frozenset(
+        name for _, name in problem.gradients if name in {each.name for each in problem.arguments}
     )
+    return Roles(
+        frozenset(examples),
+        frozenset(positions - examples),
+        frozenset(experts),
+        inputs,
+        parameters,
+        given,
+        _follows(problem, known),
+        _addends(problem, known),
+    )
+
+
+def _follows(problem: Problem, known: Mapping[str, ShardedArray]) -> dict[str, str]:
+    """Of a train step's arrays those that are split as one of the forward pass, by the names that
+    `training` gives them."""
+    found = {gradient: name for name, gradient in problem.gradients}
+    for array in (*problem.arguments, *(part.result for part in problem.parts)):
+        name = array.name
+        if name in known or name in found:
+            continue
+        if (stem := _LATER.sub("", name)) in known and known[stem].dims == array.dims:
+            found[name] = stem
+        elif name[:1] == "d" and name[1:] in known and known[name[1:]].dims == array.dims:
+            found[name] = name[1:]
+    return found
+
+
+def _addends(problem: Problem, known: Mapping[str, ShardedArray]) -> frozenset[str]:
+    """Results of the backward pass that only sums use."""
+    made = {part.result.name for part in problem.parts} - {*known, problem.result.name, *problem.returned}
+    return frozenset(made) - {
+        each.name
+        for part in problem.parts
+        if FUNCTIONS[part.function].linearity != "sum"
+        for each in part.operands
+    }
+
+
+_LATER = re.compile(r"(?:_(?:remat|given|master|mean|square|new))+(?:_\d+)?$")
+"""The ends of names that a train step gives to what belongs to an array."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +138,10 @@ class ShardingRules:
             return (state_of(array.spec, self.mesh),)
         places = range(array.rank)
         choices = [
-            [None if dim is None else array.dims.index(dim) for dim in self._of_array(axis, array.dims, is_parameter)]
+            [
+                None if dim is None else array.dims.index(dim)
+                for dim in self._of_array(axis, array, is_parameter)
+            ]
             for axis in self.wide
         ]
         found: list[State] = []
@@ -109,30 +151,44 @@ class ShardingRules:
                 for own in places
             ]
             if self._divide(array.shape, members):
-                found += [(dims, ()) for dims in product(*map(_orders, members))]
+                for dims in product(*map(_orders, members)):
+                    found += [(dims, pending) for pending in self._pending(array, dims)]
         return tuple(dict.fromkeys(found))
 
-    def _of_array(self, axis: SearchAxis, dims: Sequence[str], is_parameter: bool) -> list[str | None]:
-        examples = [dim for dim in dims if dim in self.roles.examples][:1]
-        unique = [dim for dim in dict.fromkeys(dims) if dims.count(dim) == 1]
-        own = [dim for dim in unique if dim not in self.roles.examples]
-        kind = axis.kind
-        if kind == "any":
-            return [None, *unique]
-        if is_parameter:
-            experts = [dim for dim in unique if dim in self.roles.experts]
-            if kind == "expert":
-                return [*experts[:1]] or [None]
-            return [None, *unique] if kind in ("fsdp", "tensor") else [None]
-        return self._of_activation(kind, examples, own)
+    def _pending(self, array: ShardedArray, dims: tuple[Axes, ...]) -> Iterator[Axes]:
+        """The axes over which an array may be a pending sum, which split no dimension: none of most arrays."""
+        idle: list[str] = []
+        if array.name in self.roles.addends:
+            idle = [axis.name for axis in self.wide if not any(axis.name in axes for axes in dims)]
+        return subsets(idle)
 
-    def _of_activation(self, kind: Kind, examples: list[str], own: list[str]) -> list[str | None]:
+    def _of_array(self, axis: SearchAxis, array: ShardedArray, is_parameter: bool) -> list[str | None]:
+        """The dimensions that an axis may split, None for none: every matrix of parameters is split by axes
+        that are for that, where it divides."""
+        dims = array.dims
+        unique = [dim for dim in dict.fromkeys(dims) if dims.count(dim) == 1]
+        if axis.kind == "any":
+            return [None, *unique]
+        if not is_parameter:
+            return self._of_activation(axis.kind, dims)
+        if axis.kind == "expert":
+            return [dim for dim in unique if dim in self.roles.experts] or [None]
+        if axis.kind not in ("fsdp", "tensor"):
+            return [None]
+        size = self.mesh.axis_size(axis.name)
+        found = [dim for dim in unique if array.shape[dims.index(dim)] % size == 0]
+        return found if found and len(dims) > 1 else [None, *found]
+
+    def _of_activation(self, kind: Kind, dims: Sequence[str]) -> list[str | None]:
         """Where an axis may split an activation, or the work on one, with these dimensions."""
+        roles = self.roles
+        unique = [dim for dim in dict.fromkeys(dims) if dims.count(dim) == 1]
+        examples = [dim for dim in unique if dim in roles.examples][:1]
+        own = [dim for dim in unique if dim not in roles.examples]
         if kind in ("data", "fsdp"):
             return [*examples] or [None]
         if kind == "tensor":
             return [None, *own]
-        roles = self.roles
         if kind == "sequence":
             return [None, *(dim for dim in own if dim in roles.positions)]
         return [*(dim for dim in own if dim in roles.experts), *examples] or [None]
@@ -143,14 +199,7 @@ class ShardingRules:
         followers = {dim for dim, _ in part.merged}
         twice = {dim for dims in part.einsum.operands for dim in dims if dims.count(dim) > 1}
         dims = [dim for dim in sizes if dim not in followers and dim not in part.whole and dim not in twice]
-        examples = [dim for dim in dims if dim in self.roles.examples][:1]
-        own = [dim for dim in dims if dim not in self.roles.examples]
-        choices: list[list[str | None]] = []
-        for axis in self.wide:
-            if axis.kind == "any" or (axis.kind in ("data", "fsdp") and not examples):
-                choices.append([None, *dims])
-            else:
-                choices.append(self._of_activation(axis.kind, examples, own))
+        choices = [self._of_work(axis.kind, part, dims) for axis in self.wide]
         for chosen in product(*choices):
             members = [
                 tuple(axis for axis, dim in zip(self.wide, chosen, strict=True) if dim == each)
@@ -159,6 +208,21 @@ class ShardingRules:
             if self._divide([sizes[dim] for dim in dims], members):
                 for ordered in product(*map(_orders, members)):
                     yield {dim: axes for dim, axes in zip(dims, ordered, strict=True) if axes}
+
+    def _of_work(self, kind: Kind, part: Statement, dims: Sequence[str]) -> list[str | None]:
+        """Where an axis may split the work on a statement: a tensor axis splits it along dimensions of the
+        parameters, where there is a matrix of them."""
+        if kind == "any" or (kind in ("data", "fsdp") and not self.roles.examples.intersection(dims)):
+            return [None, *dims]
+        if kind == "tensor":
+            matrices = [
+                each.dims
+                for each in (*part.operands, part.result)
+                if self.roles.leader(each.name) in self.roles.parameters and each.rank > 1
+            ]
+            if matrices:
+                return [dim for dim in dims if any(dim in each for each in matrices)]
+        return self._of_activation(kind, dims)
 
     def _divide(self, sizes: Sequence[int], members: Sequence[tuple[SearchAxis, ...]]) -> bool:
         return all(
@@ -172,6 +236,11 @@ def _orders(axes: tuple[SearchAxis, ...]) -> list[Axes]:
     if len(axes) > 1 and all(axis.kind == "any" for axis in axes):
         return [tuple(axis.name for axis in each) for each in permutations(axes)]
     return [tuple(axis.name for axis in sorted(axes, key=lambda axis: _ORDER[axis.kind]))]
+
+
+def subsets(axes: Sequence[str]) -> Iterator[Axes]:
+    """All sets of axes, none first, in alphabetical order each."""
+    return chain.from_iterable(combinations(sorted(axes), count) for count in range(len(axes) + 1))
 
 
 def dim_sizes(part: Statement) -> dict[str, int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from math import prod
+from math import inf, prod
 
 from shardviz.hardware.machine import PlacedMesh
 from shardviz.planner.costs import collective_price
@@ -35,9 +35,11 @@ class UsualMoves:
         return sum(seconds for _, seconds in self.parts(shape, dtype, before, after))
 
     def parts(self, shape: Shape, dtype: str, before: State, after: State) -> tuple[Part, ...]:
-        """The operations of a move, in order."""
+        """The operations of a move, in order; whole values do not become pending sums."""
         if before == after:
             return ()
+        if not set(after[1]) <= set(before[1]):
+            return (((), inf),)
         key = (shape, dtype, before, after)
         if key not in self._known:
             self._known[key] = tuple(self._operations(shape, dtype, before, after))
@@ -46,7 +48,8 @@ class UsualMoves:
     def local_bytes(self, shape: Shape, dtype: str, dims: tuple[Axes, ...]) -> int:
         """Bytes of a device's shard."""
         local = (
-            -(-size // prod(self.sizes[axis] for axis in axes)) for size, axes in zip(shape, dims, strict=True)
+            -(-size // prod(self.sizes[axis] for axis in axes))
+            for size, axes in zip(shape, dims, strict=True)
         )
         return array_bytes(tuple(local), dtype)
 
