@@ -48,7 +48,7 @@ def read_book(text: str, context: Context) -> Reading:
     Raises `NotationError` as `parse_product` does.
     """
     scanner = Scanner(text, _HINT)
-    array = _book_array(scanner, context.axis_names)
+    array = book_array(scanner, context.axis_names)
     scanner.expect_end()
     context.check_rank(scanner, len(array.dims))
     dtype = _dtype(array.name)
@@ -91,7 +91,7 @@ def _subscript(axes: tuple[str, ...], axis_names: Sequence[str] | None) -> str:
     return f"{{{','.join(axes)}}}"
 
 
-def _book_array(scanner: Scanner, axis_names: Sequence[str] | None) -> BookArray:
+def book_array(scanner: Scanner, axis_names: Sequence[str] | None) -> BookArray:
     """The array that stands next; part of `parse_product`."""
     name = _array_name(scanner)
     scanner.expect("[")
@@ -227,8 +227,8 @@ def _cuts(text: str, axis_names: Sequence[str]) -> list[tuple[str, ...]]:
 
 MAX_FACTORS = 64
 
-_TIMES = ("\\cdot", "\\times", "\\*", "*", "·", "×", "⋅", "@")
-_ARROWS = ("->", "→", "\\rightarrow", "\\to")
+TIMES = ("\\cdot", "\\times", "\\*", "*", "·", "×", "⋅", "@")
+ARROWS = ("->", "→", "\\rightarrow", "\\to")
 
 
 @dataclass(frozen=True)
@@ -284,21 +284,21 @@ def parse_product(text: str, axis_names: Sequence[str] | None = None) -> Product
     if scanner.at_end:
         scanner.fail("there is no array", 0)
     result, result_at = None, scanner.pos
-    first = _book_array(scanner, axis_names)
+    first = book_array(scanner, axis_names)
     if scanner.take("="):
-        result, first = first, _book_array(scanner, axis_names)
+        result, first = first, book_array(scanner, axis_names)
     operands, contracted = [first], []
-    while scanner.take(*_TIMES):
-        words = _contracted(scanner)
-        operands.append(_book_array(scanner, axis_names))
+    while scanner.take(*TIMES):
+        words = summed_dims(scanner)
+        operands.append(book_array(scanner, axis_names))
         contracted.append(None if words is None else tuple(word.text for word in words))
         _check_contracted(scanner, words or [], operands)
         if len(operands) > MAX_FACTORS:
             scanner.fail(f"more than {MAX_FACTORS} factors", scanner.pos, hint="use a shorter product")
-    if result is None and scanner.take(*_ARROWS):
+    if result is None and scanner.take(*ARROWS):
         scanner.skip()
         result_at = scanner.pos
-        result = _book_array(scanner, axis_names)
+        result = book_array(scanner, axis_names)
     scanner.expect_end()
     product = Product(tuple(operands), result, tuple(contracted))
     if result is not None:
@@ -306,7 +306,7 @@ def parse_product(text: str, axis_names: Sequence[str] | None = None) -> Product
     return product
 
 
-def _contracted(scanner: Scanner) -> list[Word] | None:
+def summed_dims(scanner: Scanner) -> list[Word] | None:
     """The dimensions that ``*_D`` says are summed over; ``_LOCAL`` says nothing about them."""
     if scanner.take("_\\text{LOCAL}", "_LOCAL"):
         return None

@@ -98,7 +98,7 @@ def read_spec_string(text: str, context: Context) -> Reading:
     scanner = Scanner(text, _HINT)
     if scanner.at_end:
         scanner.fail("there is no spec", 0)
-    spec = _operand(scanner, context.axis_names, context.rank)
+    spec = scan_spec(scanner, context.axis_names, context.rank)
     scanner.expect_end("give the spec of one array, as in X_ or 'data _'")
     if spec is None:
         scanner.fail("'?' leaves the sharding to the compiler", 0, len(text), "give a spec, as in X_")
@@ -130,9 +130,9 @@ def _part(scanner: Scanner, axis_names: Sequence[str] | None, ranks: Sequence[in
         operands: list[PartitionSpec | None] = [None]
         next(known, None)
     else:
-        operands = [_operand(scanner, axis_names, next(known, None))]
+        operands = [scan_spec(scanner, axis_names, next(known, None))]
     while scanner.take(",") and not (closing and scanner.peek(closing)):
-        operands.append(_operand(scanner, axis_names, next(known, None)))
+        operands.append(scan_spec(scanner, axis_names, next(known, None)))
         if len(operands) > MAX_RANK:
             scanner.fail(f"more than {MAX_RANK} operands", scanner.pos, hint="use one or two operands")
     if closing:
@@ -140,7 +140,7 @@ def _part(scanner: Scanner, axis_names: Sequence[str] | None, ranks: Sequence[in
         if scanner.peek(","):
             scanner.fail("the list of operands has ended", scanner.pos, hint=_RESULT_HINT)
     rank = ranks[-1] if ranks else None
-    result = _operand(scanner, axis_names, rank) if scanner.take("->") else None
+    result = scan_spec(scanner, axis_names, rank) if scanner.take("->") else None
     if not (scanner.at_end or scanner.peek(";")):
         scanner.fail_here("the end of a spec")
     return SpecPart(tuple(operands), result)
@@ -163,7 +163,8 @@ def list_end(text: str, start: int) -> int | None:
     return None
 
 
-def _operand(scanner: Scanner, axis_names: Sequence[str] | None, rank: int | None) -> PartitionSpec | None:
+def scan_spec(scanner: Scanner, axis_names: Sequence[str] | None, rank: int | None) -> PartitionSpec | None:
+    """The spec of one array that stands next, None for ``?``; part of `parse_specs`."""
     if scanner.take("?"):
         return None
     scanner.skip()

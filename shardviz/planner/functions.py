@@ -8,27 +8,123 @@ from typing import Literal
 Linearity = Literal["product", "sum", "none"]
 """Over a mesh axis of which partial sums are pending: a "product" may take one operand with pending sums, a
 "sum" may take all of them so, and leaves its result pending; "none" needs whole values."""
+Counted = Literal["points", "operand", "result"]
 
 
 @dataclass(frozen=True)
 class LocalFunction:
-    """A function that is applied at every point of a statement's dimensions.
+    """A function of a statement's operands, which each device applies to what it holds of them.
 
-    `flops` are its operations at one point, `code` its JAX code with ``{0}``, ``{1}`` for the operands,
-    broadcast to the result's dimensions; "" for `multiply`, which is `jnp.einsum`.
+    `operands` is how many arrays it takes, and `linear_in` those among them, by number, that a "product" may
+    take with pending sums; None is any number of operands, and any of them. `flops` are its operations at
+    one point: of all the statement's dimensions ("points"), or for each element of its first "operand" or of
+    its "result". `code` is its JAX code at one point, with ``{0}``, ``{1}`` for the operands broadcast to all
+    dimensions; "" where it is not pointwise, and for `multiply`, which is `jnp.einsum`. Over dimensions that
+    the result lacks the points are summed, or with `averages` their mean is taken, which is the sum of what
+    each device holds over the number of all points. Of an operand in `looks_up` no more elements are read
+    than the result has.
     """
 
     name: str
+    operands: int | None
     linearity: Linearity
     flops: int
-    code: str
+    code: str = ""
+    counted: Counted = "points"
+    linear_in: tuple[int, ...] | None = None
+    averages: bool = False
+    looks_up: tuple[int, ...] = ()
+
+    def may_pend(self, operand: int) -> bool:
+        """This operand may come with pending sums, alone or with all others by `linearity`."""
+        return self.linearity != "none" and (self.linear_in is None or operand in self.linear_in)
 
 
-FUNCTIONS = {
+_ELEMENTWISE = (
+    ("silu", 5, "jax.nn.silu({0})"),
+    ("gelu", 8, "jax.nn.gelu({0})"),
+    ("relu", 1, "jax.nn.relu({0})"),
+    ("sigmoid", 4, "jax.nn.sigmoid({0})"),
+    ("tanh", 4, "jnp.tanh({0})"),
+    ("exp", 1, "jnp.exp({0})"),
+    ("log", 1, "jnp.log({0})"),
+    ("sqrt", 1, "jnp.sqrt({0})"),
+    ("rsqrt", 1, "jax.lax.rsqrt({0})"),
+    ("square", 1, "jnp.square({0})"),
+)
+"""Name, operations at one point (a transcendental function counts as one), JAX code."""
+
+PROGRAM_FUNCTIONS = {
     each.name: each
     for each in (
-        LocalFunction("multiply", "product", 2, ""),
-        LocalFunction("add", "sum", 1, "{0} + {1}"),
-        LocalFunction("silu", "none", 4, "jax.nn.silu({0})"),
+        LocalFunction("multiply", None, "product", 2),
+        LocalFunction("add", 2, "sum", 1, "{0} + {1}"),
+        LocalFunction("subtract", 2, "sum", 1, "{0} - {1}"),
+        LocalFunction("negative", 1, "sum", 1, "-{0}"),
+        LocalFunction("scale", 1, "sum", 1, "{0} * {number}"),
+        LocalFunction("divide", 2, "product", 1, "{0} / {1}", linear_in=(0,)),
+        LocalFunction("maximum", 2, "none", 1, "jnp.maximum({0}, {1})"),
+        LocalFunction("minimum", 2, "none", 1, "jnp.minimum({0}, {1})"),
+        *(LocalFunction(name, 1, "none", flops, code) for name, flops, code in _ELEMENTWISE),
+        LocalFunction("sum", 1, "sum", 1, "{0}"),
+        LocalFunction("mean", 1, "sum", 1, "{0}", averages=True),
+        LocalFunction("mean_square", 1, "none", 2, "jnp.square({0})", averages=True),
+        LocalFunction("max", 1, "none", 1),
+        LocalFunction("normalize", 2, "product", 3, "{0} * jax.lax.rsqrt({1} + 1e-6)", linear_in=(0,)),
+        LocalFunction("softmax", 1, "none", 5, counted="operand"),
+        LocalFunction("reshape", 1, "sum", 0),
+        LocalFunction("take", 2, "product", 0, counted="result", linear_in=(0,), looks_up=(0,)),
+        LocalFunction("attention", 3, "product", 4, linear_in=(2,)),
+        LocalFunction("causal_attention", 3, "product", 2, linear_in=(2,)),
+        LocalFunction("top_k", 1, "none", 2, counted="operand"),
+        LocalFunction("slots", 1, "none", 2, counted="result"),
     )
 }
+"""The functions that a program may write."""
+
+_GRADIENTS = (
+    ("silu", 2, 6, "{0} * jax.nn.sigmoid({1}) * (1 + {1} * (1 - jax.nn.sigmoid({1})))"),
+    ("gelu", 2, 16, "jax.vjp(jax.nn.gelu, {1})[1]({0})[0]"),
+    ("relu", 2, 1, "{0} * ({1} > 0)"),
+    ("sigmoid", 2, 3, "{0} * {1} * (1 - {1})"),
+    ("tanh", 2, 3, "{0} * (1 - jnp.square({1}))"),
+    ("sqrt", 2, 2, "{0} / (2 * {1})"),
+    ("rsqrt", 2, 4, "-0.5 * {0} * {1} ** 3"),
+    ("square", 2, 2, "{number} * {0} * {1}"),
+    ("divide", 3, 2, "-{0} * {1} / {2}"),
+    ("maximum", 3, 3, "{0} * (0.5 * ({1} > {2}) + 0.5 * ({1} >= {2}))"),
+    ("minimum", 3, 3, "{0} * (0.5 * ({1} < {2}) + 0.5 * ({1} <= {2}))"),
+    ("max", 3, 2, "{0} * ({1} == {2})"),
+    ("normalize", 3, 6, "-0.5 * {0} * {1} * jax.lax.rsqrt({2} + 1e-6) ** 3"),
+    ("top_k", 2, 1, "{0} * ({1} != 0)"),
+)
+"""For functions at one point: the operands of what makes an operand's gradient, the result's gradient first,
+its operations and its JAX code (`training.derivatives` says what the others are)."""
+_OPTIMIZER = (
+    ("adam_mean", 2, 3, "0.9 * {0} + 0.1 * {1}"),
+    ("adam_square", 2, 4, "0.999 * {0} + 0.001 * jnp.square({1})"),
+    ("adam_update", 3, 5, "{0} - 1e-3 * {1} / (jnp.sqrt({2}) + 1e-8)"),
+    ("sgd_update", 2, 2, "{0} - 1e-3 * {1}"),
+)
+"""The steps of Adam (Kingma and Ba 2015, with the bias of the moments in the rate) and of SGD, for a rate of
+0.001: operands, operations, JAX code."""
+
+FUNCTIONS = PROGRAM_FUNCTIONS | {
+    each.name: each
+    for each in (
+        LocalFunction("convert", 1, "sum", 0, "{0}"),
+        *(
+            LocalFunction(f"{name}_gradient", operands, "product", flops, code, linear_in=(0,))
+            for name, operands, flops, code in _GRADIENTS
+        ),
+        LocalFunction("softmax_gradient", 2, "product", 4, counted="operand", linear_in=(0,)),
+        LocalFunction("take_gradient", 2, "product", 1, counted="operand", linear_in=(0,)),
+        *(
+            LocalFunction(f"{name}_{operand}_gradient", 4, "product", flops * share, linear_in=(0,))
+            for name, flops in (("attention", 2), ("causal_attention", 1))
+            for operand, share in (("query", 1), ("key", 2), ("value", 2))
+        ),
+        *(LocalFunction(name, operands, "none", flops, code) for name, operands, flops, code in _OPTIMIZER),
+    )
+}
+"""These, and those that only gradients and optimizers take."""

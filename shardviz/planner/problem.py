@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count, pairwise
 from typing import TYPE_CHECKING, Literal
 
@@ -22,6 +22,8 @@ from shardviz.notation import (
 )
 from shardviz.notation.einsum import Einsum, dims_text, has_words
 from shardviz.notation.mesh import mesh_in_text
+from shardviz.notation.named_specs import is_named, parse_named_specs
+from shardviz.notation.program import is_program, split_layers
 from shardviz.notation.spec_string import list_end
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, canonical_dtype
 
@@ -50,6 +52,8 @@ class Statement:
     `merged` stands for several others, the major first, and is split as they are; those in `whole` cannot be
     split. An operand that an earlier statement made has that result's name, and its spec is a constraint on
     it, as `jax.lax.with_sharding_constraint`, or None. `result.spec` is None where the compiler may choose.
+    A statement may have other names for an array's dimensions than the one that made it: the order counts.
+    `number` is what the function takes beside arrays: how many `top_k` keeps, by what `scale` multiplies.
     """
 
     einsum: Einsum
@@ -59,6 +63,7 @@ class Statement:
     merged: tuple[tuple[str, tuple[str, ...]], ...] = ()
     whole: tuple[str, ...] = ()
     phase: Phase = "forward"
+    number: float | None = None
 
 
 @dataclass(frozen=True)
@@ -148,6 +153,12 @@ def problem_from_text(
     Raises `QuestionError` (`NotationError` where a place in the text can be shown) when something cannot be
     read, or does not fit: ranks, counts, sizes, axes, or a size that its axes do not divide.
     """
+    text, layers = split_layers(text)
+    if is_program(text):
+        from shardviz.planner.programs import problem_from_program
+
+        found = problem_from_program(text, mesh, specs, sizes, dtype, axis_types, ranked)
+        return replace(found, layers=layers)
     given: tuple[SpecPart, ...] | None
     if "[" in text:
         if specs is not None:
@@ -157,14 +168,17 @@ def problem_from_text(
             )
         einsums, names, given = parts_of_product(parse_product(text, mesh.axis_names))
     else:
+        by_name = specs is not None and is_named(specs)
         if specs is not None:
             _check_mesh(specs, mesh)
-        given = None if specs is None else parse_specs(specs, mesh.axis_names)
+        given = None if specs is None or by_name else parse_specs(specs, mesh.axis_names)
         einsums = parse_chain(text, ellipsis_rank(text, given, parse_sizes(sizes)))
-        if specs is not None:
+        names = usual_names(einsums)
+        if by_name and specs is not None:
+            given = _named_parts(einsums, names, specs, mesh)
+        elif specs is not None:
             ranks = [[len(dims) for dims in (*einsum.operands, einsum.result)] for einsum in einsums]
             given = parse_specs(specs, mesh.axis_names, ranks)
-        names = usual_names(einsums)
     if given is None:
         given = tuple(SpecPart((None,) * len(einsum.operands)) for einsum in einsums)
     else:
@@ -180,7 +194,27 @@ def problem_from_text(
             for error in uneven_dims(array, mesh, sizes):
                 raise error
         parts.append(Statement(einsum, arrays[:-1], arrays[-1]))
-    return Problem(mesh, tuple(parts), axis_types)
+    return Problem(mesh, tuple(parts), axis_types, layers=layers)
+
+
+def _named_parts(
+    einsums: Sequence[Einsum], names: Sequence[Names], specs: str, mesh: Mesh
+) -> tuple[SpecPart, ...]:
+    """The specs of a chain whose arrays are named; operands that are not are whole, results are open."""
+    dims = {
+        name: dims
+        for einsum, (operands, result) in zip(einsums, names, strict=True)
+        for name, dims in zip((*operands, result), (*einsum.operands, einsum.result), strict=True)
+    }
+    found = parse_named_specs(specs, mesh.axis_names, {name: len(each) for name, each in dims.items()})
+    made = {result for _, result in names}
+    given = {name: None if name in made else PartitionSpec(((),) * len(each)) for name, each in dims.items()}
+    given |= found
+    return tuple(
+        # What one part hands to the next is constrained where it is made.
+        SpecPart(tuple(None if name in made else given[name] for name in operands), given[result])
+        for operands, result in names
+    )
 
 
 def _check_mesh(specs: str, mesh: Mesh) -> None:

@@ -122,9 +122,9 @@ def test_a_result_that_is_used_again_has_the_given_gradient_and_its_uses():
 def test_what_is_summed_forward_is_repeated_backward_and_the_other_way_round():
     bias = program("Y[bf] = add H[bf] B[f]", "S[b] = Y[bf]", H="D_", B="_", S="D")
     assert told(with_backward(bias, Training())) == [
-        "dY = multiply(dS) b->bf",
-        "dH = multiply(dY) bf->bf",
-        "dB = multiply(dY) bf->f",
+        "dY = sum(dS) b->bf",
+        "dH = sum(dY) bf->bf",
+        "dB = sum(dY) bf->f",
     ]
 
 

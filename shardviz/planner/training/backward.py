@@ -167,22 +167,26 @@ class _Backward:
     def _summand(
         self, part: Statement, operand: ShardedArray, derivative: Derivative, gradient: ShardedArray
     ) -> ShardedArray:
-        """The gradient of an operand by its use in one statement, whose result has the `gradient`."""
+        """The gradient of an operand by its use in one statement, whose result has the `gradient`.
+
+        It has the names of dimensions that the array has where it is made, not those of the use.
+        """
         made, is_argument = self._gradients[operand.name], operand.name in self._arguments
         is_whole = self._left[operand.name] == 1 and operand.name not in self._sums
         if not is_whole:
             made = replace(made, spec=None if is_argument else _of_gradient(operand.spec))
-        is_same = (made.dims, made.dtype) == (gradient.dims, gradient.dtype)
+        is_same = (operand.dims, made.dtype) == (gradient.dims, gradient.dtype)
         may_stay = made.spec in (None, gradient.spec) and not (is_whole and is_argument)
         if derivative == PASSED_ON and is_same and may_stay:
-            return gradient
+            return replace(gradient, dims=made.dims)
         if not is_whole:
             made = replace(made, name=self._numbered(made.name))
         takes = {GRADIENT: self._read(gradient), RESULT: replace(part.result, spec=None)}
         operands = [
             part.operands[each] if isinstance(each, int) else takes[each] for each in derivative.takes
         ]
-        self._state("backward", derivative.function, operands, made, part)
+        made_here = replace(made, dims=operand.dims)
+        self._state("backward", derivative.function, operands, made_here, part, derivative.number)
         return made
 
     def _add(self, name: str, summand: ShardedArray) -> None:
@@ -208,11 +212,12 @@ class _Backward:
         operands: Iterable[ShardedArray],
         result: ShardedArray,
         like: Statement | None = None,
+        number: float | None = None,
     ) -> None:
         """Append a statement; what is merged and whole in the forward one that it is like is so in it."""
         taken = tuple(self._available(each) for each in operands)
         einsum = Einsum(tuple(each.dims for each in taken), result.dims)
-        part = Statement(einsum, taken, result, function, phase=phase)
+        part = Statement(einsum, taken, result, function, phase=phase, number=number)
         if like is not None:
             dims = {*einsum.dims, *(dim for _, factors in like.merged for dim in factors)}
             part = replace(part, merged=like.merged, whole=tuple(dim for dim in like.whole if dim in dims))
@@ -225,7 +230,7 @@ class _Backward:
             return array
         if array.name not in self._recomputed:
             result = replace(part.result, name=self._unused(f"{array.name}_remat"))
-            self._state("recomputed", part.function, part.operands, result, part)
+            self._state("recomputed", part.function, part.operands, result, part, part.number)
             self._recomputed[array.name] = result.name
         return replace(array, name=self._recomputed[array.name])
 

@@ -1,0 +1,367 @@
+"""Programs: statements that name arrays, each made of others.
+
+::
+
+    program   := statement ((';' | newline) statement)*
+    statement := (array '=')? sum ('->' array)?  |  name '=' einsum
+    sum       := product (('+' | '-') product)*
+    product   := factor ('*' factor | '/' factor)*
+    factor    := array | number | function '(' argument (',' argument)* ')' | '(' sum ')' | '-' factor
+    argument  := sum | letter '=' letters
+    array     := name | name '[' dimensions ']' as the scaling book writes it
+    einsum    := operand (',' operand)* '->' letters
+    operand   := letters | sum
+
+``H = X[b,d] * W1[d,f]; G = X * W2[d,f]; Y = (silu(H) * G) * W3[f,d]``, and with the same letters as an einsum
+has them ``h = bd,df->bf; g = bd,df->bf; y = silu(h)*g,fd->bd``. An array that nothing has made is an argument
+and has its dimensions where it stands first; where it stands again, brackets may name them otherwise. Behind
+``#`` the rest of a line is a comment. A product means what it means in `book`; ``->`` may stand for ``=``.
+Any text of a problem, an einsum's as well, may end with ``× 32``, which runs it 32 times.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from shardviz.errors import plural, quote
+from shardviz.notation.book import ARROWS, TIMES, BookArray, book_array, summed_dims
+from shardviz.notation.scanner import MAX_RANK, Scanner, Word
+
+MAX_STATEMENTS = 1024
+MAX_DEPTH = 64
+"""Brackets within brackets, terms of a sum, factors of a product."""
+
+_HINT = "write statements as H = X[b, d] * W1[d, f]; Y = silu(H) * W2[f, d]"
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_']*")
+_NUMBER = re.compile(r"\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?")
+_LETTERS = re.compile(r"[A-Za-z]+")
+_LAYERS = re.compile(r"(?:×\s*|\bx[ \t]+)(\d{1,9})\s*\Z")
+_COMMENT = re.compile(r"#[^\n]*")
+_ASSIGNS = re.compile(r"(?:\A|;)\s*[A-Za-z][A-Za-z0-9_']*\s*=(?!=)")
+_CALLS = re.compile(r"(?<![\w\\])[a-z]\w*\(")
+_OPEN_END = re.compile(r"(?:[-+*/@=,·×⋅(]|->|→|\\cdot)\s*\Z")
+_OPEN_START = re.compile(r"\s*(?:[-+*/@,·×⋅)]|→|\\cdot)")
+
+
+@dataclass(frozen=True)
+class Mention:
+    """An array where it stands in an expression: `array` has its dimensions and spec, None where it has no
+    brackets."""
+
+    name: str
+    array: BookArray | None
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
+class Literal:
+    """A number in an expression."""
+
+    value: float
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
+class FunctionCall:
+    """A function of expressions.
+
+    `sums` are, for each ``*`` of a product, the dimensions that it says it sums over (``*_D``), None where it
+    does not say; `merges` a dimension and those that it stands for, of ``reshape(P, q=nh)``.
+    """
+
+    function: str
+    operands: tuple[Expression, ...]
+    start: int
+    stop: int
+    sums: tuple[tuple[str, ...] | None, ...] = ()
+    merges: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+
+@dataclass(frozen=True)
+class EinsumCall:
+    """Expressions, or letters that stand for arrays, and the letters of the result."""
+
+    operands: tuple[Expression, ...]
+    result: tuple[str, ...]
+    start: int
+    stop: int
+
+
+Expression: TypeAlias = "Mention | Literal | FunctionCall | EinsumCall"
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """A statement as it is written; `target` is None where the result has no name."""
+
+    target: Mention | None
+    value: Expression
+    text: str
+    start: int
+    stop: int
+
+    @property
+    def has_brackets(self) -> bool:
+        """The result's dimensions are written."""
+        return self.target is not None and self.target.array is not None
+
+
+@dataclass(frozen=True)
+class ProgramText:
+    """The statements of a program, and the text in which their places are."""
+
+    statements: tuple[Assignment, ...]
+    text: str
+
+
+def is_program(text: str) -> bool:
+    """Return whether a text is a program, rather than an einsum, a chain of them or one product."""
+    plain = _COMMENT.sub("", text).strip().strip(";")
+    if "#" in text:
+        return True
+    if "[" not in plain:
+        return _ASSIGNS.search(plain) is not None
+    brackets = re.sub(r"\[[^\]]*\]", "", plain)
+    return (
+        ";" in plain
+        or "\n" in plain
+        or "+" in brackets
+        or _ASSIGNS.search(plain) is not None
+        or _CALLS.search(brackets) is not None
+        or brackets.lstrip().startswith("(")
+    )
+
+
+def split_layers(text: str) -> tuple[str, int]:
+    """A text without the ``× 32`` or ``x 32`` at its end, and that number, or 1.
+
+    Raises `NotationError` for 0.
+    """
+    found = _LAYERS.search(text)
+    if found is None:
+        return text, 1
+    if not int(found.group(1)):
+        scanner = Scanner(text, _HINT)
+        scanner.fail("a program runs at least once, not 0 times,", found.start(1), found.end(1))
+    return text[: found.start()].rstrip(" \t\r\n;"), int(found.group(1))
+
+
+def parse_program(text: str, axis_names: tuple[str, ...] | None = None) -> ProgramText:
+    """Read the statements of a program. `axis_names` are the mesh's axes, when it is known.
+
+    Raises `NotationError` for text of another form and for what `parse_product` refuses of an array.
+    """
+    written = _one_line(text)
+    scanner = Scanner(written, _HINT)
+    reader = _Reader(scanner, axis_names)
+    statements: list[Assignment] = []
+    while not scanner.at_end:
+        if scanner.take(";"):
+            continue
+        statements.append(reader.statement())
+        if not (scanner.at_end or scanner.peek(";")):
+            scanner.fail_here("an operation, ';' or the end")
+        if len(statements) > MAX_STATEMENTS:
+            scanner.fail(f"more than {MAX_STATEMENTS} statements", scanner.pos, hint="use a shorter program")
+    if not statements:
+        scanner.fail("there is no statement", 0)
+    return ProgramText(tuple(statements), written)
+
+
+def _one_line(text: str) -> str:
+    """The text with ``;`` for line breaks that end a statement, and blanks for comments and other breaks;
+    every character stays in its place."""
+    text = _COMMENT.sub(lambda found: " " * len(found.group()), text)
+    pieces, depth = [], 0
+    lines = text.split("\n")
+    for line, after in zip(lines, [*lines[1:], ""], strict=True):
+        depth += sum(line.count(each) for each in "([{") - sum(line.count(each) for each in ")]}")
+        joins = depth > 0 or _OPEN_END.search(line) or _OPEN_START.match(after)
+        pieces += [line, " " if joins else ";"]
+    return "".join(pieces[:-1]).replace("\r", " ").replace("\t", " ")
+
+
+@dataclass
+class _Reader:
+    scanner: Scanner
+    axis_names: tuple[str, ...] | None
+    _depth: int = 0
+
+    def statement(self) -> Assignment:
+        scanner = self.scanner
+        scanner.skip()
+        start = scanner.pos
+        target = None
+        if self._assigns():
+            target = self._mention()
+            scanner.expect("=")
+        value = self._sum()
+        operands = [value]
+        while scanner.take(","):
+            operands.append(self._sum())
+            if len(operands) > MAX_RANK:
+                scanner.fail(f"more than {MAX_RANK} operands", scanner.pos, hint="use fewer operands")
+        if scanner.take(*ARROWS):
+            scanner.skip()
+            if self._bracket_follows():
+                if target is not None:
+                    scanner.fail_here("the end: the result has a name already", "write = or ->, not both")
+                target = self._mention()
+            else:
+                letters = scanner.match(_LETTERS)
+                result = tuple(letters.text) if letters else ()
+                value = EinsumCall(tuple(operands), result, operands[0].start, scanner.pos)
+                operands = []
+        if len(operands) > 1:
+            scanner.fail_here("'->' and the letters of the result", "an einsum is written h = bd,df->bf")
+        text = scanner.text[start : scanner.pos].strip()
+        return Assignment(target, value, text, start, start + len(text))
+
+    def _assigns(self) -> bool:
+        """A name, perhaps with brackets, and ``=`` stand next."""
+        scanner = self.scanner
+        begin = scanner.pos
+        name = scanner.match(_NAME)
+        if name is not None and scanner.peek("["):
+            end = scanner.text.find("]", scanner.pos)
+            scanner.pos = len(scanner.text) if end < 0 else end + 1
+            if scanner.take("{"):
+                end = scanner.text.find("}", scanner.pos)
+                scanner.pos = len(scanner.text) if end < 0 else end + 1
+        found = name is not None and scanner.peek("=")
+        scanner.pos = begin
+        return found
+
+    def _bracket_follows(self) -> bool:
+        found = _NAME.match(self.scanner.text, self.scanner.pos)
+        return self.scanner.text.startswith("[", self.scanner.pos if found is None else found.end())
+
+    def _sum(self) -> Expression:
+        scanner = self.scanner
+        scanner.skip()
+        start = scanner.pos
+        left, terms = self._product(), 1
+        while not scanner.peek("->") and (sign := scanner.take("+", "-")):
+            right = self._product()
+            terms += 1
+            if terms > MAX_DEPTH:
+                scanner.fail(
+                    f"more than {MAX_DEPTH} terms", scanner.pos, hint="make several statements of them"
+                )
+            left = FunctionCall("add" if sign == "+" else "subtract", (left, right), start, scanner.pos)
+        return left
+
+    def _product(self) -> Expression:
+        """Factors in a row are one call; those in brackets are multiplied before it."""
+        scanner = self.scanner
+        scanner.skip()
+        start = scanner.pos
+        factors: list[Expression] = [self._factor()]
+        sums: list[tuple[str, ...] | None] = []
+        for count in itertools.count(2):
+            sign = scanner.take("/", *TIMES)
+            if not sign:
+                break
+            if count > MAX_DEPTH:
+                scanner.fail(
+                    f"more than {MAX_DEPTH} factors", scanner.pos, hint="make several statements of them"
+                )
+            if sign == "/":
+                divided = _call_of(factors, sums, start, scanner.pos)
+                factors = [FunctionCall("divide", (divided, self._factor()), start, scanner.pos)]
+                sums = []
+                continue
+            words = summed_dims(scanner)
+            sums.append(None if words is None else tuple(word.text for word in words))
+            factors.append(self._factor())
+        return _call_of(factors, sums, start, scanner.pos)
+
+    def _factor(self) -> Expression:
+        scanner = self.scanner
+        scanner.skip()
+        start = scanner.pos
+        if scanner.take("("):
+            nested = self._nested()
+            scanner.expect(")")
+            return nested
+        if not scanner.peek("->") and scanner.take("-"):
+            if scanner.peek("-"):
+                scanner.fail_here("an array, a function or a number")
+            return FunctionCall("negative", (self._factor(),), start, scanner.pos)
+        if number := scanner.match(_NUMBER):
+            return Literal(float(number.text), number.start, number.stop)
+        name = _NAME.match(scanner.text, scanner.pos)
+        if name is not None and scanner.text.startswith("(", name.end()):
+            return self._call()
+        return self._mention()
+
+    def _nested(self) -> Expression:
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            self.scanner.fail(f"more than {plural(MAX_DEPTH, 'bracket')} within each other", self.scanner.pos)
+        found = self._sum()
+        self._depth -= 1
+        return found
+
+    def _call(self) -> FunctionCall:
+        scanner = self.scanner
+        function = scanner.name("a function")
+        scanner.expect("(")
+        operands: list[Expression] = []
+        merges: list[tuple[str, tuple[str, ...]]] = []
+        for _ in scanner.items(")", last_comma=False):
+            scanner.skip()
+            if self._assigns():
+                merges.append(self._merge())
+            else:
+                operands.append(self._nested())
+        return FunctionCall(function.text, tuple(operands), function.start, scanner.pos, merges=tuple(merges))
+
+    def _merge(self) -> tuple[str, tuple[str, ...]]:
+        """``q=nh``, or ``q = heads * head_dim`` where a dimension is a word."""
+        scanner = self.scanner
+        whole = scanner.name("a dimension")
+        scanner.expect("=")
+        words: list[Word] = [scanner.name("the dimensions that it stands for")]
+        while scanner.take(*TIMES):
+            words.append(scanner.name("a dimension"))
+        dims = tuple(word.text for word in words)
+        if len(dims) == 1:
+            dims = tuple(dims[0])
+        if len(set(dims)) < max(2, len(dims)):
+            hint = f"write {whole.text}=nh for n times h, or {whole.text} = heads * size"
+            scanner.fail(
+                f"{quote(whole.text, 30)} must stand for two dimensions or more, each once,",
+                whole.start,
+                scanner.pos,
+                hint,
+            )
+        return whole.text, dims
+
+    def _mention(self) -> Mention:
+        scanner = self.scanner
+        scanner.skip()
+        start = scanner.pos
+        if self._bracket_follows() or scanner.peek("\\math") or scanner.peek("\\text"):
+            array = book_array(scanner, self.axis_names)
+            if not array.name:
+                scanner.fail("an array without a name begins", start, hint="write it as X[b, d]")
+            return Mention(array.name, array, start, len(scanner.text[: scanner.pos].rstrip()))
+        name = scanner.match(_NAME) or scanner.fail_here("an array, a function or a number")
+        return Mention(name.text, None, name.start, name.stop)
+
+
+def _call_of(
+    factors: list[Expression], sums: list[tuple[str, ...] | None], start: int, stop: int
+) -> Expression:
+    """The product of factors, or the only one."""
+    return (
+        factors[0]
+        if len(factors) == 1
+        else FunctionCall("multiply", tuple(factors), start, stop, tuple(sums))
+    )

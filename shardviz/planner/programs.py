@@ -1,0 +1,272 @@
+"""The problem that a program's text states: its arrays with their sizes, dtypes and specs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
+
+from shardviz.errors import NotationError, QuestionError, quote
+from shardviz.notation.named_specs import is_named, parse_named_specs
+from shardviz.notation.numbers import parse_sizes
+from shardviz.notation.program import (
+    EinsumCall,
+    Expression,
+    FunctionCall,
+    Mention,
+    ProgramText,
+    parse_program,
+)
+from shardviz.planner.lowering import ArrayUse, LoweredProgram, Renamed, lower
+from shardviz.planner.problem import Problem, Statement, uneven_dims, usual_sizes
+from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, canonical_dtype
+
+PLACE_DTYPE = "s32"
+"""The dtype of an array that holds places in a table."""
+
+
+def problem_from_program(
+    text: str,
+    mesh: Mesh,
+    specs: str | None,
+    sizes: str,
+    dtype: str,
+    axis_types: Literal["auto", "explicit"],
+    ranked: bool,
+) -> Problem:
+    """The problem of a program; its arguments are split as its subscripts say, or as `specs` say by name.
+
+    What neither says is not split, but is left open (None) where the problem is to be `ranked` and nothing is
+    said at all. A result is split as the compiler likes where neither says it; with subscripts in the text
+    the last result is as its brackets say.
+
+    Raises `QuestionError`, a `NotationError` where a place in the text can be shown.
+    """
+    program = parse_program(text, mesh.axis_names)
+    given = parse_sizes(sizes)
+    lowered = lower(program, usual_sizes(written_dims(program)) | given)
+    size = program_sizes(lowered, given, sizes)
+    arrays = _Arrays(lowered, size, canonical_dtype(dtype), _named_specs(lowered, mesh, specs), ranked)
+    statements = tuple(
+        Statement(
+            each.einsum,
+            tuple(arrays.operand(use) for use in each.operands),
+            arrays.result(each.result),
+            each.function,
+            each.merged,
+            each.whole,
+            number=each.number,
+        )
+        for each in lowered.statements
+    )
+    for array in {
+        array.name: array for each in statements for array in (*each.operands, each.result)
+    }.values():
+        for error in uneven_dims(array, mesh, sizes):
+            raise error
+    return Problem(mesh, statements, axis_types, returned_names(statements))
+
+
+def _named_specs(
+    lowered: LoweredProgram, mesh: Mesh, specs: str | None
+) -> dict[str, PartitionSpec | None] | None:
+    if specs is None:
+        return None
+    if not is_named(specs):
+        arrays = [*lowered.arguments, *lowered.named]
+        raise NotationError(
+            "the arrays of a program are given specs by name, but no name stands",
+            specs,
+            0,
+            hint=f"write {arrays[0]}=… for those of {', '.join(arrays)} that are split",
+        )
+    uses = [*lowered.arguments.values(), *(each.result for each in lowered.statements)]
+    return parse_named_specs(specs, mesh.axis_names, {use.name: len(use.dims) for use in uses})
+
+
+def returned_names(statements: Sequence[Statement]) -> tuple[str, ...]:
+    """The results that no statement takes, without the last."""
+    taken = {operand.name for each in statements for operand in each.operands}
+    return tuple(each.result.name for each in statements[:-1] if each.result.name not in taken)
+
+
+class _Arrays:
+    """The arrays of a lowered program where statements use them."""
+
+    def __init__(
+        self,
+        lowered: LoweredProgram,
+        size: Mapping[str, int],
+        dtype: str,
+        specs: Mapping[str, PartitionSpec | None] | None,
+        ranked: bool,
+    ) -> None:
+        self._lowered, self._size, self._dtype = lowered, size, dtype
+        self._specs = specs or {}
+        uses = [use for each in lowered.statements for use in (*each.operands, each.result)]
+        self._has_subscripts = any(use.spec is not None for use in uses)
+        self._is_open = ranked and specs is None and not self._has_subscripts
+        self._last = lowered.statements[-1].result.name
+        self._check_specs(uses)
+
+    def operand(self, use: ArrayUse) -> ShardedArray:
+        """An argument with its spec, or a result with the constraint that its use writes."""
+        if use.name not in self._lowered.arguments:
+            return self._array(use, use.spec)
+        return self._array(use, self._argument_spec(use.name))
+
+    def result(self, use: ArrayUse) -> ShardedArray:
+        if use.name in self._specs:
+            return self._array(use, self._specs[use.name])
+        is_last = use.name == self._last and self._lowered.program.statements[-1].has_brackets
+        is_whole = use.spec is None and is_last and self._has_subscripts
+        return self._array(use, _whole(use) if is_whole else use.spec)
+
+    def _argument_spec(self, name: str) -> PartitionSpec | None:
+        first = self._lowered.arguments[name]
+        if name in self._specs:
+            return self._specs[name]
+        return None if self._is_open else first.spec or _whole(first)
+
+    def _array(self, use: ArrayUse, spec: PartitionSpec | None) -> ShardedArray:
+        shape = tuple(self._size[dim] for dim in use.dims)
+        dtype = PLACE_DTYPE if use.name in self._lowered.integers else self._dtype
+        return ShardedArray(use.name, use.dims, shape, dtype, spec)
+
+    def _check_specs(self, uses: Sequence[ArrayUse]) -> None:
+        """Raise for a spec that is said twice."""
+        text = self._lowered.program.text
+        for name in self._specs:
+            written = next((use for use in uses if use.name == name and use.spec is not None), None)
+            if written is not None:
+                raise NotationError(
+                    f"the subscripts of {name} say how it is split, and so do the specs,",
+                    text,
+                    written.start,
+                    written.stop,
+                    "give its spec once",
+                )
+        for name, argument in self._lowered.arguments.items():
+            for use in uses:
+                if use.name == name and use.spec is not None and use.spec != argument.spec:
+                    raise NotationError(
+                        f"the argument {name} is split otherwise where it stands first,",
+                        text,
+                        use.start,
+                        use.stop,
+                        "write the subscripts of an argument where it stands first",
+                    )
+
+
+def _whole(use: ArrayUse) -> PartitionSpec:
+    return PartitionSpec(((),) * len(use.dims))
+
+
+def written_dims(program: ProgramText) -> tuple[str, ...]:
+    """The dimensions in a program's text, in order."""
+    return tuple(dict.fromkeys(dim for each in program.statements for dim in _dims_in(each.value)))
+
+
+def _dims_in(value: Expression) -> Iterator[str]:
+    if isinstance(value, Mention):
+        yield from () if value.array is None else value.array.dims
+    elif isinstance(value, (FunctionCall, EinsumCall)):
+        for operand in value.operands:
+            if isinstance(value, EinsumCall) and isinstance(operand, Mention) and operand.array is None:
+                yield from operand.name
+            yield from _dims_in(operand)
+
+
+def program_sizes(lowered: LoweredProgram, given: Mapping[str, int], text: str) -> dict[str, int]:
+    """Elements of every dimension: those given, those that others say, and the defaults.
+
+    A dimension that stands for others has as many elements as they have together; the places of an expert
+    are enough for all tokens where each expert is chosen as often. Raises `NotationError` where two sizes of
+    one dimension differ, and for a size of a dimension that no array has.
+    """
+    dims = lowered.dims
+    for name in given:
+        if name not in dims:
+            raise NotationError(
+                f"no array has the dimension {quote(name)} given a size",
+                text,
+                max(0, text.find(name)),
+                hint=f"the dimensions are {', '.join(dims)}",
+            )
+    return _Sizes(lowered, dict(given)).found()
+
+
+class _Sizes:
+    def __init__(self, lowered: LoweredProgram, size: dict[str, int]) -> None:
+        self._lowered, self._size = lowered, size
+
+    def found(self) -> dict[str, int]:
+        derived = {whole for each in self._lowered.statements for whole, _ in each.merged}
+        derived.update(each.result.dims[-1] for each in self._lowered.statements if each.function == "slots")
+        usual = usual_sizes([dim for dim in self._lowered.dims if dim not in derived])
+        self._spread()
+        for dim in self._lowered.dims:
+            if dim not in self._size and dim not in derived:
+                self._size[dim] = usual[dim]
+                self._spread()
+        for dim in derived - self._size.keys():
+            raise QuestionError(f"the size of {dim} does not follow from others", f"give it: --sizes {dim}=…")
+        return self._size
+
+    def _spread(self) -> None:
+        """Take sizes from dimensions that say them, until nothing is new."""
+        before = -1
+        while before != len(self._size):
+            before = len(self._size)
+            for each in self._lowered.renamed:
+                for own, other in zip(each.before.dims, each.use.dims, strict=True):
+                    self._equal(own, other, each)
+            for statement in self._lowered.statements:
+                for whole, factors in statement.merged:
+                    self._product(whole, factors, statement.result)
+                if statement.function == "slots":
+                    self._capacity(statement.operands[0], statement.whole[0], statement.result.dims[-1])
+
+    def _equal(self, own: str, other: str, renamed: Renamed) -> None:
+        size, use = self._size, renamed.use
+        if own in size and other in size and size[own] != size[other]:
+            self._fail(
+                f"{renamed.statement} takes {use}, but {other}={size[other]} is {own}={size[own]} in "
+                f"{renamed.before},",
+                use,
+                f"give {other} the size {size[own]}, or leave it out",
+            )
+        for one, of in ((own, other), (other, own)):
+            if one not in size and of in size:
+                size[one] = size[of]
+
+    def _product(self, whole: str, factors: tuple[str, ...], use: ArrayUse) -> None:
+        size = self._size
+        unknown = [dim for dim in factors if dim not in size]
+        known = math.prod(size[dim] for dim in factors if dim in size)
+        if not unknown and size.setdefault(whole, known) != known:
+            written = " · ".join(f"{dim}={size[dim]}" for dim in factors)
+            self._fail(
+                f"{whole}={size[whole]} of {use} is not {written} = {known},",
+                use,
+                f"give {whole} the size {known}",
+            )
+        if len(unknown) == 1 and whole in size:
+            if not known or size[whole] % known:
+                self._fail(
+                    f"{whole}={size[whole]} of {use} is not a multiple of {known},", use, "give other sizes"
+                )
+            size[unknown[0]] = size[whole] // known
+
+    def _capacity(self, gates: ArrayUse, along: str, places: str) -> None:
+        size = self._size
+        made = {each.result.name: each for each in self._lowered.statements}.get(gates.name)
+        chosen = int(made.number) if made is not None and made.number and made.function == "top_k" else 1
+        experts = math.prod(
+            size.get(dim, 0) for dim in (made.whole if made is not None and made.function == "top_k" else ())
+        )
+        if places not in size and along in size and experts:
+            size[places] = max(1, -(-size[along] * chosen // experts))
+
+    def _fail(self, problem: str, use: ArrayUse, hint: str) -> None:
+        raise NotationError(problem, self._lowered.program.text, use.start, use.stop, hint)
