@@ -128,7 +128,10 @@ def _order(found: MeshSharding) -> tuple[float, ...]:
 
 def _least_seconds(question: SearchQuestion) -> float:
     """The seconds of a step's FLOPs on all devices at the highest peak, nothing sent."""
-    peak = max((each for _, each in question.machine.device.peak), default=0.0)
+    device = question.machine.device
+    peak = device.flops_per_second(question.problem.result.dtype) or max(
+        (each for _, each in device.peak), default=0.0
+    )
     return question.flops / (peak * question.machine.devices) if peak else 0.0
 
 

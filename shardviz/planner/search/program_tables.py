@@ -155,8 +155,13 @@ class ProgramTables:
         """FLOPs and bytes of HBM on one device."""
         mesh = self.rules.mesh
         flops = points_flops(part, lambda dim: mesh.group_size(assignment.get(dim, ())))
-        arrays = [*zip(part.operands, needs, strict=True), (part.result, (kept, ()))]
-        moved = sum(self._bytes(array, state) for array, state in arrays)
+        made = self._bytes(part.result, (kept, ()))
+        looked_up = FUNCTIONS[part.function].looks_up
+        read = (
+            min(self._bytes(array, state), made) if number in looked_up else self._bytes(array, state)
+            for number, (array, state) in enumerate(zip(part.operands, needs, strict=True))
+        )
+        moved = made + sum(read)
         return flops, moved
 
     def _bytes(self, array: ShardedArray, state: State) -> int:
@@ -277,10 +282,16 @@ class ProgramSharding:
 
 def points_flops(part: Statement, parts: Callable[[str], int] = lambda _: 1) -> int:
     """Operations of a statement on a device that has one of so many `parts` of each dimension."""
-    merged = {dim for dim, _ in part.merged}
-    points = prod(size // parts(dim) for dim, size in dim_sizes(part).items() if dim not in merged)
+    function, merged = FUNCTIONS[part.function], {dim for dim, _ in part.merged}
+    counted = {
+        "points": [dim for dim in part.einsum.dims if dim not in merged],
+        "operand": part.einsum.operands[0],
+        "result": part.einsum.result,
+    }[function.counted]
+    sizes = dim_sizes(part)
+    points = prod(sizes[dim] // parts(dim) for dim in counted)
     if part.function != "multiply":
-        return points * FUNCTIONS[part.function].flops
+        return points * function.flops
     summed = {dim for each in part.operands for dim in each.dims}.difference(part.result.dims)
     return points * (len(part.operands) - 1 + bool(summed))
 

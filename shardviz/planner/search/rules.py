@@ -75,6 +75,11 @@ def roles_of(problem: Problem) -> Roles:
     given = frozenset(
         name for _, name in problem.gradients if name in {each.name for each in problem.arguments}
     )
+    follows = _follows(problem, known)
+    if problem.layers > 1 and (last := forward.result).name not in follows:
+        # What a layer makes is what the next one takes.
+        same = (each.name for each in arguments if each.name in inputs and each.dims == last.dims)
+        follows |= {last.name: name for name in [*same][:1]}
     return Roles(
         frozenset(examples),
         frozenset(positions - examples),
@@ -82,7 +87,7 @@ def roles_of(problem: Problem) -> Roles:
         inputs,
         parameters,
         given,
-        _follows(problem, known),
+        follows,
         _addends(problem, known),
     )
 
