@@ -14,8 +14,6 @@ WIDTH = 92
 """Columns of comments, and of lines that need not be longer."""
 WIDE = frozenset(("s64", "u64", "f64", "c128"))
 """Types that JAX has only with 64-bit types enabled."""
-_FAMILIES = {"bf": "bfloat", "s": "int", "u": "uint", "f": "float", "c": "complex"}
-_DTYPE = re.compile(rf"({'|'.join(_FAMILIES)})(\d*)(\w*)")
 _TAKEN = (
     "jax jnp np re os P AxisType NamedSharding AbstractMesh PassManager topologies mesh_utils GPU Exception "
     "SystemExit print sorted str mesh order devices placed place program compiled jitted lowered module "
@@ -32,16 +30,6 @@ def program_text(parts: Iterable[Iterable[str]]) -> str:
 def spec_code(spec: PartitionSpec) -> str:
     """``P("X", None)``."""
     return str(spec).replace("'", '"')
-
-
-def dtype_code(dtype: str) -> str:
-    """``jnp.bfloat16`` for HLO's ``bf16``."""
-    if dtype == "pred":
-        return "jnp.bool_"
-    match = _DTYPE.fullmatch(dtype)
-    assert match is not None, dtype
-    family, bits, form = match.groups()
-    return f"jnp.{_FAMILIES[family]}{bits}{'_' if form else ''}{form}"
 
 
 def names_code(names: Iterable[str]) -> dict[str, str]:

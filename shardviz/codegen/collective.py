@@ -12,7 +12,6 @@ from shardviz.codegen.code_literals import (
     WIDTH,
     axes_code,
     devices_code,
-    dtype_code,
     mesh_code,
     parameters_code,
     printed_code,
@@ -23,6 +22,7 @@ from shardviz.codegen.code_literals import (
     tuple_code,
 )
 from shardviz.compiler.question import UNSAFE
+from shardviz.compiler.statement_code import dtype_code
 from shardviz.compiler.targets import MAX_CPU_DEVICES
 from shardviz.errors import QuestionError
 from shardviz.sharding import PartitionSpec

@@ -12,7 +12,6 @@ from shardviz.codegen.code_literals import (
     WIDTH,
     axes_code,
     devices_code,
-    dtype_code,
     mesh_code,
     names_code,
     parameters_code,
@@ -22,7 +21,7 @@ from shardviz.codegen.code_literals import (
     stacked_shape,
 )
 from shardviz.codegen.problem import MAX_BYTES, SURE, is_small, is_uneven
-from shardviz.compiler.statement_code import subscripts
+from shardviz.compiler.statement_code import dtype_code, subscripts
 from shardviz.compiler.targets import MAX_CPU_DEVICES
 from shardviz.errors import QuestionError
 from shardviz.sharding import PartitionSpec, ShardedArray, shard_shape

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from shardviz.codegen.code_literals import (
     devices_code,
-    dtype_code,
     mesh_code,
     names_code,
     placed_mesh_code,
@@ -20,7 +19,7 @@ from shardviz.codegen.code_literals import (
     wide_code,
 )
 from shardviz.compiler.described_hardware import target_config, topology_request
-from shardviz.compiler.statement_code import statement_code
+from shardviz.compiler.statement_code import dtype_code, statement_code
 from shardviz.compiler.targets import MAX_CPU_DEVICES, TARGETS, check_mesh
 from shardviz.errors import plural
 from shardviz.hardware.clusters import Cluster, GpuNodes, TpuSlices, parts_by_slice

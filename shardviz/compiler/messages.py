@@ -46,13 +46,14 @@ class StatementPart:
 
     `code` is its JAX expression, with ``operands`` for the list of its operands and, where JAX is told of the
     result, ``wanted`` for its sharding. `subscripts` are the dimensions of operands and result as
-    `jnp.einsum` takes them.
+    `jnp.einsum` takes them. Gradients go through those that are `is_forward`; an optimizer's follow them.
     """
 
     code: str
     subscripts: str
     operands: tuple[Array, ...]
     result: Array
+    is_forward: bool = True
 
 
 @dataclass(frozen=True)
@@ -97,8 +98,11 @@ class TopologyRequest:
 class Question:
     """To the child: compile this for `target`.
 
-    `returned` names results that the program returns before its last one. The program runs `layers` times,
-    one after the other: each time on the last result and on arguments of its own.
+    `arguments` are what the program takes, the first of them what it hands on from run to run; `results` what
+    it returns, the last the one handed on. It runs `layers` times, one after the other, and has its other
+    arguments, and the other results, once for each run. In a train step `gradients` pairs arguments with
+    their gradients, whose statements are not among the parts, and `cotangents` pairs results with the
+    arguments that are their gradients; `remat` is what `Training` calls so.
     `topology` describes the hardware of a TPU or GPU target. With `dump_to`, a folder, XLA leaves there the
     module after every one of its passes; with `costs_to`, another, its schedule, and the answer has that and
     the memory.
@@ -110,16 +114,12 @@ class Question:
     topology: TopologyRequest | None = None
     dump_to: str = ""
     costs_to: str = ""
-    returned: tuple[str, ...] = ()
+    arguments: tuple[Array, ...] = ()
+    results: tuple[Array, ...] = ()
     layers: int = 1
-
-    @property
-    def arguments(self) -> tuple[Array, ...]:
-        """The arrays that the program takes, in the order in which it uses them first."""
-        made = {part.result.name for part in self.parts}
-        found = {each.name: each for part in reversed(self.parts) for each in reversed(part.operands)}
-        used = dict.fromkeys(each.name for part in self.parts for each in part.operands)
-        return tuple(found[name] for name in used if name not in made)
+    gradients: tuple[tuple[str, Array], ...] = ()
+    cotangents: tuple[tuple[str, str], ...] = ()
+    remat: str = "none"
 
 
 @dataclass(frozen=True)

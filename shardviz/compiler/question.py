@@ -33,7 +33,10 @@ UNSAFE = ("s2", "u2")
 
 
 def question_for(problem: Problem, target: Target) -> Question:
-    """The message that has the child compile the problem for a target."""
+    """The message that has the child compile the problem for a target.
+
+    Of a train step the child gets the forward statements, whose gradients JAX derives, and the optimizer's.
+    """
     specs = [array.spec for array in problem.arrays if array.spec is not None]
     is_explicit = problem.axis_types == "explicit"
     mesh = _mesh(problem.mesh, _axes_of(specs), is_explicit)
@@ -47,11 +50,27 @@ def question_for(problem: Problem, target: Target) -> Question:
             subscripts(part.einsum),
             tuple(_array(operand, mesh) for operand in part.operands),
             _array(part.result, mesh),
+            part.phase == "forward",
         )
         for part in problem.parts
+        if part.phase in ("forward", "optimizer")
     )
-    topology = None if target.cluster is None else topology_request(target.cluster)
-    return Question(target.name, mesh, parts, topology, returned=problem.returned, layers=problem.layers)
+    made = {part.result.name: _array(part.result, mesh) for part in problem.parts}
+    last = problem.forward[-1].result.name
+    results = [name for name in problem.results if name != last]
+    pairs = problem.gradients
+    return Question(
+        target.name,
+        mesh,
+        parts,
+        None if target.cluster is None else topology_request(target.cluster),
+        arguments=tuple(_array(each, mesh) for each in problem.arguments),
+        results=tuple(made[name] for name in (*results, last)),
+        layers=problem.layers,
+        gradients=tuple((name, made[gradient]) for name, gradient in pairs if name not in made),
+        cotangents=tuple((name, given) for name, given in pairs if name in made),
+        remat="none" if problem.training is None else problem.training.remat,
+    )
 
 
 def layout_request(array: ShardedArray, mesh: Mesh) -> AskLayout:

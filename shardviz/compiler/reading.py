@@ -32,7 +32,8 @@ def read_output(output: Output, problem: Problem, target: Target, versions: Vers
     answer = TargetResult(
         target.name,
         output.status,
-        result_spec=_partition_spec(output.result_spec, problem.mesh),
+        # The last result of a train step's program is the forward pass's, that of its plan is another.
+        result_spec=None if problem.training else _partition_spec(output.result_spec, problem.mesh),
         typeof=output.typeof,
         text=with_parts_of_axes(output.text, problem.mesh),
         elapsed_s=output.elapsed_s,
@@ -57,7 +58,7 @@ def read_output(output: Output, problem: Problem, target: Target, versions: Vers
             collectives=tuple(
                 replace(one, axes=joined_parts(one.axes, problem.mesh.shape)) for one in shardy.collectives
             ),
-            result_spec=_as_asked(spec, problem),
+            result_spec=None if problem.training else _as_asked(spec, problem),
         )
     placement = placement_of(output, target)
     mesh = problem.mesh if placement is None else placement.on(problem.mesh)

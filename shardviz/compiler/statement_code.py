@@ -1,25 +1,244 @@
-"""A statement as a JAX expression: the same that the child compiles and that exports write."""
+"""A statement as a JAX expression: the same that the child compiles and that exported programs run."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from string import ascii_letters
 from typing import TYPE_CHECKING
+
+from shardviz.errors import QuestionError
+from shardviz.planner.functions import FUNCTIONS
 
 if TYPE_CHECKING:
     from shardviz.notation.einsum import Einsum
     from shardviz.planner.problem import Statement
 
+_FAMILIES = {"bf": "bfloat", "s": "int", "u": "uint", "f": "float", "c": "complex"}
+_DTYPE = re.compile(rf"({'|'.join(_FAMILIES)})(\d*)(\w*)")
+
+
+def dtype_code(dtype: str) -> str:
+    """``jnp.bfloat16`` for HLO's ``bf16``."""
+    if dtype == "pred":
+        return "jnp.bool_"
+    match = _DTYPE.fullmatch(dtype)
+    assert match is not None, dtype
+    family, bits, form = match.groups()
+    return f"jnp.{_FAMILIES[family]}{bits}{'_' if form else ''}{form}"
+
 
 def subscripts(einsum: Einsum) -> str:
     """The einsum as `jnp.einsum` takes it: a dimension with a longer name gets a letter that is free."""
-    free = (letter for letter in ascii_letters if letter not in einsum.dims)
-    letters = {dim: dim if len(dim) == 1 and dim in ascii_letters else next(free) for dim in einsum.dims}
-    operands = ",".join("".join(letters[dim] for dim in operand) for operand in einsum.operands)
-    return f"{operands}->{''.join(letters[dim] for dim in einsum.result)}"
+    return _Letters(einsum.dims)(einsum.operands, einsum.result)
 
 
-def statement_code(statement: Statement, operands: Sequence[str], out_sharding: str = "") -> str:
-    """The expression of a statement's result from the expressions of its operands, and of its sharding."""
-    told = f", out_sharding={out_sharding}" if out_sharding else ""
-    return f'jnp.einsum("{subscripts(statement.einsum)}", {", ".join(operands)}{told})'
+class _Letters:
+    """A letter for each dimension: its own name where that is one."""
+
+    def __init__(self, dims: Sequence[str]) -> None:
+        free = (letter for letter in ascii_letters if letter not in dims)
+        self._letters = {dim: dim if len(dim) == 1 and dim in ascii_letters else next(free) for dim in dims}
+
+    def __call__(self, operands: Sequence[Sequence[str]], result: Sequence[str]) -> str:
+        taken = ",".join("".join(map(self._letters.__getitem__, dims)) for dims in operands)
+        return f"{taken}->{''.join(map(self._letters.__getitem__, result))}"
+
+
+@dataclass(frozen=True)
+class LocalDims:
+    """The dimensions of a statement as one device works on them.
+
+    `sizes` are the elements that it has along those which are split, and `starts` an expression of the first
+    of them. Empty for a program of whole arrays.
+    """
+
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    starts: Mapping[str, str] = field(default_factory=dict)
+
+
+WHOLE = LocalDims()
+
+
+def statement_code(
+    statement: Statement, operands: Sequence[str], out_sharding: str = "", local: LocalDims = WHOLE
+) -> str:
+    """The expression of a statement's result from the expressions of its operands.
+
+    `out_sharding` is an expression of what an einsum is told of its result. Raises `QuestionError` for a
+    function of which there is no code.
+    """
+    return _Writer(statement, tuple(operands), local).code(out_sharding)
+
+
+@dataclass(frozen=True)
+class _Writer:
+    statement: Statement
+    operands: tuple[str, ...]
+    local: LocalDims
+
+    def code(self, out_sharding: str) -> str:
+        part = self.statement
+        writer = _WRITERS.get(part.function)
+        if part.function == "multiply":
+            code = self._einsum(out_sharding)
+        elif writer is not None:
+            code = writer(self)
+        elif FUNCTIONS[part.function].code:
+            code = self._pointwise()
+        else:
+            raise QuestionError(f"{part.function} has no JAX code", "leave out the statement that takes it")
+        if part.result.dtype == part.operands[0].dtype or part.function in _TYPED:
+            return code
+        return f"({code}).astype({dtype_code(part.result.dtype)})"
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Elements along each dimension, as the device has them."""
+        arrays = (*self.statement.operands, self.statement.result)
+        shapes = zip((*self.statement.einsum.operands, self.statement.einsum.result), arrays, strict=True)
+        found = {dim: size for dims, each in shapes for dim, size in zip(dims, each.shape, strict=True)}
+        return found | dict(self.local.sizes)
+
+    def _einsum(self, out_sharding: str) -> str:
+        einsum = self.statement.einsum
+        known = {dim for dims in einsum.operands for dim in dims}
+        made = tuple(dim for dim in einsum.result if dim in known)
+        letters = _Letters(tuple(dict.fromkeys((*einsum.dims, *einsum.result))))
+        told = f", out_sharding={out_sharding}" if out_sharding and made == einsum.result else ""
+        product = f'jnp.einsum("{letters(einsum.operands, made)}", {", ".join(self.operands)}{told})'
+        return self._ordered(product, made)
+
+    def _pointwise(self) -> str:
+        """The function at every point, added up or averaged over the dimensions that the result lacks."""
+        part, function = self.statement, FUNCTIONS[self.statement.function]
+        every = max(part.einsum.operands, key=len)
+        aligned = (
+            _aligned(name, dims, every)
+            for name, dims in zip(self.operands, part.einsum.operands, strict=True)
+        )
+        code = function.code.format(*aligned, number=part.number)
+        kept = tuple(dim for dim in every if dim in part.einsum.result)
+        lost = tuple(dim for dim in every if dim not in part.einsum.result)
+        if lost:
+            axes = _axes(every, lost)
+            if not function.averages:
+                code = f"jnp.sum({code}, axis={axes})"
+            elif not self.local.starts.keys() & {*lost}:
+                code = f"jnp.mean({code}, axis={axes})"
+            else:
+                whole = dict(zip(every, part.operands[part.einsum.operands.index(every)].shape, strict=True))
+                code = f"jnp.sum({code}, axis={axes}) / {math.prod(whole[dim] for dim in lost)}"
+        return self._ordered(code, kept)
+
+    def _ordered(self, code: str, dims: tuple[str, ...]) -> str:
+        """An expression whose value has some dimensions, with those of the result in their order."""
+        wanted = self.statement.einsum.result
+        if dims == wanted:
+            return code
+        if {*dims} == {*wanted}:
+            return f"jnp.transpose({code}, {tuple(dims.index(dim) for dim in wanted)})"
+        shape = tuple(self.sizes[dim] for dim in wanted)
+        return f"jnp.broadcast_to({_aligned(f'({code})', dims, wanted)}, {shape})"
+
+    def largest(self) -> str:
+        """The largest elements along some dimensions."""
+        (dims,), (array,) = self.statement.einsum.operands, self.operands
+        lost = tuple(dim for dim in dims if dim not in self.statement.einsum.result)
+        kept = tuple(dim for dim in dims if dim not in lost)
+        return self._ordered(f"jnp.max({array}, axis={_axes(dims, lost)})", kept)
+
+    def softmax(self) -> str:
+        (dims,), (array,) = self.statement.einsum.operands, self.operands
+        return self._ordered(f"jax.nn.softmax({array}, axis={_axes(dims, self.statement.whole)})", dims)
+
+    def reshape(self) -> str:
+        """The operand with the result's dimensions, some merged from or split into others."""
+        (array,), sizes = self.operands, self.sizes
+        return f"jnp.reshape({array}, {tuple(sizes[dim] for dim in self.statement.einsum.result)})"
+
+    def take(self) -> str:
+        """The rows of a table at some places; of a part of the table zeros for all other rows."""
+        (table, places), (rows, _) = self.operands, self.statement.einsum.operands
+        made = (*self.statement.einsum.operands[1], *rows[1:])
+        start = self.local.starts.get(rows[0])
+        if start is None:
+            return self._ordered(f"jnp.take({table}, {places}, axis=0)", made)
+        # A place outside of the part is one that `jnp.take` fills with zeros; below 0 it counts from the end.
+        size = self.sizes[rows[0]]
+        own = f"jnp.where({places} < {start}, {size}, {places} - {start})"
+        return self._ordered(f'jnp.take({table}, {own}, axis=0, mode="fill", fill_value=0)', made)
+
+    def attention(self) -> str:
+        """The values, averaged by the softmax of how the queries fit the keys."""
+        (query, keys, values), sizes = self.statement.einsum.operands, self.sizes
+        along = next(dim for dim in keys if dim not in query)
+        rows = next(dim for dim in query if dim not in keys)
+        size = keys[-1]
+        scores = (*(dim for dim in query if dim not in (rows, size)), rows, along)
+        letters = _Letters(tuple(dict.fromkeys((*query, *keys, *values))))
+        first, second, third = self.operands
+        fit = f'jnp.einsum("{letters((query, keys), scores)}", {first}, {second}) / {sizes[size]} ** 0.5'
+        if self.statement.function == "causal_attention":
+            seen = f"jnp.tri({sizes[rows]}, {sizes[along]}, dtype=bool)"
+            if start := self.local.starts.get(rows):
+                seen = f"{start} + jnp.arange({sizes[rows]})[:, None] >= jnp.arange({sizes[along]})"
+            fit = f"jnp.where({seen}, {fit}, -jnp.inf)"
+        product = letters((scores, values), self.statement.einsum.result)
+        return f'jnp.einsum("{product}", jax.nn.softmax({fit}, axis=-1), {third})'
+
+    def top_k(self) -> str:
+        """The largest elements along a dimension, and zero for all others."""
+        (dims,), (array,) = self.statement.einsum.operands, self.operands
+        axis, count = dims.index(self.statement.whole[0]), int(self.statement.number or 1)
+        last = f"-{count}:-{count - 1}" if count > 1 else "-1:"
+        place = ", ".join(last if number == axis else ":" for number in range(len(dims)))
+        code = f"jnp.where({array} >= jnp.sort({array}, axis={axis})[{place}], {array}, 0)"
+        return self._ordered(code, dims)
+
+    def slots(self) -> str:
+        """1 where a token has a place, in the order of those that are positive along a dimension."""
+        (dims,), (array,) = self.statement.einsum.operands, self.operands
+        made = next(dim for dim in self.statement.einsum.result if dim not in dims)
+        chosen = f"({array} > 0)"
+        axis = dims.index(self.statement.whole[0])
+        place = f"jnp.where({chosen}, jnp.cumsum({chosen}, axis={axis}) - 1, -1)"
+        if start := self.local.starts.get(made):
+            place = f"{place} - {start}"
+        dtype = dtype_code(self.statement.result.dtype)
+        return self._ordered(f"jax.nn.one_hot({place}, {self.sizes[made]}, dtype={dtype})", (*dims, made))
+
+
+_WRITERS: dict[str, Callable[[_Writer], str]] = {
+    "max": _Writer.largest,
+    "softmax": _Writer.softmax,
+    "reshape": _Writer.reshape,
+    "take": _Writer.take,
+    "attention": _Writer.attention,
+    "causal_attention": _Writer.attention,
+    "top_k": _Writer.top_k,
+    "slots": _Writer.slots,
+}
+"""The functions that are not the same at every point."""
+_TYPED = frozenset({"slots"})
+"""Functions whose code says the dtype of the result."""
+
+
+def _aligned(name: str, dims: Sequence[str], every: Sequence[str]) -> str:
+    """An array that broadcasts against one with all dimensions."""
+    kept = tuple(dim for dim in every if dim in dims)
+    if tuple(dims) != kept:
+        name = f"jnp.transpose({name}, {tuple(dims.index(dim) for dim in kept)})"
+    first = next((place for place, dim in enumerate(every) if dim in dims), len(every))
+    if all(dim in dims for dim in every[first:]):
+        return name
+    places = ", ".join(":" if dim in dims else "None" for dim in every[first:])
+    return f"{name}[{places}]"
+
+
+def _axes(dims: Sequence[str], some: Sequence[str]) -> str:
+    """The places of some dimensions: ``1``, or ``(0, 1)``."""
+    places = tuple(dims.index(dim) for dim in some)
+    return str(places[0] if len(places) == 1 else places)

@@ -7,10 +7,11 @@ import re
 import numpy as np
 import pytest
 
-from shardviz.codegen.code_literals import dtype_code, names_code
+from shardviz.codegen.code_literals import names_code
 from shardviz.codegen.collective import collective_code
 from shardviz.codegen.problem import problem_code
 from shardviz.collectives import Frames
+from shardviz.compiler.statement_code import dtype_code
 from shardviz.compiler.targets import parse_targets
 from shardviz.errors import QuestionError
 from shardviz.forms.command_line import form_from_options

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from shardviz.compiler import TARGETS
 from shardviz.compiler.reading import with_parts_of_axes
 from shardviz.notation.einsum import Einsum
+from shardviz.planner import problem_from_text
 from shardviz.planner.problem import Problem, Statement
+from shardviz.planner.training import Training, with_backward
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 
 SIZES = {"b": 64, "d": 128, "f": 256}
@@ -96,3 +100,50 @@ def test_a_program_that_cannot_follow_itself_is_refused(worker):
     answer = worker.ask(Problem(MESH, problem.parts[:1], layers=2), TARGETS["cpu"])
     assert answer.status == "error"
     assert "H cannot be the next layer's X" in answer.error
+
+
+SWIGLU = "H = X[b_X,d] * W1[d,f_Y]; G = X * W2[d,f_Y]; Y[b_X,d] = (silu(H) * G) * W3[f_Y,d]"
+ATTENTION = """
+Q[b,t,k,g,h] = X[b_X,t,d] * WQ[d,k_Y,g,h]
+K = X[b_X,s,d] * WK[d,k_Y,h]
+V = X[b,s,d] * WV[d,k_Y,h]
+O = causal_attention(Q, K, V)
+Y[b_X,t,d] = X + O * WO[k_Y,g,h,d]
+"""
+LOGITS = "E = take(W[v_Y,d], T[b_X,t]); N = rms_norm(E, d, g[d]); L[b_X,t,v_Y] = N * W[v,d]"
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes", "statement"),
+    [
+        (SWIGLU, "b=8,d=64,f=128", "Y"),
+        (ATTENTION, "b=8,t=16,s=16,d=32,k=2,g=2,h=8", "Y_1"),
+        (LOGITS, "b=8,t=16,d=32,v=64", "E"),
+    ],
+)
+def test_tensor_parallel_layers_add_up_one_sum(worker, text, sizes, statement):
+    problem = problem_from_text(text, mesh=MESH, sizes=sizes)
+    for target in ("shardy", "cpu"):
+        answer = worker.ask(problem, TARGETS[target])
+        assert (answer.status, answer.error) == ("ok", "")
+        (found,) = answer.collectives
+        assert (found.op, found.axes) == ("all-reduce", ("Y",))
+        if target == "cpu":
+            assert f"/{statement}/" in found.source
+
+
+@pytest.mark.parametrize("remat", ["none", "layer", "dots"])
+@pytest.mark.parametrize("layers", [1, 2])
+def test_a_train_step_is_differentiated_by_jax(worker, remat, layers):
+    step = problem_from_text(SWIGLU, mesh=MESH, sizes="b=8,d=64,f=128")
+    step = with_backward(replace(step, layers=layers), Training(remat))
+    answer = worker.ask(step, TARGETS["cpu"])
+    assert (answer.status, answer.error) == ("ok", "")
+    found = [each for each in answer.partitioned if each.wire_bytes]
+    # Two sums over Y in either direction, and the weights' gradients over X.
+    over = [(each.op, each.axes) for each in found for _ in range(each.arrays)]
+    assert over.count(("all-reduce", ("X",))) == 3
+    assert 2 <= over.count(("all-reduce", ("Y",))) <= 3
+    assert len({*over}) == 2
+    assert {each.count for each in found} == {layers}
+    assert ("rematted_computation" in answer.text) == (remat != "none")

@@ -30,7 +30,7 @@ RET_CHECK = "INTERNAL: RET_CHECK failure async-update instruction should have 1 
 
 def question(**folders):
     part = StatementPart("jnp.einsum('ij,jk->ik', *operands)", "ij,jk->ik", (ARRAY, ARRAY), ARRAY)
-    return Question("v6e:2x4", DeviceMesh(("X",), (8,), None), (part,), **folders)
+    return Question("v6e:2x4", DeviceMesh(("X",), (8,), None), (part,), results=(ARRAY,), **folders)
 
 
 def program(asked, failure, files=FILES):

@@ -47,7 +47,7 @@ def answer(question: Question, report: Callable[[str], None]) -> Output:
     """Ask the target. A refusal of JAX or XLA is an answer too, with status "error"."""
     start = time.perf_counter()
     # JAX would silently narrow 64-bit types; whether it does must depend on the question alone.
-    wide = any(array.dtype in WIDE for part in question.parts for array in part.operands)
+    wide = any(array.dtype in WIDE for array in question.arguments)
     with jax.enable_x64(wide):
         output, typeof = _ask(question, report)
     return replace(output, typeof=typeof, elapsed_s=time.perf_counter() - start)

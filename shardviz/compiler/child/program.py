@@ -42,92 +42,124 @@ class Program:
 
     def trace(self) -> Any:
         """A `jax.stages.Traced`. Raises what JAX raises."""
-        arguments = self.question.arguments
+        question = self.question
 
         def program(*values: Any) -> Any:
-            return self._layers(dict(zip((each.name for each in arguments), values, strict=True)))
+            made = self._run(dict(zip((each.name for each in question.arguments), values, strict=True)))
+            results = tuple(made[each.name] for each in question.results)
+            return results if len(results) > 1 else results[0]
 
         # Under these names the compilers speak of the arguments.
-        names = [array.name if array.name.isidentifier() else "_" for array in arguments]
+        names = [array.name if array.name.isidentifier() else "_" for array in question.arguments]
         if len(set(names)) == len(names):
             program.__signature__ = Signature(  # type: ignore[attr-defined]
                 [Parameter(name, Parameter.POSITIONAL_ONLY) for name in names]
             )
-        stacked = () if self.question.layers == 1 else self.question.arguments[1:]
-        shapes = [self._argument(array, is_stacked=array in stacked) for array in arguments]
-        return jax.jit(program, **self._wanted()).trace(*shapes)
+        specs = [self._stacked_spec(each) for each in question.results]
+        wanted = tuple(None if spec is None else self.sharding(spec) for spec in specs)
+        options = {"out_shardings": wanted if len(wanted) > 1 else wanted[0]} if any(specs) else {}
+        return jax.jit(program, **options).trace(*map(self._argument, question.arguments))
 
     def sharding(self, spec: Spec) -> Any:
         """The spec as a `NamedSharding` on this mesh."""
         return named_sharding(self.mesh, spec)
 
-    def _wanted(self) -> dict[str, Any]:
-        """The shardings of the results that the question names, as `jax.jit` takes them."""
-        made = {part.result.name: part.result for part in self.question.parts}
-        specs = [made[name].spec for name in self.question.returned]
-        if self.question.layers > 1:
-            specs = [spec and _stacked(spec) for spec in specs]
-        specs.append(self.question.parts[-1].result.spec)
-        if not any(specs):
-            return {}
-        wanted = tuple(None if spec is None else self.sharding(spec) for spec in specs)
-        return {"out_shardings": wanted if len(wanted) > 1 else wanted[0]}
-
-    def _argument(self, array: Array, is_stacked: bool) -> Any:
-        spec, shape = array.spec, array.shape
-        if spec is None and self.question.mesh.is_explicit:
+    def _argument(self, array: Array) -> Any:
+        spec = self._stacked_spec(array)
+        shape = (self.question.layers, *array.shape) if self._is_stacked(array.name) else array.shape
+        if spec is None and self._is_explicit:
             # A type always says how its array is split, so here an open choice means replicated.
-            spec = Spec(((),) * len(array.shape))
-        if is_stacked:
-            spec, shape = spec and _stacked(spec), (self.question.layers, *shape)
+            spec = Spec(((),) * len(shape))
         sharding = None if spec is None else self.sharding(spec)
         return jax.ShapeDtypeStruct(shape, jax_dtype(array.dtype), sharding=sharding)
 
-    def _layers(self, values: dict[str, Any]) -> Any:
-        """The results of all layers: each runs on the result of the one before, as its first argument, and
-        on its own slices of the others."""
+    def _is_stacked(self, name: str) -> bool:
+        """Each run of the program has an array of its own: all but what they hand on, and its gradients."""
+        first, last = self.question.arguments[0].name, self.question.results[-1].name
+        gradients = {one: gradient.name for one, gradient in self.question.gradients}
+        handed_on = (first, last, gradients.get(first), dict(self.question.cotangents).get(last))
+        return self.question.layers > 1 and name not in handed_on
+
+    def _stacked_spec(self, array: Array) -> Spec | None:
+        spec = array.spec
+        return _stacked(spec) if spec is not None and self._is_stacked(array.name) else spec
+
+    def _run(self, values: dict[str, Any]) -> dict[str, Any]:
+        """The arrays that the program returns, and others, from its arguments, all by name."""
         question = self.question
-        first, *rest = (array.name for array in question.arguments)
-        last = question.parts[-1].result
+        if not question.gradients:
+            return values | self._forward(values)
+        with_gradients = {name: values[name] for name, _ in question.gradients}
+        sources = [name for name, _ in question.cotangents]
+
+        def differentiated(own: dict[str, Any]) -> Any:
+            made = self._forward(values | own)
+            return [made[name] for name in sources], made
+
+        _, pull, made = jax.vjp(differentiated, with_gradients, has_aux=True)
+        (found,) = pull([values[given] for _, given in question.cotangents])
+        for name, gradient in question.gradients:
+            value = found[name].astype(jax_dtype(gradient.dtype))
+            made[gradient.name] = self._as_asked(value, gradient.spec)
+        optimizer = [part for part in question.parts if not part.is_forward]
+        return self._statements(values | made, optimizer, question.arguments)
+
+    def _forward(self, values: dict[str, Any]) -> dict[str, Any]:
+        """The results of the forward statements that are returned or have gradients. Each run works on the
+        result of the one before, as its first argument, and on its own slices of the others."""
+        question = self.question
+        forward = [part for part in question.parts if part.is_forward]
+        made = {part.result.name: part.result for part in forward}
+        returned = [each.name for each in question.results if each.name in made]
+        wanted = list(dict.fromkeys((*returned, *(name for name, _ in question.cotangents))))
+
+        def once(own: dict[str, Any]) -> dict[str, Any]:
+            found = self._statements(dict(own), forward, question.arguments)
+            return {name: found[name] for name in wanted}
+
+        if question.remat != "none":
+            dots = jax.checkpoint_policies.dots_saveable
+            once = jax.checkpoint(once, policy=dots if question.remat == "dots" else None)
+        taken = {operand.name for part in forward for operand in part.operands} - made.keys()
+        own = {name: values[name] for name in taken}
         if question.layers == 1:
-            made = self._statements(values)
-            results = tuple(made[name] for name in (*question.returned, last.name))
-            return results if len(results) > 1 else results[0]
-        if (last.shape, last.dtype) != (question.arguments[0].shape, question.arguments[0].dtype):
+            results: dict[str, Any] = once(own)
+            return results
+        first, last = question.arguments[0], made[question.results[-1].name]
+        if (last.shape, last.dtype) != (first.shape, first.dtype):
             raise CompilerError(
-                f"{last.name} cannot be the next layer's {first}: it has another shape",
+                f"{last.name} cannot be the next layer's {first.name}: it has another shape",
                 "a program that runs several times returns what it takes first",
             )
 
         def layer(value: Any, own: dict[str, Any]) -> Any:
-            made = self._statements({first: value, **own})
-            return self._as_asked(made[last.name], last.spec), {
-                name: made[name] for name in question.returned
-            }
+            found = once(own | {first.name: value})
+            return self._as_asked(found.pop(last.name), last.spec), found
 
-        value, stacks = jax.lax.scan(layer, values[first], {name: values[name] for name in rest})
-        return (*(stacks[name] for name in question.returned), value) if stacks else value
+        value, stacks = jax.lax.scan(layer, own.pop(first.name), own)
+        return {**stacks, last.name: value}
 
-    def _statements(self, values: dict[str, Any]) -> dict[str, Any]:
-        """All arrays by name, from the arguments."""
-        question = self.question
-        given = {array.name: array.spec for array in question.arguments}
+    def _statements(
+        self, values: dict[str, Any], parts: Sequence[StatementPart], arguments: Sequence[Array]
+    ) -> dict[str, Any]:
+        """All arrays by name, with those that the statements make."""
+        given = {array.name: array.spec for array in arguments}
         specs: dict[str, Spec | None] = {}
         self.reached = 0
         self.typeof.clear()
-        for part in question.parts:
+        for part in parts:
             operands = []
             for array in part.operands:
                 operand = values[array.name]
                 if array.name not in specs:
-                    specs[array.name] = given[array.name]
+                    specs[array.name] = given.get(array.name)
                     self._note(array, operand)
                 elif array.spec is not None and array.spec != specs[array.name]:
                     operand = self._as_asked(operand, array.spec)
                     self._note(array, operand)
                 operands.append(operand)
             # Under the name of what it makes, the compilers speak of a statement's operations.
-            with jax.named_scope(part.result.name) if len(question.parts) > 1 else nullcontext():
+            with jax.named_scope(part.result.name) if len(self.question.parts) > 1 else nullcontext():
                 value = self._value(part, operands)
             values[part.result.name] = value
             specs[part.result.name] = part.result.spec
@@ -153,9 +185,11 @@ class Program:
         return value if is_told or last else self._as_asked(value, spec)
 
     def _as_asked(self, value: Any, spec: Spec | None) -> Any:
-        """The value, split by a spec where there is one."""
+        """The value, split by a spec where there is one; of several runs, each run's part of it."""
         if spec is None:
             return value
+        if len(value.shape) > len(spec.dims):
+            spec = _stacked(spec)
         constrain = jax.sharding.reshard if self._is_explicit else jax.lax.with_sharding_constraint
         return constrain(value, self.sharding(spec))
 
@@ -249,7 +283,8 @@ def _accepts(program: Program, spec: Spec) -> bool:
     """Return whether JAX traces the program as far as the refused statement once its result has the spec."""
     *accepted, refused = program.question.parts[: program.reached + 1]
     part = replace(refused, result=replace(refused.result, spec=spec))
-    trial = Program(replace(program.question, parts=(*accepted, part)), program.mesh)
+    asked = replace(program.question, parts=(*accepted, part), results=(part.result,), gradients=())
+    trial = Program(asked, program.mesh)
     try:
         trial.trace()
     except Exception:

@@ -72,11 +72,11 @@ def ask(program: Program, report: Callable[[str], None]) -> Output:
         if recording.final is None:
             raise
         compiled = None
-    result = question.parts[-1].result
+    result = question.results[-1]
     spec = result.spec
     if compiled:
         shardings = compiled.output_shardings
-        spec = spec_of(shardings[-1] if question.returned else shardings, question, len(result.shape))
+        spec = spec_of(shardings[-1] if len(question.results) > 1 else shardings, question, len(result.shape))
     return Output(
         "ok",
         _text(compiled, recording),
