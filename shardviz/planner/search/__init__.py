@@ -4,6 +4,7 @@ Loads numpy. The space and what is left out of it: docs/search.md.
 """
 
 from shardviz.planner.search.axes import DEFAULT_AXES, SearchAxis, parse_axes
+from shardviz.planner.search.step_time import OVERLAPS
 from shardviz.planner.search.mesh_ranking import (
     InfeasibleMesh,
     MeshRanking,
@@ -12,10 +13,11 @@ from shardviz.planner.search.mesh_ranking import (
     problem_of,
     search_meshes,
 )
-from shardviz.planner.search.question import SearchQuestion
+from shardviz.planner.search.question import SearchQuestion, question_from_text
 
 __all__ = [
     "DEFAULT_AXES",
+    "OVERLAPS",
     "InfeasibleMesh",
     "MeshRanking",
     "MeshSharding",
@@ -24,5 +26,6 @@ __all__ = [
     "best_meshes",
     "parse_axes",
     "problem_of",
+    "question_from_text",
     "search_meshes",
 ]

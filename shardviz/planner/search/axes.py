@@ -1,4 +1,5 @@
-"""The axes of the meshes that a search looks at: a name, what the axis is for, and its size where it is fixed.
+"""The axes of the meshes that a search looks at: a name, what the axis is for, and its size where it is
+fixed.
 
 The kinds are those of training systems: `data` splits the examples and holds every parameter whole, `fsdp`
 splits the examples and the parameters (fully sharded data parallelism, ZeRO), `tensor` splits the dimensions

@@ -1,7 +1,7 @@
 """The search over meshes: for each the best sharding of every array, the fastest step first.
 
-The engine goes on from mesh to mesh, and its answer so far is a whole answer of the meshes looked at, so it can
-be shown or left at any time.
+The engine goes on from mesh to mesh, and its answer so far is a whole answer of the meshes looked at, so it
+can be shown or left at any time.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The best sharding of a program's arrays on one mesh, within the memory of a device.
 
-The time of a step is no sum where one thing hides another, and memory is a limit: both are brought into sums by
-multipliers (Lagrangian relaxation: Everett 1963). For any multipliers the least sum is a bound that no
-sharding is faster than; the best sharding met on the way is the answer, with what it may lack of the bound.
+Where one thing hides another the time of a step cannot be added up, and memory is a limit: both are brought
+into sums by multipliers (Lagrangian relaxation: Everett 1963). For any multipliers the least sum is a bound
+that no sharding is faster than; the best sharding met on the way is the answer, with what it may lack of the
+bound.
 """
 
 from __future__ import annotations

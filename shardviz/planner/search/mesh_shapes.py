@@ -1,7 +1,7 @@
 """The meshes that a search looks at: every way to give a machine's devices to the axes, and where each lies.
 
-A mesh lies as `jax.make_mesh` places it; where that places none, since it splits no axis of a torus between two
-axes of a mesh (v5e excepted), it lies by the ids of the devices, as with ``--device-order row-major``.
+A mesh lies as `jax.make_mesh` places it; where that places none, since it splits no axis of a torus between
+two axes of a mesh (v5e excepted), it lies by the ids of the devices, as with ``--device-order row-major``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ MAX_MESHES = 20_000
 def mesh_shapes(axes: Sequence[SearchAxis], devices: int) -> tuple[Mesh, ...]:
     """Every mesh of so many devices with these axes, each of 1 or more.
 
-    Raises `QuestionError` where none has the sizes that are fixed, and where there are more than `MAX_MESHES`.
+    Raises `QuestionError` where none has the sizes that are fixed, and where there are more than
+    `MAX_MESHES`.
     """
     found: list[Mesh] = []
     for sizes in _sizes([axis.size for axis in axes], devices):

@@ -29,8 +29,8 @@ KEEPING = 1e-22
 
 @dataclass(frozen=True)
 class Multipliers:
-    """The weights of a sum: of seconds of work, of communication that must be waited for, of communication that
-    other work can hide, and of bytes held (seconds a byte)."""
+    """The weights of a sum: of seconds of work, of communication that must be waited for, of communication
+    that other work can hide, and of bytes held (seconds a byte)."""
 
     work: float = 1.0
     exposed: float = 1.0

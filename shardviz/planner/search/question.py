@@ -7,7 +7,8 @@ from functools import cached_property
 
 from shardviz.errors import QuestionError
 from shardviz.hardware.machine import Machine
-from shardviz.planner.problem import Problem
+from shardviz.notation.named_specs import parse_named_specs
+from shardviz.planner.problem import Problem, problem_from_text
 from shardviz.planner.search.axes import SearchAxis
 from shardviz.planner.search.rules import Roles, roles_of
 from shardviz.planner.search.step_time import Overlap
@@ -70,7 +71,7 @@ class SearchQuestion:
 
     @cached_property
     def held(self) -> dict[str, float]:
-        """How many copies of an array a device keeps through the step, by name: one for each layer of the
+        """The copies of an array that a device keeps through the step, by name: one for each layer of the
         parameters, of what belongs to them, and of what waits for the backward pass; one of the inputs."""
         step, roles = self.step, self.roles
         layers = float(step.layers)
@@ -100,6 +101,36 @@ class SearchQuestion:
         """The step on a mesh, its forward arrays split as `specs` has them."""
         forward = replace(_respecified(self.problem, specs), mesh=mesh)
         return forward if self.training is None else with_backward(forward, self.training)
+
+
+def question_from_text(
+    program: str,
+    machine: Machine,
+    axes: tuple[SearchAxis, ...],
+    *,
+    sizes: str = "",
+    dtype: str = "bf16",
+    keep: str = "",
+    training: Training | None = None,
+    overlap: Overlap = "parameters",
+    microbatches: int = 1,
+) -> SearchQuestion:
+    """The question that a user wrote: `program` as `problem_from_text` reads it; specs that split nothing are
+    open, but for those in `keep` (``W1=_ tensor,X=data _``).
+
+    Raises `QuestionError`, a `NotationError` where a place in a text can be shown.
+    """
+    mesh = Mesh(tuple(axis.name for axis in axes), (1,) * len(axes))
+    problem = problem_from_text(program, mesh=mesh, sizes=sizes, dtype=dtype, ranked=True)
+    specs = {
+        each.name: each.spec
+        for each in problem.arrays
+        if each.spec and (each.spec.axes or each.spec.unreduced)
+    }
+    if keep:
+        kept = parse_named_specs(keep, mesh.axis_names, {each.name: each.rank for each in problem.arrays})
+        specs |= {name: spec for name, spec in kept.items() if spec is not None}
+    return SearchQuestion(_respecified(problem, specs), machine, axes, training, overlap, microbatches)
 
 
 def _respecified(problem: Problem, specs: dict[str, PartitionSpec]) -> Problem:

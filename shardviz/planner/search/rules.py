@@ -1,9 +1,9 @@
-"""The shardings that a search looks at: for each kind of axis, the dimensions of an array that it may split, and
-those of a statement's work.
+"""The shardings that a search looks at: for each kind of axis, the dimensions of an array that it may split,
+and those of a statement's work.
 
-The first dimension of the program's first argument is that of the examples. Arguments that have it are inputs;
-all others are parameters. A dimension of an input that no parameter has, beside that of the examples, is one
-of positions; one that a parameter, another operand and their result share is one of experts.
+The first dimension of the program's first argument is that of the examples. Arguments that have it are
+inputs; all others are parameters. A dimension of an input that no parameter has, beside that of the examples,
+is one of positions; one that a parameter, another operand and their result share is one of experts.
 """
 
 from __future__ import annotations
@@ -78,8 +78,9 @@ def roles_of(problem: Problem) -> Roles:
     follows = _follows(problem, known)
     if problem.layers > 1 and (last := forward.result).name not in follows:
         # What a layer makes is what the next one takes.
-        same = (each.name for each in arguments if each.name in inputs and each.dims == last.dims)
-        follows |= {last.name: name for name in [*same][:1]}
+        same = [each.name for each in arguments if each.name in inputs and each.dims == last.dims]
+        if same:
+            follows[last.name] = same[0]
     return Roles(
         frozenset(examples),
         frozenset(positions - examples),
@@ -161,7 +162,8 @@ class ShardingRules:
         return tuple(dict.fromkeys(found))
 
     def _pending(self, array: ShardedArray, dims: tuple[Axes, ...]) -> Iterator[Axes]:
-        """The axes over which an array may be a pending sum, which split no dimension: none of most arrays."""
+        """The axes over which an array may be a pending sum, which split no dimension: none of most
+        arrays."""
         idle: list[str] = []
         if array.name in self.roles.addends:
             idle = [axis.name for axis in self.wide if not any(axis.name in axes for axes in dims)]
@@ -181,7 +183,7 @@ class ShardingRules:
         if axis.kind not in ("fsdp", "tensor"):
             return [None]
         size = self.mesh.axis_size(axis.name)
-        found = [dim for dim in unique if array.shape[dims.index(dim)] % size == 0]
+        found: list[str | None] = [dim for dim in unique if array.shape[dims.index(dim)] % size == 0]
         return found if found and len(dims) > 1 else [None, *found]
 
     def _of_activation(self, kind: Kind, dims: Sequence[str]) -> list[str | None]:

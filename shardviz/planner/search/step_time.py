@@ -17,15 +17,16 @@ from shardviz.planner.search.program_tables import Multipliers, ProgramSharding
 Overlap = Literal["none", "parameters", "all"]
 OVERLAPS: tuple[Overlap, ...] = get_args(Overlap)
 LITTLE = 1e-3
-"""The least weight of a side of the longer of two, so that of equal sums the one with less of it is chosen."""
+"""The least weight of a side of the longer of two, so that of equal sums the one with less of it is
+chosen."""
 
 
 @dataclass(frozen=True)
 class StepTime:
     """The seconds of a step of one device.
 
-    `work` is local; `communication` by the axes of its groups, all of it; `exposed` the part of it that is not
-    hidden; `bubble` what a pipeline waits. `seconds` are those of the step.
+    `work` is local; `communication` by the axes of its groups, all of it; `exposed` the part of it that is
+    not hidden; `bubble` what a pipeline waits. `seconds` are those of the step.
     """
 
     work: float
@@ -56,8 +57,8 @@ def step_time(found: ProgramSharding, overlap: Overlap, layers: float, bubble: f
 
 
 def multipliers(overlap: Overlap, share: float, memory: float) -> Multipliers:
-    """Weights whose least sum is a bound on the time of a step: of the longer of work and hidden communication
-    they take the part `share` of the second, and of the first the rest."""
+    """Weights whose least sum is a bound on the time of a step: of the longer of work and hidden
+    communication they take the part `share` of the second, and of the first the rest."""
     if overlap == "none":
         return Multipliers(memory=memory)
     hidden = max(share, LITTLE)

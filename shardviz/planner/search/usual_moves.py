@@ -1,4 +1,5 @@
-"""The price of an array's way from one sharding to another, on one mesh: a usual way, not the cheapest of all.
+"""The price of an array's way from one sharding to another, on one mesh: a usual way, not the cheapest of
+all.
 
 The planner looks for the cheapest way among all (`reshard`); a search asks so often that it takes this one:
 pending sums are scattered where the new sharding splits them, axes that are added cut first, those that
