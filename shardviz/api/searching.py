@@ -81,7 +81,7 @@ def search(
         sizes=sizes or "",
         dtype=dtype,
         keep=keep,
-        training=parse_training(remat, optimizer, mesh) if backward else None,
+        training=parse_training(backward, remat, optimizer, mesh),
         overlap=overlap,
         microbatches=microbatches,
     )

@@ -54,21 +54,9 @@ EXAMPLES = (
 @options.of_field(PROBLEM_FIELDS["sizes"])
 @options.dtype
 @click.option("--keep", default="", metavar="ARRAY=SPEC,…", help="Shardings that may not change.")
-@click.option("--backward", is_flag=True, help="Search for a train step: gradients as well.")
-@click.option(
-    "--remat",
-    type=click.Choice(["none", "layer", "dots"]),
-    default="none",
-    show_default=True,
-    help="With --backward: what is computed again instead of kept.",
-)
-@click.option(
-    "--optimizer",
-    default="none",
-    show_default=True,
-    metavar="NAME",
-    help="With --backward: adam, sgd or none; adam,moments=bf16 and the like.",
-)
+@options.of_field(PROBLEM_FIELDS["backward"])
+@options.of_field(PROBLEM_FIELDS["remat"])
+@options.of_field(PROBLEM_FIELDS["optimizer"])
 @click.option(
     "--overlap",
     type=click.Choice(["parameters", "none", "all"]),
@@ -95,7 +83,7 @@ def command(
     sizes: str | None,
     dtype: str,
     keep: str,
-    backward: bool,
+    backward: str,
     remat: str,
     optimizer: str,
     overlap: str,
@@ -116,9 +104,6 @@ def command(
 
     if machine is None:
         raise QuestionError("a search needs a machine", "add --machine v5p:4x4x8, or another")
-    if not backward and (remat, optimizer) != ("none", "none"):
-        option = "--remat" if remat != "none" else "--optimizer"
-        raise QuestionError(f"{option} is about a train step", "add --backward")
     named = parse_axes(axes)
     mesh = Mesh(tuple(axis.name for axis in named), (1,) * len(named))
     question = question_from_text(
@@ -128,7 +113,7 @@ def command(
         sizes=sizes or "",
         dtype=dtype,
         keep=keep,
-        training=parse_training(remat, optimizer, mesh) if backward else None,
+        training=parse_training(backward == "yes", remat, optimizer, mesh),
         overlap=overlap,  # type: ignore[arg-type]
         microbatches=microbatches,
     )

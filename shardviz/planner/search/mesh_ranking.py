@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from shardviz.hardware.machine import Machine, PlacedMesh
+from shardviz.planner.moves import spec_of
 from shardviz.planner.plan import axes_words
 from shardviz.planner.problem import Problem
-from shardviz.planner.reshard import spec_of
 from shardviz.planner.search.elimination import TooWideError
 from shardviz.planner.search.mesh_search import MeshSearch
 from shardviz.planner.search.mesh_shapes import mesh_shapes, on_machine, with_order

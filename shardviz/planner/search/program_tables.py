@@ -7,7 +7,7 @@ array each, and the best of all shardings is found without pricing each of them 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -16,12 +16,14 @@ import numpy as np
 
 from shardviz.hardware.machine import PlacedMesh
 from shardviz.planner.functions import FUNCTIONS
+from shardviz.planner.local_work import statement_flops, statement_traffic
+from shardviz.planner.moves import Axes, State, spec_of
+from shardviz.planner.prices import Prices
 from shardviz.planner.problem import Problem, Statement
-from shardviz.planner.reshard import Axes, State
 from shardviz.planner.search.elimination import Factor, Table, least
-from shardviz.planner.search.rules import Assignment, ShardingRules, dim_sizes, needed_axes, subsets
+from shardviz.planner.search.rules import Assignment, ShardingRules, needed_axes, subsets
 from shardviz.planner.search.usual_moves import UsualMoves
-from shardviz.sharding import ShardedArray
+from shardviz.sharding import ShardedArray, shard_shape
 
 KEEPING = 1e-22
 """Seconds that a byte of memory counts as, so that of sharding of equal times the smaller one is chosen."""
@@ -74,7 +76,8 @@ class ProgramTables:
         """`held` are the copies of an array that a device keeps through the step, by its name: of parameters
         with their optimizer's state, of activations that wait for the backward pass; of others none."""
         self.problem, self.placed, self.rules = problem, placed, rules
-        self.moves = UsualMoves(placed, rules.mesh.shape)
+        self._prices = Prices(placed)
+        self.moves = UsualMoves(self._prices, rules.mesh)
         self._held = held
         roles = rules.roles
         self.arrays: dict[str, ShardedArray] = {each.name: each for each in problem.arguments}
@@ -141,28 +144,14 @@ class ProgramTables:
         named = {axis for axes in kept for axis in axes}
         pending = tuple(sorted(axis for axes in assignment.values() for axis in axes if axis not in named))
         pending = tuple(sorted((*pending, *passed_on)))
-        flops, moved = self._work(part, assignment, needs, kept)
-        device = self.placed.machine.device
-        peak = device.flops_per_second(part.result.dtype) or max((each for _, each in device.peak), default=0)
-        seconds = max(
-            flops / peak if peak else 0.0, moved / device.hbm_bandwidth if device.hbm_bandwidth else 0.0
-        )
+        shapes = [self._shape(array, state) for array, state in zip(part.operands, needs, strict=True)]
+        made = self._shape(part.result, (kept, ()))
+        flops, moved = statement_flops(part, shapes, made), statement_traffic(part, shapes, made)
+        seconds = self._prices.parts(self._prices.work(flops, moved, part.result.dtype)).seconds
         return WorkChoice(assignment, needs, (kept, pending), flops, seconds)
 
-    def _work(
-        self, part: Statement, assignment: Assignment, needs: Sequence[State], kept: tuple[Axes, ...]
-    ) -> tuple[float, float]:
-        """FLOPs and bytes of HBM on one device."""
-        mesh = self.rules.mesh
-        flops = points_flops(part, lambda dim: mesh.group_size(assignment.get(dim, ())))
-        made = self._bytes(part.result, (kept, ()))
-        looked_up = FUNCTIONS[part.function].looks_up
-        read = (
-            min(self._bytes(array, state), made) if number in looked_up else self._bytes(array, state)
-            for number, (array, state) in enumerate(zip(part.operands, needs, strict=True))
-        )
-        moved = made + sum(read)
-        return flops, moved
+    def _shape(self, array: ShardedArray, state: State) -> tuple[int, ...]:
+        return shard_shape(array.shape, spec_of(state), self.rules.mesh)
 
     def _bytes(self, array: ShardedArray, state: State) -> int:
         return self.moves.local_bytes(array.shape, array.dtype, state[0])
@@ -278,22 +267,6 @@ class ProgramSharding:
     exposed: dict[Axes, float]
     hidden: dict[Axes, float]
     memory: float
-
-
-def points_flops(part: Statement, parts: Callable[[str], int] = lambda _: 1) -> int:
-    """Operations of a statement on a device that has one of so many `parts` of each dimension."""
-    function, merged = FUNCTIONS[part.function], {dim for dim, _ in part.merged}
-    counted = {
-        "points": [dim for dim in part.einsum.dims if dim not in merged],
-        "operand": part.einsum.operands[0],
-        "result": part.einsum.result,
-    }[function.counted]
-    sizes = dim_sizes(part)
-    points = prod(sizes[dim] // parts(dim) for dim in counted)
-    if part.function != "multiply":
-        return points * function.flops
-    summed = {dim for each in part.operands for dim in each.dims}.difference(part.result.dims)
-    return points * (len(part.operands) - 1 + bool(summed))
 
 
 def _split_of(number: int) -> str:

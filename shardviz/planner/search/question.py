@@ -8,6 +8,7 @@ from functools import cached_property
 from shardviz.errors import QuestionError
 from shardviz.hardware.machine import Machine
 from shardviz.notation.named_specs import parse_named_specs
+from shardviz.planner.local_work import statement_flops
 from shardviz.planner.problem import Problem, problem_from_text
 from shardviz.planner.search.axes import SearchAxis
 from shardviz.planner.search.rules import Roles, roles_of
@@ -91,10 +92,10 @@ class SearchQuestion:
     @cached_property
     def flops(self) -> int:
         """The operations of a step on all devices, without those that are computed again."""
-        from shardviz.planner.search.program_tables import points_flops
-
         return self.step.layers * sum(
-            points_flops(part) for part in self.step.parts if part.phase != "recomputed"
+            statement_flops(part, [each.shape for each in part.operands], part.result.shape)
+            for part in self.step.parts
+            if part.phase != "recomputed"
         )
 
     def on(self, mesh: Mesh, specs: dict[str, PartitionSpec]) -> Problem:
@@ -128,7 +129,7 @@ def question_from_text(
         if each.spec and (each.spec.axes or each.spec.unreduced)
     }
     if keep:
-        kept = parse_named_specs(keep, mesh.axis_names, {each.name: each.rank for each in problem.arrays})
+        kept = parse_named_specs(keep, mesh.shape, {each.name: each.rank for each in problem.arrays})
         specs |= {name: spec for name, spec in kept.items() if spec is not None}
     return SearchQuestion(_respecified(problem, specs), machine, axes, training, overlap, microbatches)
 

@@ -15,8 +15,8 @@ from itertools import chain, combinations, permutations, product
 from math import prod
 
 from shardviz.planner.functions import FUNCTIONS
+from shardviz.planner.moves import Axes, State, state_of
 from shardviz.planner.problem import Problem, Statement
-from shardviz.planner.reshard import Axes, State, state_of
 from shardviz.planner.search.axes import Kind, SearchAxis
 from shardviz.sharding import Mesh, ShardedArray
 

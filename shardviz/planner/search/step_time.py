@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from shardviz.planner.reshard import Axes
+from shardviz.planner.moves import Axes
 from shardviz.planner.search.program_tables import Multipliers, ProgramSharding
 
 Overlap = Literal["none", "parameters", "all"]

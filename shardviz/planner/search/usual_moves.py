@@ -1,35 +1,31 @@
 """The price of an array's way from one sharding to another, on one mesh: a usual way, not the cheapest of
 all.
 
-The planner looks for the cheapest way among all (`reshard`); a search asks so often that it takes this one:
+The planner looks for the cheapest way among all (`paths`); a search asks so often that it takes this one:
 pending sums are scattered where the new sharding splits them, axes that are added cut first, those that
 change their dimension move by an all-to-all, and the others are gathered last.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from math import inf, prod
+from collections.abc import Iterator, Sequence
+from math import inf
 
-from shardviz.hardware.machine import PlacedMesh
-from shardviz.planner.costs import collective_price
-from shardviz.planner.reshard import Axes, State
-from shardviz.sharding import array_bytes
+from shardviz.planner.moves import Axes, Dims, State
+from shardviz.planner.prices import Prices
+from shardviz.sharding import Mesh, array_bytes
 
 Shape = tuple[int, ...]
 Part = tuple[Axes, float]
 """The mesh axes of a collective and its seconds; no axes for what a device does alone."""
 
 
-@dataclass(frozen=True)
 class UsualMoves:
-    """Prices of moves on a placed mesh, remembered by shape, dtype and both states."""
+    """Moves on a placed mesh and their prices, remembered by shape, dtype and both states."""
 
-    placed: PlacedMesh
-    sizes: dict[str, int]
-    _known: dict[tuple[Shape, str, State, State], tuple[Part, ...]] = field(default_factory=dict, repr=False)
-    _priced: dict[tuple[str, int, Axes], float] = field(default_factory=dict, repr=False)
+    def __init__(self, prices: Prices, mesh: Mesh) -> None:
+        self._prices, self._mesh = prices, mesh
+        self._known: dict[tuple[Shape, str, State, State], tuple[Part, ...]] = {}
 
     def seconds(self, shape: Shape, dtype: str, before: State, after: State) -> float:
         """Seconds of all operations of a move."""
@@ -46,69 +42,52 @@ class UsualMoves:
             self._known[key] = tuple(self._operations(shape, dtype, before, after))
         return self._known[key]
 
-    def local_bytes(self, shape: Shape, dtype: str, dims: tuple[Axes, ...]) -> int:
+    def local_bytes(self, shape: Shape, dtype: str, dims: Dims) -> int:
         """Bytes of a device's shard."""
-        local = (
-            -(-size // prod(self.sizes[axis] for axis in axes))
-            for size, axes in zip(shape, dims, strict=True)
-        )
-        return array_bytes(tuple(local), dtype)
+        parts = (self._mesh.group_size(axes) for axes in dims)
+        return array_bytes([-(-size // count) for size, count in zip(shape, parts, strict=True)], dtype)
 
     def _operations(self, shape: Shape, dtype: str, before: State, after: State) -> Iterator[Part]:
         dims, pending = [list(axes) for axes in before[0]], list(before[1])
-        wanted = after[0]
-        place_of = {axis: place for place, axes in enumerate(wanted) for axis in axes}
+        place_of = {axis: place for place, axes in enumerate(after[0]) for axis in axes}
+        held = self.local_bytes(shape, dtype, before[0])
 
-        def held() -> int:
-            return self.local_bytes(shape, dtype, tuple(map(tuple, dims)))
+        def part(op: str, axes: Sequence[str]) -> Part:
+            """The operation that has led to `dims` as they are now."""
+            nonlocal held
+            last, held = held, self.local_bytes(shape, dtype, tuple(map(tuple, dims)))
+            cost = self._prices.move(op, tuple(axes), last, held)
+            return () if op == "slice" else tuple(axes), self._prices.parts(cost).seconds
 
-        scattered = [axis for axis in pending if axis in place_of]
-        if scattered:
-            larger = held()
-            for axis in scattered:
+        def move_in(axes: Sequence[str]) -> None:
+            for axis in axes:
                 dims[place_of[axis]].append(axis)
+
+        if scattered := [axis for axis in pending if axis in place_of]:
             pending = [axis for axis in pending if axis not in scattered]
-            yield self._collective("psum_scatter", tuple(scattered), larger, larger + held())
+            move_in(scattered)
+            yield part("psum_scatter", scattered)
         used = {axis for axes in dims for axis in axes}.union(pending, after[1])
-        idle = [axis for axis in place_of if axis not in used]
-        if idle:
-            for axis in idle:
-                dims[place_of[axis]].append(axis)
-            yield (), self._traffic(2 * held())
-        moved = [
-            (axis, place)
-            for place, axes in enumerate(dims)
-            for axis in axes
-            if axis in place_of and place_of[axis] != place
-        ]
-        if moved:
-            larger = held()
-            for axis, place in moved:
-                dims[place].remove(axis)
-                dims[place_of[axis]].append(axis)
-            yield self._collective("all_to_all", tuple(axis for axis, _ in moved), larger, 2 * larger)
-        added = tuple(axis for axis in pending if axis not in after[1])
-        if added:
-            yield self._collective("psum", added, held(), 2 * held())
-        gathered = []
-        for place, axes in enumerate(dims):
+        if idle := [axis for axis in place_of if axis not in used]:
+            move_in(idle)
+            yield part("slice", idle)
+        if moved := [
+            axis for place, axes in enumerate(dims) for axis in axes if place_of.get(axis, place) != place
+        ]:
+            for axes in dims:
+                axes[:] = [axis for axis in axes if axis not in moved]
+            move_in(moved)
+            yield part("all_to_all", moved)
+        if added := [axis for axis in pending if axis not in after[1]]:
+            yield part("psum", added)
+        gathered: list[str] = []
+        for axes in dims:
             # Only the minor end can be gathered: what is minor to it comes along, and is cut again.
             kept = next((n for n, axis in enumerate(axes) if axis not in place_of), len(axes))
             gathered += axes[kept:]
-            dims[place] = axes[:kept]
+            del axes[kept:]
         if gathered:
-            smaller = self.local_bytes(shape, dtype, tuple(map(tuple, before[0])))
-            yield self._collective("all_gather", tuple(gathered), held(), smaller + held())
-            if any(axis in place_of for axis in gathered):
-                yield (), self._traffic(2 * self.local_bytes(shape, dtype, wanted))
-
-    def _traffic(self, moved: int) -> float:
-        bandwidth = self.placed.machine.device.hbm_bandwidth
-        return moved / bandwidth if bandwidth else 0.0
-
-    def _collective(self, op: str, axes: Axes, size: int, moved: int) -> Part:
-        """The axes and seconds of a collective of so many bytes, which reads and writes `moved` of HBM."""
-        key = (op, size, axes)
-        if key not in self._priced:
-            self._priced[key] = collective_price(op, size, axes, self.placed).seconds
-        return axes, max(self._priced[key], self._traffic(moved))
+            yield part("all_gather", gathered)
+        if again := [axis for axis in gathered if axis in place_of]:
+            move_in(again)
+            yield part("slice", again)
