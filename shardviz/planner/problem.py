@@ -54,6 +54,8 @@ class Statement:
     it, as `jax.lax.with_sharding_constraint`, or None. `result.spec` is None where the compiler may choose.
     A statement may have other names for an array's dimensions than the one that made it: the order counts.
     `number` is what the function takes beside arrays: how many `top_k` keeps, by what `scale` multiplies.
+    `source` is the name of the forward result whose statement this one differentiates or computes again, or
+    of the array whose gradients it adds up or updates; "" in a forward pass.
     """
 
     einsum: Einsum
@@ -64,6 +66,7 @@ class Statement:
     whole: tuple[str, ...] = ()
     phase: Phase = "forward"
     number: float | None = None
+    source: str = ""
 
 
 @dataclass(frozen=True)
