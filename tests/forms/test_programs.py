@@ -47,7 +47,9 @@ def test_specs_by_name_in_any_row():
     assert rows(form)["X"] == "X_"
 
 
-@pytest.mark.parametrize("text", [SPLIT, SWIGLU, "h=bd,df->bf; y=silu(h),fd->bd x 3", "bd,df->bf; bf,fd->bd x 3"])
+@pytest.mark.parametrize(
+    "text", [SPLIT, SWIGLU, "h=bd,df->bf; y=silu(h),fd->bd x 3", "bd,df->bf; bf,fd->bd x 3"]
+)
 def test_a_command_line_and_back(text):
     form = enter(entered(text), "sizes", "b=64,f=32")
     again = form_from_line(to_command_line(form), ProblemForm())
