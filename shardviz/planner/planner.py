@@ -256,7 +256,9 @@ def _steps(problem: Problem, planned: Sequence[PlannedStatement]) -> Iterator[St
         choice = EinsumChoice(problem.mesh, part, one.work_split, one.starts, gathered, next_input)
         for operand, moves in zip(part.operands, one.operand_moves, strict=True):
             reasons = explain_moves(choice, operand, moves)
-            yield from (_step(operand, move, why, number) for move, why in zip(moves, reasons, strict=True))
+            yield from (
+                move_step(operand, move, why, number) for move, why in zip(moves, reasons, strict=True)
+            )
         yield work_step(problem.mesh, part, one.work_split, explain_einsum(choice), number)
         for moves in one.result_moves:
             reasons = explain_moves(choice, part.result, moves)
