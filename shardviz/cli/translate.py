@@ -21,7 +21,6 @@ from shardviz.notation import (
 )
 from shardviz.notation.mesh import mesh_in_text, spec_alone
 from shardviz.notation.notations import write_sharding
-from shardviz.notation.reading import refined
 
 EXAMPLES = (
     ("In every notation", "shardviz translate \"P('X', None)\""),
@@ -75,35 +74,32 @@ def command(
     if output.as_json:
         from shardviz.documents.plans import translate_document
 
-        print_json(translate_document(text, notation.key, readings, written, context.given_mesh))
+        print_json(translate_document(text, notation.key, readings, written, context.mesh))
     elif to is not None:
         for one in written:
             click.echo(one[to])
     else:
         from shardviz.render.translate_view import translate_view
 
-        output.show(
-            translate_view(readings, notation, written, context.given_mesh, output.width, output.palette)
-        )
+        output.show(translate_view(readings, notation, written, context.mesh, output.width, output.palette))
 
 
 def _read(
     text: str, notation: Notation, mesh: str | None, rank: int | None
 ) -> tuple[tuple[Reading, ...], Context]:
     """Read against the mesh, or that of the text; against the usual one if there is none and it fits, else
-    against none. It is refined where the text names parts of axes."""
+    against none."""
     own = mesh_in_text(text)
     given = own if mesh is None else mesh
     asked = parse_mesh(ProblemForm.mesh if given is None else given)
-    parts = refined(asked, text)
-    context = Context(asked if parts is None else parts.mesh, rank, refined=parts)
+    context = Context(asked, rank)
     if own is not None and spec_alone(text) != text and parse_mesh(own).shape != asked.shape:
         raise QuestionError(f"the text is on the mesh {parse_mesh(own)}, not {asked}", "leave out --mesh")
     text = spec_alone(text)
     try:
         return read_arrays(text, context, notation), context
     except ShardvizError as error:
-        if given is not None or parts is not None:
+        if given is not None:
             raise
         unfit = error
     try:

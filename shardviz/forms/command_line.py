@@ -109,7 +109,7 @@ def _problem_texts(form: ProblemForm) -> tuple[str, str, str]:
     if einsums.product is None:
         return form.einsum, _joined(written, einsums), form.sizes
     decided = [spec for spec in specs if not isinstance(spec, str)]
-    product = split_product(einsums, decided, mesh.axis_names) if len(decided) == len(specs) else None
+    product = split_product(einsums, decided, mesh.shape) if len(decided) == len(specs) else None
     if product is not None:
         return "".join(span.text for span in product), "", form.sizes
     letters = _letters(einsums)
@@ -364,7 +364,7 @@ def _specs_of_rows(text: str, form: ProblemForm) -> tuple[str, ...]:
 
     mesh = parsed(form).mesh
     assert mesh is not None
-    parts = parse_specs(text, mesh.axis_names)
+    parts = parse_specs(text, mesh.shape)
     specs = spec_texts([spec for part in parts for spec in (*part.operands, part.result)])
     if len(specs) != len(form.specs):
         said, arrays = plural(len(specs), "spec"), plural(len(form.specs), "array")

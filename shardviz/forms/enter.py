@@ -151,7 +151,7 @@ def _entered(form: ProblemForm, row: int, text: str) -> ProblemForm | None:
     if einsums is not None and len(einsums.rows) != len(form.specs):
         einsums = None
     if detect(text).key == "book":
-        product = parse_product(text, mesh.axis_names)
+        product = parse_product(text, mesh.shape)
         if len(product.operands) > 1 or product.result is not None:
             return enter_einsum(form, text)
     whole = None if einsums is None else _all_specs(text, mesh, einsums)
@@ -174,7 +174,7 @@ def _all_specs(text: str, mesh: Mesh, einsums: Einsums) -> tuple[str, ...] | Non
     if not any(mark in text for mark in (",", ";", "->")):
         return None
     try:
-        parts = parse_specs(text, mesh.axis_names)
+        parts = parse_specs(text, mesh.shape)
     except ShardvizError:
         return None
     specs: list[PartitionSpec | None] = [spec for part in parts for spec in (*part.operands, part.result)]

@@ -62,8 +62,8 @@ def parsed(form: ProblemForm) -> ParsedForm:
     if mesh is not None and form.device_order.strip():
         mesh = attempt("device_order", read_mesh, form.mesh, form.device_order.strip()) or mesh
     sizes = attempt("sizes", parse_sizes, form.sizes)
-    names = None if mesh is None else mesh.axis_names
-    einsums = attempt("einsum", read_einsums, form.einsum, ellipsis_rank(sizes), names)
+    axes = None if mesh is None else mesh.shape
+    einsums = attempt("einsum", read_einsums, form.einsum, ellipsis_rank(sizes), axes)
     fits = einsums is not None and len(einsums.rows) == len(form.specs)
     rows = einsums.rows if einsums is not None and fits else (None,) * len(form.specs)
     specs: list[Spec] = [*form.specs]
@@ -142,8 +142,8 @@ def read_mesh(text: str, device_order: str) -> Mesh:
 
 
 @reader_errors()
-def read_einsums(text: str, ellipsis_rank: int = 0, axis_names: Sequence[str] | None = None) -> Einsums:
-    """Read an einsum, a chain, or a product in brackets; `axis_names` are the mesh's axes, when it is known.
+def read_einsums(text: str, ellipsis_rank: int = 0, axis_sizes: Mapping[str, int] | None = None) -> Einsums:
+    """Read an einsum, a chain, or a product in brackets; `axis_sizes` are the axes of a mesh that is known.
 
     Raises `NotationError`.
     """
@@ -152,7 +152,7 @@ def read_einsums(text: str, ellipsis_rank: int = 0, axis_names: Sequence[str] | 
 
     product = None
     if "[" in text:
-        product = parse_product(text, axis_names)
+        product = parse_product(text, axis_sizes)
         parts, names, _ = parts_of_product(product)
     else:
         parts = parse_chain(text, ellipsis_rank)

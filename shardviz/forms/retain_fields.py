@@ -27,9 +27,7 @@ def enter_einsum(form: ProblemForm, text: str) -> ProblemForm:
     """
     mesh = parsed(form).mesh
     try:
-        einsums = read_einsums(
-            text, ellipsis_rank(parsed(form).sizes), None if mesh is None else mesh.axis_names
-        )
+        einsums = read_einsums(text, ellipsis_rank(parsed(form).sizes), None if mesh is None else mesh.shape)
     except ShardvizError:
         return replace(form, einsum=text)
     written = einsums.written_specs

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -86,7 +86,7 @@ def product_text(product: Product) -> str:
 
 
 def split_product(
-    einsums: Einsums, specs: Sequence[PartitionSpec | None], axis_names: Sequence[str]
+    einsums: Einsums, specs: Sequence[PartitionSpec | None], axis_sizes: Mapping[str, int]
 ) -> Spans | None:
     """``A[I_X, J_Y] * B[J_Y, K] -> C[I_X, K]``; None for einsums in letters and specs that it cannot say.
 
@@ -105,16 +105,16 @@ def split_product(
     if any(spec is not None for row, spec in rows[:-1] if row.role != "operand"):
         return None
     operands = [
-        array_spans(array.name, array.dims, spec, axis_names)
+        array_spans(array.name, array.dims, spec, tuple(axis_sizes))
         for array, spec in zip(product.operands, given, strict=True)
     ]
     last, wanted = rows[-1]
     result = None
     if wanted is not None:
         name = last.name if product.result is None else product.result.name
-        result = array_spans(name, last.dims, wanted, axis_names)
+        result = array_spans(name, last.dims, wanted, tuple(axis_sizes))
     spans = _multiplied(product, operands, result)
-    read = parse_product("".join(span.text for span in spans), axis_names)
+    read = parse_product("".join(span.text for span in spans), axis_sizes)
     return spans if read.chain == einsums.parts else None
 
 

@@ -73,7 +73,7 @@ def _problem(draft: ProblemForm) -> list[SummaryPart]:
     assert mesh is not None
     assert einsums is not None
     specs = [spec for spec in read.specs if not isinstance(spec, str)]
-    product = split_product(einsums, specs, mesh.axis_names)
+    product = split_product(einsums, specs, mesh.shape)
     if product is not None:
         return [SummaryPart("einsum", product)]
     spans: list[TextSpan] = []

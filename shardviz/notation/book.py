@@ -2,7 +2,8 @@
 
 A subscript names the mesh axes that split a dimension, ``{U_Y}`` the axes along which devices hold
 partial sums. The source is "How to Scale Your Model", chapter 3. Read as well: subscripts as LaTeX
-(``I_{XY}``) and HTML (``I<sub>X</sub>``), long axis names as ``B_{data,model}``, ``\\mathbf{A}``.
+(``I_{XY}``) and HTML (``I<sub>X</sub>``), long axis names as ``B_{data,model}``, ``\\mathbf{A}``. A part of
+an axis, which the book does not have, is written as Shardy writes it: ``B_{X:(1)2}``.
 
 A dimension's subscript begins at the last underscore of its name, so that a dimension with an
 underscore that is not split is written ``d_model_{}``.
@@ -14,7 +15,7 @@ The result stands after ``->`` or before ``=``; without one the compiler chooses
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from shardviz.errors import QuestionError, quote
@@ -22,6 +23,7 @@ from shardviz.notation.einsum import Einsum
 from shardviz.notation.reading import Context, Reading
 from shardviz.notation.scanner import Scanner, Word
 from shardviz.sharding import PartitionSpec, canonical_dtype
+from shardviz.sharding.axis_parts import axis_part
 
 _HINT = "write arrays as A[B_X, D_Y] and products as A[B_X, D_Y] * W[D_Y, F] -> Out[B_X, F]"
 _UNREDUCED_HINT = "write partial sums over Y as {U_Y}"
@@ -48,7 +50,7 @@ def read_book(text: str, context: Context) -> Reading:
     Raises `NotationError` as `parse_product` does.
     """
     scanner = Scanner(text, _HINT)
-    array = book_array(scanner, context.axis_names)
+    array = book_array(scanner, context.axis_sizes)
     scanner.expect_end()
     context.check_rank(scanner, len(array.dims))
     dtype = _dtype(array.name)
@@ -91,7 +93,7 @@ def _subscript(axes: tuple[str, ...], axis_names: Sequence[str] | None) -> str:
     return f"{{{','.join(axes)}}}"
 
 
-def book_array(scanner: Scanner, axis_names: Sequence[str] | None) -> BookArray:
+def book_array(scanner: Scanner, axis_sizes: Mapping[str, int] | None) -> BookArray:
     """The array that stands next; part of `parse_product`."""
     name = _array_name(scanner)
     scanner.expect("[")
@@ -99,7 +101,7 @@ def book_array(scanner: Scanner, axis_names: Sequence[str] | None) -> BookArray:
     axes: list[list[Word]] = []
     for _ in scanner.items("]", last_comma=False):
         scanner.skip()
-        dim, split = _dim(scanner, axis_names)
+        dim, split = _dim(scanner, axis_sizes)
         dims.append(dim)
         axes.append(split)
     unreduced: list[Word] = []
@@ -109,11 +111,11 @@ def book_array(scanner: Scanner, axis_names: Sequence[str] | None) -> BookArray:
             if unreduced and not scanner.take(","):
                 scanner.fail_here("',' or '}'", _UNREDUCED_HINT)
             scanner.expect("U", _UNREDUCED_HINT)
-            unreduced += _subscript_axes(scanner, axis_names) or scanner.fail_here("'_'", _UNREDUCED_HINT)
+            unreduced += _subscript_axes(scanner, axis_sizes) or scanner.fail_here("'_'", _UNREDUCED_HINT)
             _take_spacing(scanner)
         if not unreduced:
             scanner.fail("no axis between '{' and '}'", scanner.pos - 1, hint=_UNREDUCED_HINT)
-    return BookArray(name, tuple(dims), scanner.spec(axes, unreduced, axis_names))
+    return BookArray(name, tuple(dims), scanner.spec(axes, unreduced, axis_sizes))
 
 
 def _take_spacing(scanner: Scanner) -> None:
@@ -140,19 +142,20 @@ def _array_name(scanner: Scanner) -> str:
     return found.text
 
 
-def _dim(scanner: Scanner, axis_names: Sequence[str] | None) -> tuple[str, list[Word]]:
+def _dim(scanner: Scanner, axis_sizes: Mapping[str, int] | None) -> tuple[str, list[Word]]:
     found = scanner.match(_DIM_NAME) or scanner.fail_here("a dimension")
     if scanner.text.startswith(("_", "<sub>"), scanner.pos):
-        return found.text, _subscript_axes(scanner, axis_names)
+        return found.text, _subscript_axes(scanner, axis_sizes)
     name, underscore, below = found.text.rpartition("_")
     if not underscore:
         return found.text, []
     start = found.stop - len(below)
-    return name, _cut(scanner, Word(below, start, found.stop), axis_names)
+    axes = _cut(scanner, Word(below, start, found.stop), axis_sizes)
+    return name, [*axes[:-1], scanner.part_of(axes[-1])]
 
 
-def _subscript_axes(scanner: Scanner, axis_names: Sequence[str] | None) -> list[Word]:
-    """``_X``, ``_XY``, ``_{XY}``, ``_{data,model}``, ``<sub>X</sub>`` or nothing.
+def _subscript_axes(scanner: Scanner, axis_sizes: Mapping[str, int] | None) -> list[Word]:
+    """``_X``, ``_XY``, ``_{XY}``, ``_{data,model}``, ``_{X:(1)2}``, ``<sub>X</sub>`` or nothing.
 
     One word in braces is an axis when the mesh has it, else cut like a bare subscript; with no mesh at
     hand capitals are cut, as LaTeX writes them, and other words are names.
@@ -163,29 +166,30 @@ def _subscript_axes(scanner: Scanner, axis_names: Sequence[str] | None) -> list[
         closing = "}"
     elif scanner.take("_"):
         below = scanner.match(_SUBSCRIPT) or scanner.fail_here("a mesh axis")
-        return _cut(scanner, below, axis_names)
+        axes = _cut(scanner, below, axis_sizes)
+        return [*axes[:-1], scanner.part_of(axes[-1])]
     else:
         return []
-    words = [scanner.name("a mesh axis") for _ in scanner.items(closing, last_comma=False)]
-    if len(words) != 1:
+    words = [scanner.axis() for _ in scanner.items(closing, last_comma=False)]
+    if len(words) != 1 or axis_part(words[0].text) is not None:
         return words
     text = words[0].text
-    named = not (text.isupper() and text.isalpha()) if axis_names is None else text in axis_names
-    return words if named else _cut(scanner, words[0], axis_names)
+    named = not (text.isupper() and text.isalpha()) if axis_sizes is None else text in axis_sizes
+    return words if named else _cut(scanner, words[0], axis_sizes)
 
 
-def _cut(scanner: Scanner, below: Word, axis_names: Sequence[str] | None) -> list[Word]:
+def _cut(scanner: Scanner, below: Word, axis_sizes: Mapping[str, int] | None) -> list[Word]:
     """The axes of a bare subscript."""
-    if axis_names is None or all(len(name) == 1 for name in axis_names):
-        return _letters(scanner, below, axis_names)
-    cuts = _cuts(below.text, axis_names)
+    if axis_sizes is None or all(len(name) == 1 for name in axis_sizes):
+        return _letters(scanner, below, axis_sizes)
+    cuts = _cuts(below.text, tuple(axis_sizes))
     if len(cuts) > 1:
         options = " or ".join(f"{{{','.join(names)}}}" for names in cuts)
         scanner.fail(
             f"{quote(below.text, 30)} can be read in two ways", below.start, below.stop, f"write {options}"
         )
     if not cuts:
-        scanner.fail_unknown(below, axis_names, _advice(below))
+        scanner.fail_unknown(below, tuple(axis_sizes), _advice(below))
     words, start = [], below.start
     for name in cuts[0]:
         words.append(Word(name, start, start + len(name)))
@@ -193,12 +197,12 @@ def _cut(scanner: Scanner, below: Word, axis_names: Sequence[str] | None) -> lis
     return words
 
 
-def _letters(scanner: Scanner, below: Word, axis_names: Sequence[str] | None) -> list[Word]:
+def _letters(scanner: Scanner, below: Word, axis_sizes: Mapping[str, int] | None) -> list[Word]:
     """The axes of a bare subscript in which each letter is one."""
     letters = [Word(char, start, start + 1) for start, char in enumerate(below.text, below.start)]
     for letter in letters:
-        if axis_names is not None and letter.text not in axis_names:
-            scanner.fail_unknown(letter, axis_names, _advice(below))
+        if axis_sizes is not None and letter.text not in axis_sizes:
+            scanner.fail_unknown(letter, tuple(axis_sizes), _advice(below))
         if not (letter.text.isascii() and letter.text.isalpha()):
             hint = "a subscript is of axes of one letter; write longer names as B_{data,model}"
             scanner.fail(f"{quote(letter.text)} is not an axis name", letter.start, hint=hint)
@@ -273,10 +277,10 @@ class Product:
         return tuple(dim for dim in dict.fromkeys((*left, *right)) if dim not in summed)
 
 
-def parse_product(text: str, axis_names: Sequence[str] | None = None) -> Product:
-    """Read one array or a product of arrays. `axis_names` are the mesh's axes, when it is known.
+def parse_product(text: str, axis_sizes: Mapping[str, int] | None = None) -> Product:
+    """Read one array or a product of arrays. `axis_sizes` are those of the mesh, when it is known.
 
-    With `axis_names` a bare subscript is cut into known names, which must be possible in one way; without,
+    With `axis_sizes` a bare subscript is cut into known names, which must be possible in one way; without,
     each of its letters is an axis. Raises `NotationError` for text of another form, an unknown axis, an axis
     used twice in one array, and a result with a dimension that its factors do not leave.
     """
@@ -284,13 +288,13 @@ def parse_product(text: str, axis_names: Sequence[str] | None = None) -> Product
     if scanner.at_end:
         scanner.fail("there is no array", 0)
     result, result_at = None, scanner.pos
-    first = book_array(scanner, axis_names)
+    first = book_array(scanner, axis_sizes)
     if scanner.take("="):
-        result, first = first, book_array(scanner, axis_names)
+        result, first = first, book_array(scanner, axis_sizes)
     operands, contracted = [first], []
     while scanner.take(*TIMES):
         words = summed_dims(scanner)
-        operands.append(book_array(scanner, axis_names))
+        operands.append(book_array(scanner, axis_sizes))
         contracted.append(None if words is None else tuple(word.text for word in words))
         _check_contracted(scanner, words or [], operands)
         if len(operands) > MAX_FACTORS:
@@ -298,7 +302,7 @@ def parse_product(text: str, axis_names: Sequence[str] | None = None) -> Product
     if result is None and scanner.take(*ARROWS):
         scanner.skip()
         result_at = scanner.pos
-        result = book_array(scanner, axis_names)
+        result = book_array(scanner, axis_sizes)
     scanner.expect_end()
     product = Product(tuple(operands), result, tuple(contracted))
     if result is not None:

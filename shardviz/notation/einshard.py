@@ -25,7 +25,14 @@ from typing import NoReturn
 from shardviz.errors import QuestionError, plural, quote
 from shardviz.notation.reading import Context, Reading, placeholder_dims
 from shardviz.notation.scanner import MAX_RANK, Scanner
-from shardviz.notation.tiles import Digit, digits_of_blocks, digits_of_sizes, value, whole_axes
+from shardviz.notation.tiles import (
+    Digit,
+    axes_of_digits,
+    axis_digit,
+    digits_of_blocks,
+    digits_of_sizes,
+    value,
+)
 from shardviz.sharding import Mesh, PartitionSpec
 
 _HINT = "write an einshard expression as b d -> b2 d4"
@@ -47,7 +54,7 @@ def read_einshard(text: str, context: Context) -> Reading:
     """Read an expression against the mesh of `context`, whose devices it uses, and its rank for ``...``.
 
     Raises `NotationError` for text of another form, a number of devices that the expression cannot use up,
-    and blocks that do not follow whole axes of the mesh; `QuestionError` when no mesh is known.
+    and blocks that do not follow axes of the mesh; `QuestionError` when no mesh is known.
     """
     mesh = context.known_mesh(_MESH_NEEDED)
     scanner = Scanner(text, _HINT)
@@ -66,13 +73,13 @@ def read_einshard(text: str, context: Context) -> Reading:
                 f"{quote(name, 30)} is missing on the right", right_at, len(text), "name it on both sides"
             )
     digits = digits_of_sizes(sizes)
-    dims = _whole_axes([digits[last[name]] for name in left], mesh)
+    dims = _axes_of([digits[last[name]] for name in left], mesh)
     if dims is None:
         scanner.fail(
-            f"these blocks do not follow whole axes of the mesh {mesh}",
+            f"these blocks do not follow axes of the mesh {mesh}",
             right_at,
             len(text),
-            "a PartitionSpec splits over whole axes; give a mesh with the sizes of the right side",
+            "a sharding is over axes and parts of axes; give a mesh with the sizes of the right side",
         )
     return Reading(PartitionSpec(dims), dims=tuple(left))
 
@@ -214,7 +221,7 @@ def _integer_root(number: int, degree: int) -> int:
     return low
 
 
-def _whole_axes(digits: list[Digit], mesh: Mesh) -> tuple[tuple[str, ...], ...] | None:
+def _axes_of(digits: list[Digit], mesh: Mesh) -> tuple[tuple[str, ...], ...] | None:
     """The axes of `mesh` for digits of a device's number."""
     groups: list[tuple[Digit, ...]] = [(digit,) for digit in digits]
     if mesh.device_order is not None:
@@ -223,16 +230,14 @@ def _whole_axes(digits: list[Digit], mesh: Mesh) -> tuple[tuple[str, ...], ...] 
         if found is None:
             return None
         groups = list(found)
-    dims = [whole_axes(group, mesh) for group in groups]
+    dims = [axes_of_digits(group, mesh) for group in groups]
     known = tuple(dim for dim in dims if dim is not None)
     return known if len(known) == len(dims) else None
 
 
 def _digits(spec: PartitionSpec, mesh: Mesh) -> list[Digit]:
     """For each dimension the one digit of a device's number that is its block."""
-    places = dict(zip(mesh.axis_names, digits_of_sizes(mesh.axis_sizes), strict=True))
-    mesh.group_size(spec.axes)
-    groups: list[tuple[Digit, ...]] = [tuple(places[axis] for axis in dim) for dim in spec.dims]
+    groups: list[tuple[Digit, ...]] = [tuple(axis_digit(axis, mesh) for axis in dim) for dim in spec.dims]
     if mesh.device_order is not None:
         blocks: list[tuple[int, ...]] = [()] * mesh.size
         for position, device in enumerate(mesh.device_order):

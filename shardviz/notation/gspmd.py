@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import combinations, product
 from typing import NoReturn
 
 from shardviz.errors import plural, quote
@@ -24,14 +24,15 @@ from shardviz.notation.reading import Context, Reading
 from shardviz.notation.scanner import MAX_RANK, Scanner, Word
 from shardviz.notation.tiles import (
     Digit,
+    axes_of_digits,
     digits_of_blocks,
     digits_of_sizes,
     shortest_iota,
     through_transpose,
     value,
-    whole_axes,
 )
 from shardviz.sharding import Mesh, PartitionSpec
+from shardviz.sharding.axis_parts import are_apart, finest_parts, parts_within
 
 _HINT = "write an HLO sharding as {devices=[2,4]<=[8]} or {replicated}"
 
@@ -40,7 +41,7 @@ def read_gspmd(text: str, context: Context) -> Reading:
     """Read an HLO sharding against the mesh of `context`.
 
     Raises `NotationError` for text of another form, shardings that a PartitionSpec cannot express (tuples,
-    maximal, unknown, devices that do not follow whole axes), and another number of devices
+    maximal, unknown, devices that do not follow axes or parts of axes), and another number of devices
     than the mesh has; `QuestionError` when no mesh is known.
     """
     mesh = context.known_mesh("an HLO sharding")
@@ -57,7 +58,7 @@ def read_gspmd(text: str, context: Context) -> Reading:
     elif scanner.take("manual"):
         manual = _large_axes(mesh)
         spec = PartitionSpec.replicated(context.known_rank(scanner))
-        reading = Reading(spec, manual=manual, notes=_manual_notes(context.named(manual)))
+        reading = Reading(spec, manual=manual, notes=_manual_notes(manual))
     elif scanner.take("devices="):
         reading = _read_tiled(scanner, mesh, context)
     else:
@@ -81,10 +82,13 @@ def write_gspmd(reading: Reading, context: Context) -> str:
     spec = reading.spec
     parts = list(spec.parts(mesh))
     mesh.group_size(spec.unreduced)
-    large = _large_axes(mesh)
-    unreduced = [axis for axis in large if axis in spec.unreduced]
-    manual = [axis for axis in large if axis in reading.manual]
-    rest = [axis for axis in large if axis not in (*spec.axes, *unreduced, *manual)]
+    cut = finest_parts(mesh.shape, (*spec.axes, *spec.unreduced, *reading.manual))
+    axes = [axis for own in cut.values() for axis in own]
+    large = [axis for axis in axes if mesh.axis_size(axis) > 1]
+    split = _finest(spec.axes, axes)
+    unreduced = [axis for axis in large if axis in _finest(spec.unreduced, axes)]
+    manual = [axis for axis in large if axis in _finest(reading.manual, axes)]
+    rest = [axis for axis in large if axis not in (*split, *unreduced, *manual)]
     if len(rest) == len(large):
         return "{replicated}"
     if len(unreduced) == len(large):
@@ -94,11 +98,16 @@ def write_gspmd(reading: Reading, context: Context) -> str:
     groups = {"manual": manual, "unreduced": unreduced, "replicated": rest}
     kinds = [kind for kind, axes in groups.items() if axes]
     parts += [mesh.group_size(groups[kind]) for kind in kinds]
-    order = [mesh.axis_names.index(axis) for axis in (*spec.axes, *manual, *unreduced, *rest)]
+    order = [axes.index(axis) for axis in (*split, *manual, *unreduced, *rest)]
     suffix = f" last_tile_dims={{{', '.join(kinds)}}}" if kinds else ""
     if kinds == ["replicated"]:
         suffix = " last_tile_dim_replicate"
-    return f"{{devices=[{','.join(map(str, parts))}]<={_iota(mesh.axis_sizes, order)}{suffix}}}"
+    return f"{{devices=[{','.join(map(str, parts))}]<={_iota([*map(mesh.axis_size, axes)], order)}{suffix}}}"
+
+
+def _finest(axes: Sequence[str], finest: Sequence[str]) -> list[str]:
+    """The finest parts of axes that make some axes."""
+    return [part for axis in axes for part in parts_within(axis, finest)]
 
 
 def _refuse(scanner: Scanner) -> None:
@@ -171,15 +180,15 @@ def _read_named(scanner: Scanner, mesh: Mesh, context: Context) -> Reading:
     )
     axes = _axes(named, [*dims, unreduced, manual], mesh)
     used = [axis for dim in axes or () for axis in dim]
-    if axes is None or len(set(used)) < len(used):
-        _fail_not_whole(scanner, mesh, start, scanner.pos)
+    if axes is None or not all(are_apart(*pair) for pair in combinations(used, 2)):
+        _fail_no_axes(scanner, mesh, start, scanner.pos)
     *split, pending, inside = axes
     notes = [f"dimension {dim} is open: the compiler may split it further" for dim in open_dims]
     return Reading(
         PartitionSpec(tuple(split), pending),
         open_dims=tuple(open_dims),
         manual=inside,
-        notes=(*notes, *_manual_notes(context.named(inside))),
+        notes=(*notes, *_manual_notes(inside)),
     )
 
 
@@ -296,7 +305,7 @@ def _axes(
         if any(digits is None for group in moved for digits in group):
             return None
         groups = [[digit for digits in group if digits for digit in digits] for group in moved]
-    axes = [whole_axes(group, mesh, ordered=i < sets) for i, group in enumerate(groups)]
+    axes = [axes_of_digits(group, mesh, ordered=i < sets) for i, group in enumerate(groups)]
     known = tuple(dim for dim in axes if dim is not None)
     return known if len(known) == len(axes) else None
 
@@ -332,8 +341,8 @@ def _read_tiled(scanner: Scanner, mesh: Mesh, context: Context) -> Reading:
     manual = _iota_manual(parts, kinds, iota, mesh) if iota else ()
     found = _iota_axes(parts, kinds, iota, mesh) if iota else _listed_axes(parts, kinds, listed, mesh)
     if found is None or manual is None:
-        _fail_not_whole(scanner, mesh, start, stop)
-    return Reading(found, manual=manual, notes=_manual_notes(context.named(manual)))
+        _fail_no_axes(scanner, mesh, start, stop)
+    return Reading(found, manual=manual, notes=_manual_notes(manual))
 
 
 def _manual_notes(axes: Sequence[str]) -> tuple[str, ...]:
@@ -343,10 +352,10 @@ def _manual_notes(axes: Sequence[str]) -> tuple[str, ...]:
     return (f"manual over {', '.join(axes)}: inside shard_map, each device along it has its own array",)
 
 
-def _fail_not_whole(scanner: Scanner, mesh: Mesh, start: int, stop: int) -> NoReturn:
+def _fail_no_axes(scanner: Scanner, mesh: Mesh, start: int, stop: int) -> NoReturn:
     """Fail for devices that no PartitionSpec over `mesh` places like that."""
-    hint = "a PartitionSpec splits over whole axes; give the mesh of the program that this is from"
-    scanner.fail(f"these devices do not follow whole axes of the mesh {mesh}", start, stop, hint)
+    hint = "a sharding is over axes and parts of axes; give the mesh of the program that this is from"
+    scanner.fail(f"these devices do not follow axes of the mesh {mesh}", start, stop, hint)
 
 
 def _integers(scanner: Scanner, closing: str) -> list[int]:
@@ -396,7 +405,7 @@ def _iota_axes(
         if kind == "unreduced":
             unreduced += digits
             continue
-        axes = whole_axes(digits, mesh)
+        axes = axes_of_digits(digits, mesh)
         if axes is None:
             return None
         dims.append(axes)
@@ -406,7 +415,7 @@ def _iota_axes(
 def _iota_manual(
     parts: list[int], kinds: list[str], iota: tuple[list[int], list[int]], mesh: Mesh
 ) -> tuple[str, ...] | None:
-    """The axes of the last tile dimensions that are manual; None where they are not whole."""
+    """The axes of the last tile dimensions that are manual; None where there are none."""
     digits: list[Digit] = []
     names = [""] * (len(parts) - len(kinds)) + kinds
     for kind, digit in zip(names, digits_of_sizes(parts), strict=True):
@@ -415,7 +424,7 @@ def _iota_manual(
             if found is None:
                 return None
             digits += found
-    return whole_axes(digits, mesh, ordered=False)
+    return axes_of_digits(digits, mesh, ordered=False)
 
 
 def _listed_axes(parts: list[int], kinds: list[str], listed: list[int], mesh: Mesh) -> PartitionSpec | None:
@@ -437,11 +446,11 @@ def _listed_axes(parts: list[int], kinds: list[str], listed: list[int], mesh: Me
     digits = digits_of_blocks(counts, blocks)
     if digits is None:
         return None
-    dims = [whole_axes(dim, mesh) for dim in digits[:-1]]
+    dims = [axes_of_digits(dim, mesh) for dim in digits[:-1]]
     known = [dim for dim in dims if dim is not None]
     return _with_unreduced(known, list(digits[-1]), mesh) if len(known) == len(dims) else None
 
 
 def _with_unreduced(dims: list[tuple[str, ...]], digits: list[Digit], mesh: Mesh) -> PartitionSpec | None:
-    unreduced = whole_axes(digits, mesh, ordered=False)
+    unreduced = axes_of_digits(digits, mesh, ordered=False)
     return None if unreduced is None else PartitionSpec(tuple(dims), unreduced)

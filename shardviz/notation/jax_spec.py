@@ -3,13 +3,13 @@
 A bare tuple, ``('axis', None)``, reads as well, and the spec of a ``NamedSharding(mesh, P('X'))``, whose
 mesh is passed over; modules may stand before the names, as in ``jax.P('X')``. ``P.UNCONSTRAINED`` leaves the
 dimension to the compiler: it reads as not split, with a note, and so do ``reduced`` axes, which do not change
-the layout.
+the layout. A part of an axis reads in quotes, as in ``P('X:(1)2')``, which JAX itself cannot say.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from shardviz.errors import plural
 from shardviz.notation.reading import Context, Reading
@@ -31,7 +31,7 @@ def read_jax(text: str, context: Context) -> Reading:
     than the rank.
     """
     scanner = Scanner(text)
-    reading = jax_spec(scanner, context.axis_names, context.rank)
+    reading = jax_spec(scanner, context.axis_sizes, context.rank)
     scanner.expect_end(_HINT)
     if context.rank is not None and reading.spec.rank > context.rank:
         entries = plural(reading.spec.rank, "entry", "entries")
@@ -40,17 +40,17 @@ def read_jax(text: str, context: Context) -> Reading:
     return reading
 
 
-def jax_spec(scanner: Scanner, axis_names: Sequence[str] | None, rank: int | None) -> Reading:
+def jax_spec(scanner: Scanner, axis_sizes: Mapping[str, int] | None, rank: int | None) -> Reading:
     """The PartitionSpec that stands next, or that of a NamedSharding; with a known rank, entries left out at
     the end are None."""
     scanner.skip()
     if not scanner.match(_NAMED):
-        return _partition_spec(scanner, axis_names, rank)
+        return _partition_spec(scanner, axis_sizes, rank)
     _pass_argument(scanner)
     scanner.expect(",", _NAMED_HINT)
     if scanner.take("spec"):
         scanner.expect("=", _NAMED_HINT)
-    reading = _partition_spec(scanner, axis_names, rank)
+    reading = _partition_spec(scanner, axis_sizes, rank)
     while scanner.take(","):
         _pass_argument(scanner)
     scanner.expect(")", _NAMED_HINT)
@@ -68,7 +68,7 @@ def _pass_argument(scanner: Scanner) -> None:
         scanner.pos += 1
 
 
-def _partition_spec(scanner: Scanner, axis_names: Sequence[str] | None, rank: int | None) -> Reading:
+def _partition_spec(scanner: Scanner, axis_sizes: Mapping[str, int] | None, rank: int | None) -> Reading:
     scanner.skip()
     scanner.match(_SPEC)
     scanner.expect("(", _HINT)
@@ -98,7 +98,7 @@ def _partition_spec(scanner: Scanner, axis_names: Sequence[str] | None, rank: in
             if unreduced:
                 scanner.fail("an entry follows unreduced=", start, hint=_HINT)
     dims += [[] for _ in range((rank or 0) - len(dims))]
-    spec = scanner.spec(dims, unreduced, axis_names)
+    spec = scanner.spec(dims, unreduced, axis_sizes)
     return Reading(spec, open_dims=tuple(open_dims), notes=tuple(notes))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from shardviz.errors import quote
 from shardviz.notation.scanner import Scanner
@@ -20,7 +20,7 @@ def is_named(text: str) -> bool:
 
 
 def parse_named_specs(
-    text: str, axis_names: Sequence[str] | None, ranks: Mapping[str, int]
+    text: str, axis_sizes: Mapping[str, int] | None, ranks: Mapping[str, int]
 ) -> dict[str, PartitionSpec | None]:
     """Read the specs of arrays by name; None for ``?``, which leaves one open. `ranks` are all arrays'.
 
@@ -46,7 +46,7 @@ def parse_named_specs(
         scanner.skip()
         start = scanner.pos
         rank = ranks[name.text]
-        spec = scan_spec(scanner, axis_names, rank)
+        spec = scan_spec(scanner, axis_sizes, rank)
         if spec is not None and spec.rank != rank:
             scanner.fail(
                 f"the spec {quote(write_spec(spec))} of {name.text} has {spec.rank} of {rank} entries,",

@@ -19,7 +19,8 @@ from shardviz.notation.shardlib import read_shardlib, write_shardlib
 from shardviz.notation.shardy import read_shardy, write_shardy
 from shardviz.notation.spec_string import parse_specs, read_spec_string, write_spec_string
 from shardviz.notation.typeof import read_typeof, write_typeof
-from shardviz.sharding import Layout, PartitionSpec, ShardedArray, canonical_dtype
+from shardviz.sharding import Layout, ShardedArray, canonical_dtype
+from shardviz.sharding.axis_parts import axis_part
 
 if TYPE_CHECKING:
     from shardviz.sharding import Mesh
@@ -30,8 +31,8 @@ class Notation:
     """A way to write a sharding. `looks` matches the beginning of texts that are written so.
 
     `read` and `write` raise `ShardvizError` for what they cannot read or say; what `write` gives, `read`
-    reads as the same spec, and the same dimensions, shape and dtype where the notation has them. One that
-    `has_parts` can say parts of axes; others are given whole axes (`write_sharding`).
+    reads as the same spec, and the same dimensions, shape and dtype where the notation has them. All read
+    parts of axes; one that `has_parts` can write them, the others follow JAX, which has none.
     """
 
     key: str
@@ -43,7 +44,7 @@ class Notation:
 
 
 NOTATIONS = (
-    Notation("shardviz", "spec string", re.compile(""), read_spec_string, write_spec_string),
+    Notation("shardviz", "spec string", re.compile(""), read_spec_string, write_spec_string, True),
     Notation(
         "jax",
         "PartitionSpec",
@@ -51,7 +52,7 @@ NOTATIONS = (
         read_jax,
         write_jax,
     ),
-    Notation("book", "scaling book", re.compile(r"[\w'\\{}*<>/]*\["), read_book, write_book_reading),
+    Notation("book", "scaling book", re.compile(r"[\w'\\{}*<>/]*\["), read_book, write_book_reading, True),
     Notation(
         "typeof",
         "jax.typeof",
@@ -99,12 +100,13 @@ def translate(text: str, to: str, context: Context, key: str | None = None) -> s
 
 def write_sharding(notation: Notation, reading: Reading, context: Context) -> str:
     """The sharding in a notation; raises `ShardvizError` where it cannot be said there."""
-    refined = context.refined
-    if refined is None or notation.has_parts:
-        return notation.write(reading, context)
-    dims = tuple(refined.whole_axes(dim, notation.title) for dim in reading.spec.dims)
-    spec = PartitionSpec(dims, refined.whole_axes(reading.spec.unreduced, notation.title))
-    return notation.write(replace(reading, spec=spec), replace(context, mesh=refined.given, refined=None))
+    parts = [axis for axis in (*reading.spec.axes, *reading.spec.unreduced) if axis_part(axis)]
+    if parts and not notation.has_parts:
+        raise QuestionError(
+            f"{notation.title} text names whole axes, and {parts[0]} is a part of one",
+            "make two axes of it in the mesh",
+        )
+    return notation.write(reading, context)
 
 
 def write_all(reading: Reading, context: Context) -> dict[str, str | ShardvizError]:
@@ -129,7 +131,7 @@ def read_arrays(text: str, context: Context, notation: Notation | None = None) -
     if notation.key == "shardviz" and any(mark in text for mark in (",", ";", "->")):
         return _of_specs(text, context)
     if notation.key == "book" and any(mark in text for mark in ("*", "·", "->", "@")):
-        product = parse_product(text, context.axis_names)
+        product = parse_product(text, context.axis_sizes)
         arrays = [*product.operands, *([product.result] if product.result else [])]
         return tuple(Reading(array.spec, dims=array.dims, name=array.name) for array in arrays)
     return (notation.read(text, context),)
@@ -137,7 +139,7 @@ def read_arrays(text: str, context: Context, notation: Notation | None = None) -
 
 def _of_specs(text: str, context: Context) -> tuple[Reading, ...]:
     readings: list[Reading] = []
-    for part in parse_specs(text, context.axis_names):
+    for part in parse_specs(text, context.axis_sizes):
         names = iter("AWVUTS")
         specs = [(next(names, "A"), spec) for spec in part.operands] + [("Out", part.result)]
         readings.extend(Reading(spec, name=name) for name, spec in specs if spec is not None)

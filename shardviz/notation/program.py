@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -41,7 +42,9 @@ _LETTERS = re.compile(r"[A-Za-z]+")
 _LAYERS = re.compile(r"(?:×\s*|\bx[ \t]+)(\d{1,9})\s*\Z")
 _COMMENT = re.compile(r"#[^\n]*")
 _ASSIGNS = re.compile(r"(?:\A|;)\s*[A-Za-z][A-Za-z0-9_']*\s*=(?!=)")
-_CALLS = re.compile(r"(?<![\w\\])[a-z]\w*\(")
+_INSIDE = re.compile(r"(?<=\[)[^\]]*|\\?\{[^}]*\}|<sub>[^<]*</sub>|\\\w+|(?<=[*@·×⋅])_\w+")
+_BEYOND_PRODUCT = re.compile(r"[;\n+/()]|-(?!>)|(?<!\w)\d|[A-Za-z][\w']*+(?!\s*+(?:\[|\*\*))")
+"""An operation that a product lacks, or a name without brackets, once what stands in brackets is gone."""
 _OPEN_END = re.compile(r"(?:[-+*/@=,·×⋅(]|->|→|\\cdot)\s*\Z")
 _OPEN_START = re.compile(r"\s*(?:[-+*/@,·×⋅)]|→|\\cdot)")
 
@@ -126,15 +129,7 @@ def is_program(text: str) -> bool:
         return True
     if "[" not in plain:
         return _ASSIGNS.search(plain) is not None
-    brackets = re.sub(r"\[[^\]]*\]", "", plain)
-    return (
-        ";" in plain
-        or "\n" in plain
-        or "+" in brackets
-        or _ASSIGNS.search(plain) is not None
-        or _CALLS.search(brackets) is not None
-        or brackets.lstrip().startswith("(")
-    )
+    return _BEYOND_PRODUCT.search(_INSIDE.sub("", plain)) is not None
 
 
 def split_layers(text: str) -> tuple[str, int]:
@@ -151,14 +146,14 @@ def split_layers(text: str) -> tuple[str, int]:
     return text[: found.start()].rstrip(" \t\r\n;"), int(found.group(1))
 
 
-def parse_program(text: str, axis_names: tuple[str, ...] | None = None) -> ProgramText:
-    """Read the statements of a program. `axis_names` are the mesh's axes, when it is known.
+def parse_program(text: str, axis_sizes: Mapping[str, int] | None = None) -> ProgramText:
+    """Read the statements of a program. `axis_sizes` are those of the mesh, when it is known.
 
     Raises `NotationError` for text of another form and for what `parse_product` refuses of an array.
     """
     written = _one_line(text)
     scanner = Scanner(written, _HINT)
-    reader = _Reader(scanner, axis_names)
+    reader = _Reader(scanner, axis_sizes)
     statements: list[Assignment] = []
     while not scanner.at_end:
         if scanner.take(";"):
@@ -189,7 +184,7 @@ def _one_line(text: str) -> str:
 @dataclass
 class _Reader:
     scanner: Scanner
-    axis_names: tuple[str, ...] | None
+    axis_sizes: Mapping[str, int] | None
     _depth: int = 0
 
     def statement(self) -> Assignment:
@@ -348,7 +343,7 @@ class _Reader:
         scanner.skip()
         start = scanner.pos
         if self._bracket_follows() or scanner.peek("\\math") or scanner.peek("\\text"):
-            array = book_array(scanner, self.axis_names)
+            array = book_array(scanner, self.axis_sizes)
             if not array.name:
                 scanner.fail("an array without a name begins", start, hint="write it as X[b, d]")
             return Mention(array.name, array, start, len(scanner.text[: scanner.pos].rstrip()))

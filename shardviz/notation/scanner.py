@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, NoReturn
 
 from shardviz.errors import NotationError, quote
 from shardviz.sharding import PartitionSpec
+from shardviz.sharding.axis_parts import are_apart, axis_part, joined_parts, whole_axis
 from shardviz.sharding.mesh import axes_like, is_axis_name
 
 MAX_RANK = 64
@@ -21,6 +22,7 @@ MAX_DIGITS = 18
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_PART = re.compile(r"\s*+:\s*+\(\s*+([0-9]{1,18}+)\s*+\)\s*+([0-9]{1,18}+)(?![0-9])")
 _DIGITS = re.compile(r"[0-9]+")
 _QUOTES = ("'‘’", '"“”')
 _QUOTE = re.compile(f"[{''.join(_QUOTES)}]")
@@ -132,6 +134,18 @@ class Scanner:
         self.skip()
         return self.match(_NAME) or self.fail_here(what, hint)
 
+    def axis(self, what: str = "a mesh axis") -> Word:
+        """A mesh axis, or a part of one: ``X``, ``X:(1)2``."""
+        return self.part_of(self.name(what))
+
+    def part_of(self, axis: Word) -> Word:
+        """The part of the axis that stands next, ``:(1)2``; the axis itself where none does."""
+        found = _PART.match(self.text, self.pos)
+        if found is None:
+            return axis
+        self.pos = found.end()
+        return Word(f"{axis.text}:({int(found[1])}){int(found[2])}", axis.start, found.end())
+
     def string(self, what: str, hint: str = "") -> Word:
         """The contents of a string in single or double quotes, straight or curly, without escapes."""
         self.skip()
@@ -164,39 +178,59 @@ class Scanner:
         self,
         dims: Sequence[Sequence[Word]],
         unreduced: Sequence[Word] = (),
-        axis_names: Sequence[str] | None = None,
+        axis_sizes: Mapping[str, int] | None = None,
     ) -> PartitionSpec:
-        """The spec made of axis names, each known to the mesh (when `axis_names` are) and used once."""
+        """The spec made of axes and parts of axes, each known to the mesh (when `axis_sizes` are), used once.
+
+        Parts that make a larger one, or all of an axis, are joined.
+        """
         if len(dims) > MAX_RANK:
             self.fail(
                 f"a spec of {len(dims)} dimensions is too long", 0, len(self.text), f"use up to {MAX_RANK}"
             )
-        seen: set[str] = set()
-        for word in [*(axis for dim in dims for axis in dim), *unreduced]:
-            if axis_names is not None and word.text not in axis_names:
-                self.fail_unknown(word, axis_names)
-            if not is_axis_name(word.text):
-                hint = "use letters, digits and _, starting with a letter"
-                self.fail(f"{quote(word.text, 20)} is not an axis name", word.start, word.stop, hint)
-            if word.text in seen:
-                # The axis of a part stands in the text under the name of the whole.
-                name = quote(self.text[word.start : word.stop], 20)
+        used: dict[str, list[str]] = {}
+        words = [*(axis for dim in dims for axis in dim), *unreduced]
+        for word in words[: MAX_RANK + 1]:
+            self._check_axis(word, axis_sizes)
+            others = used.setdefault(whole_axis(word.text), [])
+            if not all(are_apart(word.text, other) for other in others):
                 self.fail(
-                    f"mesh axis {name} is used twice in one array, again",
+                    f"mesh axis {quote(whole_axis(word.text), 20)} is used twice in one array, again",
                     word.start,
                     word.stop,
                     "an axis can split one dimension of an array, once",
                 )
-            seen.add(word.text)
-            if len(seen) > MAX_RANK:
-                self.fail(
-                    f"more than {MAX_RANK} mesh axes in one array", word.start, word.stop, "use fewer axes"
-                )
+            others.append(word.text)
+        if len(words) > MAX_RANK:
+            start, stop = words[MAX_RANK].start, words[MAX_RANK].stop
+            self.fail(f"more than {MAX_RANK} mesh axes in one array", start, stop, "use fewer axes")
+        sizes = axis_sizes or {}
+        pending = sorted((axis.text for axis in unreduced), key=lambda name: axis_part(name) or (name, 0, 0))
         return PartitionSpec(
-            tuple(tuple(axis.text for axis in dim) for dim in dims), tuple(axis.text for axis in unreduced)
+            tuple(joined_parts((axis.text for axis in dim), sizes) for dim in dims),
+            joined_parts(pending, sizes),
         )
+
+    def _check_axis(self, word: Word, axis_sizes: Mapping[str, int] | None) -> None:
+        """Fail for a word that is not an axis of the mesh, nor a part of one."""
+        name, colon, _ = word.text.partition(":")
+        if axis_sizes is not None and name not in axis_sizes:
+            self.fail_unknown(word, tuple(axis_sizes))
+        if not is_axis_name(name):
+            hint = "use letters, digits and _, starting with a letter"
+            self.fail(f"{quote(word.text, 20)} is not an axis name", word.start, word.stop, hint)
+        if not colon:
+            return
+        part = axis_part(word.text)
+        if part is None or part.size < 2:
+            hint = "write the devices of the parts in front of it, and its own, 2 or more: X:(1)2"
+            self.fail(f"no axis has the part {quote(word.text, 30)}", word.start, word.stop, hint)
+        if axis_sizes is not None and axis_sizes[name] % (part.before * part.size):
+            hint = f"{part.before} × {part.size} must divide {axis_sizes[name]}"
+            self.fail(f"mesh axis {name}={axis_sizes[name]} has no part {part}", word.start, word.stop, hint)
 
     def fail_unknown(self, word: Word, axis_names: Sequence[str], advice: str = "") -> NoReturn:
         """An axis that the mesh does not have."""
-        hint = f"{axes_like(word.text, axis_names)}{advice}"
-        self.fail(f"unknown mesh axis {quote(word.text, 30)}", word.start, word.stop, hint)
+        name = word.text.partition(":")[0]
+        hint = f"{axes_like(name, axis_names)}{advice}"
+        self.fail(f"unknown mesh axis {quote(name, 30)}", word.start, word.stop, hint)

@@ -31,12 +31,12 @@ def read_shardlib(text: str, context: Context) -> Reading:
         axes: list[Word] = []
         while scanner.text.startswith("/", scanner.pos):
             scanner.pos += 1
-            axes.append(scanner.name("a mesh axis"))
+            axes.append(scanner.axis())
         dims.append(axes)
         if scanner.pos < len(text) and not text[scanner.pos].isspace():
             scanner.fail_here("'/' or a space")
     context.check_rank(scanner, len(dims))
-    spec = scanner.spec(dims, (), context.axis_names)
+    spec = scanner.spec(dims, (), context.axis_sizes)
     shape = tuple(scanner.to_int(word) for word in words if word.text[0].isdigit())
     return Reading(
         spec,

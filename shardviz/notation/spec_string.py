@@ -9,6 +9,7 @@
     compact := entry+               no spaces: one letter, one axis
     spaced  := entry (' ' entry)*   with a space somewhere: a word is an axis
     entry   := '_' | axis | '(' axis+ ')'
+    axis    := name | name ':(' before ')' size     the part of an axis behind so many parts of it
     unreduced := '{U_' (compact | spaced) '}'   without '_'
 
 ``_`` leaves a dimension whole, ``(XY)`` splits one over X and then Y, ``?`` leaves the sharding to the
@@ -22,7 +23,7 @@ as Python writes it stands for an operand, too, and so do a tuple of quoted name
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from shardviz.notation.einsum import MAX_PARTS
@@ -30,11 +31,13 @@ from shardviz.notation.jax_spec import jax_spec
 from shardviz.notation.reading import Context, Reading
 from shardviz.notation.scanner import MAX_RANK, Scanner, Word
 from shardviz.sharding import PartitionSpec
+from shardviz.sharding.axis_parts import whole_axis
 
 _HINT = "write one entry for each dimension, as in XY,Y_->X_ or 'data model, model _ -> data _'"
 _RESULT_HINT = "write -> before the spec of the result, as in XY,Y_->X_"
 _UNREDUCED_HINT = "write partial sums over Y as {U_Y}"
-_BODY = re.compile(r"(?:[\w\s]|\([\w(\s]*\)?)*")
+_PART = r":\(\d++\)\d++"
+_BODY = re.compile(rf"(?:[\w\s]|{_PART}|\((?:[\w(\s]|{_PART})*\)?)*")
 _PYTHON = re.compile(
     r"(?:\w++\.)++\w|(?:NamedSharding|PartitionSpec)\s*\(|\(\s*(?:\(?\s*['\"‘“]|None\s*[,)])"
     r"|P\s*\(\s*(?:['\"‘“()]|None\b|(?:un)?reduced\b|P\.)"
@@ -42,7 +45,9 @@ _PYTHON = re.compile(
 """The beginning of a text that Python reads; a spec string has no quotes and no points."""
 _QUOTED = re.compile(r"['\"‘“]")
 _UNQUOTED = re.compile(r"P\s*\(")
-_TOKEN = re.compile(r"[A-Za-z][A-Za-z0-9_]*|\S")
+_NAME = re.compile(rf"[A-Za-z][A-Za-z0-9_]*(?:{_PART})?|\S")
+_CLOSING = re.compile(rf"(?:[^):]|{_PART}|:)*+\)")
+_LETTER = re.compile(rf"[A-Za-z](?:{_PART})?|\S")
 
 
 @dataclass(frozen=True)
@@ -54,9 +59,9 @@ class SpecPart:
 
 
 def parse_specs(
-    text: str, axis_names: Sequence[str] | None = None, ranks: Sequence[Sequence[int]] = ()
+    text: str, axis_sizes: Mapping[str, int] | None = None, ranks: Sequence[Sequence[int]] = ()
 ) -> tuple[SpecPart, ...]:
-    """Read spec strings, one part for each ``;``. `axis_names` are the mesh's axes, when it is known.
+    """Read spec strings, one part for each ``;``. `axis_sizes` are those of the mesh, when it is known.
 
     `ranks` are those of each part's operands and result, where they are known: a PartitionSpec may leave out
     entries at its end.
@@ -67,9 +72,9 @@ def parse_specs(
     if scanner.at_end:
         scanner.fail("there is no spec", 0)
     known = iter(ranks)
-    parts = [_part(scanner, axis_names, next(known, ()), first=True)]
+    parts = [_part(scanner, axis_sizes, next(known, ()), first=True)]
     while scanner.take(";"):
-        parts.append(_part(scanner, axis_names, next(known, ()), first=False))
+        parts.append(_part(scanner, axis_sizes, next(known, ()), first=False))
         if len(parts) > MAX_PARTS:
             scanner.fail(f"more than {MAX_PARTS} parts", scanner.pos, hint="use a shorter chain")
     scanner.expect_end()
@@ -98,7 +103,7 @@ def read_spec_string(text: str, context: Context) -> Reading:
     scanner = Scanner(text, _HINT)
     if scanner.at_end:
         scanner.fail("there is no spec", 0)
-    spec = scan_spec(scanner, context.axis_names, context.rank)
+    spec = scan_spec(scanner, context.axis_sizes, context.rank)
     scanner.expect_end("give the spec of one array, as in X_ or 'data _'")
     if spec is None:
         scanner.fail("'?' leaves the sharding to the compiler", 0, len(text), "give a spec, as in X_")
@@ -113,14 +118,21 @@ def write_spec_string(reading: Reading, context: Context) -> str:
 
 
 def _entries(dims: Sequence[tuple[str, ...]]) -> str:
-    """Entries side by side; apart by spaces, at least one of them, when some axis has a long name."""
-    between = " " if any(len(axis) > 1 for dim in dims for axis in dim) else ""
+    """Entries side by side; apart by spaces when some axis has a long name, or is a part of one.
+
+    One long name alone stands in parentheses with spaces.
+    """
+    axes = [axis for dim in dims for axis in dim]
+    between = " " if any(len(axis) > 1 for axis in axes) else ""
     entries = [f"({between.join(dim)})" if len(dim) > 1 else "".join(dim) or "_" for dim in dims]
     text = between.join(entries)
-    return text if not between or " " in text else f"( {text} )"
+    is_plain = " " in text or all(len(whole_axis(axis)) == 1 for axis in axes)
+    return text if is_plain else f"( {text} )"
 
 
-def _part(scanner: Scanner, axis_names: Sequence[str] | None, ranks: Sequence[int], first: bool) -> SpecPart:
+def _part(
+    scanner: Scanner, axis_sizes: Mapping[str, int] | None, ranks: Sequence[int], first: bool
+) -> SpecPart:
     known = iter(ranks[:-1])
     scanner.skip()
     end = list_end(scanner.text, scanner.pos)
@@ -130,9 +142,9 @@ def _part(scanner: Scanner, axis_names: Sequence[str] | None, ranks: Sequence[in
         operands: list[PartitionSpec | None] = [None]
         next(known, None)
     else:
-        operands = [scan_spec(scanner, axis_names, next(known, None))]
+        operands = [scan_spec(scanner, axis_sizes, next(known, None))]
     while scanner.take(",") and not (closing and scanner.peek(closing)):
-        operands.append(scan_spec(scanner, axis_names, next(known, None)))
+        operands.append(scan_spec(scanner, axis_sizes, next(known, None)))
         if len(operands) > MAX_RANK:
             scanner.fail(f"more than {MAX_RANK} operands", scanner.pos, hint="use one or two operands")
     if closing:
@@ -140,7 +152,7 @@ def _part(scanner: Scanner, axis_names: Sequence[str] | None, ranks: Sequence[in
         if scanner.peek(","):
             scanner.fail("the list of operands has ended", scanner.pos, hint=_RESULT_HINT)
     rank = ranks[-1] if ranks else None
-    result = scan_spec(scanner, axis_names, rank) if scanner.take("->") else None
+    result = scan_spec(scanner, axis_sizes, rank) if scanner.take("->") else None
     if not (scanner.at_end or scanner.peek(";")):
         scanner.fail_here("the end of a spec")
     return SpecPart(tuple(operands), result)
@@ -163,7 +175,9 @@ def list_end(text: str, start: int) -> int | None:
     return None
 
 
-def scan_spec(scanner: Scanner, axis_names: Sequence[str] | None, rank: int | None) -> PartitionSpec | None:
+def scan_spec(
+    scanner: Scanner, axis_sizes: Mapping[str, int] | None, rank: int | None
+) -> PartitionSpec | None:
     """The spec of one array that stands next, None for ``?``; part of `parse_specs`."""
     if scanner.take("?"):
         return None
@@ -172,34 +186,34 @@ def scan_spec(scanner: Scanner, axis_names: Sequence[str] | None, rank: int | No
     if _QUOTED.match(scanner.text, start):
         hint = "write specs without quotes, as in XY,Y_->X_, or as P('X', 'Y')"
         scanner.fail("a quoted spec begins", start, hint=hint)
-    unquoted = axis_names is not None and "P" not in axis_names and _UNQUOTED.match(scanner.text, start)
+    unquoted = axis_sizes is not None and "P" not in axis_sizes and _UNQUOTED.match(scanner.text, start)
     if unquoted or _PYTHON.match(scanner.text, start):
-        reading = jax_spec(scanner, axis_names, rank)
+        reading = jax_spec(scanner, axis_sizes, rank)
         if reading.notes:
             hint = "name the axes of each dimension, or leave the whole array open with ?"
             scanner.fail(reading.notes[0], start, scanner.pos, hint)
         return reading.spec
     body = scanner.match(_BODY)
-    dims = [] if body is None else _dims(scanner, body, axis_names)
+    dims = [] if body is None else _dims(scanner, body, axis_sizes)
     unreduced: list[Word] = []
     if scanner.take("{"):
         scanner.expect("U_", _UNREDUCED_HINT)
         inside = scanner.match(_BODY) or scanner.fail_here("a mesh axis", _UNREDUCED_HINT)
-        axes = _dims(scanner, inside, axis_names)
+        axes = _dims(scanner, inside, axis_sizes)
         if [] in axes or not axes:
             scanner.fail("'{U_}' takes axes only", inside.start, inside.stop, _UNREDUCED_HINT)
         unreduced = [axis for entry in axes for axis in entry]
         scanner.expect("}", _UNREDUCED_HINT)
-    return scanner.spec(dims, unreduced, axis_names)
+    return scanner.spec(dims, unreduced, axis_sizes)
 
 
-def _dims(scanner: Scanner, body: Word, axis_names: Sequence[str] | None) -> list[list[Word]]:
+def _dims(scanner: Scanner, body: Word, axis_sizes: Mapping[str, int] | None) -> list[list[Word]]:
     """The entries of an operand: for each dimension its axes."""
     stripped = body.text.strip()
     if stripped == "()":
         return []
     start = body.start + len(body.text) - len(body.text.lstrip())
-    whole = _long_name(Word(stripped, start, start + len(stripped)), axis_names)
+    whole = _long_name(Word(stripped, start, start + len(stripped)), axis_sizes)
     if whole is not None:
         return [[whole]]
     spaced = len(stripped.split()) > 1
@@ -212,11 +226,12 @@ def _dims(scanner: Scanner, body: Word, axis_names: Sequence[str] | None) -> lis
         if char.isspace():
             pos += 1
         elif char == "(":
-            close = scanner.text.find(")", pos, stop)
+            closing = _CLOSING.match(scanner.text, pos + 1, stop)
+            close = -1 if closing is None else closing.end() - 1
             if close < 0:
                 scanner.fail("'(' is not closed,", pos, hint=_HINT)
             inside = Word(scanner.text[pos + 1 : close], pos + 1, close)
-            dims.append(_axes_of_one_dim(scanner, inside, axis_names, spaced))
+            dims.append(_axes_of_one_dim(scanner, inside, axis_sizes, spaced))
             pos = close + 1
         elif char == "_":
             dims.append([])
@@ -225,33 +240,34 @@ def _dims(scanner: Scanner, body: Word, axis_names: Sequence[str] | None) -> lis
             word = _word(scanner, pos, stop, spaced)
             dims.append([word])
             pos = word.stop
-            if axis_names is not None and word.text not in axis_names:
-                scanner.fail_unknown(word, axis_names, _advice(word.text, stripped, axis_names, spaced))
+            name = whole_axis(word.text)
+            if axis_sizes is not None and name not in axis_sizes:
+                scanner.fail_unknown(word, tuple(axis_sizes), _advice(name, stripped, axis_sizes, spaced))
     return dims
 
 
-def _advice(unknown: str, operand: str, axis_names: Sequence[str], spaced: bool) -> str:
+def _advice(unknown: str, operand: str, axis_sizes: Mapping[str, int], spaced: bool) -> str:
     """Another cause of an unknown axis: a space too many or too few, or Python's None."""
     if "None" in operand:
         return "; write _ for None"
-    if spaced and all(letter in axis_names for letter in unknown):
+    if spaced and all(letter in axis_sizes for letter in unknown):
         return f"; with a space in it, a spec needs one between {' and '.join(unknown)}"
-    long = next((name for name in axis_names if len(name) > 1 and name in operand), "")
+    long = next((name for name in axis_sizes if len(name) > 1 and name in operand), "")
     return f"; a long name stands apart by spaces: {long} _" if long and not spaced else ""
 
 
 def _axes_of_one_dim(
-    scanner: Scanner, inside: Word, axis_names: Sequence[str] | None, spaced: bool
+    scanner: Scanner, inside: Word, axis_sizes: Mapping[str, int] | None, spaced: bool
 ) -> list[Word]:
     """The axes between parentheses; letters when nothing says that they are a name."""
-    whole = _long_name(inside, axis_names)
+    whole = _long_name(inside, axis_sizes)
     if whole is not None:
         return [whole]
     words = inside.text.split()
     if not words:
         scanner.fail("nothing stands between '(' and ')'", inside.start - 1, inside.stop + 1)
     lone = inside.text == words[0]
-    if lone and axis_names is not None and all(letter in axis_names for letter in words[0]):
+    if lone and axis_sizes is not None and all(letter in axis_sizes for letter in words[0]):
         spaced = False
     axes: list[Word] = []
     pos = inside.start
@@ -268,17 +284,17 @@ def _axes_of_one_dim(
 
 def _word(scanner: Scanner, pos: int, stop: int, spaced: bool) -> Word:
     """The axis at `pos`: a name, or a single letter in a compact spec."""
-    match = _TOKEN.match(scanner.text, pos, stop)
+    match = (_NAME if spaced else _LETTER).match(scanner.text, pos, stop)
     token = match.group() if match else ""
     if not (token[:1].isascii() and token[:1].isalpha()):
         scanner.pos = pos
         scanner.fail_here("an axis, '_' or '('")
-    text = token if spaced else token[0]
-    return Word(text, pos, pos + len(text))
+    return Word(token, pos, pos + len(token))
 
 
-def _long_name(word: Word, axis_names: Sequence[str] | None) -> Word | None:
-    """`word` where it is the name of one known axis and cannot be read letter by letter."""
-    if axis_names is None or len(word.text) < 2 or word.text not in axis_names:
+def _long_name(word: Word, axis_sizes: Mapping[str, int] | None) -> Word | None:
+    """`word` where it is one known axis, or a part of it, and cannot be read letter by letter."""
+    name = whole_axis(word.text)
+    if axis_sizes is None or len(name) < 2 or name not in axis_sizes:
         return None
-    return None if all(char == "_" or char in axis_names for char in word.text) else word
+    return None if all(char == "_" or char in axis_sizes for char in name) else word

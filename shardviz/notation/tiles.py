@@ -1,8 +1,9 @@
-"""From tiles of devices to whole mesh axes.
+"""From tiles of devices to mesh axes and parts of axes.
 
 Notations that number devices (HLO shardings, einshard) say which devices hold which block of a dimension.
-A `PartitionSpec` can say the same when the block's number is made of whole digits of the device's
-number, written in the mixed radix of the mesh: its last axis is the lowest digit.
+A `PartitionSpec` can say the same when the block's number is made of digits of the device's number, written
+in the mixed radix of the mesh, whose last axis is the lowest digit: a whole digit is an axis, a digit of a
+digit a part of one.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from shardviz.sharding import Mesh
+from shardviz.sharding.axis_parts import SubAxis, axis_part
 
 
 class Digit(NamedTuple):
@@ -55,15 +57,26 @@ def through_transpose(digit: Digit, reshape: Sequence[int], perm: Sequence[int])
     """
     devices = digits_of_sizes(reshape)
     places = digits_of_sizes([reshape[i] for i in perm])
-    low, high = digit.stride, digit.stride * digit.size
     found = []
     for place, i in zip(places, perm, strict=True):
-        start, stop = max(low, place.stride), min(high, place.stride * place.size)
-        if start < stop:
-            if start % place.stride or stop % start or place.stride * place.size % stop:
-                return None
-            found.append(Digit(stop // start, devices[i].stride * (start // place.stride)))
+        common = _common(digit, place)
+        if common is None:
+            return None
+        if common.size > 1:
+            found.append(Digit(common.size, devices[i].stride * common.stride))
     return tuple(found)
+
+
+def _common(digit: Digit, place: Digit) -> Digit | None:
+    """The digit of a place's own number that `digit` takes of it, of size 1 where it takes none; None where
+    it begins or ends at a place that does not divide that number."""
+    whole = place.stride * place.size
+    start, stop = max(digit.stride, place.stride), min(digit.stride * digit.size, whole)
+    if start >= stop:
+        return Digit(1, 1)
+    if start % place.stride or stop % start or whole % stop:
+        return None
+    return Digit(stop // start, start // place.stride)
 
 
 def digits_of_blocks(
@@ -98,8 +111,8 @@ def value(digits: Sequence[Digit], number: int) -> int:
     return result
 
 
-def whole_axes(digits: Sequence[Digit], mesh: Mesh, ordered: bool = True) -> tuple[str, ...] | None:
-    """The mesh axes, major first, that make the same digits; None when there are none.
+def axes_of_digits(digits: Sequence[Digit], mesh: Mesh, ordered: bool = True) -> tuple[str, ...] | None:
+    """The mesh axes and parts of axes, major first, that make the same digits; None when there are none.
 
     Axes of size 1 make no digit and are never among them. With `ordered` false the order of the
     digits does not matter.
@@ -107,16 +120,28 @@ def whole_axes(digits: Sequence[Digit], mesh: Mesh, ordered: bool = True) -> tup
     if not ordered:
         digits = sorted(digits, key=lambda digit: -digit.stride)
     axes: list[str] = []
-    for size, stride in _merged(digits):
-        run = [
-            (axis, digit)
-            for axis, digit in zip(mesh.axis_names, digits_of_sizes(mesh.axis_sizes), strict=True)
-            if digit.size > 1 and stride <= digit.stride < stride * size
-        ]
-        if not run or run[-1][1].stride != stride or math.prod(digit.size for _, digit in run) != size:
+    for digit in _merged(digits):
+        left = digit.size
+        for axis, place in zip(mesh.axis_names, digits_of_sizes(mesh.axis_sizes), strict=True):
+            common = _common(digit, place)
+            if common is None:
+                return None
+            if common.size > 1:
+                before = place.size // (common.size * common.stride)
+                axes.append(axis if common.size == place.size else str(SubAxis(axis, before, common.size)))
+                left //= common.size
+        if left > 1:
             return None
-        axes += [axis for axis, _ in run]
     return tuple(axes)
+
+
+def axis_digit(name: str, mesh: Mesh) -> Digit:
+    """The digit of a device's place that an axis of the mesh, or a part of one, is."""
+    part = axis_part(name)
+    axis = name if part is None else part.axis
+    size, place = mesh.axis_size(name), mesh.axis_names.index(axis)
+    whole = Digit(mesh.axis_sizes[place], math.prod(mesh.axis_sizes[place + 1 :]))
+    return whole if part is None else Digit(size, whole.stride * (whole.size // (part.before * size)))
 
 
 def _merged(digits: Sequence[Digit]) -> list[Digit]:

@@ -42,7 +42,7 @@ def read_typeof(text: str, context: Context) -> Reading:
     unreduced, notes = _suffix(scanner)
     scanner.expect_end()
     context.check_rank(scanner, len(dims))
-    spec = scanner.spec(dims, unreduced, context.axis_names)
+    spec = scanner.spec(dims, unreduced, context.axis_sizes)
     numbers = [scanner.to_int(size) if size.text[0].isdigit() else None for size in sizes]
     shape = tuple(number for number in numbers if number is not None)
     named = not shape and bool(sizes)
@@ -86,12 +86,12 @@ def _dtype(scanner: Scanner) -> str:
 def _axes(scanner: Scanner) -> list[Word]:
     """``X`` or ``(X,Y)``."""
     if not scanner.take("("):
-        return [scanner.name("a mesh axis")]
-    axes = [scanner.name("a mesh axis")]
+        return [scanner.axis()]
+    axes = [scanner.axis()]
     while not scanner.take(")"):
         if not scanner.take(","):
             scanner.fail_here("',' or ')'")
-        axes.append(scanner.name("a mesh axis"))
+        axes.append(scanner.axis())
     return axes
 
 

@@ -166,19 +166,19 @@ def problem_from_text(
                 f"{quote(text)} says how its arrays are split, and so do the specs {quote(specs)}",
                 "give the specs once: in the brackets, or beside an einsum such as bd,df->bf",
             )
-        einsums, names, given = parts_of_product(parse_product(text, mesh.axis_names))
+        einsums, names, given = parts_of_product(parse_product(text, mesh.shape))
     else:
         by_name = specs is not None and is_named(specs)
         if specs is not None:
             _check_mesh(specs, mesh)
-        given = None if specs is None or by_name else parse_specs(specs, mesh.axis_names)
+        given = None if specs is None or by_name else parse_specs(specs, mesh.shape)
         einsums = parse_chain(text, ellipsis_rank(text, given, parse_sizes(sizes)))
         names = usual_names(einsums)
         if by_name and specs is not None:
             given = _named_parts(einsums, names, specs, mesh)
         elif specs is not None:
             ranks = [[len(dims) for dims in (*einsum.operands, einsum.result)] for einsum in einsums]
-            given = parse_specs(specs, mesh.axis_names, ranks)
+            given = parse_specs(specs, mesh.shape, ranks)
     if given is None:
         given = tuple(SpecPart((None,) * len(einsum.operands)) for einsum in einsums)
     else:
@@ -206,7 +206,7 @@ def _named_parts(
         for einsum, (operands, result) in zip(einsums, names, strict=True)
         for name, dims in zip((*operands, result), (*einsum.operands, einsum.result), strict=True)
     }
-    found = parse_named_specs(specs, mesh.axis_names, {name: len(each) for name, each in dims.items()})
+    found = parse_named_specs(specs, mesh.shape, {name: len(each) for name, each in dims.items()})
     made = {result for _, result in names}
     given = {name: None if name in made else PartitionSpec(((),) * len(each)) for name, each in dims.items()}
     given |= found

@@ -41,6 +41,17 @@ def whole_axis(name: str) -> str:
     return name if part is None else part.axis
 
 
+def are_apart(one: str, other: str) -> bool:
+    """Return whether an array may use both axes, or parts: they share no device, and their cuts nest."""
+    first, second = axis_part(one), axis_part(other)
+    if whole_axis(one) != whole_axis(other):
+        return True
+    if first is None or second is None:
+        return False
+    first, second = sorted((first, second))
+    return second.before % (first.before * first.size) == 0
+
+
 def finest_parts(axis_sizes: Mapping[str, int], names: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """Axis → the parts, the major first, of which all names are made; the axis itself where none is a part of
     it.
@@ -79,13 +90,17 @@ def parts_within(name: str, finest: Iterable[str]) -> tuple[str, ...]:
 
 
 def joined_parts(axes: Iterable[str], axis_sizes: Mapping[str, int]) -> tuple[str, ...]:
-    """The axes, of which neighbours that are adjacent parts of one axis are one part, or the whole axis."""
+    """The axes, of which neighbours that are adjacent parts of one axis are one part, or the whole axis.
+
+    An axis without a size stays in parts.
+    """
     found: list[str] = []
     for name in axes:
         part, last = axis_part(name), axis_part(found[-1]) if found else None
         if part and last and part.axis == last.axis and last.before * last.size == part.before:
-            both = SubAxis(part.axis, last.before, last.size * part.size)
-            found[-1] = part.axis if both.size == axis_sizes[part.axis] else str(both)
-        else:
-            found.append(name)
+            found.pop()
+            part = SubAxis(part.axis, last.before, last.size * part.size)
+        found.append(
+            name if part is None else part.axis if part.size == axis_sizes.get(part.axis) else str(part)
+        )
     return tuple(found)

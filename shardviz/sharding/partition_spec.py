@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from shardviz.errors import QuestionError, plural
-from shardviz.sharding.axis_parts import axis_part
+from shardviz.sharding.axis_parts import are_apart, axis_part
 from shardviz.sharding.mesh import Mesh
 
 
@@ -94,9 +94,9 @@ def _check_parts(spec: PartitionSpec, used: list[str]) -> None:
                 f"mesh axis {part.axis} and its part {part} are both used in {spec}",
                 "an axis can split one dimension of an array, once",
             )
-    for one, other in pairwise(parts):
-        if one.axis == other.axis and one.before * one.size > other.before:
+    for one, other in pairwise(map(str, parts)):
+        if not are_apart(one, other):
             raise QuestionError(
-                f"the parts {one} and {other} of mesh axis {one.axis} overlap in {spec}",
-                f"behind {one} the next part is {one.axis}:({one.before * one.size})…",
+                f"the parts {one} and {other} of a mesh axis overlap in {spec}",
+                "behind X:(1)2 the next part is X:(2)…",
             )

@@ -13,7 +13,7 @@ MESHES = (parse_mesh("X=2,Y=4"), Mesh(("X", "Y"), (2, 2), (3, 1, 0, 2)), parse_m
 @pytest.mark.parametrize("mesh", MESHES, ids=str)
 @pytest.mark.parametrize("spec", ["__", "X_", "YX", "(XY)_", "_(YX)"])
 def test_jax_holds_what_we_draw(worker, mesh, spec):
-    (part,) = parse_specs(spec, mesh.axis_names)
+    (part,) = parse_specs(spec, mesh.shape)
     array = ShardedArray("A", ("i", "j"), (16, 24), "bf16", part.operands[0])
     layout = Layout(array, mesh)
     held = worker.layout(array, mesh).result()

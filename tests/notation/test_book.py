@@ -5,12 +5,12 @@ from shardviz.notation import Context, Reading, parse_mesh, parse_product, write
 from shardviz.notation.book import read_book
 from shardviz.sharding import PartitionSpec
 
-XY = ("X", "Y")
-LONG = ("data", "model")
+XY = {"X": 2, "Y": 4}
+LONG = {"data": 2, "model": 4}
 
 
-def array(text, axis_names=XY):
-    (found,) = parse_product(text, axis_names).operands
+def array(text, axis_sizes=XY):
+    (found,) = parse_product(text, axis_sizes).operands
     return found
 
 
@@ -33,9 +33,9 @@ def array(text, axis_names=XY):
         ("A[]", "A", "", ()),
     ],
 )
-@pytest.mark.parametrize("axis_names", [None, XY])
-def test_reads(text, name, dims, spec, axis_names):
-    found = array(text, axis_names)
+@pytest.mark.parametrize("axis_sizes", [None, XY])
+def test_reads(text, name, dims, spec, axis_sizes):
+    found = array(text, axis_sizes)
     assert (found.name, found.dims, found.spec.dims) == (name, tuple(dims), spec)
 
 
@@ -60,7 +60,7 @@ def test_reads_partial_sums_over_several_axes():
 
 
 @pytest.mark.parametrize(
-    ("text", "axis_names", "dims", "spec"),
+    ("text", "axis_sizes", "dims", "spec"),
     [
         ("A[B_{data,model}, D]", None, ("B", "D"), (("data", "model"), ())),
         ("A[B_{data}, D]", None, ("B", "D"), (("data",), ())),
@@ -69,32 +69,36 @@ def test_reads_partial_sums_over_several_axes():
         ("A[B_datamodel, D]", LONG, ("B", "D"), (("data", "model"), ())),
         ("A[batch_data, d_model_model]", LONG, ("batch", "d_model"), (("data",), ("model",))),
         ("A[d_model_{}, f_model]", LONG, ("d_model", "f"), ((), ("model",))),
-        ("A[I_{XY}]", ("X", "Y", "XY"), ("I",), (("XY",),)),
-        ("A[I_{X,Y}]", ("X", "Y", "XY"), ("I",), (("X", "Y"),)),
+        ("A[I_{XY}]", {"X": 2, "Y": 2, "XY": 2}, ("I",), (("XY",),)),
+        ("A[I_XY:(2)2, J_Y:(1)2]", XY, ("I", "J"), (("X", "Y:(2)2"), ("Y:(1)2",))),
+        ("A[I<sub>Y:(2)2</sub>]", XY, ("I",), (("Y:(2)2",),)),
+        ("A[I_{X,Y}]", {"X": 2, "Y": 2, "XY": 2}, ("I",), (("X", "Y"),)),
     ],
 )
-def test_reads_long_names(text, axis_names, dims, spec):
-    found = array(text, axis_names)
+def test_reads_long_names(text, axis_sizes, dims, spec):
+    found = array(text, axis_sizes)
     assert (found.dims, found.spec.dims) == (dims, spec)
 
 
 @pytest.mark.parametrize(
-    ("text", "axis_names"),
+    ("text", "axis_sizes"),
     [
         ("A[B_X, D_Y]", XY),
         ("Out[B_X, F]{U_Y}", XY),
         ("A[I_XY, J]", XY),
+        ("A[I_{X,Y:(2)2}, J]{U_{Y:(1)2}}", XY),
+        ("A[I_{model:(1)2}, J]", LONG),
         ("A[]{U_XY}", XY),
         ("A[B_{data,model}, D]", LONG),
         ("A[B_{data}, D]{U_{model}}", LONG),
         ("A[d_model_{}, e_f_X]", XY),
-        ("A[I_{X,Y}, J]", ("X", "Y", "XY")),
-        ("A[I_{XY}, J]", ("X", "Y", "XY")),
+        ("A[I_{X,Y}, J]", {"X": 2, "Y": 2, "XY": 2}),
+        ("A[I_{XY}, J]", {"X": 2, "Y": 2, "XY": 2}),
     ],
 )
-def test_writes_what_it_read(text, axis_names):
-    found = array(text, axis_names)
-    assert write_book(found.name, found.dims, found.spec, axis_names) == text
+def test_writes_what_it_read(text, axis_sizes):
+    found = array(text, axis_sizes)
+    assert write_book(found.name, found.dims, found.spec, tuple(axis_sizes)) == text
 
 
 def test_a_dtype_stands_for_a_name():
@@ -161,7 +165,7 @@ def test_refuses(text, message, hint):
 
 def test_refuses_subscripts_that_can_be_cut_in_two_ways():
     with pytest.raises(NotationError, match="'XY' can be read in two ways") as caught:
-        parse_product("A[I_XY]", ("X", "Y", "XY"))
+        parse_product("A[I_XY]", {"X": 2, "Y": 2, "XY": 2})
     assert caught.value.hint == "write {X,Y} or {XY}"
     with pytest.raises(NotationError, match="'1' is not an axis name at character 6") as caught:
         parse_product("A[I_X1]")

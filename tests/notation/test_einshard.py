@@ -157,11 +157,6 @@ SHAPE = "write an einshard expression as b d -> b2 d4"
             "the number of dimensions is not said at character 1 of 'a ... -> a8 ...'",
             "say how many dimensions the array has, as in --rank 2",
         ),
-        (
-            "a b -> a4 b2",
-            "these blocks do not follow whole axes of the mesh X=2,Y=4 at character 7 of 'a b -> a4 b2'",
-            "a PartitionSpec splits over whole axes; give a mesh with the sizes of the right side",
-        ),
     ],
 )
 def test_refuses(text, message, hint):
@@ -200,3 +195,12 @@ def test_has_no_words_for_some_arrays(spec, message):
 def test_needs_a_mesh():
     with pytest.raises(QuestionError, match="an einshard expression numbers devices, and no mesh is given"):
         read_einshard("a -> a8", Context())
+
+
+def test_blocks_follow_parts_of_axes():
+    reading = read_einshard("a b -> a4 b2", Context(XY))
+    assert reading.spec == PartitionSpec((("X", "Y:(1)2"), ("Y:(2)2",)))
+    assert write_einshard(reading, Context(XY)) == "a b -> a4 b2"
+    with pytest.raises(NotationError, match="these blocks do not follow axes of the mesh X=3,Y=4") as caught:
+        read_einshard("a b -> a2 b6", Context(parse_mesh("X=3,Y=4")))
+    assert caught.value.hint.startswith("a sharding is over axes and parts of axes")

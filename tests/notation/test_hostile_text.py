@@ -23,11 +23,10 @@ from shardviz.notation import (
     write_all,
 )
 from shardviz.notation.mesh import mesh_in_text
-from shardviz.notation.reading import refined
 
 MESH = parse_mesh("X=2,Y=4,data=2")
 CONTEXT = Context(MESH)
-NAMES = MESH.axis_names
+SIZES = MESH.shape
 VALID = {
     "mesh": ["X=2,Y=4", "X=2 Y=4", "Mesh('X': 2, 'Y': 4, axis_types=(Auto, Auto))"],
     "axes": ["X,Y", "data X", "Y"],
@@ -72,12 +71,10 @@ VALID = {
 
 
 def read_with_parts(text):
-    """What is read against the text's own mesh, refined for the parts that it names."""
+    """The sharding that is read against the text's own mesh."""
     own = mesh_in_text(text)
     mesh = MESH if own is None else parse_mesh(own)
-    parts = refined(mesh, text)
-    context = Context(mesh if parts is None else parts.mesh, refined=parts)
-    return read_sharding(text, context), context
+    return read_sharding(text, Context(mesh)), Context(mesh)
 
 
 PARSERS = {
@@ -89,8 +86,8 @@ PARSERS = {
     "sizes": parse_sizes,
     "einsum": lambda text: parse_einsum(text, 2),
     "chain": lambda text: parse_chain(text, 2),
-    "specs": lambda text: (parse_specs(text, NAMES), parse_specs(text)),
-    "product": lambda text: (parse_product(text, NAMES).chain, parse_product(text).chain),
+    "specs": lambda text: (parse_specs(text, SIZES), parse_specs(text)),
+    "product": lambda text: (parse_product(text, SIZES).chain, parse_product(text).chain),
     "any notation": lambda text: read_sharding(text, Context(MESH, 2)),
     "parts of axes": lambda text: write_all(*read_with_parts(text)),
     **{known.key: lambda text, read=known.read: read(text, CONTEXT) for known in NOTATIONS},

@@ -20,13 +20,13 @@ RANKS = {"X": 2, "W1": 2, "Y": 3}
 )
 def test_named_specs(text, specs):
     assert is_named(text)
-    found = parse_named_specs(text, ("X", "Y"), RANKS)
+    found = parse_named_specs(text, {"X": 2, "Y": 4}, RANKS)
     assert {name: spec and spec.dims for name, spec in found.items()} == specs
-    assert parse_named_specs(write_named_specs(found), ("X", "Y"), RANKS) == found
+    assert parse_named_specs(write_named_specs(found), {"X": 2, "Y": 4}, RANKS) == found
 
 
 def test_long_names_of_axes():
-    found = parse_named_specs("X=data _, W1=_ model", ("data", "model"), RANKS)
+    found = parse_named_specs("X=data _, W1=_ model", {"data": 2, "model": 4}, RANKS)
     assert found == {"X": PartitionSpec((("data",), ())), "W1": PartitionSpec(((), ("model",)))}
 
 
@@ -49,7 +49,7 @@ def test_specs_in_order(text):
 )
 def test_errors_show_the_place(text, problem, piece):
     with pytest.raises(NotationError) as caught:
-        parse_named_specs(text, ("X", "Y"), RANKS)
+        parse_named_specs(text, {"X": 2, "Y": 4}, RANKS)
     error = caught.value
     assert problem in error.message
     assert error.text[error.start : error.stop] == piece

@@ -71,9 +71,9 @@ SHAPE = 'write a Shardy sharding as <@mesh, [{"X"}, {}]>'
             "this mesh has the axes X, Y, data",
         ),
         (
-            '<@mesh, [{"Y":(1)2}]>',
-            "a part of an axis cannot be told at character 11 of '<@mesh, [{\"Y\":(1)2}]>'",
-            "a PartitionSpec has whole axes; make two axes of it in the mesh",
+            '<@mesh, [{"Y":(1)3}]>',
+            "mesh axis Y=4 has no part Y:(1)3 at character 12 of '<@mesh, [{\"Y\":(1)3}]>'",
+            "1 × 3 must divide 4",
         ),
         (
             '<@mesh, [{"X"}, {"X"}]>',

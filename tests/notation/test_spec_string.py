@@ -4,9 +4,9 @@ from shardviz.errors import NotationError
 from shardviz.notation import SpecPart, parse_specs, write_spec, write_specs
 from shardviz.sharding import PartitionSpec
 
-LETTERS = ("X", "Y", "Z")
-LONG = ("data", "model", "d_1")
-BOTH = (*LETTERS, *LONG)
+LETTERS = {"X": 2, "Y": 4, "Z": 2}
+LONG = {"data": 8, "model": 4, "d_1": 2}
+BOTH = LETTERS | LONG
 
 
 def spec(*dims, unreduced=()):
@@ -50,9 +50,9 @@ def spec(*dims, unreduced=()):
         ("[?, P('Y')]; [, (XY)]", [SpecPart((None, spec("Y"))), SpecPart((None, spec("XY")))]),
     ],
 )
-@pytest.mark.parametrize("axis_names", [None, LETTERS, BOTH])
-def test_reads(text, parts, axis_names):
-    assert parse_specs(text, axis_names) == tuple(parts)
+@pytest.mark.parametrize("axis_sizes", [None, LETTERS, BOTH])
+def test_reads(text, parts, axis_sizes):
+    assert parse_specs(text, axis_sizes) == tuple(parts)
 
 
 @pytest.mark.parametrize(
@@ -63,11 +63,16 @@ def test_reads(text, parts, axis_names):
         ("(data model) _", [("data", "model"), ()]),
         ("( data )", [("data",)]),
         ("_ d_1", [(), ("d_1",)]),
+        ("data:(1)2 (X data:(2)2)", [("data:(1)2",), ("X", "data:(2)2")]),
+        ("_ Y:(2)2", [(), ("Y:(2)2",)]),
+        ("_Y:(2)2X", [(), ("Y:(2)2",), ("X",)]),
+        ("(Y:(2)2X)_", [("Y:(2)2", "X"), ()]),
+        ("Y:(1)2", [("Y:(1)2",)]),
     ],
 )
-@pytest.mark.parametrize("axis_names", [None, BOTH])
-def test_reads_long_names(text, dims, axis_names):
-    assert parse_specs(text, axis_names) == (SpecPart((PartitionSpec(tuple(dims)),)),)
+@pytest.mark.parametrize("axis_sizes", [None, BOTH])
+def test_reads_long_names(text, dims, axis_sizes):
+    assert parse_specs(text, axis_sizes) == (SpecPart((PartitionSpec(tuple(dims)),)),)
 
 
 @pytest.mark.parametrize(
@@ -85,8 +90,8 @@ def test_known_names_settle_what_is_meant(text, dims):
 
 
 def test_letters_come_before_a_name_made_of_them():
-    assert parse_specs("XY", ("X", "Y", "XY")) == (SpecPart((spec("X", "Y"),)),)
-    assert parse_specs("( XY )", ("X", "Y", "XY")) == (SpecPart((PartitionSpec((("XY",),)),)),)
+    assert parse_specs("XY", {"X": 2, "Y": 2, "XY": 2}) == (SpecPart((spec("X", "Y"),)),)
+    assert parse_specs("( XY )", {"X": 2, "Y": 2, "XY": 2}) == (SpecPart((PartitionSpec((("XY",),)),)),)
 
 
 @pytest.mark.parametrize(
@@ -104,12 +109,23 @@ def test_letters_come_before_a_name_made_of_them():
         ("X_{U_( data )}", PartitionSpec((("X",), ()), ("data",))),
         ("(data X){U_Y model}", PartitionSpec((("data", "X"),), ("model", "Y"))),
         ("(){U_YZ}", spec(unreduced=("Z", "Y"))),
+        ("Y:(2)2", spec(("Y:(2)2",))),
+        ("( data:(2)2 )", spec(("data:(2)2",))),
+        ("(Y:(2)2 X) _{U_Y:(1)2}", PartitionSpec((("Y:(2)2", "X"), ()), ("Y:(1)2",))),
         ("?", None),
     ],
 )
 def test_writes(written, given):
     assert write_spec(given) == written
     assert parse_specs(written, BOTH) == parse_specs(written) == (SpecPart((given,)),)
+
+
+def test_parts_that_stand_together_are_one():
+    together = "(Y:(1)2 Y:(2)2) (data:(1)2 data:(2)2 X data:(4)2)"
+    (part,) = parse_specs(together, BOTH)
+    assert part.operands == (PartitionSpec((("Y",), ("data:(1)4", "X", "data:(4)2"))),)
+    (part,) = parse_specs("_{U_Y:(2)2 Y:(1)2}", BOTH)
+    assert part.operands == (PartitionSpec(((),), ("Y",)),)
 
 
 def test_writes_parts():
@@ -130,6 +146,21 @@ KNOWN = "this mesh has the axes X, Y, Z"
     ("text", "message", "hint"),
     [
         ("", "there is no spec in an empty text", SHAPE),
+        (
+            "Y:(1)3_",
+            "mesh axis Y=4 has no part Y:(1)3 at character 1 of 'Y:(1)3_'",
+            "1 × 3 must divide 4",
+        ),
+        (
+            "XY:(1)1",
+            "no axis has the part 'Y:(1)1' at character 2 of 'XY:(1)1'",
+            "write the devices of the parts in front of it, and its own, 2 or more: X:(1)2",
+        ),
+        (
+            "YY:(1)2",
+            "mesh axis 'Y' is used twice in one array, again at character 2 of 'YY:(1)2'",
+            "an axis can split one dimension of an array, once",
+        ),
         ("XW,Y_", "unknown mesh axis 'W' at character 2 of 'XW,Y_'", KNOWN),
         ("X_,W_->X_", "unknown mesh axis 'W' at character 4 of 'X_,W_->X_'", KNOWN),
         ("X data", "unknown mesh axis 'data' at character 3 of 'X data'", KNOWN),
@@ -208,7 +239,7 @@ def test_refuses_long_specs():
 
 def test_advises_a_space():
     with pytest.raises(NotationError, match="unknown mesh axis 'd' at character 1 of 'data_'") as caught:
-        parse_specs("data_", ("data", "model"))
+        parse_specs("data_", {"data": 2, "model": 2})
     assert (
         caught.value.hint == "this mesh has the axes data, model; a long name stands apart by spaces: data _"
     )

@@ -3,12 +3,13 @@ import pytest
 
 from shardviz.notation.tiles import (
     Digit,
+    axes_of_digits,
+    axis_digit,
     digits_of_blocks,
     digits_of_sizes,
     shortest_iota,
     through_transpose,
     value,
-    whole_axes,
 )
 from shardviz.sharding import Mesh
 
@@ -63,15 +64,22 @@ def test_digits_that_do_not_line_up(parts, reshape, perm):
         ([Digit(2, 1), Digit(2, 2)], False, ("Z",)),
         ([Digit(1, 5)], True, ()),
         ([], True, ()),
-        ([Digit(2, 1)], True, None),
-        ([Digit(2, 2)], True, None),
-        ([Digit(2, 1), Digit(2, 2)], True, None),
+        ([Digit(2, 1)], True, ("Z:(2)2",)),
+        ([Digit(2, 2)], True, ("Z:(1)2",)),
+        ([Digit(2, 1), Digit(2, 2)], True, ("Z:(2)2", "Z:(1)2")),
+        ([Digit(6, 2)], True, ("Y", "Z:(1)2")),
         ([Digit(4, 3)], True, None),
+        ([Digit(4, 2)], True, None),
         ([Digit(2, 24)], True, None),
     ],
 )
-def test_whole_axes(digits, ordered, axes):
-    assert whole_axes(digits, MESH, ordered) == axes
+def test_axes_of_digits(digits, ordered, axes):
+    assert axes_of_digits(digits, MESH, ordered) == axes
+
+
+def test_axis_digit():
+    assert [axis_digit(name, MESH) for name in ("X", "Y", "Z")] == [Digit(2, 12), Digit(3, 4), Digit(4, 1)]
+    assert [axis_digit(name, MESH) for name in ("Z:(1)2", "Z:(2)2")] == [Digit(2, 2), Digit(2, 1)]
 
 
 def test_digits_of_blocks():
