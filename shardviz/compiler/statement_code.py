@@ -174,9 +174,8 @@ class _Writer:
     def attention(self) -> str:
         """The values, averaged by the softmax of how the queries fit the keys."""
         (query, keys, values), sizes = self.statement.einsum.operands, self.sizes
-        along = next(dim for dim in keys if dim not in query)
-        rows = next(dim for dim in query if dim not in keys)
-        size = keys[-1]
+        along, size = self.statement.whole
+        rows = query[keys.index(along)]
         scores = (*(dim for dim in query if dim not in (rows, size)), rows, along)
         letters = _Letters(tuple(dict.fromkeys((*query, *keys, *values))))
         first, second, third = self.operands

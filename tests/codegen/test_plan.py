@@ -24,7 +24,8 @@ DEVICES = re.compile(r'jax\.config\.update\("jax_(platforms|num_cpu_devices)", .
 
 
 def planned(einsum, specs, mesh="X=2,Y=4", sizes=SIZES, dtype="f32"):
-    return plan(problem_from_text(einsum, mesh=parse_mesh(mesh), specs=specs, sizes=sizes, dtype=dtype))
+    problem = problem_from_text(einsum, mesh=parse_mesh(mesh), specs=specs, sizes=sizes, dtype=dtype)
+    return plan(problem, objective="bytes")
 
 
 def expected(plan):
@@ -69,7 +70,7 @@ def test_a_wrong_step_is_found(capsys):
 
 def test_pending_sums_stand_in_front(capsys):
     code = plan_code(planned("bd,df->bf", "X_{U_Y},__->X_{U_Y}"))
-    assert "A = ones((4, 16, 32), 1 / 2)" in code
+    assert "A = ones((4, 16, 32), 1 / 2, jnp.float32)" in code
     assert 'in_specs=(P("Y", "X", None), P(None, None)), out_specs=P("Y", "X", None)' in " ".join(
         code.split()
     )
