@@ -327,37 +327,37 @@ def _resident(plan: Plan, bytes_of: ShardBytes) -> list[tuple[ResidentArray, ...
     """The shards that a device holds at every step.
 
     Arguments stay from the first step to the last, as under `jax.jit` without donation; what a step makes
-    stays until the last step that uses it, the result to the end. A psum puts its totals in the place of
-    the partial sums, unless they are an argument, as XLA's all-reduce does.
+    stays until the last step that uses it, what is returned to the end. A psum puts its totals in the place
+    of the partial sums, unless they are an argument or used again, as XLA's all-reduce does.
     """
-    names = [array.name for array in plan.problem.arguments]
     last = len(plan.steps) - 1
     spans: list[tuple[ResidentArray, int, int]] = []
     newest: dict[str, int] = {}
+    copies: dict[tuple[str, PartitionSpec], int] = {}
 
-    def make(name: str, spec: PartitionSpec, start: int, is_argument: bool) -> None:
-        newest[name] = len(spans)
-        spans.append(
-            (
-                ResidentArray(name, spec, bytes_of(name, spec), is_argument),
-                start,
-                last if is_argument else start,
-            )
-        )
+    def make(name: str, spec: PartitionSpec, start: int, is_argument: bool = False) -> None:
+        newest[name] = copies[name, spec] = len(spans)
+        made = ResidentArray(name, spec, bytes_of(name, spec), is_argument)
+        spans.append((made, start, last if is_argument else start))
 
-    def use(name: str, place: int, in_place: bool = False) -> None:
-        array, start, stop = spans[newest[name]]
-        last_place = place - (in_place and not array.is_argument)
-        spans[newest[name]] = (array, start, max(stop, last_place))
+    def use(name: str, spec: PartitionSpec | None, place: int, in_place: bool = False) -> None:
+        number = newest[name] if spec is None else copies.get((name, spec), newest[name])
+        array, start, stop = spans[number]
+        spans[number] = (array, start, max(stop, place - (in_place and not array.is_argument)))
 
     for array in plan.problem.arguments:
         make(array.name, array.decided_spec, 0, is_argument=True)
     for place, step in enumerate(plan.steps):
-        for name in step.operands or (step.array,):
-            use(name, place, in_place=step.op == "psum")
-        make(step.array, step.to_spec, place, is_argument=False)
-    if plan.problem.result.name not in names:
-        use(plan.problem.result.name, last)
+        if step.op in ("einsum", "apply"):
+            specs = step.operand_specs or (None,) * len(step.operands)
+            for name, spec in zip(step.operands, specs, strict=True):
+                use(name, spec, place)
+        else:
+            use(step.array, step.from_spec, place, in_place=step.op == "psum")
+        make(step.array, step.to_spec, place)
+    wanted = {part.result.name: part.result.spec for part in plan.problem.parts}
+    for name in plan.problem.results:
+        use(name, wanted[name], last)
     return [
         tuple(array for array, start, stop in spans if start <= place <= stop)
         for place in range(len(plan.steps))

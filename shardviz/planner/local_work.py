@@ -28,8 +28,7 @@ def statement_flops(part: Statement, operands: Sequence[Shape], result: Shape) -
         return function.flops * math.prod(operands[0])
     if function.counted == "result":
         return function.flops * math.prod(result)
-    is_summed = bool(operand_dims.difference(part.result.dims, (dim for dim, _ in part.merged)))
-    return points * (function.flops + is_summed)
+    return points * (function.flops + bool(part.summed))
 
 
 def einsum_flops(operands: Sequence[ShardedArray], result: ShardedArray, products: int) -> int:

@@ -110,6 +110,11 @@ class Prices:
             values["local_steps"],
         )
 
+    def ratio(self, cost: Cost, least: Cost) -> float | None:
+        """How many times another cost one is, by what is made small first; None where that is nothing."""
+        shift = max(self._shift.values())
+        return None if not least >> shift else (cost >> shift) / (least >> shift)
+
     def _field(self, cost: Cost, name: str) -> int:
         return (cost >> self._shift[name]) & ((1 << _WIDTHS[name]) - 1)
 
