@@ -157,8 +157,8 @@ PROGRAMS = {
         "b=16,d=32,f=64",
     ),
     "attention": (
-        "Q[b,t,k,g,h] = X[b_X,t,d] * WQ[d,k_Y,g,h]; K = X[b_X,s,d] * WK[d,k_Y,h]; V = X[b,s,d] * WV[d,k_Y,h]; "
-        "O = causal_attention(Q, K, V); Y[b_X,t,d] = X + O * WO[k_Y,g,h,d]",
+        "Q[b,t,k,g,h] = X[b_X,t,d] * WQ[d,k_Y,g,h]; K = X[b_X,s,d] * WK[d,k_Y,h]; "
+        "V = X[b,s,d] * WV[d,k_Y,h]; O = causal_attention(Q, K, V); Y[b_X,t,d] = X + O * WO[k_Y,g,h,d]",
         "b=4,t=16,s=16,d=32,k=4,g=2,h=8",
     ),
     "logits": (
