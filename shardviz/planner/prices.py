@@ -12,9 +12,10 @@ do half of it each. Where a machine has no peak in a dtype, the choice of a plan
 from __future__ import annotations
 
 import math
+from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
-from shardviz.planner.moves import Axes, wire_bytes_of
+from shardviz.planner.moves import Axes, StateSpace, wire_bytes_of
 from shardviz.planner.plan import Objective
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class Prices:
         order = _ORDERS[objective]
         self._shift = {name: sum(_WIDTHS[rest] for rest in order[i + 1 :]) for i, name in enumerate(order)}
         self._moves: dict[tuple[str, Axes, int, int], Cost] = {}
+        self._permutes: dict[tuple[int, int], Cost] = {}
         self._works: dict[tuple[int, int, str], Cost] = {}
         self._dtypes: dict[str, str] = {}
 
@@ -70,9 +72,24 @@ class Prices:
         _, seconds = self._compute_price(0, traffic, "", self._device)
         if op in ("slice", "mask"):
             return self._packed(time=_femtoseconds(seconds or 0.0), local_steps=1)
-        time = self._collective_price(op, size, axes, self.placed).seconds
+        time = self.collective_seconds(op, axes, size)
         wire = wire_bytes_of(op, size, self.placed.mesh.group_size(axes))
         return self._packed(time=_femtoseconds(max(time, seconds or 0.0)), wire_bytes=wire, collectives=1)
+
+    def collective_seconds(self, op: str, axes: Axes, size: int) -> float:
+        """Seconds of a collective on its links; `size` as `Step.bytes` has it."""
+        return self._collective_price(op, size, axes, self.placed).seconds
+
+    def least_permute(self, space: StateSpace, size: int) -> Cost:
+        """No permute of so many bytes costs less."""
+        key = (id(space), size)
+        found = self._permutes.get(key)
+        if found is None:
+            names = tuple(space.sizes)
+            groups = [axes for count in range(2, len(names) + 1) for axes in combinations(names, count)]
+            costs = [self.move("ppermute", space.whole(axes), size, size) for axes in groups]
+            found = self._permutes[key] = min(costs, default=0)
+        return found
 
     def work(self, flops: int, hbm_bytes: int, dtype: str) -> Cost:
         """The cost of local work of a device; `dtype` is that of its matrix products, "" without any."""
@@ -114,6 +131,11 @@ class Prices:
         """How many times another cost one is, by what is made small first; None where that is nothing."""
         shift = max(self._shift.values())
         return None if not least >> shift else (cost >> shift) / (least >> shift)
+
+    def packed(self, seconds: float = 0.0, wire_bytes: int = 0, collectives: int = 0) -> Cost:
+        """A cost of these fields, the time rounded down, as what another costs at least."""
+        time = math.floor(seconds * FEMTOSECONDS)
+        return self._packed(time=time, wire_bytes=wire_bytes, collectives=collectives)
 
     def _field(self, cost: Cost, name: str) -> int:
         return (cost >> self._shift[name]) & ((1 << _WIDTHS[name]) - 1)
