@@ -21,7 +21,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import combinations, permutations, product
+from functools import lru_cache
+from itertools import combinations, count, permutations, product
 from typing import NamedTuple
 
 from shardviz.planner.plan import LOCAL_OPS
@@ -93,6 +94,10 @@ def wire_bytes_of(op: str, size: int, devices: int) -> int:
     return -(-(2 if op == "psum" else 1) * size * (devices - 1) // devices)
 
 
+_SERIALS = count()
+"""Numbers of the spaces."""
+
+
 class Node:
     """A state of arrays of one rank: `parts` are the numbers of pieces of each dimension, `number` how many
     nodes were made before it. `places` are the axes that split it, each with its dimension and the pieces
@@ -117,12 +122,21 @@ class Node:
 
 class StateMove(NamedTuple):
     """A move to or from another state: `dim` is the first dimension that is gathered, moved away, scattered
-    or cut."""
+    or cut, `kind` a number of the operation and its axes."""
 
     op: str
     axes: Axes
     dim: int | None
     other: Node
+    kind: int = 0
+
+
+@lru_cache(maxsize=8)  # problems on one mesh share the states and the moves between them
+def state_space(
+    sizes: tuple[tuple[str, int], ...], mesh_shape: tuple[tuple[str, int], ...], may_mask: frozenset[str]
+) -> StateSpace:
+    """The states over these axis parts, the same object each time."""
+    return StateSpace(dict(sizes), dict(mesh_shape), may_mask)
 
 
 class StateSpace:
@@ -132,11 +146,15 @@ class StateSpace:
     become a pending sum. Moves name whole axes where they are over all of their parts.
     """
 
-    def __init__(self, sizes: Mapping[str, int], mesh: Mesh, may_mask: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self, sizes: Mapping[str, int], mesh_shape: Mapping[str, int], may_mask: frozenset[str] = frozenset()
+    ) -> None:
         self.sizes, self._may_mask = dict(sizes), may_mask
-        self._mesh_shape = mesh.shape
+        self._mesh_shape = mesh_shape
+        self.serial = next(_SERIALS)
         self._has_parts = any(":" in axis for axis in sizes)
         self._joined: dict[Axes, Axes] = {}
+        self._kinds: dict[tuple[str, Axes], tuple[Axes, int]] = {}
         self._nodes: dict[State, Node] = {}
         self._cuts: dict[tuple[tuple[int, ...], frozenset[str]], tuple[Dims, ...]] = {}
 
@@ -171,9 +189,14 @@ class StateSpace:
         return node.permutes
 
     def _joined_moves(self, moves: Iterable[StateMove]) -> tuple[StateMove, ...]:
-        if self._has_parts:
-            moves = (move._replace(axes=self.whole(move.axes)) for move in moves)
-        return tuple(moves)
+        kinds, found = self._kinds, []
+        for op, axes, dim, other, _ in moves:
+            key = op, axes
+            known = kinds.get(key)
+            if known is None:
+                known = kinds[key] = self.whole(axes) if self._has_parts else axes, len(kinds)
+            found.append(StateMove(op, known[0], dim, other, known[1]))
+        return tuple(found)
 
     def whole(self, axes: Axes) -> Axes:
         """The axes, of which adjacent parts are one."""

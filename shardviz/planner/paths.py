@@ -140,9 +140,10 @@ class PathSearch:
 
     def _follow(self, node: Node, cost: Cost, moves: tuple[StateMove, ...]) -> None:
         own = self._local_bytes(node)
-        best, settled, heap, price = self._best, self._settled, self._heap, self._prices.move
+        best, settled, heap = self._best, self._settled, self._heap
         fitting, local_bytes = self._fitting, self._bytes
         forward = self._ends_pending is None
+        costs = self._prices.costs_from(self._space, own, forward=forward)
         for move in moves:
             other = move.other
             if other in settled:
@@ -155,10 +156,11 @@ class PathSearch:
             size = local_bytes.get(other.parts)
             if size is None:
                 size = self._local_bytes(other)
-            if forward:
-                reached = cost + price(move.op, move.axes, own, size)
-            else:
-                reached = cost + price(move.op, move.axes, size, own)
+            added = costs.get((move.kind, size))
+            if added is None:
+                ends = (own, size) if forward else (size, own)
+                added = costs[move.kind, size] = self._prices.move(move.op, move.axes, *ends)
+            reached = cost + added
             known = best.get(other)
             if known is None or reached < known[0]:
                 best[other] = (reached, node, move)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from shardviz.errors import QuestionError
 from shardviz.planner.axis_pool import AxisPool
 from shardviz.planner.contraction_order import Order, contraction_orders
-from shardviz.planner.moves import ReshardMove, State, StateSpace
+from shardviz.planner.moves import ReshardMove, State, StateSpace, state_space
 from shardviz.planner.paths import UNREACHABLE, ArrayKind, PathSearch
 from shardviz.planner.plan import Objective, Plan, Step
 from shardviz.planner.prices import Cost, Prices
@@ -52,7 +52,6 @@ class Planner:
         self.mesh, self.objective, self.anywhere = mesh, objective, anywhere
         self.placed = placed or on_assumed_machine(assumed_machine(), mesh)
         self.prices = Prices(self.placed, objective)
-        self._spaces: dict[AxisPool, StateSpace] = {}
         self._programs: dict[AxisPool, ProgramPlanner] = {}
 
     def plan(self, problem: Problem) -> Plan:
@@ -90,9 +89,7 @@ class Planner:
 
     def space(self, pool: AxisPool) -> StateSpace:
         """The states that arrays can be in over some axes."""
-        if pool not in self._spaces:
-            self._spaces[pool] = StateSpace(pool.sizes, self.mesh, pool.may_mask)
-        return self._spaces[pool]
+        return state_space(pool.sizes_of_parts, tuple(self.mesh.shape.items()), pool.may_mask)
 
 
 def plan(problem: Problem, placed: PlacedMesh | None = None, objective: Objective = "time") -> Plan:

@@ -54,6 +54,7 @@ class Prices:
         order = _ORDERS[objective]
         self._shift = {name: sum(_WIDTHS[rest] for rest in order[i + 1 :]) for i, name in enumerate(order)}
         self._moves: dict[tuple[str, Axes, int, int], Cost] = {}
+        self._costs: dict[tuple[int, int, bool], dict[tuple[int, int], Cost]] = {}
         self._permutes: dict[tuple[int, int], Cost] = {}
         self._works: dict[tuple[int, int, str], Cost] = {}
         self._dtypes: dict[str, str] = {}
@@ -76,13 +77,18 @@ class Prices:
         wire = wire_bytes_of(op, size, self.placed.mesh.group_size(axes))
         return self._packed(time=_femtoseconds(max(time, seconds or 0.0)), wire_bytes=wire, collectives=1)
 
+    def costs_from(self, space: StateSpace, size: int, *, forward: bool) -> dict[tuple[int, int], Cost]:
+        """The costs that are known of moves between pieces of `size` bytes and of other sizes, by the kind of
+        the move and the other size: of moves `forward`, from the one to the other."""
+        return self._costs.setdefault((space.serial, size, forward), {})
+
     def collective_seconds(self, op: str, axes: Axes, size: int) -> float:
         """Seconds of a collective on its links; `size` as `Step.bytes` has it."""
         return self._collective_price(op, size, axes, self.placed).seconds
 
     def least_permute(self, space: StateSpace, size: int) -> Cost:
         """No permute of so many bytes costs less."""
-        key = (id(space), size)
+        key = (space.serial, size)
         found = self._permutes.get(key)
         if found is None:
             names = tuple(space.sizes)
