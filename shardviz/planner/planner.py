@@ -3,7 +3,7 @@
 Every statement may share its work in any way in which the given arrays share it (`work_split`), every array
 take the cheapest moves (`paths`) between the states of its uses, and every intermediate be in any state: the
 least costs of all of them are carried from statement to statement, so the plan of a chain is the best of all.
-With the work `anywhere`, an axis that some array names may split any dimension of any statement.
+Where the best plan that lets these axes split any dimension is better by more than `MARGIN`, it is the plan.
 
 With the result the compiler's choice, its dimensions may be split over the axes over which some given array
 splits them, and nothing is left pending.
@@ -11,6 +11,7 @@ splits them, and nothing is left pending.
 
 from __future__ import annotations
 
+import math
 from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -35,6 +36,13 @@ if TYPE_CHECKING:
     from shardviz.planner.program_planner import ProgramPlanner
 
 
+MARGIN = 0.05
+"""Seconds, or bytes, that a plan may cost more because it splits the work as the given arrays are split: what
+the compilers and textbooks do, and closer than estimates of seconds are to the truth."""
+MOST_ANYWHERE = 4
+"""Parts of axes up to which all plans are looked at that split the work elsewhere."""
+
+
 class Planner:
     """Plans problems on one mesh; remembers prices, so that similar problems are planned quickly."""
 
@@ -44,9 +52,11 @@ class Planner:
         placed: PlacedMesh | None = None,
         objective: Objective = "time",
         *,
-        anywhere: bool = False,
+        anywhere: bool | None = None,
     ) -> None:
-        """Plan for a mesh as `placed` on a machine; without one on the assumed machine."""
+        """Plan for a mesh as `placed` on a machine; without one on the assumed machine. With `anywhere` given
+        only plans are looked at that split the work in any way, or only those that split it as the given
+        arrays are."""
         from shardviz.hardware.machine import assumed_machine, on_assumed_machine
 
         self.mesh, self.objective, self.anywhere = mesh, objective, anywhere
@@ -58,18 +68,33 @@ class Planner:
         """The plan. Raises `QuestionError` when the result cannot be had as asked."""
         if not problem.is_tree:
             return self._program(problem)
-        pool = AxisPool.of(problem)
-        found = _Planning(self, problem, pool, None if self.anywhere else pool.splits).planned()
-        if found is None:
-            raise _cannot_be_had(problem.result, problem.result.decided_spec)
-        _, planned = found
+        planned, optimal, at_most = self._tree(problem)
         problem = replace(problem, parts=tuple(one.part for one in planned))
         steps = tuple(_steps(problem, planned))
         result = problem.result.name
         spec = next(step.to_spec for step in reversed(steps) if step.array == result)
         axes = problem.mesh.axis_names
         cases = tuple(case_of(one.part.einsum, one.starts, axes) for one in planned)
-        return Plan(problem, steps, spec, cases, self.objective)
+        return Plan(problem, steps, spec, cases, self.objective, optimal, at_most)
+
+    def _tree(self, problem: Problem) -> tuple[list[PlannedStatement], bool, float | None]:
+        """The statements of a problem whose arrays are used once, whether they are the best of all, and how
+        many times the best they cost at most."""
+        pool = AxisPool.of(problem)
+        given = None
+        if not self.anywhere:
+            given = _Planning(self, problem, pool, pool.splits).planned()
+        if self.anywhere or (self.anywhere is None and len(pool.sizes) <= MOST_ANYWHERE):
+            limit = UNREACHABLE if given is None else given[0]
+            best = _Planning(self, problem, pool, None).planned(limit)
+            ratio = self.prices.ratio(given[0], best[0]) if given and best else math.inf
+            if best is not None and (ratio is None or ratio > 1 + MARGIN):
+                return best[1], True, None
+            if given is not None:
+                return given[1], best is None, ratio if best else None
+        if given is None:
+            raise _cannot_be_had(problem.result, problem.result.decided_spec)
+        return given[1], False, None
 
     def _program(self, problem: Problem) -> Plan:
         """The plan of a program whose arrays are used several times."""
