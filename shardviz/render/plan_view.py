@@ -329,13 +329,6 @@ def specs_text(plan: Plan) -> str:
 def _cells(number: int, candidate: Candidate, palette: Palette) -> list[Text]:
     cost = candidate.cost
     plan = cost.plan
-    mesh = plan.problem.mesh
-    moved = Text("none", "dim")
-    if plan.collectives:
-        moved = Text(", ").join(
-            Text.assemble((f"{step.op} {step.array} ", ""), axes_text(step.axes, mesh, palette, ","))
-            for step in plan.collectives
-        )
     return [
         Text(str(number), "dim"),
         Text(BEST if candidate.best else "", "bold"),
@@ -345,6 +338,17 @@ def _cells(number: int, candidate: Candidate, palette: Palette) -> list[Text]:
         Text(human_bytes(plan.wire_bytes)),
         Text(human_bytes(candidate.memory_per_device) + (TOO_LARGE if cost.over_bytes else "")),
         Text(flops(cost.flops)),
-        moved,
+        collectives_text(plan, palette),
         Text("; ".join(plan.cases), "dim"),
     ]
+
+
+def collectives_text(plan: Plan, palette: Palette) -> Text:
+    """``all_gather W X, psum Out Y``, or ``none``."""
+    if not plan.collectives:
+        return Text("none", "dim")
+    mesh = plan.problem.mesh
+    return Text(", ").join(
+        Text.assemble((f"{step.op} {step.array} ", ""), axes_text(step.axes, mesh, palette, ","))
+        for step in plan.collectives
+    )
