@@ -12,9 +12,10 @@ sums are pending; atoms are prime parts of mesh axes. Every move is one operatio
     mask          idle atoms become pending: the first devices keep what they have, the others take zeros
     sum           dimensions that no other operand and not the result has are summed on each device
 
-An einsum's work is split by any assignment of atoms to its dimensions; over any other atom one operand may be
-a pending sum. Costs are those of one step after the other: seconds by `collective_time` and the roofline,
-wire bytes, and the number of collectives.
+A slice takes no time: the step that takes the piece reads it in place. An einsum's work is split by any
+assignment of atoms to its dimensions; over any other atom one operand may be a pending sum. Costs are those
+of one step after the other: seconds by `collective_time` and the roofline, wire bytes, and the number of
+collectives.
 """
 
 from __future__ import annotations
@@ -162,9 +163,10 @@ class Space:
     def _price(self, op: str, group: Atoms, before: int, after: int) -> Cost:
         """The cost of a step on one array, whose pieces have so many bytes before and after."""
         bandwidth = self.placed.machine.device.hbm_bandwidth
-        if op in ("slice", "mask"):
-            read = after if op == "slice" else before
-            return self.cost((read + after) / bandwidth if bandwidth else 0.0, 0, 0)
+        if op == "slice":
+            return NOTHING
+        if op == "mask":
+            return self.cost((before + after) / bandwidth if bandwidth else 0.0, 0, 0)
         held, n = max(before, after), self.count(group)
         levels = self.placed.group_levels(self.names(group), in_order=op == "ppermute")
         seconds = collective_time(HLO[op], held, levels).seconds
@@ -318,9 +320,27 @@ def least_cost(
             made = _only(made, space.state(part.result.spec))
             if number + 1 < len(problem.parts):
                 made = space.reach(part.result.shape, part.result.dtype, made, after)
-    wanted = problem.result.spec
-    ends = [way for state, way in made.items() if wanted is not None or not state[1]]
-    return min(ends, key=lambda way: way.cost, default=None)
+    ends = made if problem.result.spec is not None else _left_open(space, problem, made)
+    return min(ends.values(), key=lambda way: way.cost, default=None)
+
+
+def _left_open(space: Space, problem: Problem, made: Mapping[State, Way]) -> dict[State, Way]:
+    """The states in which a result may be left that nobody asks for: nothing is pending, and dimensions are
+    split only over axes over which a given array splits them."""
+    given = {
+        (dim, atom)
+        for array in problem.arrays
+        if array.spec is not None
+        for dim, atoms in zip(array.dims, space.state(array.spec)[0], strict=True)
+        for atom in atoms
+    }
+    names = problem.result.dims
+    return {
+        state: way
+        for state, way in made.items()
+        if not state[1]
+        and all((dim, atom) in given for dim, atoms in zip(names, state[0], strict=True) for atom in atoms)
+    }
 
 
 def _only(ways: Mapping[State, Way], state: State) -> dict[State, Way]:
