@@ -17,19 +17,20 @@ from typing import TYPE_CHECKING
 
 from shardviz.errors import QuestionError
 from shardviz.planner.axis_pool import AxisPool
-from shardviz.planner.moves import ReshardMove, State, StateSpace, reshard_move, spec_of
-from shardviz.planner.paths import ArrayKind, PathMove, PathSearch
+from shardviz.planner.moves import ReshardMove, State, StateSpace
+from shardviz.planner.paths import ArrayKind, PathSearch
 from shardviz.planner.plan import Objective, Plan, Step
 from shardviz.planner.prices import Cost, Prices
 from shardviz.planner.problem import Problem, Statement
 from shardviz.planner.reasons import EinsumChoice, explain_einsum, explain_moves
 from shardviz.planner.statement_ways import StatementWays, Way
+from shardviz.planner.steps import Joined, move_step, work_step
 from shardviz.planner.work_split import WorkSplit, case_of
-from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, array_bytes
-from shardviz.sharding.axis_parts import joined_parts
+from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import PlacedMesh
+    from shardviz.planner.program_planner import ProgramPlanner
 
 
 class Planner:
@@ -50,9 +51,12 @@ class Planner:
         self.placed = placed or on_assumed_machine(assumed_machine(), mesh)
         self.prices = Prices(self.placed, objective)
         self._spaces: dict[AxisPool, StateSpace] = {}
+        self._programs: dict[AxisPool, ProgramPlanner] = {}
 
     def plan(self, problem: Problem) -> Plan:
         """The plan. Raises `QuestionError` when the result cannot be had as asked."""
+        if not problem.is_tree:
+            return self._program(problem)
         planned = _Planning(self, problem).planned()
         steps = tuple(_steps(problem, planned))
         result = problem.result.name
@@ -60,6 +64,22 @@ class Planner:
         axes = problem.mesh.axis_names
         cases = tuple(case_of(one.part.einsum, one.starts, axes) for one in planned)
         return Plan(problem, steps, spec, cases, self.objective)
+
+    def _program(self, problem: Problem) -> Plan:
+        """The plan of a program whose arrays are used several times."""
+        from shardviz.planner.program_planner import ProgramPlanner
+        from shardviz.planner.program_steps import program_steps
+
+        pool = AxisPool.of(problem)
+        if pool not in self._programs:
+            splits = None if self.anywhere else pool.splits
+            self._programs[pool] = ProgramPlanner(pool, self.space(pool), self.prices, splits)
+        planned = self._programs[pool].planned(problem)
+        steps, cases = program_steps(problem, planned)
+        spec = next(step.to_spec for step in reversed(steps) if step.array == problem.result.name)
+        optimal = planned.least == planned.cost
+        at_most = None if optimal else self.prices.ratio(planned.cost, planned.least)
+        return Plan(problem, tuple(steps), spec, cases, self.objective, optimal, at_most)
 
     def space(self, pool: AxisPool) -> StateSpace:
         """The states that arrays can be in over some axes."""
@@ -100,6 +120,7 @@ class _Planning:
 
     def __init__(self, planner: Planner, problem: Problem) -> None:
         self._problem, self._prices = problem, planner.prices
+        self._joined = Joined(problem.mesh)
         self._pool = AxisPool.of(problem)
         self._space = planner.space(self._pool)
         self._ways = StatementWays(self._space, planner.prices)
@@ -164,12 +185,12 @@ class _Planning:
             for operand, needed in zip(part.operands, split.operands, strict=True):
                 made = self._made[operand.name]
                 start, last = made.searches[-1].path(needed)
-                starts.append(self._joined(start))
-                operand_moves.append(self._written(made.array, last))
+                starts.append(self._joined.state(start))
+                operand_moves.append(self._joined.moves(made.array, last))
                 came[operand.name] = self._path(made, start, made.searches[:-1])
             found.append(
                 PlannedStatement(
-                    part, self._joined_split(split), tuple(operand_moves), tuple(moves), tuple(starts)
+                    part, self._joined.split(split), tuple(operand_moves), tuple(moves), tuple(starts)
                 )
             )
         return found[::-1]
@@ -181,36 +202,8 @@ class _Planning:
         moves: list[tuple[ReshardMove, ...]] = []
         for search in reversed(made.searches if searches is None else searches):
             state, path = search.path(state)
-            moves.insert(0, self._written(made.array, path))
+            moves.insert(0, self._joined.moves(made.array, path))
         return state, moves
-
-    def _written(self, array: ShardedArray, moves: Sequence[PathMove]) -> tuple[ReshardMove, ...]:
-        """The moves with their bytes, over joined axes."""
-        mesh = self._problem.mesh
-        return tuple(
-            reshard_move(
-                array,
-                mesh,
-                move.op,
-                move.axes,
-                move.dim,
-                self._joined(move.before),
-                self._joined(move.after),
-            )
-            for move in moves
-        )
-
-    def _joined(self, state: State) -> State:
-        spec = spec_of(state, self._problem.mesh)
-        return spec.dims, spec.unreduced
-
-    def _joined_split(self, split: WorkSplit) -> WorkSplit:
-        shape = self._problem.mesh.shape
-        return WorkSplit(
-            {dim: joined_parts(axes, shape) for dim, axes in split.assignment.items()},
-            tuple(map(self._joined, split.operands)),
-            self._joined(split.result),
-        )
 
 
 def _steps(problem: Problem, planned: Sequence[PlannedStatement]) -> Iterator[Step]:
@@ -222,55 +215,15 @@ def _steps(problem: Problem, planned: Sequence[PlannedStatement]) -> Iterator[St
         choice = EinsumChoice(problem.mesh, part, one.work_split, one.starts, gathered, next_input)
         for operand, moves in zip(part.operands, one.operand_moves, strict=True):
             reasons = explain_moves(choice, operand, moves)
-            yield from (_step(operand, move, why, number) for move, why in zip(moves, reasons, strict=True))
-        yield _work_step(problem.mesh, part, one.work_split, explain_einsum(choice), number)
+            yield from (
+                move_step(operand, move, why, number) for move, why in zip(moves, reasons, strict=True)
+            )
+        yield work_step(problem.mesh, part, one.work_split, explain_einsum(choice), number)
         for moves in one.result_moves:
             reasons = explain_moves(choice, part.result, moves)
             yield from (
-                _step(part.result, move, why, number) for move, why in zip(moves, reasons, strict=True)
+                move_step(part.result, move, why, number) for move, why in zip(moves, reasons, strict=True)
             )
-
-
-def _work_step(mesh: Mesh, part: Statement, split: WorkSplit, reason: str, number: int) -> Step:
-    spec = spec_of(split.result)
-    array = part.result.with_spec(spec)
-    shape = array.shard_shape(mesh)
-    is_einsum = part.function == "multiply"
-    return Step(
-        "einsum" if is_einsum else "apply",
-        array.name,
-        (),
-        None,
-        spec,
-        spec,
-        shape,
-        array.dtype,
-        array_bytes(shape, array.dtype),
-        0,
-        reason,
-        tuple(operand.name for operand in part.operands),
-        part.einsum,
-        number,
-        "" if is_einsum else part.function,
-        tuple(map(spec_of, split.operands)),
-    )
-
-
-def _step(array: ShardedArray, move: ReshardMove, reason: str, number: int) -> Step:
-    return Step(
-        move.op,
-        array.name,
-        move.axes,
-        move.dim,
-        spec_of(move.before),
-        spec_of(move.after),
-        move.shape,
-        array.dtype,
-        move.bytes,
-        move.wire_bytes,
-        reason,
-        part=number,
-    )
 
 
 def _gathered(planned: Sequence[PlannedStatement]) -> Iterator[str]:

@@ -31,7 +31,9 @@ def optimizer_statements(
     def made(function: str, old: ShardedArray, *others: ShardedArray) -> ShardedArray:
         new = ShardedArray(unused(f"{old.name}_new"), old.dims, old.shape, old.dtype, old.spec)
         einsum = Einsum((old.dims,) * (1 + len(others)), old.dims)
-        parts.append(Statement(einsum, (old, *others), new, function, phase="optimizer"))
+        parts.append(
+            Statement(einsum, (old, *others), new, function, phase="optimizer", source=parameter.name)
+        )
         return new.with_spec(None)
 
     master = parameter
@@ -53,7 +55,7 @@ def optimizer_statements(
             parameter.spec,
         )
         einsum = Einsum((parameter.dims,), parameter.dims)
-        parts.append(Statement(einsum, (updated,), new, "convert", phase="optimizer"))
+        parts.append(Statement(einsum, (updated,), new, "convert", phase="optimizer", source=parameter.name))
     return tuple(parts)
 
 
