@@ -350,11 +350,10 @@ def _only(ways: Mapping[State, Way], state: State) -> dict[State, Way]:
 def _least_work(space: Space, part: Statement) -> Cost:
     """The cost of a statement whose work all devices share: less than any plan's."""
     sizes = {dim: size for array in part.operands for dim, size in zip(array.dims, array.shape, strict=True)}
-    summed = len(sizes) > len(set(part.result.dims))
-    products = math.prod(sizes.values()) // math.prod(
-        size for dim, size in sizes.items() if _is_own(part.einsum, dim)
-    )
-    flops = products * (len(part.operands) - 1 + summed) // space.mesh.size
+    counts = [dim for dims in part.einsum.operands for dim in dims]
+    is_matmul = any(counts.count(dim) > 1 and dim not in part.einsum.result for dim in sizes)
+    products = math.prod(size for dim, size in sizes.items() if not _is_own(part.einsum, dim))
+    flops = products * len(part.operands) // space.mesh.size if is_matmul else 0
     return space.local(flops, 0, part.result.dtype)
 
 
@@ -406,7 +405,7 @@ def _locally_summed(space: Space, array: Array, gone: tuple[str, ...]) -> Iterat
         cut = [size // space.count(dim) for size, dim in zip(array.shape, dims, strict=True)]
         added = [atom for index, dim in enumerate(dims) if index not in kept for atom in dim]
         moved = array_bytes(cut, array.dtype) + array_bytes([cut[index] for index in kept], array.dtype)
-        work = space.local(math.prod(cut), moved, array.dtype)
+        work = space.local(0, moved, array.dtype)
         after = tuple(dims[index] for index in kept), tuple(sorted((*pending, *added)))
         yield after, Way(_sum(way.cost, work), (way,), f"sum {' '.join(gone)} {space.said(after)}")
 
@@ -419,6 +418,8 @@ def _worked(space: Space, part: Statement, operands: tuple[Array, ...]) -> Itera
         number for number, dim in enumerate(names) if all(array.dims.count(dim) < 2 for array in operands)
     ]
     summed = [dim for dim in names if dim not in part.einsum.result]
+    # The peak of a chip is that of its matrix products; all else is bound by HBM.
+    is_matmul = any(sum(array.dims.count(dim) for array in operands) > 1 for dim in summed)
     places = [[names.index(dim) for dim in array.dims] for array in operands]
     kept = [names.index(dim) for dim in part.einsum.result]
     dtype = part.result.dtype
@@ -430,7 +431,7 @@ def _worked(space: Space, part: Statement, operands: tuple[Array, ...]) -> Itera
         cut = {dim: sizes[dim] // space.count(assignment[number]) for number, dim in enumerate(names)}
         moved = sum(array_bytes([cut[dim] for dim in array.dims], array.dtype) for array in operands)
         moved += array_bytes([cut[dim] for dim in part.einsum.result], dtype)
-        flops = math.prod(cut.values()) * (len(operands) - 1 + bool(summed))
+        flops = math.prod(cut.values()) * len(operands) if is_matmul else 0
         work = space.local(flops, moved, dtype)
         adds = [atom for dim in summed for atom in assignment[names.index(dim)]]
         result = tuple(assignment[place] for place in kept)

@@ -52,10 +52,9 @@ def _local_seconds(text: str, placed: PlacedMesh, mesh: Mesh) -> Iterator[float]
             contracted = _CONTRACTED.search(rest)
             summed = [int(dim) for dim in contracted[1].split(",") if dim.strip()] if contracted else []
             products = math.prod(held[name]) * math.prod(held[operands[0]][dim] for dim in summed)
-            flops = products * (1 + bool(summed))
+            flops = 2 * products if summed else 0
         elif op == "stablehlo.reduce":
             operands = operands[:1]
-            flops = math.prod(held[operands[0]])
         else:
             continue
         moved = sum(_bytes(held[each], dtype) for each in (*operands[:2], name))
