@@ -2,38 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from rich.text import Text
 
-from shardviz.planner.alternatives import Alternative
+from shardviz.planner.alternatives import AlternativeName
 from shardviz.planner.costs import PlanCost
 from shardviz.render.lines import sentence
 from shardviz.render.palette import Palette
 from shardviz.render.plan_view import collectives_text
 
 INDENT, HOW_INDENT = 1, 4
+LEADS: dict[AlternativeName, str] = {
+    "textbook": "The textbook's plan",
+    "fewest bytes": "The plan with the fewest bytes",
+    "fastest": "The fastest plan",
+}
 NEGLIGIBLE = 0.005
 """Figures that differ by a smaller part are the same to a reader."""
 
 
-def alternatives_view(
-    cost: PlanCost, others: Sequence[Alternative], width: int, palette: Palette
-) -> list[Text]:
+def alternatives_view(cost: PlanCost, width: int, palette: Palette) -> list[Text]:
     """Each alternative: its name, what it costs more or less than the plan, and its collectives."""
     lines: list[Text] = []
-    for each in others:
-        head = f"{each.name}: {comparison_words(each.cost, cost)}"
-        lines += sentence(head, width, INDENT, lead="or " if not lines else "")
+    for each in cost.alternatives:
+        lines += sentence(f"{LEADS[each.name]} {comparison_words(each.cost, cost)}", width, INDENT)
         lines += sentence(collectives_text(each.plan, palette).plain, width, HOW_INDENT, style="dim")
     return lines
 
 
 def comparison_words(other: PlanCost, own: PlanCost) -> str:
-    """``sends 56 % less, multiplies 4 ×, takes 2.1 × the time``: the other plan beside one's own."""
+    """``sends 56 % less, computes 4 ×, takes 2.9 ×``: the other plan beside one's own."""
     words = [
         _sent_words(other.wire_bytes, own.wire_bytes),
-        "" if other.flops == own.flops else f"multiplies {_times(other.flops, own.flops)}",
+        "" if other.flops == own.flops else f"computes {_change(other.flops, own.flops, 'more', 'less')}",
         "" if other.unknown or own.unknown else _time_words(other.serial_seconds, own.serial_seconds),
         _held_words(other.peak_bytes, own.peak_bytes),
     ]

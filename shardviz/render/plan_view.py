@@ -15,9 +15,10 @@ from rich.text import Text
 
 from shardviz.errors import plural
 from shardviz.notation import SpecPart, write_specs
-from shardviz.planner.plan import LOCAL_OPS, Parts, Plan, Step, decided_parts
+from shardviz.planner.plan import LOCAL_OPS, Parts, Plan, Step, axes_words, decided_parts
 from shardviz.planner.problem import Problem
 from shardviz.planner.ranking import Candidate
+from shardviz.planner.repeated_work import repeated_work
 from shardviz.planner.work_split import CASES
 from shardviz.render.caption import (
     axes_text,
@@ -71,6 +72,7 @@ def explain_view(cost: PlanCost, width: int, palette: Palette, with_pictures: bo
 
     A plan that does not fit says so first.
     """
+    from shardviz.render.alternatives_view import alternatives_view
     from shardviz.render.cost_view import cost_view, fit_lines
 
     plan = cost.plan
@@ -81,6 +83,7 @@ def explain_view(cost: PlanCost, width: int, palette: Palette, with_pictures: bo
         *question_view(plan, width, palette, with_pictures),
         Text(),
         *plan_view(plan, width, palette),
+        *alternatives_view(cost, width, palette),
         Text(),
         *cost_view(cost, width, palette),
     ]
@@ -92,8 +95,15 @@ def plan_view(plan: Plan, width: int, palette: Palette) -> list[Text]:
 
 
 def case_lines(plan: Plan, width: int) -> list[Text]:
-    """The textbook's case of each part, with its meaning."""
-    lines = sentence("; ".join(plan.cases), width, lead="plan  ", style="bold")
+    """The work that the plan repeats, then the textbook's case of each part, with its meaning."""
+    repeated = repeated_work(plan)
+    words = "; ".join(plan.cases)
+    if repeated is not None:
+        words = (
+            f"every device repeats the work {repeated.factor} ×, which the specs divide over "
+            f"{axes_words(repeated.axes)}; {words}"
+        )
+    lines = sentence(words, width, lead="plan  ", style="bold")
     for case, meaning in CASES.items():
         if any(case in named for named in plan.cases):
             lines += sentence(f"{case}: {meaning}", width, INDENT, style="dim")
