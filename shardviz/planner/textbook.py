@@ -1,4 +1,4 @@
-"""The plan that the textbook's four cases give when they are taken literally, whatever it costs.
+"""The plan that the textbook's four cases give when they are taken literally, at any cost.
 
 The cases are those of "How to Scale Your Model", part 3 (https://jax-ml.github.io/scaling-book/sharding). An
 axis that splits a summed dimension of one operand only is gathered (case 2). Where it splits the same summed
