@@ -169,6 +169,7 @@ class ProgramPlanner:
         self._choices: dict[
             tuple[int, tuple[Copies, ...], tuple[bool, ...]], tuple[StatementChoice, ...]
         ] = {}
+        self._least: dict[tuple[int, tuple[Copies | None, ...]], Cost] = {}
         self._splits: dict[tuple[int, tuple[frozenset[str], ...]], tuple[tuple[WorkSplit, Cost], ...]] = {}
 
     def planned(self, problem: Problem) -> PlannedProgram:
@@ -188,19 +189,26 @@ class ProgramPlanner:
             self._forms[key] = StatementForm(len(self._forms), part, kinds, same, through, wanted)
         return self._forms[key]
 
-    def least(self, form: StatementForm, starts: tuple[State | None, ...]) -> Cost:
-        """The cost that no plan can save of a statement: work and moves of the operands that have a state in
-        `starts`, where the others are as they are needed."""
-        least: Cost | None = None
-        for split, cost in self._splits_of(form, (frozenset(),) * len(form.same)):
-            for place, (start, needed) in enumerate(zip(starts, split.operands, strict=True)):
-                if start is not None and (least is None or cost < least):
-                    found = self.moves.nearest(form.kinds[place], (start,), needed)
-                    cost = cost + found[0] if found is not None else cost
-            if least is None or cost < least:
-                least = cost
-        assert least is not None
-        return least
+    def least(self, form: StatementForm, copies: tuple[Copies | None, ...]) -> Cost:
+        """The cost that no plan can save of a statement: its work, the moves of those operands of which these
+        copies are held, where the others (None) are as they are needed, and those of the result."""
+        key = (form.number, copies)
+        found = self._least.get(key)
+        if found is None:
+            pending = tuple(frozenset(axis for _, own in held or () for axis in own) for held in copies)
+            for split, work in self._splits_of(form, pending):
+                cost = work
+                for place, (held, needed) in enumerate(zip(copies, split.operands, strict=True)):
+                    if held is not None and form.through[place] is None and form.same[place] == place:
+                        moved = self.moves.nearest(form.kinds[place], held, needed)
+                        cost = cost + moved[0] if moved is not None else cost
+                if form.wanted is not None:
+                    moved = self.moves.nearest(form.kinds[-1], (split.result,), form.wanted)
+                    cost = cost + moved[0] if moved is not None else cost
+                found = cost if found is None else min(found, cost)
+            assert found is not None
+            self._least[key] = found
+        return found
 
     def _splits_of(
         self, form: StatementForm, pending: tuple[frozenset[str], ...]
@@ -319,6 +327,24 @@ class _Partial(NamedTuple):
     choice: StatementChoice | None
 
 
+class _NextUse(NamedTuple):
+    """A statement that is the next to use some live arrays: `places` are their numbers among these, by
+    operand; `first` are the copies of arguments that it uses first, with which it costs `least`."""
+
+    form: StatementForm
+    least: Cost
+    places: tuple[int | None, ...]
+    first: tuple[Copies | None, ...]
+
+    def excess(self, planner: ProgramPlanner, copies: tuple[Copies, ...]) -> Cost:
+        """The cost of the statement beyond the least with these copies of the live arrays."""
+        held = tuple(
+            first if place is None else copies[place]
+            for place, first in zip(self.places, self.first, strict=True)
+        )
+        return planner.least(self.form, held) - self.least
+
+
 class _Planning:
     """One program while it is planned."""
 
@@ -330,6 +356,8 @@ class _Planning:
             operand.name: number for number, part in enumerate(problem.parts) for operand in part.operands
         } | dict.fromkeys(problem.results, len(problem.parts))
         self._forms = [self._form(part) for part in problem.parts]
+        self._first = self._held_first()
+        self._least = [planner.least(form, held) for form, held in zip(self._forms, self._first, strict=True)]
         self._open = {
             part.result.name: self._splits(part.result)
             for part, form in zip(problem.parts, self._forms, strict=True)
@@ -360,16 +388,16 @@ class _Planning:
         """The cheapest plan that was found."""
         partials = [_Partial(0, (), None, None)]
         live: list[str] = []
-        least = self._least()
-        left = sum(least)
+        left = sum(self._least)
         dropped: list[Cost] = []
-        for number, here in enumerate(least):
-            left -= here
+        for number, least in enumerate(self._least):
+            left -= least
             partials, live = self._extended(number, partials, live)
             if not partials:
                 raise _cannot_be_had(self._problem.parts[number])
-            dropped += [partial.cost + left for partial in partials[WIDTH:]][:1]
-            partials = partials[:WIDTH]
+            outlook = self._outlook(number, live)
+            partials, others = self._followed(partials, live, outlook)
+            dropped += [] if others is None else [others + left]
         ends = [self._ends(partial, live) for partial in partials]
         totals = [partial.cost + cost for partial, (cost, _) in zip(partials, ends, strict=True)]
         cost = min(totals)
@@ -385,27 +413,56 @@ class _Planning:
             partial = partial.before
         return PlannedProgram(tuple(reversed(choices)), returns, cost, min((cost, *dropped)))
 
-    def _least(self) -> list[Cost]:
-        """For each statement the cost that no plan can save, with the moves of arguments that it uses
-        first."""
-        found: list[Cost] = []
+    def _held_first(self) -> list[tuple[Copies | None, ...]]:
+        """For each statement the given copies of the arguments that it uses first."""
+        found: list[tuple[Copies | None, ...]] = []
         used: set[str] = set()
-        for part, form in zip(self._problem.parts, self._forms, strict=True):
-            starts = tuple(
-                self._starts[operand.name][0]
-                if operand.name in self._starts and operand.name not in used
-                else None
-                for operand in part.operands
-            )
-            used.update(operand.name for operand in part.operands)
-            found.append(self._planner.least(form, starts))
+        for part in self._problem.parts:
+            names = [operand.name for operand in part.operands]
+            found.append(tuple(None if name in used else self._starts.get(name) for name in names))
+            used.update(names)
         return found
+
+    def _outlook(self, number: int, live: list[str]) -> list[_NextUse]:
+        """The statements that next need the arrays that are live behind a statement."""
+        found = []
+        waiting = set(live)
+        for later in range(number + 1, len(self._forms)):
+            names = [operand.name for operand in self._problem.parts[later].operands]
+            if waiting.intersection(names):
+                places = tuple(live.index(name) if name in waiting else None for name in names)
+                found.append(_NextUse(self._forms[later], self._least[later], places, self._first[later]))
+                waiting.difference_update(names)
+        return found
+
+    def _followed(
+        self, partials: list[_Partial], live: list[str], outlook: list[_NextUse]
+    ) -> tuple[list[_Partial], Cost | None]:
+        """The partial plans to follow, the most promising first, and what one of the others costs at least,
+        with what its next uses cost more than the least."""
+        kinds = [self._kinds[name] for name in live]
+        promising = sorted(
+            (
+                (partial.cost + sum(use.excess(self._planner, partial.copies) for use in outlook), partial)
+                for partial in partials
+            ),
+            key=lambda each: each[0],
+        )
+        found: list[_Partial] = []
+        for cost, partial in promising:
+            if len(found) == WIDTH:
+                return found, cost
+            if not any(
+                self._planner.imitates(kinds, better.copies, partial.copies, partial.cost - better.cost)
+                for better in found[:COMPARED]
+            ):
+                found.append(partial)
+        return found, None
 
     def _extended(
         self, number: int, partials: list[_Partial], live: list[str]
     ) -> tuple[list[_Partial], list[str]]:
-        """The partial plans with one statement more, the cheapest first, and the arrays that are needed
-        still."""
+        """The partial plans with one statement more, and the arrays that are needed still."""
         part, form = self._problem.parts[number], self._forms[number]
         names = [operand.name for operand in part.operands]
         arrays = (*names, part.result.name)
@@ -428,7 +485,7 @@ class _Planning:
                 known = found.get(own)
                 if known is None or cost < known.cost:
                     found[own] = _Partial(cost, own, partial, choice)
-        return self._not_imitated(sorted(found.values(), key=lambda each: each.cost), after), after
+        return list(found.values()), after
 
     def _leaves_forward(self, number: int) -> bool:
         phases = [part.phase for part in self._problem.parts[number : number + 2]]
@@ -444,18 +501,6 @@ class _Planning:
         kind, mesh = self._kinds[name], self._problem.mesh
         shape = [-(-size // mesh.group_size(axes)) for size, axes in zip(kind.shape, copy[0], strict=True)]
         return array_bytes(shape, kind.dtype)
-
-    def _not_imitated(self, partials: list[_Partial], live: list[str]) -> list[_Partial]:
-        """The partial plans that none of the cheapest can imitate."""
-        kinds = [self._kinds[name] for name in live]
-        found: list[_Partial] = []
-        for partial in partials:
-            if not any(
-                self._planner.imitates(kinds, better.copies, partial.copies, partial.cost - better.cost)
-                for better in found[:COMPARED]
-            ):
-                found.append(partial)
-        return found
 
     def _ends(self, partial: _Partial, live: list[str]) -> tuple[Cost, dict[str, tuple[State, State]]]:
         """The cost of leaving the returned arrays as they may be left, and from which copy to which state."""
