@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
 RANKED = "\0"
 """The value of `--specs` without one: no argument of a process can be this."""
+_OPEN = re.compile(r"([A-Za-z][\w']*)\s*=\s*\?")
+_USUAL = re.compile(r"Out|H\d+")
+"""Results of letters that have no names."""
 EXAMPLES = (
     (
         "A matmul split on both operands, by the planner, Shardy and XLA",
@@ -54,6 +58,10 @@ EXAMPLES = (
     (
         "When each instruction runs on a TPU, and what waits",
         "shardviz explain 'bd,df->bf' --specs 'XY,Y_->X_' --target v5e:2x4 --time",
+    ),
+    (
+        "A program: an MLP with its weights split by columns, then rows",
+        "shardviz explain 'H = X[b,d] * W1[d,f]; Y = silu(H) * W2[f,d]' --specs 'X=X_,W1=_Y,W2=Y_'",
     ),
     (
         "In the scaling book's notation, without a compiler",
@@ -127,7 +135,8 @@ def command(
 ) -> int:
     """Explain which collectives EINSUM needs on a mesh, and which ones the compilers insert.
 
-    EINSUM is an einsum, a chain of them with semicolons, or a product as the scaling book writes it.
+    EINSUM is an einsum, a chain of them with semicolons, a product as the scaling book writes it, or a
+    program of named statements: H = X[b,d] * W[d,f]; Y = silu(H) + H.
     """
     ranked = is_ranking(einsum, specs)
     chosen = options.is_given(ctx, "target")
@@ -200,19 +209,29 @@ def is_ranking(einsum: str, specs: str | None) -> bool:
         raise QuestionError("--specs is empty", "write 'XY,Y_->X_', or --specs alone to rank all ways")
     if specs is None or specs == RANKED:
         return specs == RANKED or "[" not in einsum
-    return leaves_open(specs)
+    return leaves_open(einsum, specs)
 
 
-def leaves_open(specs: str) -> bool:
-    """Return whether the specs leave an operand open, as in ``X_,?->?``.
+def leaves_open(einsum: str, specs: str) -> bool:
+    """Return whether the specs leave an operand open, as in ``X_,?->?`` or ``X=X_,W=?``.
 
     An open intermediate or result is the compiler's choice.
     """
+    from shardviz.notation.named_specs import is_named
+
+    if is_named(specs):
+        return any(not _is_made(name, einsum) for name in _OPEN.findall(specs))
     for number, part in enumerate(specs.split(";")):
         operands = part.partition("->")[0].split(",")
         if any(operand.strip(" ()[]") == "?" for operand in operands[min(number, 1) :]):
             return True
     return False
+
+
+def _is_made(name: str, einsum: str) -> bool:
+    """Return whether an array is a result of the text, and not an operand."""
+    made = rf"(?:\A|[;\n])\s*{name}\s*(?:\[[^\]]*\]\s*)?=|->\s*{name}\s*\["
+    return re.search(made, einsum) is not None or ("[" not in einsum and _USUAL.fullmatch(name) is not None)
 
 
 def refuse_stepping(given: Mapping[str, object]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from shardviz.errors import QuestionError, ShardvizError, plural, quote
 from shardviz.forms.form import (
@@ -24,7 +24,7 @@ from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, canonical_dtype
 if TYPE_CHECKING:
     from shardviz.compiler import Target
     from shardviz.hardware.machine import Machine, PlacedMesh
-    from shardviz.planner import Plan, Planner, Problem, Statement
+    from shardviz.planner import Plan, Planner, Problem
     from shardviz.planner.training.options import Training
     from shardviz.stepping.question import CollectiveQuestion
 
@@ -176,7 +176,7 @@ class _Resolver:
                 )
             if len(einsums.parts) > MAX_PARTS:
                 raise QuestionError(
-                    f"a chain of {len(einsums.parts)} einsums is too long to be planned while you type",
+                    f"a program of {len(einsums.parts)} statements is too long to be planned while you type",
                     f"edit up to {MAX_PARTS} of them; `shardviz explain` takes more",
                 )
             if self._parsed.rows is None:
@@ -189,8 +189,7 @@ class _Resolver:
 
     def problem(self, mesh: Mesh | None, einsums: Einsums | None) -> tuple[Problem, Plan] | None:
         """The problem and its plan."""
-        from shardviz.planner import Problem
-        from shardviz.planner.problem import dimension_sizes
+        from shardviz.planner import Problem, Statement
 
         draft = self.draft
         dtype = ""
@@ -206,13 +205,25 @@ class _Resolver:
         size: dict[str, int] = {}
         if einsums is not None and "sizes" not in self.errors:
             with self._field("sizes", draft.sizes):
-                size = dimension_sizes(einsums.parts, draft.sizes)
+                size = einsums.elements(draft.sizes)
         if einsums is None or mesh is None or specs is None or "sizes" in self.errors:
             return None
-        parts = list(self._parts(mesh, einsums, specs, size, dtype or ProblemForm().dtype))
+        arrays = self._arrays(mesh, einsums, specs, size, dtype or ProblemForm().dtype)
         if self.errors:
             return None
-        problem = Problem(mesh, tuple(parts), "explicit" if draft.axis_types == "explicit" else "auto")
+        axis_types: Literal["auto", "explicit"] = "explicit" if draft.axis_types == "explicit" else "auto"
+        if einsums.program is not None:
+            from shardviz.planner.programs import program_problem
+
+            by_name = {array.name: array.spec for array in arrays}
+            problem = program_problem(einsums.program, mesh, by_name, size, dtype, axis_types)
+        else:
+            parts = (
+                Statement(part, tuple(arrays[place] for place in operands), arrays[result])
+                for part, (operands, result) in zip(einsums.parts, einsums.places, strict=True)
+            )
+            problem = Problem(mesh, tuple(parts), axis_types)
+        problem = replace(problem, layers=einsums.layers)
         if training is not None:
             from shardviz.planner.training import with_backward
 
@@ -270,17 +281,16 @@ class _Resolver:
                     )
         return specs
 
-    def _parts(
+    def _arrays(
         self,
         mesh: Mesh,
         einsums: Einsums,
         specs: list[PartitionSpec | None],
         size: dict[str, int],
         dtype: str,
-    ) -> Iterator[Statement]:
-        """The contractions; a size that axes do not divide is an error of the sizes where they are given,
-        else of the spec."""
-        from shardviz.planner import Statement
+    ) -> list[ShardedArray]:
+        """The array of every row; a size that axes do not divide is an error of the sizes where they are
+        given, else of the spec."""
         from shardviz.planner.problem import uneven_dims
 
         arrays = []
@@ -291,9 +301,7 @@ class _Resolver:
                 for error in uneven_dims(arrays[-1], mesh, self.draft.sizes):
                     with self._field("sizes" if self.draft.sizes.strip() else f"specs.{number}"):
                         raise error
-        if len(arrays) == len(einsums.rows):
-            for part, (operands, result) in zip(einsums.parts, einsums.places, strict=True):
-                yield Statement(part, tuple(arrays[place] for place in operands), arrays[result])
+        return arrays
 
     def targets(self) -> tuple[Target, ...] | None:
         """The targets to ask."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from shardviz.hardware.collective_time import CollectiveTime, collective_time
 from shardviz.hardware.machine import DeviceFigures, Machine, PlacedMesh
-from shardviz.planner.local_work import statement_flops, statement_traffic
+from shardviz.planner.local_work import matmul_dtype, statement_flops, statement_traffic
 from shardviz.planner.plan import (
     HLO_OPS,
     LOCAL_OPS,
@@ -171,7 +171,7 @@ class PlanCost:
     @property
     def peak_flops(self) -> float | None:
         """FLOP/s of a device in the problem's dtype; None where that is not known."""
-        return self.machine.device.flops_per_second(self.plan.problem.result.dtype)
+        return self.machine.device.flops_per_second(self.plan.problem.forward[-1].result.dtype)
 
     @property
     def serial_utilisation(self) -> float | None:
@@ -224,16 +224,18 @@ def price(plan: Plan, placed: PlacedMesh) -> PlanCost:
     bytes_of = _shard_bytes(plan)
     steps = []
     for step, held in zip(plan.steps, _resident(plan, bytes_of), strict=True):
-        flops = 0
+        flops, dtype = 0, ""
         if step.op in ("einsum", "apply"):
             part, (operands, result) = next(taken)
             shapes = [operand.shard_shape(mesh) for operand in operands]
             flops = statement_flops(part, shapes, result.shard_shape(mesh))
             hbm_bytes = statement_traffic(part, shapes, result.shard_shape(mesh))
+            dtype = matmul_dtype(part)
         else:
             read = step.to_spec if step.op == "slice" else step.from_spec
             hbm_bytes = bytes_of(step.array, read) + bytes_of(step.array, step.to_spec)
-        steps.append(_priced(step, flops, hbm_bytes, placed, held))
+        times = compute_price(flops, hbm_bytes, dtype, placed.machine.device)
+        steps.append(_priced(step, flops, hbm_bytes, times, placed, held))
     return PlanCost(plan, placed, tuple(steps))
 
 
@@ -256,8 +258,11 @@ def _shard_bytes(plan: Plan) -> ShardBytes:
 def compute_price(
     flops: int, hbm_bytes: int, dtype: str, device: DeviceFigures
 ) -> tuple[float | None, float | None]:
-    """Seconds of the arithmetic and of the memory traffic of one device, each None where it is not known."""
-    if not flops:
+    """Seconds of the arithmetic and of the memory traffic of one device, each None where it is not known.
+
+    `dtype` is that of matrix products; without any ("") no time is counted for arithmetic.
+    """
+    if not flops or not dtype:
         arithmetic: float | None = 0.0
     else:
         peak = device.flops_per_second(dtype)
@@ -272,9 +277,14 @@ def collective_price(op: str, size: int, axes: tuple[str, ...], placed: PlacedMe
 
 
 def _priced(
-    step: Step, flops: int, hbm_bytes: int, placed: PlacedMesh, resident: tuple[ResidentArray, ...]
+    step: Step,
+    flops: int,
+    hbm_bytes: int,
+    times: tuple[float | None, float | None],
+    placed: PlacedMesh,
+    resident: tuple[ResidentArray, ...],
 ) -> PricedStep:
-    arithmetic, traffic = compute_price(flops, hbm_bytes, step.dtype, placed.machine.device)
+    arithmetic, traffic = times
     if step.op in LOCAL_OPS:
         seconds = None if arithmetic is None or traffic is None else max(arithmetic, traffic)
         bound = UNKNOWN

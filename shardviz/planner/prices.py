@@ -75,7 +75,7 @@ class Prices:
         return self._packed(time=_femtoseconds(max(time, seconds or 0.0)), wire_bytes=wire, collectives=1)
 
     def work(self, flops: int, hbm_bytes: int, dtype: str) -> Cost:
-        """The cost of local work of a device."""
+        """The cost of local work of a device; `dtype` is that of its matrix products, "" without any."""
         key = (flops, hbm_bytes, dtype)
         found = self._works.get(key)
         if found is None:
@@ -91,7 +91,7 @@ class Prices:
         first."""
         if dtype not in self._dtypes:
             known = dict(self._device.peak)
-            others = [dtype, "bf16", *known]
+            others = [dtype, "bf16", *known] if dtype else []
             self._dtypes[dtype] = next((each for each in others if each in known), dtype)
         return self._dtypes[dtype]
 
