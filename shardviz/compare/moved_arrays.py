@@ -12,11 +12,11 @@ named.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from math import prod
 
 from shardviz.hlo import Collective, Origin
+from shardviz.hlo.named_scopes import named_scope
 from shardviz.planner import Problem, Statement
 from shardviz.sharding import ShardedArray
 
@@ -176,10 +176,6 @@ def _could_be(shape: Shape, array: ShardedArray, devices: int) -> bool:
     )
 
 
-_AROUND = re.compile(r"\w+\((.*)\)")
-"""A name in what JAX does with the operation: ``transpose(jvp(H))`` differentiates H."""
-
-
 def named_statements(source: str, problem: Problem) -> list[Statement]:
     """The statements of a program that a compiler's operation is named after, as in ``jit(program)/H/dot``.
 
@@ -187,24 +183,12 @@ def named_statements(source: str, problem: Problem) -> list[Statement]:
     computes H again. None in a program of one statement, whose operations have no such names.
     """
     made = {part.result.name: part for part in problem.parts}
-    *path, _ = source.split("/")
-    name = next((found for each in path if (found := _inner(each)) in made), None)
-    if name is None or len(problem.parts) < 2:
+    scope = named_scope(source, made) if len(made) > 1 else None
+    if scope is None:
         return []
-    phase = "forward"
-    if "rematted_computation" in path:
-        phase = "recomputed"
-    elif "checkpoint" in path or any(each.startswith("transpose(") for each in path):
-        phase = "backward"
-    if phase == "forward" or made[name].phase != "forward":
-        return [made[name]]
-    return [part for part in problem.parts if part.phase == phase and part.source == name]
-
-
-def _inner(name: str) -> str:
-    while match := _AROUND.fullmatch(name):
-        name = match[1]
-    return name
+    if scope.phase == "forward" or made[scope.name].phase != "forward":
+        return [made[scope.name]]
+    return [part for part in problem.parts if part.phase == scope.phase and part.source == scope.name]
 
 
 def names_of(origin: Origin, problem: Problem) -> tuple[str, ...]:
