@@ -1,7 +1,7 @@
 """The statement of a program that a compiler's operation is named after.
 
-JAX names operations after the function and the scopes (`jax.named_scope`) that they stand in, and compilers keep
-these names: ``jit(program)/transpose(jvp(H))/dot_general``.
+JAX names operations after the function and the scopes (`jax.named_scope`) that they stand in, and compilers
+keep these names: ``jit(program)/transpose(jvp(H))/dot_general``.
 """
 
 from __future__ import annotations

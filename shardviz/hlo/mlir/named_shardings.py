@@ -16,7 +16,7 @@ _SHARDING = re.compile(r"(?:out_sharding=|sdy\.sharding_per_value<\[)(?=<)")
 
 
 def named_shardings(text: str, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, PartitionSpec]:
-    """The sharding of each array whose scope and shape are in `shapes`, as the operations that make it leave it.
+    """The sharding in which each array of `shapes` is left by the operations that make it.
 
     These stand one after the other, with the collectives that add its partial sums or move it at once; what
     stands later moves it for one of its uses.
