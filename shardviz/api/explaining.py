@@ -142,12 +142,12 @@ def explain(
     asked = parse_targets(target_text(target))
     forward = decided_problem(einsum, mesh, specs, sizes, dtype, axis_types, device_order=device_order)
     problem = train_step(forward, backward=backward, remat=remat, optimizer=optimizer)
-    planned = plan(problem)
-    cost = price(planned, placed_for(as_machine(machine), asked, problem.mesh))
+    placed = placed_for(as_machine(machine), asked, problem.mesh)
+    cost = price(plan(problem, placed), placed)
     compiled: tuple[TargetResult, ...] = ()
     if asked:
         compiled = ask(problem, asked, timeout, target == DEFAULT_TARGET, times)
-    found = tuple(difference for each in compiled for difference in differences(planned, each))
+    found = tuple(difference for each in compiled for difference in differences(cost.plan, each))
     return Explanation(cost, compiled, found)
 
 

@@ -285,7 +285,7 @@ def _print_plan(problem: Problem, placed: PlacedMesh, session: TargetSession, sh
 
     output = shown.output
     session.ask(problem, with_costs=shown.with_times)
-    planned = plan(problem)
+    planned = plan(problem, placed)
     cost = price(planned, placed)
     if output.as_json:
         from shardviz.compare import differences
@@ -367,12 +367,13 @@ def _print_step(
         from shardviz.stepping.collective_run import pipelined, run_on
         from shardviz.stepping.plan_step import question_of_step
 
-        planned = plan(stated())
+        problem = stated()
+        placed = placed_for(machine, targets, problem.mesh)
+        planned = plan(problem, placed)
         stepped = question_of_step(planned, number, algorithm)
         heading = []
         if not shown.output.as_json:
             output = shown.output
             heading = [*step_lines(planned, number, output.width, output.palette), Text()]
-        placed = placed_for(machine, targets, planned.problem.mesh)
         run = run_on(stepped, placed, None, latency, bandwidth)
         return print_step(pipelined(run), verifier, shown, heading)

@@ -12,9 +12,10 @@ sums are pending; atoms are prime parts of mesh axes. Every move is one operatio
     mask          idle atoms become pending: the first devices keep what they have, the others take zeros
     sum           dimensions that no other operand and not the result has are summed on each device
 
-An einsum's work is split by any assignment of atoms to its dimensions; over any other atom one operand may be
-a pending sum. Costs are those of one step after the other: seconds by `collective_time` and the roofline,
-wire bytes, and the number of collectives.
+A slice takes no time: the step that takes the piece reads it in place. An einsum's work is split by any
+assignment of atoms to its dimensions; over any other atom one operand may be a pending sum. Costs are those
+of one step after the other: seconds by `collective_time` and the roofline, wire bytes, and the number of
+collectives.
 """
 
 from __future__ import annotations
@@ -162,9 +163,10 @@ class Space:
     def _price(self, op: str, group: Atoms, before: int, after: int) -> Cost:
         """The cost of a step on one array, whose pieces have so many bytes before and after."""
         bandwidth = self.placed.machine.device.hbm_bandwidth
-        if op in ("slice", "mask"):
-            read = after if op == "slice" else before
-            return self.cost((read + after) / bandwidth if bandwidth else 0.0, 0, 0)
+        if op == "slice":
+            return NOTHING
+        if op == "mask":
+            return self.cost((before + after) / bandwidth if bandwidth else 0.0, 0, 0)
         held, n = max(before, after), self.count(group)
         levels = self.placed.group_levels(self.names(group), in_order=op == "ppermute")
         seconds = collective_time(HLO[op], held, levels).seconds
@@ -318,9 +320,27 @@ def least_cost(
             made = _only(made, space.state(part.result.spec))
             if number + 1 < len(problem.parts):
                 made = space.reach(part.result.shape, part.result.dtype, made, after)
-    wanted = problem.result.spec
-    ends = [way for state, way in made.items() if wanted is not None or not state[1]]
-    return min(ends, key=lambda way: way.cost, default=None)
+    ends = made if problem.result.spec is not None else _left_open(space, problem, made)
+    return min(ends.values(), key=lambda way: way.cost, default=None)
+
+
+def _left_open(space: Space, problem: Problem, made: Mapping[State, Way]) -> dict[State, Way]:
+    """The states in which a result may be left that nobody asks for: nothing is pending, and dimensions are
+    split only over axes over which a given array splits them."""
+    given = {
+        (dim, atom)
+        for array in problem.arrays
+        if array.spec is not None
+        for dim, atoms in zip(array.dims, space.state(array.spec)[0], strict=True)
+        for atom in atoms
+    }
+    names = problem.result.dims
+    return {
+        state: way
+        for state, way in made.items()
+        if not state[1]
+        and all((dim, atom) in given for dim, atoms in zip(names, state[0], strict=True) for atom in atoms)
+    }
 
 
 def _only(ways: Mapping[State, Way], state: State) -> dict[State, Way]:
@@ -330,11 +350,10 @@ def _only(ways: Mapping[State, Way], state: State) -> dict[State, Way]:
 def _least_work(space: Space, part: Statement) -> Cost:
     """The cost of a statement whose work all devices share: less than any plan's."""
     sizes = {dim: size for array in part.operands for dim, size in zip(array.dims, array.shape, strict=True)}
-    summed = len(sizes) > len(set(part.result.dims))
-    products = math.prod(sizes.values()) // math.prod(
-        size for dim, size in sizes.items() if _is_own(part.einsum, dim)
-    )
-    flops = products * (len(part.operands) - 1 + summed) // space.mesh.size
+    counts = [dim for dims in part.einsum.operands for dim in dims]
+    is_matmul = any(counts.count(dim) > 1 and dim not in part.einsum.result for dim in sizes)
+    products = math.prod(size for dim, size in sizes.items() if not _is_own(part.einsum, dim))
+    flops = products * len(part.operands) // space.mesh.size if is_matmul else 0
     return space.local(flops, 0, part.result.dtype)
 
 
@@ -386,7 +405,7 @@ def _locally_summed(space: Space, array: Array, gone: tuple[str, ...]) -> Iterat
         cut = [size // space.count(dim) for size, dim in zip(array.shape, dims, strict=True)]
         added = [atom for index, dim in enumerate(dims) if index not in kept for atom in dim]
         moved = array_bytes(cut, array.dtype) + array_bytes([cut[index] for index in kept], array.dtype)
-        work = space.local(math.prod(cut), moved, array.dtype)
+        work = space.local(0, moved, array.dtype)
         after = tuple(dims[index] for index in kept), tuple(sorted((*pending, *added)))
         yield after, Way(_sum(way.cost, work), (way,), f"sum {' '.join(gone)} {space.said(after)}")
 
@@ -399,6 +418,8 @@ def _worked(space: Space, part: Statement, operands: tuple[Array, ...]) -> Itera
         number for number, dim in enumerate(names) if all(array.dims.count(dim) < 2 for array in operands)
     ]
     summed = [dim for dim in names if dim not in part.einsum.result]
+    # The peak of a chip is that of its matrix products; all else is bound by HBM.
+    is_matmul = any(sum(array.dims.count(dim) for array in operands) > 1 for dim in summed)
     places = [[names.index(dim) for dim in array.dims] for array in operands]
     kept = [names.index(dim) for dim in part.einsum.result]
     dtype = part.result.dtype
@@ -410,7 +431,7 @@ def _worked(space: Space, part: Statement, operands: tuple[Array, ...]) -> Itera
         cut = {dim: sizes[dim] // space.count(assignment[number]) for number, dim in enumerate(names)}
         moved = sum(array_bytes([cut[dim] for dim in array.dims], array.dtype) for array in operands)
         moved += array_bytes([cut[dim] for dim in part.einsum.result], dtype)
-        flops = math.prod(cut.values()) * (len(operands) - 1 + bool(summed))
+        flops = math.prod(cut.values()) * len(operands) if is_matmul else 0
         work = space.local(flops, moved, dtype)
         adds = [atom for dim in summed for atom in assignment[names.index(dim)]]
         result = tuple(assignment[place] for place in kept)
