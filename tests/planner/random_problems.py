@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from shardviz.hardware.links import LinkSpec
 from shardviz.hardware.machine import (
@@ -177,22 +177,62 @@ class Draw:
         return size * self.random.choice((1, 1, 2, 4) if not self.kind.real else (1, 4, 16, 64))
 
 
-def small(problem: Problem, most: int = 2**16) -> bool:
-    """Few enough numbers to run a plan on."""
-    return all(
-        math.prod(dict(zip(dims, shape, strict=True)).values()) <= most
-        for part in problem.parts
-        for dims, shape in [
-            (
-                [dim for operand in part.operands for dim in operand.dims],
-                [size for operand in part.operands for size in operand.shape],
-            )
+def program(draw: Draw, statements: int) -> tuple[Problem, PlacedMesh]:
+    """A program of products, sums and a function, which uses some arrays several times."""
+    mesh, pick = draw.mesh(), draw.random
+    names = draw._axis_names(mesh)
+    sizes = {dim: draw.size(math.lcm(*mesh.axis_sizes, 4), mesh) for dim in "bdf"}
+
+    def array(name: str, dims: tuple[str, ...], spec: PartitionSpec | None) -> ShardedArray:
+        return ShardedArray(name, dims, tuple(sizes[dim] for dim in dims), "bf16", spec)
+
+    def divides(spec: PartitionSpec, dims: tuple[str, ...]) -> bool:
+        return all(sizes[dim] % cut == 0 for dim, cut in zip(dims, spec.parts(mesh), strict=True))
+
+    def argument(name: str, dims: tuple[str, ...]) -> ShardedArray:
+        while True:
+            spec = draw.spec(dims, names, 0.1)
+            if divides(spec, dims):
+                return array(name, dims, spec)
+
+    known = [argument("X", ("b", "d"))]
+    unused = {"X"}
+    parts: list[Statement] = []
+    for number in range(1, statements + 1):
+        first = pick.choice([one for one in known if one.name in unused] or known)
+        alike = [one for one in known if one.dims == first.dims and one.name != first.name]
+        if number == statements and alike:
+            operands, function = (first, pick.choice(alike)), "add"
+        else:
+            function = pick.choice(("multiply", "multiply", "multiply", "add", "silu"))
+            if function == "silu":
+                operands = (first,)
+            elif function == "add":
+                operands = (first, pick.choice([*alike, argument(f"W{number}", first.dims)]))
+            else:
+                dims = tuple(pick.sample("bdf", 2))
+                others = [one for one in known if set(one.dims) & set(first.dims)]
+                operands = (first, pick.choice([*others, argument(f"W{number}", dims)]))
+                if operands[1].name == first.name:
+                    operands = (first, argument(f"W{number}", dims))
+        dims = operands[0].dims
+        if function == "multiply":
+            shared = [dim for dim in operands[0].dims if dim in operands[1].dims]
+            every = dict.fromkeys((*operands[0].dims, *operands[1].dims))
+            dims = tuple(dim for dim in every if len(every) < 3 or dim not in shared[:1])
+        name = f"R{number}"
+        einsum = Einsum(tuple(one.dims for one in operands), dims)
+        known = [one for one in known if one.name not in {each.name for each in operands}]
+        known += [
+            one if one.name == "X" or one.name.startswith("W") else one.with_spec(None) for one in operands
         ]
-    )
-
-
-def without_specs(problem: Problem) -> Problem:
-    """The problem with every result the compiler's choice."""
-    return replace(
-        problem, parts=tuple(replace(part, result=part.result.with_spec(None)) for part in problem.parts)
-    )
+        result = array(name, dims, None)
+        last = number == statements
+        if last and pick.random() < 0.6:
+            wanted = draw.spec(dims, names, 0.0)
+            result = result.with_spec(wanted if divides(wanted, dims) else None)
+        parts.append(Statement(einsum, operands, result, function))
+        unused -= {one.name for one in operands}
+        unused.add(name)
+        known.append(result)
+    return Problem(mesh, tuple(parts)), draw.machine(mesh)
