@@ -89,6 +89,7 @@ class Problem:
     result of the forward statements and the argument that is its gradient, then of each argument and its
     gradient, which is returned, or used by the optimizer. The same gradients are `jax.grad` by these
     arguments of the sum of the forward results, each multiplied by the argument that is its gradient.
+    `updates` are pairs of arguments and what the optimizer makes of them, in their place.
     """
 
     mesh: Mesh
@@ -98,6 +99,7 @@ class Problem:
     layers: int = 1
     training: Training | None = None
     gradients: tuple[tuple[str, str], ...] = ()
+    updates: tuple[tuple[str, str], ...] = ()
 
     @property
     def arguments(self) -> tuple[ShardedArray, ...]:
