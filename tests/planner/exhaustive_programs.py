@@ -21,7 +21,6 @@ from shardviz.planner.problem import Problem, Statement
 from shardviz.sharding import ShardedArray, array_bytes
 from tests.planner.exhaustive import (
     NOTHING,
-    TIME,
     Atoms,
     Cost,
     Space,
@@ -44,10 +43,8 @@ class Split(NamedTuple):
     cost: Cost
 
 
-def least_program_cost(
-    problem: Problem, placed: PlacedMesh, limit: Cost, objective: str = TIME
-) -> Cost | None:
-    """The cost of the best plan; None where none costs at most `limit`."""
+def least_program_cost(problem: Problem, placed: PlacedMesh, objective: str, limit: Cost) -> Way | None:
+    """The best plan; None where none costs at most `limit`."""
     space = Space(placed, problem.mesh, objective, axes=named_axes(problem))
     return _Search(problem, space, limit).best()
 
@@ -57,11 +54,11 @@ class _Search:
     problem: Problem
     space: Space
     limit: Cost
-    found: Cost | None = None
+    found: Way | None = None
     splits: list[list[Split]] = field(default_factory=list)
     left: list[Cost] = field(default_factory=list)
 
-    def best(self) -> Cost | None:
+    def best(self) -> Way | None:
         parts = self.problem.parts
         self.splits = [sorted(splits(self.space, part), key=lambda split: split.cost) for part in parts]
         self.left = [NOTHING]
@@ -78,13 +75,16 @@ class _Search:
         self, number: int, cost: Cost, made: dict[str, State], needed: dict[str, frozenset[State]]
     ) -> None:
         """Try all splits of a statement and those behind it; `cost` is that of all before."""
-        best = self.limit if self.found is None else min(self.limit, self.found)
+        best = self.limit if self.found is None else min(self.limit, self.found.cost)
         if add(cost, self.left[number]) > best:
             return
         if number == len(self.splits):
             total = self._returned(cost, made, needed)
             if total <= best:
-                self.found = total
+                states = (
+                    f"{name} as {self.space.said(state)}" for name, own in needed.items() for state in own
+                )
+                self.found = Way(total, tuple(Way(NOTHING, (), said) for said in states))
             return
         part = self.problem.parts[number]
         options = []

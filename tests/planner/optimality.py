@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from shardviz.planner import Plan, Planner, Problem
 from shardviz.planner.costs import PlanCost, price
 from tests.planner.exhaustive import BYTES, TIME, Cost, Way, least_cost
+from tests.planner.exhaustive_programs import least_program_cost
 from tests.planner.random_problems import Draw, Kind
 
 if TYPE_CHECKING:
@@ -31,9 +32,15 @@ KINDS = (
     Kind("two einsums, three axes", 3, parts=2, real=True, axis_sizes=(2, 3)),
     Kind("three einsums, two axes", 2, parts=3, real=True, axis_sizes=(2, 4)),
     Kind("three einsums, three axes", 3, parts=3, real=True, axis_sizes=(2, 3)),
+    Kind("program of three statements, one axis", 1, parts=3, real=True, axis_sizes=(2, 4), shared=True),
+    Kind("program of five statements, one axis", 1, parts=5, real=True, axis_sizes=(2, 4), shared=True),
+    Kind("program of three statements, two axes", 2, parts=3, real=True, axis_sizes=(2,), shared=True),
     Kind("one einsum, two axes, links and chips of any speed", 2),
     Kind("one einsum, three axes, links and chips of any speed", 3, axis_sizes=(2, 2, 3)),
     Kind("two einsums, two axes, links and chips of any speed", 2, parts=2),
+    Kind(
+        "program of four statements, links and chips of any speed", 2, parts=4, axis_sizes=(2,), shared=True
+    ),
 )
 
 
@@ -106,14 +113,15 @@ def measured(kind: Kind, count: int, seed: int, worker: Worker | None = None, ob
 def _measured(draw: Draw, worker: Worker | None, objective: str) -> Measured:
     problem, placed = draw.problem()
     planner = Planner(problem.mesh, placed, objective)
-    start = time.perf_counter()
+    start = time.process_time()
     plan = planner.plan(problem)
-    milliseconds = 1e3 * (time.perf_counter() - start)
+    milliseconds = 1e3 * (time.process_time() - start)
     cost = price(plan, placed)
     own: Cost = (cost.serial_seconds * (1 + NEAR), 0, 0)
     if objective == BYTES:
         own = (cost.wire_bytes, len(plan.collectives), 1)
-    best = least_cost(problem, placed, objective, own)
+    search = least_program_cost if draw.kind.shared else least_cost
+    best = search(problem, placed, objective, own)
     ratio = 1.0
     if best is not None and objective == TIME and best.cost[0]:
         ratio = cost.serial_seconds / best.cost[0]
@@ -132,13 +140,15 @@ def _shardy_seconds(worker: Worker, plan: Plan, draw: Draw) -> float | None:
     last = problem.parts[-1]
     repeated = any(len(set(dims)) < len(dims) for part in problem.parts for dims in part.einsum.operands)
     specs = [array.spec for array in problem.arrays if array.spec is not None]
+    if draw.kind.shared or not draw.kind.real:
+        return None
     if repeated or plan.result_spec.unreduced or any(spec.unreduced for spec in specs):
         return None
     last = replace(last, result=last.result.with_spec(plan.result_spec))
     answer = worker.ask(replace(problem, parts=(*problem.parts[:-1], last)), TARGETS["shardy"])
     if answer.status != "ok":
         return None
-    return shardy_seconds(answer, Planner(problem.mesh).placed, problem.mesh) if draw.kind.real else None
+    return shardy_seconds(answer, Planner(problem.mesh).placed, problem.mesh)
 
 
 def described(one: Measured) -> Iterator[str]:
