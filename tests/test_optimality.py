@@ -1,4 +1,4 @@
-"""The page on how good plans are has every kind of problem, and no plan on it says wrongly that it is optimal."""
+"""The page on how good plans are has every kind of problem, and none says wrongly that it is optimal."""
 
 import re
 from pathlib import Path

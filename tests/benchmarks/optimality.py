@@ -1,4 +1,4 @@
-"""How many plans are the best there are: ``python tests/benchmarks/optimality.py`` writes ``docs/optimality.md``.
+"""How good plans are: ``python tests/benchmarks/optimality.py`` writes ``docs/optimality.md``.
 
 Random problems of each kind in `tests/planner/optimality.py` are planned, searched by trying everything, and
 asked of Shardy.

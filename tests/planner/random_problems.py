@@ -37,7 +37,7 @@ USUAL = (
 class Kind:
     """A kind of random problems.
 
-    `axes` are the mesh axes, `parts` the einsums of a chain; or with `shared` the statements of a program that
+    `axes` are the mesh axes, `parts` the einsums of a chain, or with `shared` statements of a program that
     uses arrays several times. With `cut` specs name parts of axes. With `real` sizes are thousands and the
     machine is the assumed v5e; else they are small, and so are the speeds.
     """
