@@ -32,7 +32,7 @@ from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import PlacedMesh
-    from shardviz.planner.program_planner import ProgramPlanner
+    from shardviz.planner.dag.statement_choices import StatementChoices
 
 
 class Planner:
@@ -53,7 +53,7 @@ class Planner:
         self.placed = placed or on_assumed_machine(assumed_machine(), mesh)
         self.prices = Prices(self.placed, objective)
         self._spaces: dict[AxisPool, StateSpace] = {}
-        self._programs: dict[AxisPool, ProgramPlanner] = {}
+        self._programs: dict[AxisPool, StatementChoices] = {}
 
     def plan(self, problem: Problem) -> Plan:
         """The plan. Raises `QuestionError` when the result cannot be had as asked."""
@@ -63,14 +63,15 @@ class Planner:
 
     def _program(self, problem: Problem) -> Plan:
         """The plan of a program whose arrays are used several times."""
-        from shardviz.planner.program_planner import ProgramPlanner
-        from shardviz.planner.program_steps import program_steps
+        from shardviz.planner.dag.program_planner import planned_program
+        from shardviz.planner.dag.program_steps import program_steps
+        from shardviz.planner.dag.statement_choices import StatementChoices
 
         pool = AxisPool.of(problem)
         if pool not in self._programs:
             splits = None if self.anywhere else pool.splits
-            self._programs[pool] = ProgramPlanner(pool, self.space(pool), self.prices, splits)
-        planned = self._programs[pool].planned(problem)
+            self._programs[pool] = StatementChoices(pool, self.space(pool), self.prices, splits)
+        planned = planned_program(self._programs[pool], problem)
         steps, cases = program_steps(problem, planned)
         spec = next(step.to_spec for step in reversed(steps) if step.array == problem.result.name)
         optimal = planned.least == planned.cost
