@@ -27,6 +27,7 @@ from shardviz.notation import parse_sizes
 from shardviz.planner import plan, problem_from_text
 from shardviz.planner import rank as ranked
 from shardviz.planner.costs import price
+from shardviz.planner.training.options import Remat, train_step
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -115,6 +116,9 @@ def explain(
     machine: MachineLike = None,
     timeout: float = 300.0,
     times: bool = False,
+    backward: bool = False,
+    remat: Remat = "none",
+    optimizer: str = "none",
 ) -> Explanation:
     """The collectives that an einsum needs on a mesh, and those that the compilers insert.
 
@@ -126,7 +130,9 @@ def explain(
     `device_order` are device ids by row-major position. `machine` is the hardware that times are for, as
     after ``--machine``; None is the first TPU or GPU target, else one that is assumed. `timeout` is in
     seconds a target. `times` asks the compilers for their own schedule and account of memory too, for
-    `Explanation.timeline`.
+    `Explanation.timeline`. With `backward` it is a whole train step: its backward pass computes again what
+    `remat` says ("layer", or all but the matrix products for "dots"), and `optimizer` is as after
+    ``--optimizer``.
 
     A compiler that refuses, or fails, has its reason in its answer. Raises `QuestionError` for a question
     that cannot be read or does not fit, `TargetError` for targets that do not exist or cannot take it.
@@ -134,7 +140,8 @@ def explain(
     if not timeout > 0:
         raise QuestionError(f"timeout={timeout} is not a time", "give seconds, more than 0")
     asked = parse_targets(target_text(target))
-    problem = decided_problem(einsum, mesh, specs, sizes, dtype, axis_types, device_order=device_order)
+    forward = decided_problem(einsum, mesh, specs, sizes, dtype, axis_types, device_order=device_order)
+    problem = train_step(forward, backward=backward, remat=remat, optimizer=optimizer)
     planned = plan(problem)
     cost = price(planned, placed_for(as_machine(machine), asked, problem.mesh))
     compiled: tuple[TargetResult, ...] = ()

@@ -12,7 +12,7 @@ import click
 from shardviz.cli.output import MIN_WIDTH, CommandOutput
 from shardviz.cli.streams import write_ascii
 from shardviz.errors import QuestionError
-from shardviz.forms.form import COLLECTIVE_FIELDS, PROBLEM_FIELDS, TABLE_KEYS, FormField
+from shardviz.forms.form import COLLECTIVE_FIELDS, PROBLEM_FIELDS, TABLE_KEYS, YES_OR_NO, FormField
 from shardviz.notation import parse_mesh
 
 if TYPE_CHECKING:
@@ -87,7 +87,9 @@ def of_field(field: FormField, **changes: Any) -> Callable[[F], F]:
     """The option of a form's field; `changes` are this command's own words for it."""
     words: dict[str, Any] = {"default": field.default or None, "show_default": bool(field.default)}
     words |= {"metavar": field.metavar, "help": field.help}
-    if field.choices:
+    if field.choices == YES_OR_NO:
+        words = {"flag_value": YES_OR_NO[1], "type": str, "default": field.default, "help": field.help}
+    elif field.choices:
         words["type"] = click.Choice(field.choices)
     return click.option(field.flag, **(words | changes))
 
@@ -195,6 +197,9 @@ def problem_from_options(
     sizes: str | None,
     dtype: str,
     axis_types: Literal["auto", "explicit"],
+    backward: str,
+    remat: str,
+    optimizer: str,
     ranked: bool = False,
 ) -> Problem:
     """The problem of a command's options; specs of operands may be open where it is `ranked`.
@@ -202,10 +207,16 @@ def problem_from_options(
     Raises `QuestionError` for options that do not state one.
     """
     from shardviz.planner import problem_from_text
+    from shardviz.planner.training.options import train_step
 
     if sizes is not None and not sizes.strip():
         raise QuestionError("--sizes is empty", "write b=8,d=2048,f=8192, or leave out --sizes")
-    return problem_from_text(
+    if ranked and backward == "yes":
+        raise QuestionError(
+            "--backward is about one sharding of the arrays, and a ranking has many",
+            "give --specs 'XY,Y_->X_'",
+        )
+    problem = problem_from_text(
         einsum,
         mesh=parse_mesh(mesh, device_order),
         specs=specs,
@@ -214,3 +225,4 @@ def problem_from_options(
         axis_types=axis_types,
         ranked=ranked,
     )
+    return train_step(problem, backward=backward == "yes", remat=remat, optimizer=optimizer)

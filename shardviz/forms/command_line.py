@@ -17,6 +17,7 @@ from shardviz.forms.form import (
     PROBLEM_FIELDS,
     SPECS,
     TABLE_KEYS,
+    YES_OR_NO,
     CollectiveFields,
     ProblemForm,
     one_line,
@@ -77,6 +78,8 @@ def to_arguments(form: ProblemForm, command: CommandName = "explain") -> list[st
     einsum, specs, sizes = _problem_texts(form)
     texts = {name: getattr(form, name) for name in TABLE_KEYS if name != "einsum"}
     texts |= {"device_order": form.device_order.strip(), "specs": specs, "sizes": sizes}
+    if form.backward != FLAG:
+        del texts["remat"], texts["optimizer"]
     fields = PROBLEM_FIELDS | {"specs": SPECS}
     given = [(fields[name].flag, text) for name, text in texts.items() if text != fields[name].default]
     return [command, einsum, *_options(given)]
@@ -89,7 +92,7 @@ def _flag(parameter: str) -> str:
 def _options(given: Sequence[tuple[str, str]]) -> list[str]:
     found = []
     for flag, text in given:
-        if flag == "--untiled" and text == FLAG:
+        if flag in ("--untiled", PROBLEM_FIELDS["backward"].flag) and text == FLAG:
             found.append(flag)
         elif text.startswith("-"):
             found.append(f"{flag}={text}")
@@ -157,6 +160,9 @@ def form_from_options(
     axis_types: Literal["auto", "explicit"] = "auto",
     targets: str = ProblemForm.targets,
     machine: str | None = None,
+    backward: str = ProblemForm.backward,
+    remat: str = ProblemForm.remat,
+    optimizer: str = ProblemForm.optimizer,
 ) -> ProblemForm:
     """The form of the problem that `shardviz explain` would answer, with these options.
 
@@ -186,6 +192,9 @@ def form_from_options(
         axis_types=axis_types,
         targets=",".join(found.name for found in parse_targets(targets)) or "none",
         machine=one_line(machine or "").strip(),
+        backward=backward,
+        remat=remat,
+        optimizer=optimizer,
     )
     form = enter_einsum(form, text)
     if specs is not None or "[" in text:
@@ -307,6 +316,10 @@ def _click_command(name: str) -> click.Command:
     else:
         texts |= {each.flag: each.name for each in PROBLEM_FIELDS.values() if each.flag}
         params.append(click.Option(["--specs"], is_flag=False, flag_value="", type=click.UNPROCESSED))
+        for each in PROBLEM_FIELDS.values():
+            if each.choices == YES_OR_NO:
+                del texts[each.flag]
+                params.append(click.Option([each.flag, each.name], flag_value=YES_OR_NO[1], type=str))
     params += [click.Option([flag, name], type=click.UNPROCESSED) for flag, name in texts.items()]
     for flag in (_VIEW_FLAGS | _VIEW_VALUES) - {*texts}:
         params.append(click.Option([flag], is_flag=flag in _VIEW_FLAGS, expose_value=False))

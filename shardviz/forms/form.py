@@ -12,7 +12,9 @@ OPEN = "?"
 """The spec of an array that the compiler may split as it likes."""
 
 FLAG = "yes"
-"""The value of a parameter that says all by being there: `untiled`."""
+"""The value of a parameter or a field that says all by being there: `untiled`, ``--backward``."""
+YES_OR_NO = ("no", FLAG)
+"""The choices of such a field."""
 
 
 def parameter_names() -> tuple[str, ...]:
@@ -200,6 +202,37 @@ class ProblemForm:
         lead="on ",
         group=3,
     )
+    backward: str = _text(
+        "no",
+        "backward",
+        flag="--backward",
+        help="Derive the gradients as well: a whole train step.",
+        hint="yes or no",
+        group=3,
+        choices=YES_OR_NO,
+        usual=YES_OR_NO,
+    )
+    remat: str = _text(
+        "none",
+        "remat",
+        flag="--remat",
+        help="With --backward: compute again all of a layer, all but its matrix products (dots), or nothing.",
+        hint="none, layer or dots",
+        lead="remat ",
+        group=3,
+        choices=("none", "layer", "dots"),
+        usual=("none", "layer", "dots"),
+    )
+    optimizer: str = _text(
+        "none",
+        "optimizer",
+        flag="--optimizer",
+        metavar="NAME,…",
+        help="With --backward: none, sgd or adam; adam,moments=bf16,over=X differs from f32 and splits more.",
+        hint="none, sgd, adam, adam,moments=bf16,over=X",
+        group=3,
+        usual=("none", "sgd", "adam"),
+    )
     collective: CollectiveFields | None = None
 
 
@@ -229,7 +262,7 @@ class ArrayRow:
 @dataclass(frozen=True)
 class FieldError:
     """An error in a field: "mesh", "einsum", "specs.0", "sizes", "dtype", "axis_types", "device_order",
-    "targets", "machine" or "collective"."""
+    "backward", "remat", "optimizer", "targets", "machine" or "collective"."""
 
     field: str
     message: str

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from shardviz.errors import QuestionError, ShardvizError, plural, quote
 from shardviz.forms.form import (
+    FLAG,
     PROBLEM_FIELDS,
+    YES_OR_NO,
     ArrayRow,
     CollectiveFields,
     FieldError,
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from shardviz.compiler import Target
     from shardviz.hardware.machine import Machine, PlacedMesh
     from shardviz.planner import Plan, Planner, Problem, Statement
+    from shardviz.planner.training.options import Training
     from shardviz.stepping.question import CollectiveQuestion
 
 MAX_PARTS = 32
@@ -198,6 +201,7 @@ class _Resolver:
                 raise QuestionError(
                     f"{quote(draft.axis_types)} is not an axis type", "the axis types are auto and explicit"
                 )
+        training = None if mesh is None else self._training(mesh)
         specs = None if mesh is None else self._specs(einsums)
         size: dict[str, int] = {}
         if einsums is not None and "sizes" not in self.errors:
@@ -209,6 +213,13 @@ class _Resolver:
         if self.errors:
             return None
         problem = Problem(mesh, tuple(parts), "explicit" if draft.axis_types == "explicit" else "auto")
+        if training is not None:
+            from shardviz.planner.training import with_backward
+
+            with self._field("backward"):
+                problem = with_backward(problem, training)
+            if self.errors:
+                return None
         if self._last is not None and self._last.problem == problem:
             return self._last.problem, self._last.plan
         try:
@@ -218,6 +229,22 @@ class _Resolver:
             named = [n for n, row in enumerate(einsums.rows) if error.message.startswith(f"{row.name} ")]
             self.errors[f"specs.{(named or [len(einsums.rows) - 1])[0]}"] = error
         return None
+
+    def _training(self, mesh: Mesh) -> Training | None:
+        """The choices of a train step; the fields beside `backward` say nothing without it."""
+        draft = self.draft
+        with self._field("backward"):
+            if draft.backward not in YES_OR_NO:
+                raise QuestionError(f"{quote(draft.backward)} is neither yes nor no", "enter yes or no")
+        if draft.backward != FLAG:
+            return None
+        from shardviz.planner.training.options import Training, parse_optimizer, parse_remat
+
+        with self._field("remat"):
+            remat = parse_remat(draft.remat)
+        with self._field("optimizer"):
+            optimizer = parse_optimizer(draft.optimizer, mesh)
+        return None if self.errors else Training(remat, optimizer)
 
     def _specs(self, einsums: Einsums | None) -> list[PartitionSpec | None]:
         """The spec of every row; without einsums, only the errors of those that are not specs."""

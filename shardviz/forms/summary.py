@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from shardviz.forms.form import COLLECTIVE_FIELDS, PROBLEM_FIELDS, FormField, ProblemForm
+from shardviz.forms.form import COLLECTIVE_FIELDS, FLAG, PROBLEM_FIELDS, FormField, ProblemForm
 from shardviz.forms.parsing import parsed
 from shardviz.forms.resolve import ResolvedProblem
 from shardviz.forms.spans import TextSpan, spec_spans, split_product
@@ -30,10 +30,15 @@ def summary(resolved: ResolvedProblem) -> tuple[SummaryPart, ...]:
     axis types and the machine are there where they are not the usual ones.
     """
     shown = resolved.shown
-    texts = {name: getattr(shown, name).strip() for name in ("device_order", "sizes", "dtype", "axis_types")}
+    names = ["device_order", "sizes", "dtype", "axis_types"]
+    names += ["backward", "remat", "optimizer"] if shown.backward == FLAG else []
+    texts = {name: getattr(shown, name).strip() for name in names}
     texts |= {"sizes": texts["sizes"].replace(",", " "), "targets": shown.targets, "machine": shown.machine}
-    if texts["axis_types"] == ProblemForm.axis_types:
-        del texts["axis_types"]
+    for name in ("axis_types", "remat", "optimizer"):
+        if texts.get(name) == getattr(ProblemForm, name):
+            del texts[name]
+    if "backward" in texts:
+        texts["backward"] = PROBLEM_FIELDS["backward"].label
     return (*_problem(shown), SummaryPart("mesh", _mesh_spans(resolved)), *_parts(PROBLEM_FIELDS, texts))
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from shardviz.hardware.chips import (
@@ -19,6 +20,7 @@ from shardviz.hardware.chips import (
 )
 from shardviz.hardware.links import ASSUMED, LinkSpec
 from shardviz.sharding import Mesh
+from shardviz.sharding.axis_parts import axis_part
 
 if TYPE_CHECKING:
     from shardviz.hardware.clusters import Cluster, GpuNodes
@@ -139,8 +141,14 @@ class PlacedMesh:
         default_factory=dict, init=False, repr=False, compare=False
     )
 
+    @cached_property
+    def mesh(self) -> Mesh:
+        """The mesh, without an order of devices of its own."""
+        names, sizes = zip(*((axis, _members(own)) for axis, own in self.levels), strict=True)
+        return Mesh(names, sizes)
+
     def group_levels(self, axes: tuple[str, ...], in_order: bool = False) -> tuple[LinkLevel, ...]:
-        """The dimensions of a group along these mesh axes; those of size 1 are left out.
+        """The dimensions of a group along these mesh axes, or parts of them; those of size 1 are left out.
 
         They are those of the block of devices that the group fills. Where it fills none they are its axes',
         of which those that share a physical dimension are one, as slow as the slowest. With `in_order`
@@ -148,8 +156,7 @@ class PlacedMesh:
         may order them: then axes that fill no block are as they are.
         """
         if (axes, in_order) not in self._found:
-            of_axis = dict(self.levels)
-            own = tuple(level for axis in axes for level in of_axis[axis] if level.size > 1)
+            own = tuple(level for axis in axes for level in self._levels_of(axis) if level.size > 1)
             if in_order and any(level.is_scattered for level in own):
                 found = own
             else:
@@ -157,17 +164,46 @@ class PlacedMesh:
             self._found[axes, in_order] = self.machine.shared_by_cores(found)
         return self._found[axes, in_order]
 
+    def _levels_of(self, name: str) -> tuple[LinkLevel, ...]:
+        """The levels of an axis, or of a part of one."""
+        part = axis_part(name)
+        if part is None:
+            return dict(self.levels)[name]
+        behind = self.mesh.axis_size(part.axis) // (part.before * part.size)
+        return _part_of(dict(self.levels)[part.axis], part.size, behind)
+
     def _of_blocks(self, axes: tuple[str, ...]) -> tuple[LinkLevel, ...] | None:
         if self.placement is None:
             return None
         from shardviz.hardware.physical_levels import levels_of_blocks
 
-        names, sizes = zip(*((axis, _members(own)) for axis, own in self.levels), strict=True)
-        return levels_of_blocks(self.machine, self.placement, Mesh(names, sizes).groups(axes))
+        return levels_of_blocks(self.machine, self.placement, self.mesh.groups(axes))
 
 
 def _members(levels: Iterable[LinkLevel]) -> int:
     return math.prod(level.size for level in levels)
+
+
+def _part_of(levels: Sequence[LinkLevel], size: int, behind: int) -> tuple[LinkLevel, ...]:
+    """The levels of every `behind`-th of an axis' members, `size` of them in a row."""
+    found = []
+    for level in reversed(levels):
+        step = math.gcd(behind, level.size)
+        count = math.gcd(size, level.size // step)
+        behind, size = behind // step, size // count
+        if count > 1:
+            found.append(_every(level, count, step))
+    return tuple(reversed(found))
+
+
+def _every(level: LinkLevel, count: int, step: int) -> LinkLevel:
+    """The level of so many members, `step` apart, whose messages pass over the links between."""
+    if (count, step) == (level.size, 1) or level.kind not in ("ring", "line"):
+        return replace(level, size=count)
+    closes = level.kind == "ring" and count * step == level.size
+    return replace(
+        level, kind="ring" if closes else "line", size=count, hops=level.hops * step, load=level.load * step
+    )
 
 
 def _joined(levels: Iterable[LinkLevel]) -> tuple[LinkLevel, ...]:

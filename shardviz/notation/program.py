@@ -42,7 +42,9 @@ _LETTERS = re.compile(r"[A-Za-z]+")
 _LAYERS = re.compile(r"(?:×\s*|\bx[ \t]+)(\d{1,9})\s*\Z")
 _COMMENT = re.compile(r"#[^\n]*")
 _ASSIGNS = re.compile(r"(?:\A|;)\s*[A-Za-z][A-Za-z0-9_']*\s*=(?!=)")
-_CALLS = re.compile(r"(?<![\w\\])[a-z]\w*\(")
+_INSIDE = re.compile(r"(?<=\[)[^\]]*|\\?\{[^}]*\}|<sub>[^<]*</sub>|\\\w+|(?<=[*@·×⋅])_\w+")
+_BEYOND_PRODUCT = re.compile(r"[;\n+/()]|-(?!>)|(?<!\w)\d|[A-Za-z][\w']*+(?!\s*+(?:\[|\*\*))")
+"""An operation that a product lacks, or a name without brackets, once what stands in brackets is gone."""
 _OPEN_END = re.compile(r"(?:[-+*/@=,·×⋅(]|->|→|\\cdot)\s*\Z")
 _OPEN_START = re.compile(r"\s*(?:[-+*/@,·×⋅)]|→|\\cdot)")
 
@@ -127,15 +129,7 @@ def is_program(text: str) -> bool:
         return True
     if "[" not in plain:
         return _ASSIGNS.search(plain) is not None
-    brackets = re.sub(r"\[[^\]]*\]", "", plain)
-    return (
-        ";" in plain
-        or "\n" in plain
-        or "+" in brackets
-        or _ASSIGNS.search(plain) is not None
-        or _CALLS.search(brackets) is not None
-        or brackets.lstrip().startswith("(")
-    )
+    return _BEYOND_PRODUCT.search(_INSIDE.sub("", plain)) is not None
 
 
 def split_layers(text: str) -> tuple[str, int]:

@@ -8,13 +8,14 @@ or HBM where that is slower.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 from shardviz.hardware.collective_time import CollectiveTime, collective_time
 from shardviz.hardware.machine import DeviceFigures, Machine, PlacedMesh
+from shardviz.planner.local_work import statement_flops, statement_traffic
 from shardviz.planner.plan import (
     HLO_OPS,
     LOCAL_OPS,
@@ -22,9 +23,8 @@ from shardviz.planner.plan import (
     Step,
     axes_words,
     einsum_parts,
-    multiply_adds,
 )
-from shardviz.sharding import PartitionSpec, ShardedArray, array_bytes, shard_shape
+from shardviz.sharding import PartitionSpec, array_bytes, shard_shape
 
 if TYPE_CHECKING:
     from shardviz.planner.thresholds import Threshold
@@ -220,15 +220,16 @@ class PlanCost:
 def price(plan: Plan, placed: PlacedMesh) -> PlanCost:
     """The cost of every step of a plan, whose mesh lies on a machine as `placed`."""
     mesh = plan.problem.mesh
-    einsums = iter(einsum_parts(plan))
+    taken = iter(zip(plan.problem.parts, einsum_parts(plan), strict=True))
     bytes_of = _shard_bytes(plan)
     steps = []
     for step, held in zip(plan.steps, _resident(plan, bytes_of), strict=True):
         flops = 0
-        if step.op == "einsum":
-            operands, result = next(einsums)
-            flops = einsum_flops(operands, result, multiply_adds(operands, mesh))
-            hbm_bytes = sum(bytes_of(each.name, each.decided_spec) for each in (*operands, result))
+        if step.op in ("einsum", "apply"):
+            part, (operands, result) = next(taken)
+            shapes = [operand.shard_shape(mesh) for operand in operands]
+            flops = statement_flops(part, shapes, result.shard_shape(mesh))
+            hbm_bytes = statement_traffic(part, shapes, result.shard_shape(mesh))
         else:
             read = step.to_spec if step.op == "slice" else step.from_spec
             hbm_bytes = bytes_of(step.array, read) + bytes_of(step.array, step.to_spec)
@@ -250,13 +251,6 @@ def _shard_bytes(plan: Plan) -> ShardBytes:
         return array_bytes(shard_shape(array.shape, spec, mesh), array.dtype)
 
     return shard_bytes
-
-
-def einsum_flops(operands: Sequence[ShardedArray], result: ShardedArray, products: int) -> int:
-    """Operations of an einsum that takes so many products: a multiplication for each operand after the first,
-    and an addition where a dimension is summed; of a matmul two for each multiply-add."""
-    summed = {dim for operand in operands for dim in operand.dims}.difference(result.dims)
-    return products * (len(operands) - 1 + bool(summed))
 
 
 def compute_price(
@@ -359,7 +353,7 @@ def _resident(plan: Plan, bytes_of: ShardBytes) -> list[tuple[ResidentArray, ...
     for array in plan.problem.arguments:
         make(array.name, array.decided_spec, 0, is_argument=True)
     for place, step in enumerate(plan.steps):
-        for name in step.operands if step.op == "einsum" else (step.array,):
+        for name in step.operands or (step.array,):
             use(name, place, in_place=step.op == "psum")
         make(step.array, step.to_spec, place, is_argument=False)
     if plan.problem.result.name not in names:

@@ -459,10 +459,19 @@ class _Lowering:
             )
         size = keys.dims[-1:]
         along = tuple(dim for dim in keys.dims if dim not in queries.dims)
-        if len(along) != 1 or not set(size) <= set(queries.dims):
+        # The queries' sequence stands where the keys' does, the heads of a group behind those of the keys.
+        place = keys.dims.index(along[0]) if len(along) == 1 else len(queries.dims)
+        is_placed = queries.dims[place : place + 1] != () and queries.dims[place] not in keys.dims
+        behind = tuple(dim for dim in queries.dims[place + 1 :] if dim in keys.dims)
+        if (
+            not is_placed
+            or (*queries.dims[:place], *along, *behind) != keys.dims
+            or size[0] not in behind
+            or queries.dims[place + 1] not in keys.dims
+        ):
             self._fail(
-                f"the queries {queries} must have all dimensions of the keys {keys} but the one along the "
-                "sequence,",
+                f"the queries {queries} must have the dimensions of the keys {keys}, another sequence in the "
+                "same place, and perhaps heads of a group,",
                 call,
                 "write attention(Q[b, t, n, h], K[b, s, n, h], V[b, s, n, h]), with grouped heads "
                 "Q[b, t, n, g, h]",

@@ -10,7 +10,7 @@ from shardviz.notation.einsum import Einsum
 from shardviz.planner.problem import Problem
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 
-LOCAL_OPS = ("einsum", "apply", "slice")
+LOCAL_OPS = ("einsum", "apply", "slice", "mask")
 Objective = Literal["time", "bytes"]
 """What a plan makes small first: the estimated seconds of its steps in sequence, or the bytes that a device
 sends."""
@@ -28,8 +28,9 @@ HLO_OPS = {
 class Step:
     """One operation that every device performs at the same time.
 
-    `op` is JAX's name: all_gather, psum, psum_scatter, all_to_all, ppermute, or the local einsum, slice, and
-    apply (another `function`). `array` is what it changes or makes, `part` the number of its statement.
+    `op` is JAX's name: all_gather, psum, psum_scatter, all_to_all, ppermute, or the local einsum, apply
+    (another `function`), slice, and mask (a whole copy becomes a pending sum: the first device of a group
+    keeps it, the others have zeros). `array` is what it changes or makes, `part` the number of its statement.
     `axes` are the mesh axes of the collective's groups, major first. `dim` is the dimension that is gathered,
     scattered or sliced; for all_to_all the one that becomes whole; None otherwise. `shape` is per device, of
     the larger of operand and result, and `bytes` its bytes; for an einsum, its result's. `wire_bytes`: what

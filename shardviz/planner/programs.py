@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
-from shardviz.errors import NotationError, QuestionError, quote
+from shardviz.errors import NotationError, quote
 from shardviz.notation.named_specs import is_named, parse_named_specs
 from shardviz.notation.numbers import parse_sizes
 from shardviz.notation.program import (
@@ -17,8 +17,8 @@ from shardviz.notation.program import (
     ProgramText,
     parse_program,
 )
-from shardviz.planner.lowering import ArrayUse, LoweredProgram, Renamed, lower
-from shardviz.planner.problem import Problem, Statement, uneven_dims, usual_sizes
+from shardviz.planner.lowering import ArrayUse, LoweredProgram, LoweredStatement, Renamed, lower
+from shardviz.planner.problem import OTHER_SIZE, Problem, Statement, uneven_dims, usual_sizes
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, canonical_dtype
 
 PLACE_DTYPE = "s32"
@@ -196,21 +196,25 @@ def program_sizes(lowered: LoweredProgram, given: Mapping[str, int], text: str) 
     return _Sizes(lowered, dict(given)).found()
 
 
+def _places(slots: LoweredStatement) -> str:
+    """The dimension of an expert's places."""
+    return next(dim for dim in slots.result.dims if dim not in slots.operands[0].dims)
+
+
 class _Sizes:
     def __init__(self, lowered: LoweredProgram, size: dict[str, int]) -> None:
         self._lowered, self._size = lowered, size
 
     def found(self) -> dict[str, int]:
         derived = {whole for each in self._lowered.statements for whole, _ in each.merged}
-        derived.update(each.result.dims[-1] for each in self._lowered.statements if each.function == "slots")
+        derived.update(_places(each) for each in self._lowered.statements if each.function == "slots")
         usual = usual_sizes([dim for dim in self._lowered.dims if dim not in derived])
         self._spread()
-        for dim in self._lowered.dims:
-            if dim not in self._size and dim not in derived:
-                self._size[dim] = usual[dim]
+        # Those that follow from others come last, for the places of an array that does not say its experts.
+        for dim in sorted(self._lowered.dims, key=derived.__contains__):
+            if dim not in self._size:
+                self._size[dim] = usual.get(dim, OTHER_SIZE)
                 self._spread()
-        for dim in derived - self._size.keys():
-            raise QuestionError(f"the size of {dim} does not follow from others", f"give it: --sizes {dim}=…")
         return self._size
 
     def _spread(self) -> None:
@@ -225,7 +229,7 @@ class _Sizes:
                 for whole, factors in statement.merged:
                     self._product(whole, factors, statement.result)
                 if statement.function == "slots":
-                    self._capacity(statement.operands[0], statement.whole[0], statement.result.dims[-1])
+                    self._capacity(statement)
 
     def _equal(self, own: str, other: str, renamed: Renamed) -> None:
         size, use = self._size, renamed.use
@@ -258,15 +262,15 @@ class _Sizes:
                 )
             size[unknown[0]] = size[whole] // known
 
-    def _capacity(self, gates: ArrayUse, along: str, places: str) -> None:
-        size = self._size
-        made = {each.result.name: each for each in self._lowered.statements}.get(gates.name)
-        chosen = int(made.number) if made is not None and made.number and made.function == "top_k" else 1
-        experts = math.prod(
-            size.get(dim, 0) for dim in (made.whole if made is not None and made.function == "top_k" else ())
-        )
-        if places not in size and along in size and experts:
-            size[places] = max(1, -(-size[along] * chosen // experts))
+    def _capacity(self, slots: LoweredStatement) -> None:
+        """As many places as each expert needs where all are chosen as often."""
+        made = {each.result.name: each for each in self._lowered.statements}
+        gates = made.get(slots.operands[0].name)
+        if gates is None or gates.function != "top_k" or gates.number is None:
+            return
+        (along,), (experts,), places = slots.whole, gates.whole, _places(slots)
+        if places not in self._size and along in self._size and self._size.get(experts):
+            self._size[places] = max(1, -(-self._size[along] * int(gates.number) // self._size[experts]))
 
     def _fail(self, problem: str, use: ArrayUse, hint: str) -> None:
         raise NotationError(problem, self._lowered.program.text, use.start, use.stop, hint)

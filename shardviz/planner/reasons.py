@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
+from shardviz.planner.moves import Axes, ReshardMove, State, reshard_move, spec_of, state_of, with_axes
 from shardviz.planner.plan import axes_words
 from shardviz.planner.problem import Statement
-from shardviz.planner.reshard import Axes, ReshardMove, Shards, State, spec_of, state_of, with_axes
 from shardviz.planner.work_split import WorkSplit
 from shardviz.sharding import Mesh, ShardedArray, shard_shape
 
@@ -48,8 +48,7 @@ class EinsumChoice:
 
     def wire_bytes(self, array: ShardedArray, op: str, axes: Axes, state: State) -> int:
         """The bytes that one device would send to gather, or to add, `array` over `axes`, not in `state`."""
-        shards = Shards(array.shape, array.dtype, self.mesh.shape, ())
-        return shards.move(op, axes, None, state, state).wire_bytes
+        return reshard_move(array, self.mesh, op, axes, None, state, state).wire_bytes
 
     def local_shape(self, array: ShardedArray, state: State) -> tuple[int, ...]:
         """The shape of a device's piece of an array."""

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 
 from shardviz.hardware.machine import PlacedMesh
 from shardviz.planner.costs import HBM, PlanCost, PricedStep, collective_price, price
+from shardviz.planner.moves import reshard_move, state_of
 from shardviz.planner.plan import Plan, Step
 from shardviz.planner.problem import Problem
-from shardviz.planner.reshard import Shards, state_of
 from shardviz.sharding import ShardedArray, array_bytes
 
 MAX_SIZE = 2**40
@@ -218,8 +218,6 @@ def resized(plan: Plan, dim: str, size: int) -> Plan:
             steps.append(replace(step, shape=shape, bytes=array_bytes(shape, step.dtype)))
         else:
             states = state_of(step.from_spec, mesh), state_of(step.to_spec, mesh)
-            move = Shards(array.shape, array.dtype, mesh.shape, ()).move(
-                step.op, step.axes, step.dim, *states
-            )
+            move = reshard_move(array, mesh, step.op, step.axes, step.dim, *states)
             steps.append(replace(step, shape=move.shape, bytes=move.bytes, wire_bytes=move.wire_bytes))
     return replace(plan, problem=problem, steps=tuple(steps))

@@ -4,23 +4,24 @@ An assignment says along which mesh axes the devices split each dimension of the
 compute. It fixes how every operand must be split before (its own dimensions, the same way) and how the
 result is split after; axes assigned to a summed dimension leave the result a pending sum.
 
-An axis is only ever assigned to a dimension that someone asked for: an operand, the wanted result, or the
-next einsum of a chain has it there. So the textbook's four cases fall out of the search, and an axis
-that no array uses stays idle. The cases are those of "How to Scale Your Model", part 3
+An axis is only ever assigned to a dimension that some array of the problem splits over it. So the textbook's
+four cases fall out of the search, and an axis that no array uses stays idle. With `splits` left out, every
+axis may split any dimension. The cases are those of "How to Scale Your Model", part 3
 (https://jax-ml.github.io/scaling-book/sharding).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice, permutations, product
+from itertools import permutations, product
 
 from shardviz.notation.einsum import Einsum
-from shardviz.planner.reshard import Axes, State
+from shardviz.planner.functions import FUNCTIONS, LocalFunction
+from shardviz.planner.moves import Axes, State
+from shardviz.planner.problem import Statement
 
-MAX_ASSIGNMENTS = 4096
-"""Six axes with three candidates each, or none; assignments beyond it are not looked at."""
 NO_CASE = "no textbook case"
 CASES = {
     "case 1": "no axis splits a summed dimension; textbook: multiply",
@@ -32,8 +33,6 @@ CASES = {
 """Each case, and what the textbook does; a plan departs from it where that sends less."""
 
 Assignment = dict[str, Axes]
-ResultRequest = tuple[tuple[str, ...], State]
-"""Dimensions of an array and the state that someone asked for."""
 
 
 @dataclass(frozen=True)
@@ -46,82 +45,108 @@ class WorkSplit:
 
 
 def work_splits(
-    einsum: Einsum,
-    starts: tuple[State, ...],
-    requests: tuple[ResultRequest, ...],
-    size: dict[str, int],
-    axis: dict[str, int],
+    part: Statement,
+    pending: Sequence[Collection[str]],
+    axes: Mapping[str, int],
+    uneven: Collection[tuple[str, Axes]] = (),
+    splits: Collection[tuple[str, str]] | None = None,
 ) -> Iterator[WorkSplit]:
-    """Every way to share the work. `starts` are the operands' states, `requests` the wanted states of
-    the result, `size` the elements of each dimension, `axis` the devices along each mesh axis."""
-    asked = (*zip(einsum.operands, starts, strict=True), *requests)
-    for assignment in islice(_assignments(einsum, asked, size, axis), MAX_ASSIGNMENTS):
-        taken = {name for axes in assignment.values() for name in axes}
-        for kept in _kept_pending(starts, taken):
+    """Every way to share the work of a statement over mesh axes, or parts of them.
+
+    `pending` are for each operand the axes over which its sums may be pending, `axes` the devices along each
+    axis. Dimensions are cut into equal parts, or as `uneven` has them; over an axis only those are cut that
+    `splits` has with it, where it is given.
+    """
+    einsum, function = part.einsum, FUNCTIONS[part.function]
+    for assignment in _assignments(part, axes, uneven, splits):
+        taken = {axis for own in assignment.values() for axis in own}
+        for kept in _kept_pending(pending, taken, function):
             operands = tuple(
-                (tuple(assignment.get(dim, ()) for dim in dims), pending)
-                for dims, pending in zip(einsum.operands, kept, strict=True)
+                (tuple([assignment.get(dim, ()) for dim in dims]), own)
+                for dims, own in zip(einsum.operands, kept, strict=True)
             )
-            summed = [name for dim in einsum.contracted for name in assignment.get(dim, ())]
-            pending = (*summed, *(name for axes in kept for name in axes))
-            result = tuple(assignment.get(dim, ()) for dim in einsum.result)
-            yield WorkSplit(assignment, operands, (result, tuple(sorted(pending))))
+            summed = [axis for dim in einsum.contracted for axis in assignment.get(dim, ())]
+            left = {*summed, *(axis for own in kept for axis in own)}
+            result = tuple([assignment.get(dim, ()) for dim in einsum.result])
+            yield WorkSplit(assignment, operands, (result, tuple(sorted(left))))
+
+
+def dim_sizes(part: Statement) -> dict[str, int]:
+    """Elements along each dimension of a statement."""
+    arrays = (*part.operands, part.result)
+    return {dim: size for array in arrays for dim, size in zip(array.dims, array.shape, strict=True)}
 
 
 def _assignments(
-    einsum: Einsum, asked: tuple[ResultRequest, ...], size: dict[str, int], axis: dict[str, int]
+    part: Statement,
+    axes: Mapping[str, int],
+    uneven: Collection[tuple[str, Axes]],
+    splits: Collection[tuple[str, str]] | None,
 ) -> Iterator[Assignment]:
-    candidates: dict[str, list[str | None]] = {}
-    orders: list[Axes] = []
-    for dims, (placed, _) in asked:
-        for dim, axes in zip(dims, placed, strict=True):
-            orders.append(axes)
-            for name in axes:
-                places = candidates.setdefault(name, [])
-                if dim not in places and not _diagonal(einsum, dim):
-                    places.append(dim)
-    for choice in product(*((*places, None) for places in candidates.values())):
+    sizes, merged = dim_sizes(part), dict(part.merged)
+    fixed = {*part.whole, *merged}
+    dims = [dim for dim in sizes if dim not in fixed and not _is_diagonal(part.einsum, dim)]
+    places = [(None, *(dim for dim in dims if splits is None or (dim, axis) in splits)) for axis in axes]
+    for choice in product(*places):
         members: dict[str, list[str]] = {}
-        for name, place in zip(candidates, choice, strict=True):
-            if place is not None:
-                members.setdefault(place, []).append(name)
-        if all(_divides(size[dim], names, axis) for dim, names in members.items()):
-            for ordered in product(*(_orders(tuple(names), orders) for names in members.values())):
-                yield dict(zip(members, ordered, strict=True))
+        for axis, dim in zip(axes, choice, strict=True):
+            if dim is not None:
+                members.setdefault(dim, []).append(axis)
+        for ordered in product(*(permutations(own) for own in members.values())):
+            assignment = dict(zip(members, ordered, strict=True))
+            if all(
+                sizes[dim] % math.prod([axes[axis] for axis in own]) == 0 or (dim, own) in uneven
+                for dim, own in assignment.items()
+            ) and all(_merge(assignment, dim, factors, sizes, axes) for dim, factors in merged.items()):
+                yield assignment
 
 
-def _diagonal(einsum: Einsum, dim: str) -> bool:
+def _merge(
+    assignment: Assignment,
+    merged: str,
+    factors: Sequence[str],
+    sizes: Mapping[str, int],
+    axes: Mapping[str, int],
+) -> bool:
+    """Split a dimension that stands for others as they are; False where its pieces are not in one place: a
+    minor one is split, but a major one is not down to single elements."""
+    own: Axes = ()
+    is_single = True
+    for dim in factors:
+        split = assignment.get(dim, ())
+        if split and not is_single:
+            return False
+        own += split
+        is_single = is_single and math.prod([axes[axis] for axis in split]) == sizes[dim]
+    if own:
+        assignment[merged] = own
+    return True
+
+
+def _is_diagonal(einsum: Einsum, dim: str) -> bool:
     """An operand has the dimension twice, so that no axis could split both."""
     return any(dims.count(dim) > 1 for dims in einsum.operands)
 
 
-def _divides(size: int, names: list[str], axis: dict[str, int]) -> bool:
-    parts = 1
-    for name in names:
-        parts *= axis[name]
-    return size % parts == 0
-
-
-def _orders(names: Axes, asked: list[Axes]) -> list[Axes]:
-    """The orders worth trying: those that someone asked for, and for a few axes all."""
-    found = [tuple(name for name in axes if name in names) for axes in asked]
-    complete = [axes for axes in found if len(axes) == len(names)]
-    every = permutations(names) if len(names) <= 3 else ()
-    return list(dict.fromkeys((*complete, *every))) or [names]
-
-
-def _kept_pending(starts: tuple[State, ...], taken: set[str]) -> Iterator[tuple[Axes, ...]]:
-    """The operands' sums that may stay pending, by operand: a product is linear in each, so over
-    any axis that splits nothing, one operand's sum may; the others' are added before."""
-    holders = {
-        name: [index for index, (_, pending) in enumerate(starts) if name in pending]
-        for name in dict.fromkeys(name for _, pending in starts for name in pending)
-        if name not in taken
-    }
-    for choice in product(*((None, *indices) for indices in holders.values())):
-        kept = dict(zip(holders, choice, strict=True))
+def _kept_pending(
+    pending: Sequence[Collection[str]], taken: Collection[str], function: LocalFunction
+) -> Iterator[tuple[Axes, ...]]:
+    """The operands' sums that may stay pending, by operand, over axes that split nothing: a product is
+    linear in each, so one operand's may, and the others' are added before; a sum takes all of them so."""
+    if function.linearity == "none" or not any(pending):
+        yield ((),) * len(pending)
+        return
+    free = sorted({axis for own in pending for axis in own}.difference(taken))
+    every = tuple(range(len(pending)))
+    holders: list[list[tuple[int, ...]]] = [
+        [(), every]
+        if function.linearity == "sum"
+        else [(), *((place,) for place in every if axis in pending[place] and function.may_pend(place))]
+        for axis in free
+    ]
+    for choice in product(*holders):
         yield tuple(
-            tuple(name for name, holder in kept.items() if holder == index) for index in range(len(starts))
+            tuple(axis for axis, held in zip(free, choice, strict=True) if place in held) for place in every
         )
 
 

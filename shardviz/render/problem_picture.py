@@ -12,7 +12,7 @@ from rich.style import Style
 from rich.text import Text
 
 from shardviz.errors import plural
-from shardviz.forms.form import PROBLEM_FIELDS, ArrayRow, FieldError, FormField, ProblemForm
+from shardviz.forms.form import FLAG, PROBLEM_FIELDS, ArrayRow, FieldError, FormField, ProblemForm
 from shardviz.forms.parsing import parsed
 from shardviz.forms.resolve import ResolvedProblem
 from shardviz.forms.retain_fields import sizes_text
@@ -267,7 +267,8 @@ def field_rows(scene: ResolvedProblem) -> list[FieldRow]:
     fields = PROBLEM_FIELDS | {
         name: replace(PROBLEM_FIELDS[name], empty=text) for name, text in usual.items()
     }
-    texts = [_text_row(each, getattr(draft, name)) for name, each in fields.items() if name != "mesh"]
+    hidden = {"mesh"} if draft.backward == FLAG else {"mesh", "remat", "optimizer"}
+    texts = [_text_row(each, getattr(draft, name)) for name, each in fields.items() if name not in hidden]
     rows = [_mesh_row(draft, parsed(draft).mesh), *texts, *_array_rows(scene)]
     rows.sort(key=lambda row: row.group)
     return [
@@ -316,7 +317,7 @@ def _array_rows(scene: ResolvedProblem) -> list[FieldRow]:
     specs = parsed(draft).specs
     remarks: list[tuple[str, ...]] = [()] * len(specs)
     if not any(fault.field not in BESIDE_THE_PROBLEM for fault in scene.faults):
-        arrays = [array for part in problem.parts for array in (*part.operands, part.result)]
+        arrays = [array for part in problem.forward for array in (*part.operands, part.result)]
         remarks = [
             () if array.spec is None else (human_bytes(array.bytes_per_device(problem.mesh)),)
             for array in arrays

@@ -9,10 +9,12 @@ import pytest
 from shardviz.errors import ShardvizError
 from shardviz.forms import parsing
 from shardviz.forms.axis_edits import add_axis, cycle
+from shardviz.forms.command_line import form_from_line, to_command_line
 from shardviz.forms.enter import enter
 from shardviz.forms.form import CollectiveFields, ProblemForm
 from shardviz.forms.parsing import read_spec
 from shardviz.forms.resolve import MAX_PARTS, resolve, resolve_first
+from shardviz.planner.training import Optimizer, Training
 
 USUAL = ProblemForm()
 SHOWN = resolve(USUAL)
@@ -256,3 +258,35 @@ def test_a_machine_that_does_not_fit_is_a_fault_and_prices_nothing():
     # Where the problem is the last valid one, its machine is, too.
     wrong = resolve(replace(USUAL, machine="h100:8", mesh="X=4,Y="), last)
     assert (wrong.machine.name, wrong.shown.machine) == ("h100:8", "h100:8")
+
+
+def test_a_train_step_has_the_rows_of_its_forward_pass():
+    form = replace(ProblemForm(), backward="yes", optimizer="adam,over=X", remat="dots")
+    resolved = resolve(form)
+    assert [row.name for row in resolved.rows] == ["A", "W", "Out"]
+    assert dict(resolved.problem.gradients) == {"Out": "dOut", "A": "dA", "W": "dW"}
+    assert resolved.problem.training == Training("dots", Optimizer("adam", over=("X",)))
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "message"),
+    [
+        ("backward", "perhaps", "'perhaps' is neither yes nor no"),
+        ("remat", "all", "'all' does not say what the backward pass computes again"),
+        ("optimizer", "adam,over=Z", "'Z' is not an axis of the mesh"),
+    ],
+)
+def test_errors_of_a_train_step(field, text, message):
+    form = replace(ProblemForm(), backward="yes")
+    (fault,) = resolve(replace(form, **{field: text}), resolve(ProblemForm())).faults
+    assert fault.field == field
+    assert fault.message.startswith(message)
+
+
+def test_without_a_backward_pass_its_choices_say_nothing():
+    form = replace(ProblemForm(), remat="dots", optimizer="adam")
+    assert resolve(form).problem.training is None
+    assert "--remat" not in to_command_line(form)
+    trained = replace(form, backward="yes")
+    assert to_command_line(trained).endswith("--backward --remat dots --optimizer adam")
+    assert form_from_line(to_command_line(trained), USUAL) == trained

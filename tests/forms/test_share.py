@@ -194,6 +194,9 @@ def test_the_document():
         "device_order": "",
         "targets": "shardy,cpu",
         "machine": "",
+        "backward": "no",
+        "remat": "none",
+        "optimizer": "none",
         "collective": {
             "op": "psum",
             "axis": "",
@@ -219,7 +222,7 @@ def test_the_document():
         ({"dtype": "a\nb"}, "dtype: it has characters that a line cannot show: 'a\\nb'"),
         ({"dtype": "\ud800"}, "dtype: it has characters that a line cannot show: '\\ud800'"),
         ({"sizes": " " * (MAX_TEXT + 1)}, "sizes: it has 20,001 characters"),
-        ({"specs": ["_" * MAX_TEXT]}, "the problem has 20,034 characters"),
+        ({"specs": ["_" * MAX_TEXT]}, "the problem has 20,044 characters"),
     ],
 )
 def test_what_no_draft_has_is_refused(change, message):

@@ -228,6 +228,12 @@ def test_layers_and_results_that_nothing_takes():
         ("silu = X[b,d]", "", "'silu' is a function,", "silu"),
         ("Y = X[b,d] + 1", "", "a number stands where an array is expected,", "1"),
         ("H = X[b,d]*W[d,f]; Y = take(W, H)", "", "H holds no whole numbers,", "take(W, H)"),
+        (
+            "Y = attention(Q[b,n,g,t,h], K[b,n,s,h], V[b,n,s,h])",
+            "",
+            "the queries Q[b, n, g, t, h] must have the dimensions of the keys K[b, n, s, h], another",
+            "attention(Q[b,n,g,t,h], K[b,n,s,h], V[b,n,s,h])",
+        ),
         ("y = bd,df->bg", "", "dimension 'g' of the result is in no operand,", "bd,df->bg"),
     ],
 )

@@ -33,7 +33,7 @@ def test_optimizers(text, optimizer, written):
 
 
 def test_no_optimizer():
-    assert parse_training("dots", "none", MESH) == Training("dots")
+    assert parse_training(True, "dots", "none", MESH) == Training("dots")
     assert parse_optimizer("", MESH) is None
 
 
@@ -59,4 +59,12 @@ def test_errors(text, message):
 
 def test_remat():
     with pytest.raises(QuestionError, match="'all' does not say what the backward pass computes again"):
-        parse_training("all", "none", MESH)
+        parse_training(True, "all", "none", MESH)
+
+
+def test_a_forward_pass_alone():
+    assert parse_training(False, "none", "none", MESH) is None
+    with pytest.raises(QuestionError, match="--remat is about a train step"):
+        parse_training(False, "layer", "none", MESH)
+    with pytest.raises(QuestionError, match="--optimizer is about a train step"):
+        parse_training(False, "none", "adam", MESH)

@@ -26,10 +26,28 @@ def with_backward(problem: Problem, training: Training) -> Problem:
     The gradient of each result is an argument, split as the result. All arguments of floating point have
     gradients: those of `parameters` are used by the optimizer; without one, and for the other arguments, they
     are returned, split as their arguments. A constraint on an intermediate holds for its gradient too, as in
-    JAX. Raises `QuestionError` where a result's sharding is open, and where no result depends on an argument
+    JAX. Where the sharding of the last result is open, it is that of the first argument in a stack of layers,
+    else that in which the plan of the forward pass leaves it.
+
+    Raises `QuestionError` where another result's sharding is open, and where no result depends on an argument
     of floating point.
     """
-    return _Backward(problem, training).problem()
+    return _Backward(_with_decided_result(problem), training).problem()
+
+
+def _with_decided_result(problem: Problem) -> Problem:
+    """The problem with a spec for its last result."""
+    *others, last = problem.parts
+    if last.result.spec is not None:
+        return problem
+    first = problem.arguments[0]
+    if problem.layers > 1 and first.shape == last.result.shape:
+        spec = first.spec
+    else:
+        from shardviz.planner.planner import plan
+
+        spec = plan(problem).result_spec
+    return replace(problem, parts=(*others, replace(last, result=last.result.with_spec(spec))))
 
 
 def parameters(problem: Problem) -> tuple[str, ...]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from shardviz.errors import NotationError, QuestionError, quote
 from shardviz.sharding import Mesh, canonical_dtype
+
+if TYPE_CHECKING:
+    from shardviz.planner.problem import Problem
 
 Remat = Literal["none", "layer", "dots"]
 """The results of forward statements that the backward pass computes again: none of them; all but the layer's
@@ -55,15 +58,41 @@ class Training:
     optimizer: Optimizer | None = None
 
 
-def parse_training(remat: str, optimizer: str, mesh: Mesh) -> Training:
-    """The choices in the words of the command line. Raises `QuestionError` for other words."""
-    found = next((each for each in REMATS if each == remat), None)
-    if found is None:
-        raise QuestionError(
-            f"{quote(remat)} does not say what the backward pass computes again",
-            f"choose {', '.join(REMATS[:-1])} or {REMATS[-1]}",
-        )
-    return Training(found, parse_optimizer(optimizer, mesh))
+def train_step(problem: Problem, *, backward: bool, remat: str, optimizer: str) -> Problem:
+    """The problem that a user asked in the words of the command line: with its backward pass, or as it is.
+
+    Raises what `parse_training` and `with_backward` raise.
+    """
+    training = parse_training(backward, remat, optimizer, problem.mesh)
+    if training is None:
+        return problem
+    from shardviz.planner.training.backward import with_backward
+
+    return with_backward(problem, training)
+
+
+def parse_training(backward: bool, remat: str, optimizer: str, mesh: Mesh) -> Training | None:
+    """The choices in the words of the command line; None for the forward pass alone.
+
+    Raises `QuestionError` for other words, and for choices about a backward pass that is not asked for.
+    """
+    if not backward:
+        for name, text in (("remat", remat), ("optimizer", optimizer)):
+            if text.strip() not in ("", "none"):
+                raise QuestionError(f"--{name} is about a train step", "add --backward")
+        return None
+    return Training(parse_remat(remat), parse_optimizer(optimizer, mesh))
+
+
+def parse_remat(text: str) -> Remat:
+    """One of `REMATS`. Raises `QuestionError` for another word."""
+    for remat in REMATS:
+        if text.strip() == remat:
+            return remat
+    raise QuestionError(
+        f"{quote(text)} does not say what the backward pass computes again",
+        f"choose {', '.join(REMATS[:-1])} or {REMATS[-1]}",
+    )
 
 
 def parse_optimizer(text: str, mesh: Mesh) -> Optimizer | None:

@@ -1,0 +1,131 @@
+"""The mesh axes, or parts of them, over which the arrays of a problem may be split."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from shardviz.planner.functions import FUNCTIONS
+from shardviz.planner.moves import Axes, State
+from shardviz.planner.problem import Problem
+from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
+from shardviz.sharding.axis_parts import SubAxis, axis_part, finest_parts, whole_axis
+
+MOST_CUT = 3
+"""Axes are cut into their prime factors where that makes no more parts: the states of an array grow with the
+factorial of their number."""
+
+
+@dataclass(frozen=True)
+class AxisPool:
+    """The axes that some array of a problem names, in the mesh's order, as the parts in `cuts`, of which
+    everything is made that a spec names.
+
+    A whole copy may become a pending sum only over the parts in `may_mask`. `splits` are what the given
+    arrays split: (dimension, part). `uneven` are the splits that make parts of different sizes, because
+    somebody gives or wants them: (dimension, parts).
+    """
+
+    cuts: tuple[tuple[str, Axes], ...]
+    sizes_of_parts: tuple[tuple[str, int], ...]
+    may_mask: frozenset[str]
+    splits: frozenset[tuple[str, str]]
+    uneven: frozenset[tuple[str, Axes]]
+
+    @classmethod
+    def of(cls, problem: Problem) -> AxisPool:
+        """The axes of a problem."""
+        mesh = problem.mesh
+        given = [(array, array.spec) for array in problem.arrays if array.spec is not None]
+        names = {name for _, spec in given for name in (*spec.axes, *spec.unreduced)}
+        whole = {whole_axis(name) for name in names if mesh.axis_size(name) > 1}
+        sizes = {axis: size for axis, size in mesh.shape.items() if axis in whole}
+        cuts = finest_parts(sizes, [name for name in names if whole_axis(name) in whole])
+        primes = {axis: tuple(_primes(mesh, parts)) for axis, parts in cuts.items()}
+        if sum(map(len, primes.values())) <= MOST_CUT:
+            cuts = primes
+        parts = {part: mesh.axis_size(part) for own in cuts.values() for part in own}
+        pool = cls(tuple(cuts.items()), tuple(parts.items()), frozenset(), frozenset(), frozenset())
+        splits, uneven = set(), set()
+        for array, spec in given:
+            for dim, size, axes in zip(array.dims, array.shape, pool.state(spec)[0], strict=True):
+                splits |= {(dim, axis) for axis in axes}
+                for end in range(1, len(axes) + 1):
+                    if size % mesh.group_size(axes[:end]):
+                        uneven.add((dim, axes[:end]))
+        _spread(splits, problem)
+        if any(FUNCTIONS[part.function].linearity == "sum" for part in problem.parts):
+            may_mask = frozenset(parts)
+        else:
+            may_mask = frozenset(axis for _, spec in given for axis in pool.state(spec)[1])
+        return cls(pool.cuts, pool.sizes_of_parts, may_mask, frozenset(splits), frozenset(uneven))
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """The devices along each part."""
+        return dict(self.sizes_of_parts)
+
+    @cached_property
+    def _parts(self) -> dict[str, Axes]:
+        """The parts of which each axis, and each part of it, is made."""
+        found = dict(self.cuts)
+        for axis, parts in self.cuts:
+            for start in range(len(parts)):
+                for stop in range(start + 1, len(parts) + 1):
+                    own = [part for part in map(axis_part, parts[start:stop]) if part is not None]
+                    if own:
+                        size = 1
+                        for part in own:
+                            size *= part.size
+                        found[str(SubAxis(axis, own[0].before, size))] = parts[start:stop]
+        return found
+
+    def state(self, spec: PartitionSpec) -> State:
+        """The state that a spec says; axes of one device split nothing and are left out."""
+
+        def parts(axes: Axes) -> Axes:
+            return tuple(part for axis in axes for part in self._parts.get(axis, ()))
+
+        return tuple(map(parts, spec.dims)), tuple(sorted(parts(spec.unreduced)))
+
+    def uneven_of(self, array: ShardedArray) -> frozenset[tuple[int, Axes]]:
+        """The uneven splits of an array, by the number of the dimension."""
+        if not self.uneven:
+            return frozenset()
+        return frozenset(
+            (number, axes)
+            for number, dim in enumerate(array.dims)
+            for name, axes in self.uneven
+            if name == dim
+        )
+
+
+def _spread(splits: set[tuple[str, str]], problem: Problem) -> None:
+    """Add the splits of dimensions that stand for others, and of those for which they stand."""
+    groups = [{dim, *factors} for part in problem.parts for dim, factors in part.merged]
+    while True:
+        more = {
+            (other, axis) for dim, axis in splits for group in groups if dim in group for other in group
+        } - splits
+        if not more:
+            return
+        splits |= more
+
+
+def _primes(mesh: Mesh, parts: Axes) -> Iterator[str]:
+    """The parts of an axis, cut further into parts of prime sizes."""
+    for name in parts:
+        size = mesh.axis_size(name)
+        part = axis_part(name) or SubAxis(name, 1, size)
+        before, factor = part.before, 2
+        if size == 1:
+            yield name
+        while size > 1:
+            if size % factor:
+                factor += 1
+                continue
+            size //= factor
+            cut = SubAxis(part.axis, before, factor)
+            yield name if factor == part.size else str(cut)
+            before *= factor

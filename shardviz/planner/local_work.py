@@ -1,0 +1,50 @@
+"""The FLOPs of a statement on a device, and the bytes that it reads and writes there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from shardviz.planner.functions import FUNCTIONS
+from shardviz.planner.problem import Statement
+from shardviz.sharding import ShardedArray, array_bytes
+
+Shape = tuple[int, ...]
+
+
+def statement_flops(part: Statement, operands: Sequence[Shape], result: Shape) -> int:
+    """Operations of a statement on a device that holds pieces of these shapes of its operands and its
+    result."""
+    local: dict[str, int] = {}
+    for array, shape in zip((*part.operands, part.result), (*operands, result), strict=True):
+        for dim, size in zip(array.dims, shape, strict=True):
+            local[dim] = min(size, local.get(dim, size))
+    operand_dims = {dim for array in part.operands for dim in array.dims}
+    points = math.prod(size for dim, size in local.items() if dim in operand_dims)
+    if part.function == "multiply":
+        return einsum_flops(part.operands, part.result, points)
+    function = FUNCTIONS[part.function]
+    if function.counted == "operand":
+        return function.flops * math.prod(operands[0])
+    if function.counted == "result":
+        return function.flops * math.prod(result)
+    is_summed = bool(operand_dims.difference(part.result.dims, (dim for dim, _ in part.merged)))
+    return points * (function.flops + is_summed)
+
+
+def einsum_flops(operands: Sequence[ShardedArray], result: ShardedArray, products: int) -> int:
+    """Operations of an einsum that takes so many products: a multiplication for each operand after the first,
+    and an addition where a dimension is summed; of a matmul two for each multiply-add."""
+    summed = {dim for operand in operands for dim in operand.dims}.difference(result.dims)
+    return products * (len(operands) - 1 + bool(summed))
+
+
+def statement_traffic(part: Statement, operands: Sequence[Shape], result: Shape) -> int:
+    """Bytes that a device reads of its pieces of the operands, and writes of the result."""
+    looks_up = FUNCTIONS[part.function].looks_up
+    written = array_bytes(result, part.result.dtype)
+    read = [array_bytes(shape, array.dtype) for array, shape in zip(part.operands, operands, strict=True)]
+    return written + sum(
+        min(size, math.prod(result) * size // max(1, math.prod(shape))) if place in looks_up else size
+        for place, (size, shape) in enumerate(zip(read, operands, strict=True))
+    )

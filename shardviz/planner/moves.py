@@ -1,0 +1,257 @@
+"""The states in which an array can be split, and the moves between them, each one operation of JAX.
+
+A state is where an array's axes are: the axes of every dimension (major first) and the axes over which it
+is still a pending sum. The moves, inside `shard_map`:
+
+    all_gather    the minor axes of some dimensions are dropped; devices concatenate their pieces
+    all_to_all    the minor axes of some dimensions move to the minor end of others
+    ppermute      the same cut of the array, its blocks on other devices
+    psum          pending sums are added; everyone gets the total
+    psum_scatter  pending sums are added; everyone gets one piece of the total
+    slice         idle axes cut some dimensions further; every device keeps its part, nothing is sent
+    mask          a whole copy becomes a pending sum: the first device keeps it, the others have zeros
+
+Only the minor end of a dimension can be gathered or moved: taking the major axis away would leave a device
+with rows that are not adjacent. The axes are those of the mesh, or parts of these (`axis_parts`), and each
+move is listed once, with the axes of its groups in the order in which it takes them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations, permutations, product
+from typing import NamedTuple
+
+from shardviz.planner.plan import LOCAL_OPS
+from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, array_bytes, shard_shape
+from shardviz.sharding.axis_parts import joined_parts
+
+Axes = tuple[str, ...]
+Dims = tuple[Axes, ...]
+State = tuple[Dims, Axes]
+"""The axes of each dimension, and those over which the array is a pending sum, in the order of their
+names."""
+
+
+def state_of(spec: PartitionSpec, mesh: Mesh) -> State:
+    """A spec as a state; axes of size 1 split nothing and are left out."""
+
+    def wide(axes: Axes) -> Axes:
+        return tuple(axis for axis in axes if mesh.axis_size(axis) > 1)
+
+    return tuple(wide(dim) for dim in spec.dims), wide(spec.unreduced)
+
+
+def spec_of(state: State, mesh: Mesh | None = None) -> PartitionSpec:
+    """A state as a spec; on a `mesh` adjacent parts of an axis are written as one."""
+    dims, unreduced = state
+    if mesh is not None and any(":" in axis for axes in (*dims, unreduced) for axis in axes):
+        dims = tuple(joined_parts(axes, mesh.shape) for axes in dims)
+        unreduced = joined_parts(sorted(unreduced), mesh.shape)
+    return PartitionSpec(dims, unreduced)
+
+
+def with_axes(dims: Dims, dim: int, axes: Axes) -> Dims:
+    """The axes of every dimension, with others for one of them."""
+    return (*dims[:dim], axes, *dims[dim + 1 :])
+
+
+@dataclass(frozen=True)
+class ReshardMove:
+    """One operation on one array: see `Step` for `dim`, `shape`, `bytes` and `wire_bytes`."""
+
+    op: str
+    axes: Axes
+    dim: int | None
+    before: State
+    after: State
+    shape: tuple[int, ...]
+    bytes: int
+    wire_bytes: int
+
+
+def reshard_move(
+    array: ShardedArray, mesh: Mesh, op: str, axes: Axes, dim: int | None, before: State, after: State
+) -> ReshardMove:
+    """The move with its bytes: (N-1)/N of the larger side for a gather, a scatter and an all-to-all, twice
+    that for a psum, rounded up; the operand for a ppermute (Chan et al. 2007; see `Step`)."""
+    shape = shard_shape(array.shape, spec_of(after if op == "all_gather" else before), mesh)
+    size = array_bytes(shape, array.dtype)
+    return ReshardMove(
+        op, axes, dim, before, after, shape, size, wire_bytes_of(op, size, mesh.group_size(axes))
+    )
+
+
+def wire_bytes_of(op: str, size: int, devices: int) -> int:
+    """Bytes that one device of a group must send, where `size` is as in `Step.bytes`."""
+    if op in LOCAL_OPS:
+        return 0
+    if op == "ppermute":
+        return size
+    return -(-(2 if op == "psum" else 1) * size * (devices - 1) // devices)
+
+
+class Node:
+    """A state of arrays of one rank: `parts` are the numbers of pieces of each dimension, `number` how many
+    nodes were made before it."""
+
+    __slots__ = ("edges", "number", "parts", "state")
+
+    def __init__(self, state: State, parts: tuple[int, ...], number: int) -> None:
+        self.state, self.parts, self.number = state, parts, number
+        self.edges: tuple[StateMove, ...] | None = None
+
+
+class StateMove(NamedTuple):
+    """A move to another state: `dim` is the first dimension that is gathered, moved away, scattered or
+    cut."""
+
+    op: str
+    axes: Axes
+    dim: int | None
+    after: Node
+
+
+class StateSpace:
+    """The states of arrays of one rank over some axis parts, made as they are reached.
+
+    `sizes` are the devices along each part, in the mesh's order; only over parts in `may_mask` does a copy
+    become a pending sum. Moves name whole axes where they are over all of their parts.
+    """
+
+    def __init__(self, sizes: Mapping[str, int], mesh: Mesh, may_mask: frozenset[str] = frozenset()) -> None:
+        self.sizes, self._may_mask = dict(sizes), may_mask
+        self._mesh_shape = mesh.shape
+        self._has_parts = any(":" in axis for axis in sizes)
+        self._joined: dict[Axes, Axes] = {}
+        self._nodes: dict[State, Node] = {}
+        self._cuts: dict[tuple[tuple[int, ...], frozenset[str]], tuple[Dims, ...]] = {}
+
+    def node(self, state: State) -> Node:
+        """The node of a state, which is the same one each time."""
+        found = self._nodes.get(state)
+        if found is None:
+            parts = tuple(self.group_size(axes) for axes in state[0])
+            found = self._nodes[state] = Node(state, parts, len(self._nodes))
+        return found
+
+    def group_size(self, axes: Axes) -> int:
+        return math.prod([self.sizes[axis] for axis in axes])
+
+    def edges(self, node: Node) -> tuple[StateMove, ...]:
+        """Every move from a state."""
+        if node.edges is None:
+            kinds = (self._slices, self._masks, self._reductions, self._gathers, self._exchanges)
+            found = [edge for kind in kinds for edge in kind(*node.state)]
+            found += self._permutes(node)
+            if self._has_parts:
+                found = [edge._replace(axes=self._whole(edge.axes)) for edge in found]
+            node.edges = tuple(found)
+        return node.edges
+
+    def _whole(self, axes: Axes) -> Axes:
+        """The axes, of which adjacent parts are one."""
+        found = self._joined.get(axes)
+        if found is None:
+            found = self._joined[axes] = joined_parts(axes, self._mesh_shape)
+        return found
+
+    def _idle(self, dims: Dims, pending: Axes) -> Axes:
+        used = {axis for axes in dims for axis in axes}.union(pending)
+        return tuple(axis for axis in self.sizes if axis not in used)
+
+    def _slices(self, dims: Dims, pending: Axes) -> Iterator[StateMove]:
+        every = range(len(dims))
+        for axes in _subsets(self._idle(dims, pending)):
+            for after, order, first in _appended(dims, axes, every):
+                yield StateMove("slice", order, first, self.node((after, pending)))
+
+    def _masks(self, dims: Dims, pending: Axes) -> Iterator[StateMove]:
+        idle = tuple(axis for axis in self._idle(dims, pending) if axis in self._may_mask)
+        for axes in _subsets(idle):
+            yield StateMove("mask", axes, None, self.node((dims, tuple(sorted((*pending, *axes))))))
+
+    def _reductions(self, dims: Dims, pending: Axes) -> Iterator[StateMove]:
+        ordered = tuple(axis for axis in self.sizes if axis in pending)
+        every = range(len(dims))
+        for axes in _subsets(ordered):
+            rest = tuple(axis for axis in pending if axis not in axes)
+            yield StateMove("psum", axes, None, self.node((dims, rest)))
+            for after, order, first in _appended(dims, axes, every):
+                yield StateMove("psum_scatter", order, first, self.node((after, rest)))
+
+    def _gathers(self, dims: Dims, pending: Axes) -> Iterator[StateMove]:
+        for kept, taken, first in _shortened(dims):
+            yield StateMove("all_gather", taken, first, self.node((kept, pending)))
+
+    def _exchanges(self, dims: Dims, pending: Axes) -> Iterator[StateMove]:
+        for kept, taken, first in _shortened(dims):
+            targets = [dim for dim in range(len(dims)) if kept[dim] == dims[dim]]
+            for after, _, _ in _appended(kept, taken, targets):
+                yield StateMove("all_to_all", taken, first, self.node((after, pending)))
+
+    def _permutes(self, node: Node) -> Iterator[StateMove]:
+        """Moves to every other placement of axes that cuts each dimension into as many parts."""
+        dims, pending = node.state
+        for placed in self._placements(node.parts, frozenset(pending)):
+            if placed != dims:
+                changed = [
+                    axis for old, new in zip(dims, placed, strict=True) if old != new for axis in old + new
+                ]
+                axes = tuple(axis for axis in self.sizes if axis in changed)
+                yield StateMove("ppermute", axes, None, self.node((placed, pending)))
+
+    def _placements(self, parts: tuple[int, ...], taken: frozenset[str]) -> tuple[Dims, ...]:
+        """Every placement of axes that are not taken that cuts the dimensions into so many parts."""
+        if not parts:
+            return ((),)
+        key = (parts, taken)
+        if key not in self._cuts:
+            self._cuts[key] = tuple(
+                (axes, *rest)
+                for axes in self._products(parts[0], taken)
+                for rest in self._placements(parts[1:], taken.union(axes))
+            )
+        return self._cuts[key]
+
+    def _products(self, parts: int, taken: frozenset[str]) -> Iterator[Axes]:
+        """Every sequence of different axes whose sizes multiply to `parts`."""
+        if parts == 1:
+            yield ()
+            return
+        for axis, size in self.sizes.items():
+            if axis not in taken and parts % size == 0:
+                for rest in self._products(parts // size, taken | {axis}):
+                    yield (axis, *rest)
+
+
+def _subsets(axes: Axes) -> Iterator[Axes]:
+    """Every subset but the empty one, in the order of the axes."""
+    for size in range(1, len(axes) + 1):
+        yield from combinations(axes, size)
+
+
+def _shortened(dims: Dims) -> Iterator[tuple[Dims, Axes, int]]:
+    """Every way to take minor axes away: the dimensions without them, the axes, the first dimension."""
+    for cuts in product(*(range(len(axes), -1, -1) for axes in dims)):
+        taken = [axes[cut:] for axes, cut in zip(dims, cuts, strict=True)]
+        first = next((dim for dim, axes in enumerate(taken) if axes), None)
+        if first is not None:
+            kept = tuple(axes[:cut] for axes, cut in zip(dims, cuts, strict=True))
+            yield kept, tuple(axis for axes in taken for axis in axes), first
+
+
+def _appended(dims: Dims, axes: Axes, targets: range | list[int]) -> Iterator[tuple[Dims, Axes, int]]:
+    """Every way to append all of the axes to dimensions among `targets`: the dimensions with them, the axes
+    in the order in which they come to stand, the first dimension."""
+    for places in product(targets, repeat=len(axes)):
+        members: dict[int, list[str]] = {dim: [] for dim in sorted(set(places))}
+        for axis, dim in zip(axes, places, strict=True):
+            members[dim].append(axis)
+        for ordered in product(*(permutations(own) for own in members.values())):
+            found = list(dims)
+            for dim, own in zip(members, ordered, strict=True):
+                found[dim] = dims[dim] + own
+            yield tuple(found), tuple(axis for own in ordered for axis in own), next(iter(members))

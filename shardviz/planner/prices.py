@@ -1,0 +1,121 @@
+"""Costs of moves and of local work on a machine, as whole numbers that add up in any order.
+
+A cost is one number with several fields, of which the first that differs decides: with the objective "time"
+femtoseconds, wire bytes, collectives, FLOPs, local steps and the wire bytes of first operands; with "bytes"
+wire bytes, collectives, FLOPs, femtoseconds, and the rest alike. Costs are added and compared as numbers;
+`parts` has the fields.
+
+Seconds are those of `costs.price`, rounded up to femtoseconds, so that no operation costs more than two that
+do half of it each. Where a machine has no peak in a dtype, the choice of a plan goes by another dtype's.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+from shardviz.planner.moves import Axes, wire_bytes_of
+from shardviz.planner.plan import Objective
+
+if TYPE_CHECKING:
+    from shardviz.hardware.machine import PlacedMesh
+
+Cost = int
+"""A cost, as one number."""
+FEMTOSECONDS = 10**15
+_WIDTHS = {"time": 96, "wire_bytes": 80, "collectives": 24, "flops": 96, "local_steps": 24, "first": 80}
+"""Bits of each field."""
+_ORDERS: dict[Objective, tuple[str, ...]] = {
+    "time": ("time", "wire_bytes", "collectives", "flops", "local_steps", "first"),
+    "bytes": ("wire_bytes", "collectives", "flops", "time", "local_steps", "first"),
+}
+
+
+class CostParts(NamedTuple):
+    """The fields of a cost, per device."""
+
+    seconds: float
+    wire_bytes: int
+    collectives: int
+    flops: int
+    local_steps: int
+
+
+class Prices:
+    """The costs of moves and of local work on a mesh as placed on a machine, each found once."""
+
+    def __init__(self, placed: PlacedMesh, objective: Objective = "time") -> None:
+        from shardviz.planner.costs import collective_price, compute_price  # with the hardware, late
+
+        self._collective_price, self._compute_price = collective_price, compute_price
+        self.placed, self.objective = placed, objective
+        self._device = placed.machine.device
+        order = _ORDERS[objective]
+        self._shift = {name: sum(_WIDTHS[rest] for rest in order[i + 1 :]) for i, name in enumerate(order)}
+        self._moves: dict[tuple[str, Axes, int, int], Cost] = {}
+        self._works: dict[tuple[int, int, str], Cost] = {}
+        self._dtypes: dict[str, str] = {}
+
+    def move(self, op: str, axes: Axes, before: int, after: int) -> Cost:
+        """The cost of a move of an array, of which a device holds so many bytes before and after it."""
+        key = (op, axes, before, after)
+        found = self._moves.get(key)
+        if found is None:
+            found = self._moves[key] = self._move(op, axes, before, after)
+        return found
+
+    def _move(self, op: str, axes: Axes, before: int, after: int) -> Cost:
+        size = after if op == "all_gather" else before
+        traffic = (after if op == "slice" else before) + after
+        _, seconds = self._compute_price(0, traffic, "", self._device)
+        if op in ("slice", "mask"):
+            return self._packed(time=_femtoseconds(seconds or 0.0), local_steps=1)
+        time = self._collective_price(op, size, axes, self.placed).seconds
+        wire = wire_bytes_of(op, size, self.placed.mesh.group_size(axes))
+        return self._packed(time=_femtoseconds(max(time, seconds or 0.0)), wire_bytes=wire, collectives=1)
+
+    def work(self, flops: int, hbm_bytes: int, dtype: str) -> Cost:
+        """The cost of local work of a device."""
+        key = (flops, hbm_bytes, dtype)
+        found = self._works.get(key)
+        if found is None:
+            arithmetic, traffic = self._compute_price(
+                flops, hbm_bytes, self._priced_dtype(dtype), self._device
+            )
+            time = _femtoseconds(max(arithmetic or 0.0, traffic or 0.0))
+            found = self._works[key] = self._packed(time=time, flops=flops)
+        return found
+
+    def _priced_dtype(self, dtype: str) -> str:
+        """The dtype whose peak stands for that of `dtype`: its own where it is known, else bf16's or the
+        first."""
+        if dtype not in self._dtypes:
+            known = dict(self._device.peak)
+            others = [dtype, "bf16", *known]
+            self._dtypes[dtype] = next((each for each in others if each in known), dtype)
+        return self._dtypes[dtype]
+
+    def as_first(self, cost: Cost) -> Cost:
+        """The cost of moves of a first operand, which of equal plans stays in place."""
+        return cost + self._packed(first=self._field(cost, "wire_bytes"))
+
+    def parts(self, cost: Cost) -> CostParts:
+        """The fields of a cost."""
+        values = {name: self._field(cost, name) for name in self._shift}
+        return CostParts(
+            values["time"] / FEMTOSECONDS,
+            values["wire_bytes"],
+            values["collectives"],
+            values["flops"],
+            values["local_steps"],
+        )
+
+    def _field(self, cost: Cost, name: str) -> int:
+        return (cost >> self._shift[name]) & ((1 << _WIDTHS[name]) - 1)
+
+    def _packed(self, **fields: int) -> Cost:
+        return sum(value << self._shift[name] for name, value in fields.items())
+
+
+def _femtoseconds(seconds: float) -> int:
+    return math.ceil(seconds * FEMTOSECONDS)

@@ -1,0 +1,99 @@
+"""The functions in NumPy, against the JAX code that the compilers are asked with."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from shardviz.compiler.statement_code import statement_code
+from shardviz.planner import problem_from_text
+from shardviz.planner.functions import PROGRAM_FUNCTIONS
+from shardviz.sharding import Mesh
+from tests.planner.function_values import value
+
+PROGRAMS = [
+    "Y = A[b,d] + c[d]",
+    "Y = c[b] - A[b,d]",
+    "Y[d,b] = -A[b,d]",
+    "Y = 0.5 * A[b,d]",
+    "Y = A[b,d] / c[b]",
+    "Y[d,b,t] = maximum(A[b,t,d], B[d,t])",
+    "Y = minimum(A[b,d], B[b,d])",
+    *(f"Y[d,b] = {name}(A[b,d])" for name in ("silu", "gelu", "relu", "sigmoid", "tanh", "exp", "square")),
+    *(f"Y = {name}(square(A[b,d]))" for name in ("log", "sqrt", "rsqrt")),
+    *(f"Y = {name}(A[b,t,d], t)" for name in ("sum", "mean", "max", "softmax")),
+    "Y[t,b] = sum(A[b,t,d,f], d, f)",
+    "Y[d,b,t] = softmax(A[b,t,d], t)",
+    "Y = rms_norm(A[b,d], d, g[d])",
+    "Y = layer_norm(A[b,d], d, g[d], c[d])",
+    "Y = reshape(A[b,q,d], q=nh)",
+    "Y = reshape(A[b,n,h,d], q=nh)",
+    "Y = take(W[v,d], T[b,t])",
+    "Y[d,b] = take(W[v,d], T[b])",
+    "Y = attention(Q[b,t,n,h], K[b,s,n,h], V[b,s,n,h])",
+    "Y[b,t,h,g,n] = causal_attention(Q[b,t,n,g,h], K[b,s,n,h], V[b,s,n,h])",
+    "Y = top_k(A[b,t,e], e, 2)",
+    "Y = top_k(A[b,e,t], e, 3)",
+    "Y = slots(top_k(A[b,t,e], e, 2), t, c)",
+    "Y[e,b,c,t] = slots(A[b,t,e], t, c)",
+]
+SIZES = {"b": 2, "d": 6, "t": 5, "s": 5, "f": 4, "n": 3, "h": 4, "g": 2, "v": 7, "e": 5, "c": 2, "q": 12}
+RUN = """
+import json, sys
+import jax, jax.numpy as jnp
+jax.config.update("jax_enable_x64", True)
+found = []
+for code, values in json.load(sys.stdin):
+    operands = [jnp.asarray(value) for value in values]
+    run = jax.jit(lambda operands: eval(code, {"jax": jax, "jnp": jnp, "operands": operands}))
+    found.append(run(operands).tolist())
+print(json.dumps(found))
+"""
+
+
+def problem_of(text):
+    sizes = [f"{dim}={size}" for dim, size in SIZES.items() if re.search(rf"[\[,(=n ]{dim}[\],)h]", text)]
+    return problem_from_text(text, mesh=Mesh(("X",), (1,)), sizes=",".join(sizes))
+
+
+@pytest.fixture(scope="module")
+def cases():
+    """Every statement of the programs with its operands, NumPy's value and JAX's."""
+    random = np.random.default_rng(0)
+    found = []
+    for text in PROGRAMS:
+        problem = problem_of(text)
+        values = {
+            each.name: random.integers(0, SIZES["v"], each.shape)
+            if each.dtype == "s32"
+            else random.standard_normal(each.shape)
+            for each in problem.arguments
+        }
+        for part in problem.parts:
+            operands = [values[each.name] for each in part.operands]
+            values[part.result.name] = value(part, operands)
+            if part.function != "multiply":
+                found.append((part, operands, values[part.result.name]))
+    questions = []
+    for part, operands, _ in found:
+        code = statement_code(part, [f"operands[{number}]" for number in range(len(operands))])
+        questions.append((code, [each.tolist() for each in operands]))
+    answer = subprocess.run(
+        [sys.executable, "-c", RUN], input=json.dumps(questions), capture_output=True, text=True, check=True
+    )
+    return [(*case, jax) for case, jax in zip(found, json.loads(answer.stdout), strict=True)]
+
+
+def test_every_function_is_among_them(cases):
+    assert {part.function for part, *_ in cases} | {"multiply"} >= PROGRAM_FUNCTIONS.keys()
+
+
+def test_jax_computes_what_they_mean(cases):
+    for part, _, meant, made in cases:
+        assert meant.shape == part.result.shape, part
+        np.testing.assert_allclose(np.asarray(made), meant, rtol=1e-6, atol=1e-9, err_msg=str(part))
