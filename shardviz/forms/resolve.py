@@ -190,6 +190,7 @@ class _Resolver:
     def problem(self, mesh: Mesh | None, einsums: Einsums | None) -> tuple[Problem, Plan] | None:
         """The problem and its plan."""
         from shardviz.planner import Problem
+        from shardviz.planner.padding import padded
         from shardviz.planner.problem import dimension_sizes
 
         draft = self.draft
@@ -209,10 +210,12 @@ class _Resolver:
                 size = dimension_sizes(einsums.parts, draft.sizes)
         if einsums is None or mesh is None or specs is None or "sizes" in self.errors:
             return None
-        parts = list(self._parts(mesh, einsums, specs, size, dtype or ProblemForm().dtype))
+        parts = list(self._parts(einsums, specs, size, dtype or ProblemForm().dtype))
         if self.errors:
             return None
-        problem = Problem(mesh, tuple(parts), "explicit" if draft.axis_types == "explicit" else "auto")
+        problem = padded(
+            Problem(mesh, tuple(parts), "explicit" if draft.axis_types == "explicit" else "auto")
+        )
         if training is not None:
             from shardviz.planner.training import with_backward
 
@@ -272,25 +275,19 @@ class _Resolver:
 
     def _parts(
         self,
-        mesh: Mesh,
         einsums: Einsums,
         specs: list[PartitionSpec | None],
         size: dict[str, int],
         dtype: str,
     ) -> Iterator[Statement]:
-        """The contractions; a size that axes do not divide is an error of the sizes where they are given,
-        else of the spec."""
+        """The contractions."""
         from shardviz.planner import Statement
-        from shardviz.planner.problem import uneven_dims
 
         arrays = []
-        for number, (row, spec) in enumerate(zip(einsums.rows, specs, strict=True)):
+        for row, spec in zip(einsums.rows, specs, strict=True):
             with self._field("sizes"):
                 shape = tuple(size[dim] for dim in row.dims)
                 arrays.append(ShardedArray(row.name, row.dims, shape, dtype, spec))
-                for error in uneven_dims(arrays[-1], mesh, self.draft.sizes):
-                    with self._field("sizes" if self.draft.sizes.strip() else f"specs.{number}"):
-                        raise error
         if len(arrays) == len(einsums.rows):
             for part, (operands, result) in zip(einsums.parts, einsums.places, strict=True):
                 yield Statement(part, tuple(arrays[place] for place in operands), arrays[result])

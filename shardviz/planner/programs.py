@@ -18,7 +18,8 @@ from shardviz.notation.program import (
     parse_program,
 )
 from shardviz.planner.lowering import ArrayUse, LoweredProgram, LoweredStatement, Renamed, lower
-from shardviz.planner.problem import OTHER_SIZE, Problem, Statement, uneven_dims, usual_sizes
+from shardviz.planner.padding import padded
+from shardviz.planner.problem import OTHER_SIZE, Problem, Statement, usual_sizes
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, canonical_dtype
 
 PLACE_DTYPE = "s32"
@@ -59,12 +60,7 @@ def problem_from_program(
         )
         for each in lowered.statements
     )
-    for array in {
-        array.name: array for each in statements for array in (*each.operands, each.result)
-    }.values():
-        for error in uneven_dims(array, mesh, sizes):
-            raise error
-    return Problem(mesh, statements, axis_types, returned_names(statements))
+    return padded(Problem(mesh, statements, axis_types, returned_names(statements)))
 
 
 def _named_specs(
