@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,12 +24,15 @@ if TYPE_CHECKING:
     from shardviz.compiler import TargetResult
     from shardviz.compiler.target_times import TimesAnswer
     from shardviz.hardware.machine import PlacedMesh
-    from shardviz.planner import Problem
+    from shardviz.planner import Plan, Problem
     from shardviz.planner.costs import PlanCost
     from shardviz.sharding import Mesh
 
 RANKED = "\0"
 """The value of `--specs` without one: no argument of a process can be this."""
+_OPEN = re.compile(r"([A-Za-z][\w']*)\s*=\s*\?")
+_USUAL = re.compile(r"Out|H\d+")
+"""Results of letters that have no names."""
 EXAMPLES = (
     (
         "A matmul split on both operands, by the planner, Shardy and XLA",
@@ -54,6 +59,10 @@ EXAMPLES = (
     (
         "When each instruction runs on a TPU, and what waits",
         "shardviz explain 'bd,df->bf' --specs 'XY,Y_->X_' --target v5e:2x4 --time",
+    ),
+    (
+        "A program: an MLP with its weights split by columns, then rows",
+        "shardviz explain 'H = X[b,d] * W1[d,f]; Y = silu(H) * W2[f,d]' --specs 'X=X_,W1=_Y,W2=Y_'",
     ),
     (
         "In the scaling book's notation, without a compiler",
@@ -127,7 +136,8 @@ def command(
 ) -> int:
     """Explain which collectives EINSUM needs on a mesh, and which ones the compilers insert.
 
-    EINSUM is an einsum, a chain of them with semicolons, or a product as the scaling book writes it.
+    EINSUM is an einsum, a chain of them with semicolons, a product as the scaling book writes it, or a
+    program of named statements: H = X[b,d] * W[d,f]; Y = silu(H) + H.
     """
     ranked = is_ranking(einsum, specs)
     chosen = options.is_given(ctx, "target")
@@ -200,19 +210,29 @@ def is_ranking(einsum: str, specs: str | None) -> bool:
         raise QuestionError("--specs is empty", "write 'XY,Y_->X_', or --specs alone to rank all ways")
     if specs is None or specs == RANKED:
         return specs == RANKED or "[" not in einsum
-    return leaves_open(specs)
+    return leaves_open(einsum, specs)
 
 
-def leaves_open(specs: str) -> bool:
-    """Return whether the specs leave an operand open, as in ``X_,?->?``.
+def leaves_open(einsum: str, specs: str) -> bool:
+    """Return whether the specs leave an operand open, as in ``X_,?->?`` or ``X=X_,W=?``.
 
     An open intermediate or result is the compiler's choice.
     """
+    from shardviz.notation.named_specs import is_named
+
+    if is_named(specs):
+        return any(not _is_made(name, einsum) for name in _OPEN.findall(specs))
     for number, part in enumerate(specs.split(";")):
         operands = part.partition("->")[0].split(",")
         if any(operand.strip(" ()[]") == "?" for operand in operands[min(number, 1) :]):
             return True
     return False
+
+
+def _is_made(name: str, einsum: str) -> bool:
+    """Return whether an array is a result of the text, and not an operand."""
+    made = rf"(?:\A|[;\n])\s*{name}\s*(?:\[[^\]]*\]\s*)?=|->\s*{name}\s*\["
+    return re.search(made, einsum) is not None or ("[" not in einsum and _USUAL.fullmatch(name) is not None)
 
 
 def refuse_stepping(given: Mapping[str, object]) -> None:
@@ -266,13 +286,15 @@ def _print_plan(problem: Problem, placed: PlacedMesh, session: TargetSession, sh
 
     output = shown.output
     session.ask(problem, with_costs=shown.with_times)
-    planned = plan(problem)
+    planned, answers = plan(problem, placed), session.answers()
+    if not planned.optimal and "shardy" in session.requested:
+        planned, answers = _cheaper(planned, answers, placed)
     cost = price(planned, placed)
     if output.as_json:
         from shardviz.compare import differences
         from shardviz.documents.programs import explain_document
 
-        compiled = tuple(session.answers())
+        compiled = tuple(answers)
         found = [difference for each in compiled for difference in differences(planned, each)]
         times = [_times(each, problem, shown) for each in compiled] if shown.with_times else None
         print_json(explain_document(cost, compiled, found, shown.with_hlo, times))
@@ -290,9 +312,9 @@ def _print_plan(problem: Problem, placed: PlacedMesh, session: TargetSession, sh
     from shardviz.render.programs.target_answers import answers_view, side_by_side
 
     together = side_by_side(session.requested)
-    for group in [[*session.answers()]] if together else ([each] for each in session.answers()):
-        answers = [(each, differences(planned, each)) for each in group]
-        output.show(answers_view(answers, problem, output.width, output.palette))
+    for group in [[*answers]] if together else ([each] for each in answers):
+        told = [(each, differences(planned, each)) for each in group]
+        output.show(answers_view(told, problem, output.width, output.palette))
         for each in group:
             if shown.with_hlo and each.status == "ok":
                 output.show(program_view(each, problem.mesh, output.width, output.palette))
@@ -301,6 +323,20 @@ def _print_plan(problem: Problem, placed: PlacedMesh, session: TargetSession, sh
 
                 output.show(target_times_view(_times(each, problem, shown), output.width, output.palette))
     return session.exit_code
+
+
+def _cheaper(
+    planned: Plan, answers: Iterator[TargetResult], placed: PlacedMesh
+) -> tuple[Plan, Iterator[TargetResult]]:
+    """The plan, or one that splits arrays as Shardy does where that costs less; the answers, all of them."""
+    from shardviz.compare.adoption import cheaper_plan
+
+    found = []
+    for each in answers:
+        found.append(each)
+        if each.target == "shardy":
+            break
+    return cheaper_plan(planned, found, placed), chain(found, answers)
 
 
 def _print_plan_times(cost: PlanCost, output: CommandOutput) -> None:
@@ -348,12 +384,13 @@ def _print_step(
         from shardviz.stepping.collective_run import pipelined, run_on
         from shardviz.stepping.plan_step import question_of_step
 
-        planned = plan(stated())
+        problem = stated()
+        placed = placed_for(machine, targets, problem.mesh)
+        planned = plan(problem, placed)
         stepped = question_of_step(planned, number, algorithm)
         heading = []
         if not shown.output.as_json:
             output = shown.output
             heading = [*step_lines(planned, number, output.width, output.palette), Text()]
-        placed = placed_for(machine, targets, planned.problem.mesh)
         run = run_on(stepped, placed, None, latency, bandwidth)
         return print_step(pipelined(run), verifier, shown, heading)

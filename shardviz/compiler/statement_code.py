@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from string import ascii_letters
 from typing import TYPE_CHECKING
 
 from shardviz.errors import QuestionError
+from shardviz.notation.einsum import Einsum
 from shardviz.planner.functions import FUNCTIONS
 
 if TYPE_CHECKING:
-    from shardviz.notation.einsum import Einsum
     from shardviz.planner.problem import Statement
 
 _FAMILIES = {"bf": "bfloat", "s": "int", "u": "uint", "f": "float", "c": "complex"}
@@ -174,9 +174,8 @@ class _Writer:
     def attention(self) -> str:
         """The values, averaged by the softmax of how the queries fit the keys."""
         (query, keys, values), sizes = self.statement.einsum.operands, self.sizes
-        along = next(dim for dim in keys if dim not in query)
-        rows = next(dim for dim in query if dim not in keys)
-        size = keys[-1]
+        along, size = self.statement.whole
+        rows = query[keys.index(along)]
         scores = (*(dim for dim in query if dim not in (rows, size)), rows, along)
         letters = _Letters(tuple(dict.fromkeys((*query, *keys, *values))))
         first, second, third = self.operands
@@ -193,9 +192,9 @@ class _Writer:
         """The largest elements along a dimension, and zero for all others."""
         (dims,), (array,) = self.statement.einsum.operands, self.operands
         axis, count = dims.index(self.statement.whole[0]), int(self.statement.number or 1)
-        last = f"-{count}:-{count - 1}" if count > 1 else "-1:"
-        place = ", ".join(last if number == axis else ":" for number in range(len(dims)))
-        code = f"jnp.where({array} >= jnp.sort({array}, axis={axis})[{place}], {array}, 0)"
+        # The rank of each element: of equal ones the first are kept.
+        rank = f"jnp.argsort(jnp.argsort(-{array}, axis={axis}), axis={axis})"
+        code = f"jnp.where({rank} < {count}, {array}, 0)"
         return self._ordered(code, dims)
 
     def slots(self) -> str:
@@ -210,6 +209,44 @@ class _Writer:
         dtype = dtype_code(self.statement.result.dtype)
         return self._ordered(f"jax.nn.one_hot({place}, {self.sizes[made]}, dtype={dtype})", (*dims, made))
 
+    def softmax_gradient(self) -> str:
+        """Each value times what its gradient has over the mean of all along the dimension."""
+        dims = self.statement.einsum.result
+        (gradient, values) = (
+            _aligned(name, own, dims)
+            for name, own in zip(self.operands, self.statement.einsum.operands, strict=True)
+        )
+        mean = f"jnp.sum({gradient} * {values}, axis={_axes(dims, self.statement.whole)}, keepdims=True)"
+        return f"{values} * ({gradient} - {mean})"
+
+    def take_gradient(self) -> str:
+        """The gradients of rows, added up at their places in a table of zeros; what is outside is dropped."""
+        (gradient, places), (dims, kept) = self.operands, self.statement.einsum.operands
+        rows, *rest = self.statement.einsum.result
+        size = self.sizes[rows]
+        if start := self.local.starts.get(rows):
+            places = f"jnp.where({places} < {start}, {size}, {places} - {start})"
+        zeros = f"jnp.zeros({(size, *(self.sizes[dim] for dim in rest))}, {gradient}.dtype)"
+        return f'{zeros}.at[{places}].add({_aligned(gradient, dims, (*kept, *rest))}, mode="drop")'
+
+    def attention_gradient(self) -> str:
+        """The gradient of queries, keys or values, from that of what they give and all three."""
+        function, _, operand = self.statement.function.removesuffix("_gradient").rpartition("_")
+        place = ("query", "key", "value").index(operand)
+        (given, *dims), (made, *arrays) = self.statement.einsum.operands, self.statement.operands
+        forward = replace(
+            self.statement,
+            einsum=Einsum(tuple(dims), given),
+            operands=tuple(arrays),
+            result=made,
+            function=function,
+        )
+        gradient, *operands = self.operands
+        own = operands[place]
+        operands[place] = "own"
+        code = statement_code(forward, operands, local=self.local)
+        return self._ordered(f"jax.vjp(lambda own: {code}, {own})[1]({gradient})[0]", dims[place])
+
 
 _WRITERS: dict[str, Callable[[_Writer], str]] = {
     "max": _Writer.largest,
@@ -220,6 +257,13 @@ _WRITERS: dict[str, Callable[[_Writer], str]] = {
     "causal_attention": _Writer.attention,
     "top_k": _Writer.top_k,
     "slots": _Writer.slots,
+    "softmax_gradient": _Writer.softmax_gradient,
+    "take_gradient": _Writer.take_gradient,
+    **{
+        f"{function}_{operand}_gradient": _Writer.attention_gradient
+        for function in ("attention", "causal_attention")
+        for operand in ("query", "key", "value")
+    },
 }
 """The functions that are not the same at every point."""
 _TYPED = frozenset({"slots"})

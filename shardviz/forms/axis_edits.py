@@ -130,15 +130,13 @@ def replace_mesh(form: ProblemForm, text: str) -> ProblemForm:
 
     From a dimension go the axes that do not divide it any more.
     """
-    from shardviz.planner.problem import dimension_sizes
-
     entered = enter_mesh(form, text)
     mesh = parsed(entered).mesh
     einsums = parsed(entered).einsums
     if mesh is None or einsums is None or len(einsums.rows) != len(entered.specs):
         return entered
     try:
-        sizes = dimension_sizes(einsums.parts, entered.sizes)
+        sizes = einsums.elements(entered.sizes)
     except ShardvizError:
         return entered
     specs: list[Spec] = []

@@ -14,6 +14,7 @@ from shardviz.forms.axis_edits import enter_device_order, enter_mesh
 from shardviz.forms.form import (
     COLLECTIVE_FIELDS,
     FLAG,
+    OPEN,
     PROBLEM_FIELDS,
     SPECS,
     TABLE_KEYS,
@@ -26,6 +27,7 @@ from shardviz.forms.form import (
 from shardviz.forms.parsing import Einsums, parsed, spec_texts
 from shardviz.forms.retain_fields import enter_einsum, sizes_text
 from shardviz.forms.spans import split_product
+from shardviz.notation.program import joined_lines
 from shardviz.sharding import PartitionSpec
 
 if TYPE_CHECKING:
@@ -109,6 +111,8 @@ def _problem_texts(form: ProblemForm) -> tuple[str, str, str]:
         return form.einsum, _joined(form.specs), form.sizes
     specs = parsed(form).specs
     written = spec_texts(specs)
+    if einsums.program is not None:
+        return form.einsum, _named(written, einsums), form.sizes
     if einsums.product is None:
         return form.einsum, _joined(written, einsums), form.sizes
     decided = [spec for spec in specs if not isinstance(spec, str)]
@@ -130,6 +134,16 @@ def _joined(specs: tuple[str, ...], einsums: Einsums | None = None) -> str:
         text = ",".join(specs[place] for place in operands)
         parts.append(text if specs[result] == "?" else f"{text}->{specs[result]}")
     return "; ".join(parts)
+
+
+def _named(specs: tuple[str, ...], einsums: Einsums) -> str:
+    """The specs of the rows that are split, by name; one at least, or a ranking would be asked for."""
+    given = [
+        f"{row.name}={spec}"
+        for row, spec in zip(einsums.rows, specs, strict=True)
+        if (spec != OPEN if row.role == "result" else spec.strip("_ "))
+    ]
+    return ", ".join(given or [f"{einsums.rows[0].name}={specs[0]}"])
 
 
 def _letters(einsums: Einsums) -> Mapping[str, str]:
@@ -175,7 +189,7 @@ def form_from_options(
     from shardviz.planner import problem_from_text
 
     usual = ProblemForm()
-    text = usual.einsum if einsum is None else one_line(einsum)
+    text = usual.einsum if einsum is None else one_line(joined_lines(einsum))
     asked = parse_mesh(usual.mesh if mesh is None else mesh, device_order)
     if einsum is None and specs is None:
         *operands, result = enter_mesh(usual, str(asked)).specs
@@ -198,9 +212,19 @@ def form_from_options(
     )
     form = enter_einsum(form, text)
     if specs is not None or "[" in text:
-        arrays = [array for part in problem.parts for array in (*part.operands, part.result)]
-        form = replace(form, specs=spec_texts([array.spec for array in arrays]))
+        form = replace(form, specs=_row_specs(form, problem))
     return form if device_order is None else enter_device_order(form, device_order)
+
+
+def _row_specs(form: ProblemForm, problem: Problem) -> tuple[str, ...]:
+    """The specs of a form's rows, as a problem has them."""
+    arrays = [array for part in problem.parts for array in (*part.operands, part.result)]
+    einsums = parsed(form).einsums
+    if einsums is None or einsums.program is None:
+        return spec_texts([array.spec for array in arrays])
+    specs = {array.name: array.spec for array in problem.arguments}
+    specs |= {part.result.name: part.result.spec for part in problem.parts}
+    return spec_texts([specs[row.name] for row in einsums.rows])
 
 
 def _given_sizes(problem: Problem, text: str, sizes: str) -> str:

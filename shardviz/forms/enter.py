@@ -15,6 +15,7 @@ from shardviz.forms.command_line import form_from_line, looks_like_command, with
 from shardviz.forms.form import OPEN, PROBLEM_FIELDS, CollectiveFields, ProblemForm, one_line
 from shardviz.forms.parsing import check_array, parsed, reader_errors, spec_texts
 from shardviz.forms.retain_fields import enter_einsum, enter_sizes, sizes_text
+from shardviz.notation.program import joined_lines
 from shardviz.sharding import Mesh, PartitionSpec, canonical_dtype
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ def enter(form: ProblemForm, field: str, text: str) -> ProblemForm:
 
     A field without a reader of its own takes the text. Raises `TypeError` for a field that no form has.
     """
+    if field == "einsum" and not looks_like_command(text):
+        text = joined_lines(text)
     text = one_line(text)
     name, _, number = field.partition(".")
     entered = partial(enter_sharding, row=int(number)) if name == "specs" else _ENTERED.get(name)
@@ -154,7 +157,7 @@ def _entered(form: ProblemForm, row: int, text: str) -> ProblemForm | None:
         product = parse_product(text, mesh.shape)
         if len(product.operands) > 1 or product.result is not None:
             return enter_einsum(form, text)
-    whole = None if einsums is None else _all_specs(text, mesh, einsums)
+    whole = None if einsums is None else _all_specs(text, form, mesh, einsums)
     if whole is not None:
         return replace(form, specs=whole)
     rank = None if einsums is None else len(einsums.rows[row].dims)
@@ -167,10 +170,17 @@ def _entered(form: ProblemForm, row: int, text: str) -> ProblemForm | None:
     return entered if einsums is None else _with_types(entered, einsums, row, reading)
 
 
-def _all_specs(text: str, mesh: Mesh, einsums: Einsums) -> tuple[str, ...] | None:
-    """The specs of all rows, if the text has them: ``XY,Y_->X_`` for ``bd,df->bf``."""
+def _all_specs(text: str, form: ProblemForm, mesh: Mesh, einsums: Einsums) -> tuple[str, ...] | None:
+    """The specs of all rows, if the text has them: ``XY,Y_->X_`` for ``bd,df->bf``, or some by name."""
     from shardviz.notation import parse_specs
+    from shardviz.notation.named_specs import is_named, parse_named_specs
 
+    if is_named(text):
+        named = parse_named_specs(text, mesh.shape, {row.name: len(row.dims) for row in einsums.rows})
+        rows = zip(einsums.rows, form.specs, strict=True)
+        return tuple(spec_texts([named[row.name]])[0] if row.name in named else own for row, own in rows)
+    if einsums.program is not None:
+        return None
     if not any(mark in text for mark in (",", ";", "->")):
         return None
     try:

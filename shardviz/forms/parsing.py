@@ -15,6 +15,7 @@ from shardviz.sharding import Mesh, PartitionSpec
 
 if TYPE_CHECKING:
     from shardviz.notation import Einsum, Product, Reading
+    from shardviz.planner.lowering import LoweredProgram
     from shardviz.planner.problem import Names
 Spec: TypeAlias = "PartitionSpec | str | None"
 """A row's spec, None where it is open, its text where that cannot be read."""
@@ -79,17 +80,20 @@ def parsed(form: ProblemForm) -> ParsedForm:
 class Einsums:
     """A form's `einsum`, read: the parts of the chain, the names of their arrays, and the rows.
 
-    `product` is what was written where that was a product in brackets, else None.
+    `product` is what was written where that was a product in brackets, and `program` where that was a
+    program, else None. A program has a row for each argument and then for each result that has a name.
     """
 
     parts: tuple[Einsum, ...]
     names: tuple[Names, ...]
     rows: tuple[ArrayRow, ...]
     product: Product | None = None
+    program: LoweredProgram | None = None
+    layers: int = 1
 
     @property
     def places(self) -> list[tuple[tuple[int, ...], int]]:
-        """For every part the places in `rows` of its operands and of its result."""
+        """For every part of a chain the places in `rows` of its operands and of its result."""
         found = []
         place = 0
         for part in self.parts:
@@ -101,13 +105,31 @@ class Einsums:
     @property
     def dims(self) -> tuple[str, ...]:
         """Every dimension once, in order of first appearance."""
+        if self.program is not None:
+            return self.program.dims
         return tuple(dict.fromkeys(dim for part in self.parts for dim in part.dims))
+
+    def elements(self, sizes: str) -> dict[str, int]:
+        """Elements of every dimension: those that a text says, and the others. Raises `QuestionError`."""
+        from shardviz.planner.problem import dimension_sizes
+
+        if self.program is None:
+            return dimension_sizes(self.parts, sizes)
+        from shardviz.notation import parse_sizes
+        from shardviz.planner.programs import program_sizes
+
+        return program_sizes(self.program, parse_sizes(sizes), sizes)
 
     @property
     def written_specs(self) -> tuple[PartitionSpec | None, ...] | None:
-        """The specs that a product's subscripts say, one a row; None where nothing has a subscript."""
+        """The specs that subscripts say, one a row; None where nothing has a subscript."""
         from shardviz.planner.problem import parts_of_product
 
+        if self.program is not None:
+            from shardviz.planner.programs import written_specs
+
+            specs = written_specs(self.program)
+            return None if specs is None else tuple(specs[row.name] for row in self.rows)
         product = self.product
         arrays = [] if product is None else [*product.operands, *filter(None, [product.result])]
         if product is None or not any(array.spec.axes or array.spec.unreduced for array in arrays):
@@ -143,13 +165,22 @@ def read_mesh(text: str, device_order: str) -> Mesh:
 
 @reader_errors()
 def read_einsums(text: str, ellipsis_rank: int = 0, axis_sizes: Mapping[str, int] | None = None) -> Einsums:
-    """Read an einsum, a chain, or a product in brackets; `axis_sizes` are the axes of a mesh that is known.
+    """Read an einsum, a chain, a product in brackets or a program; `axis_sizes` are the axes of a mesh that
+    is known.
 
     Raises `NotationError`.
     """
     from shardviz.notation import parse_chain, parse_product
+    from shardviz.notation.program import is_program, split_layers
     from shardviz.planner.problem import parts_of_product, usual_names
 
+    text, layers = split_layers(text)
+    if is_program(text):
+        from shardviz.planner.programs import read_program
+
+        program = read_program(text, {}, axis_sizes)
+        einsums = tuple(each.einsum for each in program.statements)
+        return Einsums(einsums, (), tuple(_program_rows(program)), program=program, layers=layers)
     product = None
     if "[" in text:
         product = parse_product(text, axis_sizes)
@@ -157,7 +188,15 @@ def read_einsums(text: str, ellipsis_rank: int = 0, axis_sizes: Mapping[str, int
     else:
         parts = parse_chain(text, ellipsis_rank)
         names = usual_names(parts)
-    return Einsums(parts, tuple(names), tuple(_rows(parts, names)), product)
+    return Einsums(parts, tuple(names), tuple(_rows(parts, names)), product, layers=layers)
+
+
+def _program_rows(program: LoweredProgram) -> Iterator[ArrayRow]:
+    for use in program.arguments.values():
+        yield ArrayRow(0, 0, use.name, use.dims, "operand")
+    for number, each in enumerate(program.statements):
+        if each.result.name in program.named:
+            yield ArrayRow(number, len(each.operands), each.result.name, each.result.dims, "result")
 
 
 def _rows(parts: Sequence[Einsum], names: Sequence[Names]) -> list[ArrayRow]:

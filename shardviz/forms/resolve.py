@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from shardviz.errors import QuestionError, ShardvizError, plural, quote
 from shardviz.forms.form import (
@@ -24,7 +24,7 @@ from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, canonical_dtype
 if TYPE_CHECKING:
     from shardviz.compiler import Target
     from shardviz.hardware.machine import Machine, PlacedMesh
-    from shardviz.planner import Plan, Planner, Problem, Statement
+    from shardviz.planner import Plan, Planner, Problem
     from shardviz.planner.training.options import Training
     from shardviz.stepping.question import CollectiveQuestion
 
@@ -57,9 +57,7 @@ class ResolvedProblem:
     @cached_property
     def placed(self) -> PlacedMesh:
         """The mesh on the machine that prices it."""
-        from shardviz.compiler.machines import placed_for
-
-        return self.named or placed_for(None, self.targets, self.problem.mesh)
+        return self.named or _usual_place(self.targets, self.problem.mesh)
 
     @property
     def machine(self) -> Machine:
@@ -76,10 +74,10 @@ def resolve(draft: ProblemForm, last: ResolvedProblem | None = None) -> Resolved
     resolver = _Resolver(draft, last)
     mesh = resolver.mesh()
     einsums = resolver.einsums()
-    found = resolver.problem(mesh, einsums)
     targets = resolver.targets()
-    collective = resolver.collective(mesh)
     named = resolver.named(mesh)
+    found = resolver.problem(mesh, einsums, lambda mesh: named or _usual_place(targets, mesh))
+    collective = resolver.collective(mesh)
     shown = draft
     if resolver.errors:
         if last is None:
@@ -176,7 +174,7 @@ class _Resolver:
                 )
             if len(einsums.parts) > MAX_PARTS:
                 raise QuestionError(
-                    f"a chain of {len(einsums.parts)} einsums is too long to be planned while you type",
+                    f"a program of {len(einsums.parts)} statements is too long to be planned while you type",
                     f"edit up to {MAX_PARTS} of them; `shardviz explain` takes more",
                 )
             if self._parsed.rows is None:
@@ -187,11 +185,12 @@ class _Resolver:
             return einsums
         return None
 
-    def problem(self, mesh: Mesh | None, einsums: Einsums | None) -> tuple[Problem, Plan] | None:
-        """The problem and its plan."""
-        from shardviz.planner import Problem
+    def problem(
+        self, mesh: Mesh | None, einsums: Einsums | None, placed: Callable[[Mesh], PlacedMesh]
+    ) -> tuple[Problem, Plan] | None:
+        """The problem and its plan, for the mesh as it is placed."""
+        from shardviz.planner import Problem, Statement
         from shardviz.planner.padding import padded
-        from shardviz.planner.problem import dimension_sizes
 
         draft = self.draft
         dtype = ""
@@ -207,15 +206,25 @@ class _Resolver:
         size: dict[str, int] = {}
         if einsums is not None and "sizes" not in self.errors:
             with self._field("sizes", draft.sizes):
-                size = dimension_sizes(einsums.parts, draft.sizes)
+                size = einsums.elements(draft.sizes)
         if einsums is None or mesh is None or specs is None or "sizes" in self.errors:
             return None
-        parts = list(self._parts(einsums, specs, size, dtype or ProblemForm().dtype))
+        arrays = self._arrays(einsums, specs, size, dtype or ProblemForm().dtype)
         if self.errors:
             return None
-        problem = padded(
-            Problem(mesh, tuple(parts), "explicit" if draft.axis_types == "explicit" else "auto")
-        )
+        axis_types: Literal["auto", "explicit"] = "explicit" if draft.axis_types == "explicit" else "auto"
+        if einsums.program is not None:
+            from shardviz.planner.programs import program_problem
+
+            by_name = {array.name: array.spec for array in arrays}
+            problem = program_problem(einsums.program, mesh, by_name, size, dtype, axis_types)
+        else:
+            parts = (
+                Statement(part, tuple(arrays[place] for place in operands), arrays[result])
+                for part, (operands, result) in zip(einsums.parts, einsums.places, strict=True)
+            )
+            problem = Problem(mesh, tuple(parts), axis_types)
+        problem = replace(padded(problem), layers=einsums.layers)
         if training is not None:
             from shardviz.planner.training import with_backward
 
@@ -223,10 +232,11 @@ class _Resolver:
                 problem = with_backward(problem, training)
             if self.errors:
                 return None
-        if self._last is not None and self._last.problem == problem:
+        where = placed(mesh)
+        if self._last is not None and self._last.problem == problem and self._last.placed == where:
             return self._last.problem, self._last.plan
         try:
-            return problem, _planner(mesh).plan(problem)
+            return problem, _planner(mesh, where).plan(problem)
         except ShardvizError as error:
             # It names the result that cannot be had.
             named = [n for n, row in enumerate(einsums.rows) if error.message.startswith(f"{row.name} ")]
@@ -273,24 +283,20 @@ class _Resolver:
                     )
         return specs
 
-    def _parts(
+    def _arrays(
         self,
         einsums: Einsums,
         specs: list[PartitionSpec | None],
         size: dict[str, int],
         dtype: str,
-    ) -> Iterator[Statement]:
-        """The contractions."""
-        from shardviz.planner import Statement
-
+    ) -> list[ShardedArray]:
+        """The array of every row."""
         arrays = []
         for row, spec in zip(einsums.rows, specs, strict=True):
             with self._field("sizes"):
                 shape = tuple(size[dim] for dim in row.dims)
                 arrays.append(ShardedArray(row.name, row.dims, shape, dtype, spec))
-        if len(arrays) == len(einsums.rows):
-            for part, (operands, result) in zip(einsums.parts, einsums.places, strict=True):
-                yield Statement(part, tuple(arrays[place] for place in operands), arrays[result])
+        return arrays
 
     def targets(self) -> tuple[Target, ...] | None:
         """The targets to ask."""
@@ -330,11 +336,18 @@ class _Resolver:
         return None
 
 
-@lru_cache(maxsize=1)  # most edits leave the mesh, and a planner remembers reshardings on its own
-def _planner(mesh: Mesh) -> Planner:
+@lru_cache(maxsize=1)  # most edits leave the mesh, and a planner remembers prices on its own
+def _planner(mesh: Mesh, placed: PlacedMesh) -> Planner:
     from shardviz.planner import Planner
 
-    return Planner(mesh)
+    return Planner(mesh, placed)
+
+
+def _usual_place(targets: tuple[Target, ...] | None, mesh: Mesh) -> PlacedMesh:
+    """The mesh on the machine of the first target that has one, else on an assumed one."""
+    from shardviz.compiler.machines import placed_for
+
+    return placed_for(None, targets or (), mesh)
 
 
 def _better(error: ShardvizError, text: str) -> ShardvizError:

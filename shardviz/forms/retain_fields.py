@@ -16,6 +16,7 @@ from shardviz.forms.parsing import (
     spec_texts,
 )
 from shardviz.forms.spans import product_text
+from shardviz.notation.program import without_subscripts
 from shardviz.sharding import PartitionSpec
 
 
@@ -59,6 +60,9 @@ def enter_sizes(form: ProblemForm, text: str) -> ProblemForm:
         return replace(form, sizes=text)
     if einsums is None:
         return replace(form, sizes=text)
+    if einsums.program is not None:
+        known = {**(parsed(form).sizes or {}), **given}
+        return replace(form, sizes=text if given.keys() - {*einsums.dims} else sizes_text(known))
     dims = _dims_with_rank(form.einsum, einsums, ellipsis_rank(given) or ellipsis_rank(parsed(form).sizes))
     if not given.keys() <= {*dims}:
         return replace(form, sizes=text)
@@ -121,12 +125,15 @@ def _of_shapes(text: str, einsums: Einsums | None) -> dict[str, int]:
 
 def _canonical(text: str, einsums: Einsums) -> str:
     """The einsums as the field has them; the text itself where that would say something else."""
+    if einsums.program is not None:
+        return without_subscripts(text)
+    layers = f" x {einsums.layers}" if einsums.layers > 1 else ""
     if einsums.product is not None:
-        written = product_text(einsums.product)
+        written = product_text(einsums.product) + layers
     elif "..." in text:
         return " ".join(text.split())
     else:
-        written = "; ".join(map(str, einsums.parts))
+        written = "; ".join(map(str, einsums.parts)) + layers
     again = read_einsums(written)
     return written if (again.parts, again.names) == (einsums.parts, einsums.names) else text
 
@@ -137,12 +144,15 @@ def _carried_sizes(form: ProblemForm, einsums: Einsums) -> str:
         return form.sizes
     if not any(dim in known for dim in einsums.dims):
         return ""
+    if einsums.program is not None:
+        # Some of its sizes follow from others, and none is written that nobody gave.
+        return sizes_text({dim: size for dim, size in known.items() if dim in einsums.dims})
     return sizes_text(_completed(einsums.dims, known, {}))
 
 
 def _carried_specs(form: ProblemForm, einsums: Einsums) -> list[Spec]:
     """For every new row what fits of the old row in its place: operands by order, the last result by name of
-    its dimensions; a row that is new is whole, or open where it may be."""
+    its dimensions, and all rows of a program by name; a row that is new is whole, or open where it may be."""
     before = parsed(form).einsums
     specs = parsed(form).specs
     if before is None or len(before.rows) != len(specs):
@@ -151,6 +161,9 @@ def _carried_specs(form: ProblemForm, einsums: Einsums) -> list[Spec]:
             _same_rank(specs[place] if place < len(specs) else None, row)
             for place, row in enumerate(einsums.rows)
         ]
+    if before.program is not None and einsums.program is not None:
+        named = {row.name: (row, spec) for row, spec in zip(before.rows, specs, strict=True)}
+        return [_refitted(row, *named[row.name]) if row.name in named else _new(row) for row in einsums.rows]
     old = dict(zip(_keys(before.rows), zip(before.rows, specs, strict=True), strict=True))
     return [
         _refitted(row, *old[key]) if key in old else _new(row)

@@ -82,6 +82,11 @@ def _problem(draft: ProblemForm) -> list[SummaryPart]:
     if product is not None:
         return [SummaryPart("einsum", product)]
     spans: list[TextSpan] = []
+    if einsums.program is not None:
+        for row, spec in zip(einsums.rows, specs, strict=True):
+            if spec is not None and (spec.axes or spec.unreduced or row.role == "result"):
+                spans += [TextSpan(f"{', ' * bool(spans)}{row.name}="), *spec_spans(spec)]
+        return [SummaryPart("einsum", (TextSpan(draft.einsum),)), SummaryPart("specs", tuple(spans))]
     for number, (operands, result) in enumerate(einsums.places):
         spans += [TextSpan("; ")] * bool(number)
         for place in operands:

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -166,6 +166,44 @@ def parse_program(text: str, axis_sizes: Mapping[str, int] | None = None) -> Pro
     if not statements:
         scanner.fail("there is no statement", 0)
     return ProgramText(tuple(statements), written)
+
+
+def joined_lines(text: str) -> str:
+    """A program on one line, with ``;`` between its statements and without comments; any other text, and a
+    program on one line, stays."""
+    if "\n" not in text.strip() and "#" not in text:
+        return text
+    statements = (" ".join(each.split()) for each in _one_line(text).split(";"))
+    joined = "; ".join(filter(None, statements))
+    return re.sub(r";( (?:×|x )\s*\d+)$", r"\1", joined)
+
+
+def without_subscripts(text: str) -> str:
+    """A program's text whose arrays have dimensions alone, but for those that constrain a result where it is
+    used. Raises `NotationError` as `parse_program` does."""
+    plain, _ = split_layers(text)
+    program = parse_program(plain)
+    made: set[str] = set()
+    pieces, done = [], 0
+    for statement in program.statements:
+        for mention in (*filter(None, [statement.target]), *mentions(statement.value)):
+            array = mention.array
+            if array is None or mention.name in made or not (array.spec.axes or array.spec.unreduced):
+                continue
+            pieces += [text[done : mention.start], f"{array.name}[{','.join(array.dims)}]"]
+            done = mention.stop
+        if statement.target is not None:
+            made.add(statement.target.name)
+    return "".join([*pieces, text[done:]])
+
+
+def mentions(value: Expression) -> Iterator[Mention]:
+    """Every array, and every word that may be one, of an expression, in order."""
+    if isinstance(value, Mention):
+        yield value
+    elif not isinstance(value, Literal):
+        for operand in value.operands:
+            yield from mentions(operand)
 
 
 def _one_line(text: str) -> str:

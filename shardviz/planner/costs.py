@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from shardviz.hardware.collective_time import CollectiveTime, collective_time
 from shardviz.hardware.machine import DeviceFigures, Machine, PlacedMesh
-from shardviz.planner.local_work import statement_flops, statement_traffic
+from shardviz.planner.local_work import matmul_dtype, statement_flops, statement_traffic
 from shardviz.planner.plan import (
     HLO_OPS,
     LOCAL_OPS,
@@ -27,7 +27,9 @@ from shardviz.planner.plan import (
 from shardviz.sharding import PartitionSpec, array_bytes, shard_shape
 
 if TYPE_CHECKING:
+    from shardviz.planner.problem import Phase
     from shardviz.planner.thresholds import Threshold
+    from shardviz.planner.training.memory import TrainingMemory
 
 COMPUTE, HBM, LATENCY, UNKNOWN = "compute", "HBM", "latency", "unknown"
 """Bounds of a step beside the mesh axes of a collective."""
@@ -171,7 +173,7 @@ class PlanCost:
     @property
     def peak_flops(self) -> float | None:
         """FLOP/s of a device in the problem's dtype; None where that is not known."""
-        return self.machine.device.flops_per_second(self.plan.problem.result.dtype)
+        return self.machine.device.flops_per_second(self.plan.problem.forward[-1].result.dtype)
 
     @property
     def serial_utilisation(self) -> float | None:
@@ -210,6 +212,24 @@ class PlanCost:
         return 0 if self.limit_bytes is None else max(0, self.peak_bytes - self.limit_bytes)
 
     @cached_property
+    def training_memory(self) -> TrainingMemory | None:
+        """The memory of a train step by what it is for; None for a forward pass."""
+        if self.plan.problem.training is None:
+            return None
+        from shardviz.planner.training.memory import training_memory
+
+        return training_memory(self)
+
+    @property
+    def seconds_by_phase(self) -> dict[Phase, float]:
+        """Seconds of all steps by the part of a train step that they belong to, in order."""
+        found: dict[Phase, float] = {}
+        for each in self.steps:
+            phase = self.plan.problem.parts[each.step.part].phase
+            found[phase] = found.get(phase, 0.0) + (each.seconds or 0.0)
+        return found
+
+    @cached_property
     def thresholds(self) -> tuple[Threshold, ...]:
         """For each dimension the sizes at which the plan's steps are compute bound."""
         from shardviz.planner.thresholds import thresholds
@@ -224,16 +244,18 @@ def price(plan: Plan, placed: PlacedMesh) -> PlanCost:
     bytes_of = _shard_bytes(plan)
     steps = []
     for step, held in zip(plan.steps, _resident(plan, bytes_of), strict=True):
-        flops = 0
+        flops, dtype = 0, ""
         if step.op in ("einsum", "apply"):
             part, (operands, result) = next(taken)
             shapes = [operand.shard_shape(mesh) for operand in operands]
             flops = statement_flops(part, shapes, result.shard_shape(mesh))
             hbm_bytes = statement_traffic(part, shapes, result.shard_shape(mesh))
+            dtype = matmul_dtype(part)
         else:
             read = step.to_spec if step.op == "slice" else step.from_spec
             hbm_bytes = bytes_of(step.array, read) + bytes_of(step.array, step.to_spec)
-        steps.append(_priced(step, flops, hbm_bytes, placed, held))
+        times = compute_price(flops, hbm_bytes, dtype, placed.machine.device)
+        steps.append(_priced(step, flops, hbm_bytes, times, placed, held))
     return PlanCost(plan, placed, tuple(steps))
 
 
@@ -256,8 +278,11 @@ def _shard_bytes(plan: Plan) -> ShardBytes:
 def compute_price(
     flops: int, hbm_bytes: int, dtype: str, device: DeviceFigures
 ) -> tuple[float | None, float | None]:
-    """Seconds of the arithmetic and of the memory traffic of one device, each None where it is not known."""
-    if not flops:
+    """Seconds of the arithmetic and of the memory traffic of one device, each None where it is not known.
+
+    `dtype` is that of matrix products; without any ("") no time is counted for arithmetic.
+    """
+    if not flops or not dtype:
         arithmetic: float | None = 0.0
     else:
         peak = device.flops_per_second(dtype)
@@ -272,9 +297,14 @@ def collective_price(op: str, size: int, axes: tuple[str, ...], placed: PlacedMe
 
 
 def _priced(
-    step: Step, flops: int, hbm_bytes: int, placed: PlacedMesh, resident: tuple[ResidentArray, ...]
+    step: Step,
+    flops: int,
+    hbm_bytes: int,
+    times: tuple[float | None, float | None],
+    placed: PlacedMesh,
+    resident: tuple[ResidentArray, ...],
 ) -> PricedStep:
-    arithmetic, traffic = compute_price(flops, hbm_bytes, step.dtype, placed.machine.device)
+    arithmetic, traffic = times
     if step.op in LOCAL_OPS:
         seconds = None if arithmetic is None or traffic is None else max(arithmetic, traffic)
         bound = UNKNOWN
@@ -327,37 +357,42 @@ def _resident(plan: Plan, bytes_of: ShardBytes) -> list[tuple[ResidentArray, ...
     """The shards that a device holds at every step.
 
     Arguments stay from the first step to the last, as under `jax.jit` without donation; what a step makes
-    stays until the last step that uses it, the result to the end. A psum puts its totals in the place of
-    the partial sums, unless they are an argument, as XLA's all-reduce does.
+    stays until the last step that uses it, what is returned to the end. What an optimizer makes takes the
+    place of what it updates, which is donated. A psum puts its totals in the place of the partial sums,
+    unless they are an argument or used again, as XLA's all-reduce does.
     """
-    names = [array.name for array in plan.problem.arguments]
     last = len(plan.steps) - 1
     spans: list[tuple[ResidentArray, int, int]] = []
     newest: dict[str, int] = {}
+    copies: dict[tuple[str, PartitionSpec], int] = {}
+    replaced = {new: old for old, new in plan.problem.updates}
 
-    def make(name: str, spec: PartitionSpec, start: int, is_argument: bool) -> None:
-        newest[name] = len(spans)
-        spans.append(
-            (
-                ResidentArray(name, spec, bytes_of(name, spec), is_argument),
-                start,
-                last if is_argument else start,
-            )
-        )
+    def make(name: str, spec: PartitionSpec, start: int, is_argument: bool = False) -> None:
+        newest[name] = copies[name, spec] = len(spans)
+        made = ResidentArray(name, spec, bytes_of(name, spec), is_argument)
+        spans.append((made, start, last if is_argument else start))
 
-    def use(name: str, place: int, in_place: bool = False) -> None:
-        array, start, stop = spans[newest[name]]
-        last_place = place - (in_place and not array.is_argument)
-        spans[newest[name]] = (array, start, max(stop, last_place))
+    def use(name: str, spec: PartitionSpec | None, place: int, in_place: bool = False) -> None:
+        number = newest[name] if spec is None else copies.get((name, spec), newest[name])
+        array, start, stop = spans[number]
+        spans[number] = (array, start, max(stop, place - (in_place and not array.is_argument)))
 
     for array in plan.problem.arguments:
         make(array.name, array.decided_spec, 0, is_argument=True)
     for place, step in enumerate(plan.steps):
-        for name in step.operands or (step.array,):
-            use(name, place, in_place=step.op == "psum")
-        make(step.array, step.to_spec, place, is_argument=False)
-    if plan.problem.result.name not in names:
-        use(plan.problem.result.name, last)
+        if step.op in ("einsum", "apply"):
+            specs = step.operand_specs or (None,) * len(step.operands)
+            for name, spec in zip(step.operands, specs, strict=True):
+                use(name, spec, place)
+        else:
+            use(step.array, step.from_spec, place, in_place=step.op == "psum")
+        if step.array in replaced and step.array not in newest:
+            number = newest[replaced[step.array]]
+            spans[number] = (*spans[number][:2], place - 1)
+        make(step.array, step.to_spec, place)
+    wanted = {part.result.name: part.result.spec for part in plan.problem.parts}
+    for name in plan.problem.results:
+        use(name, wanted[name], last)
     return [
         tuple(array for array, start, stop in spans if start <= place <= stop)
         for place in range(len(plan.steps))

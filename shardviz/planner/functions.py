@@ -22,7 +22,7 @@ class LocalFunction:
     dimensions; "" where it is not pointwise, and for `multiply`, which is `jnp.einsum`. Over dimensions that
     the result lacks the points are summed, or with `averages` their mean is taken, which is the sum of what
     each device holds over the number of all points. Of an operand in `looks_up` no more elements are read
-    than the result has.
+    than the result has. With `multiplies_matrices` it is bound by the peak of a chip, as matrix products are.
     """
 
     name: str
@@ -34,6 +34,7 @@ class LocalFunction:
     linear_in: tuple[int, ...] | None = None
     averages: bool = False
     looks_up: tuple[int, ...] = ()
+    multiplies_matrices: bool = False
 
     def may_pend(self, operand: int) -> bool:
         """This operand may come with pending sums, alone or with all others by `linearity`."""
@@ -74,8 +75,8 @@ PROGRAM_FUNCTIONS = {
         LocalFunction("softmax", 1, "none", 5, counted="operand"),
         LocalFunction("reshape", 1, "sum", 0),
         LocalFunction("take", 2, "product", 0, counted="result", linear_in=(0,), looks_up=(0,)),
-        LocalFunction("attention", 3, "product", 4, linear_in=(2,)),
-        LocalFunction("causal_attention", 3, "product", 2, linear_in=(2,)),
+        LocalFunction("attention", 3, "product", 4, linear_in=(2,), multiplies_matrices=True),
+        LocalFunction("causal_attention", 3, "product", 2, linear_in=(2,), multiplies_matrices=True),
         LocalFunction("top_k", 1, "none", 2, counted="operand"),
         LocalFunction("slots", 1, "none", 2, counted="result"),
     )
@@ -120,7 +121,14 @@ FUNCTIONS = PROGRAM_FUNCTIONS | {
         LocalFunction("softmax_gradient", 2, "product", 4, counted="operand", linear_in=(0,)),
         LocalFunction("take_gradient", 2, "product", 1, counted="operand", linear_in=(0,)),
         *(
-            LocalFunction(f"{name}_{operand}_gradient", 4, "product", flops * share, linear_in=(0,))
+            LocalFunction(
+                f"{name}_{operand}_gradient",
+                4,
+                "product",
+                flops * share,
+                linear_in=(0,),
+                multiplies_matrices=True,
+            )
             for name, flops in (("attention", 2), ("causal_attention", 1))
             for operand, share in (("query", 1), ("key", 2), ("value", 2))
         ),

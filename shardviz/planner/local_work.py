@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 
 from shardviz.planner.functions import FUNCTIONS
 from shardviz.planner.problem import Statement
 from shardviz.sharding import ShardedArray, array_bytes
+from shardviz.sharding.array import BITS
 
 Shape = tuple[int, ...]
 
@@ -28,8 +30,20 @@ def statement_flops(part: Statement, operands: Sequence[Shape], result: Shape) -
         return function.flops * math.prod(operands[0])
     if function.counted == "result":
         return function.flops * math.prod(result)
-    is_summed = bool(operand_dims.difference(part.result.dims, (dim for dim, _ in part.merged)))
-    return points * (function.flops + is_summed)
+    return points * (function.flops + bool(part.summed))
+
+
+def matmul_dtype(part: Statement) -> str:
+    """The dtype of a statement's matrix products: that of its largest elements; "" where it has none.
+
+    Only these are bound by the peak that is published of a chip; for all else its vector units are fast
+    enough that reading and writing HBM takes longer.
+    """
+    counts = Counter(dim for array in part.operands for dim in array.dims)
+    is_matmul = part.function == "multiply" and any(counts[dim] > 1 for dim in part.einsum.contracted)
+    if not is_matmul and not FUNCTIONS[part.function].multiplies_matrices:
+        return ""
+    return max((array.dtype for array in part.operands), key=BITS.__getitem__)
 
 
 def einsum_flops(operands: Sequence[ShardedArray], result: ShardedArray, products: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import NoReturn
@@ -18,6 +18,7 @@ from shardviz.notation.program import (
     Literal,
     Mention,
     ProgramText,
+    mentions,
 )
 from shardviz.planner.functions import PROGRAM_FUNCTIONS
 from shardviz.sharding import PartitionSpec
@@ -673,12 +674,3 @@ def _sums(call: FunctionCall) -> tuple[tuple[str, ...] | None, ...]:
 
 def _is_product(value: Expression) -> bool:
     return isinstance(value, FunctionCall) and value.function == "multiply"
-
-
-def mentions(value: Expression) -> Iterator[Mention]:
-    """Every array, and every word that may be one, of an expression."""
-    if isinstance(value, Mention):
-        yield value
-    elif not isinstance(value, Literal):
-        for operand in value.operands:
-            yield from mentions(operand)

@@ -75,7 +75,7 @@ class Prices:
         return self._packed(time=_femtoseconds(max(time, seconds or 0.0)), wire_bytes=wire, collectives=1)
 
     def work(self, flops: int, hbm_bytes: int, dtype: str) -> Cost:
-        """The cost of local work of a device."""
+        """The cost of local work of a device; `dtype` is that of its matrix products, "" without any."""
         key = (flops, hbm_bytes, dtype)
         found = self._works.get(key)
         if found is None:
@@ -91,7 +91,7 @@ class Prices:
         first."""
         if dtype not in self._dtypes:
             known = dict(self._device.peak)
-            others = [dtype, "bf16", *known]
+            others = [dtype, "bf16", *known] if dtype else []
             self._dtypes[dtype] = next((each for each in others if each in known), dtype)
         return self._dtypes[dtype]
 
@@ -109,6 +109,11 @@ class Prices:
             values["flops"],
             values["local_steps"],
         )
+
+    def ratio(self, cost: Cost, least: Cost) -> float | None:
+        """How many times another cost one is, by what is made small first; None where that is nothing."""
+        shift = max(self._shift.values())
+        return None if not least >> shift else (cost >> shift) / (least >> shift)
 
     def _field(self, cost: Cost, name: str) -> int:
         return (cost >> self._shift[name]) & ((1 << _WIDTHS[name]) - 1)

@@ -54,6 +54,8 @@ class Statement:
     it, as `jax.lax.with_sharding_constraint`, or None. `result.spec` is None where the compiler may choose.
     A statement may have other names for an array's dimensions than the one that made it: the order counts.
     `number` is what the function takes beside arrays: how many `top_k` keeps, by what `scale` multiplies.
+    `source` is the name of the forward result whose statement this one differentiates or computes again, or
+    of the array whose gradients it adds up or updates; "" in a forward pass.
     """
 
     einsum: Einsum
@@ -64,6 +66,16 @@ class Statement:
     whole: tuple[str, ...] = ()
     phase: Phase = "forward"
     number: float | None = None
+    source: str = ""
+
+    @property
+    def summed(self) -> tuple[str, ...]:
+        """The dimensions that are summed over: those that the result lacks, also merged or taken apart."""
+        has = set(self.result.dims)
+        for dim, factors in self.merged:
+            if dim in has or has.issuperset(factors):
+                has.update((dim, *factors))
+        return tuple(dim for dim in self.einsum.dims if dim not in has)
 
 
 class PaddedDim(NamedTuple):
@@ -86,6 +98,7 @@ class Problem:
     result of the forward statements and the argument that is its gradient, then of each argument and its
     gradient, which is returned, or used by the optimizer. The same gradients are `jax.grad` by these
     arguments of the sum of the forward results, each multiplied by the argument that is its gradient.
+    `updates` are pairs of arguments and what the optimizer makes of them, in their place.
     """
 
     mesh: Mesh
@@ -96,6 +109,7 @@ class Problem:
     training: Training | None = None
     gradients: tuple[tuple[str, str], ...] = ()
     padding: tuple[PaddedDim, ...] = ()
+    updates: tuple[tuple[str, str], ...] = ()
 
     @property
     def arguments(self) -> tuple[ShardedArray, ...]:
@@ -128,9 +142,29 @@ class Problem:
         return tuple(dict.fromkeys((*self.returned, self.result.name)))
 
     @property
+    def is_tree(self) -> bool:
+        """Every array is used once at most, and only the last result is returned."""
+        used = [operand.name for part in self.parts for operand in part.operands]
+        return len({*used, *self.results}) == len(used) + 1
+
+    @property
     def result(self) -> ShardedArray:
         """The last part's result."""
         return self.parts[-1].result
+
+    @property
+    def wanted_spec(self) -> PartitionSpec | None:
+        """The spec in which the result is left: its own; where the program runs several times that of the
+        first argument of its shape, whose place it takes in the next run; None where the compiler may choose.
+        """
+        if self.result.spec is not None or self.layers == 1:
+            return self.result.spec
+        alike = (
+            each.spec
+            for each in self.arguments
+            if (each.dims, each.shape) == (self.result.dims, self.result.shape)
+        )
+        return next(alike, None)
 
     @property
     def arrays(self) -> tuple[ShardedArray, ...]:

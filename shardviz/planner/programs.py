@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
@@ -43,11 +44,36 @@ def problem_from_program(
 
     Raises `QuestionError`, a `NotationError` where a place in the text can be shown.
     """
-    program = parse_program(text, mesh.shape)
     given = parse_sizes(sizes)
-    lowered = lower(program, usual_sizes(written_dims(program)) | given)
+    lowered = read_program(text, given, mesh.shape)
     size = program_sizes(lowered, given, sizes)
-    arrays = _Arrays(lowered, size, canonical_dtype(dtype), _named_specs(lowered, mesh, specs), ranked)
+    named = _named_specs(lowered, mesh, specs)
+    problem = program_problem(lowered, mesh, named, size, canonical_dtype(dtype), axis_types, ranked)
+    if not ranked and specs is not None:
+        _check_decided(problem, specs)
+    return problem
+
+
+def read_program(
+    text: str, sizes: Mapping[str, int], axis_sizes: Mapping[str, int] | None = None
+) -> LoweredProgram:
+    """The statements of a program's text; errors say `sizes` where they are known. Raises `NotationError`."""
+    program = parse_program(text, axis_sizes)
+    return lower(program, {**usual_sizes(written_dims(program)), **sizes})
+
+
+def program_problem(
+    lowered: LoweredProgram,
+    mesh: Mesh,
+    specs: Mapping[str, PartitionSpec | None] | None,
+    sizes: Mapping[str, int],
+    dtype: str,
+    axis_types: Literal["auto", "explicit"],
+    ranked: bool = False,
+) -> Problem:
+    """The problem of a program's statements, with the elements of all dimensions and specs by name, as
+    `problem_from_program` has it. Raises `NotationError` for a spec that is said twice."""
+    arrays = _Arrays(lowered, sizes, dtype, specs, ranked)
     statements = tuple(
         Statement(
             each.einsum,
@@ -61,6 +87,34 @@ def problem_from_program(
         for each in lowered.statements
     )
     return padded(Problem(mesh, statements, axis_types, returned_names(statements)))
+
+
+def written_specs(lowered: LoweredProgram) -> dict[str, PartitionSpec | None] | None:
+    """The specs of all arguments and results that a program's subscripts say, by name; None without any."""
+    arguments = lowered.arguments.values()
+    made = {each.result.name: each.result for each in lowered.statements}
+    if all(use.spec is None for use in (*arguments, *made.values())):
+        return None
+    specs: dict[str, PartitionSpec | None] = {use.name: use.spec or _whole(use) for use in arguments}
+    specs |= {name: use.spec for name, use in made.items()}
+    last = lowered.statements[-1].result
+    if last.spec is None and lowered.program.statements[-1].has_brackets:
+        specs[last.name] = _whole(last)
+    return specs
+
+
+def _check_decided(problem: Problem, specs: str) -> None:
+    """Raise for an argument that is left open where none may be."""
+    for array in problem.arguments:
+        if array.spec is None:
+            place = re.search(rf"(?<![\w']){re.escape(array.name)}\s*=\s*", specs)
+            start = 0 if place is None else place.end()
+            raise NotationError(
+                f"the spec of {array.name} is left open, but a program is given its arguments,",
+                specs,
+                start,
+                hint="'?' may stand for results; _ leaves a dimension whole",
+            )
 
 
 def _named_specs(
@@ -99,11 +153,9 @@ class _Arrays:
     ) -> None:
         self._lowered, self._size, self._dtype = lowered, size, dtype
         self._specs = specs or {}
-        uses = [use for each in lowered.statements for use in (*each.operands, each.result)]
-        self._has_subscripts = any(use.spec is not None for use in uses)
-        self._is_open = ranked and specs is None and not self._has_subscripts
-        self._last = lowered.statements[-1].result.name
-        self._check_specs(uses)
+        self._written = written_specs(lowered) or {}
+        self._is_open = ranked and specs is None and not self._written
+        self._check_specs([use for each in lowered.statements for use in (*each.operands, each.result)])
 
     def operand(self, use: ArrayUse) -> ShardedArray:
         """An argument with its spec, or a result with the constraint that its use writes."""
@@ -112,17 +164,12 @@ class _Arrays:
         return self._array(use, self._argument_spec(use.name))
 
     def result(self, use: ArrayUse) -> ShardedArray:
-        if use.name in self._specs:
-            return self._array(use, self._specs[use.name])
-        is_last = use.name == self._last and self._lowered.program.statements[-1].has_brackets
-        is_whole = use.spec is None and is_last and self._has_subscripts
-        return self._array(use, _whole(use) if is_whole else use.spec)
+        return self._array(use, self._specs.get(use.name, self._written.get(use.name)))
 
     def _argument_spec(self, name: str) -> PartitionSpec | None:
         first = self._lowered.arguments[name]
-        if name in self._specs:
-            return self._specs[name]
-        return None if self._is_open else first.spec or _whole(first)
+        usual = None if self._is_open else self._written.get(name, _whole(first))
+        return self._specs.get(name, usual)
 
     def _array(self, use: ArrayUse, spec: PartitionSpec | None) -> ShardedArray:
         shape = tuple(self._size[dim] for dim in use.dims)
@@ -131,9 +178,16 @@ class _Arrays:
 
     def _check_specs(self, uses: Sequence[ArrayUse]) -> None:
         """Raise for a spec that is said twice."""
-        text = self._lowered.program.text
+        text, arguments = self._lowered.program.text, self._lowered.arguments
+        made = [each.result for each in self._lowered.statements]
         for name in self._specs:
-            written = next((use for use in uses if use.name == name and use.spec is not None), None)
+            # Where a result is used, subscripts constrain it anew.
+            is_said = (
+                use
+                for use in uses
+                if use.name == name and use.spec is not None and (use in made or name in arguments)
+            )
+            written = next(is_said, None)
             if written is not None:
                 raise NotationError(
                     f"the subscripts of {name} say how it is split, and so do the specs,",
@@ -142,7 +196,7 @@ class _Arrays:
                     written.stop,
                     "give its spec once",
                 )
-        for name, argument in self._lowered.arguments.items():
+        for name, argument in arguments.items():
             for use in uses:
                 if use.name == name and use.spec is not None and use.spec != argument.spec:
                     raise NotationError(

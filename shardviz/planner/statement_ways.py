@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from shardviz.planner.local_work import statement_flops, statement_traffic
+from shardviz.planner.local_work import matmul_dtype, statement_flops, statement_traffic
 from shardviz.planner.moves import Axes, State, StateSpace
 from shardviz.planner.paths import PathSearch
 from shardviz.planner.prices import Cost, Prices
@@ -64,4 +64,4 @@ class StatementWays:
             )
         )
         flops = statement_flops(part, operands, result)
-        return self._prices.work(flops, statement_traffic(part, operands, result), part.result.dtype)
+        return self._prices.work(flops, statement_traffic(part, operands, result), matmul_dtype(part))

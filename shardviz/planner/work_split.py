@@ -67,7 +67,7 @@ def work_splits(
                 (tuple([assignment.get(dim, ()) for dim in dims]), own)
                 for dims, own in zip(einsum.operands, kept, strict=True)
             )
-            summed = [axis for dim in einsum.contracted for axis in assignment.get(dim, ())]
+            summed = [axis for dim in part.summed for axis in assignment.get(dim, ())]
             left = {*summed, *(axis for own in kept for axis in own)}
             result = tuple([assignment.get(dim, ()) for dim in einsum.result])
             yield WorkSplit(assignment, operands, (result, tuple(sorted(left))))

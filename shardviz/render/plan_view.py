@@ -81,10 +81,22 @@ def explain_view(cost: PlanCost, width: int, palette: Palette, with_pictures: bo
         Text(),
         *question_view(plan, width, palette, with_pictures),
         Text(),
+        *adopted_lines(plan, width),
         *plan_view(plan, width, palette),
         Text(),
         *cost_view(cost, width, palette),
     ]
+
+
+def adopted_lines(plan: Plan, width: int) -> list[Text]:
+    """Says of a plan that it splits arrays as Shardy does, and why."""
+    if plan.teller == "planner":
+        return []
+    return sentence(
+        "The arrays in between are split as Shardy splits them: priced alike, that costs less than the best "
+        "that the planner found.",
+        width,
+    )
 
 
 def plan_view(plan: Plan, width: int, palette: Palette) -> list[Text]:

@@ -208,7 +208,7 @@ def test_a_first_draft_with_faults_is_shown_over_the_usual_one():
 def test_a_chain_that_takes_too_long_is_refused():
     draft = enter(USUAL, "einsum", "; ".join(["bd,df->bf", "bf,fd->bd"] * MAX_PARTS))
     fault = resolve(draft, SHOWN).faults[0]
-    assert fault.message == "a chain of 64 einsums is too long to be planned while you type"
+    assert fault.message == "a program of 64 statements is too long to be planned while you type"
     assert fault.hint == "edit up to 32 of them; `shardviz explain` takes more"
 
 

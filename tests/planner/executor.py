@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -24,18 +24,12 @@ from numpy.typing import NDArray
 
 from shardviz.planner.plan import Plan, Step
 from shardviz.planner.problem import Problem, Statement
-from shardviz.sharding import Mesh, PartitionSpec
+from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
+from tests.planner.function_values import value
 
 Values = NDArray[Any]
 Spec = tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]
 """The parts of mesh axes, by number, that split each dimension, and over which sums are pending."""
-
-POINTWISE: dict[str, Callable[..., Values]] = {
-    "multiply": lambda *each: math.prod(each[1:], start=each[0]),
-    "add": lambda *each: sum(each[1:], start=each[0]),
-    "silu": lambda x: x / (1 + np.exp(-x)),
-}
-"""Functions at one point of a statement's dimensions."""
 
 
 class PlanError(Exception):
@@ -111,6 +105,42 @@ def run(plan: Plan, values: dict[str, Values]) -> Values:
     return run_all(plan, values)[plan.problem.result.name]
 
 
+def prove(plan: Plan, values: dict[str, Values] | None = None) -> None:
+    """Raise `PlanError` unless the plan leaves every array as the program on one device has it."""
+    values = values_for(plan.problem) if values is None else values
+    expected = reference(plan.problem, values)
+    for name, found in run_all(plan, values).items():
+        whole = expected[name]
+        if found.shape != whole.shape:
+            # An operand may have been summed over dimensions that only it has.
+            continue
+        if not _same(found, whole):
+            raise PlanError(f"{name} has other numbers than the program on one device")
+
+
+def _same(one: Values, other: Values) -> bool:
+    """Alike; of fractions as far as sums in another order are."""
+    if one.dtype.kind in "iu" and other.dtype.kind in "iu":
+        return bool(np.array_equal(one, other))
+    return one.shape == other.shape and bool(np.allclose(one, other, rtol=1e-9, atol=1e-9))
+
+
+def values_for(problem: Problem, seed: int = 0, most: int = 9) -> dict[str, Values]:
+    """Whole numbers for each argument of einsums; fractions where a program has other functions."""
+    numbers = np.random.default_rng(seed)
+    exact = all(part.function in ("multiply", "add") for part in problem.parts)
+    looked_up = {part.operands[1].name: part.operands[0] for part in problem.parts if part.function == "take"}
+    found: dict[str, Values] = {}
+    for array in problem.arguments:
+        if array.name in looked_up:
+            found[array.name] = numbers.integers(0, looked_up[array.name].shape[0], array.shape)
+        elif exact:
+            found[array.name] = numbers.integers(-most, most + 1, array.shape)
+        else:
+            found[array.name] = numbers.uniform(-1, 1, array.shape)
+    return found
+
+
 def run_all(plan: Plan, values: dict[str, Values]) -> dict[str, Values]:
     """Every array that a plan leaves, assembled, by name.
 
@@ -144,9 +174,13 @@ class Execution:
             made = self._computed(step) if step.op in ("einsum", "apply") else self._moved(step)
             self._hold(step.array, made)
             self._check_replicas(step)
-        if self.held[problem.result.name].spec != self.grid.spec(self.plan.result_spec):
+        result = self.held.get(problem.result.name)
+        if result is None or result.spec != self.grid.spec(self.plan.result_spec):
             raise PlanError(f"{problem.result.name} does not end as {self.plan.result_spec}")
-        return {name: self._assembled(held) for name, held in self.held.items()}
+        made = {name: self._assembled(held) for name, held in self.held.items()}
+        if made[problem.result.name].shape != problem.result.shape:
+            raise PlanError(f"{problem.result.name} has the shape {made[problem.result.name].shape}")
+        return made
 
     def _hold(self, name: str, held: Held) -> None:
         self.held[name] = self.copies[name, held.spec] = held
@@ -162,7 +196,7 @@ class Execution:
         """An argument; of a pending sum the first devices have everything, the others zeros."""
         shape = whole.shape
         if self.padded:
-            whole = np.pad(whole, [(0, -size % self.mesh.size) for size in shape])
+            whole = np.pad(whole, [(0, self._padded(size) - size) for size in shape])
         data = np.broadcast_to(whole, (*self.grid.sizes, *whole.shape))
         return Held(self._first_only(self._exchange(data, (), spec[0], ()), spec[1]), spec, shape)
 
@@ -291,29 +325,77 @@ class Execution:
         return data
 
     def _computed(self, step: Step) -> Held:
-        einsum = step.einsum
-        assert einsum is not None, step
+        if not self.held.keys() >= set(step.operands):
+            raise PlanError(f"{step.array} is made from what no step has made yet")
         operands = [self.held[name] for name in step.operands]
         if step.operand_specs:
             taken = zip(step.operands, step.operand_specs, strict=True)
             operands = [self._copy(step, name, spec) for name, spec in taken]
-        if len(operands) != len(einsum.operands):
-            raise PlanError(f"{step.array} is made from {len(operands)} arrays")
-        part = self.plan.problem.parts[step.part]
-        sizes: dict[str, int] = {}
-        lengths: dict[str, int] = {}
-        count = len(self.grid.sizes)
-        for dims, held in zip(einsum.operands, operands, strict=True):
-            for dim, size, length in zip(dims, held.shape, held.data.shape[count:], strict=True):
-                if lengths.setdefault(dim, length) != length or sizes.setdefault(dim, size) != size:
-                    raise PlanError(f"devices hold {dim} as {lengths[dim]} and as {length} elements")
-        function = step.function or "multiply"
-        data = apply(function, einsum.operands, einsum.result, [held.data for held in operands], count)
+        part = self._statement_of(step, operands)
         goal = self.grid.spec(step.to_spec)
-        found = Held(data, goal, tuple(sizes[dim] for dim in einsum.result))
+        count = len(self.grid.sizes)
+        lengths: dict[str, int] = {}
+        indices: dict[str, Values] = {}
+        for dims, held in zip(part.einsum.operands, operands, strict=True):
+            for dim, length, split in zip(dims, held.data.shape[count:], held.spec[0], strict=True):
+                if lengths.setdefault(dim, length) != length:
+                    raise PlanError(f"devices hold {dim} as {lengths[dim]} and as {length} elements")
+                indices[dim] = self._indices(length, split)
+        for dim, size, split in zip(part.einsum.result, part.result.shape, goal[0], strict=True):
+            parts = self.grid.count(split)
+            if size % parts and not self.padded:
+                raise PlanError(f"{dim}={size} is cut into {parts}")
+            lengths.setdefault(dim, self._padded(size) // parts)
+            indices[dim] = self._indices(lengths[dim], split)
+        data = evaluated(part, [held.data for held in operands], count, indices, lengths)
         if not self.padded and tuple(step.shape) != data.shape[count:]:
             raise PlanError(f"{part.result.name} is {data.shape[count:]}, the plan says {step.shape}")
-        return found
+        return Held(self._without_padding(part, data, indices), goal, part.result.shape)
+
+    def _statement_of(self, step: Step, operands: list[Held]) -> Statement:
+        """The statement that a step runs: one of the program, or the sum of one array."""
+        part, einsum = self.plan.problem.parts[step.part], step.einsum
+        assert einsum is not None, step
+        if len(operands) != len(einsum.operands):
+            raise PlanError(f"{step.array} is made from {len(operands)} arrays")
+        ranks = [(len(dims), len(held.shape)) for dims, held in zip(einsum.operands, operands, strict=True)]
+        if any(said != held for said, held in ranks):
+            raise PlanError(f"{einsum} takes arrays of other ranks")
+        if step.op == "apply":
+            return replace(part, einsum=einsum)
+        sizes: dict[str, int] = {}
+        for dims, held in zip(einsum.operands, operands, strict=True):
+            for dim, size in zip(dims, held.shape, strict=True):
+                if sizes.setdefault(dim, size) != size:
+                    raise PlanError(f"{einsum} takes {dim} as {sizes[dim]} and as {size}")
+        sizes = dict(zip(part.einsum.result, part.result.shape, strict=True)) | sizes
+        shape = tuple(sizes[dim] for dim in einsum.result)
+        result = ShardedArray(step.array, einsum.result, shape, step.dtype, None)
+        return replace(part, einsum=einsum, result=result, function="multiply")
+
+    def _padded(self, size: int) -> int:
+        return size + (-size % self.mesh.size if self.padded else 0)
+
+    def _indices(self, length: int, split: tuple[int, ...]) -> Values:
+        """The elements of a dimension on each device: the axes of devices, then theirs."""
+        number = np.zeros((1,) * len(self.grid.sizes), int)
+        for part in split:
+            along = [1] * len(self.grid.sizes)
+            along[part] = self.grid.sizes[part]
+            number = number * self.grid.sizes[part] + np.arange(self.grid.sizes[part]).reshape(along)
+        return np.asarray(number[..., None] * length + np.arange(length))
+
+    def _without_padding(self, part: Statement, data: Values, indices: Mapping[str, Values]) -> Values:
+        """Zeros where a function of zeros is none."""
+        if not self.padded:
+            return data
+        count = len(self.grid.sizes)
+        for number, (dim, size) in enumerate(zip(part.einsum.result, part.result.shape, strict=True)):
+            behind = (1,) * (data.ndim - count - number - 1)
+            within = indices[dim] < size
+            shape = (*within.shape[:count], *(1,) * number, within.shape[count], *behind)
+            data = data * within.reshape(shape)
+        return data
 
     def _check_replicas(self, step: Step) -> None:
         """Raise `PlanError` where devices that the spec makes replicas differ."""
@@ -325,7 +407,7 @@ class Execution:
         for part, size in enumerate(self.grid.sizes):
             if size > 1 and part not in pending and not any(part in dim for dim in dims):
                 first = held.data.take([0], axis=part)
-                if not np.array_equal(np.broadcast_to(first, held.data.shape), held.data):
+                if not _same(np.broadcast_to(first, held.data.shape), held.data):
                     raise PlanError(f"after {step.op} replicas of {step.array} differ")
 
     def _assembled(self, held: Held) -> Values:
@@ -343,45 +425,34 @@ class Execution:
         return whole[tuple(map(slice, held.shape))]
 
 
-def apply(
-    function: str,
-    operands: Sequence[Sequence[str]],
-    result: Sequence[str],
-    values: Sequence[Values],
-    batch: int = 0,
+def evaluated(
+    part: Statement,
+    operands: Sequence[Values],
+    devices: int = 0,
+    indices: Mapping[str, Values] | None = None,
+    lengths: Mapping[str, int] | None = None,
 ) -> Values:
-    """A function at every point of all dimensions, summed over those that the result lacks.
-
-    The first `batch` axes of all values are devices.
-    """
-    names = list(dict.fromkeys(dim for dims in operands for dim in dims))
-    devices = list(range(batch))
-    subscripts = [[*devices, *(batch + names.index(dim) for dim in dims)] for dims in operands]
-    out = [*devices, *(batch + names.index(dim) for dim in result)]
-    if function == "multiply":
-        pairs = [each for pair in zip(values, subscripts, strict=True) for each in pair]
-        return np.asarray(np.einsum(*pairs, out))
-    every = [*devices, *(batch + number for number in range(len(names)))]
-    full = []
-    for value, labels in zip(values, subscripts, strict=True):
-        own = [label for label in every if label in labels]
-        placed = np.einsum(value, labels, own)
-        shape = [placed.shape[own.index(label)] if label in own else 1 for label in every]
-        full.append(placed.reshape(shape))
-    made = np.asarray(POINTWISE[function](*full))
-    return np.asarray(np.einsum(made, every, out))
+    """The result of a statement; along a dimension that only the result has, values are repeated."""
+    made, known = part.einsum.result, {dim for dims in part.einsum.operands for dim in dims}
+    new = [dim for dim in made if dim not in known]
+    if not new or part.function in ("slots", "reshape"):
+        return value(part, operands, devices, indices)
+    kept = tuple(dim for dim in made if dim in known)
+    sizes = dict(zip(made, part.result.shape, strict=True)) | dict(lengths or {})
+    own = dict(zip(made, part.result.shape, strict=True))
+    result = replace(part.result, dims=kept, shape=tuple(own[dim] for dim in kept), spec=None)
+    single = replace(part, einsum=replace(part.einsum, result=kept), result=result)
+    found = value(single, operands, devices, indices)
+    found = np.expand_dims(found, [devices + made.index(dim) for dim in new])
+    return np.broadcast_to(found, (*found.shape[:devices], *(sizes[dim] for dim in made)))
 
 
 def reference(problem: Problem, values: dict[str, Values]) -> dict[str, Values]:
     """All arrays of a program on one device, by name."""
     made = dict(values)
     for part in problem.parts:
-        made[part.result.name] = _statement(part, [made[operand.name] for operand in part.operands])
+        made[part.result.name] = evaluated(part, [made[operand.name] for operand in part.operands])
     return made
-
-
-def _statement(part: Statement, operands: list[Values]) -> Values:
-    return apply(part.function, part.einsum.operands, part.einsum.result, operands)
 
 
 def _ends(

@@ -12,25 +12,27 @@ sums are pending; atoms are prime parts of mesh axes. Every move is one operatio
     mask          idle atoms become pending: the first devices keep what they have, the others take zeros
     sum           dimensions that no other operand and not the result has are summed on each device
 
-An einsum's work is split by any assignment of atoms to its dimensions; over any other atom one operand may be
-a pending sum. Costs are those of one step after the other: seconds by `collective_time` and the roofline,
-wire bytes, and the number of collectives.
+A slice takes no time: the step that takes the piece reads it in place. An einsum's work is split by any
+assignment of atoms to its dimensions; over any other atom one operand may be a pending sum. Costs are those
+of one step after the other: seconds by `collective_time` and the roofline, wire bytes, and the number of
+collectives.
 """
 
 from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import combinations, permutations, product
+from typing import NamedTuple
 
 from shardviz.hardware.collective_time import collective_time
 from shardviz.hardware.machine import PlacedMesh
 from shardviz.notation.einsum import Einsum
 from shardviz.planner.problem import Problem, Statement
-from shardviz.sharding import Mesh, PartitionSpec, array_bytes
+from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, array_bytes
 
 Atoms = tuple[int, ...]
 State = tuple[tuple[Atoms, ...], Atoms]
@@ -44,6 +46,19 @@ HLO = {
     "ppermute": "collective-permute",
 }
 TIME, BYTES = "time", "bytes"
+NOTHING: Cost = (0, 0, 0)
+
+
+class Way(NamedTuple):
+    """The cost of having an array somehow, and what was done for it: steps, or ways to other arrays."""
+
+    cost: Cost
+    before: tuple[Way, ...] = ()
+    step: str = ""
+
+    def steps(self) -> list[str]:
+        """What was done, in order."""
+        return [step for way in self.before for step in way.steps()] + [self.step] * bool(self.step)
 
 
 def prime_factors(number: int) -> list[int]:
@@ -66,15 +81,25 @@ class Atom:
 
 
 class Space:
-    """The states and moves on one mesh, priced on a machine; `whole_axes` cuts no axis into parts."""
+    """The states and moves on one mesh, priced on a machine, over some of its axes, by default all.
+
+    With `whole_axes` no axis is cut into parts.
+    """
 
     def __init__(
-        self, placed: PlacedMesh, mesh: Mesh, objective: str = TIME, whole_axes: bool = False
+        self,
+        placed: PlacedMesh,
+        mesh: Mesh,
+        objective: str = TIME,
+        whole_axes: bool = False,
+        axes: Iterable[str] | None = None,
     ) -> None:
         self.placed, self.mesh, self.objective = placed, mesh, objective
         self.atoms: list[Atom] = []
         for axis, size in mesh.shape.items():
             before = 1
+            if axes is not None and axis not in axes:
+                continue
             for factor in [size] * (size > 1) if whole_axes else prime_factors(size):
                 self.atoms.append(Atom(axis, before, factor))
                 before *= factor
@@ -82,7 +107,6 @@ class Space:
         self.every = tuple(range(len(self.atoms)))
         self.price = cache(self._price)
         self.placements = cache(self._placements)
-        self.zero: Cost = (0, 0, 0)
 
     # Names of mesh axes.
 
@@ -118,6 +142,13 @@ class Space:
             for axis, before, size in spans
         )
 
+    def said(self, state: State) -> str:
+        """A state in words: ``[X, (Y, Z)]``, ``[_, _] + Y``."""
+        dims = ", ".join(
+            " ".join(name for atom in dim for name in self.names((atom,))) or "_" for dim in state[0]
+        )
+        return f"[{dims}]" + (f" + {' '.join(self.names(state[1]))}" if state[1] else "")
+
     def count(self, atoms: Atoms) -> int:
         found = 1
         for number in atoms:
@@ -132,9 +163,10 @@ class Space:
     def _price(self, op: str, group: Atoms, before: int, after: int) -> Cost:
         """The cost of a step on one array, whose pieces have so many bytes before and after."""
         bandwidth = self.placed.machine.device.hbm_bandwidth
-        if op in ("slice", "mask"):
-            read = after if op == "slice" else before
-            return self.cost((read + after) / bandwidth if bandwidth else 0.0, 0, 0)
+        if op == "slice":
+            return NOTHING
+        if op == "mask":
+            return self.cost((before + after) / bandwidth if bandwidth else 0.0, 0, 0)
         held, n = max(before, after), self.count(group)
         levels = self.placed.group_levels(self.names(group), in_order=op == "ppermute")
         seconds = collective_time(HLO[op], held, levels).seconds
@@ -210,8 +242,8 @@ class Space:
     # Searches.
 
     def reach(
-        self, shape: tuple[int, ...], dtype: str, starts: Mapping[State, Cost], limit: Cost
-    ) -> dict[State, Cost]:
+        self, shape: tuple[int, ...], dtype: str, starts: Mapping[State, Way], limit: Cost
+    ) -> dict[State, Way]:
         """The least cost, up to a limit, of having an array in each state."""
 
         @cache
@@ -225,8 +257,8 @@ class Space:
                 sizes.append(size // parts)
             return array_bytes(sizes, dtype)
 
-        best: dict[State, Cost] = {state: cost for state, cost in starts.items() if cost <= limit}
-        heap = [(cost, state) for state, cost in best.items()]
+        best = {state: way for state, way in starts.items() if way.cost <= limit}
+        heap = [(way.cost, state) for state, way in best.items()]
         heapq.heapify(heap)
         done: set[State] = set()
         while heap:
@@ -238,9 +270,9 @@ class Space:
             for op, group, after in self.moves(state):
                 if after in done or (size := held(after[0])) is None:
                     continue
-                total = _sum(cost, self.price(op, group, own, size))
-                if total <= limit and (after not in best or total < best[after]):
-                    best[after] = total
+                total = add(cost, self.price(op, group, own, size))
+                if total <= limit and (after not in best or total < best[after].cost):
+                    best[after] = Way(total, (best[state],), f"{op} {self.names(group)} {self.said(after)}")
                     heapq.heappush(heap, (total, after))
         return best
 
@@ -252,55 +284,80 @@ class Array:
     dims: tuple[str, ...]
     shape: tuple[int, ...]
     dtype: str
-    costs: Mapping[State, Cost] = field(repr=False)
+    ways: Mapping[State, Way] = field(repr=False)
 
 
 def least_cost(
     problem: Problem,
     placed: PlacedMesh,
     objective: str = TIME,
-    limit: Cost | None = None,
+    limit: Cost = (math.inf, 0, 0),
     whole_axes: bool = False,
-) -> Cost | None:
-    """The cost of the best plan of a chain; None where none costs at most `limit`."""
-    space = Space(placed, problem.mesh, objective, whole_axes)
-    top = limit or (math.inf, 0, 0)
+) -> Way | None:
+    """The best plan of a chain over the axes that its arrays name; None where none costs at most `limit`."""
     assert problem.is_chain
+    space = Space(placed, problem.mesh, objective, whole_axes, named_axes(problem))
     work = [_least_work(space, part) for part in problem.parts]
-    made: dict[State, Cost] = {}
+    made: Mapping[State, Way] = {}
     for number, part in enumerate(problem.parts):
         operands = []
-        # Every other statement's work, and this one's, comes on top.
-        left = (top[0] - sum(cost[0] for cost in work[number:]), *top[1:])
+        # Work that is still to be done comes on top of what the moves of this statement cost.
+        before = (limit[0] - sum(cost[0] for cost in work[number:]), *limit[1:])
+        after = (limit[0] - sum(cost[0] for cost in work[number + 1 :]), *limit[1:])
         for place, operand in enumerate(part.operands):
-            if number and not place:
-                costs = made
-                if operand.spec is not None:
-                    wanted = space.state(operand.spec)
-                    costs = {wanted: made[wanted]} if wanted in made else {}
-            else:
-                start = {space.state(operand.decided_spec): space.zero}
-                costs = space.reach(operand.shape, operand.dtype, start, left)
-            operands.append(Array(operand.dims, operand.shape, operand.dtype, costs))
-        later = (top[0] - sum(cost[0] for cost in work[number + 1 :]), *top[1:])
-        made = after_statement(space, part, operands, later)
+            ways = made
+            if place or not number:
+                start = {space.state(operand.decided_spec): Way(NOTHING)}
+                ways = space.reach(operand.shape, operand.dtype, start, before)
+            elif operand.spec is not None:
+                ways = _only(made, space.state(operand.spec))
+                ways = space.reach(operand.shape, operand.dtype, ways, before)
+            operands.append(Array(operand.dims, operand.shape, operand.dtype, ways))
+        made = after_statement(space, part, operands, after)
         if part.result.spec is not None:
-            wanted = space.state(part.result.spec)
-            if number + 1 == len(problem.parts):
-                return made.get(wanted)
-            start = {wanted: made[wanted]} if wanted in made else {}
-            made = space.reach(part.result.shape, part.result.dtype, start, later)
-    return min((cost for state, cost in made.items() if not state[1]), default=None)
+            made = _only(made, space.state(part.result.spec))
+            if number + 1 < len(problem.parts):
+                made = space.reach(part.result.shape, part.result.dtype, made, after)
+    if problem.result.spec is None:
+        made = {state: made[state] for state in allowed_ends(space, problem, problem.result, made)}
+    return min(made.values(), key=lambda way: way.cost, default=None)
+
+
+def named_axes(problem: Problem) -> set[str]:
+    """The mesh axes that some spec names, or names a part of."""
+    specs = [array.spec for array in problem.arrays if array.spec is not None]
+    return {name.partition(":")[0] for spec in specs for name in (*spec.axes, *spec.unreduced)}
+
+
+def allowed_ends(
+    space: Space, problem: Problem, array: ShardedArray, states: Iterable[State]
+) -> Iterator[State]:
+    """The states in which a result may be left that nobody asks for: nothing is pending, and dimensions are
+    split only over axes over which a given array splits them."""
+    given = {
+        (dim, atom)
+        for each in problem.arrays
+        if each.spec is not None
+        for dim, atoms in zip(each.dims, space.state(each.spec)[0], strict=True)
+        for atom in atoms
+    }
+    for dims, pending in states:
+        split = {(dim, atom) for dim, atoms in zip(array.dims, dims, strict=True) for atom in atoms}
+        if not pending and split <= given:
+            yield dims, pending
+
+
+def _only(ways: Mapping[State, Way], state: State) -> dict[State, Way]:
+    return {state: ways[state]} if state in ways else {}
 
 
 def _least_work(space: Space, part: Statement) -> Cost:
     """The cost of a statement whose work all devices share: less than any plan's."""
     sizes = {dim: size for array in part.operands for dim, size in zip(array.dims, array.shape, strict=True)}
-    summed = len(sizes) > len(set(part.result.dims))
-    products = math.prod(sizes.values()) // math.prod(
-        size for dim, size in sizes.items() if _is_own(part.einsum, dim)
-    )
-    flops = products * (len(part.operands) - 1 + summed) // space.mesh.size
+    counts = [dim for dims in part.einsum.operands for dim in dims]
+    is_matmul = any(counts.count(dim) > 1 and dim not in part.einsum.result for dim in sizes)
+    products = math.prod(size for dim, size in sizes.items() if not _is_own(part.einsum, dim))
+    flops = products * len(part.operands) // space.mesh.size if is_matmul else 0
     return space.local(flops, 0, part.result.dtype)
 
 
@@ -311,12 +368,12 @@ def _is_own(einsum: Einsum, dim: str) -> bool:
 
 def after_statement(space: Space, part: Statement, operands: list[Array], limit: Cost) -> dict[State, Cost]:
     """The least cost of a statement's result in each state."""
-    found: dict[State, Cost] = {}
+    found: dict[State, Way] = {}
     result = part.result
     for chosen in product(*(_summed(space, part, place, operands, limit) for place in range(len(operands)))):
-        for state, cost in _worked(space, part, chosen):
-            if cost <= limit and (state not in found or cost < found[state]):
-                found[state] = cost
+        for state, way in _worked(space, part, chosen):
+            if way.cost <= limit and (state not in found or way.cost < found[state].cost):
+                found[state] = way
     return space.reach(result.shape, result.dtype, found, limit)
 
 
@@ -333,28 +390,31 @@ def _summed(space: Space, part: Statement, place: int, operands: list[Array], li
     )
     found = {(): array}
     for gone in _subsets(own):
-        starts: dict[State, Cost] = {}
-        for earlier, before in list(found.items()):
-            if not set(earlier) < set(gone):
-                continue
-            kept = [index for index, dim in enumerate(before.dims) if dim not in gone]
-            shape = tuple(before.shape[index] for index in kept)
-            for (dims, pending), cost in before.costs.items():
-                cut = [size // space.count(dim) for size, dim in zip(before.shape, dims, strict=True)]
-                added = [atom for index, dim in enumerate(dims) if index not in kept for atom in dim]
-                after = tuple(dims[index] for index in kept), tuple(sorted((*pending, *added)))
-                moved = array_bytes(cut, array.dtype) + array_bytes(
-                    [cut[index] for index in kept], array.dtype
-                )
-                total = _sum(cost, space.local(math.prod(cut), moved, array.dtype))
-                if after not in starts or total < starts[after]:
-                    starts[after] = total
-        dims = tuple(array.dims[index] for index in kept)
+        starts: dict[State, Way] = {}
+        for earlier, before in found.items():
+            if set(earlier) < set(gone):
+                for after, way in _locally_summed(space, before, gone):
+                    if after not in starts or way.cost < starts[after].cost:
+                        starts[after] = way
+        left = [index for index, dim in enumerate(array.dims) if dim not in gone]
+        dims, shape = (tuple(each[index] for index in left) for each in (array.dims, array.shape))
         found[gone] = Array(dims, shape, array.dtype, space.reach(shape, array.dtype, starts, limit))
     return list(found.values())
 
 
-def _worked(space: Space, part: Statement, operands: tuple[Array, ...]) -> Iterator[tuple[State, Cost]]:
+def _locally_summed(space: Space, array: Array, gone: tuple[str, ...]) -> Iterator[tuple[State, Way]]:
+    """The states of an array after each device summed its piece over dimensions, from each state before."""
+    kept = [index for index, dim in enumerate(array.dims) if dim not in gone]
+    for (dims, pending), way in array.ways.items():
+        cut = [size // space.count(dim) for size, dim in zip(array.shape, dims, strict=True)]
+        added = [atom for index, dim in enumerate(dims) if index not in kept for atom in dim]
+        moved = array_bytes(cut, array.dtype) + array_bytes([cut[index] for index in kept], array.dtype)
+        work = space.local(0, moved, array.dtype)
+        after = tuple(dims[index] for index in kept), tuple(sorted((*pending, *added)))
+        yield after, Way(add(way.cost, work), (way,), f"sum {' '.join(gone)} {space.said(after)}")
+
+
+def _worked(space: Space, part: Statement, operands: tuple[Array, ...]) -> Iterator[tuple[State, Way]]:
     """Every state in which a statement can leave its result, with its cost."""
     sizes = {dim: size for array in operands for dim, size in zip(array.dims, array.shape, strict=True)}
     names = list(sizes)
@@ -362,35 +422,41 @@ def _worked(space: Space, part: Statement, operands: tuple[Array, ...]) -> Itera
         number for number, dim in enumerate(names) if all(array.dims.count(dim) < 2 for array in operands)
     ]
     summed = [dim for dim in names if dim not in part.einsum.result]
+    # The peak of a chip is that of its matrix products; all else is bound by HBM.
+    is_matmul = any(sum(array.dims.count(dim) for array in operands) > 1 for dim in summed)
     places = [[names.index(dim) for dim in array.dims] for array in operands]
     kept = [names.index(dim) for dim in part.einsum.result]
     dtype = part.result.dtype
 
-    for assignment in _assignments(space, len(names), open_dims, [sizes[dim] for dim in names]):
+    for assignment in assignments(space, len(names), open_dims, [sizes[dim] for dim in names]):
         used = {atom for atoms in assignment for atom in atoms}
         idle = [atom for atom in space.every if atom not in used]
         split = [tuple(assignment[place] for place in where) for where in places]
         cut = {dim: sizes[dim] // space.count(assignment[number]) for number, dim in enumerate(names)}
         moved = sum(array_bytes([cut[dim] for dim in array.dims], array.dtype) for array in operands)
         moved += array_bytes([cut[dim] for dim in part.einsum.result], dtype)
-        flops = math.prod(cut.values()) * (len(operands) - 1 + bool(summed))
+        flops = math.prod(cut.values()) * len(operands) if is_matmul else 0
         work = space.local(flops, moved, dtype)
         adds = [atom for dim in summed for atom in assignment[names.index(dim)]]
         result = tuple(assignment[place] for place in kept)
         for holders in product((None, *range(len(operands))), repeat=len(idle)):
-            total = work
+            total, taken, needed = work, [], []
             for number, (array, dims) in enumerate(zip(operands, split, strict=True)):
                 pending = tuple(atom for atom, holder in zip(idle, holders, strict=True) if holder == number)
-                cost = array.costs.get((dims, pending))
-                if cost is None:
+                way = array.ways.get((dims, pending))
+                if way is None:
                     break
-                total = _sum(total, cost)
+                total = add(total, way.cost)
+                taken.append(way)
+                needed.append(space.said((dims, pending)))
             else:
                 left = [atom for atom, holder in zip(idle, holders, strict=True) if holder is not None]
-                yield (result, tuple(sorted((*adds, *left)))), total
+                after = result, tuple(sorted((*adds, *left)))
+                step = f"{part.einsum} {', '.join(needed)} -> {space.said(after)}"
+                yield after, Way(total, tuple(taken), step)
 
 
-def _assignments(
+def assignments(
     space: Space, count: int, open_dims: list[int], sizes: list[int]
 ) -> Iterator[tuple[Atoms, ...]]:
     """Every way to split dimensions over atoms, in every order."""
@@ -428,5 +494,5 @@ def _orders(group: Atoms, places: int) -> list[tuple[Atoms, ...]]:
     return found
 
 
-def _sum(one: Cost, other: Cost) -> Cost:
+def add(one: Cost, other: Cost) -> Cost:
     return one[0] + other[0], one[1] + other[1], one[2] + other[2]

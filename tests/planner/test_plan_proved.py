@@ -15,19 +15,9 @@ from shardviz.notation import Einsum, write_spec
 from shardviz.notation.einsum import dims_text
 from shardviz.planner import Plan, Planner, Problem, plan, problem_from_text
 from shardviz.sharding import Mesh, PartitionSpec, array_bytes
-from tests.planner.executor import PlanError, reference, run
+from tests.planner.executor import PlanError, prove, run, values_for
 
 BOOK = Mesh(("X", "Y"), (2, 4))
-
-
-def values_for(problem: Problem, seed: int = 0) -> dict[str, np.ndarray]:
-    numbers = np.random.default_rng(seed)
-    return {array.name: numbers.integers(-4, 5, array.shape) for array in problem.arguments}
-
-
-def unsharded(problem: Problem, values: dict[str, np.ndarray]) -> np.ndarray:
-    """The result on one device, by NumPy alone."""
-    return reference(problem, values)[problem.result.name]
 
 
 def naive_wire_bytes(problem: Problem) -> int:
@@ -41,13 +31,8 @@ def naive_wire_bytes(problem: Problem) -> int:
     return total
 
 
-def check(problem: Problem, found: Plan) -> None:
-    values = values_for(problem)
-    np.testing.assert_array_equal(run(found, values), unsharded(problem, values), str(problem))
-
-
 def test_every_way_to_split_a_matmul_on_two_axes(matmul_specs):
-    planner = Planner(BOOK)
+    planner, fewest_bytes = Planner(BOOK), Planner(BOOK, objective="bytes")
     values = None
     assert len(matmul_specs) == len(set(matmul_specs)) == 1452
     for specs in matmul_specs:
@@ -55,9 +40,9 @@ def test_every_way_to_split_a_matmul_on_two_axes(matmul_specs):
         if values is None:
             values = values_for(problem)
             expected = np.einsum("bd,df->bf", values["A"], values["W"])
-        found = planner.plan(problem)
-        assert problem.result.spec in (None, found.result_spec)
-        assert np.array_equal(run(found, values), expected), specs
+        for found in (planner.plan(problem), fewest_bytes.plan(problem)):
+            assert problem.result.spec in (None, found.result_spec)
+            assert np.array_equal(run(found, values), expected), specs
         assert found.wire_bytes <= naive_wire_bytes(problem), specs
 
 
@@ -173,9 +158,11 @@ def test_random_einsums(seed):
             continue
         planned += 1
         unreduced += bool(found.result_spec.unreduced)
-        check(problem, found)
+        prove(found)
+        fewest_bytes = plan(problem, objective="bytes")
+        prove(fewest_bytes)
         if not found.result_spec.unreduced:
-            assert found.wire_bytes <= naive_wire_bytes(problem), problem
+            assert fewest_bytes.wire_bytes <= naive_wire_bytes(problem), problem
     assert unreduced > 0
     assert refused < 20
 
@@ -190,8 +177,8 @@ def test_random_chains_with_constraints(seed):
         if found is None:
             continue
         planned += 1
-        check(problem, found)
-        assert len(found.cases) == len(problem.parts)
+        prove(found)
+        assert len(found.cases) == len(found.problem.parts)
 
 
 def test_a_chain_passes_through_the_constraint_on_its_intermediate():
@@ -199,7 +186,7 @@ def test_a_chain_passes_through_the_constraint_on_its_intermediate():
         "bx,xy->by; by,yz->bz", mesh=BOOK, specs="X_,_Y->XY; _X,X_->__", sizes="b=8,x=8,y=8,z=8"
     )
     found = plan(problem)
-    check(problem, found)
+    prove(found)
     states = [step.to_spec for step in found.steps if step.array == "H1"]
     assert PartitionSpec((("X",), ("Y",))) in states
     assert PartitionSpec(((), ("X",))) in states
@@ -224,7 +211,7 @@ def test_a_chain_passes_through_the_constraint_on_its_intermediate():
 )
 def test_einsums_at_the_edge(text, specs, sizes):
     problem = problem_from_text(text, mesh=BOOK, specs=specs, sizes=sizes)
-    check(problem, plan(problem))
+    prove(plan(problem))
 
 
 def test_the_plan_for_one_problem_is_always_the_same(matmul_specs):
@@ -232,42 +219,6 @@ def test_the_plan_for_one_problem_is_always_the_same(matmul_specs):
     for specs in matmul_specs[::-7]:
         problem = problem_from_text("bd,df->bf", mesh=BOOK, specs=specs)
         assert shared.plan(problem) == plan(problem) == plan(problem)
-
-
-def altered(found: Plan, index: int) -> list[Plan]:
-    """The plan without one step, and with other axes, another dimension or other operations in its place."""
-    step, steps = found.steps[index], found.steps
-    wrong = [replace(step, op=op) for op in ("psum", "all_gather", "slice", "psum_scatter") if op != step.op]
-    if len(step.axes) == 1:
-        wrong.append(replace(step, axes=("X",) if step.axes == ("Y",) else ("Y",)))
-    else:
-        # A permute's pairs follow from its specs, and sums have no order: other axes, not another order.
-        unordered = step.op in ("ppermute", "psum")
-        wrong.append(replace(step, axes=step.axes[:1] if unordered else step.axes[::-1]))
-    if step.dim is not None:
-        wrong.append(replace(step, dim=1 - step.dim))
-    plans = [replace(found, steps=(*steps[:index], other, *steps[index + 1 :])) for other in wrong]
-    return [replace(found, steps=(*steps[:index], *steps[index + 1 :])), *plans]
-
-
-def test_the_proof_can_fail():
-    """A plan with any collective dropped or altered raises, or gives another result."""
-    tried = 0
-    for specs in ("XY,Y_->X_", "XY,Y_->XY", "XY,_Y->XY", "(XY)_,(XY)_->YX", "_Y,X_->_(XY)", "YX,_X->X_"):
-        problem = problem_from_text("bd,df->bf", mesh=BOOK, specs=specs, sizes="b=8,d=16,f=24")
-        found, values = plan(problem), values_for(problem)
-        expected = unsharded(problem, values)
-        for index, step in enumerate(found.steps):
-            if step not in found.collectives:
-                continue
-            for wrong in altered(found, index):
-                tried += 1
-                try:
-                    result = run(wrong, values)
-                except (PlanError, ValueError, IndexError, AssertionError):
-                    continue
-                assert result.shape != expected.shape or not np.array_equal(result, expected), (specs, wrong)
-    assert tried > 50
 
 
 def test_replicas_that_disagree_are_an_error():
@@ -315,5 +266,5 @@ def test_dimensions_that_do_not_divide_are_padded():
     split = [PartitionSpec((("X",), ("Y",))), PartitionSpec((("Y",), ()))]
     operands = tuple(array.with_spec(spec) for array, spec in zip(part.operands, split, strict=True))
     uneven = Problem(BOOK, (replace(part, operands=operands),))
-    check(uneven, plan(uneven))
+    prove(plan(uneven))
     assert dims_text(part.einsum.dims) == "bdf"

@@ -135,23 +135,22 @@ class _Backward:
                 "leave out the backward pass",
             )
         optimizer = self._training.optimizer
-        returned = [*self._problem.results]
+        returned, updates = [*self._problem.results], dict[str, Statement]()
         for name, gradient in found.items():
             if optimizer is None or name not in self._parameters:
                 returned.append(gradient.name)
                 continue
-            update = optimizer_statements(
+            updates |= optimizer_statements(
                 self._arguments[name], gradient, optimizer, self._problem.mesh, self._unused
             )
-            self._parts += update
-            returned += [part.result.name for part in update]
         made = {name: gradient.name for name, gradient in found.items()}
         return replace(
             self._problem,
-            parts=(*self._problem.parts, *self._parts),
-            returned=tuple(returned),
+            parts=(*self._problem.parts, *self._parts, *updates.values()),
+            returned=(*returned, *(part.result.name for part in updates.values())),
             training=self._training,
             gradients=tuple((self._given | made).items()),
+            updates=tuple((old, part.result.name) for old, part in updates.items()),
         )
 
     def _gradient(self, array: ShardedArray) -> ShardedArray:
@@ -215,7 +214,9 @@ class _Backward:
             total = self._gradients[name]
             if self._left[name]:
                 total = replace(total, name=self._numbered(total.name), spec=None)
-            self._state("backward", "add", (self._read(before), self._read(summand)), total)
+            einsum = Einsum((total.dims, total.dims), total.dims)
+            both = self._read(before), self._read(summand)
+            self._parts.append(Statement(einsum, both, total, "add", phase="backward", source=name))
             summand = total
         self._sums[name] = summand
 
@@ -229,17 +230,18 @@ class _Backward:
         function: str,
         operands: Iterable[ShardedArray],
         result: ShardedArray,
-        like: Statement | None = None,
-        number: float | None = None,
+        source: Statement,
+        number: float | None,
     ) -> None:
-        """Append a statement; what is merged and whole in the forward one that it is like is so in it."""
+        """Append a statement that differentiates a forward one, or computes it again."""
         taken = tuple(self._available(each) for each in operands)
         einsum = Einsum(tuple(each.dims for each in taken), result.dims)
-        part = Statement(einsum, taken, result, function, phase=phase, number=number)
-        if like is not None:
-            dims = {*einsum.dims, *(dim for _, factors in like.merged for dim in factors)}
-            part = replace(part, merged=like.merged, whole=tuple(dim for dim in like.whole if dim in dims))
-        self._parts.append(part)
+        whole = tuple(dim for dim in source.whole if dim in einsum.dims)
+        self._parts.append(
+            Statement(
+                einsum, taken, result, function, source.merged, whole, phase, number, source.result.name
+            )
+        )
 
     def _available(self, array: ShardedArray) -> ShardedArray:
         """An array as the backward pass has it: a forward result that is not kept is computed again."""

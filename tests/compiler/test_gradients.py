@@ -1,0 +1,126 @@
+"""The statements of a backward pass, evaluated, against `jax.grad` of the forward statements."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from shardviz.compiler.statement_code import statement_code
+from shardviz.notation import parse_mesh
+from shardviz.planner import problem_from_text
+from shardviz.planner.functions import PROGRAM_FUNCTIONS
+from shardviz.planner.training import Optimizer, Training, with_backward
+
+MESH = parse_mesh("X=1")
+SIZES = dict(zip("btsdfnghkqvec", (2, 4, 4, 6, 5, 2, 3, 3, 2, 6, 7, 4, 3), strict=True))
+
+PROGRAMS = {
+    "mlp": "H = X[b,d] * W1[d,f]; Y = silu(H) * W2[f,d]",
+    "gated, with a residual": "H = X[b,d] * W1[d,f]; G = X * W2[d,f]; Y = X + (gelu(H) * G) * W3[f,d]",
+    "the same array twice": "S = X[b,d] * X; Y = S * W[d,f]",
+    "rms norm": "N = rms_norm(X[b,d], d, g[d]); Y = N * W[d,f]",
+    "layer norm": "N = layer_norm(X[b,d], d, g[d], a[d]); Y = N * W[d,f]",
+    "softmax": "P = softmax(X[b,t,d] * W[d,s], s); Y = P * V[s,f]",
+    "softmax over the first": "P = softmax(X[t,b], t); Y = P * V[b,f]",
+    "elementwise": "A = exp(X[b,d]); B = log(A + 2 * X * X); Y = tanh(sqrt(A) / (B * B + A)) - sigmoid(X)",
+    "more elementwise": "A = rsqrt(square(X[b,d]) + exp(X)); Y = maximum(A, W[d]) + minimum(A, W) * relu(-X)",
+    "reductions": "M = max(X[b,d] * W[d,f], f); Y = mean(X, d) + M - sum(X, d)",
+    "embedding": "X = take(E[v,d], T[b,t]); Y = X * W[d,f]",
+    "heads that are split": "P = X[b,t,d] * W[d,q]; R = reshape(P, q=nh); Y = R * V[n,h,f]",
+    "heads that are merged": "P[b,t,n,h] = X[b,t,d] * W[d,n,h]; R = reshape(P, q=nh); Y = R * V[q,f]",
+    "attention": """
+        Q[b,t,n,h] = X[b,t,d] * WQ[d,n,h]
+        K = X[b,s,d] * WK[d,n,h]
+        V = X[b,s,d] * WV[d,n,h]
+        Y[b,t,d] = X + attention(Q, K, V) * WO[n,h,d]
+        """,
+    "grouped heads": """
+        Q[b,t,k,g,h] = X[b,t,d] * WQ[d,k,g,h]
+        K = X[b,s,d] * WK[d,k,h]
+        V = X[b,s,d] * WV[d,k,h]
+        Y[b,t,d] = X + causal_attention(Q, K, V) * WO[k,g,h,d]
+        """,
+    "experts": """
+        G = top_k(softmax(X[b,t,d] * WR[d,e], e), e, 2)
+        P = slots(G, t, c)
+        D[e,b,c,d] = P * X
+        H[e,b,c,f] = D * W1[e,d,f]
+        O[e,b,c,d] = silu(H) * W2[e,f,d]
+        Y[b,t,d] = O * (P * G)
+        """,
+}
+
+
+def train_step(text, training):
+    names = set(re.findall(r"\b[a-z]\b", " ".join(re.findall(r"\[(.*?)\]", text)))) | (
+        {"q", "n", "h"} if "q=nh" in text else {"c"} if "slots" in text else set()
+    )
+    sizes = ",".join(f"{dim}={size}" for dim, size in SIZES.items() if dim in names)
+    return with_backward(problem_from_text(text, mesh=MESH, sizes=sizes, dtype="f32"), training)
+
+
+def evaluated(parts, values):
+    """All arrays by name, from those that are given."""
+    import jax
+    import jax.numpy as jnp
+
+    made = dict(values)
+    for part in parts:
+        code = statement_code(part, [f"made[{operand.name!r}]" for operand in part.operands])
+        made[part.result.name] = eval(code, {"jax": jax, "jnp": jnp, "made": made})
+        assert made[part.result.name].shape == part.result.shape, part
+    return made
+
+
+def given_values(step):
+    rng = np.random.default_rng(0)
+    return {
+        each.name: rng.integers(0, SIZES["v"], each.shape).astype(np.int32)
+        if each.dtype == "s32"
+        else rng.normal(size=each.shape).astype(np.float32)
+        for each in step.arguments
+    }
+
+
+@pytest.mark.parametrize("remat", ["none", "dots", "layer"])
+@pytest.mark.parametrize("text", PROGRAMS.values(), ids=PROGRAMS)
+def test_the_gradients_are_those_of_jax(text, remat):
+    import jax
+    import jax.numpy as jnp
+
+    step = train_step(text, Training(remat))
+    values = given_values(step)
+    forward = {part.result.name for part in step.forward}
+    results = {name: gradient for name, gradient in step.gradients if name in forward}
+    trained = {name: gradient for name, gradient in step.gradients if name not in forward}
+
+    def weighted(arguments):
+        made = evaluated(step.forward, {**values, **arguments})
+        return sum(jnp.sum(made[name] * values[gradient]) for name, gradient in results.items())
+
+    wanted = jax.grad(weighted)({name: jnp.asarray(values[name]) for name in trained})
+    made = evaluated(step.parts, {name: jnp.asarray(value) for name, value in values.items()})
+    for name, gradient in trained.items():
+        assert np.allclose(made[gradient], wanted[name], rtol=2e-4, atol=2e-5), gradient
+
+
+def test_the_programs_take_every_function():
+    taken = {part.function for text in PROGRAMS.values() for part in train_step(text, Training()).forward}
+    assert taken == set(PROGRAM_FUNCTIONS)
+
+
+def test_the_steps_of_adam():
+    """As the paper has them, with zero moments before and the bias of the moments left in."""
+    step = train_step(PROGRAMS["mlp"], Training(optimizer=Optimizer("adam")))
+    values = given_values(step) | {
+        each.name: np.zeros(each.shape, np.float32)
+        for each in step.arguments
+        if each.name.endswith(("_mean", "_square"))
+    }
+    made = evaluated(step.parts, values)
+    gradient = np.asarray(made["dW1"], np.float64)
+    mean, square = 0.1 * gradient, 0.001 * gradient**2
+    wanted = values["W1"] - 1e-3 * mean / (np.sqrt(square) + 1e-8)
+    assert np.allclose(made["W1_new"], wanted, rtol=1e-4, atol=1e-6)

@@ -1,0 +1,94 @@
+"""Plans of programs whose arrays are used several times: what is gathered once, and what is pending."""
+
+import pytest
+
+from shardviz.planner import problem_from_text
+from shardviz.planner.costs import price
+from shardviz.planner.planner import Planner
+from shardviz.sharding import Mesh
+
+MESH = Mesh(("X", "Y"), (4, 4))
+SIZES = "b=16,t=4096,d=4096,f=14336"
+HEADS = "k=8,g=4,h=128"
+SWIGLU = "H = A[b,t,d] * W1[d,f]; G = A * W2[d,f]; Y[b,t,d] = (silu(H) * G) * W3[f,d]"
+LAYER = """
+N = rms_norm(A[b,t,d], d, g1[d])
+Q = N * WQ[d,k,g,h]; K = N[b,s,d] * WK[d,k,h]; V = N[b,s,d] * WV[d,k,h]
+O = causal_attention(Q, K, V)
+R[b,t,d] = A + O * WO[k,g,h,d]
+M = rms_norm(R, d, g2[d])
+H = M * W1[d,f]; G = M * W2[d,f]
+D[b,t,d] = (silu(H) * G) * W3[f,d]
+Y[b,t,d] = R + D
+"""
+COLUMNS_THEN_ROWS = "WQ=_Y__,WK=_Y_,WV=_Y_,WO=Y___,W1=_Y,W2=_Y,W3=Y_,g1=_,g2=_"
+
+
+def planned(text, specs, sizes=SIZES, planner=None, mesh=MESH):
+    if text == LAYER:
+        sizes = f"{sizes},{HEADS}"
+    problem = problem_from_text(text, mesh=mesh, specs=specs, sizes=sizes)
+    return (planner or Planner(mesh)).plan(problem)
+
+
+def collectives(plan):
+    return [f"{step.op} {step.array} over {','.join(step.axes)}" for step in plan.collectives]
+
+
+def test_a_swiglu_by_columns_then_rows_adds_its_sums_once():
+    plan = planned(SWIGLU, "A=X__,W1=_Y,W2=_Y,W3=Y_")
+    assert collectives(plan) == ["psum Y over Y"]
+    assert plan.optimal
+
+
+def test_what_two_statements_need_is_gathered_once():
+    plan = planned(SWIGLU, "A=X_Y,W1=_Y,W2=_Y,W3=Y_,Y=X_Y")
+    assert collectives(plan) == ["all_gather A over Y", "psum_scatter Y over Y"]
+
+
+def test_a_layer_by_columns_then_rows_adds_twice():
+    plan = planned(LAYER, f"A=X__,{COLUMNS_THEN_ROWS}")
+    assert [step.op for step in plan.collectives] == ["psum", "psum"]
+    # Behind the statements that leave them, and not where they are needed.
+    places = [plan.steps.index(step) for step in plan.collectives]
+    assert all(plan.steps[place - 1].op == "einsum" for place in places)
+
+
+def test_fully_sharded_weights_are_gathered_before_they_are_used():
+    weights = "WQ=(XY)___,WK=(XY)__,WV=(XY)__,WO=___(XY),W1=(XY)_,W2=(XY)_,W3=_(XY),g1=_,g2=_"
+    plan = planned(LAYER, f"A=(XY)__,{weights}")
+    assert collectives(plan) == [
+        f"all_gather {name} over X,Y" for name in ("WQ", "WK", "WV", "WO", "W1", "W2", "W3")
+    ]
+
+
+def test_the_priced_plan_costs_what_the_planner_counted():
+    planner = Planner(MESH)
+    plan = planned(LAYER, f"A=X__,{COLUMNS_THEN_ROWS}", planner=planner)
+    cost = price(plan, planner.placed)
+    assert not cost.unknown
+    assert cost.flops > 0
+    assert all(step.flops > 0 for step in cost.steps if step.step.op == "apply")
+
+
+@pytest.mark.parametrize(
+    ("text", "specs", "sizes"),
+    [
+        ("bd,df->bf; bf,fd->bd", "XY,Y_->?;?,_Y->XY", "b=64,d=128,f=256"),
+        ("bd,df->bf; bf,fd->bd", "X_,_Y->?;?,Y_->X_", "b=64,d=128,f=256"),
+        ("bd,df->bf", "_X,XY->_Y", "b=64,d=128,f=256"),
+    ],
+)
+def test_a_chain_costs_as_little_as_with_the_planner_of_trees(text, specs, sizes):
+    from shardviz.planner.axis_pool import AxisPool
+    from shardviz.planner.dag.program_planner import planned_program
+    from shardviz.planner.dag.statement_choices import StatementChoices
+
+    planner = Planner(MESH)
+    problem = problem_from_text(text, mesh=MESH, specs=specs, sizes=sizes)
+    pool = AxisPool.of(problem)
+    choices = StatementChoices(pool, planner.space(pool), planner.prices, pool.splits)
+    found = planned_program(choices, problem)
+    seconds = price(planner.plan(problem), planner.placed).serial_seconds
+    assert planner.prices.parts(found.cost).seconds == pytest.approx(seconds)
+    assert found.least == found.cost
