@@ -30,6 +30,8 @@ from shardviz.errors import ShardvizError
 
 if TYPE_CHECKING:
     from shardviz.notation import Reading
+    from shardviz.planner.costs import PlanCost
+    from shardviz.planner.padding import PaddingCost
     from shardviz.planner.plan import Plan
     from shardviz.planner.ranking import Candidate
     from shardviz.planner.repeated_work import RepeatedWork
@@ -134,6 +136,15 @@ PROBLEM = shared(
         einsum=text("The einsum, or a chain of them with semicolons.").of("problem.text"),
         mesh=MESH("The mesh.").of("problem.mesh"),
         axis_types=AXIS_TYPES.of("problem.axis_types"),
+        padding=array_of(
+            closed(
+                "A dimension that its axes do not divide, and that is padded so that they do.",
+                dim=text("The dimension."),
+                size=count("Its elements."),
+                padded=count("Its elements with the padding, as in all arrays here."),
+            ),
+            "The dimensions that are padded.",
+        ).of("problem.padding"),
         arrays=array_of(_ARRAY("An array."), "Operands, intermediates of a chain, the result.").of(_arrays),
         training=nullable(_TRAINING).of(lambda plan: plan.problem if plan.problem.training else None),
     ),
@@ -197,6 +208,14 @@ PLAN = shared(
         wire_bytes=count("Bytes that one device must send at least, in all steps together."),
     ),
 )
+
+
+def _padding_cost(cost: PlanCost) -> PaddingCost:
+    from shardviz.planner.padding import padding_cost
+
+    return padding_cost(cost)
+
+
 _TOTALS = {
     "machine": text("The machine's name.").of("machine.name"),
     "machine_assumed": flag("Nobody named the machine: each mesh axis is taken for a ring of its own.").of(
@@ -241,6 +260,12 @@ _TOTALS = {
         "limit_bytes"
     ),
     "memory_over_bytes": count("Bytes by which the plan does not fit; 0: it fits.").of("over_bytes"),
+    "padding": closed(
+        "The part of the cost that is padding, of each step as much as of its elements.",
+        flops=count("Operations."),
+        wire_bytes=count("Bytes sent at least."),
+        seconds=number("Seconds of all steps."),
+    ).of(_padding_cost),
     "training_memory": nullable(
         closed(
             "The memory of a train step of all layers, in bytes of a device; null: a forward pass alone.",

@@ -96,8 +96,7 @@ def plan_of(problem: Problem, planned: Sequence[PlannedStatement], objective: Ob
     steps = tuple(_steps(problem, planned))
     result = problem.result.name
     spec = next(step.to_spec for step in reversed(steps) if step.array == result)
-    axes = problem.mesh.axis_names
-    cases = tuple(case_of(one.part.einsum, one.starts, axes) for one in planned)
+    cases = tuple(case_of(one.part.einsum, one.starts, problem.mesh) for one in planned)
     return Plan(problem, steps, spec, cases, objective)
 
 

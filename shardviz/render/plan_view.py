@@ -73,12 +73,13 @@ def explain_view(cost: PlanCost, width: int, palette: Palette, with_pictures: bo
     A plan that does not fit says so first.
     """
     from shardviz.render.alternatives_view import alternatives_view
-    from shardviz.render.cost_view import cost_view, fit_lines
+    from shardviz.render.cost_view import cost_view, fit_lines, padding_lines
 
     plan = cost.plan
     return [
         *headline(plan.problem, width, palette),
         *fit_lines(cost, width),
+        *padding_lines(cost, width),
         Text(),
         *question_view(plan, width, palette, with_pictures),
         Text(),
