@@ -107,6 +107,13 @@ class PathSearch:
                     return
                 self._settle()
 
+    def added(self, state: State) -> Cost:
+        """The cost of the moves to a state whose cost has been found, without that of their source."""
+        node = goal = self._space.node(state)
+        while (before := self._best[node][1]) is not None:
+            node = before
+        return self._settled[goal] - self._settled[node]
+
     def path(self, state: State) -> tuple[State, tuple[PathMove, ...]]:
         """The source of a cheapest path to a state, and the moves from there, or backward to there. Raises
         `KeyError` where there is none."""

@@ -33,7 +33,7 @@ from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import PlacedMesh
-    from shardviz.planner.program_planner import ProgramPlanner
+    from shardviz.planner.dag.statement_choices import StatementChoices
 
 
 MARGIN = 0.05
@@ -62,20 +62,14 @@ class Planner:
         self.mesh, self.objective, self.anywhere = mesh, objective, anywhere
         self.placed = placed or on_assumed_machine(assumed_machine(), mesh)
         self.prices = Prices(self.placed, objective)
-        self._programs: dict[AxisPool, ProgramPlanner] = {}
+        self._programs: dict[AxisPool, StatementChoices] = {}
 
     def plan(self, problem: Problem) -> Plan:
         """The plan. Raises `QuestionError` when the result cannot be had as asked."""
         if not problem.is_tree:
             return self._program(problem)
         planned, optimal, at_most = self._tree(problem)
-        problem = replace(problem, parts=tuple(one.part for one in planned))
-        steps = tuple(_steps(problem, planned))
-        result = problem.result.name
-        spec = next(step.to_spec for step in reversed(steps) if step.array == result)
-        axes = problem.mesh.axis_names
-        cases = tuple(case_of(one.part.einsum, one.starts, axes) for one in planned)
-        return Plan(problem, steps, spec, cases, self.objective, optimal, at_most)
+        return plan_of(problem, planned, self.objective, optimal, at_most)
 
     def _tree(self, problem: Problem) -> tuple[list[PlannedStatement], bool, float | None]:
         """The statements of a problem whose arrays are used once, whether they are the best of all, and how
@@ -98,14 +92,15 @@ class Planner:
 
     def _program(self, problem: Problem) -> Plan:
         """The plan of a program whose arrays are used several times."""
-        from shardviz.planner.program_planner import ProgramPlanner
-        from shardviz.planner.program_steps import program_steps
+        from shardviz.planner.dag.program_planner import planned_program
+        from shardviz.planner.dag.program_steps import program_steps
+        from shardviz.planner.dag.statement_choices import StatementChoices
 
         pool = AxisPool.of(problem)
         if pool not in self._programs:
             splits = None if self.anywhere else pool.splits
-            self._programs[pool] = ProgramPlanner(pool, self.space(pool), self.prices, splits)
-        planned = self._programs[pool].planned(problem)
+            self._programs[pool] = StatementChoices(pool, self.space(pool), self.prices, splits)
+        planned = planned_program(self._programs[pool], problem)
         steps, cases = program_steps(problem, planned)
         spec = next(step.to_spec for step in reversed(steps) if step.array == problem.result.name)
         optimal = planned.least == planned.cost
@@ -120,6 +115,22 @@ class Planner:
 def plan(problem: Problem, placed: PlacedMesh | None = None, objective: Objective = "time") -> Plan:
     """The best plan on a machine; see the module's text for the rules."""
     return Planner(problem.mesh, placed, objective).plan(problem)
+
+
+def plan_of(
+    problem: Problem,
+    planned: Sequence[PlannedStatement],
+    objective: Objective,
+    optimal: bool = True,
+    at_most: float | None = None,
+) -> Plan:
+    """The plan of a problem's statements as planned, of which some may be several."""
+    problem = replace(problem, parts=tuple(one.part for one in planned))
+    steps = tuple(_steps(problem, planned))
+    result = problem.result.name
+    spec = next(step.to_spec for step in reversed(steps) if step.array == result)
+    cases = tuple(case_of(one.part.einsum, one.starts, problem.mesh) for one in planned)
+    return Plan(problem, steps, spec, cases, objective, optimal, at_most)
 
 
 @dataclass

@@ -118,9 +118,9 @@ class Prices:
             self._dtypes[dtype] = next((each for each in others if each in known), dtype)
         return self._dtypes[dtype]
 
-    def as_first(self, cost: Cost) -> Cost:
-        """The cost of moves of a first operand, which of equal plans stays in place."""
-        return cost + self._packed(first=self._field(cost, "wire_bytes"))
+    def of_first(self, moves: Cost) -> Cost:
+        """What moves of a first operand cost more than others, as of equal plans it stays in place."""
+        return self._packed(first=self._field(moves, "wire_bytes"))
 
     def parts(self, cost: Cost) -> CostParts:
         """The fields of a cost."""
@@ -134,7 +134,7 @@ class Prices:
         )
 
     def ratio(self, cost: Cost, least: Cost) -> float | None:
-        """How many times another cost one is, by what is made small first; None where that is nothing."""
+        """The cost over another, by what is made small first; None where that is nothing."""
         shift = max(self._shift.values())
         return None if not least >> shift else (cost >> shift) / (least >> shift)
 

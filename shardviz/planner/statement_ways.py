@@ -53,7 +53,9 @@ class StatementWays:
                 moved = search.cost(needed)
                 if moved is None:
                     break
-                cost += self._prices.as_first(moved) if place == 0 and search.is_argument else moved
+                cost += moved
+                if place == 0:
+                    cost += self._prices.of_first(search.added(needed))
             else:
                 known = found.get(split.result)
                 if known is None or cost < known.cost:
@@ -107,8 +109,8 @@ class StatementWays:
             if moved is None:
                 return None
             total += moved - bound
-            if place == 0 and search.is_argument:
-                total += self._prices.as_first(moved) - moved
+            if place == 0:
+                total += self._prices.of_first(search.added(state))
             if total >= limit:
                 return None
         return total
