@@ -63,7 +63,7 @@ def search(
     step, and `remat` and `optimizer` say of what kind. Raises `QuestionError` for a question that cannot be
     read.
     """
-    from shardviz.planner.search import best_meshes, parse_axes, question_from_text
+    from shardviz.planner.search import best_meshes, parse_axes, question_from_text, with_smallest_machine
     from shardviz.planner.training import parse_training
     from shardviz.sharding import Mesh
 
@@ -85,4 +85,4 @@ def search(
         overlap=overlap,
         microbatches=microbatches,
     )
-    return SearchReport(best_meshes(question))
+    return SearchReport(with_smallest_machine(best_meshes(question)))

@@ -25,7 +25,7 @@ EXAMPLES = (
         "shardviz search 'bd,df->bf; bf,fd->bd x 32' --machine v5e:4x4 --backward",
     ),
     (
-        "A Megatron MLP with the state of Adam, its layers computed again for the backward pass",
+        "A Megatron MLP with the state of Adam, its layers computed again",
         "shardviz search 'btd,df->btf; btf,fd->btd' --machine v5p:2x4x4 --sizes b=32,t=4Ki,d=4Ki,f=14Ki "
         "--backward --remat layer --optimizer adam",
     ),
@@ -134,7 +134,7 @@ def command(
 
 def _searched(question: SearchQuestion) -> MeshRanking:
     """The answer, or what it has so far when the user interrupts."""
-    from shardviz.planner.search import search_meshes
+    from shardviz.planner.search import search_meshes, with_smallest_machine
     from shardviz.render.search_view import progress_words
 
     line = ProgressLine()
@@ -143,5 +143,8 @@ def _searched(question: SearchQuestion) -> MeshRanking:
             line.show(progress_words(answer))
             if is_interrupted():
                 break
+        if answer.is_complete and not answer.found:
+            line.show("looking for a machine that is large enough")
+            answer = with_smallest_machine(answer)
     line.clear()
     return answer

@@ -14,6 +14,7 @@ from shardviz.documents.fields import (
     closed,
     count,
     flag,
+    null_if_empty,
     nullable,
     number,
     one_of,
@@ -83,6 +84,9 @@ SEARCH = DocumentKind(
     meshes_looked_at=count("How many of them were looked at.").of("looked_at"),
     shardings=count("Shardings of all arrays on these."),
     least_seconds=number("No step on a mesh that is left can take less."),
+    smallest_machine=null_if_empty(
+        text("The smallest machine of these chips that would do; null: this one does, or none was found.")
+    ),
     found=array_of(_FOUND, "The meshes, the fastest step first.").of(lambda answer: _found(answer)),
     infeasible=array_of(
         closed(

@@ -213,7 +213,7 @@ class PlanCost:
 
     @cached_property
     def training_memory(self) -> TrainingMemory | None:
-        """What a train step holds; None for a forward pass."""
+        """The memory of a train step by what it is for; None for a forward pass."""
         if self.plan.problem.training is None:
             return None
         from shardviz.planner.training.memory import training_memory

@@ -119,7 +119,10 @@ def _infeasible_lines(answer: MeshRanking, width: int) -> list[Text]:
     said = [(f"{shown_mesh(each.mesh)}: {each.reason}") for each in answer.infeasible]
     words = f"{plural(len(said), 'mesh is', 'meshes are')} not possible: {'; '.join(said[:MAX_REASONS])}"
     more = "" if len(said) <= MAX_REASONS else f"; and {len(said) - MAX_REASONS:,} more"
-    return sentence(f"{words}{more}.", width, style="dim" if answer.found else "")
+    lines = sentence(f"{words}{more}.", width, style="dim" if answer.found else "")
+    if answer.smallest_machine:
+        lines += sentence(f"The smallest machine that would do is {answer.smallest_machine}.", width)
+    return lines
 
 
 def _space_words(answer: MeshRanking) -> str:

@@ -9,7 +9,16 @@ import pytest
 
 from shardviz.errors import QuestionError
 from shardviz.hardware.machine_file import named_machine
-from shardviz.planner.search import best_meshes, parse_axes, problem_of, question_from_text, search_meshes
+from shardviz.planner import plan
+from shardviz.planner.costs import price
+from shardviz.planner.search import (
+    best_meshes,
+    parse_axes,
+    problem_of,
+    question_from_text,
+    search_meshes,
+    with_smallest_machine,
+)
 from shardviz.planner.search.mesh_search import CLOSE, MeshSearch
 from shardviz.planner.search.mesh_shapes import mesh_shapes, on_machine
 from shardviz.planner.search.program_tables import ProgramTables
@@ -118,6 +127,30 @@ def test_too_little_memory_is_a_reason():
     assert answer.found == ()
     assert "each device would hold" in answer.infeasible[0].reason
     assert answer.infeasible[0].memory_bytes > answer.memory_limit
+
+
+def test_the_smallest_machine_that_would_do_is_named():
+    answer = best_meshes(asked(f"{MLP} x 500", training=TRAINING, machine="v5e:2x4", axes="fsdp,tensor"))
+    assert answer.found == ()
+    named = with_smallest_machine(answer).smallest_machine
+    assert best_meshes(replace(answer.question, machine=named_machine(named))).found
+    half = {"v5e:4x8": "v5e:4x4", "v5e:8x8": "v5e:4x8", "v5e:4x4": "v5e:2x4"}[named]
+    assert not best_meshes(replace(answer.question, machine=named_machine(half))).found
+    assert with_smallest_machine(best_meshes(asked())).smallest_machine == ""
+
+
+@pytest.mark.parametrize("axes", ["data,fsdp,tensor", "X,Y", "fsdp,sequence"])
+@pytest.mark.parametrize("text", [MLP, "H = X[b,t,d] * W1[d,f]; Y = X + silu(H) * W2[f,d]"])
+def test_the_figures_of_a_row_are_those_of_its_plan(text, axes):
+    """Forward; a plan may also be cheaper, by what the search leaves out."""
+    question = asked(text, axes=axes)
+    for found in best_meshes(question).found[:6]:
+        cost = price(plan(problem_of(question, found), found.placed), found.placed)
+        assert cost.compute_seconds == pytest.approx(found.time.work, rel=1e-9)
+        assert cost.communication_seconds == pytest.approx(
+            found.time.communication_seconds, rel=1e-9, abs=1e-15
+        )
+        assert cost.peak_bytes == found.memory_bytes
 
 
 def test_layers_take_as_often_as_long_and_end_as_they_begin():

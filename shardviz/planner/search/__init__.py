@@ -14,6 +14,7 @@ from shardviz.planner.search.mesh_ranking import (
     search_meshes,
 )
 from shardviz.planner.search.question import SearchQuestion, question_from_text
+from shardviz.planner.search.smallest_machine import with_smallest_machine
 
 __all__ = [
     "DEFAULT_AXES",
@@ -28,4 +29,5 @@ __all__ = [
     "problem_of",
     "question_from_text",
     "search_meshes",
+    "with_smallest_machine",
 ]

@@ -70,6 +70,7 @@ class MeshRanking:
     `found` are ranked by the seconds of a step, then by communication and memory. `meshes` is how many there
     are, `looked_at` how many were looked at, and `shardings` how many shardings of all arrays these have
     together. `least_seconds` is less than any step can take on the meshes that are left.
+    `smallest_machine` would do where this one is too small, if it was looked for.
     """
 
     question: SearchQuestion
@@ -79,6 +80,7 @@ class MeshRanking:
     looked_at: int = 0
     shardings: int = 0
     least_seconds: float = 0.0
+    smallest_machine: str = ""
 
     @property
     def is_complete(self) -> bool:
@@ -182,8 +184,9 @@ def _row(
 
 
 def _bound(sharding: ProgramSharding, time: StepTime, peak: float | None) -> str:
-    """The longer of the work and the communication that is waited for, by what takes longest of it."""
-    if time.exposed > time.work:
+    """The longer of the work and of the communication, be it waited for or hidden, by what takes longest."""
+    hidden = time.communication_seconds - time.exposed
+    if time.communication and max(hidden, time.exposed) >= time.work * (1 - 1e-9):
         axes, _ = max(time.communication, key=lambda each: each[1])
         return axes_words(axes)
     return COMPUTE if peak and sharding.flops / peak > sharding.work / 2 else HBM

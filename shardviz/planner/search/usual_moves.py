@@ -3,12 +3,14 @@ all.
 
 The planner looks for the cheapest way among all (`paths`); a search asks so often that it takes this one:
 pending sums are scattered where the new sharding splits them, axes that are added cut first, those that
-change their dimension move by an all-to-all, and the others are gathered last.
+change their dimension move by an all-to-all, and the others are gathered last, together with axes that hold
+copies where that is faster.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import combinations
 from math import inf
 
 from shardviz.planner.moves import Axes, Dims, State
@@ -25,6 +27,7 @@ class UsualMoves:
 
     def __init__(self, prices: Prices, mesh: Mesh) -> None:
         self._prices, self._mesh = prices, mesh
+        self._wide = [axis for axis, size in mesh.shape.items() if size > 1]
         self._known: dict[tuple[Shape, str, State, State], tuple[Part, ...]] = {}
 
     def seconds(self, shape: Shape, dtype: str, before: State, after: State) -> float:
@@ -56,8 +59,7 @@ class UsualMoves:
             """The operation that has led to `dims` as they are now."""
             nonlocal held
             last, held = held, self.local_bytes(shape, dtype, tuple(map(tuple, dims)))
-            cost = self._prices.move(op, tuple(axes), last, held)
-            return () if op == "slice" else tuple(axes), self._prices.parts(cost).seconds
+            return () if op == "slice" else tuple(axes), self._seconds(op, tuple(axes), last, held)
 
         def move_in(axes: Sequence[str]) -> None:
             for axis in axes:
@@ -81,13 +83,41 @@ class UsualMoves:
         if added := [axis for axis in pending if axis not in after[1]]:
             yield part("psum", added)
         gathered: list[str] = []
+        cut = held
         for axes in dims:
             # Only the minor end can be gathered: what is minor to it comes along, and is cut again.
             kept = next((n for n, axis in enumerate(axes) if axis not in place_of), len(axes))
             gathered += axes[kept:]
             del axes[kept:]
         if gathered:
-            yield part("all_gather", gathered)
+            whole = self.local_bytes(shape, dtype, tuple(map(tuple, dims)))
+            idle = [axis for axis in self._wide if axis not in {*used, *gathered, *pending}]
+            yield from self._gather(gathered, idle, shape, cut, whole)
+            held = whole
         if again := [axis for axis in gathered if axis in place_of]:
             move_in(again)
             yield part("slice", again)
+
+    def _gather(
+        self, axes: Sequence[str], idle: Sequence[str], shape: Shape, before: int, after: int
+    ) -> tuple[Part, ...]:
+        """A gather, or a cut over axes that hold copies and a gather over these too, which has more links."""
+        found = [self._sliced(axes, (), before, after)]
+        for count in range(1, len(idle) + 1):
+            for more in combinations(idle, count):
+                devices = self._mesh.group_size((*axes, *more))
+                if any(size % devices == 0 for size in shape):
+                    found.append(self._sliced(axes, more, before, after))
+        return min(found, key=lambda parts: sum(seconds for _, seconds in parts))
+
+    def _sliced(self, axes: Sequence[str], more: Axes, before: int, after: int) -> tuple[Part, ...]:
+        """A cut over `more` axes, if there are any, and a gather over all."""
+        smaller = before // self._mesh.group_size(more)
+        parts: list[Part] = []
+        if more:
+            parts.append(((), self._seconds("slice", more, before, smaller)))
+        together = (*axes, *more)
+        return (*parts, (together, self._seconds("all_gather", together, smaller, after)))
+
+    def _seconds(self, op: str, axes: Axes, before: int, after: int) -> float:
+        return self._prices.parts(self._prices.move(op, axes, before, after)).seconds

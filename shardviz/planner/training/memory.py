@@ -1,4 +1,4 @@
-"""What a train step holds on a device: by what it is for, and at most, in all layers."""
+"""The memory of a train step on a device: by what it is for, and at most, in all layers."""
 
 from __future__ import annotations
 
