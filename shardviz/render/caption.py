@@ -53,9 +53,9 @@ def colour_axes(text: Text, axes: Iterable[str], position: int, mesh: Mesh, pale
 
 
 def operation_text(step: Step, mesh: Mesh, palette: Palette) -> Text:
-    """A step's operation with its einsum, or its array and axes: ``psum Out over Y``."""
+    """A step's operation or function with its einsum, or its array and axes: ``psum Out over Y``."""
     if step.einsum is not None:
-        return Text.assemble((step.op, "bold"), f" {step.einsum}")
+        return Text.assemble((step.function or step.op, "bold"), f" {step.einsum}")
     text = Text.assemble((step.op, "bold"), f" {step.array}")
     return text.append(" over ").append_text(axes_text(step.axes, mesh, palette)) if step.axes else text
 
